@@ -80,13 +80,13 @@ async function lay(linkId: string): Promise<void> {
 
 function clientAt(forwarder: RouterProgram['forwarder'], owner: ScriptedController): Peer {
   const client = new Peer()
-  const connection = { id: owner.id, address: '', version: '', connectedAtMs: 0 }
+
   client.end = forwarder.open(
     {
       id: circuit.id,
       address: circuit.ingress,
       isTerminator: false,
-      owner: { ...connection, channel: owner.channel as NonNullable<typeof owner.channel> },
+      owner: { id: owner.id },
     },
     client,
   )

@@ -1,5 +1,4 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
-import type { ControlConnection } from '../controllers/control-connection.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
 /** Content of one payload, without its place in the stream. It is neither cut nor joined. */
@@ -74,7 +73,7 @@ export interface LocalCircuit {
   /** Name of this end, chosen by the controller. */
   readonly address: string
   /** The controller that has created it. */
-  readonly owner: ControlConnection
+  readonly owner: { readonly id: string }
   /** False at the end that asked for the circuit. */
   readonly isTerminator: boolean
   /** The identity that sends by it: all that it sends has one turn. Absent: it has one alone. */

@@ -5,20 +5,18 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
-import type { ControlConnection } from '../controllers/control-connection.ts'
 import type { CircuitEnd, LocalCircuits } from '../forward/circuit-ends.ts'
 import type { XgressOptions } from '../forward/xgress-options.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
-import { CircuitRequests } from '../listen/circuit-requests.ts'
+import type { CircuitSource } from '../listen/circuit-requests.ts'
 import { FailureLog } from '../listen/failure-log.ts'
 import type { ChosenService, ClientEnds } from '../listen/stream-listener.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
-import type { RouterDataModel } from '../model/router-data-model.ts'
 import { type IpAddress, type Network, parseIp } from '../tunnel/address-rules.ts'
 import type { TunnelProtocol } from '../tunnel/host-config.ts'
 import { filledTemplate } from '../tunnel/identity-template.ts'
 import { SecureCircuits } from '../tunnel/secure-circuits.ts'
+import type { UsableServices } from '../tunnel/usable-services.ts'
 import { interceptConfigTypes, parseInterceptConfig } from './intercept-config.ts'
 import { InterceptListeners } from './intercept-listeners.ts'
 import { type Intercept, type InterceptedPlace, InterceptTable } from './intercept-table.ts'
@@ -30,12 +28,11 @@ import { networksOfInterfaces, ownAddresses, ProtectedAddresses } from './protec
 import { ServiceNames } from './service-names.ts'
 
 export interface InterceptedServicesParts {
-  readonly model: RouterDataModel
-  /** Id of this router, and of its identity. */
+  readonly services: UsableServices
+  /** Marks what it changes at this host. */
   readonly identityId: string
   readonly circuits: Pick<LocalCircuits, 'open'>
-  readonly connections: () => readonly ControlConnection[]
-  readonly identity: () => RouterIdentity
+  readonly requests: CircuitSource
   readonly flow: XgressOptions
   readonly circuitTimeoutMs: number
   readonly datagramsIdleMs: number
@@ -47,7 +44,7 @@ export interface InterceptedServicesParts {
   /** Names of interfaces whose networks may use the services, other than this host. */
   readonly interfaces: readonly string[]
   /**
-   * Addresses, `tls:host:port` or `host:port`, that the router depends on: no service may take
+   * Addresses, `tls:host:port` or `host:port`, that the tunnel depends on: no service may take
    * their hosts.
    */
   readonly neededAddresses: () => readonly string[]
@@ -78,7 +75,7 @@ const {
 
 /**
  * Connections of programs of this host to addresses and names of services become circuits to these:
- * mode `tproxy`. The addresses lead to this host for as long as the model permits the services.
+ * mode `tproxy`. The addresses lead to this host for as long as the identity may dial the services.
  */
 export class InterceptedServices {
   readonly #parts: InterceptedServicesParts
@@ -121,10 +118,10 @@ export class InterceptedServices {
         circuits: parts.circuits,
         circuitTimeoutMs: parts.circuitTimeoutMs,
         handshakeTimeoutMs: parts.circuitTimeoutMs,
-        identity: parts.identity,
+        identity: null,
         flow: parts.flow,
         idleMs: parts.datagramsIdleMs,
-        requests: new CircuitRequests(parts),
+        requests: parts.requests,
         failures: this.#failures,
       },
       choose: (protocol, ends) => this.#choose(protocol, ends),
@@ -164,7 +161,7 @@ export class InterceptedServices {
     this.#timer = setInterval(() => this.refresh(), entriesRetriedEveryMs)
   }
 
-  /** Takes up and lets go of services as the model says. */
+  /** Takes up and lets go of services as the identity may dial. */
   refresh(): void {
     // One that waits already will see what has changed by now.
     if (this.#isDue) return
@@ -181,7 +178,7 @@ export class InterceptedServices {
     this.#table = new InterceptTable([])
     for (const server of this.#nameServers) await server.stop()
     await this.#tasks.run('', async () => {
-      for (const id of Array.from(this.#taken.keys())) this.#release(id, 'the router stops')
+      for (const id of Array.from(this.#taken.keys())) this.#release(id, 'the tunnel stops')
       await this.#listeners.stop()
       await this.#routes.stop()
     })
@@ -232,7 +229,7 @@ export class InterceptedServices {
       }
       const ids = new Set(taken.map(({ serviceId }) => serviceId))
       for (const id of Array.from(this.#taken.keys())) {
-        if (!ids.has(id)) this.#release(id, 'this router may not dial the service any more')
+        if (!ids.has(id)) this.#release(id, 'the identity may not dial the service any more')
       }
       this.#planKnownNames(taken)
       for (const id of this.#faults.keys()) {
@@ -252,15 +249,12 @@ export class InterceptedServices {
 
   /** Services that have a config to intercept them, or why it cannot be followed, by id. */
   #wanted(): ReadonlyMap<string, Wanted | string> {
-    const { model, identityId } = this.#parts
-    const { contents } = model
-    const identity = contents.identities.get(identityId)
+    const { services } = this.#parts
     const wanted = new Map<string, Wanted | string>()
-    if (identity === undefined) return wanted
-    for (const serviceId of [...model.servicesOf(identityId, 'Dial')].sort()) {
-      const service = contents.services.get(serviceId)
+    for (const serviceId of [...services.idsOf('Dial')].sort()) {
+      const service = services.service(serviceId)
       if (service === undefined || wanted.size >= tunnelServicesMax) continue
-      const configs = contents.configsOf(service, identity)
+      const configs = services.configsOf(service)
       const type = interceptConfigTypes.find((each) => configs.has(each))
       const config = type === undefined ? undefined : configs.get(type)
       // A service without such a config is for SDKs and other tunnels.
@@ -399,9 +393,9 @@ export class InterceptedServices {
     taken: Taken,
     ends: ClientEnds,
   ): ChosenService {
-    const { model, identityId, circuits, circuitTimeoutMs } = this.#parts
+    const { services, circuits, circuitTimeoutMs } = this.#parts
     const values = valuesOf(place, ends)
-    const identity = model.contents.identities.get(identityId)
+    const identity = services.identity()
     const secure = new SecureCircuits({
       open: (circuit, application) => {
         if (this.#taken.get(serviceId) !== taken) throw new Error('the service is gone')
@@ -423,12 +417,12 @@ export class InterceptedServices {
       appData: { ...values, source_addr: filled(terms.source, identity, values) },
       instanceId: filled(terms.instance, identity, values),
       // One that is not known is not dialed without it.
-      isEncrypted: () => model.contents.services.get(serviceId)?.encryptionRequired !== false,
+      isEncrypted: () => services.service(serviceId)?.encryptionRequired !== false,
     })
     return {
       service,
       circuits: secure,
-      exchange: secure.exchange(service),
+      wish: () => secure.wish(),
       circuitTimeoutMs: terms.connectTimeoutMs ?? circuitTimeoutMs,
     }
   }

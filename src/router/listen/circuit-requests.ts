@@ -12,6 +12,36 @@ export class CircuitUnavailable extends Error {
   override readonly name = 'CircuitUnavailable'
 }
 
+/** Facts that the ends of a circuit are to know of each other. */
+export interface CircuitWish {
+  /** Instance of the service that is dialed; '' for any. */
+  readonly instanceId: string
+  readonly peerData: ReadonlyMap<number, Uint8Array>
+  /**
+   * Takes what the other end has said.
+   * @returns why the circuit is of no use; null: it is opened next.
+   */
+  readonly take: (
+    circuit: { readonly id: string },
+    peerData: ReadonlyMap<number, Uint8Array>,
+  ) => string | null
+}
+
+/** Gives the listeners of clients their circuits. */
+export interface CircuitSource {
+  /**
+   * @param service its id or name.
+   * @param wish of this circuit; absent: none.
+   * @throws {CircuitUnavailable}
+   */
+  request(
+    service: string,
+    client: string,
+    timeoutMs: number,
+    wish?: CircuitWish,
+  ): Promise<LocalCircuit>
+}
+
 /** One way to ask a controller for a circuit. */
 export interface CircuitExchange {
   readonly message: Outgoing
@@ -19,18 +49,17 @@ export interface CircuitExchange {
   readonly read: (
     answer: ChannelMessage,
   ) => { readonly id: string; readonly address: string } | string
-  readonly onCreated?: (circuit: LocalCircuit) => void
 }
 
 export interface CircuitRequestsParts {
   /** Absent: as listeners do that are no tunnel. */
-  readonly exchange?: (service: string, client: string) => CircuitExchange
+  readonly exchange?: (service: string, client: string, wish?: CircuitWish) => CircuitExchange
   readonly connections: () => readonly ControlConnection[]
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
 
 /** Asks controllers for circuits that begin at this router itself. */
-export class CircuitRequests {
+export class CircuitRequests implements CircuitSource {
   readonly #parts: CircuitRequestsParts
   #asked = 0
 
@@ -38,16 +67,11 @@ export class CircuitRequests {
     this.#parts = parts
   }
 
-  /**
-   * @param service its id or name.
-   * @param exchange of this circuit; absent: the one of all.
-   * @throws {CircuitUnavailable}
-   */
   async request(
     service: string,
     client: string,
     timeoutMs: number,
-    exchange?: CircuitExchange,
+    wish?: CircuitWish,
   ): Promise<LocalCircuit> {
     if (this.#asked >= routerProgramLimits.circuitsAskedMax) {
       throw new CircuitUnavailable('too many circuits are asked for')
@@ -55,7 +79,7 @@ export class CircuitRequests {
     this.#asked += 1
     try {
       const { exchange: exchangeFor = fabricExchange } = this.#parts
-      return await this.#request(exchange ?? exchangeFor(service, client), timeoutMs)
+      return await this.#request(exchangeFor(service, client, wish), timeoutMs)
     } finally {
       this.#asked -= 1
     }
@@ -63,7 +87,7 @@ export class CircuitRequests {
 
   async #request(exchange: CircuitExchange, timeoutMs: number): Promise<LocalCircuit> {
     const { connections, clock } = this.#parts
-    const { message, read: readAnswer, onCreated } = exchange
+    const { message, read: readAnswer } = exchange
     const deadlineMs = clock.monotonicMs() + timeoutMs
     let reason = 'no controller is connected'
     // Heartbeats come at other times from each, so this spreads the requests.
@@ -75,10 +99,7 @@ export class CircuitRequests {
         .request(message, leftMs)
         .then(readAnswer, errorMessage)
         .then((read) => (typeof read === 'string' ? read : { ...read, owner, isTerminator: false }))
-      if (typeof answer !== 'string') {
-        onCreated?.(answer)
-        return answer
-      }
+      if (typeof answer !== 'string') return answer
       reason = answer
       // A refusal is the answer; another controller is asked when this one is gone.
       if (!owner.channel.isClosed) break

@@ -146,13 +146,13 @@ export class DatagramListener {
   async #serve(
     peer: Peer,
     request: ClientRequest | null,
-    { service, circuits, circuitTimeoutMs, exchange }: ChosenService,
+    { service, circuits, circuitTimeoutMs, wish }: ChosenService,
   ): Promise<void> {
     const { requests, flow, idleMs } = this.#parts
     try {
       if (request === null) throw new Error('the first datagram is no request')
       const { service: asked, client } = request
-      const circuit = await requests.request(asked, client, circuitTimeoutMs, exchange)
+      const circuit = await requests.request(asked, client, circuitTimeoutMs, wish?.())
       if (service === null) this.#send(peer, clientAnswer(circuit.id, ''), () => undefined)
       const application = new DatagramApplication({
         idleMs,

@@ -11,7 +11,7 @@ import { certificateByName, type RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { RouterFailure } from '../logger.ts'
 import { SocketApplication } from '../streams/socket-application.ts'
-import type { CircuitExchange, CircuitRequests } from './circuit-requests.ts'
+import type { CircuitSource, CircuitWish } from './circuit-requests.ts'
 import type { FailureLog } from './failure-log.ts'
 import { clientAnswer, readClientRequest, readRequestLine } from './request-line.ts'
 
@@ -29,10 +29,8 @@ export interface ClientEnds {
 /** The service that one client gets. */
 export interface ChosenService extends Pick<
   ListenerParts,
-  'service' | 'circuits' | 'circuitTimeoutMs'
-> {
-  readonly exchange?: CircuitExchange
-}
+  'service' | 'circuits' | 'circuitTimeoutMs' | 'wish'
+> {}
 
 export interface ListenerParts {
   /** Name in the configuration. */
@@ -45,12 +43,15 @@ export interface ListenerParts {
   readonly circuitTimeoutMs: number
   readonly circuits: Pick<LocalCircuits, 'open'>
   readonly flow: XgressOptions
-  readonly requests: CircuitRequests
+  readonly requests: CircuitSource
+  /** Made for each circuit. */
+  readonly wish?: () => CircuitWish
   readonly failures: FailureLog
 }
 
 export interface StreamListenerParts extends ListenerParts {
-  readonly identity: () => RouterIdentity
+  /** Its certificate is that of a `tls:` address; null: there is no such address. */
+  readonly identity: (() => RouterIdentity) | null
   readonly handshakeTimeoutMs: number
   /** An IPv6 address stands for no address of IPv4. */
   readonly ipv6Only?: boolean
@@ -69,7 +70,7 @@ export class StreamListener {
     const server = isTls
       ? createTlsServer({
           ...this.#credentials(),
-          SNICallback: certificateByName(parts.identity),
+          SNICallback: certificateByName(() => this.#identity()),
           allowHalfOpen: true,
           minVersion: 'TLSv1.2',
         })
@@ -127,7 +128,7 @@ export class StreamListener {
   }
 
   #credentials(): { cert: string; key: string } {
-    const { server } = this.#parts.identity()
+    const { server } = this.#identity()
     if (server === null) {
       const { place } = this.#parts
       throw new RouterFailure(
@@ -135,6 +136,12 @@ export class StreamListener {
       )
     }
     return { cert: server.certificatePem, key: server.privateKeyPem }
+  }
+
+  #identity(): RouterIdentity {
+    const { identity, place } = this.#parts
+    if (identity === null) throw new Error(`${place}: a tls: address without an identity`)
+    return identity()
   }
 
   #warn(failure: string, fields: Readonly<Record<string, unknown>>): void {
@@ -181,10 +188,11 @@ export class StreamListener {
   async #bridge(
     socket: Socket,
     asked: { readonly service: string; readonly client: string; readonly first?: Uint8Array },
-    { service, circuits, circuitTimeoutMs, exchange }: ChosenService = this.#parts,
+    { service, circuits, circuitTimeoutMs, wish }: ChosenService = this.#parts,
   ): Promise<void> {
     const { requests, flow } = this.#parts
-    const circuit = await requests.request(asked.service, asked.client, circuitTimeoutMs, exchange)
+    const { service: wanted, client } = asked
+    const circuit = await requests.request(wanted, client, circuitTimeoutMs, wish?.())
     if (service === null) socket.write(clientAnswer(circuit.id, ''))
     const application = new SocketApplication(socket, asked.first)
     application.start(circuits.open({ ...circuit, options: flow }, application))

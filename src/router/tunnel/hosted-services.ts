@@ -10,7 +10,6 @@ import { errorMessage } from '../../lib/error-code.ts'
 import type { CircuitEnd } from '../forward/circuit-ends.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { RouterProgramLogger } from '../logger.ts'
-import type { RouterDataModel } from '../model/router-data-model.ts'
 import { HealthProbes } from './health-probes.ts'
 import {
   type HostConfigType,
@@ -20,14 +19,22 @@ import {
   type Precedence,
 } from './host-config.ts'
 import { filledTemplate } from './identity-template.ts'
-import type { TerminatorOffers } from './terminator-offers.ts'
 import type { DialedTerminator } from './tunnel-dialer.ts'
 import type { OfferedTerminator } from './tunnel-messages.ts'
+import type { UsableServices } from './usable-services.ts'
+
+/** Makes terminators known to the network, for as long as they are wanted. */
+export interface OfferedTerminators {
+  /** The same again changes it. */
+  offer(wanted: OfferedTerminator): void
+  withdraw(id: string): void
+  /** Says how the target of a terminator is. */
+  sendHealth(id: string, isHealthy: boolean): void
+}
 
 export interface HostedServicesParts {
-  readonly model: RouterDataModel
-  readonly offers: TerminatorOffers
-  /** Id of this router, and of its identity. */
+  readonly services: UsableServices
+  readonly terminators: OfferedTerminators
   readonly identityId: string
   readonly log: RouterProgramLogger
 }
@@ -57,8 +64,8 @@ interface WantedService {
 const { tunnelServicesMax } = routerProgramLimits
 
 /**
- * Services that the identity of this router may host: each has its terminators for as long as the
- * model says so. One that has changed is removed with its circuits, and made again.
+ * Services that the identity of a tunnel may host: each has its terminators for as long as it may.
+ * One that has changed is removed with its circuits, and made again.
  */
 export class HostedServices {
   readonly #parts: HostedServicesParts
@@ -86,11 +93,11 @@ export class HostedServices {
     return this.#terminators.get(id)
   }
 
-  /** Makes what is hosted what the model says. */
+  /** Makes what is hosted what the identity may host. */
   refresh(): void {
     const wanted = this.#wanted()
     for (const id of Array.from(this.#services.keys())) {
-      if (!wanted.has(id)) this.#remove(id, 'this router may not host it any more')
+      if (!wanted.has(id)) this.#remove(id, 'the identity may not host it any more')
     }
     for (const id of this.#faults.keys()) if (!wanted.has(id)) this.#faults.delete(id)
     for (const [id, each] of wanted) this.#keep(id, each)
@@ -98,24 +105,23 @@ export class HostedServices {
 
   stop(): void {
     for (const { terminators } of this.#services.values()) {
-      for (const terminator of terminators) release(terminator, 'the router stops')
+      for (const terminator of terminators) release(terminator, 'the tunnel stops')
     }
   }
 
   #wanted(): ReadonlyMap<string, WantedService | null> {
-    const { model, identityId, log } = this.#parts
-    const { contents } = model
-    const identity = contents.identities.get(identityId)
+    const { services, log } = this.#parts
+    const identity = services.identity()
     const wanted = new Map<string, WantedService | null>()
     if (identity === undefined) return wanted
-    for (const id of [...model.servicesOf(identityId, 'Bind')].sort()) {
-      const service = contents.services.get(id)
+    for (const id of [...services.idsOf('Bind')].sort()) {
+      const service = services.service(id)
       if (service === undefined) continue
       if (wanted.size >= tunnelServicesMax) {
-        log.warn({ limit: tunnelServicesMax }, 'more services than a router hosts; some are not')
+        log.warn({ limit: tunnelServicesMax }, 'more services than a tunnel hosts; some are not')
         break
       }
-      const configs = contents.configsOf(service, identity)
+      const configs = services.configsOf(service)
       const type = hostConfigTypes.find((each) => configs.has(each))
       const config = type === undefined ? undefined : configs.get(type)
       const isThere = type !== undefined && config !== undefined
@@ -166,15 +172,15 @@ export class HostedServices {
     identity: ModelIdentity,
     at: number,
   ): HostedTerminator {
-    const { identityId, offers } = this.#parts
+    const { identityId, terminators } = this.#parts
     const ends = new Set<Pick<CircuitEnd, 'close'>>()
     const instanceId = instanceOf(terms, identity)
     const id = terminatorId(identityId, service.id, at, instanceId)
     const offered = offeredFor({ id, terms }, service, identity)
     const probes = new HealthProbes({
       probes: terms.probes,
-      onEvent: (isHealthy) => offers.sendHealth(id, isHealthy),
-      onChanged: (state) => offers.offer({ ...made.offered, ...state }),
+      onEvent: (isHealthy) => terminators.sendHealth(id, isHealthy),
+      onChanged: (state) => terminators.offer({ ...made.offered, ...state }),
     })
     const made: HostedTerminator = {
       id,
@@ -189,7 +195,7 @@ export class HostedServices {
       },
     }
     probes.start({ cost: offered.cost, precedence: offered.precedence })
-    offers.offer(offered)
+    terminators.offer(offered)
     return made
   }
 
@@ -198,7 +204,7 @@ export class HostedServices {
     const { cost, precedence } = offered
     terminator.offered = offered
     terminator.probes.start({ cost, precedence })
-    this.#parts.offers.offer(offered)
+    this.#parts.terminators.offer(offered)
   }
 
   #remove(id: string, reason: string): void {
@@ -208,7 +214,7 @@ export class HostedServices {
     this.#parts.log.info({ serviceId: id, service: hosted.name, reason }, 'service hosted no more')
     for (const terminator of hosted.terminators) {
       this.#terminators.delete(terminator.id)
-      this.#parts.offers.withdraw(terminator.id)
+      this.#parts.terminators.withdraw(terminator.id)
       release(terminator, reason)
     }
   }
@@ -226,8 +232,13 @@ function release({ probes, ends }: HostedTerminator, reason: string): void {
 }
 
 /** The same after a restart, so that controllers keep no terminator of the process before. */
-function terminatorId(routerId: string, serviceId: string, at: number, instanceId: string): string {
-  const hex = hash('sha256', JSON.stringify([routerId, serviceId, at, instanceId]))
+function terminatorId(
+  identityId: string,
+  serviceId: string,
+  at: number,
+  instanceId: string,
+): string {
+  const hex = hash('sha256', JSON.stringify([identityId, serviceId, at, instanceId]))
   // The form of a UUID of version 8, whose bits are those of its maker.
   const variant = ((Number.parseInt(hex.charAt(16), 16) & 3) | 8).toString(16)
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`

@@ -6,21 +6,19 @@ import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { jsonOrNull } from '../../lib/text/json-or-null.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { ControlConnection } from '../controllers/control-connection.ts'
 import type { LocalCircuits } from '../forward/circuit-ends.ts'
 import type { XgressOptions } from '../forward/xgress-options.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
-import { CircuitRequests } from '../listen/circuit-requests.ts'
+import type { CircuitSource } from '../listen/circuit-requests.ts'
 import { DatagramListener } from '../listen/datagram-listener.ts'
 import { FailureLog } from '../listen/failure-log.ts'
 import { StreamListener } from '../listen/stream-listener.ts'
 import type { RouterProgramLogger } from '../logger.ts'
-import type { RouterDataModel } from '../model/router-data-model.ts'
 import type { TunnelProtocol } from './host-config.ts'
 import { SecureCircuits } from './secure-circuits.ts'
+import type { UsableServices } from './usable-services.ts'
 
-/** The port of one service, as the router's own configuration says. */
+/** The port of one service, as the configuration of the tunnel says. */
 export interface ConfiguredService {
   readonly name: string
   readonly port: number
@@ -28,13 +26,12 @@ export interface ConfiguredService {
 }
 
 export interface OfferedServicesParts {
-  readonly model: RouterDataModel
-  /** Id of this router, and of its identity. */
-  readonly identityId: string
+  readonly services: UsableServices
   readonly configured: readonly ConfiguredService[]
+  /** Listened on where nothing names an address. */
+  readonly anyAddress: string
   readonly circuits: Pick<LocalCircuits, 'open'>
-  readonly connections: () => readonly ControlConnection[]
-  readonly identity: () => RouterIdentity
+  readonly requests: CircuitSource
   readonly flow: XgressOptions
   readonly circuitTimeoutMs: number
   readonly datagramsIdleMs: number
@@ -56,7 +53,8 @@ interface Listener {
   readonly close: () => Promise<void>
 }
 
-const ANY_ADDRESS = '0.0.0.0'
+/** All addresses of this host; in what hosts are told, none. */
+export const ANY_ADDRESS = '0.0.0.0'
 const PROXY_CONFIG_TYPE = 'proxy.v1'
 const SERVICE = /^(.+):([0-9]{1,5})(?::(tcp|udp))?$/
 const { tunnelServicesMax, entriesRetriedEveryMs } = routerProgramLimits
@@ -71,7 +69,7 @@ export function configuredService(text: string): ConfiguredService | null {
 
 /**
  * Ports of this host where each connection becomes a circuit to a service that the identity of the
- * router may dial: mode `proxy`. A port is open for as long as the model permits the service.
+ * tunnel may dial: mode `proxy`. A port is open for as long as it may.
  */
 export class OfferedServices {
   readonly #parts: OfferedServicesParts
@@ -97,7 +95,7 @@ export class OfferedServices {
     this.#timer = setInterval(() => this.refresh(), entriesRetriedEveryMs)
   }
 
-  /** Opens and closes ports as the model says. */
+  /** Opens and closes ports as the identity may dial. */
   refresh(): void {
     void this.#tasks.run('', () => this.#refresh())
   }
@@ -117,19 +115,17 @@ export class OfferedServices {
   }
 
   #wanted(): ReadonlyMap<string, Entry> {
-    const { model, identityId, configured } = this.#parts
-    const { contents } = model
+    const { services, configured, anyAddress } = this.#parts
     const wanted = new Map<string, Entry>()
-    const identity = contents.identities.get(identityId)
-    for (const serviceId of [...model.servicesOf(identityId, 'Dial')].sort()) {
-      const service = contents.services.get(serviceId)
+    for (const serviceId of [...services.idsOf('Dial')].sort()) {
+      const service = services.service(serviceId)
       if (service === undefined || wanted.size >= tunnelServicesMax) continue
-      const config = contents.configsOf(service, identity).get(PROXY_CONFIG_TYPE)
+      const config = services.configsOf(service).get(PROXY_CONFIG_TYPE)
       const { name } = service
       const places = config === undefined ? null : this.#placesOf(serviceId, config)
       const own = configured
         .filter((each) => each.name === name)
-        .map(({ port, protocol }) => ({ port, protocol, address: ANY_ADDRESS }))
+        .map(({ port, protocol }) => ({ port, protocol, address: anyAddress }))
       for (const place of places ?? own) {
         const entry = { serviceId, name, ...place }
         wanted.set(JSON.stringify([serviceId, name, place]), entry)
@@ -145,7 +141,7 @@ export class OfferedServices {
   ): readonly Omit<Entry, 'serviceId' | 'name'>[] | null {
     const data = jsonOrNull(dataJson) as Readonly<Record<string, unknown>> | null
     const { port, protocols, binding = '' } = data ?? {}
-    const address = typeof binding === 'string' ? addressOf(binding) : null
+    const address = typeof binding === 'string' ? this.#addressOf(binding) : null
     const known = Array.isArray(protocols) ? (protocols as readonly unknown[]) : []
     const isUsable =
       typeof port === 'number' && Number.isInteger(port) && port >= 1 && port <= 65_535
@@ -158,6 +154,10 @@ export class OfferedServices {
       return null
     }
     return [...new Set(known)].map((protocol) => ({ protocol, port, address }))
+  }
+
+  #addressOf(binding: string): string | null {
+    return binding === '' ? this.#parts.anyAddress : addressOf(binding)
   }
 
   async #add(key: string, entry: Entry): Promise<void> {
@@ -189,22 +189,13 @@ export class OfferedServices {
   }
 
   #listenerFor({ serviceId, name, protocol, address, port }: Entry): Listener {
-    const {
-      circuits,
-      connections,
-      clock,
-      model,
-      circuitTimeoutMs,
-      datagramsIdleMs,
-      identity,
-      flow,
-    } = this.#parts
+    const { circuits, requests, services, circuitTimeoutMs, datagramsIdleMs, flow } = this.#parts
     const secure = new SecureCircuits({
       open: (circuit, application) => circuits.open(circuit, application),
       appData: { dst_protocol: protocol, dst_ip: ANY_ADDRESS, dst_port: String(port) },
       instanceId: '',
       // One that is not known is not dialed without it.
-      isEncrypted: () => model.contents.services.get(serviceId)?.encryptionRequired !== false,
+      isEncrypted: () => services.service(serviceId)?.encryptionRequired !== false,
     })
     const parts = {
       place: `tunnel service ${name}`,
@@ -213,15 +204,12 @@ export class OfferedServices {
       circuitTimeoutMs,
       circuits: secure,
       flow,
-      requests: new CircuitRequests({
-        connections,
-        clock,
-        exchange: (service) => secure.exchange(service),
-      }),
+      requests,
+      wish: () => secure.wish(),
       failures: this.#failures,
     }
     if (protocol === 'udp') return new DatagramListener({ ...parts, idleMs: datagramsIdleMs })
-    return new StreamListener({ ...parts, identity, handshakeTimeoutMs: circuitTimeoutMs })
+    return new StreamListener({ ...parts, identity: null, handshakeTimeoutMs: circuitTimeoutMs })
   }
 }
 
@@ -229,9 +217,8 @@ function isProtocol(value: unknown): value is TunnelProtocol {
   return value === 'tcp' || value === 'udp'
 }
 
-/** @param binding an interface or one of its addresses; '' for all. Null: there is none. */
+/** @param binding an interface or one of its addresses. Null: there is none. */
 function addressOf(binding: string): string | null {
-  if (binding === '') return ANY_ADDRESS
   if (isIPv4(binding)) return binding
   const found = networkInterfaces()[binding]?.find(({ family }) => family === 'IPv4')
   return found?.address ?? null

@@ -4,10 +4,10 @@ import type {
   LocalCircuit,
   LocalCircuits,
 } from '../forward/circuit-ends.ts'
-import type { CircuitExchange } from '../listen/circuit-requests.ts'
+import type { CircuitWish } from '../listen/circuit-requests.ts'
 import { appDataBytes, type ToldAppData } from './app-data.ts'
 import { newKeyPair, SecureStream, type SessionKeys, sessionKeys } from './secure-stream.ts'
-import { createTunnelCircuitMessage, peerKey, readCreatedCircuit } from './tunnel-messages.ts'
+import { peerKey } from './tunnel-messages.ts'
 
 export interface SecureCircuitsParts extends Pick<LocalCircuits, 'open'> {
   /** Told to the host of the service. */
@@ -28,24 +28,25 @@ export class SecureCircuits {
     this.#parts = parts
   }
 
-  exchange(service: string): CircuitExchange {
+  /** The circuit that it is for is opened here once it is there. */
+  wish(): CircuitWish {
     const { instanceId, isEncrypted } = this.#parts
     const own = isEncrypted() ? newKeyPair() : null
     const appData = appDataBytes(this.#parts.appData)
     const peerData = new Map<number, Uint8Array>([[peerKey.appData, appData]])
     if (own !== null) peerData.set(peerKey.publicKey, own.publicKey)
-    let keys: SessionKeys | null = null
     return {
-      message: createTunnelCircuitMessage(service, instanceId, peerData),
-      read: (answer) => {
-        const created = readCreatedCircuit(answer)
-        if (typeof created === 'string' || own === null) return created
-        const theirs = created.peerData.get(peerKey.publicKey)
-        if (theirs === undefined) return 'the service requires encryption, and its host has no key'
-        keys = sessionKeys('client', own, theirs)
-        return created
+      instanceId,
+      peerData,
+      take: ({ id }, told) => {
+        const theirs = told.get(peerKey.publicKey)
+        if (own !== null && theirs === undefined) {
+          return 'the service requires encryption, and its host has no key'
+        }
+        const isSecure = own !== null && theirs !== undefined
+        this.#keys.set(id, isSecure ? sessionKeys('client', own, theirs) : null)
+        return null
       },
-      onCreated: ({ id }) => this.#keys.set(id, keys),
     }
   }
 

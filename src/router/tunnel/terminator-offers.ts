@@ -11,6 +11,7 @@ import type { ControlConnection } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { RouterProgramLogger } from '../logger.ts'
+import type { OfferedTerminators } from './hosted-services.ts'
 import {
   createTunnelTerminatorMessage,
   tunnelHealthMessage,
@@ -64,7 +65,7 @@ class OfferRefused extends Error {
  * Keeps the terminators of the tunnel at the controllers as they are wanted: what fails is tried
  * again, and the steps for one terminator follow each other.
  */
-export class TerminatorOffers {
+export class TerminatorOffers implements OfferedTerminators {
   readonly #parts: TerminatorOffersParts
   readonly #offers = new Map<string, Offer>()
   #repeatTimer: NodeJS.Timeout | null = null

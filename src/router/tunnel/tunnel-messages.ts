@@ -16,6 +16,7 @@ import {
 import type { Outgoing } from '../../channel/channel.ts'
 import { flagValue, textValue } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
+import type { CircuitExchange, CircuitWish } from '../listen/circuit-requests.ts'
 import type { Precedence } from './host-config.ts'
 
 /** Content types between routers and controllers that are about tunnels. */
@@ -185,3 +186,18 @@ export function tunnelTerminatorStatesMessage(
   const body = toBinary(TerminatorStatesSchema, message)
   return { contentType: tunnelMessage.terminatorStates, body }
 }
+
+/** How a tunnel asks controllers for a circuit. */
+export function tunnelExchange(service: string, wish: CircuitWish): CircuitExchange {
+  return {
+    message: createTunnelCircuitMessage(service, wish.instanceId, wish.peerData),
+    read: (answer) => {
+      const created = readCreatedCircuit(answer)
+      if (typeof created === 'string') return created
+      return wish.take(created, created.peerData) ?? created
+    },
+  }
+}
+
+/** One that asks for nothing of the other end. */
+export const noWish: CircuitWish = { instanceId: '', peerData: new Map(), take: () => null }

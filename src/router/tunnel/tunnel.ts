@@ -1,27 +1,25 @@
+import type { RouterConfig } from '../../config/router/table.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Random } from '../../lib/random.ts'
-import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
 import type { TargetSockets } from '../dial/target-sockets.ts'
 import type { LocalCircuits, TerminatorDialer } from '../forward/circuit-ends.ts'
-import { xgressOptions } from '../forward/xgress-options.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
-import { routerProgramLimits } from '../limits.ts'
+import { CircuitRequests } from '../listen/circuit-requests.ts'
 import type { RouterProgramLogger } from '../logger.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
-import { interceptOptions } from '../intercept/intercept-options.ts'
-import { InterceptedServices } from '../intercept/intercepted-services.ts'
-import { HostedServices } from './hosted-services.ts'
-import { configuredService, OfferedServices } from './offered-services.ts'
-import { cryptoReady } from './secure-stream.ts'
+import { ANY_ADDRESS, configuredService } from './offered-services.ts'
 import { TerminatorOffers } from './terminator-offers.ts'
-import { TunnelDialer } from './tunnel-dialer.ts'
 import {
+  noWish,
   readTunnelValidation,
-  tunnelTerminatorStatesMessage,
+  tunnelExchange,
   tunnelMessage,
+  tunnelTerminatorStatesMessage,
 } from './tunnel-messages.ts'
+import { TunnelServices } from './tunnel-services.ts'
+import { servicesInModel } from './usable-services.ts'
 
 export interface TunnelParts {
   /** Options of the listener with the binding `tunnel`. */
@@ -42,63 +40,42 @@ export interface TunnelParts {
 /** The binding of its terminators. */
 export const TUNNEL_BINDING = 'tunnel'
 
-/**
- * The router as an end of circuits, by the right of its own identity: it hosts services whose
- * targets it connects to. In mode `proxy` it offers others at ports of this host, and in mode
- * `tproxy` it takes over connections of this host to their addresses and names.
- */
+/** The router as an end of circuits, by the right of its own identity. */
 export class Tunnel {
   readonly #parts: TunnelParts
   readonly #offers: TerminatorOffers
-  readonly #hosted: HostedServices
-  readonly #offered: OfferedServices | null
-  readonly #intercepted: InterceptedServices | null
-  readonly dialer: TerminatorDialer
+  readonly #services: TunnelServices
   #unfollow: (() => void) | null = null
 
   constructor(parts: TunnelParts) {
     this.#parts = parts
-    const { options, identity, circuits, sockets } = parts
+    const { options, identity, model, connections, clock } = parts
     const identityId = identity().id
-    const idleMs = Number(options['udpIdleTimeout'] ?? 0)
-    const datagramsIdleMs = idleMs > 0 ? idleMs : routerProgramLimits.datagramsIdleMs
+    const configured = options['services'] as readonly string[]
     this.#offers = new TerminatorOffers(parts)
-    this.#hosted = new HostedServices({ ...parts, offers: this.#offers, identityId })
-    const flow = xgressOptions(options)
-    this.dialer = new TunnelDialer({
-      circuits,
-      sockets,
-      flow,
-      datagramsIdleMs,
-      terminator: (id) => this.#hosted.terminator(id),
+    this.#services = new TunnelServices({
+      ...parts,
+      identityId,
+      services: servicesInModel(model, identityId),
+      configured: configured.flatMap((text) => configuredService(text) ?? []),
+      anyAddress: ANY_ADDRESS,
+      terminators: this.#offers,
+      requests: new CircuitRequests({
+        connections,
+        clock,
+        exchange: (service, _client, wish = noWish) => tunnelExchange(service, wish),
+      }),
     })
-    const services = options['services'] as readonly string[]
-    const circuitTimeoutMs = Number(options['getCircuitTimeout'])
-    const shared = { ...parts, flow, identityId, circuitTimeoutMs, datagramsIdleMs }
-    this.#offered =
-      this.#mode === 'proxy'
-        ? new OfferedServices({
-            ...shared,
-            configured: services.flatMap((text) => configuredService(text) ?? []),
-          })
-        : null
-    this.#intercepted =
-      this.#mode === 'tproxy'
-        ? new InterceptedServices({ ...shared, ...interceptOptions(options, parts.random) })
-        : null
   }
 
-  get #mode(): string {
-    return String(this.#parts.options['mode']).split(':')[0] ?? ''
+  get dialer(): TerminatorDialer {
+    return this.#services.dialer
   }
 
   /** @throws {RouterFailure} when this machine does not allow mode `tproxy`. */
   async start(): Promise<void> {
-    await cryptoReady()
-    await this.#intercepted?.start()
-    this.#unfollow = this.#parts.model.onChanged(() => this.#onModel())
-    this.#offered?.start()
-    this.#onModel()
+    this.#unfollow = this.#parts.model.onChanged(() => this.#services.refresh())
+    await this.#services.start()
   }
 
   messages(): ControlMessageTable {
@@ -110,7 +87,7 @@ export class Tunnel {
             ({ binding }) => binding === TUNNEL_BINDING,
           )
           if (asked.length === 0) return
-          const isHosted = (id: string) => this.#hosted.terminator(id) !== undefined
+          const isHosted = (id: string) => this.#services.isHosted(id)
           channel.send(tunnelTerminatorStatesMessage(asked, isHosted))
         },
       ],
@@ -120,7 +97,7 @@ export class Tunnel {
   onConnected(): void {
     this.#offers.onConnected()
     // It may be a controller whose address no service may take.
-    this.#intercepted?.refresh()
+    this.#services.protectAddresses()
   }
 
   /** Services that it hosts, offers and intercepts, for inspections. */
@@ -129,34 +106,23 @@ export class Tunnel {
       this.#offers.offers.filter(({ isEstablished }) => isEstablished).map(({ id }) => id),
     )
     return {
-      mode: this.#mode,
+      mode: this.#services.mode,
       entries: this.#offers.offers.map(({ id }) => ({
         id,
         state: established.has(id) ? 'established' : 'establishing',
       })),
-      hosted: this.#hosted.services,
-      offered: this.#offered?.entries ?? [],
-      intercepted: this.#intercepted?.entries ?? [],
+      ...this.#services.shown(),
     }
   }
 
   figures(): Readonly<Record<string, number>> {
-    return this.#intercepted?.figures() ?? {}
+    return this.#services.figures()
   }
 
   async stop(): Promise<void> {
     this.#unfollow?.()
     this.#offers.stop()
-    this.#hosted.stop()
-    await this.#offered?.stop()
-    await this.#intercepted?.stop()
-  }
-
-  /** A model that has not come yet says nothing; one that was lost takes everything. */
-  #onModel(): void {
-    this.#hosted.refresh()
-    this.#offered?.refresh()
-    this.#intercepted?.refresh()
+    await this.#services.stop()
   }
 }
 
