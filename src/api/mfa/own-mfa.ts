@@ -4,7 +4,11 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Factor } from '../../pki/secrets/sealed-factor.ts'
 import { provisioningUrl, qrCodePng } from '../../auth/factors/provisioning.ts'
-import type { ProofPurpose, SecondFactors } from '../../auth/factors/second-factors.ts'
+import {
+  type ProofPurpose,
+  requiredFor,
+  type SecondFactors,
+} from '../../auth/factors/second-factors.ts'
 import { originOf, type RequestContext } from '../call.ts'
 import {
   answer,
@@ -242,30 +246,6 @@ class OwnMfa {
   #urlOf(call: RequestContext, { secret }: Factor): string {
     return provisioningUrl(secret, String(callerOf(call).identity['name']))
   }
-}
-
-type Require = (found: Mfa | undefined) => asserts found is Mfa
-
-const begun: Require = (found) => {
-  if (found === undefined) throw notFound()
-}
-const unverified: Require = (found) => {
-  if (found?.isVerified !== false) throw notFound()
-}
-const verified: Require = (found) => {
-  if (found?.isVerified !== true) throw notFound()
-}
-const enrolled: Require = (found) => {
-  if (found?.isVerified !== true) throw new Problem('MFA_NOT_ENROLLED')
-}
-
-/** What there must be for each use, as apply judges again. */
-const requiredFor: Readonly<Record<ProofPurpose, Require>> = {
-  verify: unverified,
-  pass: enrolled,
-  view: verified,
-  renew: verified,
-  end: begun,
 }
 
 function notFound(): Problem {

@@ -26,9 +26,11 @@ interface Needs {
   readonly secondFactors: SecondFactors
 }
 
-type Body = string | Partial<ValueOf<typeof logInForm.schema>>
+/** Of a step: a form, or JSON with the same names. */
+export type LogInBody = string | Partial<ValueOf<typeof logInForm.schema>>
 
-const common = {
+/** Each step of a log-in, but for its method, path and handler. */
+export const logInStep = {
   ...oidcOperation,
   alsoAnswers: 302,
   refusals: [400, 401, 413, 415, 429, 503],
@@ -36,8 +38,7 @@ const common = {
 } as const
 
 /** The steps of a log-in: primary authentication by each method, then second factors. */
-export function logInStepOperations(needs: Needs): Operation[] {
-  const steps = new LogInSteps(needs)
+export function logInStepOperations(steps: LogInSteps): Operation[] {
   const methods = [
     ['password', 'Password', 'password'],
     ['username', 'Username', 'password'],
@@ -47,7 +48,7 @@ export function logInStepOperations(needs: Needs): Operation[] {
   return [
     ...methods.flatMap(([method, name, credential]): Operation[] => [
       {
-        ...common,
+        ...logInStep,
         operationId: `oidcPageOf${name}`,
         summary: `Show the page of a log-in by ${method}`,
         method: 'GET',
@@ -55,7 +56,7 @@ export function logInStepOperations(needs: Needs): Operation[] {
         handle: (call) => steps.page(call),
       },
       withBody({
-        ...common,
+        ...logInStep,
         operationId: `oidcLogInBy${name}`,
         summary: `Log in by ${method}`,
         method: 'POST',
@@ -67,7 +68,7 @@ export function logInStepOperations(needs: Needs): Operation[] {
       }),
     ]),
     withBody({
-      ...common,
+      ...logInStep,
       operationId: 'oidcGiveCode',
       summary: 'Complete a log-in with a TOTP or recovery code',
       method: 'POST',
@@ -77,7 +78,7 @@ export function logInStepOperations(needs: Needs): Operation[] {
       handle: (call, body) => steps.giveCode(call, body),
     }),
     {
-      ...common,
+      ...logInStep,
       operationId: 'oidcAuthQueries',
       summary: 'List the second factors that a log-in lacks',
       method: 'GET',
@@ -87,7 +88,7 @@ export function logInStepOperations(needs: Needs): Operation[] {
   ]
 }
 
-class LogInSteps {
+export class LogInSteps {
   readonly #needs: Needs
 
   constructor(needs: Needs) {
@@ -103,7 +104,7 @@ class LogInSteps {
 
   async logIn(
     call: RequestContext,
-    body: Body,
+    body: LogInBody,
     by: 'password' | 'cert' | 'ext-jwt',
   ): Promise<Reply> {
     const id = idIn(call, body)
@@ -119,10 +120,10 @@ class LogInSteps {
     return await this.#answer(call, id, step, 'password')
   }
 
-  async giveCode(call: RequestContext, body: Body): Promise<Reply> {
+  async giveCode(call: RequestContext, body: LogInBody): Promise<Reply> {
     const id = idIn(call, body)
     const { oidcFlow, secondFactors } = this.#needs
-    const principal = await this.#principal(call, id)
+    const principal = await this.principal(call, id)
     const code = parametersOf(call, body)('code') ?? ''
     try {
       const origin = originBy(writeRequestOf(call), actorOf(principal))
@@ -142,18 +143,26 @@ class LogInSteps {
             status: 400,
           })
     }
-    return await this.#answer(call, id, await oidcFlow.afterFactor(id), 'code')
+    return await this.goOn(call, id)
+  }
+
+  /** What follows a factor that was right: the callback, or the factor that is missing still. */
+  async goOn(call: RequestContext, id: string): Promise<Reply> {
+    return await this.#answer(call, id, await this.#needs.oidcFlow.afterFactor(id), 'code')
   }
 
   async queries(call: RequestContext): Promise<Reply> {
     const id = idIn(call, undefined)
-    const { pendingFactors, identity } = await this.#principal(call, id)
+    const { pendingFactors, identity } = await this.principal(call, id)
     const authQueries = pendingFactors.map((factor) => this.#queryOf(identity.id, factor))
     return jsonAnswer({ authQueries } as never)
   }
 
-  /** @throws {Problem} UNAUTHORIZED before primary authentication. */
-  async #principal(call: RequestContext, id: string): Promise<SessionPrincipal> {
+  /**
+   * Whoever passed primary authentication under that id.
+   * @throws {Problem} UNAUTHORIZED before that.
+   */
+  async principal(call: RequestContext, id: string): Promise<SessionPrincipal> {
     const principal = await this.#needs.oidcFlow.sessionOf(id, call.credentials)
     if (principal === null) throw new Problem('UNAUTHORIZED')
     return principal
@@ -224,7 +233,7 @@ function wantsPage({ accept }: RequestContext): boolean {
   return accept.includes('text/html')
 }
 
-function idIn(call: RequestContext, body: unknown): string {
+export function idIn(call: RequestContext, body: unknown): string {
   const of = parametersOf(call, body)
   return of('id') ?? of('authRequestID') ?? ''
 }
@@ -235,7 +244,7 @@ const formNames: Readonly<Record<'env' | 'sdk', readonly string[]>> = {
   sdk: ['appId', 'appVersion', 'branch', 'revision', 'type', 'version'],
 }
 
-function aboutIn(body: Body): {
+function aboutIn(body: LogInBody): {
   readonly configTypes: readonly string[]
   readonly envInfo: Readonly<Record<string, unknown>> | null
   readonly sdkInfo: Readonly<Record<string, unknown>> | null

@@ -3,6 +3,7 @@ import { Problem } from '../../lib/problems.ts'
 import type { Operation } from '../operation.ts'
 import type { BindingName } from '../parts.ts'
 import type { PkiControl } from '../cluster/pki-control.ts'
+import type { PostureService } from '../../ports/posture.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
@@ -11,7 +12,8 @@ import type { SecondFactors } from '../../auth/factors/second-factors.ts'
 import { authorizeOperations } from './authorize.ts'
 import { discoveryOperations } from './discovery.ts'
 import { Issuers } from './issuers.ts'
-import { logInStepOperations } from './log-in-steps.ts'
+import { enrollmentStepOperations } from './enrollment-steps.ts'
+import { LogInSteps, logInStepOperations } from './log-in-steps.ts'
 import { tokenOperations } from './tokens.ts'
 
 interface Needs {
@@ -22,6 +24,7 @@ interface Needs {
   readonly oidcFlow: LogInFlow
   readonly oidcTokens: OidcTokens
   readonly secondFactors: SecondFactors
+  readonly posture: PostureService
 }
 
 /** The OpenID provider that every controller is. */
@@ -34,10 +37,12 @@ export function oidcOperations(needs: Needs): Operation[] {
     })
   }
   const own = { ...needs, issuers, isOffered }
+  const logIn = new LogInSteps(own)
   return [
     ...discoveryOperations(own),
     ...authorizeOperations(own),
-    ...logInStepOperations(own),
+    ...logInStepOperations(logIn),
+    ...enrollmentStepOperations(own, logIn),
     ...tokenOperations(own),
   ]
 }

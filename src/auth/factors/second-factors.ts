@@ -92,7 +92,7 @@ export class SecondFactors {
     origin: WriteOrigin,
     identityId: string,
     given: ProofGiven,
-    require: (found: Mfa | undefined) => asserts found is Mfa,
+    require: RequireFactor,
   ): Promise<void> {
     const { reads, limits } = this.#parts
     await reads.reachLatest()
@@ -169,6 +169,34 @@ export class SecondFactors {
       ? tooMany(pauseMs())
       : new Problem(outcome.code)
   }
+}
+
+type RequireFactor = (found: Mfa | undefined) => asserts found is Mfa
+
+const begun: RequireFactor = (found) => {
+  if (found === undefined) throw notFound()
+}
+const unverified: RequireFactor = (found) => {
+  if (found?.isVerified !== false) throw notFound()
+}
+const verified: RequireFactor = (found) => {
+  if (found?.isVerified !== true) throw notFound()
+}
+const enrolled: RequireFactor = (found) => {
+  if (found?.isVerified !== true) throw new Problem('MFA_NOT_ENROLLED')
+}
+
+/** The record that each use needs, as apply judges again. */
+export const requiredFor: Readonly<Record<ProofPurpose, RequireFactor>> = {
+  verify: unverified,
+  pass: enrolled,
+  view: verified,
+  renew: verified,
+  end: begun,
+}
+
+function notFound(): Problem {
+  return new Problem('NOT_FOUND', { detail: 'mfa of the current identity not found' })
 }
 
 function tooMany(pauseMs: number): Problem {
