@@ -6,6 +6,8 @@ import { tokenLimits } from '../src/auth/tokens/token-text.ts'
 import { defaultLimits } from '../src/api/limits.ts'
 import { answerTimes } from '../src/api/cluster/answer-times.ts'
 import { traceMsMax } from '../src/api/identities/identity-trace.ts'
+import { explainLimits } from '../src/api/access/explain.ts'
+import { explanationViewLimits } from '../src/api/access/explanation-view.ts'
 import { refusalLimits } from '../src/api/refusal-quota.ts'
 import { detachmentLimits } from '../src/api/records/detachments.ts'
 import { inspectionLimits } from '../src/api/fabric/inspections-schema.ts'
@@ -38,6 +40,7 @@ import { restoreLimits } from '../src/fsm/records/restore-limits.ts'
 import { defaultSnapshotReceiverOptions } from '../src/cluster/state-transfer/snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/state-transfer/snapshot-sender.ts'
 import { classViewLimits } from '../src/fsm/access/class-views.ts'
+import { explanationLimits } from '../src/fsm/access/explanation.ts'
 import { mfaLimits } from '../src/fsm/apply/authentication.ts'
 import { recoveryCodesMax } from '../src/fsm/identities/mfa.ts'
 import { PROMPT_GRACE_MS } from '../src/posture/factor-judge.ts'
@@ -93,6 +96,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/records/detachments.ts': detachmentLimits,
   'src/api/write-allowance.ts': writeLimits,
   'src/api/fabric/inspections-schema.ts': inspectionLimits,
+  'src/api/access/explain.ts': explainLimits,
+  'src/api/access/explanation-view.ts': explanationViewLimits,
   'src/api/identities/traces.ts': { tracesMax },
   'src/api/cluster/answer-times.ts': answerTimes,
   'src/api/identities/identity-trace.ts': { traceMsMax },
@@ -117,6 +122,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/services/hosted-terminator.ts': hostedTerminatorLimits,
   'src/fsm/sessions/service-session.ts': serviceSessionLimits,
   'src/fsm/access/class-views.ts': classViewLimits,
+  'src/fsm/access/explanation.ts': explanationLimits,
   'src/fsm/cluster/cluster.ts': joiningLimits,
   'src/fsm/cluster/secret.ts': secretLimits,
   'src/fsm/apply/entity.ts': batchLimits,

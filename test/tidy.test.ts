@@ -36,6 +36,7 @@ const compositionRoots = new Set(['threads', 'controller', 'cli', 'main.ts'])
  */
 const innerArrows: Readonly<Record<string, readonly string[]>> = {
   api: [
+    'api/access',
     'api/answers',
     'api/backups',
     'api/cluster',
@@ -53,6 +54,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'api/sessions',
     'api/transport',
   ],
+  'api/access': ['api', 'api/answers', 'api/preparers', 'api/schemas', 'api/sessions'],
   'api/answers': ['api', 'api/metrics', 'api/transport'],
   'api/backups': ['api', 'api/answers', 'api/cluster', 'api/schemas'],
   'api/cluster': ['api', 'api/answers', 'api/schemas'],

@@ -2,6 +2,7 @@ import type { Operation } from './operation.ts'
 import type { ApiParts } from './parts.ts'
 import { resourceOperations } from './records/resource-routes.ts'
 import type { ApiServices } from './services.ts'
+import { explainOperations } from './access/explain.ts'
 import { apiSessionOperations } from './sessions/api-sessions.ts'
 import { auditOperations } from './host/audit.ts'
 import { authenticateOperations } from './sessions/authenticate.ts'
@@ -78,6 +79,7 @@ export function allOperations(needs: ApiParts & ApiServices): readonly Operation
     ...apiSessionOperations(needs),
     ...sessionOperations(needs),
     ...serviceAccessOperations(needs),
+    ...explainOperations(needs),
     ...roleAttributeOperations(needs),
     ...controllerOperations(needs),
     ...databaseOperations(needs),

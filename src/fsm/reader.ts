@@ -1,4 +1,5 @@
 import type { ApiSession } from '../entities/kinds/api-session.ts'
+import type { Identity } from '../entities/kinds/identity.ts'
 import type { Entity, SubList } from '../entities/define.ts'
 import { entitiesByName, entityNamed } from '../entities/registry.ts'
 import { assert, AssertionError } from '../lib/assert.ts'
@@ -10,6 +11,7 @@ import type { IntegrityScan } from '../ports/integrity.ts'
 import { noRouterStatuses, type RouterStatuses } from '../ports/router-status.ts'
 import {
   type AccessBetween,
+  type AccessExplanation,
   type CheckedPolicy,
   type DialBind,
   type IdMembers,
@@ -24,6 +26,7 @@ import {
   shownForNobody,
   type StateView,
 } from '../ports/state-view.ts'
+import { explainAccess } from './access/explanation.ts'
 import { lastChangeAt } from './access/marks.ts'
 import { checkedPolicy, policiesOf } from './access/checked-policies.ts'
 import {
@@ -297,6 +300,14 @@ export class Reader implements Reads {
         (id) => state.get('edgeRouter', id) ?? [],
       ),
     }
+  }
+
+  explainAccess(identity: EntityRecord, service: EntityRecord): AccessExplanation {
+    return explainAccess(this.state, identity as Identity, service)
+  }
+
+  isRouterOnline(routerId: string): boolean {
+    return this.#routers().of(routerId) !== null
   }
 
   routersOfIdentity(identityId: string): IdMembers {

@@ -66,6 +66,50 @@ export interface AccessBetween {
   readonly commonRouters: readonly EntityRecord[]
 }
 
+/** The first of many, and how many there are. */
+export interface FirstOf<T> {
+  readonly total: number
+  readonly first: readonly T[]
+}
+
+/** Whether an identity can log in; `notAllowed`: its auth policy takes nothing that it has. */
+export type LogInWay = 'some' | 'none' | 'notAllowed'
+
+/** A policy that links two records, with the roles of each of its lists that mean one of them. */
+export interface LinkingPolicy {
+  readonly policy: EntityRecord
+  /** By field, such as `identityRoles`. */
+  readonly roles: Readonly<Record<string, readonly string[]>>
+}
+
+/** Why an identity may dial, or bind, a service; whatever the posture of clients. */
+export interface ExplainedRight {
+  readonly type: DialBind
+  readonly isGranted: boolean
+  readonly granting: FirstOf<LinkingPolicy & { readonly checks: FirstOf<EntityRecord> }>
+  /** Policies of the type that have the identity; none where it is granted. */
+  readonly ofIdentity: FirstOf<EntityRecord>
+  /** Likewise, those that have the service. */
+  readonly ofService: FirstOf<EntityRecord>
+}
+
+/** Everything that the records say of an identity and a service. */
+export interface AccessExplanation {
+  readonly identity: EntityRecord
+  readonly service: EntityRecord
+  readonly logIn: LogInWay
+  readonly rights: readonly [dial: ExplainedRight, bind: ExplainedRight]
+  readonly identityRouterCount: number
+  readonly serviceRouterCount: number
+  /** All of them, in id order, whether they are up or not. */
+  readonly commonRouters: FirstOf<EntityRecord>
+  /** Those that give the identity a common router. */
+  readonly edgeRouterPolicies: FirstOf<LinkingPolicy>
+  /** Those that give the service one. */
+  readonly serviceEdgeRouterPolicies: FirstOf<LinkingPolicy>
+  readonly terminators: FirstOf<EntityRecord>
+}
+
 /** Ids by membership alone, as they stand when they are asked for. */
 export interface IdMembers {
   has(id: string): boolean
@@ -206,6 +250,10 @@ export interface StateView {
 
   /** Null when one of them is not there. */
   accessBetween(identityId: string, serviceId: string): AccessBetween | null
+  /** Why the identity may use the service, or why not, as the records stand. */
+  explainAccess(identity: EntityRecord, service: EntityRecord): AccessExplanation
+  /** Whether a router is connected to any controller. */
+  isRouterOnline(routerId: string): boolean
   /** The edge routers that policies let the identity use; none where it is not there. */
   routersOfIdentity(identityId: string): IdMembers
   /** Nobody where it is no edge router. */

@@ -60,14 +60,31 @@ export function routersOfService(state: State, service: EntityRecord): IdScope {
   return linkedThrough(state, 'serviceEdgeRouterPolicy', 'service', service, 'edgeRouter')
 }
 
+/** The edge routers of an identity and of a service, and those of both. */
+export interface RouterLane {
+  readonly ofIdentity: IdScope
+  readonly ofService: IdScope
+  readonly common: IdScope
+}
+
+export function routerLane(
+  state: State,
+  identity: EntityRecord,
+  service: EntityRecord,
+): RouterLane {
+  const ofIdentity = routersOfIdentity(state, identity)
+  const ofService = routersOfService(state, service)
+  const [few, many] =
+    ofIdentity.size < ofService.size ? [ofIdentity, ofService] : [ofService, ofIdentity]
+  const common = new SetScope(new Set([...few].filter((id) => many.has(id))))
+  return { ofIdentity, ofService, common }
+}
+
 /** The edge routers that the identity may reach the service through, whether they are up or not. */
 export function commonRouters(
   state: State,
   identity: EntityRecord,
   service: EntityRecord,
 ): IdScope {
-  const [few, many] = [routersOfIdentity(state, identity), routersOfService(state, service)].sort(
-    (a, b) => a.size - b.size,
-  ) as [IdScope, IdScope]
-  return new SetScope(new Set([...few].filter((id) => many.has(id))))
+  return routerLane(state, identity, service).common
 }

@@ -40,6 +40,17 @@ export function matches(record: EntityRecord, roles: readonly string[], semantic
   return hasAttributes(record, roles, semantic)
 }
 
+/** Of a role list, the roles by which it means the record; none where it does not mean it. */
+export function matchingRoles(
+  record: EntityRecord,
+  roles: readonly string[],
+  semantic: string,
+): readonly string[] {
+  if (!matches(record, roles, semantic)) return []
+  const own = new Set([ALL, `@${record.id}`, ...attributesOf(record).map((name) => `#${name}`)])
+  return roles.filter((role) => own.has(role))
+}
+
 /** Ids with the attributes named, by the index; `all` of them start from the rarest. */
 export function idsByAttributes(
   table: Records,

@@ -38,11 +38,18 @@ const ofListedKind: Readonly<Record<string, string>> = { 'policy-advice': 'servi
 /** Below one record, and about it. */
 const ofRecord = /^(service-configs|posture-data|failed-service-requests|jwt|route-path|effective)$/
 
+/** Operations of our own, beside those of the family. */
+const own: Readonly<Record<string, string>> = {
+  'get /access/explain': 'service.read',
+}
+
 /**
  * What the API family asks for an operation of the management API, told from its path alone; a session where the API
  * document asks for no more.
  */
 export function neededFor(method: string, path: string): string {
+  const ofOurs = own[`${method} ${path}`]
+  if (ofOurs !== undefined) return ofOurs
   if (publicPaths.test(path)) return 'public'
   if (partialPaths.test(`${method} ${path}`)) return 'partial'
   if (ownPaths.test(path)) return 'session'

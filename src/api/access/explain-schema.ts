@@ -1,0 +1,118 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import { dateTime, entityRef, flag, nullableEntityRef, text } from '../../entities/shapes.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { missingCodes } from './missing-pieces.ts'
+
+const integer = { type: 'integer' } as const
+const texts = { type: 'array', items: text } as const
+const count = { type: ['integer', 'null'] } as const
+
+const closed = (properties: JsonObject): JsonObject => ({
+  type: 'object',
+  properties,
+  required: Object.keys(properties),
+})
+/** A reference to a record with more about it. */
+const refWith = (more: JsonObject, required = Object.keys(more)): JsonObject => ({
+  type: 'object',
+  properties: { ...(entityRef['properties'] as JsonObject), ...more },
+  required: [...(entityRef['required'] as readonly string[]), ...required],
+})
+const listOf = (items: JsonObject): JsonObject => ({ type: 'array', items })
+/** Null where the caller may not read the kind. */
+const withheldOr = (schema: JsonObject): JsonObject => ({ anyOf: [schema, { type: 'null' }] })
+
+/** Of each role list, those of its roles that mean the record. */
+const matched = { identityRoles: texts, serviceRoles: texts, edgeRouterRoles: texts } as const
+
+const check = refWith({
+  typeId: text,
+  state: { type: 'string', enum: ['passes', 'fails', 'unknown'] },
+  passing: integer,
+  failing: integer,
+})
+
+const right = closed({
+  isGranted: flag,
+  isReachable: flag,
+  policiesCount: count,
+  policies: withheldOr(
+    listOf(
+      refWith(
+        { semantic: text, ...matched, checks: withheldOr(listOf(check)), checksCount: count },
+        ['semantic', 'checks', 'checksCount'],
+      ),
+    ),
+  ),
+  missing: listOf(
+    closed({
+      code: { type: 'string', enum: missingCodes },
+      message: text,
+      records: listOf(entityRef),
+    }),
+  ),
+})
+
+const routerPolicies = withheldOr(listOf(refWith({ semantic: text, ...matched }, ['semantic'])))
+
+const routers = closed({
+  identityCount: integer,
+  serviceCount: integer,
+  commonCount: integer,
+  onlineCount: integer,
+  common: listOf(refWith({ isOnline: flag })),
+  identityPolicies: routerPolicies,
+  servicePolicies: routerPolicies,
+})
+
+const terminators = closed({
+  totalCount: integer,
+  onlineCount: integer,
+  items: listOf(
+    refWith({ address: text, binding: text, router: nullableEntityRef, isOnline: flag }),
+  ),
+})
+
+const sessions = closed({
+  totalCount: integer,
+  items: listOf(
+    closed({
+      id: text,
+      createdAt: dateTime,
+      passesForDial: { type: ['boolean', 'null'] },
+      passesForBind: { type: ['boolean', 'null'] },
+    }),
+  ),
+})
+
+/** One identity and one service. */
+export const accessExplained: NamedSchema = {
+  name: 'accessExplained',
+  schema: closed({
+    identity: entityRef,
+    service: entityRef,
+    identityState: closed({
+      isDisabled: flag,
+      disabledUntil: { anyOf: [dateTime, { type: 'null' }] },
+      isAdmin: flag,
+      canLogIn: flag,
+      hasOutstandingEnrollment: flag,
+      authPolicy: nullableEntityRef,
+      hasApiSession: flag,
+    }),
+    dial: right,
+    bind: right,
+    routers: withheldOr(routers),
+    terminators: withheldOr(terminators),
+    sessions: withheldOr(sessions),
+    configs: withheldOr(
+      listOf(
+        refWith({
+          type: nullableEntityRef,
+          source: { type: 'string', enum: ['service', 'identity'] },
+        }),
+      ),
+    ),
+    withheld: texts,
+  }),
+}

@@ -1,0 +1,147 @@
+import { fieldProblem, Problem } from '../../lib/problems.ts'
+import type { ListQuery, ListSource, StateView } from '../../ports/state-view.ts'
+import type { PostureService } from '../../ports/posture.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Reply } from '../answers/envelope.ts'
+import type { ListAnswers } from '../answers/list-answers.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import type { RequestContext } from '../call.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { Operation } from '../operation.ts'
+import { accessExplained } from './explain-schema.ts'
+import { ExplanationView } from './explanation-view.ts'
+import { Readable } from './readable.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly posture: PostureService
+  readonly clock: Clock
+  readonly lists: ListAnswers
+}
+
+export const explainLimits = {
+  /** Pairs of one page: each costs about as much as ten rows of a list. */
+  explainedPairsMax: 100,
+} as const
+
+const text = { type: 'string' } as const
+
+/** Who can reach what, and why: for operators, as the enforcing engine sees it. */
+export function explainOperations(needs: Needs): Operation[] {
+  return [
+    {
+      operationId: 'explainAccess',
+      summary:
+        'Explain what an identity can dial and bind: every policy, router, posture check and terminator, or what is missing',
+      tag: 'access',
+      apis: ['management'],
+      permission: 'service.read',
+      method: 'GET',
+      path: '/access/explain',
+      query: [
+        { name: 'identity', schema: text, isRequired: false },
+        { name: 'service', schema: text, isRequired: false },
+        { name: 'granted', schema: { type: 'string', enum: ['true', 'false'] }, isRequired: false },
+        ...listParameters,
+      ],
+      success: 200,
+      response: { kind: 'list', schema: accessExplained },
+      refusals: [400, 401, 404, 429, 503],
+      handle: (call) => explain(needs, call),
+    },
+  ]
+}
+
+function explain(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
+  const asked = { identity: call.first('identity'), service: call.first('service') }
+  const given = (['identity', 'service'] as const).filter((kind) => asked[kind] !== undefined)
+  if (given.length === 0) {
+    throw fieldProblem('identity', 'identity or service in query is required')
+  }
+  const readable = new Readable(call)
+  readable.require('service.read')
+  readable.require('identity.read')
+  const what = given.map((kind) => `${kind} ${(asked[kind] ?? '').slice(0, 128)}`).join(' or ')
+  return needs.reads.found(call, what, () => {
+    const found = {
+      identity: recordOf(needs.state, 'identity', asked.identity),
+      service: recordOf(needs.state, 'service', asked.service),
+    }
+    return given.some((kind) => found[kind] === null)
+      ? null
+      : answered(needs, call, found, readable)
+  })
+}
+
+/** By id, or else by name; null: there is none. */
+function recordOf(
+  state: StateView,
+  kind: 'identity' | 'service',
+  word: string | undefined,
+): EntityRecord | null {
+  if (word === undefined) return null
+  return state.get(kind, word) ?? state.find(kind, 'name', word) ?? null
+}
+
+interface Sides {
+  readonly identity: EntityRecord | null
+  readonly service: EntityRecord | null
+}
+
+function answered(
+  { state, posture, clock, lists }: Needs,
+  call: RequestContext,
+  { identity, service }: Sides,
+  readable: Readable,
+): Reply | Promise<Reply> {
+  const view = new ExplanationView({ state, posture, nowMs: clock.nowMs() }, readable)
+  if (identity !== null && service !== null) {
+    return lists.answer(call, {
+      records: [service],
+      show: () => view.of(identity, service),
+      pagination: { limit: 1, offset: 0, totalCount: 1 },
+      filterableFields: [],
+    })
+  }
+  const listed = identity === null ? 'identity' : 'service'
+  const source = sourceOf(identity, service, call.first('granted') === 'true')
+  const listing = state.listing(source, pageOf(call))
+  if (listing === null) throw new Problem('NOT_FOUND')
+  return lists.found(call, listing, ({ records, ...pagination }) => {
+    // A filter may say how many, whatever the parameter does.
+    if (records.length > explainLimits.explainedPairsMax) throw tooMany()
+    return {
+      records,
+      show: (record: EntityRecord) => view.of(identity ?? record, service ?? record),
+      pagination,
+      filterableFields: state.filterableFields(listed),
+    }
+  })
+}
+
+function tooMany(): Problem {
+  return fieldProblem(
+    'limit',
+    `at most ${explainLimits.explainedPairsMax} pairs are explained at once`,
+  )
+}
+
+/** The records of the other side: all of them, or those that a policy grants. */
+function sourceOf(
+  identity: EntityRecord | null,
+  service: EntityRecord | null,
+  isGranted: boolean,
+): ListSource {
+  if (!isGranted) return { of: 'kind', entity: identity === null ? 'identity' : 'service' }
+  if (identity !== null) return { of: 'services', identityId: identity.id }
+  return { of: 'subList', entity: 'service', id: service?.id ?? '', key: 'identities' }
+}
+
+function pageOf(call: RequestContext): ListQuery {
+  const query = listQueryOf(call)
+  const { explainedPairsMax: max } = explainLimits
+  const limit = query.limit === undefined ? 10 : query.limit
+  return { ...query, limit: limit < 1 ? max : Math.min(limit, max) }
+}

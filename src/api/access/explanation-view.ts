@@ -1,0 +1,346 @@
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
+import { entityNamed } from '../../entities/registry.ts'
+import type { Config } from '../../entities/kinds/config.ts'
+import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { isDisabled } from '../../lib/is-disabled.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { JudgedPosture, PostureService } from '../../ports/posture.ts'
+import type {
+  AccessExplanation,
+  DialBind,
+  ExplainedRight,
+  FirstOf,
+  LinkingPolicy,
+  StateView,
+} from '../../ports/state-view.ts'
+import { timeText } from '../answers/envelope.ts'
+import { missingPieces, type MissingPiece, type PieceFacts } from './missing-pieces.ts'
+import type { Readable } from './readable.ts'
+
+export const explanationViewLimits = {
+  /** API sessions of an identity whose posture is judged, the newest first. */
+  explainedSessionsMax: 10,
+  shownRoutersMax: 25,
+  shownTerminatorsMax: 25,
+} as const
+
+interface Needs {
+  readonly state: StateView
+  readonly posture: PostureService
+  readonly nowMs: number
+}
+
+/** An API session with the posture of its client. */
+interface JudgedSession {
+  readonly session: ApiSession
+  readonly posture: JudgedPosture
+}
+
+interface JudgedSessions {
+  readonly total: number
+  readonly newest: readonly JudgedSession[]
+}
+
+/** The explanations of one answer as its reader may see them. */
+export class ExplanationView {
+  readonly #needs: Needs
+  readonly #readable: Readable
+  /** By identity: its pairs with many services are judged by the same sessions. */
+  readonly #sessions = new Map<string, JudgedSessions>()
+
+  constructor(needs: Needs, readable: Readable) {
+    this.#needs = needs
+    this.#readable = readable
+  }
+
+  of(identity: EntityRecord, service: EntityRecord): JsonObject {
+    const found = this.#needs.state.explainAccess(identity, service)
+    const sessions = this.#sessionsOf(identity.id)
+    const terminators = this.#terminators(found.terminators)
+    const [dial, bind] = found.rights
+    return {
+      identity: this.#refOf('identity', identity),
+      service: this.#refOf('service', service),
+      identityState: this.#identityState(found, sessions),
+      dial: this.#right(dial, found, sessions, terminators),
+      bind: this.#right(bind, found, sessions, terminators),
+      routers: this.#readable.only('router.read', () => this.#routers(found)),
+      terminators: this.#readable.only('terminator.read', () => terminators.shown()),
+      sessions: this.#readable.only('ops.read', () => this.#shownSessions(found, sessions)),
+      configs: this.#readable.only('config.read', () => this.#configs(found)),
+      withheld: this.#readable.withheld(),
+    }
+  }
+
+  #sessionsOf(identityId: string): JudgedSessions {
+    const known = this.#sessions.get(identityId)
+    if (known !== undefined) return known
+    const { state, posture } = this.#needs
+    const all = state.findAll<ApiSession>('apiSession', 'identityId', identityId)
+    const newest = [...all]
+      .sort((a, b) => b.createdAt - a.createdAt)
+      .slice(0, explanationViewLimits.explainedSessionsMax)
+      .map((session) => ({ session, posture: posture.ofSession(session) }))
+    const judged = { total: all.length, newest }
+    this.#sessions.set(identityId, judged)
+    return judged
+  }
+
+  /** The record may have gone since the page of the answer was found. */
+  #refOf(kind: 'identity' | 'service', { id, name }: EntityRecord): JsonObject {
+    const entity = entityNamed(kind).collection
+    return this.#needs.state.ref(kind, id) ?? { _links: {}, entity, id, name: name ?? '' }
+  }
+
+  #identityState(found: AccessExplanation, sessions: JudgedSessions): JsonObject {
+    const { state, nowMs } = this.#needs
+    const identity = found.identity as Identity
+    const { logIn } = found
+    const { authPolicyId } = identity
+    const policy = state.get<AuthPolicy>('authPolicy', authPolicyId)
+    return {
+      isDisabled: isDisabled(identity, nowMs),
+      disabledUntil: identity.disabledUntil === null ? null : timeText(identity.disabledUntil),
+      isAdmin: identity.isAdmin,
+      canLogIn: logIn === 'some',
+      hasOutstandingEnrollment: this.#isEnrolling(identity.id),
+      authPolicy:
+        policy === undefined
+          ? null
+          : this.#readable.only('auth-policy.read', () => state.ref('authPolicy', policy.id)),
+      hasApiSession: sessions.total > 0,
+    }
+  }
+
+  #isEnrolling(identityId: string): boolean {
+    const { state, nowMs } = this.#needs
+    return state
+      .findAll('enrollment', 'identityId', identityId)
+      .some(({ expiresAt }) => typeof expiresAt !== 'number' || expiresAt > nowMs)
+  }
+
+  #right(
+    right: ExplainedRight,
+    found: AccessExplanation,
+    sessions: JudgedSessions,
+    terminators: Terminators,
+  ): JsonObject {
+    const missing = missingPieces(this.#facts(right, found, sessions, terminators), (permission) =>
+      this.#readable.has(permission),
+    )
+    return {
+      isGranted: right.isGranted,
+      isReachable: missing.length === 0,
+      policiesCount: this.#readable.only('service-policy.read', () => right.granting.total),
+      policies: this.#readable.only('service-policy.read', () =>
+        right.granting.first.map((link) => ({
+          ...this.#link('servicePolicy', link),
+          ...this.#checks(link.checks, sessions),
+        })),
+      ),
+      missing: missing.map((piece) => this.#piece(piece)),
+    }
+  }
+
+  #facts(
+    { type, isGranted, granting, ofIdentity, ofService }: ExplainedRight,
+    found: AccessExplanation,
+    sessions: JudgedSessions,
+    terminators: Terminators,
+  ): PieceFacts {
+    const identity = found.identity as Identity
+    const { state, nowMs } = this.#needs
+    return {
+      type,
+      identity,
+      service: found.service,
+      isDisabled: isDisabled(identity, nowMs),
+      logIn: found.logIn,
+      isEnrolling: this.#isEnrolling(identity.id),
+      hasApiSession: sessions.total > 0,
+      isGranted,
+      ofIdentity,
+      ofService,
+      failingChecks: this.#failingChecks(found, type, granting, sessions),
+      identityRouterCount: found.identityRouterCount,
+      serviceRouterCount: found.serviceRouterCount,
+      commonRouters: found.commonRouters,
+      isAnyRouterOnline: found.commonRouters.first.some(({ id }) => state.isRouterOnline(id)),
+      terminatorCount: found.terminators.total,
+      isAnyTerminatorOnline: terminators.isAnyOnline,
+    }
+  }
+
+  /**
+   * The checks by which every session is refused; none where one passes, and where no session can
+   * tell.
+   */
+  #failingChecks(
+    { identity, service }: AccessExplanation,
+    type: ExplainedRight['type'],
+    granting: ExplainedRight['granting'],
+    { newest }: JudgedSessions,
+  ): readonly string[] {
+    if (newest.length === 0 || !granting.first.some(({ checks }) => checks.total > 0)) return []
+    const wanted = { identityId: identity.id, serviceId: service.id, type }
+    const failing = new Set<string>()
+    for (const { posture } of newest) {
+      const failures = this.#needs.posture.failures(wanted, posture)
+      if (failures.length === 0) return []
+      for (const { checks } of failures) for (const { id } of checks) failing.add(id)
+    }
+    return [...failing].sort()
+  }
+
+  #piece({ code, message, kind, ids }: MissingPiece): JsonObject {
+    const { state } = this.#needs
+    const records = this.#readable.only(readPermissions[kind], () =>
+      ids.flatMap((id) => state.ref(kind, id) ?? []),
+    )
+    return { code, message, records: records ?? [] }
+  }
+
+  #link(kind: string, { policy, roles }: LinkingPolicy): JsonObject {
+    return {
+      ...this.#needs.state.ref(kind, policy.id),
+      semantic: policy['semantic'] ?? '',
+      ...roles,
+    }
+  }
+
+  #checks({ total, first }: FirstOf<EntityRecord>, { newest }: JudgedSessions): JsonObject {
+    const checks = this.#readable.only('posture-check.read', () =>
+      first.map((check) => {
+        const passing = newest.filter(({ posture }) => posture.passes(check)).length
+        const failing = newest.length - passing
+        return {
+          ...this.#needs.state.ref('postureCheck', check.id),
+          typeId: String(check['typeId']),
+          state: newest.length === 0 ? 'unknown' : passing > 0 ? 'passes' : 'fails',
+          passing,
+          failing,
+        }
+      }),
+    )
+    return { checks, checksCount: checks === null ? null : total }
+  }
+
+  #routers(found: AccessExplanation): JsonObject {
+    const { state } = this.#needs
+    const policiesOf = (kind: string, { first }: FirstOf<LinkingPolicy>): JsonObject[] =>
+      first.map((link) => this.#link(kind, link))
+    const { first, total } = found.commonRouters
+    const shown = onlineFirst(
+      first.map(({ id }) => ({ id, isOnline: state.isRouterOnline(id) })),
+      explanationViewLimits.shownRoutersMax,
+    )
+    return {
+      identityCount: found.identityRouterCount,
+      serviceCount: found.serviceRouterCount,
+      commonCount: total,
+      onlineCount: first.filter(({ id }) => state.isRouterOnline(id)).length,
+      common: shown.map((router) => ({
+        ...state.ref('edgeRouter', router.id),
+        isOnline: router.isOnline,
+      })),
+      identityPolicies: this.#readable.only('edge-router-policy.read', () =>
+        policiesOf('edgeRouterPolicy', found.edgeRouterPolicies),
+      ),
+      servicePolicies: this.#readable.only('service-edge-router-policy.read', () =>
+        policiesOf('serviceEdgeRouterPolicy', found.serviceEdgeRouterPolicies),
+      ),
+    }
+  }
+
+  #terminators({ total, first }: FirstOf<EntityRecord>): Terminators {
+    const { state } = this.#needs
+    const seen = first.map((record) => ({
+      record,
+      isOnline: state.isRouterOnline(String(record['routerId'])),
+    }))
+    const shown = (): JsonObject => ({
+      totalCount: total,
+      onlineCount: seen.filter((one) => one.isOnline).length,
+      items: onlineFirst(seen, explanationViewLimits.shownTerminatorsMax).map(
+        ({ record, isOnline: online }) => ({
+          ...state.ref('terminator', record.id),
+          address: String(record['address']),
+          binding: String(record['binding']),
+          router: this.#readable.only('router.read', () =>
+            state.ref('transitRouter', String(record['routerId'])),
+          ),
+          isOnline: online,
+        }),
+      ),
+    })
+    // Of those that were not looked at, some may be online.
+    const isAnyOnline = total > first.length || seen.some((one) => one.isOnline)
+    return { isAnyOnline, shown }
+  }
+
+  #shownSessions(
+    { identity, service, rights }: AccessExplanation,
+    { total, newest }: JudgedSessions,
+  ): JsonObject {
+    const granted = new Set(rights.flatMap(({ type, isGranted }) => (isGranted ? [type] : [])))
+    const pair = { identityId: identity.id, serviceId: service.id }
+    return {
+      totalCount: total,
+      items: newest.map(({ session, posture }) => {
+        const passes = (type: DialBind): boolean | null =>
+          granted.has(type)
+            ? this.#needs.posture.failures({ ...pair, type }, posture).length === 0
+            : null
+        return {
+          id: session.id,
+          createdAt: timeText(session.createdAt),
+          passesForDial: passes('Dial'),
+          passesForBind: passes('Bind'),
+        }
+      }),
+    }
+  }
+
+  /** What clients are shown of the service, its own before what the identity was given. */
+  #configs({ identity, service }: AccessExplanation): JsonObject[] {
+    const { state } = this.#needs
+    const own = state
+      .findAll('serviceConfig', 'holder', serviceConfigHolder(identity.id, service.id))
+      .map(({ configId }) => [String(configId), 'identity'] as const)
+    const given = ((service['configs'] ?? []) as readonly string[]).map(
+      (id) => [id, 'service'] as const,
+    )
+    return [...given, ...own].flatMap(([id, source]) => {
+      const config = state.get<Config>('config', id)
+      if (config === undefined) return []
+      const type = this.#readable.only('config-type.read', () =>
+        state.ref('configType', config.configTypeId),
+      )
+      return [{ ...state.ref('config', id), type, source }]
+    })
+  }
+}
+
+interface Terminators {
+  readonly isAnyOnline: boolean
+  shown(): JsonObject
+}
+
+/** What must be held to read the records that a missing piece names. */
+const readPermissions = {
+  identity: 'identity.read',
+  service: 'service.read',
+  servicePolicy: 'service-policy.read',
+  postureCheck: 'posture-check.read',
+  edgeRouter: 'router.read',
+} as const
+
+function onlineFirst<T extends { readonly isOnline: boolean }>(
+  all: readonly T[],
+  max: number,
+): T[] {
+  return [...all].sort((a, b) => Number(b.isOnline) - Number(a.isOnline)).slice(0, max)
+}

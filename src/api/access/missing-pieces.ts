@@ -1,0 +1,207 @@
+import type { Permission } from '../../auth/principal/permissions.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { DialBind, FirstOf, LogInWay } from '../../ports/state-view.ts'
+
+/** What stands between an identity and a service. */
+export interface MissingPiece {
+  readonly code: MissingCode
+  readonly message: string
+  /** The records it is about, of one kind. */
+  readonly kind: 'identity' | 'service' | 'servicePolicy' | 'postureCheck' | 'edgeRouter'
+  readonly ids: readonly string[]
+}
+
+/** In the order in which a dial, or a bind, would meet them. */
+export const missingCodes = [
+  'IDENTITY_DISABLED',
+  'NO_LOG_IN',
+  'NO_POLICY_OF_IDENTITY',
+  'NO_POLICY_OF_SERVICE',
+  'NO_SHARED_POLICY',
+  'POSTURE_FAILS',
+  'NO_ROUTER_OF_IDENTITY',
+  'NO_ROUTER_OF_SERVICE',
+  'NO_COMMON_ROUTER',
+  'NO_ROUTER_ONLINE',
+  'NO_TERMINATOR',
+  'NO_TERMINATOR_ONLINE',
+] as const
+export type MissingCode = (typeof missingCodes)[number]
+
+export interface PieceFacts {
+  readonly type: DialBind
+  readonly identity: EntityRecord
+  readonly service: EntityRecord
+  readonly isDisabled: boolean
+  readonly logIn: LogInWay
+  readonly isEnrolling: boolean
+  readonly hasApiSession: boolean
+  readonly isGranted: boolean
+  readonly ofIdentity: FirstOf<EntityRecord>
+  readonly ofService: FirstOf<EntityRecord>
+  /** By id, where no session passes. */
+  readonly failingChecks: readonly string[]
+  readonly identityRouterCount: number
+  readonly serviceRouterCount: number
+  readonly commonRouters: FirstOf<EntityRecord>
+  readonly isAnyRouterOnline: boolean
+  readonly terminatorCount: number
+  readonly isAnyTerminatorOnline: boolean
+}
+
+/** Of the records that a missing piece is about. */
+const namedMax = 10
+
+/**
+ * What is missing, the first piece first; [] where nothing is.
+ * @param may whether the reader of the answer may be told how many records of a kind there are.
+ */
+export function missingPieces(
+  facts: PieceFacts,
+  may: (permission: Permission) => boolean,
+): readonly MissingPiece[] {
+  return [
+    ...ofIdentity(facts),
+    ...ofPolicies(facts, may('service-policy.read')),
+    ...ofPosture(facts),
+    ...ofRouters(facts, may('router.read')),
+    ...(facts.type === 'Dial' ? ofTerminators(facts, may('terminator.read')) : []),
+  ]
+}
+
+function ofIdentity(facts: PieceFacts): MissingPiece[] {
+  const { identity, isDisabled, logIn, isEnrolling, hasApiSession } = facts
+  const about = { kind: 'identity', ids: [identity.id] } as const
+  const pieces: MissingPiece[] = []
+  if (isDisabled) {
+    const message = 'The identity is disabled'
+    pieces.push({ ...about, code: 'IDENTITY_DISABLED', message })
+  }
+  // Whoever is logged in needs no authenticator any more.
+  if (logIn !== 'some' && !hasApiSession) {
+    const what =
+      logIn === 'notAllowed'
+        ? 'The auth policy of the identity allows none of its authenticators'
+        : 'The identity has no authenticator'
+    const message = isEnrolling ? `${what}; an enrollment is outstanding` : what
+    pieces.push({ ...about, code: 'NO_LOG_IN', message })
+  }
+  return pieces
+}
+
+function ofPolicies(
+  { type, identity, service, isGranted, ofIdentity: one, ofService: other }: PieceFacts,
+  mayCount: boolean,
+): MissingPiece[] {
+  if (isGranted) return []
+  const pieces: MissingPiece[] = []
+  if (one.total === 0) {
+    pieces.push({
+      code: 'NO_POLICY_OF_IDENTITY',
+      message: `No ${type} policy includes the identity${attributesText(identity)}`,
+      kind: 'identity',
+      ids: [identity.id],
+    })
+  }
+  if (other.total === 0) {
+    pieces.push({
+      code: 'NO_POLICY_OF_SERVICE',
+      message: `No ${type} policy includes the service${attributesText(service)}`,
+      kind: 'service',
+      ids: [service.id],
+    })
+  }
+  if (pieces.length > 0) return pieces
+  const counted = mayCount
+    ? `${countText(one.total, `${type} policy includes`, `${type} policies include`)} the identity and ${countText(other.total, 'includes', 'include')} the service, but none includes both`
+    : `No ${type} policy includes both the identity and the service`
+  const ids = [...one.first.slice(0, namedMax / 2), ...other.first.slice(0, namedMax / 2)]
+  return [
+    {
+      code: 'NO_SHARED_POLICY',
+      message: counted,
+      kind: 'servicePolicy',
+      ids: ids.map(({ id }) => id),
+    },
+  ]
+}
+
+function ofPosture({ isGranted, type, failingChecks }: PieceFacts): MissingPiece[] {
+  if (!isGranted || failingChecks.length === 0) return []
+  return [
+    {
+      code: 'POSTURE_FAILS',
+      message: `No API session of the identity passes the posture checks of a ${type} policy`,
+      kind: 'postureCheck',
+      ids: failingChecks.slice(0, namedMax),
+    },
+  ]
+}
+
+function ofRouters(facts: PieceFacts, mayCount: boolean): MissingPiece[] {
+  const { identity, service, identityRouterCount: one, serviceRouterCount: other } = facts
+  const pieces: MissingPiece[] = []
+  if (one === 0) {
+    pieces.push({
+      code: 'NO_ROUTER_OF_IDENTITY',
+      message: `No edge router policy gives the identity an edge router${attributesText(identity)}`,
+      kind: 'identity',
+      ids: [identity.id],
+    })
+  }
+  if (other === 0) {
+    pieces.push({
+      code: 'NO_ROUTER_OF_SERVICE',
+      message: `No service edge router policy gives the service an edge router${attributesText(service)}`,
+      kind: 'service',
+      ids: [service.id],
+    })
+  }
+  if (pieces.length > 0) return pieces
+  const { total, first } = facts.commonRouters
+  if (total === 0) {
+    const counts = mayCount ? ` (${one} of the identity, ${other} of the service)` : ''
+    const message = `The identity and the service have no edge router in common${counts}`
+    return [{ code: 'NO_COMMON_ROUTER', message, kind: 'edgeRouter', ids: [] }]
+  }
+  if (facts.isAnyRouterOnline) return []
+  return [
+    {
+      code: 'NO_ROUTER_ONLINE',
+      message: mayCount
+        ? `None of the ${total} edge routers that they have in common is online`
+        : 'No edge router that they have in common is online',
+      kind: 'edgeRouter',
+      ids: first.slice(0, namedMax).map(({ id }) => id),
+    },
+  ]
+}
+
+function ofTerminators(
+  { service, terminatorCount, isAnyTerminatorOnline }: PieceFacts,
+  mayCount: boolean,
+): MissingPiece[] {
+  const about = { kind: 'service', ids: [service.id] } as const
+  if (terminatorCount === 0) {
+    const message = 'The service has no terminator: nothing hosts it'
+    return [{ ...about, code: 'NO_TERMINATOR', message }]
+  }
+  if (isAnyTerminatorOnline) return []
+  const message = mayCount
+    ? `None of the ${terminatorCount} terminators of the service is at a router that is online`
+    : 'No terminator of the service is at a router that is online'
+  return [{ ...about, code: 'NO_TERMINATOR_ONLINE', message }]
+}
+
+function countText(count: number, one: string, many: string): string {
+  return `${count} ${count === 1 ? one : many}`
+}
+
+/** Whose policies look for roles: without one, `#all` and its own id alone mean it. */
+function attributesText({ roleAttributes }: EntityRecord): string {
+  const attributes = Array.isArray(roleAttributes) ? (roleAttributes as readonly string[]) : []
+  if (attributes.length === 0) return ', which has no role attribute'
+  const shown = attributes.slice(0, namedMax).map((one) => `#${one}`)
+  const more = attributes.length > namedMax ? ', …' : ''
+  return ` (its role attributes: ${shown.join(', ')}${more})`
+}

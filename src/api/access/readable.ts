@@ -1,0 +1,41 @@
+import { mayCall, type Permission } from '../../auth/principal/permissions.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { RequestContext } from '../call.ts'
+import { callerOf } from '../sessions/current.ts'
+
+/**
+ * What the caller of one request may read, for answers that are about several kinds of record. What
+ * it may not read is left out, and named.
+ */
+export class Readable {
+  readonly #call: RequestContext
+  readonly #known = new Map<Permission, boolean>()
+
+  constructor(call: RequestContext) {
+    this.#call = call
+  }
+
+  has(permission: Permission): boolean {
+    let may = this.#known.get(permission)
+    if (may === undefined) {
+      may = mayCall(callerOf(this.#call), permission, this.#call)
+      this.#known.set(permission, may)
+    }
+    return may
+  }
+
+  /** Null without the permission; `make` is not called then. */
+  only<T>(permission: Permission, make: () => T): T | null {
+    return this.has(permission) ? make() : null
+  }
+
+  /** @throws {Problem} UNAUTHORIZED. */
+  require(permission: Permission): void {
+    if (!this.has(permission)) throw new Problem('UNAUTHORIZED', { detail: `needs ${permission}` })
+  }
+
+  /** Of those that were asked for, the ones that the caller lacks. */
+  withheld(): readonly Permission[] {
+    return [...this.#known].flatMap(([permission, may]) => (may ? [] : [permission])).sort()
+  }
+}

@@ -1,0 +1,151 @@
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type {
+  AccessExplanation,
+  DialBind,
+  ExplainedRight,
+  FirstOf,
+  LinkingPolicy,
+} from '../../ports/state-view.ts'
+import { BIND, DIAL, linkingPolicies, matchingRoles, policiesMatching } from '../records/roles.ts'
+import type { IdScope } from '../records/sorted-ids.ts'
+import type { State } from '../records/state.ts'
+import { checksOf, policiesOf } from './checked-policies.ts'
+import { logInWayOf } from './log-in-way.ts'
+import { type RouterLane, routerLane } from './routers.ts'
+
+/** Of each list in the explanation of one pair; the counts are of all there are. */
+export const explanationLimits = {
+  explainedPoliciesMax: 50,
+  explainedChecksMax: 50,
+  explainedRoutersMax: 25,
+  /** Whether more than these are at a router that is online is not looked at. */
+  explainedTerminatorsMax: 1000,
+} as const
+
+/**
+ * Why an identity may use a service, or why not: by the same functions of the records that let it.
+ * Nothing of a device and of the network's connections is part of it.
+ */
+export function explainAccess(
+  state: State,
+  identity: Identity,
+  service: EntityRecord,
+): AccessExplanation {
+  const linking = linkingPolicies(state, identity, service)
+  const bits = state.access.bitsOf(identity, service)
+  const right = (type: DialBind): ExplainedRight =>
+    explainedRight(state, { identity, service, type, linking, bits })
+  const lane = routerLane(state, identity, service)
+  return {
+    identity,
+    service,
+    logIn: logInWayOf(state, identity),
+    rights: [right('Dial'), right('Bind')],
+    identityRouterCount: lane.ofIdentity.size,
+    serviceRouterCount: lane.ofService.size,
+    commonRouters: firstOf(lane.common, (id) => state.get('edgeRouter', id)),
+    edgeRouterPolicies: routerPolicies(state, 'edgeRouterPolicy', 'identityRoles', identity, lane),
+    serviceEdgeRouterPolicies: routerPolicies(
+      state,
+      'serviceEdgeRouterPolicy',
+      'serviceRoles',
+      service,
+      lane,
+    ),
+    terminators: firstOf(
+      state.table('terminator').indexes.ids('serviceId', service.id),
+      (id) => state.get('terminator', id),
+      explanationLimits.explainedTerminatorsMax,
+    ),
+  }
+}
+
+interface Pair {
+  readonly identity: EntityRecord
+  readonly service: EntityRecord
+  readonly type: DialBind
+  readonly linking: readonly ServicePolicy[]
+  readonly bits: number
+}
+
+function explainedRight(
+  state: State,
+  { identity, service, type, linking, bits }: Pair,
+): ExplainedRight {
+  const isOfType = (policy: ServicePolicy): boolean => policy.type === type
+  const granting = linking.filter(isOfType)
+  const isGranted = (bits & (type === 'Bind' ? BIND : DIAL)) !== 0
+  const shown = granting.slice(0, explanationLimits.explainedPoliciesMax).map((policy) => ({
+    ...linkOf(policy, { identityRoles: identity, serviceRoles: service }),
+    checks: firstIn(checksOf(state, policy), explanationLimits.explainedChecksMax),
+  }))
+  const near = (policies: readonly ServicePolicy[]): FirstOf<EntityRecord> =>
+    firstIn(isGranted ? [] : policies.filter(isOfType))
+  return {
+    type,
+    isGranted,
+    granting: { total: granting.length, first: shown },
+    ofIdentity: near(policiesOf(state, identity)),
+    ofService: near(policiesMatching(state.table('servicePolicy'), 'serviceRoles', service)),
+  }
+}
+
+type Policy = EntityRecord & { readonly semantic: string }
+
+/** The policy, and of each of its role lists the roles that mean the record of that side. */
+function linkOf(policy: Policy, sides: Readonly<Record<string, EntityRecord>>): LinkingPolicy {
+  const roles = Object.entries(sides).map(([field, record]) => [
+    field,
+    matchingRoles(record, policy[field] as readonly string[], policy.semantic),
+  ])
+  return { policy, roles: Object.fromEntries(roles) as LinkingPolicy['roles'] }
+}
+
+/** The policies of one kind that give the record any of the common routers. */
+function routerPolicies(
+  state: State,
+  kind: string,
+  field: string,
+  record: EntityRecord,
+  { common }: RouterLane,
+): FirstOf<LinkingPolicy> {
+  if (common.size === 0) return firstIn([])
+  const routers: EntityRecord[] = []
+  for (const id of common) {
+    const router = state.get('edgeRouter', id)
+    if (router !== undefined) routers.push(router)
+    if (routers.length >= explanationLimits.explainedRoutersMax) break
+  }
+  const links = policiesMatching<Policy>(state.table(kind), field, record).flatMap((policy) => {
+    const means = routers.flatMap((router) =>
+      matchingRoles(router, policy['edgeRouterRoles'] as readonly string[], policy.semantic),
+    )
+    if (means.length === 0) return []
+    const { roles } = linkOf(policy, { [field]: record })
+    return [{ policy, roles: { ...roles, edgeRouterRoles: [...new Set(means)] } }]
+  })
+  return firstIn(links, explanationLimits.explainedPoliciesMax)
+}
+
+function firstIn<T>(
+  all: readonly T[],
+  max: number = explanationLimits.explainedPoliciesMax,
+): FirstOf<T> {
+  return { total: all.length, first: all.slice(0, max) }
+}
+
+function firstOf(
+  ids: IdScope,
+  get: (id: string) => EntityRecord | undefined,
+  max = Infinity,
+): FirstOf<EntityRecord> {
+  const first: EntityRecord[] = []
+  for (const id of ids) {
+    if (first.length >= max) break
+    const record = get(id)
+    if (record !== undefined) first.push(record)
+  }
+  return { total: ids.size, first }
+}

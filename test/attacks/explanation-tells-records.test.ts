@@ -1,0 +1,112 @@
+import { expect, test } from 'vitest'
+import { type CallerOf, management } from '../api/support/caller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+
+// An explanation is about records of ten kinds. Whoever may read one or two of them would learn the others by it.
+const { root, sessionOf } = await controllerForFile()
+
+async function created(collection: string, body: object): Promise<string> {
+  const reply = await root.call('POST', `${management}/${collection}`, body)
+  expect(reply.status, reply.text).toBe(201)
+  return (reply.body.data as { id: string }).id
+}
+
+const hidden = {
+  policy: 'policy in the vault',
+  check: 'check in the vault',
+  router: 'router in the vault',
+  address: 'tcp:vault.example:22',
+}
+const semantic = 'AnyOf'
+const router = await created('edge-routers', { name: hidden.router })
+const service = await created('services', { name: 'wiki', encryptionRequired: true })
+const check = await created('posture-checks', { name: hidden.check, typeId: 'MFA' })
+const policies = [
+  await created('service-policies', {
+    semantic,
+    name: hidden.policy,
+    type: 'Dial',
+    identityRoles: ['#staff'],
+    serviceRoles: ['#all'],
+    postureCheckRoles: [`@${check}`],
+  }),
+  await created('edge-router-policies', {
+    semantic,
+    name: hidden.policy,
+    identityRoles: ['#all'],
+    edgeRouterRoles: ['#all'],
+  }),
+  await created('service-edge-router-policies', {
+    semantic,
+    name: hidden.policy,
+    serviceRoles: ['#all'],
+    edgeRouterRoles: ['#all'],
+  }),
+]
+const terminator = await created('terminators', {
+  address: hidden.address,
+  binding: 'transport',
+  service,
+  router,
+})
+const url = `${management}/access/explain?identity=alice-id&service=${service}`
+
+let eves = 0
+
+async function eve(...permissions: readonly string[]): Promise<CallerOf> {
+  eves += 1
+  const name = `eve ${eves}`
+  return sessionOf(await created('identities', { name, type: 'User', isAdmin: false, permissions }))
+}
+
+test('nobody is told of pairs who may read one side of them', async () => {
+  for (const permissions of [['service.read'], ['identity.read'], []]) {
+    const caller = await eve(...permissions)
+    for (const asked of [url, url.replace(/identity=[^&]*&/, ''), url.replace(/&.*$/, '')]) {
+      const reply = await caller.get(asked)
+      expect(reply.status, `${asked} ${permissions.join()}`).toBe(401)
+      expect(reply.text).not.toMatch(/alice|wiki/i)
+    }
+  }
+})
+
+test('an explanation holds nothing of records that its caller may not read', async () => {
+  // The session of Alice does not pass the check, so that what is missing names it.
+  sessionOf('alice-id')
+  const caller = await eve('service.read', 'identity.read')
+  const reply = await caller.get(url)
+  expect(reply.status, reply.text).toBe(200)
+  expect(reply.text).toContain('wiki')
+  expect(reply.text).toContain('POSTURE_FAILS')
+  for (const secret of [...Object.values(hidden), router, check, terminator, ...policies]) {
+    expect(reply.text).not.toContain(secret)
+  }
+  expect(reply.text).not.toMatch(/\b1 (edge router|terminator|Dial policy)/)
+  const all = await root.get(url)
+  for (const shown of [...Object.values(hidden), router, check, terminator, ...policies]) {
+    expect(all.text).toContain(shown)
+  }
+})
+
+test('what is missing is not counted for those who may not list it', async () => {
+  const other = await created('services', { name: 'printer', encryptionRequired: true })
+  await created('service-policies', {
+    semantic,
+    name: 'another policy in the vault',
+    type: 'Bind',
+    identityRoles: ['#staff'],
+    serviceRoles: ['#nothing'],
+  })
+  await created('service-policies', {
+    semantic,
+    name: 'a third policy in the vault',
+    type: 'Bind',
+    identityRoles: ['#nobody'],
+    serviceRoles: [`@${other}`],
+  })
+  const asked = `${management}/access/explain?identity=alice-id&service=${other}`
+  expect((await root.get(asked)).text).toContain('1 Bind policy includes the identity')
+  const told = await (await eve('service.read', 'identity.read')).get(asked)
+  expect(told.text).toContain('NO_SHARED_POLICY')
+  expect(told.text).not.toMatch(/[0-9]+ Bind polic|vault/)
+})
