@@ -162,6 +162,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'controller/service': ['controller', 'controller/admin', 'controller/start'],
   'controller/start': ['controller'],
   cli: [
+    'cli/access',
     'cli/client',
     'cli/cluster',
     'cli/controller',
@@ -175,6 +176,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'cli/router',
     'cli/terminal',
   ],
+  'cli/access': ['cli/client', 'cli/terminal'],
   'cli/bootstrap': ['cli/client', 'cli/controller', 'cli/terminal'],
   'cli/client': ['cli/terminal'],
   'cli/cluster': ['cli/bootstrap', 'cli/client', 'cli/snapshot', 'cli/terminal'],

@@ -2,6 +2,7 @@ import { Command, InvalidArgumentError } from 'commander'
 
 import { EXIT_DONE } from '../controller/failure.ts'
 import { programVersion } from '../controller/version.ts'
+import { addAccess } from './access/program.ts'
 import { addCluster } from './cluster/program.ts'
 import { addCompletion } from './completion.ts'
 import { addDebug } from './debug/program.ts'
@@ -66,6 +67,7 @@ Examples:
   addRouter(program)
   addSession(program)
   addRecords(program)
+  addAccess(program)
   addNetwork(program)
   addLog(program)
   addEvents(program)

@@ -78,7 +78,7 @@ export type LogInWay = 'some' | 'none' | 'notAllowed'
 /** A policy that links two records, with the roles of each of its lists that mean one of them. */
 export interface LinkingPolicy {
   readonly policy: EntityRecord
-  /** By field, such as `identityRoles`. */
+  /** Matching roles by field, such as `identityRoles`. */
   readonly roles: Readonly<Record<string, readonly string[]>>
 }
 
@@ -103,9 +103,9 @@ export interface AccessExplanation {
   readonly serviceRouterCount: number
   /** All of them, in id order, whether they are up or not. */
   readonly commonRouters: FirstOf<EntityRecord>
-  /** Those that give the identity a common router. */
+  /** Policies that give the identity a common router. */
   readonly edgeRouterPolicies: FirstOf<LinkingPolicy>
-  /** Those that give the service one. */
+  /** Policies that give the service one. */
   readonly serviceEdgeRouterPolicies: FirstOf<LinkingPolicy>
   readonly terminators: FirstOf<EntityRecord>
 }

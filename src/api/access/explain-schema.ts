@@ -22,7 +22,7 @@ const listOf = (items: JsonObject): JsonObject => ({ type: 'array', items })
 /** Null where the caller may not read the kind. */
 const withheldOr = (schema: JsonObject): JsonObject => ({ anyOf: [schema, { type: 'null' }] })
 
-/** Of each role list, those of its roles that mean the record. */
+/** The roles of each list that mean the record of that side. */
 const matched = { identityRoles: texts, serviceRoles: texts, edgeRouterRoles: texts } as const
 
 const check = refWith({

@@ -28,7 +28,7 @@ export const explainLimits = {
 
 const text = { type: 'string' } as const
 
-/** Who can reach what, and why: for operators, as the enforcing engine sees it. */
+/** Operations that tell operators who can reach what, and why, as the enforcing engine sees it. */
 export function explainOperations(needs: Needs): Operation[] {
   return [
     {
@@ -75,7 +75,7 @@ function explain(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
   })
 }
 
-/** By id, or else by name; null: there is none. */
+/** The record with that id, or else that name; null: there is none. */
 function recordOf(
   state: StateView,
   kind: 'identity' | 'service',

@@ -48,7 +48,7 @@ interface JudgedSessions {
 export class ExplanationView {
   readonly #needs: Needs
   readonly #readable: Readable
-  /** By identity: its pairs with many services are judged by the same sessions. */
+  /** Sessions by identity: its pairs with many services are judged by the same ones. */
   readonly #sessions = new Map<string, JudgedSessions>()
 
   constructor(needs: Needs, readable: Readable) {
@@ -276,7 +276,7 @@ export class ExplanationView {
         }),
       ),
     })
-    // Of those that were not looked at, some may be online.
+    // Some of those that were not looked at may be online.
     const isAnyOnline = total > first.length || seen.some((one) => one.isOnline)
     return { isAnyOnline, shown }
   }
@@ -304,7 +304,7 @@ export class ExplanationView {
     }
   }
 
-  /** What clients are shown of the service, its own before what the identity was given. */
+  /** Configs that clients are shown, those of the service before those of the identity. */
   #configs({ identity, service }: AccessExplanation): JsonObject[] {
     const { state } = this.#needs
     const own = state
@@ -329,7 +329,7 @@ interface Terminators {
   shown(): JsonObject
 }
 
-/** What must be held to read the records that a missing piece names. */
+/** Permissions to read the records that a missing piece names. */
 const readPermissions = {
   identity: 'identity.read',
   service: 'service.read',

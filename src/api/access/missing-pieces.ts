@@ -2,7 +2,7 @@ import type { Permission } from '../../auth/principal/permissions.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { DialBind, FirstOf, LogInWay } from '../../ports/state-view.ts'
 
-/** What stands between an identity and a service. */
+/** One thing that stands between an identity and a service. */
 export interface MissingPiece {
   readonly code: MissingCode
   readonly message: string
@@ -11,7 +11,7 @@ export interface MissingPiece {
   readonly ids: readonly string[]
 }
 
-/** In the order in which a dial, or a bind, would meet them. */
+/** Codes in the order in which a dial, or a bind, would meet them. */
 export const missingCodes = [
   'IDENTITY_DISABLED',
   'NO_LOG_IN',
@@ -39,7 +39,7 @@ export interface PieceFacts {
   readonly isGranted: boolean
   readonly ofIdentity: FirstOf<EntityRecord>
   readonly ofService: FirstOf<EntityRecord>
-  /** By id, where no session passes. */
+  /** Ids, where no session passes. */
   readonly failingChecks: readonly string[]
   readonly identityRouterCount: number
   readonly serviceRouterCount: number
@@ -49,11 +49,11 @@ export interface PieceFacts {
   readonly isAnyTerminatorOnline: boolean
 }
 
-/** Of the records that a missing piece is about. */
+/** Records named in one missing piece. */
 const namedMax = 10
 
 /**
- * What is missing, the first piece first; [] where nothing is.
+ * Finds what is missing, the first piece first; [] where nothing is.
  * @param may whether the reader of the answer may be told how many records of a kind there are.
  */
 export function missingPieces(
@@ -169,7 +169,7 @@ function ofRouters(facts: PieceFacts, mayCount: boolean): MissingPiece[] {
     {
       code: 'NO_ROUTER_ONLINE',
       message: mayCount
-        ? `None of the ${total} edge routers that they have in common is online`
+        ? `No edge router that they have in common is online (0 of ${total})`
         : 'No edge router that they have in common is online',
       kind: 'edgeRouter',
       ids: first.slice(0, namedMax).map(({ id }) => id),
@@ -188,7 +188,7 @@ function ofTerminators(
   }
   if (isAnyTerminatorOnline) return []
   const message = mayCount
-    ? `None of the ${terminatorCount} terminators of the service is at a router that is online`
+    ? `No terminator of the service is at a router that is online (0 of ${terminatorCount})`
     : 'No terminator of the service is at a router that is online'
   return [{ ...about, code: 'NO_TERMINATOR_ONLINE', message }]
 }
@@ -197,7 +197,7 @@ function countText(count: number, one: string, many: string): string {
   return `${count} ${count === 1 ? one : many}`
 }
 
-/** Whose policies look for roles: without one, `#all` and its own id alone mean it. */
+/** Shows the role attributes: without one, only `#all` and its own id mean a record. */
 function attributesText({ roleAttributes }: EntityRecord): string {
   const attributes = Array.isArray(roleAttributes) ? (roleAttributes as readonly string[]) : []
   if (attributes.length === 0) return ', which has no role attribute'

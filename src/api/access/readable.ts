@@ -4,8 +4,8 @@ import type { RequestContext } from '../call.ts'
 import { callerOf } from '../sessions/current.ts'
 
 /**
- * What the caller of one request may read, for answers that are about several kinds of record. What
- * it may not read is left out, and named.
+ * Permissions of the caller of one request, for answers about several kinds of record. What it may
+ * not read is left out, and named.
  */
 export class Readable {
   readonly #call: RequestContext
@@ -34,7 +34,7 @@ export class Readable {
     if (!this.has(permission)) throw new Problem('UNAUTHORIZED', { detail: `needs ${permission}` })
   }
 
-  /** Of those that were asked for, the ones that the caller lacks. */
+  /** Permissions that were asked for and that the caller lacks. */
   withheld(): readonly Permission[] {
     return [...this.#known].flatMap(([permission, may]) => (may ? [] : [permission])).sort()
   }

@@ -15,7 +15,7 @@ import { checksOf, policiesOf } from './checked-policies.ts'
 import { logInWayOf } from './log-in-way.ts'
 import { type RouterLane, routerLane } from './routers.ts'
 
-/** Of each list in the explanation of one pair; the counts are of all there are. */
+/** Bounds of the lists in the explanation of one pair; the counts are of all there are. */
 export const explanationLimits = {
   explainedPoliciesMax: 50,
   explainedChecksMax: 50,

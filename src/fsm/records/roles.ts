@@ -40,7 +40,7 @@ export function matches(record: EntityRecord, roles: readonly string[], semantic
   return hasAttributes(record, roles, semantic)
 }
 
-/** Of a role list, the roles by which it means the record; none where it does not mean it. */
+/** The roles of a list by which it means the record; none where it does not mean it. */
 export function matchingRoles(
   record: EntityRecord,
   roles: readonly string[],

@@ -1,0 +1,120 @@
+import { formatTable } from '../terminal/output.ts'
+import type {
+  ExplainedCheck,
+  ExplainedLink,
+  ExplainedPair,
+  RightOfPair,
+  NamedRecord,
+} from './pair.ts'
+
+/** One pair, with all that leads from the one to the other. */
+export function pairText(pair: ExplainedPair): string {
+  const lines = [
+    `${pair.identity.name} -> ${pair.service.name}`,
+    ...rightLines('dial', pair.dial, pair),
+    ...rightLines('bind', pair.bind, pair),
+    ...(pair.dial.isGranted || pair.bind.isGranted ? wayLines(pair) : []),
+    ...(pair.withheld.length === 0 ? [] : [`not shown, for lack of ${pair.withheld.join(', ')}`]),
+  ]
+  return lines.join('\n')
+}
+
+/** A line for each pair; `listed` is the side that differs. */
+export function pairsText(pairs: readonly ExplainedPair[], listed: 'identity' | 'service'): string {
+  if (pairs.length === 0) return 'no pair'
+  const rows = pairs.map((pair) => [
+    pair[listed].name,
+    stateText(pair.dial),
+    stateText(pair.bind),
+    firstMissing(pair),
+  ])
+  return formatTable([listed, 'dial', 'bind', 'first missing'], rows)
+}
+
+function stateText({ isGranted, isReachable }: RightOfPair): string {
+  if (isReachable) return 'yes'
+  return isGranted ? 'granted, unreachable' : 'no'
+}
+
+/** Prefers a right that is granted and does not work to a dial that nothing grants. */
+function firstMissing({ dial, bind }: ExplainedPair): string {
+  const broken = [dial, bind].find(({ isGranted, isReachable }) => isGranted && !isReachable)
+  const shown = broken ?? (dial.isGranted || bind.isGranted ? null : dial)
+  return shown?.missing[0]?.message ?? '-'
+}
+
+function rightLines(word: string, right: RightOfPair, pair: ExplainedPair): string[] {
+  const policies = right.policies ?? []
+  const more = (right.policiesCount ?? 0) - policies.length
+  return [
+    `${word}: ${stateText(right)}`,
+    ...policies.flatMap((policy) => [
+      `  policy ${policy.name}: ${linkText(policy, pair)}`,
+      ...(policy.checks ?? []).map(checkText),
+    ]),
+    ...(more > 0 ? [`  and ${more} more policies`] : []),
+    ...right.missing.map(
+      ({ message, records }) => `  missing: ${message}${namesText(records, pair)}`,
+    ),
+  ]
+}
+
+/** Records that are not the pair itself. */
+function namesText(records: readonly NamedRecord[], { identity, service }: ExplainedPair): string {
+  const others = records.filter(({ id }) => id !== identity.id && id !== service.id)
+  return others.length === 0 ? '' : `: ${others.map(({ name, id }) => name || id).join(', ')}`
+}
+
+function checkText({ name, typeId, state, passing, failing }: ExplainedCheck): string {
+  const sessions = passing + failing
+  const counts = sessions < 2 ? '' : ` in ${passing} of ${sessions} API sessions`
+  const text = state === 'unknown' ? 'unknown, no API session' : `${state}${counts}`
+  return `    posture check ${name} (${typeId}): ${text}`
+}
+
+/** `#staff -> @crm`: the roles of each side by which the policy means it. */
+function linkText(link: ExplainedLink, pair: ExplainedPair): string {
+  const lists = [link.identityRoles, link.serviceRoles, link.edgeRouterRoles]
+  const sides = lists.flatMap((roles) =>
+    roles === undefined ? [] : [roles.map((role) => roleText(role, pair)).join(' ')],
+  )
+  return `${sides.join(' -> ')} (${link.semantic})`
+}
+
+function roleText(role: string, { identity, service, routers }: ExplainedPair): string {
+  if (!role.startsWith('@')) return role
+  const known = [identity, service, ...(routers?.common ?? [])]
+  const named = known.find(({ id }) => id === role.slice(1))
+  return named === undefined ? role : `@${named.name}`
+}
+
+function wayLines(pair: ExplainedPair): string[] {
+  const { routers, terminators } = pair
+  const lines: string[] = []
+  const online = (isOnline: boolean): string => (isOnline ? 'online' : 'offline')
+  if (routers !== null && routers.common.length > 0) {
+    const shown = routers.common.map(({ name, isOnline }) => `${name} (${online(isOnline)})`)
+    const more = routers.commonCount - shown.length
+    lines.push(
+      `edge routers: ${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`,
+      ...(routers.identityPolicies ?? []).map(
+        (policy) => `  edge router policy ${policy.name}: ${linkText(policy, pair)}`,
+      ),
+      ...(routers.servicePolicies ?? []).map(
+        (policy) => `  service edge router policy ${policy.name}: ${linkText(policy, pair)}`,
+      ),
+    )
+  }
+  if (terminators !== null && terminators.items.length > 0) {
+    const more = terminators.totalCount - terminators.items.length
+    lines.push(
+      'terminators:',
+      ...terminators.items.map(
+        ({ address, router, isOnline }) =>
+          `  ${address}${router === null ? '' : ` at ${router.name}`} (${online(isOnline)})`,
+      ),
+      ...(more > 0 ? [`  and ${more} more`] : []),
+    )
+  }
+  return lines
+}

@@ -1,0 +1,52 @@
+import { type Command, InvalidArgumentError } from 'commander'
+
+import { withContextOption } from '../client/connection-options.ts'
+import type { ExplainOptions } from './explain.ts'
+
+/** `flotilla access …`. What its verbs do is loaded when needed. */
+export function addAccess(program: Command): void {
+  const access = program
+    .command('access')
+    .description('explain who can reach what, and why')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  flotilla access explain laptop crm
+  flotilla access explain laptop --granted`,
+    )
+  withContextOption(access.command('explain'))
+    .argument('[identity]', 'name or id of an identity')
+    .argument('[service]', 'name or id of a service')
+    .option('--service <name>', 'the service, where no identity is given')
+    .option('--granted', 'with one side alone: only pairs that a policy grants')
+    .option('--filter <text>', 'with one side alone: only matching records of the other side')
+    .option('--limit <count>', 'maximum number of pairs (default: 100)', countOf)
+    .description('explain what an identity can dial and bind, or what is missing')
+    .addHelpText(
+      'after',
+      `
+With one side alone, a line for each pair and the first piece that is missing. Needs identity.read and service.read.
+
+Examples:
+  flotilla access explain laptop crm
+  flotilla access explain laptop --filter 'name contains "crm"'
+  flotilla access explain --service crm --granted -o json`,
+    )
+    .action(
+      async (
+        identity: string | undefined,
+        service: string | undefined,
+        options: ExplainOptions,
+      ) => {
+        const { explainPairs } = await import('./explain.ts')
+        await explainPairs(identity, service ?? options.service, options)
+      },
+    )
+}
+
+function countOf(text: string): number {
+  const value = /^[0-9]{1,6}$/.test(text) ? Number(text) : 0
+  if (value >= 1 && value <= 100_000) return value
+  throw new InvalidArgumentError('Expected an integer from 1 to 100000.')
+}
