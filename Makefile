@@ -117,9 +117,10 @@ router-fleet: $(INSTALLED)
 circuits: $(INSTALLED)
 	node test/chaos/circuit-drive.ts --circuits $(or $(CIRCUITS),100)
 
-# Services hosted and reached by tunnels in every mode, in a network namespace of its own; skipped where there can be none.
+# Services hosted and reached by tunnels of routers and of hosts in every mode, in a network namespace of its own; skipped where there can be none.
 tunnel-drive: $(INSTALLED)
 	node test/chaos/tunnel-drive.ts
+	node test/chaos/tunnel-program-drive.ts
 
 # docs/upgrading.md typed against three controllers of the release before this one, under load.
 upgrade: $(INSTALLED)

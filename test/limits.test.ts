@@ -79,6 +79,7 @@ import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
 import { defaultRaftNodeLimits } from '../src/raft/node-start.ts'
 import { defaultCoreOptions } from '../src/raft/options.ts'
 import { routerProgramLimits } from '../src/router/limits.ts'
+import { tunnelLimits } from '../src/tunnel/limits.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/log/repair-log.ts'
 import { snapshotFileLimits } from '../src/store/state/snapshot-files.ts'
@@ -167,6 +168,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/channel/wire-scan.ts': { FIELD_UNITS_MAX },
   'src/fabric/limits.ts': routerLimits,
   'src/router/limits.ts': routerProgramLimits,
+  'src/tunnel/limits.ts': tunnelLimits,
   'src/config/engine/load.ts': { CONFIG_BYTES_MAX, CONFIG_FAULTS_MAX },
   'src/config/engine/yaml-tree.ts': yamlTreeLimits,
   'src/pki/verify/client-chain.ts': clientChainLimits,

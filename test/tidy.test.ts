@@ -26,6 +26,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   channel: ['lib'],
   fabric: ['lib', 'ports', 'channel'],
   router: ['lib', 'config', 'channel', 'pki'],
+  tunnel: ['lib', 'channel', 'router'],
   events: ['lib', 'ports', 'entities', 'channel'],
 }
 const compositionRoots = new Set(['threads', 'controller', 'cli', 'main.ts'])
@@ -175,6 +176,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'cli/records',
     'cli/router',
     'cli/terminal',
+    'cli/tunnel',
   ],
   'cli/access': ['cli/client', 'cli/terminal'],
   'cli/bootstrap': ['cli/client', 'cli/controller', 'cli/terminal'],
@@ -197,6 +199,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'cli/router': ['cli/client', 'cli/enroll', 'cli/terminal'],
   'cli/snapshot': ['cli/bootstrap', 'cli/client', 'cli/terminal'],
   'cli/terminal': [],
+  'cli/tunnel': ['cli/client', 'cli/enroll', 'cli/terminal'],
 }
 
 const roomsWithInnerArrows = new Set(Object.keys(innerArrows).map((name) => name.split('/')[0]))

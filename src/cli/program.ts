@@ -15,6 +15,7 @@ import { addNetwork } from './network/program.ts'
 import { addPki } from './pki/program.ts'
 import { addRecords } from './records/program.ts'
 import { addRouter } from './router/program.ts'
+import { addTunnel } from './tunnel/program.ts'
 import { addSession } from './client/session-program.ts'
 import { stopOnBrokenPipe } from './terminal/broken-pipe.ts'
 import { asksForJson, reportFailure } from './terminal/failure-report.ts'
@@ -65,6 +66,7 @@ Examples:
   addPki(program)
   addEnrollment(program)
   addRouter(program)
+  addTunnel(program)
   addSession(program)
   addRecords(program)
   addAccess(program)

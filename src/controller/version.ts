@@ -63,3 +63,20 @@ function commitOf(ref: string): string {
     )
   }
 }
+
+/** How routers and tunnels say their version to those that they connect to. */
+export function programVersionLine(): {
+  readonly version: string
+  readonly revision: string
+  readonly buildDate: string
+  readonly os: string
+  readonly arch: string
+} {
+  return {
+    version: API_FAMILY_VERSION,
+    revision: programRevision(),
+    buildDate: programDate(),
+    os: process.platform,
+    arch: process.arch,
+  }
+}

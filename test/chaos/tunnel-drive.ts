@@ -2,14 +2,15 @@ import { execFileSync, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
 import { once } from 'node:events'
-import { connect, createServer, type Socket } from 'node:net'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 
-import { type Client, until } from '../process/support/client.ts'
+import { until } from '../process/support/client.ts'
 import { Fleet } from '../process/support/fleet.ts'
 import { OurRouter } from '../stock/our-router.ts'
 import { allowsNamespaces } from '../support/network-namespace.ts'
 import { freePort } from '../support/ports.ts'
+import { DriveRecords, echoed, echoedDatagram } from './tunnel-records.ts'
 
 // TCP and UDP services hosted by the tunnel of one router, reached through a tunnel in mode proxy, a transport listener and a tunnel in
 // mode tproxy: by name, below a wildcard, in networks of IPv4 and IPv6, encrypted. Controllers and routers are processes of ours in a
@@ -18,46 +19,6 @@ import { freePort } from '../support/ports.ts'
 const NAME_SERVER = '127.0.0.1:5353'
 const EXIT_FAILED = 1
 const isWithin = process.env['FLOTILLA_TUNNEL_DRIVE'] === '1'
-
-async function next(socket: Socket): Promise<string> {
-  const ended = once(socket, 'close').then(() => {
-    throw new Error('the connection was closed')
-  })
-  ended.catch(() => undefined)
-  const [read] = (await Promise.race([once(socket, 'data'), ended])) as [Buffer]
-  return read.toString()
-}
-
-/** A word that comes back from a service over TCP. */
-async function echoed(host: string, port: number, first = ''): Promise<string> {
-  const socket: Socket = connect({ host, port })
-  socket.setTimeout(5000, () => socket.destroy(new Error('no answer')))
-  try {
-    await once(socket, 'connect')
-    if (first !== '') {
-      socket.write(first)
-      const answer = await next(socket)
-      if (!answer.includes('"scc":true')) throw new Error(answer.trim())
-    }
-    socket.write('hello')
-    return await next(socket)
-  } finally {
-    socket.destroy()
-  }
-}
-
-async function echoedDatagram(host: string, port: number): Promise<string> {
-  const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4')
-  const timer = setTimeout(() => socket.emit('error', new Error('no answer')), 5000)
-  try {
-    socket.send('hello', port, host)
-    const [read] = (await once(socket, 'message')) as [Buffer]
-    return read.toString()
-  } finally {
-    clearTimeout(timer)
-    socket.close()
-  }
-}
 
 const routes = (): string =>
   ['-4', '-6']
@@ -111,7 +72,7 @@ async function drive(): Promise<void> {
     await network.service('six', streams, ['fd77::/64'], 80)
     await network.service('words', datagrams, ['words.corp.example', 'fd78::1'], 7)
     await network.service('clear', streams, ['clear.example'], 80, false)
-    await network.policies(ids)
+    await network.policies(ids, ['host'], ['proxy', 'entry'])
     for (const router of routers) router.start()
     const resolver = new Resolver({ timeout: 2000, tries: 1 })
     resolver.setServers([NAME_SERVER])
@@ -175,76 +136,6 @@ async function drive(): Promise<void> {
   }
   console.log(faults.length === 0 ? 'all as it should be' : `NOT: ${faults.join('; ')}`)
   if (faults.length > 0) process.exitCode = EXIT_FAILED
-}
-
-/** Everything that the drive keeps at the controllers. */
-class DriveRecords {
-  readonly #client: Client
-  readonly #services = new Map<string, string>()
-
-  constructor(client: Client) {
-    this.#client = client
-  }
-
-  async router(name: string): Promise<{ readonly id: string; readonly jwt: string }> {
-    const id = await this.#post('edge-routers', { name, isTunnelerEnabled: true })
-    const { enrollmentJwt } = (await this.#get(`edge-routers/${id}`)) as { enrollmentJwt: string }
-    return { id, jwt: enrollmentJwt }
-  }
-
-  async service(
-    name: string,
-    host: { readonly protocol: string },
-    addresses: readonly string[],
-    port: number,
-    encryptionRequired = true,
-  ): Promise<void> {
-    const portRanges = [{ low: port, high: port }]
-    const intercept = { protocols: [host.protocol], addresses, portRanges }
-    const configs = [
-      await this.#config('host.v1', name, host),
-      await this.#config('intercept.v1', name, intercept),
-    ]
-    this.#services.set(name, await this.#post('services', { name, encryptionRequired, configs }))
-  }
-
-  async policies(ids: ReadonlyMap<string, string>): Promise<void> {
-    const all = { semantic: 'AnyOf', serviceRoles: ['#all'] }
-    for (const [type, names] of [
-      ['Bind', ['host']],
-      ['Dial', ['proxy', 'entry']],
-    ] as const) {
-      const identityRoles = names.map((name) => `@${ids.get(name)}`)
-      await this.#post('service-policies', { ...all, name: type, type, identityRoles })
-    }
-    const edgeRouterRoles = ['#all']
-    await this.#post('service-edge-router-policies', { ...all, name: 'all', edgeRouterRoles })
-  }
-
-  async remove(name: string): Promise<void> {
-    const path = `/edge/management/v1/services/${this.#services.get(name)}`
-    const { status, text } = await this.#client.request('DELETE', path)
-    if (status !== 200) throw new Error(`service ${name} was not removed: ${text}`)
-  }
-
-  async #config(type: string, service: string, data: object): Promise<string> {
-    const filter = encodeURIComponent(`name = "${type}"`)
-    const [found] = (await this.#get(`config-types?filter=${filter}`)) as { id: string }[]
-    const name = `${type} of ${service}`
-    return await this.#post('configs', { name, configTypeId: found?.id, data })
-  }
-
-  async #get(path: string): Promise<unknown> {
-    const { status, text, body } = await this.#client.request('GET', `/edge/management/v1/${path}`)
-    if (status !== 200) throw new Error(`${path}: ${text}`)
-    return body.data
-  }
-
-  async #post(path: string, body: object): Promise<string> {
-    const answer = await this.#client.request('POST', `/edge/management/v1/${path}`, { body })
-    if (answer.status !== 201) throw new Error(`${path}: ${answer.text}`)
-    return (answer.body.data as { readonly id: string }).id
-  }
 }
 
 if (!allowsNamespaces()) {

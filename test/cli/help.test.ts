@@ -17,6 +17,7 @@ const withoutOutput = new Set([
   'controller options',
   'router run',
   'router options',
+  'tunnel run',
   'completion',
   'events',
 ])

@@ -68,8 +68,8 @@ Examples:
     .addHelpText(
       'after',
       `
-Connects to every current controller and links to other routers. Circuits and clients are not served yet; the log names
-the sections of the configuration that have no effect.
+Connects to every current controller, links to other routers, carries circuits and serves clients. The log names the
+sections of the configuration that have no effect.
 
 Examples:
   flotilla router run router.yml`,

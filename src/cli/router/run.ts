@@ -3,15 +3,8 @@ import { realpathSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { createServer, type Server } from 'node:net'
 
-import type { Logger } from 'pino'
-
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import {
-  API_FAMILY_VERSION,
-  programDate,
-  programRevision,
-  programVersion,
-} from '../../controller/version.ts'
+import { programVersion, programVersionLine } from '../../controller/version.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { RouterIdentity } from '../../router/identity/identity.ts'
 import type { CertificateRequests } from '../../router/identity/requests.ts'
@@ -20,8 +13,13 @@ import { RouterFailure } from '../../router/logger.ts'
 import { RouterProgram } from '../../router/router.ts'
 import { boundHeapGrowth } from '../../threads/collect-buffers.ts'
 import { ask } from '../client/https.ts'
-import { LineWriter, openOutput } from '../terminal/line-writer.ts'
-import { forStdout, jsonLogger } from '../terminal/log-lines.ts'
+import {
+  createProgramLog,
+  endsWithin,
+  stopSignal,
+  switchLevelOnSignal,
+  systemRandom,
+} from '../terminal/long-running.ts'
 import { checkedRouterConfig } from './check.ts'
 
 export interface RunRouterOptions {
@@ -37,24 +35,17 @@ export interface RunRouterOptions {
 export async function runRouter(path: string, options: RunRouterOptions): Promise<void> {
   const { config, effective } = checkedRouterConfig(path)
   const lock = await lockConfiguration(path)
-  const log = createLog(options.logLevel)
+  const log = createProgramLog(options.logLevel)
   switchLevelOnSignal(log, options.logLevel)
-  const stopped = stopSignal(log)
-  const random = { next: () => Math.random(), integer: integerBetween }
+  const stopped = stopSignal(log, 'router')
   try {
     const router = new RouterProgram({
       config,
       effective,
       log,
-      random,
+      random: systemRandom,
       clock: systemClock,
-      version: {
-        version: API_FAMILY_VERSION,
-        revision: programRevision(),
-        buildDate: programDate(),
-        os: process.platform,
-        arch: process.arch,
-      },
+      version: programVersionLine(),
       askExtension,
     })
     await router.start({ extends: options.extend === true })
@@ -65,7 +56,7 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
     try {
       await Promise.race([stopped, router.failed])
     } finally {
-      await endOf(router)
+      await endsWithin(routerProgramLimits.stopMsMax, router.stop())
     }
     log.info({}, 'router stopped')
   } catch (error) {
@@ -96,45 +87,6 @@ async function lockConfiguration(path: string): Promise<Server> {
   }
   server.unref()
   return server
-}
-
-async function endOf(router: RouterProgram): Promise<void> {
-  const { stopMsMax } = routerProgramLimits
-  const timer = setTimeout(() => process.exit(EXIT_FAILED), stopMsMax)
-  await router.stop()
-  clearTimeout(timer)
-}
-
-function integerBetween(min: number, max: number): number {
-  return min + Math.floor(Math.random() * (max - min + 1))
-}
-
-function createLog(level: string): Logger {
-  const writer = new LineWriter(openOutput())
-  process.on('exit', () => writer.flushSync())
-  return jsonLogger(forStdout(writer), { base: {}, level })
-}
-
-/** SIGUSR2 switches to `debug` and back; a restart resets it. */
-function switchLevelOnSignal(log: Logger, configured: string): void {
-  process.on('SIGUSR2', () => {
-    const [from, level] = [log.level, log.level === configured ? 'debug' : configured]
-    log.warn({ from, level }, `log level changed from ${from} to ${level} by SIGUSR2`)
-    log.level = level
-  })
-}
-
-/** The second signal ends the process at once, for who does not want to wait. */
-function stopSignal(log: Logger): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => {
-      log.info({ signal }, 'router stopping')
-      process.once(signal, () => process.exit(EXIT_FAILED))
-      resolve()
-    })
-  }
-  return promise
 }
 
 /** Over the client API of a controller, by the certificate in force. */

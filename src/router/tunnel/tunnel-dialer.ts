@@ -36,7 +36,7 @@ export interface DialedTerminator {
 }
 
 export interface TunnelDialerParts {
-  readonly circuits: LocalCircuits
+  readonly circuits: Pick<LocalCircuits, 'open'>
   readonly sockets: TargetSockets
   readonly flow: XgressOptions
   /** Undefined: it is not hosted here. */

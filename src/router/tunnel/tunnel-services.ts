@@ -25,7 +25,7 @@ export interface TunnelServicesParts {
   readonly anyAddress: string
   readonly terminators: OfferedTerminators
   readonly requests: CircuitSource
-  readonly circuits: LocalCircuits
+  readonly circuits: Pick<LocalCircuits, 'open'>
   readonly sockets: TargetSockets
   readonly clock: Clock
   readonly random: Random

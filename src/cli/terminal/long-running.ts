@@ -1,0 +1,51 @@
+import type { Logger } from 'pino'
+
+import { EXIT_FAILED } from '../../controller/failure.ts'
+import type { Random } from '../../lib/random.ts'
+import { LineWriter, openOutput } from './line-writer.ts'
+import { forStdout, jsonLogger } from './log-lines.ts'
+
+/** Chance that nobody replays. */
+export const systemRandom: Random = {
+  next: () => Math.random(),
+  integer: (min, max) => min + Math.floor(Math.random() * (max - min + 1)),
+}
+
+/** The log of a program that runs in the foreground: lines of JSON on standard output. */
+export function createProgramLog(level: string): Logger {
+  const writer = new LineWriter(openOutput())
+  process.on('exit', () => writer.flushSync())
+  return jsonLogger(forStdout(writer), { base: {}, level })
+}
+
+/** SIGUSR2 switches to `debug` and back; a restart resets it. */
+export function switchLevelOnSignal(log: Logger, configured: string): void {
+  process.on('SIGUSR2', () => {
+    const [from, level] = [log.level, log.level === configured ? 'debug' : configured]
+    log.warn({ from, level }, `log level changed from ${from} to ${level} by SIGUSR2`)
+    log.level = level
+  })
+}
+
+/**
+ * Resolves with SIGTERM or SIGINT. The second signal ends the process at once, for who does not
+ * want to wait.
+ */
+export function stopSignal(log: Logger, program: string): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.once(signal, () => {
+      log.info({ signal }, `${program} stopping`)
+      process.once(signal, () => process.exit(EXIT_FAILED))
+      resolve()
+    })
+  }
+  return promise
+}
+
+/** Ends the process when a clean stop takes longer. */
+export async function endsWithin(timeoutMs: number, stopped: Promise<void>): Promise<void> {
+  const timer = setTimeout(() => process.exit(EXIT_FAILED), timeoutMs)
+  await stopped
+  clearTimeout(timer)
+}

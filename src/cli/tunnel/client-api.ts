@@ -1,0 +1,133 @@
+import { hostname, release } from 'node:os'
+
+import { CommandFailure } from '../../controller/failure.ts'
+import { programVersion } from '../../controller/version.ts'
+import {
+  type ApiLogIn,
+  type ControllerApi,
+  fieldsOf,
+  LogInRefused,
+  recordsIn,
+  SessionOver,
+  textIn,
+} from '../../tunnel/controller-api.ts'
+import { ApiClient } from '../client/api-client.ts'
+import { ApiRefusal } from '../client/refusal.ts'
+import type { EnrolledIdentity } from '../enroll/identity-file.ts'
+
+const CLIENT_API = '/edge/client/v1'
+const LOG_IN_AGAIN = 'the tunnel does so by itself'
+
+/** The controllers of a cluster, asked by the certificate of an identity and its session. */
+export class CertificateApi implements ControllerApi {
+  readonly #identity: EnrolledIdentity
+  /** Addresses that the identity file names: they are asked when all others are gone. */
+  readonly #named: readonly string[]
+  #controllers: readonly string[]
+  #token: string | null = null
+  #client: ApiClient
+
+  constructor(identity: EnrolledIdentity & { readonly origins: readonly string[] }) {
+    this.#identity = identity
+    this.#named = identity.origins
+    this.#controllers = identity.origins
+    this.#client = this.#newClient()
+  }
+
+  async logIn(): Promise<ApiLogIn> {
+    this.#token = null
+    this.#client = this.#newClient()
+    const body = {
+      // Configs of services are shown to sessions that ask for them.
+      configTypes: ['all'],
+      sdkInfo: { type: 'flotilla tunnel', version: programVersion(), appId: 'flotilla' },
+      envInfo: {
+        os: process.platform,
+        arch: process.arch,
+        osRelease: release(),
+        hostname: hostname(),
+      },
+    }
+    try {
+      const path = '/authenticate?method=cert'
+      const { data } = await this.#client.ask({ method: 'POST', path, api: CLIENT_API, body })
+      const session = fieldsOf(data)
+      const identity = fieldsOf(session['identity'])
+      const lacks = recordsIn(session['authQueries']).map((one) => textIn(one, 'typeId'))
+      this.#token = textIn(session, 'token')
+      if (this.#token === '') throw new Error('the answer to the log-in is no session')
+      this.#client = this.#newClient()
+      return {
+        token: this.#token,
+        identityId: textIn(session, 'identityId'),
+        identityName: textIn(identity, 'name'),
+        lacks:
+          lacks.length === 0
+            ? null
+            : `the identity must show more than its certificate (${lacks.join(', ')}), which no program can: give it an authentication policy without second factors`,
+      }
+    } catch (error) {
+      if (!(error instanceof ApiRefusal) || error.code !== 'INVALID_AUTH') throw error
+      throw new LogInRefused(
+        'log-in refused: the certificate is not one of an enabled identity, or its authentication policy does not allow it; enroll the identity again, or have it enabled',
+        { cause: error },
+      )
+    }
+  }
+
+  async get(path: string): Promise<unknown> {
+    return await this.#ask('GET', path)
+  }
+
+  async post(path: string, body: object): Promise<unknown> {
+    return await this.#ask('POST', path, body)
+  }
+
+  async logOut(timeoutMs: number): Promise<void> {
+    if (this.#token === null) return
+    const request = { method: 'DELETE', path: '/current-api-session', timeoutMs } as const
+    const { promise, reject } = Promise.withResolvers<never>()
+    const timer = setTimeout(() => reject(new Error('no answer in time')), timeoutMs)
+    try {
+      await Promise.race([promise, this.#client.ask({ ...request, api: CLIENT_API })])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  follow(origins: readonly string[]): void {
+    // The one that answers now stays the first that is asked.
+    const all = [...new Set([this.#client.controller, ...origins, ...this.#named])]
+    const isSame =
+      all.length === this.#controllers.length &&
+      all.every((each) => this.#controllers.includes(each))
+    if (isSame) return
+    this.#controllers = all
+    this.#client = this.#newClient()
+  }
+
+  #newClient(): ApiClient {
+    const { certificatePem, privateKeyPem, caPem } = this.#identity
+    return new ApiClient({
+      controllers: this.#controllers,
+      caPem,
+      token: this.#token,
+      client: { certificatePem, privateKeyPem },
+      logInAgain: LOG_IN_AGAIN,
+    })
+  }
+
+  async #ask(method: 'GET' | 'POST', path: string, body?: object): Promise<unknown> {
+    try {
+      const request = { method, path, api: CLIENT_API }
+      const { data } = await this.#client.ask(body === undefined ? request : { ...request, body })
+      return data
+    } catch (error) {
+      if (error instanceof ApiRefusal && error.status === 401) {
+        throw new SessionOver(error.message, { cause: error })
+      }
+      if (error instanceof CommandFailure) throw new Error(error.message, { cause: error })
+      throw error
+    }
+  }
+}

@@ -1,0 +1,128 @@
+import { flushCompileCache } from 'node:module'
+import { isIPv4 } from 'node:net'
+
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { programVersion, programVersionLine } from '../../controller/version.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { TargetSockets } from '../../router/dial/target-sockets.ts'
+import { RouterFailure } from '../../router/logger.ts'
+import { type ConfiguredService, configuredService } from '../../router/tunnel/offered-services.ts'
+import { boundHeapGrowth } from '../../threads/collect-buffers.ts'
+import { IdentityTunnel } from '../../tunnel/identity-tunnel.ts'
+import { tunnelLimits } from '../../tunnel/limits.ts'
+import {
+  createProgramLog,
+  endsWithin,
+  stopSignal,
+  switchLevelOnSignal,
+  systemRandom,
+} from '../terminal/long-running.ts'
+import { CertificateApi } from './client-api.ts'
+import { readIdentityFile } from './identity-file.ts'
+
+export interface RunTunnelOptions {
+  readonly identity: readonly string[]
+  readonly mode?: 'host' | 'proxy' | 'tproxy'
+  readonly proxy?: readonly string[]
+  readonly bind: string
+  readonly resolver: string
+  readonly dnsUpstream?: readonly string[]
+  readonly dnsRange: string
+  readonly logLevel: string
+}
+
+/** Ways of a listener of a router with the binding `tunnel` that are not chosen here. */
+const fixedOptions = {
+  getCircuitTimeout: 30_000,
+  udpIdleTimeout: 0,
+  dnsUpstreamMode: 'parallel',
+  dnsUnanswerable: 'refused',
+  lanIf: null,
+} as const
+
+/**
+ * Serves enrolled identities until SIGTERM or SIGINT.
+ * @throws {CommandFailure} exit 2 for options or files that are wrong, 1 when it cannot start.
+ */
+export async function runTunnel(options: RunTunnelOptions): Promise<void> {
+  const { configured, mode } = checkedOptions(options)
+  const identities = options.identity.map((path) => ({ path, ...readIdentityFile(path) }))
+  const log = createProgramLog(options.logLevel)
+  switchLevelOnSignal(log, options.logLevel)
+  const stopped = stopSignal(log, 'tunnel')
+  const sockets = new TargetSockets()
+  const tunnels = identities.map(
+    (identity) =>
+      new IdentityTunnel({
+        options: {
+          ...fixedOptions,
+          mode,
+          resolver: [options.resolver],
+          dnsSvcIpRange: options.dnsRange,
+          dnsUpstream: options.dnsUpstream ?? null,
+        },
+        configured,
+        anyAddress: options.bind,
+        credential: identity,
+        api: new CertificateApi(identity),
+        origin: identity.origin,
+        sockets,
+        version: programVersionLine(),
+        clock: systemClock,
+        random: systemRandom,
+        log: identities.length === 1 ? log : log.child({ file: identity.path }),
+      }),
+  )
+  log.info({ mode, version: programVersion(), pid: process.pid }, 'tunnel running')
+  // Before the flags of V8 change, by which it knows what it compiled.
+  flushCompileCache()
+  boundHeapGrowth()
+  try {
+    await Promise.race([stopped, startAll(tunnels, stopped)])
+  } catch (error) {
+    if (!(error instanceof RouterFailure)) throw error
+    throw new CommandFailure(EXIT_FAILED, error.message, error)
+  } finally {
+    const all = Promise.all(tunnels.map((tunnel) => tunnel.stop()))
+    await endsWithin(
+      tunnelLimits.stopMsMax,
+      all.then(() => undefined),
+    )
+  }
+  log.info({}, 'tunnel stopped')
+}
+
+/** Rejects when one of them cannot go on, and resolves with the signal. */
+async function startAll(tunnels: readonly IdentityTunnel[], stopped: Promise<void>): Promise<void> {
+  await Promise.all(tunnels.map((tunnel) => tunnel.start()))
+  await stopped
+}
+
+function checkedOptions({ identity, mode, proxy = [], bind }: RunTunnelOptions): {
+  readonly configured: readonly ConfiguredService[]
+  readonly mode: string
+} {
+  const fail = (reason: string): CommandFailure => new CommandFailure(EXIT_USAGE, reason)
+  if (identity.length > tunnelLimits.identitiesMax) {
+    throw fail(`--identity: one process serves at most ${tunnelLimits.identitiesMax} identities`)
+  }
+  if (new Set(identity).size < identity.length) throw fail('--identity: a file is given twice')
+  if (proxy.length > 0 && mode !== undefined && mode !== 'proxy') {
+    throw fail(`--proxy is for mode proxy; leave out --mode ${mode}`)
+  }
+  if (mode === 'tproxy' && identity.length > 1) {
+    throw fail(
+      '--mode tproxy serves one identity, as names and addresses of this host have one owner',
+    )
+  }
+  const configured = proxy.map((text) => {
+    const found = configuredService(text)
+    if (found !== null) return found
+    throw fail(`--proxy: expected SERVICE:PORT or SERVICE:PORT:udp, found ${JSON.stringify(text)}`)
+  })
+  if (!isIPv4(bind)) {
+    throw fail(`--bind: expected an IPv4 address of this host, found ${JSON.stringify(bind)}`)
+  }
+  const chosen = mode ?? (proxy.length > 0 ? 'proxy' : 'host')
+  return { configured, mode: chosen }
+}

@@ -1,0 +1,376 @@
+import type { Channel, Outgoing } from '../channel/channel.ts'
+import type { ChannelMessage } from '../channel/frame.ts'
+import {
+  flagValue,
+  int32Value,
+  readFlag,
+  readInt32,
+  readText,
+  textValue,
+} from '../channel/headers.ts'
+import {
+  connectionMessage,
+  CONNECTION_TYPE_BIND,
+  edgeHeader,
+  edgeMessage,
+  readConnectionId,
+} from '../router/edge/edge-messages.ts'
+import { circuitIdOf } from '../router/forward/payload.ts'
+import type { CircuitWish } from '../router/listen/circuit-requests.ts'
+import type { EdgePath, EdgeCircuits } from './edge-circuits.ts'
+import { tunnelLimits } from './limits.ts'
+
+export interface EdgeChannelParts {
+  readonly channel: Channel
+  readonly routerName: string
+  readonly circuits: EdgeCircuits
+}
+
+/** A circuit that an edge router has made, not opened yet. */
+export interface MadeCircuit {
+  readonly id: string
+  readonly address: string
+  readonly controllerId: string
+  readonly peerData: ReadonlyMap<number, Uint8Array>
+}
+
+/** A client that dials a hosted service: its circuit is reserved, and waits for the answer. */
+export interface HostedDial extends MadeCircuit {
+  /** The identity that dials; '' where the edge router does not say. */
+  readonly dialerId: string
+}
+
+/** Events of one service that is hosted at one edge router. */
+export interface BindEvents {
+  /** @returns peer data for the client. @throws {Error} its reason is told to the client. */
+  readonly onDial: (dial: HostedDial) => Promise<ReadonlyMap<number, Uint8Array>>
+  readonly onEstablished: () => void
+  /** The edge router hosts it no more. */
+  readonly onClosed: (reason: string) => void
+}
+
+/** The edge router has refused what it was asked for. */
+export class EdgeRefusal extends Error {
+  readonly code: number | null
+
+  constructor(text: string, code: number | null) {
+    super(text)
+    this.code = code
+  }
+}
+
+interface Bound extends BindEvents {
+  readonly token: string
+}
+
+/** Type of the answer to an inspection of a connection. */
+const CONNECTION_INSPECTED = 60_799
+const CONNECTION_TYPE_DIAL = 1
+/** Ids from this one on are the edge router's. */
+const OWN_ID_MAX = 0x7f_ff_ff_ff
+const { circuitsPerRouterMax, dialsOfRouterMax, reasonCharactersMax } = tunnelLimits
+
+/** Peer data of a client, by the headers that the host of its service is told it by. */
+const dialHeaders: readonly (readonly [header: number, key: number])[] = [
+  [edgeHeader.publicKey, edgeHeader.publicKey],
+  [edgeHeader.callerId, edgeHeader.callerId],
+  [edgeHeader.appData, edgeHeader.appData],
+  [edgeHeader.connectionMarker, edgeHeader.connectionMarker],
+]
+
+/**
+ * The channel to one edge router, as its client: connections that it has asked for, services that
+ * it hosts there, and circuits whose ends are kept here.
+ */
+export class EdgeChannel {
+  readonly routerName: string
+  readonly channel: Channel
+  readonly #circuits: EdgeCircuits
+  readonly #binds = new Map<number, Bound>()
+  /** Circuits by the id of their connection. */
+  readonly #paths = new Map<number, { readonly circuitId: string; readonly path: EdgePath }>()
+  readonly #pathsByCircuit = new Map<string, EdgePath>()
+  #lastId = 0
+  #dials = 0
+
+  constructor({ channel, routerName, circuits }: EdgeChannelParts) {
+    this.channel = channel
+    this.routerName = routerName
+    this.#circuits = circuits
+  }
+
+  get isOpen(): boolean {
+    return !this.channel.isClosed
+  }
+
+  get circuitCount(): number {
+    return this.#paths.size
+  }
+
+  get hostedCount(): number {
+    return this.#binds.size
+  }
+
+  /**
+   * Asks for a circuit to a service, which is reserved to be opened next.
+   * @param token of a service session.
+   * @throws {EdgeRefusal | Error}
+   */
+  async connect(
+    { token, sharer }: { readonly token: string; readonly sharer: string },
+    wish: Pick<CircuitWish, 'instanceId' | 'peerData'>,
+    timeoutMs: number,
+  ): Promise<MadeCircuit> {
+    if (this.#paths.size >= circuitsPerRouterMax) throw new Error('too many circuits')
+    const id = this.#takeId()
+    const { instanceId, peerData } = wish
+    const asked = connectionMessage(
+      edgeMessage.connect,
+      id,
+      [
+        ...peerData,
+        ...(instanceId === '' ? [] : [[edgeHeader.instanceId, textValue(instanceId)] as const]),
+        [edgeHeader.isXgressInClient, flagValue(true)],
+      ],
+      textValue(token),
+    )
+    const answer = await this.channel.request(asked, timeoutMs)
+    if (answer.contentType !== edgeMessage.stateConnected) throw refusalIn(answer)
+    const made = circuitIn(answer.headers)
+    if (made === null || !this.#reserve(id, made.id, sharer)) {
+      this.#close(id, null)
+      throw new Error('the edge router does not leave the ends of circuits to its clients')
+    }
+    const key = answer.headers.get(edgeHeader.publicKey)
+    const told = key === undefined ? [] : [[edgeHeader.publicKey, key] as const]
+    return { ...made, peerData: new Map(told) }
+  }
+
+  /**
+   * Hosts a service.
+   * @param headers that say how it is offered.
+   * @returns the id of its connection. @throws {EdgeRefusal | Error}
+   */
+  async bind(
+    token: string,
+    headers: readonly (readonly [number, Uint8Array])[],
+    events: BindEvents,
+  ): Promise<number> {
+    const id = this.#takeId()
+    const asked = connectionMessage(
+      edgeMessage.bind,
+      id,
+      [
+        ...headers,
+        [edgeHeader.routerConnectionId, flagValue(true)],
+        [edgeHeader.isInspectable, flagValue(true)],
+        [edgeHeader.wantsBindSuccess, flagValue(true)],
+        [edgeHeader.isXgressInClient, flagValue(true)],
+      ],
+      textValue(token),
+    )
+    // The first client may come before the answer does.
+    this.#binds.set(id, { ...events, token })
+    try {
+      const answer = await this.channel.request(asked, tunnelLimits.bindMs)
+      if (answer.contentType !== edgeMessage.stateConnected) throw refusalIn(answer)
+      return id
+    } catch (error) {
+      this.unbind(id)
+      throw error
+    }
+  }
+
+  unbind(id: number): void {
+    const bound = this.#binds.get(id)
+    if (!this.#binds.delete(id) || bound === undefined) return
+    this.channel.send(connectionMessage(edgeMessage.unbind, id, [], textValue(bound.token)))
+  }
+
+  /** Changes how a service is offered, or says how its target is. */
+  tellOfBind(
+    contentType: number,
+    id: number,
+    headers: readonly (readonly [number, Uint8Array])[],
+  ): void {
+    const bound = this.#binds.get(id)
+    if (bound === undefined) return
+    this.channel.send(connectionMessage(contentType, id, headers, textValue(bound.token)))
+  }
+
+  receive(message: ChannelMessage): void {
+    switch (message.contentType) {
+      case edgeMessage.payload:
+      case edgeMessage.acknowledgement:
+      case edgeMessage.control: {
+        const circuitId = circuitIdOf(message)
+        const path = circuitId === null ? undefined : this.#pathsByCircuit.get(circuitId)
+        if (circuitId !== null && path !== undefined) {
+          this.#circuits.receive(circuitId, path, message)
+        }
+        return
+      }
+      case edgeMessage.xgressClosed:
+        this.#unrouted(Buffer.from(message.body).toString('utf8'))
+        return
+      default:
+    }
+    const id = readConnectionId(message.headers)
+    if (id !== null) this.#receiveOf(id, message)
+  }
+
+  /** The channel is closed. */
+  onClosed(reason: string): void {
+    for (const circuitId of Array.from(this.#pathsByCircuit.keys())) this.#unrouted(circuitId)
+    const bounds = Array.from(this.#binds.values())
+    this.#binds.clear()
+    for (const { onClosed } of bounds) onClosed(reason)
+  }
+
+  #receiveOf(id: number, message: ChannelMessage): void {
+    switch (message.contentType) {
+      case edgeMessage.stateClosed:
+        this.#onStateClosed(id, message)
+        return
+      case edgeMessage.stateConnected:
+        // Nobody waits for it any more.
+        this.#close(id, readText(message.headers, edgeHeader.circuitId))
+        return
+      case edgeMessage.bindSuccess:
+        this.#binds.get(id)?.onEstablished()
+        return
+      case edgeMessage.dial:
+        void this.#onDial(id, message)
+        return
+      case edgeMessage.inspectConnection:
+        this.#answerInspection(id, message)
+        return
+      default:
+    }
+  }
+
+  #onStateClosed(id: number, message: ChannelMessage): void {
+    const carried = this.#paths.get(id)
+    if (carried !== undefined) this.#unrouted(carried.circuitId)
+    const bound = this.#binds.get(id)
+    if (bound === undefined) return
+    this.#binds.delete(id)
+    bound.onClosed(refusalIn(message).message)
+  }
+
+  async #onDial(bindId: number, message: ChannelMessage): Promise<void> {
+    const fail = (reason: string): void => {
+      const text = textValue(reason.slice(0, reasonCharactersMax))
+      this.channel.reply(message, connectionMessage(edgeMessage.dialFailed, bindId, [], text))
+    }
+    const { headers } = message
+    const bound = this.#binds.get(bindId)
+    const made = circuitIn(headers)
+    const id = readInt32(headers, edgeHeader.routerConnectionId)
+    if (bound === undefined || Buffer.from(message.body).toString('utf8') !== bound.token) {
+      fail('the service is not hosted here')
+      return
+    }
+    if (made === null || id === null) {
+      fail('the host keeps the ends of its circuits itself')
+      return
+    }
+    if (this.#dials >= dialsOfRouterMax || this.#paths.size >= circuitsPerRouterMax) {
+      fail('too many connections')
+      return
+    }
+    const dialerId = readText(headers, edgeHeader.dialerId) ?? ''
+    if (!this.#reserve(id >>> 0, made.id, `by ${dialerId}`)) {
+      fail('the circuit or its connection is there already')
+      return
+    }
+    this.#dials += 1
+    try {
+      const peerData = new Map<number, Uint8Array>()
+      for (const [header, key] of dialHeaders) {
+        const value = headers.get(header)
+        if (value !== undefined) peerData.set(key, value)
+      }
+      const told = await bound.onDial({ ...made, dialerId, peerData })
+      const key = told.get(edgeHeader.publicKey)
+      const more = key === undefined ? [] : [[edgeHeader.publicKey, key] as const]
+      const body = int32Value(id)
+      this.channel.reply(message, connectionMessage(edgeMessage.dialSuccess, bindId, more, body))
+    } catch (error) {
+      this.#circuits.abandon(made.id)
+      fail(error instanceof Error ? error.message : String(error))
+    } finally {
+      this.#dials -= 1
+    }
+  }
+
+  #answerInspection(id: number, message: ChannelMessage): void {
+    const type = this.#binds.has(id)
+      ? CONNECTION_TYPE_BIND
+      : this.#paths.has(id)
+        ? CONNECTION_TYPE_DIAL
+        : 0
+    const shown = [[edgeHeader.connectionType, Uint8Array.of(type)] as const]
+    this.channel.reply(message, connectionMessage(CONNECTION_INSPECTED, id, shown))
+  }
+
+  #reserve(id: number, circuitId: string, sharer: string): boolean {
+    if (this.#paths.has(id) || this.#binds.has(id)) return false
+    const idValue = int32Value(id)
+    const path: EdgePath = {
+      sharer,
+      transmit: ({ contentType, headers, body }: Outgoing, queuedBytesMax) => {
+        const all = new Map(headers).set(edgeHeader.connectionId, idValue)
+        const outgoing = { contentType, headers: all, ...(body === undefined ? {} : { body }) }
+        // A frame for a closed channel is lost: the end of the channel ends the circuit.
+        return this.channel.isClosed || this.channel.trySend(outgoing, queuedBytesMax)
+      },
+      onceWritable: (callback) => this.channel.onceWritable(callback),
+      onClosed: (_circuitId, endsCircuit) => {
+        this.#paths.delete(id)
+        this.#pathsByCircuit.delete(circuitId)
+        if (endsCircuit) this.#close(id, circuitId)
+      },
+    }
+    if (!this.#circuits.reserve(circuitId, path)) return false
+    this.#paths.set(id, { circuitId, path })
+    this.#pathsByCircuit.set(circuitId, path)
+    return true
+  }
+
+  /** Ends a connection, and the circuit by which it goes. */
+  #close(id: number, circuitId: string | null): void {
+    if (circuitId !== null) {
+      const body = textValue(circuitId)
+      this.channel.send(connectionMessage(edgeMessage.xgressClosed, id, [], body))
+    }
+    this.channel.send(connectionMessage(edgeMessage.stateClosed, id))
+  }
+
+  #unrouted(circuitId: string): void {
+    const path = this.#pathsByCircuit.get(circuitId)
+    if (path !== undefined) this.#circuits.unrouted(circuitId, path)
+  }
+
+  #takeId(): number {
+    do this.#lastId = this.#lastId >= OWN_ID_MAX ? 1 : this.#lastId + 1
+    while (this.#paths.has(this.#lastId) || this.#binds.has(this.#lastId))
+    return this.#lastId
+  }
+}
+
+/** Null: it names none, or its end is not to be kept here. */
+function circuitIn(headers: ChannelMessage['headers']): Omit<MadeCircuit, 'peerData'> | null {
+  const id = readText(headers, edgeHeader.circuitId) ?? ''
+  if (id === '' || !readFlag(headers, edgeHeader.isXgressInClient)) return null
+  const address = readText(headers, edgeHeader.circuitAddress) ?? ''
+  return { id, address, controllerId: readText(headers, edgeHeader.controllerId) ?? '' }
+}
+
+function refusalIn({ contentType, headers, body }: ChannelMessage): EdgeRefusal {
+  const text = Buffer.from(body)
+    .toString('utf8')
+    .replaceAll(/[^\x20-\x7e]+/g, ' ')
+  const reason = text.slice(0, reasonCharactersMax) || `answered by a message ${contentType}`
+  return new EdgeRefusal(reason, readInt32(headers, edgeHeader.errorCode))
+}

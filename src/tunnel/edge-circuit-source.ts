@@ -1,0 +1,139 @@
+import { errorMessage } from '../lib/error-code.ts'
+import type { LocalCircuit } from '../router/forward/circuit-ends.ts'
+import {
+  type CircuitSource,
+  CircuitUnavailable,
+  type CircuitWish,
+} from '../router/listen/circuit-requests.ts'
+import { edgeErrorCode } from '../router/edge/edge-messages.ts'
+import { noWish } from '../router/tunnel/tunnel-messages.ts'
+import { type EdgeChannel, EdgeRefusal } from './edge-channel.ts'
+import type { EdgeCircuits } from './edge-circuits.ts'
+import type { FollowedServices } from './followed-services.ts'
+import { tunnelLimits } from './limits.ts'
+import type { OpenedService, ServiceSessions } from './service-sessions.ts'
+
+export interface EdgeCircuitSourceParts {
+  readonly services: Pick<FollowedServices, 'idNamed'>
+  readonly sessions: Pick<ServiceSessions, 'of' | 'forget'>
+  readonly circuits: Pick<EdgeCircuits, 'abandon'>
+  /** Edge routers that are connected, the nearest first. */
+  readonly routers: () => readonly EdgeChannel[]
+  readonly clock: { readonly monotonicMs: () => number }
+}
+
+interface Asked {
+  readonly serviceId: string
+  readonly wish: CircuitWish
+  readonly deadlineMs: number
+}
+
+/** Asks edge routers for circuits, the nearest first. */
+export class EdgeCircuitSource implements CircuitSource {
+  readonly #parts: EdgeCircuitSourceParts
+  #dials = 0
+
+  constructor(parts: EdgeCircuitSourceParts) {
+    this.#parts = parts
+  }
+
+  async request(
+    service: string,
+    _client: string,
+    timeoutMs: number,
+    wish: CircuitWish = noWish,
+  ): Promise<LocalCircuit> {
+    const { services, clock } = this.#parts
+    const serviceId = services.idNamed(service)
+    if (serviceId === undefined) throw new CircuitUnavailable('the identity may not dial it')
+    if (this.#dials >= tunnelLimits.dialsMax) {
+      throw new CircuitUnavailable('too many circuits are asked for')
+    }
+    this.#dials += 1
+    try {
+      const deadlineMs = clock.monotonicMs() + timeoutMs
+      return await this.#request({ serviceId, wish, deadlineMs })
+    } finally {
+      this.#dials -= 1
+    }
+  }
+
+  async #request(asked: Asked): Promise<LocalCircuit> {
+    const { sessions } = this.#parts
+    const session = await this.#session(asked)
+    try {
+      return await this.#byAnyRouter(asked, session)
+    } catch (error) {
+      if (!(error instanceof EdgeRefusal) || error.code !== edgeErrorCode.invalidSession) {
+        throw unavailable(error)
+      }
+      // It may have ended, as it does when the policies change.
+      sessions.forget(asked.serviceId, 'Dial')
+      const other = await this.#session(asked)
+      return await this.#byAnyRouter(asked, other).catch((fault: unknown) => {
+        throw unavailable(fault)
+      })
+    }
+  }
+
+  async #session({ serviceId }: Asked): Promise<OpenedService> {
+    try {
+      return await this.#parts.sessions.of(serviceId, 'Dial')
+    } catch (error) {
+      throw new CircuitUnavailable(`no service session: ${errorMessage(error)}`)
+    }
+  }
+
+  async #byAnyRouter(asked: Asked, session: OpenedService): Promise<LocalCircuit> {
+    const { routers, clock } = this.#parts
+    const usable = routers().filter(({ routerName }) => session.routers.has(routerName))
+    let reason = noRouterFor(session)
+    for (const router of usable) {
+      const leftMs = Math.round(asked.deadlineMs - clock.monotonicMs())
+      if (leftMs <= 0) break
+      try {
+        return await this.#by(router, asked, session, leftMs)
+      } catch (error) {
+        reason = errorMessage(error)
+        // A refusal is the answer; another edge router is asked when this one is gone.
+        if (error instanceof EdgeRefusal || router.isOpen) throw error
+      }
+    }
+    // The session names the edge routers of when it was opened.
+    if (usable.length === 0) this.#parts.sessions.forget(asked.serviceId, 'Dial')
+    throw new CircuitUnavailable(reason)
+  }
+
+  async #by(
+    router: EdgeChannel,
+    { serviceId, wish }: Asked,
+    { token }: OpenedService,
+    timeoutMs: number,
+  ): Promise<LocalCircuit> {
+    const made = await router.connect({ token, sharer: `to ${serviceId}` }, wish, timeoutMs)
+    const { id, address, controllerId, peerData } = made
+    const circuit = { id, address, owner: { id: controllerId }, isTerminator: false }
+    let fault: string | null
+    try {
+      fault = wish.take(circuit, peerData)
+    } catch (error) {
+      fault = errorMessage(error)
+    }
+    if (fault === null) return circuit
+    this.#parts.circuits.abandon(id)
+    throw new CircuitUnavailable(fault)
+  }
+}
+
+function noRouterFor({ routers }: OpenedService): string {
+  const names = [...routers].slice(0, 8).join(', ')
+  return names === ''
+    ? 'no edge router of the service is online: check its service edge router policies, and the edge router policies of the identity'
+    : `none of its edge routers is connected: ${names}`
+}
+
+function unavailable(error: unknown): CircuitUnavailable {
+  return error instanceof CircuitUnavailable
+    ? error
+    : new CircuitUnavailable(errorMessage(error), { cause: error })
+}

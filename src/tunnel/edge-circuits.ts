@@ -1,0 +1,146 @@
+import type { Outgoing } from '../channel/channel.ts'
+import type { ChannelMessage } from '../channel/frame.ts'
+import { FairShare } from '../lib/bounds/fair-share.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Application, CircuitEnd, LocalCircuit } from '../router/forward/circuit-ends.ts'
+import { refusedEnd } from '../router/forward/refused-end.ts'
+import { Xgress } from '../router/forward/xgress.ts'
+import { xgressOptions } from '../router/forward/xgress-options.ts'
+import { routerProgramLimits } from '../router/limits.ts'
+import { tunnelLimits } from './limits.ts'
+
+/** The edge router by which one circuit goes. */
+export interface EdgePath {
+  /** Shares the room for what is kept: the service, or the identity that dials it. */
+  readonly sharer: string
+  /** @returns false when it is not sent: `onceWritable` tells when to try again. */
+  transmit(message: Outgoing, queuedBytesMax: number): boolean
+  onceWritable(callback: () => void): void
+  /** @param endsCircuit false: the edge router has ended it. */
+  onClosed(circuitId: string, endsCircuit: boolean): void
+}
+
+interface Reserved {
+  readonly path: EdgePath
+  readonly untilMs: number
+}
+
+interface Open {
+  readonly path: EdgePath
+  readonly stream: Xgress
+}
+
+const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } = routerProgramLimits
+const { bufferedBytesMax, openedWithinMs } = tunnelLimits
+
+/** Ends of circuits that are kept here, and go on at edge routers. */
+export class EdgeCircuits {
+  readonly #clock: Clock
+  readonly #buffered = new FairShare(bufferedBytesMax)
+  /** Circuits that are there and not opened yet. */
+  readonly #reserved = new Map<string, Reserved>()
+  readonly #open = new Map<string, Open>()
+  #ticker: NodeJS.Timeout | null = null
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  /** Takes up a circuit that is to be opened next. @returns false: it is there already. */
+  reserve(circuitId: string, path: EdgePath): boolean {
+    if (this.#open.has(circuitId) || this.#reserved.has(circuitId)) return false
+    const untilMs = this.#clock.monotonicMs() + openedWithinMs
+    this.#reserved.set(circuitId, { path, untilMs })
+    this.#startTicker()
+    return true
+  }
+
+  /** Ends a circuit that was not opened. */
+  abandon(circuitId: string): void {
+    const reserved = this.#reserved.get(circuitId)
+    if (!this.#reserved.delete(circuitId)) return
+    reserved?.path.onClosed(circuitId, true)
+    this.#stopTicker()
+  }
+
+  open(place: LocalCircuit, application: Application): CircuitEnd {
+    const { id, isTerminator, options = xgressOptions() } = place
+    const reserved = this.#reserved.get(id)
+    if (reserved === undefined) return refusedEnd(id, application, 'the circuit is gone')
+    this.#reserved.delete(id)
+    const { path } = reserved
+    const waker = (): void => {
+      if (this.#open.get(id)?.stream === stream) stream.onLinkWritable()
+    }
+    const stream: Xgress = new Xgress({
+      circuitId: id,
+      isTerminator,
+      options,
+      application,
+      clock: this.#clock,
+      room: {
+        hasRoom: () => this.#buffered.hasRoomFor(path.sharer),
+        take: (bytes) => this.#buffered.take(path.sharer, bytes),
+      },
+      transmit: (message, kind) => {
+        const bytesMax =
+          kind === 'acknowledgement' ? acknowledgementsQueuedBytesMax : payloadsQueuedBytesMax
+        if (path.transmit(message, bytesMax)) return 'sent'
+        path.onceWritable(waker)
+        return 'full'
+      },
+      onClosed: (_reason, endsCircuit) => {
+        this.#open.delete(id)
+        path.onClosed(id, endsCircuit)
+        this.#stopTicker()
+      },
+    })
+    this.#open.set(id, { path, stream })
+    this.#startTicker()
+    stream.start()
+    return stream
+  }
+
+  /** A frame that an edge router has sent for a circuit: another one's are none of its matter. */
+  receive(circuitId: string, path: EdgePath, message: ChannelMessage): void {
+    const open = this.#open.get(circuitId)
+    if (open?.path === path) open.stream.receive(message)
+  }
+
+  /** The edge router has ended the circuit, or is gone: what has come is still delivered. */
+  unrouted(circuitId: string, path: EdgePath): void {
+    const reserved = this.#reserved.get(circuitId)
+    if (reserved?.path === path) {
+      this.#reserved.delete(circuitId)
+      path.onClosed(circuitId, false)
+    }
+    const open = this.#open.get(circuitId)
+    if (open?.path === path) open.stream.unrouted()
+  }
+
+  /** All circuits end. */
+  stop(): void {
+    for (const id of Array.from(this.#reserved.keys())) this.abandon(id)
+    for (const { stream } of Array.from(this.#open.values())) stream.end('the tunnel stops')
+  }
+
+  #startTicker(): void {
+    this.#ticker ??= setInterval(() => {
+      const nowMs = this.#clock.monotonicMs()
+      for (const { stream } of Array.from(this.#open.values())) stream.tick(nowMs)
+      for (const [id, { untilMs }] of Array.from(this.#reserved)) {
+        if (nowMs >= untilMs) this.abandon(id)
+      }
+    }, ticksEveryMs)
+  }
+
+  #stopTicker(): void {
+    if (this.#open.size + this.#reserved.size > 0 || this.#ticker === null) return
+    clearInterval(this.#ticker)
+    this.#ticker = null
+  }
+}

@@ -1,0 +1,282 @@
+import { randomUUID } from 'node:crypto'
+
+import type { ChannelMessage } from '../channel/frame.ts'
+import { textValue } from '../channel/headers.ts'
+import { type VersionLine, versionLine } from '../channel/hello.ts'
+import { channelLimits } from '../channel/limits.ts'
+import { dialChannel } from '../channel/dial.ts'
+import { circuitDataTypes, contentType, HELLO_SEQUENCE, headerKey } from '../channel/numbers.ts'
+import type { Clock } from '../lib/clock.ts'
+import { errorMessage } from '../lib/error-code.ts'
+import type { Random } from '../lib/random.ts'
+import { formatHostPort } from '../lib/text/names.ts'
+import { EDGE_PROTOCOL, edgeHeader } from '../router/edge/edge-messages.ts'
+import type { RouterProgramLogger } from '../router/logger.ts'
+import { EdgeChannel } from './edge-channel.ts'
+import type { EdgeCircuits } from './edge-circuits.ts'
+import { tunnelLimits } from './limits.ts'
+import type { EdgeRouterPlace } from './router-addresses.ts'
+
+export interface IdentityCredential {
+  readonly certificatePem: string
+  readonly privateKeyPem: string
+  readonly caPem: string
+}
+
+export interface EdgeRoutersParts {
+  readonly credential: IdentityCredential
+  readonly version: VersionLine
+  readonly circuits: EdgeCircuits
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: RouterProgramLogger
+  /** Null: no session is open, and nothing is dialed. */
+  readonly token: () => string | null
+  readonly onOpen: (routerName: string) => void
+  /** An edge router was lost or not reached. */
+  readonly onLost: () => void
+}
+
+interface Followed {
+  readonly name: string
+  addresses: EdgeRouterPlace['addresses']
+  open: EdgeChannel | null
+  /** Round trip of the last sign of life, ms. */
+  roundTripMs: number
+  attempts: number
+  failures: number
+  fault: string
+  timer: NodeJS.Timeout | null
+  giveUp: AbortController | null
+}
+
+const { helloMs, redialMsMin, redialMsMax, probedEveryMs, probeMs } = tunnelLimits
+
+/** Edge routers answer no heartbeats, but requests for a sign of life. Data has no rate. */
+const edgeChannelLimits = {
+  ...channelLimits,
+  heartbeatEveryMs: Infinity,
+  silentMsMax: Infinity,
+  firstSilentMsMax: Infinity,
+  unmeteredTypes: circuitDataTypes,
+}
+
+/** Keeps a channel to each edge router that the identity may use. */
+export class EdgeRouters {
+  readonly #parts: EdgeRoutersParts
+  readonly #followed = new Map<string, Followed>()
+  #prober: NodeJS.Timeout | null = null
+  #isStopped = false
+
+  constructor(parts: EdgeRoutersParts) {
+    this.#parts = parts
+  }
+
+  /** Channels to edge routers that are connected, the nearest first. */
+  get open(): readonly EdgeChannel[] {
+    return [...this.#followed.values()]
+      .filter(({ open }) => open?.isOpen === true)
+      .sort((one, other) => one.roundTripMs - other.roundTripMs)
+      .flatMap(({ open }) => open ?? [])
+  }
+
+  /** `host:port` of all of them. */
+  get addresses(): readonly string[] {
+    return [...this.#followed.values()].flatMap(({ addresses }) => addresses.map(formatHostPort))
+  }
+
+  start(): void {
+    this.#prober = setInterval(() => this.#probeAll(), probedEveryMs)
+  }
+
+  follow(places: readonly EdgeRouterPlace[]): void {
+    if (this.#isStopped) return
+    const names = new Set(places.map(({ name }) => name))
+    for (const [name, followed] of Array.from(this.#followed)) {
+      if (!names.has(name)) this.#forget(followed, 'the identity may not use it any more')
+    }
+    for (const { name, addresses } of places) {
+      const known = this.#followed.get(name)
+      if (known === undefined) this.#add(name, addresses)
+      else known.addresses = addresses
+    }
+  }
+
+  /** Another session is open: the channels of the one before are of no use. */
+  renew(): void {
+    for (const followed of this.#followed.values()) {
+      followed.open?.channel.close('another session is open')
+      followed.failures = 0
+      this.#dialIn(followed, 0)
+    }
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    if (this.#prober !== null) clearInterval(this.#prober)
+    for (const followed of Array.from(this.#followed.values())) {
+      this.#forget(followed, 'the tunnel stops')
+    }
+  }
+
+  #add(name: string, addresses: EdgeRouterPlace['addresses']): void {
+    const followed: Followed = {
+      name,
+      addresses,
+      open: null,
+      roundTripMs: Infinity,
+      attempts: 0,
+      failures: 0,
+      fault: '',
+      timer: null,
+      giveUp: null,
+    }
+    this.#followed.set(name, followed)
+    this.#dialIn(followed, 0)
+  }
+
+  #forget(followed: Followed, reason: string): void {
+    this.#followed.delete(followed.name)
+    if (followed.timer !== null) clearTimeout(followed.timer)
+    followed.timer = null
+    followed.giveUp?.abort()
+    followed.open?.channel.close(reason)
+  }
+
+  #isFollowed(followed: Followed): boolean {
+    return !this.#isStopped && this.#followed.get(followed.name) === followed
+  }
+
+  #dialIn(followed: Followed, waitMs: number): void {
+    if (!this.#isFollowed(followed)) return
+    if (followed.timer !== null) clearTimeout(followed.timer)
+    followed.timer = setTimeout(() => {
+      followed.timer = null
+      void this.#dial(followed)
+    }, waitMs)
+  }
+
+  async #dial(followed: Followed): Promise<void> {
+    const { token } = this.#parts
+    const shown = token()
+    const isBusy = followed.giveUp !== null || followed.open?.isOpen === true
+    // The next session dials it.
+    if (!this.#isFollowed(followed) || isBusy || shown === null) return
+    const giveUp = new AbortController()
+    followed.giveUp = giveUp
+    try {
+      await this.#open(followed, shown, giveUp.signal)
+    } catch (error) {
+      this.#onFailure(followed, errorMessage(error))
+    } finally {
+      followed.giveUp = null
+    }
+    // It may have been dialed with the session of before.
+    if (followed.open?.isOpen === true && token() !== shown) {
+      followed.open.channel.close('another session is open')
+    }
+  }
+
+  async #open(followed: Followed, token: string, signal: AbortSignal): Promise<void> {
+    const { credential, version, circuits, clock, log, onOpen } = this.#parts
+    const { name, addresses } = followed
+    const at = addresses[followed.attempts % addresses.length]
+    followed.attempts += 1
+    if (at === undefined) throw new Error('it has no address')
+    let edge: EdgeChannel | null = null
+    const startMs = clock.monotonicMs()
+    const { channel } = await dialChannel({
+      host: at.host,
+      port: at.port,
+      tls: {
+        ca: credential.caPem,
+        cert: credential.certificatePem,
+        key: credential.privateKeyPem,
+      },
+      protocol: EDGE_PROTOCOL,
+      // TLS has verified its name by the CA of the network.
+      judge: () => null,
+      hello: helloOf(token, version),
+      limits: edgeChannelLimits,
+      clock,
+      timeoutMs: helloMs,
+      signal,
+      onMessage: (message) => {
+        edge?.receive(message)
+        return null
+      },
+      onClose: (reason) => {
+        edge?.onClosed(reason)
+        this.#onClosed(followed, edge, reason)
+      },
+    })
+    edge = new EdgeChannel({ channel, routerName: name, circuits })
+    if (!this.#isFollowed(followed)) {
+      channel.close('the identity may not use it any more')
+      return
+    }
+    followed.open = edge
+    followed.failures = 0
+    followed.fault = ''
+    followed.roundTripMs = clock.monotonicMs() - startMs
+    log.info({ router: name, address: formatHostPort(at) }, 'edge router connected')
+    void this.#probe(followed, edge)
+    onOpen(name)
+  }
+
+  #onClosed(followed: Followed, edge: EdgeChannel | null, reason: string): void {
+    if (followed.open !== edge) return
+    followed.open = null
+    if (!this.#isFollowed(followed)) return
+    this.#parts.log.warn({ router: followed.name, reason }, 'edge router lost; dialing it again')
+    this.#parts.onLost()
+    this.#dialIn(followed, this.#waitAfter(followed))
+  }
+
+  #onFailure(followed: Followed, reason: string): void {
+    if (!this.#isFollowed(followed)) return
+    if (followed.fault !== reason) {
+      const fields = { router: followed.name, reason }
+      this.#parts.log.warn(fields, 'edge router not reached; trying again')
+    }
+    followed.fault = reason
+    this.#parts.onLost()
+    this.#dialIn(followed, this.#waitAfter(followed))
+  }
+
+  #waitAfter(followed: Followed): number {
+    const waitMs = Math.min(redialMsMin * 2 ** Math.min(followed.failures, 16), redialMsMax)
+    followed.failures += 1
+    return waitMs / 2 + (this.#parts.random.next() * waitMs) / 2
+  }
+
+  #probeAll(): void {
+    for (const followed of this.#followed.values()) {
+      if (followed.open !== null) void this.#probe(followed, followed.open)
+    }
+  }
+
+  /** A router that is gone without a word is noticed by this alone. */
+  async #probe(followed: Followed, edge: EdgeChannel): Promise<void> {
+    const { clock } = this.#parts
+    const startMs = clock.monotonicMs()
+    try {
+      await edge.channel.request({ contentType: contentType.latency }, probeMs)
+      followed.roundTripMs = clock.monotonicMs() - startMs
+    } catch (error) {
+      edge.channel.close(`no sign of life: ${errorMessage(error)}`)
+    }
+  }
+}
+
+function helloOf(token: string, version: VersionLine): ChannelMessage {
+  return {
+    contentType: contentType.hello,
+    sequence: HELLO_SEQUENCE,
+    headers: new Map([
+      [headerKey.helloVersion, textValue(versionLine(version))],
+      [edgeHeader.sessionToken, textValue(token)],
+    ]),
+    body: textValue(randomUUID()),
+  }
+}

@@ -1,0 +1,254 @@
+import { textValue, flagValue } from '../channel/headers.ts'
+import type { Clock } from '../lib/clock.ts'
+import { errorMessage } from '../lib/error-code.ts'
+import { TaskPool } from '../lib/bounds/task-pool.ts'
+import type { Random } from '../lib/random.ts'
+import { edgeHeader, edgeMessage } from '../router/edge/edge-messages.ts'
+import type { TerminatorDialer } from '../router/forward/circuit-ends.ts'
+import { routerProgramLimits } from '../router/limits.ts'
+import type { RouterProgramLogger } from '../router/logger.ts'
+import type { OfferedTerminators } from '../router/tunnel/hosted-services.ts'
+import type { OfferedTerminator } from '../router/tunnel/tunnel-messages.ts'
+import type { EdgeChannel, HostedDial } from './edge-channel.ts'
+import { tunnelLimits } from './limits.ts'
+import type { ServiceSessions } from './service-sessions.ts'
+
+export interface EdgeTerminatorsParts {
+  readonly sessions: Pick<ServiceSessions, 'of' | 'forget'>
+  /** Edge routers that are connected, the nearest first. */
+  readonly routers: () => readonly EdgeChannel[]
+  readonly dialer: () => TerminatorDialer
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: RouterProgramLogger
+}
+
+/** A terminator that is wanted, and where it is. */
+interface Hosted {
+  wanted: OfferedTerminator
+  /** The id of its connection at each edge router; null: it is asked for. */
+  readonly at: Map<EdgeChannel, number | null>
+  isWorking: boolean
+  /** Refusals since the last success, and when it is tried again. */
+  failures: number
+  dueMs: number
+  fault: string
+}
+
+const {
+  hostedAtMax,
+  hostsJudgedEveryMs,
+  hostChangesAtOnceMax,
+  bindAgainMsMin,
+  bindAgainMsMax,
+  dialMs,
+} = tunnelLimits
+
+const precedences = { default: 0, required: 1, failed: 2 } as const
+
+/** Hosts terminators at a few edge routers each, the nearest ones, while they are wanted. */
+export class EdgeTerminators implements OfferedTerminators {
+  readonly #parts: EdgeTerminatorsParts
+  readonly #hosted = new Map<string, Hosted>()
+  readonly #pool = new TaskPool({
+    workersMax: hostChangesAtOnceMax,
+    waitingMax: routerProgramLimits.tunnelServicesMax * routerProgramLimits.hostedTerminatorsMax,
+  })
+  #timer: NodeJS.Timeout | null = null
+
+  constructor(parts: EdgeTerminatorsParts) {
+    this.#parts = parts
+  }
+
+  get count(): number {
+    return this.#hosted.size
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.judge(), hostsJudgedEveryMs)
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    for (const id of Array.from(this.#hosted.keys())) this.withdraw(id)
+  }
+
+  offer(wanted: OfferedTerminator): void {
+    const known = this.#hosted.get(wanted.id)
+    if (known === undefined) {
+      const at = new Map<EdgeChannel, number | null>()
+      this.#hosted.set(wanted.id, {
+        wanted,
+        at,
+        isWorking: false,
+        failures: 0,
+        dueMs: -Infinity,
+        fault: '',
+      })
+      this.judge()
+      return
+    }
+    known.wanted = wanted
+    this.#tell(known, edgeMessage.updateBind, healthHeaders(wanted))
+  }
+
+  withdraw(id: string): void {
+    const hosted = this.#hosted.get(id)
+    if (hosted === undefined) return
+    this.#hosted.delete(id)
+    for (const [router, connectionId] of hosted.at) {
+      if (connectionId !== null) router.unbind(connectionId)
+    }
+  }
+
+  sendHealth(id: string, isHealthy: boolean): void {
+    const hosted = this.#hosted.get(id)
+    if (hosted === undefined) return
+    this.#tell(hosted, edgeMessage.healthEvent, [[edgeHeader.isHealthy, flagValue(isHealthy)]])
+  }
+
+  /** Sessions and edge routers are others: what was put off is tried now. */
+  retry(): void {
+    for (const hosted of this.#hosted.values()) {
+      hosted.failures = 0
+      hosted.dueMs = -Infinity
+    }
+    this.judge()
+  }
+
+  /** Hosts what is to be hosted at more edge routers. */
+  judge(): void {
+    const open = this.#parts.routers()
+    if (open.length === 0) return
+    const nowMs = this.#parts.clock.monotonicMs()
+    for (const [id, hosted] of this.#hosted) {
+      const isWanting = hosted.at.size < Math.min(hostedAtMax, open.length)
+      if (!isWanting || hosted.isWorking || nowMs < hosted.dueMs) continue
+      hosted.isWorking = true
+      const isTaken = this.#pool.run(id, () => this.#work(hosted))
+      if (!isTaken) hosted.isWorking = false
+    }
+  }
+
+  #tell(
+    hosted: Hosted,
+    contentType: number,
+    headers: readonly (readonly [number, Uint8Array])[],
+  ): void {
+    for (const [router, connectionId] of hosted.at) {
+      if (connectionId !== null) router.tellOfBind(contentType, connectionId, headers)
+    }
+  }
+
+  #isWanted(hosted: Hosted): boolean {
+    return this.#hosted.get(hosted.wanted.id) === hosted
+  }
+
+  async #work(hosted: Hosted): Promise<void> {
+    try {
+      if (this.#isWanted(hosted)) await this.#hostAtMore(hosted)
+    } catch (error) {
+      this.#putOff(hosted, errorMessage(error))
+    } finally {
+      hosted.isWorking = false
+    }
+  }
+
+  async #hostAtMore(hosted: Hosted): Promise<void> {
+    const { sessions, routers, clock, log } = this.#parts
+    const { serviceId } = hosted.wanted
+    const session = await sessions.of(serviceId, 'Bind')
+    const usable = routers().filter(({ routerName }) => session.routers.has(routerName))
+    const free = usable.filter((router) => !hosted.at.has(router))
+    for (const router of free.slice(0, Math.max(0, hostedAtMax - hosted.at.size))) {
+      await this.#hostAt(hosted, router, session.token)
+      log.info({ serviceId, router: router.routerName }, 'service hosted')
+    }
+    if (usable.length > 0 || session.openedMs > clock.monotonicMs() - bindAgainMsMax) {
+      if (usable.length === 0) this.#putOff(hosted, noRouter)
+      // There is no other edge router to host it at for now.
+      else if (free.length === 0) hosted.dueMs = clock.monotonicMs() + bindAgainMsMax
+      return
+    }
+    // The session names the edge routers of when it was opened.
+    sessions.forget(serviceId, 'Bind')
+  }
+
+  async #hostAt(hosted: Hosted, router: EdgeChannel, token: string): Promise<void> {
+    const { wanted } = hosted
+    hosted.at.set(router, null)
+    try {
+      const connectionId = await router.bind(token, bindHeaders(wanted), {
+        onDial: (dial) => this.#dial(hosted, dial),
+        onEstablished: () => {
+          hosted.failures = 0
+          hosted.fault = ''
+        },
+        onClosed: (reason) => this.#onClosed(hosted, router, reason),
+      })
+      if (!this.#isWanted(hosted)) router.unbind(connectionId)
+      else if (hosted.at.has(router)) hosted.at.set(router, connectionId)
+      if (hosted.wanted !== wanted) {
+        router.tellOfBind(edgeMessage.updateBind, connectionId, healthHeaders(hosted.wanted))
+      }
+    } catch (error) {
+      hosted.at.delete(router)
+      this.#parts.sessions.forget(wanted.serviceId, 'Bind')
+      throw error
+    }
+  }
+
+  #onClosed(hosted: Hosted, router: EdgeChannel, reason: string): void {
+    hosted.at.delete(router)
+    if (!this.#isWanted(hosted)) return
+    if (router.isOpen) {
+      // The session that it was hosted by may be over.
+      this.#parts.sessions.forget(hosted.wanted.serviceId, 'Bind')
+      this.#putOff(hosted, reason)
+    } else this.judge()
+  }
+
+  #putOff(hosted: Hosted, reason: string): void {
+    const { clock, random, log } = this.#parts
+    if (!this.#isWanted(hosted)) return
+    const waitMs = Math.min(bindAgainMsMin * 2 ** Math.min(hosted.failures, 16), bindAgainMsMax)
+    hosted.failures += 1
+    hosted.dueMs = clock.monotonicMs() + waitMs / 2 + (random.next() * waitMs) / 2
+    if (hosted.fault === reason) return
+    hosted.fault = reason
+    log.warn({ serviceId: hosted.wanted.serviceId, reason }, 'service not hosted; trying again')
+  }
+
+  #dial(hosted: Hosted, dial: HostedDial): Promise<ReadonlyMap<number, Uint8Array>> {
+    const { id, address, controllerId, peerData, dialerId } = dial
+    return this.#parts.dialer().dial(
+      {
+        circuit: { id, address, owner: { id: controllerId }, isTerminator: true },
+        dialedBy: dialerId,
+        destination: hosted.wanted.id,
+        peerData,
+        timeoutMs: dialMs,
+      },
+      AbortSignal.timeout(dialMs),
+    )
+  }
+}
+
+const noRouter =
+  'no edge router that may host it is connected: check its service edge router policies, and the edge router policies of the identity'
+
+function healthHeaders({ cost, precedence }: OfferedTerminator) {
+  return [
+    [edgeHeader.cost, Uint8Array.of(cost, cost >>> 8)],
+    [edgeHeader.precedence, Uint8Array.of(precedences[precedence])],
+  ] as const
+}
+
+function bindHeaders(wanted: OfferedTerminator) {
+  const { id, instanceId } = wanted
+  return [
+    ...healthHeaders(wanted),
+    [edgeHeader.listenerId, textValue(id)] as const,
+    ...(instanceId === '' ? [] : [[edgeHeader.instanceId, textValue(instanceId)] as const]),
+  ]
+}

@@ -1,0 +1,225 @@
+import type { Clock } from '../lib/clock.ts'
+import { errorMessage } from '../lib/error-code.ts'
+import type { Random } from '../lib/random.ts'
+import { RouterFailure, type RouterProgramLogger } from '../router/logger.ts'
+import { routerProgramLimits } from '../router/limits.ts'
+import {
+  type ControllerApi,
+  fieldsOf,
+  LogInRefused,
+  recordsIn,
+  SessionOver,
+  textIn,
+} from './controller-api.ts'
+import type { FollowedServices } from './followed-services.ts'
+import { tunnelLimits } from './limits.ts'
+import { controllersIn, type EdgeRouterPlace, edgeRoutersIn } from './router-addresses.ts'
+
+export interface IdentitySessionParts {
+  readonly api: ControllerApi
+  readonly services: FollowedServices
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: RouterProgramLogger
+  /** Another session is open: nothing of the one before holds any more. */
+  readonly onSession: (token: string) => void
+  readonly onServices: () => void
+  readonly onRouters: (routers: readonly EdgeRouterPlace[]) => void
+}
+
+const { askedEveryMs, refreshedEveryMs, askAgainMsMin, askAgainMsMax, recordsPerPage } =
+  tunnelLimits
+
+/**
+ * The API session of an identity: opened again when it is over, kept open by being used, and asked
+ * whether services have changed. While no controller answers, all stays as it was.
+ */
+export class IdentitySession {
+  readonly #parts: IdentitySessionParts
+  /** Null: none is open. */
+  #token: string | null = null
+  #identityId = ''
+  #controllers: readonly string[] = []
+  #changedAt: string | null = null
+  #refreshedMs = -Infinity
+  #failures = 0
+  #fault = ''
+  #timer: NodeJS.Timeout | null = null
+  #isWorking = false
+  #isHurried = false
+  #isStopped = false
+  #endPause: () => void = () => undefined
+
+  constructor(parts: IdentitySessionParts) {
+    this.#parts = parts
+  }
+
+  /** Null: none is open. */
+  get token(): string | null {
+    return this.#token
+  }
+
+  get controllers(): readonly string[] {
+    return this.#controllers
+  }
+
+  /**
+   * Opens the first session, as soon as a controller answers.
+   * @returns the id of the identity; null: it was stopped before.
+   * @throws {RouterFailure} when the log-in is refused.
+   */
+  async open(): Promise<string | null> {
+    while (!this.#isStopped) {
+      try {
+        await this.#logIn()
+        return this.#isStopped ? null : this.#identityId
+      } catch (error) {
+        if (error instanceof LogInRefused) throw new RouterFailure(error.message, { cause: error })
+        if (!this.#isStopped) await this.#paused(this.#waitAfter(error))
+      }
+    }
+    return null
+  }
+
+  start(): void {
+    void this.#work()
+  }
+
+  /** Edge routers are asked for soon: those that are known cannot be reached. */
+  hurry(): void {
+    if (this.#isStopped) return
+    this.#refreshedMs = -Infinity
+    this.#isHurried = true
+    if (this.#timer !== null && this.#failures === 0) this.#schedule(askAgainMsMin)
+  }
+
+  /** The session is said to be over by who has refused it. */
+  lose(token: string): void {
+    if (this.#token !== token) return
+    this.#token = null
+    if (this.#timer !== null) this.#schedule(0)
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#endPause()
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    if (this.#token === null) return
+    this.#token = null
+    // One that is not ended expires.
+    await this.#parts.api.logOut(tunnelLimits.logOutMs).catch(() => undefined)
+  }
+
+  async #paused(waitMs: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#endPause = resolve
+    const timer = setTimeout(resolve, waitMs)
+    await promise
+    clearTimeout(timer)
+  }
+
+  #schedule(waitMs: number): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => void this.#work(), waitMs)
+  }
+
+  async #work(): Promise<void> {
+    if (this.#isStopped || this.#isWorking) return
+    this.#timer = null
+    this.#isWorking = true
+    const waitMs = await this.#step()
+    this.#isWorking = false
+    if (this.#isStopped) return
+    const isHurried = this.#isHurried && this.#failures === 0
+    this.#isHurried = false
+    this.#schedule(isHurried ? Math.min(waitMs, askAgainMsMin) : waitMs)
+  }
+
+  /** @returns how long to wait until the next one. */
+  async #step(): Promise<number> {
+    try {
+      if (this.#token === null) await this.#logIn()
+      await this.#follow()
+      if (this.#failures > 0) this.#parts.log.info({}, 'controllers answer again')
+      this.#failures = 0
+      this.#fault = ''
+      return askedEveryMs
+    } catch (error) {
+      if (this.#isStopped) return askedEveryMs
+      return this.#waitAfter(error)
+    }
+  }
+
+  #waitAfter(error: unknown): number {
+    if (error instanceof SessionOver) this.#token = null
+    const reason = errorMessage(error).slice(0, tunnelLimits.reasonCharactersMax)
+    if (reason !== this.#fault) {
+      const what = this.#token === null ? 'no session' : 'controllers could not be asked'
+      this.#parts.log.warn({ reason }, `${what}; trying again`)
+    }
+    this.#fault = reason
+    this.#failures += 1
+    const waitMs = Math.min(askAgainMsMin * 2 ** Math.min(this.#failures, 16), askAgainMsMax)
+    return waitMs / 2 + (this.#parts.random.next() * waitMs) / 2
+  }
+
+  async #logIn(): Promise<void> {
+    const { api, log, onSession } = this.#parts
+    const { token, identityId, identityName, lacks } = await api.logIn()
+    if (this.#isStopped) return
+    if (lacks !== null) throw new LogInRefused(lacks)
+    if (this.#identityId !== '' && identityId !== this.#identityId) {
+      throw new Error('the certificate belongs to another identity now')
+    }
+    this.#token = token
+    this.#identityId = identityId
+    this.#changedAt = null
+    this.#refreshedMs = -Infinity
+    log.info({ identityId, identity: identityName }, 'session opened')
+    onSession(token)
+  }
+
+  async #follow(): Promise<void> {
+    const { api, clock } = this.#parts
+    const updates = fieldsOf(await api.get('/current-api-session/service-updates'))
+    const changedAt = textIn(updates, 'lastChangeAt')
+    const isDue = clock.monotonicMs() - this.#refreshedMs >= refreshedEveryMs
+    if (isDue) await this.#refresh()
+    if (changedAt === this.#changedAt) return
+    await this.#loadServices()
+    // A change while they were read is seen by the next question.
+    this.#changedAt = changedAt
+  }
+
+  async #refresh(): Promise<void> {
+    const { api, services, onRouters, onServices, clock } = this.#parts
+    const isOther = services.setIdentity(fieldsOf(await api.get('/current-identity')))
+    onRouters(edgeRoutersIn(await this.#all('/current-identity/edge-routers')))
+    const controllers = controllersIn(await api.get('/controllers'))
+    if (controllers.length > 0) {
+      this.#controllers = controllers
+      api.follow(controllers)
+    }
+    this.#refreshedMs = clock.monotonicMs()
+    if (isOther && this.#changedAt !== null) onServices()
+  }
+
+  async #loadServices(): Promise<void> {
+    const { services, onServices } = this.#parts
+    services.setServices(await this.#all('/services'))
+    onServices()
+  }
+
+  /** All records of a list, page by page. */
+  async #all(path: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
+    const found: Readonly<Record<string, unknown>>[] = []
+    for (;;) {
+      const page = `${path}?limit=${recordsPerPage}&offset=${found.length}`
+      const records = recordsIn(await this.#parts.api.get(page))
+      found.push(...records)
+      const isWhole = records.length < recordsPerPage
+      if (isWhole || found.length >= routerProgramLimits.tunnelServicesMax) return found
+    }
+  }
+}

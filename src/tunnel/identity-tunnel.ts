@@ -1,0 +1,143 @@
+import type { VersionLine } from '../channel/hello.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Random } from '../lib/random.ts'
+import type { TargetSockets } from '../router/dial/target-sockets.ts'
+import type { RouterProgramLogger } from '../router/logger.ts'
+import type { ConfiguredService } from '../router/tunnel/offered-services.ts'
+import { TunnelServices } from '../router/tunnel/tunnel-services.ts'
+import type { ControllerApi } from './controller-api.ts'
+import { EdgeCircuitSource } from './edge-circuit-source.ts'
+import { EdgeCircuits } from './edge-circuits.ts'
+import { EdgeRouters, type IdentityCredential } from './edge-routers.ts'
+import { EdgeTerminators } from './edge-terminators.ts'
+import { FollowedServices } from './followed-services.ts'
+import { IdentitySession } from './identity-session.ts'
+import { ServiceSessions } from './service-sessions.ts'
+
+export interface IdentityTunnelParts {
+  /** The same as those of a listener of a router with the binding `tunnel`. */
+  readonly options: Readonly<Record<string, unknown>>
+  readonly configured: readonly ConfiguredService[]
+  /** Listened on where a config of a service names no address. */
+  readonly anyAddress: string
+  readonly credential: IdentityCredential
+  readonly api: ControllerApi
+  /** `https://host:port` of the controller that the identity has enrolled at. */
+  readonly origin: string
+  readonly sockets: TargetSockets
+  readonly version: VersionLine
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: RouterProgramLogger
+}
+
+/** One enrolled identity at a host without a router: it hosts and offers its services here. */
+export class IdentityTunnel {
+  readonly #parts: IdentityTunnelParts
+  readonly #followed = new FollowedServices()
+  readonly #sessions: ServiceSessions
+  readonly #session: IdentitySession
+  readonly #circuits: EdgeCircuits
+  readonly #routers: EdgeRouters
+  readonly #terminators: EdgeTerminators
+  #services: TunnelServices | null = null
+
+  constructor(parts: IdentityTunnelParts) {
+    this.#parts = parts
+    const { api, clock } = parts
+    const routers = () => this.#routers.open
+    this.#sessions = new ServiceSessions({ api, clock })
+    this.#circuits = new EdgeCircuits(clock)
+    this.#session = new IdentitySession({
+      ...parts,
+      services: this.#followed,
+      onSession: () => this.#onSession(),
+      onServices: () => this.#onServices(),
+      onRouters: (places) => this.#routers.follow(places),
+    })
+    this.#routers = new EdgeRouters({
+      ...parts,
+      circuits: this.#circuits,
+      token: () => this.#session.token,
+      onOpen: (routerName) => void this.#onRouter(routerName),
+      onLost: () => {
+        if (this.#routers.open.length === 0) this.#session.hurry()
+      },
+    })
+    this.#terminators = new EdgeTerminators({
+      ...parts,
+      sessions: this.#sessions,
+      routers,
+      dialer: () => this.#running.dialer,
+    })
+  }
+
+  /**
+   * Waits for a controller that answers, where none does.
+   * @throws {RouterFailure} when the log-in is refused, or this machine does not allow the mode.
+   */
+  async start(): Promise<void> {
+    const identityId = await this.#session.open()
+    if (identityId === null) return
+    const { origin } = this.#parts
+    const source = new EdgeCircuitSource({
+      services: this.#followed,
+      sessions: this.#sessions,
+      circuits: this.#circuits,
+      routers: () => this.#routers.open,
+      clock: this.#parts.clock,
+    })
+    const services = new TunnelServices({
+      ...this.#parts,
+      identityId,
+      services: this.#followed,
+      terminators: this.#terminators,
+      requests: source,
+      circuits: this.#circuits,
+      neededAddresses: () => [
+        ...[origin, ...this.#session.controllers].map((each) => new URL(each).host),
+        ...this.#routers.addresses,
+      ],
+    })
+    await services.start()
+    this.#services = services
+    this.#routers.start()
+    this.#terminators.start()
+    this.#session.start()
+  }
+
+  async stop(): Promise<void> {
+    this.#terminators.stop()
+    await this.#services?.stop()
+    this.#circuits.stop()
+    this.#routers.stop()
+    await this.#session.stop()
+  }
+
+  get #running(): TunnelServices {
+    if (this.#services === null) throw new Error('the tunnel is not started')
+    return this.#services
+  }
+
+  #onSession(): void {
+    this.#sessions.clear()
+    this.#routers.renew()
+  }
+
+  #onServices(): void {
+    const { Dial, Bind } = {
+      Dial: this.#followed.idsOf('Dial'),
+      Bind: this.#followed.idsOf('Bind'),
+    }
+    this.#sessions.keepOnly((id, type) => (type === 'Dial' ? Dial : Bind).has(id))
+    this.#services?.refresh()
+    this.#parts.log.info({ dialable: Dial.size, hostable: Bind.size }, 'services followed')
+  }
+
+  async #onRouter(routerName: string): Promise<void> {
+    await this.#sessions.forgetWithout(routerName)
+    this.#terminators.retry()
+    // It may be at an address that no service may take.
+    this.#services?.protectAddresses()
+  }
+}

@@ -1,0 +1,44 @@
+import { type HostPort, parseHostPort } from '../lib/text/names.ts'
+import { fieldsOf, recordsIn, textIn } from './controller-api.ts'
+import { tunnelLimits } from './limits.ts'
+
+/** An edge router that the identity may use, and where clients connect to it. */
+export interface EdgeRouterPlace {
+  readonly name: string
+  readonly addresses: readonly HostPort[]
+}
+
+/** @param shown as the client API shows edge routers; those without an address are left out. */
+export function edgeRoutersIn(shown: unknown): readonly EdgeRouterPlace[] {
+  return recordsIn(shown)
+    .filter((router) => router['disabled'] !== true)
+    .map((router) => ({
+      name: textIn(router, 'name'),
+      addresses: addressesIn({ ...fieldsOf(router['supportedProtocols']) }),
+    }))
+    .filter(({ name, addresses }) => name !== '' && addresses.length > 0)
+    .slice(0, tunnelLimits.edgeRoutersMax)
+}
+
+/** `{"tls": "tls://host:port"}`; clients connect by TLS alone. */
+function addressesIn(protocols: Readonly<Record<string, unknown>>): readonly HostPort[] {
+  return Object.entries(protocols)
+    .flatMap(([protocol, text]) => {
+      const place = typeof text === 'string' ? /^(?:tls:(?:\/\/)?)?([^/]+)\/?$/.exec(text) : null
+      const parsed = place?.[1] === undefined ? null : parseHostPort(place[1])
+      return protocol === 'tls' && parsed !== null ? [parsed] : []
+    })
+    .slice(0, tunnelLimits.addressesPerRouterMax)
+}
+
+/** @param shown controllers as the client API shows them. @returns `https://host:port` of each. */
+export function controllersIn(shown: unknown): readonly string[] {
+  const urls = recordsIn(shown).flatMap((controller) =>
+    recordsIn(fieldsOf(controller['apiAddresses'])['edge-client']).map((one) => textIn(one, 'url')),
+  )
+  const origins = urls.flatMap((text) => {
+    const url = URL.parse(text)
+    return url?.protocol === 'https:' ? [url.origin] : []
+  })
+  return [...new Set(origins)].slice(0, tunnelLimits.controllersMax)
+}

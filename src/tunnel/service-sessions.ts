@@ -1,0 +1,75 @@
+import { type ControllerApi, fieldsOf, textIn } from './controller-api.ts'
+import { edgeRoutersIn } from './router-addresses.ts'
+
+/** The right to dial or host one service, as edge routers are shown it. */
+export interface OpenedService {
+  readonly token: string
+  /** Names of the edge routers at which it holds. */
+  readonly routers: ReadonlySet<string>
+  readonly openedMs: number
+}
+
+export interface ServiceSessionsParts {
+  readonly api: Pick<ControllerApi, 'post'>
+  readonly clock: { readonly monotonicMs: () => number }
+}
+
+/** Service sessions of an identity, opened when they are needed and kept. */
+export class ServiceSessions {
+  readonly #parts: ServiceSessionsParts
+  #opened = new Map<string, Promise<OpenedService>>()
+
+  constructor(parts: ServiceSessionsParts) {
+    this.#parts = parts
+  }
+
+  /** @throws {Error} one clause. */
+  async of(serviceId: string, type: 'Dial' | 'Bind'): Promise<OpenedService> {
+    const key = `${type} ${serviceId}`
+    const known = this.#opened.get(key)
+    if (known !== undefined) return await known
+    const opened = this.#open(serviceId, type)
+    this.#opened.set(key, opened)
+    try {
+      return await opened
+    } catch (error) {
+      if (this.#opened.get(key) === opened) this.#opened.delete(key)
+      throw error
+    }
+  }
+
+  /** The next one who needs it opens another. */
+  forget(serviceId: string, type: 'Dial' | 'Bind'): void {
+    this.#opened.delete(`${type} ${serviceId}`)
+  }
+
+  /** @param isKept whether a service may still be used. */
+  keepOnly(isKept: (serviceId: string, type: 'Dial' | 'Bind') => boolean): void {
+    for (const key of Array.from(this.#opened.keys())) {
+      const [type = '', id = ''] = key.split(' ')
+      if (!isKept(id, type === 'Bind' ? 'Bind' : 'Dial')) this.#opened.delete(key)
+    }
+  }
+
+  /** An edge router has come: sessions that do not name it are of when it was away. */
+  async forgetWithout(routerName: string): Promise<void> {
+    for (const [key, opened] of Array.from(this.#opened)) {
+      const session = await opened.catch(() => null)
+      const isStale = session !== null && !session.routers.has(routerName)
+      if (isStale && this.#opened.get(key) === opened) this.#opened.delete(key)
+    }
+  }
+
+  /** They end with the API session. */
+  clear(): void {
+    this.#opened = new Map()
+  }
+
+  async #open(serviceId: string, type: 'Dial' | 'Bind'): Promise<OpenedService> {
+    const shown = fieldsOf(await this.#parts.api.post('/sessions', { serviceId, type }))
+    const token = textIn(shown, 'token')
+    if (token === '') throw new Error('the controller has answered without a service session')
+    const routers = edgeRoutersIn(shown['edgeRouters']).map(({ name }) => name)
+    return { token, routers: new Set(routers), openedMs: this.#parts.clock.monotonicMs() }
+  }
+}

@@ -1,0 +1,203 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { LogInRefused } from '../../src/tunnel/controller-api.ts'
+import { echoDatagrams, echoServer } from '../router/tunnel/support.ts'
+import { freePort } from '../support/ports.ts'
+import { eventually, SessionOver, type ShownService, TunnelStage } from './support.ts'
+
+// Goal: a tunnel at a host without a router hosts and reaches services through an edge router, and follows sessions, services and
+// edge routers. Method: the tunnels and a whole router of ours over real channels; controllers and their API are the test's.
+
+let stage: TunnelStage
+const closing: (() => void)[] = []
+beforeEach(async () => {
+  stage = await TunnelStage.create()
+})
+afterEach(async () => {
+  for (const close of closing.splice(0)) close()
+  await stage.close()
+})
+
+const hostOf = (port: number, protocol = 'tcp') => ({ protocol, address: '127.0.0.1', port })
+
+function service(
+  id: string,
+  permissions: ShownService['permissions'],
+  config: ShownService['config'] = {},
+  encryptionRequired = true,
+): ShownService {
+  return { id, permissions, config, encryptionRequired }
+}
+
+/** A host and a client of one service that echoes. */
+async function joined(encryptionRequired = true) {
+  const target = await echoServer()
+  closing.push(target.close)
+  const port = await freePort()
+  const config = { 'host.v1': hostOf(target.port) }
+  const host = await stage.tunnel('host1', [service('s1', ['Bind'], config, encryptionRequired)])
+  const dialable = [service('s1', ['Dial'], {}, encryptionRequired)]
+  const client = await stage.tunnel('ann', dialable, [
+    { name: 'name of s1', port, protocol: 'tcp' },
+  ])
+  await host.tunnel.start()
+  await client.tunnel.start()
+  await eventually(() => stage.terminators.size).toBe(1)
+  await eventually(() => stage.logged('service offered').length).toBe(1)
+  return { port, host, client, target }
+}
+
+/** Sends all of it and ends, and reads until the other side ends. */
+async function exchanged(port: number, data: Uint8Array): Promise<Buffer> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  const parts: Buffer[] = []
+  socket.on('data', (part: Buffer) => parts.push(part))
+  socket.end(data)
+  await once(socket, 'end')
+  socket.destroy()
+  return Buffer.concat(parts)
+}
+
+async function opened(
+  port: number,
+): Promise<{ socket: Socket; said: (word: string) => Promise<string> }> {
+  const socket = connect({ port, host: '127.0.0.1' })
+  await once(socket, 'connect')
+  closing.push(() => socket.destroy())
+  const said = async (word: string): Promise<string> => {
+    socket.write(word)
+    const [read] = (await once(socket, 'data')) as [Buffer]
+    return read.toString()
+  }
+  return { socket, said }
+}
+
+function closeOf(socket: Socket): Promise<void> {
+  socket.on('error', () => undefined)
+  return new Promise((done) => socket.on('close', () => done()))
+}
+
+const sha256 = (data: Uint8Array): string => createHash('sha256').update(data).digest('hex')
+
+describe.each([
+  ['encrypted', true],
+  ['in the clear', false],
+])('A TCP service, %s,', (_what, isEncrypted) => {
+  test('that one tunnel hosts is reached at a port of another, and ends as its streams do', async () => {
+    const { port, client, host } = await joined(isEncrypted)
+    const data = randomBytes(3_000_000)
+    expect(sha256(await exchanged(port, data))).toBe(sha256(data))
+    expect(client.api.followed).toEqual(['https://ctrl2.test:1280'])
+    const sessions = ({ asked }: typeof host.api) => asked.filter((path) => path === '/sessions')
+    expect(sha256(await exchanged(port, data))).toBe(sha256(data))
+    expect([sessions(host.api), sessions(client.api)], 'service sessions are kept').toEqual([
+      ['/sessions'],
+      ['/sessions'],
+    ])
+  })
+})
+
+test('A UDP service is reached by datagrams', async () => {
+  const target = await echoDatagrams()
+  closing.push(target.close)
+  const port = await freePort()
+  const config = { 'host.v1': hostOf(target.port, 'udp') }
+  const host = await stage.tunnel('host1', [service('s1', ['Bind'], config)])
+  const ports = [{ name: 'name of s1', port, protocol: 'udp' } as const]
+  const client = await stage.tunnel('ann', [service('s1', ['Dial'])], ports)
+  await host.tunnel.start()
+  await client.tunnel.start()
+  await eventually(() => stage.terminators.size).toBe(1)
+  await eventually(() => stage.logged('service offered').length).toBe(1)
+  const socket = createSocket('udp4')
+  closing.push(() => socket.close())
+  socket.send('hello', port, '127.0.0.1')
+  const [read] = (await once(socket, 'message')) as [Buffer]
+  expect(read.toString()).toBe('hello')
+})
+
+test('Services come and go as the policies say, and their connections with them', async () => {
+  const { port, host } = await joined()
+  const { socket, said } = await opened(port)
+  expect(await said('hello')).toBe('hello')
+  const closed = closeOf(socket)
+  host.api.change([])
+  await closed
+  await eventually(() => stage.terminators.size).toBe(0)
+  expect(stage.logged('service hosted no more')).toHaveLength(1)
+})
+
+test('An edge router that was lost is dialed again, and what was hosted there is hosted again', async () => {
+  const { port } = await joined()
+  await stage.restartRouter()
+  await eventually(() => stage.terminators.size).toBe(1)
+  await eventually(() => stage.logged('edge router connected').length).toBe(4)
+  const { said } = await opened(port)
+  expect(await said('again')).toBe('again')
+})
+
+test('A session that is over is opened again, with all that hangs on it', async () => {
+  const { port, host, client } = await joined()
+  for (const { api } of [host, client]) api.faults.push(new SessionOver('it is over'))
+  await eventually(() => [host.api.sessions, client.api.sessions]).toEqual([2, 2])
+  await eventually(() => stage.logged('edge router connected').length).toBe(4)
+  await eventually(() => stage.terminators.size).toBe(1)
+  const { said } = await opened(port)
+  expect(await said('again')).toBe('again')
+})
+
+test('A service session that is refused as invalid is opened once more', async () => {
+  const { port, client } = await joined()
+  stage.refusedCodes.push(3)
+  const { said } = await opened(port)
+  expect(await said('hello')).toBe('hello')
+  expect(client.api.asked.filter((path) => path === '/sessions')).toHaveLength(2)
+})
+
+test('A client whose circuit is refused is closed, and the log says why', async () => {
+  const { port } = await joined()
+  stage.refusedCodes.push(1)
+  const socket = connect({ port, host: '127.0.0.1' })
+  await closeOf(socket)
+  const [line] = stage.logged('no circuit for a client')
+  expect(line?.fields).toMatchObject({
+    reason: 'as the test says',
+    listener: 'tunnel service name of s1',
+  })
+})
+
+test('A circuit that the controller takes away ends at both sides', async () => {
+  const { port, target } = await joined()
+  const { socket, said } = await opened(port)
+  await said('hello')
+  const closed = closeOf(socket)
+  stage.unroute(stage.circuits[0] ?? '')
+  await closed
+  await eventually(() => target.sockets.every(({ destroyed }) => destroyed)).toBe(true)
+})
+
+test('A tunnel waits for a controller that answers, and does not go on when one refuses it', async () => {
+  const { api, tunnel } = await stage.tunnel('ann', [])
+  api.faults.push(new Error('ctrl1 refused the connection'))
+  await tunnel.start()
+  expect(stage.logged('no session; trying again')[0]?.fields).toMatchObject({
+    reason: 'ctrl1 refused the connection',
+  })
+  const other = await stage.tunnel('bob', [])
+  other.api.faults.push(new LogInRefused('log-in refused: not an enabled identity'))
+  await expect(other.tunnel.start()).rejects.toThrow('log-in refused: not an enabled identity')
+})
+
+test('A stop takes back what is hosted, closes the ports and ends the session', async () => {
+  const { port, host, client } = await joined()
+  await host.tunnel.stop()
+  await eventually(() => stage.terminators.size).toBe(0)
+  await client.tunnel.stop()
+  const refused = await once(connect({ port, host: '127.0.0.1' }), 'error')
+  expect(String(refused[0])).toContain('ECONNREFUSED')
+  expect([host.api.asked.at(-1), client.api.asked.at(-1)]).toEqual(['log-out', 'log-out'])
+})

@@ -1,0 +1,293 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import {
+  ApiSessionAddedSchema,
+  type CreateTerminatorV2,
+  CreateTerminatorV2AnswerSchema,
+  CreateTerminatorV2Schema,
+  RemoveTerminatorsSchema,
+} from '../../proto/gen/router_pb.ts'
+import type { ChannelMessage } from '../../src/channel/frame.ts'
+import {
+  circuitAnswer,
+  circuitRefusal,
+  readCircuitRequest,
+} from '../../src/fabric/circuits/circuit-request.ts'
+import { routesOf, unrouteMessage } from '../../src/fabric/circuits/route.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import { parseCertificate } from '../../src/pki/certificate.ts'
+import { TargetSockets } from '../../src/router/dial/target-sockets.ts'
+import { type ApiLogIn, type ControllerApi, SessionOver } from '../../src/tunnel/controller-api.ts'
+import { IdentityTunnel } from '../../src/tunnel/identity-tunnel.ts'
+import { serviceToken } from '../router/edge/support.ts'
+import {
+  eventually,
+  type LoggedLine,
+  type ScriptedController,
+  TestNetwork,
+  version,
+} from '../router/support.ts'
+import { freePort } from '../support/ports.ts'
+
+/** A service as the client API shows it to one identity. */
+export interface ShownService {
+  readonly id: string
+  readonly permissions: readonly ('Dial' | 'Bind')[]
+  readonly config: Readonly<Record<string, object>>
+  readonly encryptionRequired: boolean
+}
+
+/** The client API of controllers, whose answers are the test's. */
+export class PlayedApi implements ControllerApi {
+  readonly identityId: string
+  readonly asked: string[] = []
+  services: readonly ShownService[] = []
+  edgeRouters: readonly object[] = []
+  followed: readonly string[] = []
+  /** Thrown in place of the next answers. */
+  readonly faults: Error[] = []
+  readonly #onSession: (token: string) => void
+  #changes = 0
+  #sessions = 0
+  #serviceSessions = 0
+
+  constructor(identityId: string, onSession: (token: string) => void) {
+    this.identityId = identityId
+    this.#onSession = onSession
+  }
+
+  get sessions(): number {
+    return this.#sessions
+  }
+
+  change(services: readonly ShownService[]): void {
+    this.services = services
+    this.#changes += 1
+  }
+
+  async logIn(): Promise<ApiLogIn> {
+    this.#answer('log-in')
+    this.#sessions += 1
+    const token = `${this.#sessions}.${this.identityId}.mac`
+    this.#onSession(token)
+    const identityId = this.identityId
+    return await Promise.resolve({ token, identityId, identityName: identityId, lacks: null })
+  }
+
+  async get(path: string): Promise<unknown> {
+    this.#answer(path)
+    return await Promise.resolve(this.#shown(path))
+  }
+
+  async post(path: string, body: object): Promise<unknown> {
+    this.#answer(path)
+    const { serviceId, type } = body as { serviceId: string; type: string }
+    this.#serviceSessions += 1
+    const token = serviceToken(`${type}/${serviceId}/${this.identityId}/${this.#serviceSessions}`)
+    return await Promise.resolve({ token, edgeRouters: this.edgeRouters })
+  }
+
+  async logOut(): Promise<void> {
+    this.asked.push('log-out')
+    await Promise.resolve()
+  }
+
+  follow(origins: readonly string[]): void {
+    this.followed = origins
+  }
+
+  #answer(path: string): void {
+    this.asked.push(path)
+    const fault = this.faults.shift()
+    if (fault !== undefined) throw fault
+  }
+
+  #shown(path: string): unknown {
+    if (path === '/current-api-session/service-updates') {
+      return { lastChangeAt: `change ${this.#changes}` }
+    }
+    if (path === '/current-identity') return { id: this.identityId, name: this.identityId }
+    if (path.startsWith('/current-identity/edge-routers')) return this.edgeRouters
+    if (path === '/controllers') {
+      const url = 'https://ctrl2.test:1280/edge/client/v1'
+      return [{ apiAddresses: { 'edge-client': [{ url, version: 'v1' }] } }]
+    }
+    if (!path.startsWith('/services')) throw new Error(`no such path ${path}`)
+    return this.services.map((service) => ({ ...service, name: `name of ${service.id}` }))
+  }
+}
+
+/** A router with a listener for clients, its controller, and tunnels at hosts without a router. */
+export class TunnelStage {
+  readonly network: TestNetwork
+  readonly controller: ScriptedController
+  readonly edgePort: number
+  /** By the id of the terminator. */
+  readonly terminators = new Map<string, CreateTerminatorV2>()
+  readonly lines: LoggedLine[] = []
+  readonly circuits: string[] = []
+  /** Refuses service sessions to dial with these numbers. */
+  readonly refusedCodes: number[] = []
+  readonly #results = new Map<string, (message: ChannelMessage) => void>()
+  readonly #tunnels: IdentityTunnel[] = []
+  /** Tells the router of the session of an identity. */
+  readonly #sessions = new Map<string, () => void>()
+
+  private constructor(network: TestNetwork, controller: ScriptedController, edgePort: number) {
+    this.network = network
+    this.controller = controller
+    this.edgePort = edgePort
+    controller.onReceived = (message) => this.#onMessage(message)
+  }
+
+  static async create(): Promise<TunnelStage> {
+    const network = await TestNetwork.create()
+    const controller = await network.controller('a')
+    const port = await freePort()
+    const stage = new TunnelStage(network, controller, port)
+    await network.running([controller.address], stage.#sections)
+    await eventually(() => controller.isConnected).toBe(true)
+    return stage
+  }
+
+  get #sections(): string {
+    const address = `bind: "tls:127.0.0.1:${this.edgePort}", options: {advertise: "127.0.0.1:${this.edgePort}"}`
+    return `edge: {}\nlisteners: [{binding: edge, ${address}}]`
+  }
+
+  /** The router goes, and comes back at the same port. */
+  async restartRouter(): Promise<void> {
+    const before = this.controller.channel
+    await this.network.closeRouters()
+    this.terminators.clear()
+    await this.network.running([this.controller.address], this.#sections)
+    await eventually(() => this.controller.channel !== before).toBe(true)
+    for (const tell of this.#sessions.values()) tell()
+  }
+
+  /** An identity and its tunnel, which is not started. */
+  async tunnel(
+    identityId: string,
+    services: readonly ShownService[],
+    ports: readonly {
+      readonly name: string
+      readonly port: number
+      readonly protocol: 'tcp' | 'udp'
+    }[] = [],
+  ): Promise<{ readonly api: PlayedApi; readonly tunnel: IdentityTunnel }> {
+    const key = await this.network.leaf(identityId, [], [])
+    const api = new PlayedApi(identityId, (token) => this.#tellSession(identityId, token, key))
+    api.services = services
+    api.edgeRouters = [
+      { name: 'edge1', supportedProtocols: { tls: `tls://127.0.0.1:${this.edgePort}` } },
+    ]
+    const at =
+      (level: LoggedLine['level']) =>
+      (fields: LoggedLine['fields'], message: string): void => {
+        this.lines.push({ level, fields: { ...fields, identityId }, message })
+      }
+    const tunnel = new IdentityTunnel({
+      options: { mode: ports.length > 0 ? 'proxy' : 'host', getCircuitTimeout: 10_000 },
+      configured: ports,
+      anyAddress: '127.0.0.1',
+      credential: { ...key, caPem: this.network.root.certificatePem },
+      api,
+      origin: 'https://ctrl1.test:1280',
+      sockets: new TargetSockets(),
+      version,
+      clock: systemClock,
+      random: seededRandom(1),
+      log: { info: at('info'), warn: at('warn'), error: at('error') },
+    })
+    this.#tunnels.push(tunnel)
+    return { api, tunnel }
+  }
+
+  logged(message: string): readonly LoggedLine[] {
+    return this.lines.filter((line) => line.message.includes(message))
+  }
+
+  unroute(circuitId: string): void {
+    this.controller.send(unrouteMessage(circuitId, true))
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#tunnels.map((tunnel) => tunnel.stop()))
+    await this.network.close()
+  }
+
+  #tellSession(identityId: string, token: string, { certificatePem }: CertifiedKey): void {
+    const certFingerprints = [parseCertificate(certificatePem).sha1]
+    const message = create(ApiSessionAddedSchema, {
+      apiSessions: [{ id: token, token, identityId, certFingerprints }],
+    })
+    const body = toBinary(ApiSessionAddedSchema, message)
+    const tell = (): void => this.controller.send({ contentType: 20_200, body })
+    this.#sessions.set(identityId, tell)
+    tell()
+  }
+
+  #onMessage(message: ChannelMessage): void {
+    const { contentType, body } = message
+    if (contentType === 20_216) this.#onTerminator(body)
+    if (contentType === 20_218) void this.#onCircuit(message)
+    if (contentType === 1022) this.#results.get(Buffer.from(body).toString())?.(message)
+    if (contentType !== 1038) return
+    const { terminatorIds } = fromBinary(RemoveTerminatorsSchema, body)
+    for (const id of terminatorIds) this.terminators.delete(id)
+    this.controller.channel?.replyResult(message, true)
+  }
+
+  #onTerminator(body: Uint8Array): void {
+    const asked = fromBinary(CreateTerminatorV2Schema, body)
+    this.terminators.set(asked.address, asked)
+    const answer = create(CreateTerminatorV2AnswerSchema, { terminatorId: asked.address })
+    const told = toBinary(CreateTerminatorV2AnswerSchema, answer)
+    this.controller.send({ contentType: 20_217, body: told })
+  }
+
+  /** Routes it to a terminator of the same service at the same router. */
+  async #onCircuit(message: ChannelMessage): Promise<void> {
+    const { channel } = this.controller
+    const code = this.refusedCodes.shift()
+    if (code !== undefined) {
+      channel?.reply(message, circuitRefusal(message, code, 'as the test says'))
+      return
+    }
+    const request = readCircuitRequest(message)
+    if (request?.of !== 'client') throw new Error('no request of a client')
+    const [, serviceId] = claimsOf(String(request.sessionToken))
+    const hosts = [...this.terminators.values()]
+    const made = hosts.find((one) => claimsOf(one.sessionToken)[1] === serviceId)
+    const id = `circuit-${this.circuits.length + 1}`
+    this.circuits.push(id)
+    const ends = { id, ingress: `in-${id}`, egress: `out-${id}` }
+    const path = { routerIds: [this.network.routerId], links: [], cost: 0 }
+    const dial = { binding: 'edge', address: made?.address ?? 'none', peerData: request.peerData }
+    const { promise, resolve } = Promise.withResolvers<ChannelMessage>()
+    this.#results.set(id, resolve)
+    for (const route of routesOf(ends, path, { attempt: 0, timeoutMs: 10_000, tags: {}, dial })) {
+      this.controller.send(route)
+    }
+    const { headers } = await promise
+    if (!headers.has(1102)) {
+      const reason = Buffer.from(headers.get(1103) ?? []).toString()
+      channel?.reply(message, circuitRefusal(message, 1, reason))
+      return
+    }
+    const peerData = new Map([...headers].filter(([key]) => key === 1003))
+    const circuit = { circuitId: id, ingressAddress: ends.ingress, tags: {}, peerData }
+    channel?.reply(message, circuitAnswer(message, circuit))
+  }
+}
+
+/** Type, service, identity and number of a service session. */
+function claimsOf(token: string): readonly string[] {
+  const [, claims = ''] = token.split('.')
+  const { jti } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { jti: string }
+  return jti.split('/')
+}
+
+export { eventually, SessionOver }
