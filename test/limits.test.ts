@@ -61,7 +61,11 @@ import { secretLimits } from '../src/fsm/cluster/secret.ts'
 import { stateTransferLimits } from '../src/cluster/state-transfer/state-transfer-server.ts'
 import { softTopics } from '../src/ports/soft-topics.ts'
 import { defaultSoftStateOptions } from '../src/cluster/soft-state/soft-state.ts'
-import { apiSessionsMax, apiSessionsPerIdentityMax } from '../src/fsm/sessions/session.ts'
+import {
+  apiSessionsMax,
+  apiSessionsPerIdentityMax,
+  begunSessionsPerIdentityMax,
+} from '../src/fsm/sessions/session.ts'
 import {
   requestAheadMsMax,
   requestsBytesMax,
@@ -110,7 +114,11 @@ const tables: Readonly<Record<string, object>> = {
     requestsBytesMax,
     requestsBytesPerCallerMax,
   },
-  'src/fsm/sessions/session.ts': { apiSessionsMax, apiSessionsPerIdentityMax },
+  'src/fsm/sessions/session.ts': {
+    apiSessionsMax,
+    apiSessionsPerIdentityMax,
+    begunSessionsPerIdentityMax,
+  },
   'src/entities/fields.ts': fieldLimits,
   'src/fsm/apply/authentication.ts': mfaLimits,
   'src/posture/factor-judge.ts': { PROMPT_GRACE_MS },

@@ -10,7 +10,13 @@ import {
   parseCertificates,
   parsePrivateKey,
 } from './certificate.ts'
-import { jwtAlgorithmOf, type TokenLeaf, tokenLeafOf, verifyJwt } from './jwt-verifier.ts'
+import {
+  jwtAlgorithmOf,
+  type TokenLeaf,
+  tokenLeafOf,
+  type VerifiedJwt,
+  verifyJwt,
+} from './jwt-verifier.ts'
 
 /** The certificate of a member and the key that it is known by. */
 export interface MemberLeaf {
@@ -20,12 +26,18 @@ export interface MemberLeaf {
   readonly publicKeySha256: Uint8Array
 }
 
+interface ClaimsOptions {
+  readonly isExpiredAllowed: boolean
+}
+
 export interface LeafJwtParts {
   readonly privateKeyPem: () => string
   /** Asked at each use: a renewed leaf is in force at once. */
   readonly leafPem: () => string
   /** The current members, this one included or not. */
   readonly members: () => readonly MemberLeaf[]
+  /** Keys of the current members, as their records pin them: asked at each use of a token. */
+  readonly pinnedKeys: () => readonly Uint8Array[]
   readonly clock: Clock
 }
 
@@ -52,11 +64,20 @@ export class LeafJwtSigner {
       .sign(key)
   }
 
-  async verify(
+  async verify(token: string, options?: ClaimsOptions): Promise<JsonObject | null> {
+    return (await this.verifyWithKey(token, options))?.claims ?? null
+  }
+
+  async verifyWithKey(
     token: string,
-    { isExpiredAllowed }: { readonly isExpiredAllowed: boolean } = { isExpiredAllowed: false },
-  ): Promise<JsonObject | null> {
+    { isExpiredAllowed }: ClaimsOptions = { isExpiredAllowed: false },
+  ): Promise<VerifiedJwt | null> {
     return await verifyJwt(token, this.#known(), this.#parts.clock.nowMs(), isExpiredAllowed)
+  }
+
+  isMemberKey(keyId: string): boolean {
+    const wanted = Buffer.from(keyId, 'hex')
+    return this.#parts.pinnedKeys().some((key) => wanted.equals(key))
   }
 
   publicJwks(): readonly JsonObject[] {

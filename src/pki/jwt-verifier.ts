@@ -13,12 +13,20 @@ export interface TokenLeaf {
   /** Hex SHA-1 of the certificate, as the header of a token names it. */
   readonly kid: string
   readonly key: KeyObject
+  /** Hex SHA-256 of the SubjectPublicKeyInfo: the same after the certificate was renewed. */
+  readonly keyId: string
   readonly algorithm: string
 }
 
+/** Claims of a token, and the key that has signed it. */
+export interface VerifiedJwt {
+  readonly claims: JsonObject
+  readonly keyId: string
+}
+
 /**
- * The claims of a token that one of the keys has signed and whose time (`exp`, `nbf`) is now; null
- * for anything else. The `kid` is where the search begins, the key is what counts. Issuer, audience
+ * Reads a token that one of the keys has signed and whose time (`exp`, `nbf`) is now; null for
+ * anything else. The `kid` is where the search begins, the key is what counts. Issuer, audience
  * and purpose are for the caller to judge.
  */
 export async function verifyJwt(
@@ -26,17 +34,19 @@ export async function verifyJwt(
   leaves: readonly TokenLeaf[],
   nowMs: number,
   isExpiredAllowed = false,
-): Promise<JsonObject | null> {
+): Promise<VerifiedJwt | null> {
   if (token.length > JWT_CHARACTERS_MAX) return null
   const kid = keyIdOf(token)
   const ordered = leaves.toSorted((a, b) => Number(b.kid === kid) - Number(a.kid === kid))
   const currentDate = new Date(nowMs)
-  for (const { key, algorithm } of ordered) {
+  for (const { key, keyId, algorithm } of ordered) {
     try {
       const { payload } = await jwtVerify(token, key, { algorithms: [algorithm], currentDate })
-      return payload as JsonObject
+      return { claims: payload as JsonObject, keyId }
     } catch (error) {
-      if (isExpiredAllowed && error instanceof errors.JWTExpired) return error.payload as JsonObject
+      if (isExpiredAllowed && error instanceof errors.JWTExpired) {
+        return { claims: error.payload as JsonObject, keyId }
+      }
       // Not of this key, or not of this time: the next one may be the one.
     }
   }
@@ -45,9 +55,10 @@ export async function verifyJwt(
 
 /** @throws {CertificateError} */
 export function tokenLeafOf(certificate: Uint8Array | string): TokenLeaf {
-  const { sha1, native } = parseCertificate(certificate)
+  const { sha1, native, publicKeySha256 } = parseCertificate(certificate)
   const key = native.publicKey
-  return { kid: sha1, key, algorithm: jwtAlgorithmOf(key) }
+  const keyId = Buffer.from(publicKeySha256).toString('hex')
+  return { kid: sha1, key, keyId, algorithm: jwtAlgorithmOf(key) }
 }
 
 /** The `kid` that a token says, unverified; null: none. */

@@ -10,6 +10,9 @@ export const clientIds: readonly string[] = ['native', 'openziti']
 export const tokenTypes = { access: 'a', refresh: 'r' } as const
 export type TokenPurpose = keyof typeof tokenTypes
 
+/** Each controller is one below the root of its listeners. */
+const ISSUER = /^https:\/\/[^/?#@\s]+\/oidc$/
+
 /** A token of an OIDC session that a member signed and whose time is now. */
 export interface OidcToken {
   readonly text: string
@@ -40,8 +43,9 @@ export function oidcTokenOf(
   if (type !== tokenTypes[purpose] || typeof clientId !== 'string' || audiences.length !== 1) {
     return null
   }
-  if (typeof iss !== 'string' || typeof sub !== 'string' || typeof sessionId !== 'string')
-    return null
+  // The key says which controller it is of: each names itself alone, and signs for no other.
+  if (typeof iss !== 'string' || !ISSUER.test(iss)) return null
+  if (typeof sub !== 'string' || typeof sessionId !== 'string') return null
   if (typeof exp !== 'number' || typeof iat !== 'number' || !Array.isArray(scopes)) return null
   return {
     text,

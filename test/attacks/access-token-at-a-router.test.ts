@@ -81,6 +81,18 @@ describe('A client that is connected is cut off', () => {
     expect(await isAdmitted(ann.token)).toBe(false)
   })
 
+  test('when the controller that has signed its token is removed', async () => {
+    const other = await bearers.bench.network.leaf('ctrl2', [], [])
+    bearers.tellKey(other.certificatePem)
+    const token = await bearers.token(ann, {}, other)
+    const client = await bearers.bench.connect(ann, { token })
+    expect(client.isAdmitted).toBe(true)
+    bearers.forgetKey(other.certificatePem)
+    await eventually(() => client.closedReason).not.toBe(null)
+    expect(await isAdmitted(token)).toBe(false)
+    expect(await isAdmitted(ann.token), 'a token of another controller').toBe(true)
+  })
+
   test('when the time of its token is over', async () => {
     const token = await bearers.token(ann, { exp: nowSeconds() + 600 })
     const client = await bearers.bench.connect(ann, { token })

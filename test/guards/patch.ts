@@ -11,8 +11,10 @@ export interface GuardPatch {
   readonly after: string
 }
 
+/** Those of the folders below have the name of their folder before their own. */
 export function readPatches(folder: string): GuardPatch[] {
-  const names = readdirSync(folder).filter((file) => file.endsWith('.patch'))
+  const all = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  const names = all.filter((file) => file.endsWith('.patch'))
   return names.sort().map((file) => {
     return parsePatch(file.replace('.patch', ''), readFileSync(join(folder, file), 'utf8'))
   })

@@ -15,7 +15,7 @@ test.for(patches)('$name still fits the code: $guard', (patch) => {
 })
 
 test('each attack has the patch that removes its guard, and each such patch its attack', () => {
-  const attacks = readdirSync(join(root, 'test/attacks'))
+  const attacks = readdirSync(join(root, 'test/attacks'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.test.ts'))
     .map((file) => `test/attacks/${file}`)
   const covered = new Set(attackPatches.map(({ name }) => attackTestOf(name)))

@@ -55,6 +55,8 @@ function bodyIn(
       // The family's word for it, which its tests read.
       return JSON.stringify(http === 415 ? { ...error, code: 'UNSUPPORTED_MEDIA_TYPE' } : error)
     case 'oauth': {
+      // Clients of the family log in again for an error of OAuth; other requests they repeat.
+      if (http === 429 || http >= 500) return bodyIn('envelope', error, http)
       const code = oauthCodes[http] ?? 'invalid_request'
       return JSON.stringify({ error: code, error_description: error['message'] })
     }
@@ -64,9 +66,6 @@ function bodyIn(
 /** RFC 6749, 4.1.2.1 and 5.2; RFC 6750, 3.1. */
 const oauthCodes: Readonly<Record<number, string>> = {
   401: 'invalid_token',
-  429: 'temporarily_unavailable',
-  500: 'server_error',
-  503: 'temporarily_unavailable',
 }
 
 /** What passes says when to ask again, wherever it was thrown; null for what does not. */

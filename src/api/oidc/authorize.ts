@@ -104,7 +104,8 @@ async function leave(needs: Needs, call: RequestContext, body: unknown): Promise
     throw new OAuthError('invalid_request', 'the log-in is unknown, or took too long; begin again')
   }
   const { redirectUri, code, state, issuer } = found
-  // RFC 9207; before the code, as one client of the family reads all that follows `code=`.
-  const told = { iss: issuer, code, ...(state === '' ? {} : { state }) }
+  // The code comes last, as one client of the family takes all that follows `code=` for it. The
+  // issuer is that of RFC 9207.
+  const told = { iss: issuer, ...(state === '' ? {} : { state }), code }
   return redirectAnswer(withParameters(redirectUri, told))
 }

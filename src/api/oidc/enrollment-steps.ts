@@ -8,8 +8,8 @@ import type { WriteOrigin } from '../../ports/writer.ts'
 import { type RequestContext, writeRequestOf } from '../call.ts'
 import { type Reply, timeText } from '../answers/envelope.ts'
 import { type Operation, withBody } from '../operation.ts'
-import { jsonAnswer, neverReferred, parametersOf } from './oauth-answers.ts'
-import { idIn, type LogInBody, type LogInSteps, logInStep } from './log-in-steps.ts'
+import { formParametersOf, jsonAnswer, neverReferred } from './oauth-answers.ts'
+import { idIn, type LogInBody, type LogInSteps, logInStep, requireOwnForm } from './log-in-steps.ts'
 import { FORM_BYTES_MAX, logInBody } from './oidc-schemas.ts'
 
 interface Needs {
@@ -68,6 +68,7 @@ class EnrollmentSteps {
   }
 
   async begin(call: RequestContext, body: LogInBody): Promise<Reply> {
+    requireOwnForm(call)
     const principal = await this.#logIn.principal(call, idIn(call, body))
     const { secondFactors } = this.#needs
     const { id: identityId, name } = principal.identity
@@ -97,10 +98,11 @@ class EnrollmentSteps {
     body: LogInBody,
     purpose: 'verify' | 'end',
   ): Promise<Reply | null> {
+    requireOwnForm(call)
     const { secondFactors, posture } = this.#needs
     const principal = await this.#logIn.principal(call, idIn(call, body))
     const { id: identityId } = principal.identity
-    const code = parametersOf(call, body)('code') ?? ''
+    const code = formParametersOf(body)('code') ?? ''
     const given = { purpose, code, address: call.credentials.address } as const
     try {
       const origin = originFor(call, principal)

@@ -10,6 +10,7 @@ import type { Reply } from '../answers/envelope.ts'
 import { type Operation, withBody } from '../operation.ts'
 import { authQueryOf } from '../sessions/session-view.ts'
 import {
+  formParametersOf,
   withParameters,
   jsonAnswer,
   neverReferred,
@@ -33,6 +34,10 @@ export type LogInBody = string | Partial<ValueOf<typeof logInForm.schema>>
 export const logInStep = {
   ...oidcOperation,
   alsoAnswers: 302,
+  headers: [
+    { name: 'sec-fetch-site', description: 'where a form of a browser comes from' },
+    { name: 'sec-fetch-mode', description: '`navigate` for a form' },
+  ],
   refusals: [400, 401, 413, 415, 429, 503],
   refusalShape: 'bare',
 } as const
@@ -107,8 +112,9 @@ export class LogInSteps {
     body: LogInBody,
     by: 'password' | 'cert' | 'ext-jwt',
   ): Promise<Reply> {
+    requireOwnForm(call)
     const id = idIn(call, body)
-    const of = parametersOf(call, body)
+    const of = formParametersOf(body)
     const credential: LogInCredential =
       by === 'password'
         ? { by, username: of('username') ?? '', password: of('password') ?? '' }
@@ -121,10 +127,11 @@ export class LogInSteps {
   }
 
   async giveCode(call: RequestContext, body: LogInBody): Promise<Reply> {
+    requireOwnForm(call)
     const id = idIn(call, body)
     const { oidcFlow, secondFactors } = this.#needs
     const principal = await this.principal(call, id)
-    const code = parametersOf(call, body)('code') ?? ''
+    const code = formParametersOf(body)('code') ?? ''
     try {
       const origin = originBy(writeRequestOf(call), actorOf(principal))
       const given = { purpose: 'pass', code, address: call.credentials.address } as const
@@ -227,6 +234,16 @@ const faults = {
 
 function requireEnrolled(found: Mfa | undefined): asserts found is Mfa {
   if (found?.isVerified !== true) throw new Problem('MFA_INVALID_TOKEN')
+}
+
+/**
+ * A form that a browser sends for another page could log somebody in as another. Scripts may send
+ * from elsewhere: theirs is no navigation, and they see only the answer.
+ */
+export function requireOwnForm({ headers }: RequestContext): void {
+  const isForm = headers['sec-fetch-mode'] === 'navigate'
+  if (!isForm || headers['sec-fetch-site'] === 'same-origin') return
+  throw new Problem('UNAUTHORIZED', { detail: 'the form is not of the page of this log-in' })
 }
 
 function wantsPage({ accept }: RequestContext): boolean {

@@ -52,12 +52,23 @@ export function parametersOf(
   call: RequestContext,
   body: unknown,
 ): (name: string) => string | undefined {
-  const form = typeof body === 'string' ? formOf(body) : objectOf(body)
-  return (name) => {
-    const values = form.get(name) ?? call.all(name)
-    const [first] = values
-    return values.length === 1 && first !== '' ? first : undefined
-  }
+  const form = formIn(body)
+  return (name) => onlyOf(form.get(name) ?? call.all(name))
+}
+
+/** The parameters of a body alone: no secret is taken from an address, which is logged. */
+export function formParametersOf(body: unknown): (name: string) => string | undefined {
+  const form = formIn(body)
+  return (name) => onlyOf(form.get(name) ?? [])
+}
+
+function onlyOf(values: readonly string[]): string | undefined {
+  const [first] = values
+  return values.length === 1 && first !== '' ? first : undefined
+}
+
+function formIn(body: unknown): Map<string, string[]> {
+  return typeof body === 'string' ? formOf(body) : objectOf(body)
 }
 
 function formOf(text: string): Map<string, string[]> {

@@ -12,6 +12,7 @@ import { basePaths } from '../paths.ts'
 import { unknownHost } from './discovery.ts'
 import type { Issuers } from './issuers.ts'
 import {
+  formParametersOf,
   jsonAnswer,
   orOAuthError,
   parametersOf,
@@ -105,7 +106,7 @@ export function tokenOperations(needs: Needs): Operation[] {
 
 async function tokens(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
   needs.isOffered()
-  const of = parametersOf(call, body)
+  const of = formParametersOf(body)
   const clientId = clientOf(call, of('client_id'))
   switch (of('grant_type')) {
     case 'authorization_code': {
@@ -135,7 +136,9 @@ async function tokens(needs: Needs, call: RequestContext, body: unknown): Promis
       }
       const token = await judged(needs, call, of('subject_token'), [purpose])
       const minted = await renewed(needs, call, token, clientId, of('scope'))
-      return exchanged(minted, of('requested_token_type') ?? REFRESH)
+      // An access token, which routers see, leads to no token that lives longer.
+      const given = purpose === 'access' ? { ...minted, refresh: null } : minted
+      return exchanged(given, of('requested_token_type') ?? type)
     }
     default:
       throw new OAuthError(
@@ -221,7 +224,7 @@ function exchanged(minted: MintedTokens, wanted: string): Reply {
 
 /** RFC 7009, 2.2: a token that is not good is answered as one that was revoked. */
 async function revoke(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
-  const of = parametersOf(call, body)
+  const of = formParametersOf(body)
   try {
     const token = await judged(needs, call, of('token'), ['refresh', 'access'])
     await needs.oidcFlow.endSessionOf(token)

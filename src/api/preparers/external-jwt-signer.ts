@@ -10,10 +10,14 @@ import { isReservedHost } from '../../lib/reserved-hosts.ts'
 import type { RequestContext } from '../call.ts'
 import { checkKeyStrength, onlyCertificate } from './certificates.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
+import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 
 interface Needs {
+  readonly cluster: ClusterView
+  readonly jwt: JwtSigner
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly allowsReservedSignerHosts: boolean
@@ -36,6 +40,7 @@ export function externalJwtSignerPreparer(needs: Needs): Preparer {
       const fault = urlFault(name, prepared.fields[name], needs.allowsReservedSignerHosts)
       if (fault !== null) throw new Problem(code, { fault })
     }
+    refuseControllers(needs, prepared.fields)
     const { certPem } = prepared.fields
     if (certPem === undefined) return prepared
     if (certPem === null) return withFields(prepared, { ...noCertificate, kid: '' })
@@ -48,6 +53,33 @@ export function externalJwtSignerPreparer(needs: Needs): Preparer {
       ...(known.judgedOn === undefined ? {} : { judgedOn: known.judgedOn }),
     }
   }
+}
+
+/**
+ * A controller is no identity provider for its own network: by such a signer its tokens, which were
+ * made for something else, would log somebody in.
+ */
+function refuseControllers({ cluster, jwt }: Needs, fields: JsonObject): void {
+  const origins = new Set(
+    cluster
+      .members()
+      .flatMap(({ apiAddresses }) => apiAddresses.map(({ url }) => URL.parse(url)?.origin)),
+  )
+  const reason = 'must not be that of a controller of this network'
+  for (const field of ['issuer', 'jwksEndpoint']) {
+    const value = fields[field]
+    const origin = typeof value === 'string' ? URL.parse(value)?.origin : undefined
+    if (origin === undefined || origin === 'null' || !origins.has(origin)) continue
+    throw new Problem('COULD_NOT_VALIDATE', { fault: { field, reason, value } })
+  }
+  const { certPem, kid } = fields
+  if (typeof kid === 'string' && jwt.publicJwks().some((key) => key['kid'] === kid)) {
+    throw new Problem('COULD_NOT_VALIDATE', { fault: { field: 'kid', reason, value: kid } })
+  }
+  if (typeof certPem !== 'string') return
+  const { publicKeySha256 } = onlyCertificate(certPem, 'INVALID_CERT_PEM')
+  if (!jwt.isMemberKey(Buffer.from(publicKeySha256).toString('hex'))) return
+  throw new Problem('COULD_NOT_VALIDATE', { fault: { field: 'certPem', reason } })
 }
 
 function withFields(prepared: WritePlan, fields: JsonObject): WritePlan {

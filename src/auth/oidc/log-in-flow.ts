@@ -13,7 +13,7 @@ import {
 } from '../../fsm/apply/authentication.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { type Clock, judgedNowMs } from '../../lib/clock.ts'
-import { Problem } from '../../lib/problems.ts'
+import { Problem, type ProblemCode } from '../../lib/problems.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { Proposer } from '../../ports/proposer.ts'
@@ -81,6 +81,9 @@ export interface CodeAnswer {
   readonly state: string
   readonly issuer: string
 }
+
+/** The session that a token speaks of. */
+export type TokenOfSession = Pick<OidcToken, 'sessionId' | 'identityId' | 'clientId'>
 
 interface Needs {
   readonly state: StateView
@@ -265,11 +268,12 @@ export class LogInFlow {
   }
 
   /** Ends the session of a token, for whichever of its tokens was shown. */
-  async endSessionOf({ sessionId }: Pick<OidcToken, 'sessionId'>): Promise<void> {
+  async endSessionOf({ sessionId, identityId, clientId }: TokenOfSession): Promise<void> {
     const { state, reads } = this.#needs
     if (state.get('apiSession', sessionId) === undefined) await reads.reachLatest()
     const session = state.get<ApiSession>('apiSession', sessionId)
-    if (session !== undefined && session.clientId !== '') await this.#end(sessionId)
+    const isOfSession = session?.identityId === identityId && session.clientId === clientId
+    if (isOfSession) await this.#end(sessionId)
   }
 
   async #begun(id: string): Promise<BegunFlow | null> {
@@ -307,10 +311,7 @@ export class LogInFlow {
     try {
       await logIns.open(full, shown, { ...about, api: null, oidc }, request.write)
     } catch (error) {
-      const isRefused =
-        error instanceof Problem &&
-        (error.code === 'INVALID_AUTH' || error.code === 'REVISION_MOVED')
-      if (!isRefused) throw error
+      if (!(error instanceof Problem && lostCodes.has(error.code))) throw error
       // Redeemed elsewhere at the same time: whichever was applied first made the session.
       const other = await this.#redeemed(flow, codeHash)
       if (other !== null) return other
@@ -358,6 +359,13 @@ const refused: LogInStep = {
   kind: 'refused',
   refusal: { code: 'UNAUTHORIZED', challenge: null },
 }
+
+/** Refusals by apply where another redemption, or another log-in, was applied first. */
+const lostCodes: ReadonlySet<ProblemCode> = new Set([
+  'INVALID_AUTH',
+  'REVISION_MOVED',
+  'COULD_NOT_VALIDATE',
+])
 
 function ofFlow({ sessionId, clientId }: BegunFlow): { sessionId: string; clientId: string } {
   return { sessionId, clientId }

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { VerifiedJwt } from '../../pki/jwt-verifier.ts'
 
 export interface ClaimsOptions {
   /** The token names something, and gives access to nothing. */
@@ -21,6 +22,10 @@ export interface JwtSigner {
    * to judge.
    */
   verify(token: string, options?: ClaimsOptions): Promise<JsonObject | null>
+  /** Does what `verify` does, and names the key that has signed the token. */
+  verifyWithKey(token: string, options?: ClaimsOptions): Promise<VerifiedJwt | null>
+  /** Whether that key is one of a current member: tokens of a member end with its removal. */
+  isMemberKey(keyId: string): boolean
   /**
    * Public key of the leaf in force, as a JSON Web Key (RFC 7517) without private members, `kid`
    * and `alg` included.

@@ -14,6 +14,7 @@ import {
   tokenTypes,
   unverifiedClaims,
 } from '../../pki/oidc-token.ts'
+import type { VerifiedJwt } from '../../pki/jwt-verifier.ts'
 import type { JwtSigner } from './jwt-signer.ts'
 
 /** Verifiers of the family give no leeway, and clocks differ by more than a second. */
@@ -58,7 +59,7 @@ interface Needs {
 export class OidcTokens {
   readonly #needs: Needs
   /** Good access tokens by SHA-256: a signature check would cost more than the rest of a read. */
-  readonly #verified = new Map<string, OidcToken>()
+  readonly #verified = new Map<string, { readonly token: OidcToken; readonly keyId: string }>()
   readonly #checks: FairShare
 
   constructor(needs: Needs) {
@@ -88,7 +89,11 @@ export class OidcTokens {
   /** A token that was found good before; null: it has to be verified. */
   recall(text: string): OidcToken | null {
     const known = this.#verified.get(hash('sha256', text, 'base64url'))
-    return known !== undefined && this.#needs.clock.nowMs() < known.expiresAtMs ? known : null
+    if (known === undefined) return null
+    const { token, keyId } = known
+    const { clock, jwt } = this.#needs
+    // The tokens of a member that was removed end with its membership.
+    return clock.nowMs() < token.expiresAtMs && jwt.isMemberKey(keyId) ? token : null
   }
 
   /**
@@ -102,44 +107,49 @@ export class OidcTokens {
     purposes: readonly TokenPurpose[],
     source: string,
   ): Promise<OidcToken | 'invalid' | 'expired'> {
-    const claims = await this.#claimsOf(text, source)
-    if (claims === null) return isPast(text, this.#needs.clock.nowMs()) ? 'expired' : 'invalid'
+    const found = await this.#verify(text, source)
+    if (found === null) return isPast(text, this.#needs.clock.nowMs()) ? 'expired' : 'invalid'
     for (const purpose of purposes) {
-      const token = oidcTokenOf(text, claims, purpose)
+      const token = oidcTokenOf(text, found.claims, purpose)
       if (token === null) continue
-      if (purpose === 'access') this.#remember(token)
+      if (purpose === 'access') this.#remember(token, found.keyId)
       return token
     }
     return 'invalid'
   }
 
-  async #claimsOf(
+  async #verify(
     text: string,
     source: string,
     isExpiredAllowed = false,
-  ): Promise<JsonObject | null> {
+  ): Promise<VerifiedJwt | null> {
     if (!this.#checks.hasRoomFor(source)) {
       throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
     }
     this.#checks.take(source)
     try {
-      return await this.#needs.jwt.verify(text, { isExpiredAllowed })
+      return await this.#needs.jwt.verifyWithKey(text, { isExpiredAllowed })
     } finally {
       this.#checks.giveBack(source)
     }
   }
 
   /** The session of an id token, as a hint: its time may be over. */
-  async sessionOfHint(text: string, source: string): Promise<Pick<OidcToken, 'sessionId'> | null> {
-    const claims = await this.#claimsOf(text, source, true)
-    const { z_asid: sessionId, azp } = claims ?? {}
-    const isOfClient = typeof azp === 'string' && clientIds.includes(azp)
-    return isOfClient && typeof sessionId === 'string' ? { sessionId } : null
+  async sessionOfHint(
+    text: string,
+    source: string,
+  ): Promise<Pick<OidcToken, 'sessionId' | 'identityId' | 'clientId'> | null> {
+    const found = await this.#verify(text, source, true)
+    const { z_asid: sessionId, azp: clientId, sub: identityId } = found?.claims ?? {}
+    if (typeof clientId !== 'string' || !clientIds.includes(clientId)) return null
+    return typeof sessionId === 'string' && typeof identityId === 'string'
+      ? { sessionId, identityId, clientId }
+      : null
   }
 
-  #remember(token: OidcToken): void {
+  #remember(token: OidcToken, keyId: string): void {
     if (this.#verified.size >= VERIFIED_TOKENS_MAX) this.#verified.clear()
-    this.#verified.set(hash('sha256', token.text, 'base64url'), token)
+    this.#verified.set(hash('sha256', token.text, 'base64url'), { token, keyId })
   }
 
   #sign(

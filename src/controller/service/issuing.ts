@@ -57,6 +57,8 @@ export function jwtSignerOf(
         publicKeySha256,
       }))
     },
+    pinnedKeys: () =>
+      clusterNode.configuration().record.members.map(({ publicKeySha256 }) => publicKeySha256),
     clock: systemClock,
   })
 }

@@ -33,6 +33,11 @@ export const apiSessionsMax = 1_000_000
  * there is room for.
  */
 export const apiSessionsPerIdentityMax = 1000
+/**
+ * Sessions of one identity that wait for a factor of the code flow: whoever knows its password
+ * alone begins them.
+ */
+export const begunSessionsPerIdentityMax = 20
 
 /** What the client told of its machine; empty bytes leave what is known. */
 function noteClient(
@@ -143,6 +148,7 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
     const advice = 'log out of some, or wait until they end unused'
     return refused('SERVER_TOO_MANY_REQUESTS', `the identity has ${own} API sessions; ${advice}`)
   }
+  if (message.oidc?.codeHash === '') endOldestBegun(state, identity.id, context)
   state.put('apiSession', {
     id: message.id,
     createdAt: context.logTimeMs,
@@ -168,6 +174,16 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
     noteChain(state, authenticator, !certificate.improperChain, context)
   }
   return done(message.id)
+}
+
+/** A flow that is begun once more takes the place of the oldest one that was left half way. */
+function endOldestBegun(state: State, identityId: string, context: CommandContext): void {
+  const begun = [...state.table('apiSession').indexes.ids('identityId', identityId)]
+    .flatMap((id) => state.get<ApiSession>('apiSession', id) ?? [])
+    .filter(({ clientId, codeHash }) => Boolean(clientId) && codeHash === '')
+  if (begun.length < begunSessionsPerIdentityMax) return
+  const [oldest] = begun.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
+  if (oldest !== undefined) removeWithReferences(state, apiSession, oldest, context)
 }
 
 /**

@@ -22,8 +22,13 @@ export interface BearerSessionsParts {
   readonly onEnded: (tokens: ReadonlySet<string>) => void
 }
 
-interface Known {
+/** A token whose signature is good, and the key that has made it. */
+interface Verified {
   readonly token: OidcToken
+  readonly keyId: string
+}
+
+interface Known extends Verified {
   readonly session: EdgeApiSession
   readonly sinceMs: number
 }
@@ -37,11 +42,17 @@ export class BearerSessions {
   readonly #parts: BearerSessionsParts
   readonly #byToken = new Map<string, Known>()
   readonly #leaves = new Map<string, TokenLeaf | null>()
+  /** Keys of the leaves that the model has now. */
+  #keyIds: ReadonlySet<string> = new Set()
   readonly #stop: () => void
 
   constructor(parts: BearerSessionsParts) {
     this.#parts = parts
-    this.#stop = parts.model.onChanged(() => this.sweep())
+    this.#readKeys()
+    this.#stop = parts.model.onChanged(() => {
+      this.#readKeys()
+      this.sweep()
+    })
   }
 
   /** Whether the text is judged here, by what it looks like. */
@@ -55,7 +66,7 @@ export class BearerSessions {
 
   find(text: string): EdgeApiSession | null {
     const known = this.#byToken.get(text)
-    return known !== undefined && this.#isGood(known.token) ? known.session : null
+    return known !== undefined && this.#isGood(known) ? known.session : null
   }
 
   /**
@@ -66,18 +77,18 @@ export class BearerSessions {
     if (!seemsAccessToken(text)) return null
     const { model, clock } = this.#parts
     const endMs = clock.monotonicMs() + timeoutMs
-    let token = await this.#verify(text)
+    let found = await this.#verify(text)
     for (;;) {
-      if (token !== null && this.#isGood(token)) return this.#keep(token)
+      if (found !== null && this.#isGood(found)) return this.#keep(found)
       const leftMs = endMs - clock.monotonicMs()
-      if (leftMs <= 0 || !this.#mayBecomeGood(text, token)) return null
+      if (leftMs <= 0 || !this.#mayBecomeGood(text, found)) return null
       const { promise, resolve } = Promise.withResolvers<void>()
       const stop = model.onChanged(resolve)
       const timer = setTimeout(resolve, leftMs)
       await promise
       clearTimeout(timer)
       stop()
-      if (token === null && this.#isKeyKnown(text)) token = await this.#verify(text)
+      if (found === null && this.#isKeyKnown(text)) found = await this.#verify(text)
     }
   }
 
@@ -86,10 +97,10 @@ export class BearerSessions {
     const { clock, isShown, onEnded } = this.#parts
     const unshownMs = clock.monotonicMs() - bearerUnshownMs
     const ended = new Set<string>()
-    for (const [text, { token, sinceMs }] of this.#byToken) {
-      const isGood = this.#isGood(token)
+    for (const [text, known] of this.#byToken) {
+      const isGood = this.#isGood(known)
       if (!isGood) ended.add(text)
-      if (!isGood || (sinceMs < unshownMs && !isShown(text))) this.#byToken.delete(text)
+      if (!isGood || (known.sinceMs < unshownMs && !isShown(text))) this.#byToken.delete(text)
     }
     if (ended.size > 0) onEnded(ended)
   }
@@ -99,9 +110,9 @@ export class BearerSessions {
   }
 
   /** A signature is verified once, however often the model changes while its client waits. */
-  #mayBecomeGood(text: string, token: OidcToken | null): boolean {
-    if (token === null) return !this.#isKeyKnown(text)
-    return this.#parts.model.contents.identities.get(token.identityId) === undefined
+  #mayBecomeGood(text: string, found: Verified | null): boolean {
+    if (found === null) return !this.#isKeyKnown(text)
+    return this.#parts.model.contents.identities.get(found.token.identityId) === undefined
   }
 
   #isKeyKnown(text: string): boolean {
@@ -109,12 +120,14 @@ export class BearerSessions {
     return publicKeys.get(keyIdOf(text) ?? '')?.usages.includes(VERIFIES_TOKENS) === true
   }
 
-  async #verify(text: string): Promise<OidcToken | null> {
-    const claims = await verifyJwt(text, this.#keys(), this.#parts.clock.nowMs())
-    return claims === null ? null : oidcTokenOf(text, claims, 'access')
+  async #verify(text: string): Promise<Verified | null> {
+    const leaves = [...this.#leaves.values()].filter((leaf) => leaf !== null)
+    const found = await verifyJwt(text, leaves, this.#parts.clock.nowMs())
+    const token = found === null ? null : oidcTokenOf(text, found.claims, 'access')
+    return found === null || token === null ? null : { token, keyId: found.keyId }
   }
 
-  #keep(token: OidcToken): EdgeApiSession | null {
+  #keep({ token, keyId }: Verified): EdgeApiSession | null {
     const { text, sessionId, identityId, fingerprints } = token
     const known = this.#byToken.get(text)
     if (known !== undefined) return known.session
@@ -126,33 +139,34 @@ export class BearerSessions {
       fingerprints: new Set(fingerprints.map((print) => print.toLowerCase())),
       controllerId: '',
     }
-    this.#byToken.set(text, { token, session, sinceMs: this.#parts.clock.monotonicMs() })
+    const sinceMs = this.#parts.clock.monotonicMs()
+    this.#byToken.set(text, { token, keyId, session, sinceMs })
     return session
   }
 
-  #isGood({ identityId, sessionId, issuedAtMs, expiresAtMs }: OidcToken): boolean {
+  #isGood({ token, keyId }: Verified): boolean {
+    const { identityId, sessionId, issuedAtMs, expiresAtMs } = token
     const { model, clock } = this.#parts
     const { identities, revocations } = model.contents
     if (clock.nowMs() >= expiresAtMs) return false
+    // The tokens of a controller that was removed end with its key.
+    if (!this.#keyIds.has(keyId)) return false
     if (identities.get(identityId)?.disabled !== false) return false
     if (revocations.get(sessionId)?.type === 'API_SESSION') return false
     const ofIdentity = revocations.get(identityId)
     return ofIdentity?.type !== 'IDENTITY' || issuedAtMs >= cutOffMs(ofIdentity)
   }
 
-  /** Keys of the controllers, as the model has them now. */
-  #keys(): TokenLeaf[] {
-    const { publicKeys } = this.#parts.model.contents
-    for (const kid of this.#leaves.keys()) if (!publicKeys.has(kid)) this.#leaves.delete(kid)
-    const found: TokenLeaf[] = []
-    for (const [kid, { usages, data }] of publicKeys) {
+  /** Takes the keys of the controllers as the model has them now. */
+  #readKeys(): void {
+    const before = new Map(this.#leaves)
+    this.#leaves.clear()
+    for (const [kid, { usages, data }] of this.#parts.model.contents.publicKeys) {
       if (!usages.includes(VERIFIES_TOKENS)) continue
-      const known = this.#leaves.get(kid)
-      const leaf = known === undefined ? readLeaf(data) : known
-      this.#leaves.set(kid, leaf)
-      if (leaf !== null) found.push(leaf)
+      const known = before.get(kid)
+      this.#leaves.set(kid, known === undefined ? readLeaf(data) : known)
     }
-    return found
+    this.#keyIds = new Set([...this.#leaves.values()].flatMap((leaf) => leaf?.keyId ?? []))
   }
 }
 

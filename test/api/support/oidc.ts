@@ -1,7 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
 
-import type { TestController } from './controller.ts'
-
 /** An answer of the OpenID provider, which has no envelope. */
 export interface OidcReply {
   readonly status: number
@@ -19,14 +17,32 @@ export interface Tokens {
 export const redirectUri = 'http://localhost:8080/auth/callback'
 const HOST = 'localhost:1280'
 
+/** Where a client sends its requests: a controller of a test, or a listener with certificates. */
+export interface OidcDoor {
+  readonly app: {
+    inject(request: {
+      readonly method: 'GET' | 'POST' | 'DELETE'
+      readonly url: string
+      readonly headers: Record<string, string>
+      readonly payload?: string
+      readonly remoteAddress?: string
+    }): PromiseLike<{
+      readonly statusCode: number
+      readonly headers: OidcReply['headers']
+      readonly payload: string
+    }>
+  }
+}
+
 /** A client of the code flow, as an SDK is one. */
 export class OidcClient {
   readonly verifier = randomBytes(32).toString('base64url')
-  readonly #controller: TestController
+  readonly #door: OidcDoor
   host = HOST
+  address = '127.0.0.1'
 
-  constructor(controller: TestController) {
-    this.#controller = controller
+  constructor(door: OidcDoor) {
+    this.#door = door
   }
 
   async send(
@@ -36,7 +52,7 @@ export class OidcClient {
     headers: Readonly<Record<string, string>> = {},
   ): Promise<OidcReply> {
     const payload = typeof form === 'object' ? new URLSearchParams(form).toString() : form
-    const answer = await this.#controller.app.inject({
+    const answer = await this.#door.app.inject({
       method,
       url,
       headers: {
@@ -44,6 +60,7 @@ export class OidcClient {
         ...(payload === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' }),
         ...headers,
       },
+      remoteAddress: this.address,
       ...(payload === undefined ? {} : { payload }),
     })
     const isJson = String(answer.headers['content-type']).startsWith('application/json')
@@ -65,6 +82,12 @@ export class OidcClient {
       ...changes,
     }
     return this.send('GET', `/oidc/authorize?${new URLSearchParams(parameters).toString()}`)
+  }
+
+  /** The answer of the last step of a log-in by password. */
+  async passed(username: string, password: string): Promise<OidcReply> {
+    const id = await this.begin()
+    return await this.send('POST', '/oidc/login/password', { id, username, password })
   }
 
   /** Id of a flow that was begun. */
@@ -97,10 +120,22 @@ export class OidcClient {
   }
 
   async logIn(username: string, password: string): Promise<Tokens> {
+    const { json } = await this.redeem(await this.codeOf(await this.passed(username, password)))
+    return json as unknown as Tokens
+  }
+
+  /** By the certificate that the door shows. */
+  async logInByCertificate(): Promise<Tokens> {
     const id = await this.begin()
-    const step = await this.send('POST', '/oidc/login/password', { id, username, password })
+    const step = await this.send('POST', '/oidc/login/cert', { id })
     const { json } = await this.redeem(await this.codeOf(step))
     return json as unknown as Tokens
+  }
+
+  /** The status of a request by a bearer token. */
+  async statusAt(url: string, token: string): Promise<number> {
+    const headers = { authorization: `Bearer ${token}` }
+    return (await this.send('GET', url, undefined, headers)).status
   }
 }
 

@@ -1,7 +1,11 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { SignJWT } from 'jose'
 
-import { ModelChangeSetSchema, ModelEventSchema } from '../../../proto/gen/router_pb.ts'
+import {
+  ModelAction,
+  ModelChangeSetSchema,
+  ModelEventSchema,
+} from '../../../proto/gen/router_pb.ts'
 import { publicKeysOf } from '../../../src/fabric/model/public-keys.ts'
 import type { JsonObject } from '../../../src/lib/text/canonical-json.ts'
 import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
@@ -63,6 +67,20 @@ export class BearerBench {
 
   tell(...events: readonly ModelEvent[]): void {
     finished(this.bench.model.change(changesBody(events, 1, 0, { isSynthetic: true }), false))
+  }
+
+  /** The controller of that key is no member any more. */
+  forgetKey(certificatePem: string): void {
+    const keys = publicKeysOf({ controllers: [certificatePem], anchors: [] })
+    const changes = keys.map((value) =>
+      create(ModelEventSchema, {
+        action: ModelAction.DELETE,
+        isSynthetic: true,
+        model: { case: 'publicKey', value },
+      }),
+    )
+    const set = create(ModelChangeSetSchema, { isSynthetic: true, changes })
+    finished(this.bench.model.change(toBinary(ModelChangeSetSchema, set), false))
   }
 
   /** @param isController its key signs tokens; it is an authority of clients otherwise. */

@@ -1,0 +1,177 @@
+import { expect, test } from 'vitest'
+
+import { CallerOf, client, management } from '../../api/support/caller.ts'
+import { admin } from '../../api/support/controller.ts'
+import { claimsOf, listed } from '../../api/support/network.ts'
+import { OidcClient, parameterOf, redirectUri } from '../../api/support/oidc.ts'
+import { ownIdentity, password, twoControllers } from './support.ts'
+
+// The attack: somebody who has an id, a code or a token of the code flow uses it for more than it was given for.
+
+const two = await twoControllers()
+const { controller, root, first, second, newClient, newPerson, newPersonWithCodes } = two
+
+test('a factor given under an id counts for no other identity', async () => {
+  const mallory = await newPersonWithCodes()
+  const alice = await newPersonWithCodes()
+  const oidc = newClient()
+  const id = await oidc.begin()
+  const logIn = { id, username: mallory.username, password }
+  expect((await oidc.send('POST', '/oidc/login/password', logIn)).status).toBe(200)
+  const [code = ''] = mallory.app.recoveryCodes
+  expect((await oidc.send('POST', '/oidc/login/totp', { id, code })).status).toBe(302)
+  const other = { id, username: alice.username, password }
+  expect((await oidc.send('POST', '/oidc/login/password', other)).status).toBe(401)
+  const queries = await oidc.send('GET', `/oidc/login/auth-queries?id=${encodeURIComponent(id)}`)
+  expect(queries.status).toBe(401)
+})
+
+test('a code is worth nothing without the verifier of the client that asked for it', async () => {
+  const { username } = await newPerson()
+  const oidc = newClient()
+  const code = await oidc.codeOf(await oidc.passed(username, password))
+  expect((await newClient().redeem(code)).status).toBe(400)
+})
+
+test('a second code of a flow ends the session that the first one made', async () => {
+  const { username } = await newPerson()
+  const oidc = newClient()
+  const step = await oidc.passed(username, password)
+  const codes = [await oidc.codeOf(step), await oidc.codeOf(step)] as const
+  const { json } = await oidc.redeem(codes[0])
+  const token = String(json['access_token'])
+  expect(await oidc.statusAt(ownIdentity, token)).toBe(200)
+  expect((await oidc.redeem(codes[1])).status).toBe(400)
+  expect(await oidc.statusAt(ownIdentity, token)).toBe(401)
+})
+
+test('a code that is redeemed again later ends its session', async () => {
+  const { username } = await newPerson()
+  const oidc = newClient()
+  const code = await oidc.codeOf(await oidc.passed(username, password))
+  const { json } = await oidc.redeem(code)
+  controller.clock.advance(11_000)
+  const again = await oidc.redeem(code)
+  expect([again.status, again.json['error']]).toEqual([400, 'invalid_grant'])
+  expect(await oidc.statusAt(ownIdentity, String(json['access_token']))).toBe(401)
+})
+
+test('a code that is redeemed at two controllers at once makes one session', async () => {
+  const { id, username } = await newPerson()
+  const oidc = newClient()
+  const code = await oidc.codeOf(await oidc.passed(username, password))
+  const form = {
+    grant_type: 'authorization_code',
+    client_id: 'native',
+    redirect_uri: redirectUri,
+    code_verifier: oidc.verifier,
+    code,
+  }
+  const doors = [first, second, first, second].map((app) => new OidcClient({ app }))
+  const replies = await Promise.all(
+    doors.map((door) => door.send('POST', '/oidc/oauth/token', form)),
+  )
+  expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  const ids = replies.map(({ json }) => claimsOf(json['access_token'])['z_asid'])
+  expect(new Set(ids).size).toBe(1)
+  const filter = encodeURIComponent(`identity="${id}"`)
+  expect(await listed(root, `${management}/api-sessions?filter=${filter}`)).toHaveLength(1)
+})
+
+test('two codes of a flow that are redeemed at two controllers at once leave no session', async () => {
+  const { id, username } = await newPerson()
+  const oidc = newClient()
+  const step = await oidc.passed(username, password)
+  const codes = [await oidc.codeOf(step), await oidc.codeOf(step)] as const
+  const other = new OidcClient({ app: second })
+  const replies = await Promise.all([
+    oidc.redeem(codes[0]),
+    other.redeem(codes[1], { code_verifier: oidc.verifier }),
+  ])
+  expect(replies.map(({ status }) => status)).toContain(400)
+  const filter = encodeURIComponent(`identity="${id}"`)
+  expect(await listed(root, `${management}/api-sessions?filter=${filter}`)).toEqual([])
+})
+
+test('a code, a log-in and a flow end with their time', async () => {
+  const { username } = await newPerson()
+  const oidc = newClient()
+  const id = await oidc.begin()
+  const step = await oidc.send('POST', '/oidc/login/password', { id, username, password })
+  const code = await oidc.codeOf(step)
+  controller.clock.advance(61_000)
+  expect((await oidc.redeem(code)).status).toBe(400)
+  const { pathname, search } = new URL(String(step.headers['location']))
+  expect((await oidc.send('GET', pathname + search)).status).toBe(400)
+  controller.clock.advance(10 * 60_000)
+  const late = await oidc.send('POST', '/oidc/login/password', { id, username, password })
+  expect(late.status).toBe(401)
+})
+
+test('an id opens no step of second factors before a password was right', async () => {
+  const { app } = await newPersonWithCodes()
+  const oidc = newClient()
+  const id = await oidc.begin()
+  const query = `?id=${encodeURIComponent(id)}`
+  const [code = ''] = app.recoveryCodes
+  const steps = [
+    await oidc.send('GET', `/oidc/login/auth-queries${query}`),
+    await oidc.send('POST', '/oidc/login/totp', { id, code }),
+  ]
+  expect(steps.map(({ status }) => status)).toEqual([401, 401])
+})
+
+test('an id is never in an address that a page passes on', async () => {
+  const { username } = await newPerson()
+  const oidc = newClient()
+  const begun = await oidc.authorize()
+  const id = parameterOf(begun.headers['location'], 'authRequestID')
+  const page = await oidc.send('GET', `/oidc/login/password?id=${encodeURIComponent(id)}`)
+  const step = await oidc.passed(username, password)
+  const { pathname, search } = new URL(String(step.headers['location']))
+  const left = await oidc.send('GET', pathname + search)
+  for (const { headers } of [begun, page, step, left]) {
+    expect(headers['referrer-policy']).toBe('no-referrer')
+    expect(headers['cache-control']).toBe('no-store')
+  }
+})
+
+test('a token that was used as a client manages nothing, whoever it is of', async () => {
+  const oidc = newClient()
+  const { access_token: token } = await oidc.logIn(admin.username, admin.password)
+  expect(await oidc.statusAt(ownIdentity, token)).toBe(200)
+  expect(await oidc.statusAt(`${management}/identities`, token)).toBe(401)
+})
+
+test('a refresh token is no access token', async () => {
+  const oidc = newClient()
+  const { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)
+  expect(await oidc.statusAt('/oidc/userinfo', token)).toBe(401)
+})
+
+test('a token of a session that waits for its code is not made', async () => {
+  const { username } = await newPersonWithCodes()
+  const oidc = newClient()
+  const id = await oidc.begin()
+  const pending = await oidc.send('POST', '/oidc/login/password', { id, username, password })
+  expect([pending.status, pending.headers['location']]).toEqual([200, undefined])
+  expect((await oidc.redeem(id)).status).toBe(400)
+  const left = await oidc.send('GET', `/oidc/authorize/callback?id=${encodeURIComponent(id)}`)
+  expect(left.status).toBe(400)
+})
+
+test('a session that waits for its code opens nothing by a token that is derived from its id', async () => {
+  const { id: identityId, username } = await newPersonWithCodes()
+  const oidc = newClient()
+  expect((await oidc.passed(username, password)).status).toBe(200)
+  const filter = encodeURIComponent(`identity="${identityId}"`)
+  const sessions = await listed(root, `${management}/api-sessions?filter=${filter}`)
+  const derived = new CallerOf(controller)
+  const statuses: number[] = []
+  for (const { id } of sessions) {
+    derived.token = controller.tokenOf(String(id))
+    statuses.push((await derived.get(`${client}/current-api-session`)).status)
+  }
+  // The first is that of the client that has turned on the second factor.
+  expect(statuses.filter((status) => status === 401)).toHaveLength(1)
+})

@@ -1,0 +1,236 @@
+import { describe, expect, test } from 'vitest'
+
+import { CallerOf, client, management } from '../../api/support/caller.ts'
+import { turnOnMfa } from '../../api/support/mfa.ts'
+import { claimsOf } from '../../api/support/network.ts'
+import { OidcClient, type OidcReply, type Tokens } from '../../api/support/oidc.ts'
+import { Certificates, ownIdentity, password, twoControllers } from './support.ts'
+
+// The attack: somebody goes on with a refresh token that is stolen, or whose holder may log in no more.
+
+const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
+const REFRESH = 'urn:ietf:params:oauth:token-type:refresh_token'
+const ID = 'urn:ietf:params:oauth:token-type:id_token'
+const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
+
+const two = await twoControllers()
+const { controller, root, first, second, newClient, newPerson } = two
+const certificates = await Certificates.open(two)
+
+function exchange(
+  oidc: OidcClient,
+  token: string,
+  from: string,
+  to: string,
+  changes: Readonly<Record<string, string>> = {},
+): Promise<OidcReply> {
+  return oidc.send('POST', '/oidc/oauth/token', {
+    grant_type: EXCHANGE,
+    client_id: 'native',
+    subject_token: token,
+    subject_token_type: from,
+    requested_token_type: to,
+    ...changes,
+  })
+}
+
+/** How each way to get another token is answered, at both controllers. */
+async function waysOn({ access_token: access, refresh_token: refresh }: Tokens) {
+  const found: [number, unknown][] = []
+  for (const app of [first, second]) {
+    const oidc = new OidcClient({ app })
+    for (const { status, json } of [
+      await oidc.refresh(refresh),
+      await exchange(oidc, refresh, REFRESH, ACCESS),
+      await exchange(oidc, access, ACCESS, ACCESS),
+    ]) {
+      found.push([status, json['error'] ?? null])
+    }
+  }
+  return found
+}
+
+const goesOn = Array.from({ length: 6 }, () => [200, null])
+const hasEnded = Array.from({ length: 6 }, () => [400, 'invalid_grant'])
+
+describe('a refresh token of somebody', () => {
+  test('goes on at each controller until they log out', async () => {
+    const tokens = await newClient().logIn((await newPerson()).username, password)
+    expect(await waysOn(tokens)).toEqual(goesOn)
+    const headers = { authorization: `Bearer ${tokens.access_token}` }
+    const out = await newClient().send(
+      'DELETE',
+      `${client}/current-api-session`,
+      undefined,
+      headers,
+    )
+    expect(out.status).toBe(200)
+    expect(await waysOn(tokens)).toEqual(hasEnded)
+  })
+
+  test('ends when an administrator disables them, and stays ended once they are enabled', async () => {
+    const { id, username } = await newPerson()
+    const tokens = await newClient().logIn(username, password)
+    const path = `${management}/identities/${id}`
+    await root.call('POST', `${path}/disable`, { durationMinutes: 0 })
+    expect(await waysOn(tokens)).toEqual(hasEnded)
+    await root.call('POST', `${path}/enable`, {})
+    expect(await waysOn(tokens)).toEqual(hasEnded)
+  })
+
+  test('ends when an administrator deletes them, or their session', async () => {
+    const [ann, bob] = [await newPerson(), await newPerson()]
+    const ofAnn = await newClient().logIn(ann.username, password)
+    const ofBob = await newClient().logIn(bob.username, password)
+    await root.call('DELETE', `${management}/identities/${ann.id}`)
+    const session = String(claimsOf(ofBob.access_token)['z_asid'])
+    await root.call('DELETE', `${management}/api-sessions/${session}`)
+    expect(await waysOn(ofAnn)).toEqual(hasEnded)
+    expect(await waysOn(ofBob)).toEqual(hasEnded)
+  })
+
+  test.each(['IDENTITY', 'API_SESSION'])('ends by a revocation of the type %s', async (type) => {
+    const { id, username } = await newPerson()
+    const tokens = await newClient().logIn(username, password)
+    const named = type === 'IDENTITY' ? id : String(claimsOf(tokens.access_token)['z_asid'])
+    const revoked = await root.call('POST', `${management}/revocations`, { id: named, type })
+    expect(revoked.status, revoked.text).toBe(201)
+    expect(await waysOn(tokens)).toEqual(hasEnded)
+    // Whoever logs in again afterwards is not meant.
+    const later = await newClient().logIn(username, password)
+    expect(await waysOn(later)).toEqual(goesOn)
+  })
+
+  test('ends when their password is changed', async () => {
+    const { username } = await newPerson()
+    const tokens = await newClient().logIn(username, password)
+    const caller = new CallerOf(controller)
+    await caller.logIn({ username, password }, client)
+    const own = await caller.get(`${client}/current-identity/authenticators`)
+    const [{ id = '' } = {}] = own.body.data as { id?: string }[]
+    const changed = await caller.call('PUT', `${client}/current-identity/authenticators/${id}`, {
+      currentPassword: password,
+      username,
+      password: 'another long password',
+    })
+    expect(changed.status, changed.text).toBe(200)
+    expect(await waysOn(tokens)).toEqual(hasEnded)
+  })
+
+  test('waits for the second factor that they have turned on since', async () => {
+    const { username } = await newPerson()
+    const tokens = await newClient().logIn(username, password)
+    const caller = new CallerOf(controller)
+    await caller.logIn({ username, password }, client)
+    await turnOnMfa(controller, caller)
+    expect(await waysOn(tokens)).toEqual(hasEnded)
+    expect(await newClient().statusAt(ownIdentity, tokens.access_token)).toBe(401)
+  })
+})
+
+test('a refresh token writes nothing, and makes no second session, at two controllers at once', async () => {
+  const { access_token: access, refresh_token: token } = await newClient().logIn(
+    (await newPerson()).username,
+    password,
+  )
+  const before = controller.cluster.proposals.length
+  const doors = [first, second, first, second].map((app) => new OidcClient({ app }))
+  const replies = await Promise.all(doors.map((door) => door.refresh(token)))
+  expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  expect(controller.cluster.proposals).toHaveLength(before)
+  const claims = claimsOf(access)
+  for (const { json } of replies) {
+    const { z_asid, auth_time, amr, sub } = claimsOf(json['access_token'])
+    expect({ z_asid, auth_time, amr, sub }).toEqual({
+      z_asid: claims['z_asid'],
+      auth_time: claims['auth_time'],
+      amr: claims['amr'],
+      sub: claims.sub,
+    })
+  }
+})
+
+test.each([
+  ['another client', { client_id: 'openziti' }, 'invalid_grant'],
+  ['no client', { client_id: '' }, 'invalid_client'],
+  ['an unknown client', { client_id: 'somebody' }, 'invalid_client'],
+  ['a scope that it was not given', { scope: 'openid profile' }, 'invalid_scope'],
+])('a refresh token is refused with %s', async (_what, changes, error) => {
+  const oidc = newClient()
+  const { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)
+  for (const reply of [
+    await oidc.refresh(token, changes),
+    await exchange(oidc, token, REFRESH, ACCESS, changes),
+  ]) {
+    expect([reply.status, reply.json['error']]).toEqual([400, error])
+  }
+})
+
+test('a scope that was left out once does not come back', async () => {
+  const oidc = newClient()
+  const { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)
+  const { json } = await oidc.refresh(token, { scope: 'offline_access' })
+  expect(json['id_token']).toBeUndefined()
+  const again = await oidc.refresh(String(json['refresh_token']), { scope: 'openid' })
+  expect(again.json['error']).toBe('invalid_scope')
+})
+
+test('an access token is exchanged for no refresh token', async () => {
+  const oidc = newClient()
+  const { access_token: token } = await oidc.logIn((await newPerson()).username, password)
+  const refused = await exchange(oidc, token, ACCESS, REFRESH)
+  expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_request'])
+  const allowed = await exchange(oidc, token, ACCESS, ID)
+  expect(claimsOf(allowed.json['access_token'])).toMatchObject({ azp: 'native' })
+  expect(allowed.json['refresh_token']).toBeUndefined()
+})
+
+describe('a token of a client that has logged in by a certificate', () => {
+  test('is worth nothing without the certificate', async () => {
+    const [ann, mallory] = [await certificates.newHolder(), await certificates.newHolder()]
+    const own = new OidcClient(certificates.door(ann.key))
+    const tokens = await own.logInByCertificate()
+    expect(claimsOf(tokens.access_token)['z_cfs']).toHaveLength(1)
+    for (const key of [null, mallory.key]) {
+      const thief = new OidcClient(certificates.door(key))
+      for (const reply of [
+        await thief.refresh(tokens.refresh_token),
+        await exchange(thief, tokens.refresh_token, REFRESH, ACCESS),
+        await exchange(thief, tokens.access_token, ACCESS, ID),
+      ]) {
+        expect([reply.status, reply.json['error']]).toEqual([400, 'access_denied'])
+      }
+      expect(await thief.statusAt(ownIdentity, tokens.access_token)).toBe(401)
+      expect(await thief.statusAt('/oidc/userinfo', tokens.access_token)).toBe(401)
+    }
+    expect((await own.refresh(tokens.refresh_token)).status).toBe(200)
+    expect(await own.statusAt(ownIdentity, tokens.access_token)).toBe(200)
+  })
+
+  test('is bound to none that came along with a password', async () => {
+    const { username } = await newPerson()
+    const { key } = await certificates.newHolder()
+    const oidc = new OidcClient(certificates.door(key))
+    const { access_token: token } = await oidc.logIn(username, password)
+    expect(claimsOf(token)['z_cfs']).toBeNull()
+    expect(await newClient().statusAt(ownIdentity, token)).toBe(200)
+  })
+})
+
+// The clock goes on by a month: no other test comes after.
+test('a refresh token ends with the longest time of a session, however often it was used', async () => {
+  const oidc = newClient()
+  let { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)
+  const endsAtMs = controller.clock.nowMs() + controller.parts.limits.oidcSessionMsMax
+  while (controller.clock.nowMs() + 12 * 60 * 60_000 < endsAtMs) {
+    controller.clock.advance(12 * 60 * 60_000)
+    const { status, json } = await oidc.refresh(token)
+    expect(status).toBe(200)
+    token = String(json['refresh_token'])
+    const { exp = 0 } = claimsOf(token)
+    expect(exp * 1000).toBeLessThanOrEqual(endsAtMs)
+  }
+  controller.clock.advance(12 * 60 * 60_000)
+  const refused = await oidc.refresh(token)
+  expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_grant'])
+})
