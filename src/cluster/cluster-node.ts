@@ -1,3 +1,4 @@
+import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import { Problem } from '../lib/problems.ts'
 import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
@@ -43,7 +44,7 @@ export class ClusterNode implements Proposer, ClusterView {
   readonly #follower: StateFollower
   /** What an operator must know of; other parts of this controller raise theirs here. */
   readonly alarms: Alarms
-  #sweep: NodeJS.Timeout | null = null
+  #stopSweep: (() => void) | null = null
   #onStarted: (port: number) => void = () => undefined
   #onStopped: () => void = () => undefined
   #hasFailed = false
@@ -113,7 +114,7 @@ export class ClusterNode implements Proposer, ClusterView {
 
   /** @returns the mesh port. Never settles when the consensus thread fails: see `onFatal`. */
   async start(): Promise<number> {
-    this.#sweep = setInterval(() => this.#onSweep(), SWEEP_MS)
+    this.#stopSweep = periodicScheduler.every(SWEEP_MS, () => this.#onSweep())
     this.#soft.start()
     this.#parts.link.post({ type: 'start' })
     this.#follower.reportProgress()
@@ -397,8 +398,8 @@ export class ClusterNode implements Proposer, ClusterView {
 
   #end(): void {
     this.#hasFailed = true
-    if (this.#sweep !== null) clearInterval(this.#sweep)
-    this.#sweep = null
+    this.#stopSweep?.()
+    this.#stopSweep = null
     this.#follower.stop()
     this.#proposals.close()
     this.#reads.abandon()

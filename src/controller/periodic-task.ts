@@ -1,3 +1,5 @@
+import { periodicScheduler } from '../lib/periodic-scheduler.ts'
+
 /**
  * Looks again and again whether there is something to do, and does it: one run at a time, ended
  * with its owner. Keeps no process alive.
@@ -7,7 +9,7 @@ export class PeriodicTask {
   readonly #run: () => Promise<void>
   readonly #stop = new AbortController()
   #running: Promise<void> | null = null
-  #timer: NodeJS.Timeout | null = null
+  #stopTimer: (() => void) | null = null
 
   /** @param run never rejects; ends soon once {@link stop} is aborted. */
   constructor(everyMs: number, run: () => Promise<void>) {
@@ -20,8 +22,7 @@ export class PeriodicTask {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => void this.look(), this.#everyMs)
-    this.#timer.unref()
+    this.#stopTimer ??= periodicScheduler.every(this.#everyMs, () => void this.look())
   }
 
   /** Runs now, unless a run is under way: then that one. Never rejects. */
@@ -35,7 +36,7 @@ export class PeriodicTask {
 
   /** Resolves once the run that is under way has ended. */
   async close(): Promise<void> {
-    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#stopTimer?.()
     this.#stop.abort()
     await this.#running
   }

@@ -1,5 +1,6 @@
 import type { TLSSocket } from 'node:tls'
 
+import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 import { Channel, type Outgoing } from '../channel/channel.ts'
 import { type Hello, helloRefused, readHello } from '../channel/hello.ts'
 import { channelLimits } from '../channel/limits.ts'
@@ -79,7 +80,7 @@ export class RouterChannels {
   readonly #open = new Set<Channel>()
   readonly #duties: RouterDuty[] = []
   readonly #handlers = new Map<number, MessageHandler>()
-  #timer: NodeJS.Timeout | null = null
+  #stopTimer: (() => void) | null = null
   #soon: NodeJS.Immediate | null = null
   #unfollow: () => void = () => undefined
   #refusalsSinceMs = -Infinity
@@ -128,7 +129,7 @@ export class RouterChannels {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => this.sweep(), routerLimits.routerSweepMs)
+    this.#stopTimer ??= periodicScheduler.every(routerLimits.routerSweepMs, () => this.sweep())
     this.#unfollow()
     this.#unfollow = this.#parts.feed.follow(['router'], {
       onEntry: (_index, changes) => {
@@ -150,8 +151,8 @@ export class RouterChannels {
   }
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
+    this.#stopTimer?.()
+    this.#stopTimer = null
     if (this.#soon !== null) clearImmediate(this.#soon)
     this.#soon = null
     this.#unfollow()

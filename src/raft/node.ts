@@ -1,3 +1,4 @@
+import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Core, FullStatus } from './core.ts'
@@ -17,12 +18,7 @@ export const systemScheduler: Scheduler = {
   soon: (task) => {
     setImmediate(task)
   },
-  every: (periodMs, task) => {
-    const timer = setInterval(task, periodMs)
-    return () => {
-      clearInterval(timer)
-    }
-  },
+  every: (periodMs, task) => periodicScheduler.every(periodMs, task),
 }
 
 interface TransferWait {

@@ -1,3 +1,5 @@
+import { periodicScheduler } from '../lib/periodic-scheduler.ts'
+
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
@@ -15,13 +17,13 @@ export function collectBuffers(type: 'minor' | 'major', growthBytesMax: number):
   setFlagsFromString('--no-expose-gc')
   const external = (): number => getHeapStatistics().external_memory
   let after = external()
-  setInterval(() => {
+  periodicScheduler.every(LOOK_MS, () => {
     const now = external()
     if (now < after) after = now
     if (now - after < growthBytesMax) return
     collect({ type })
     after = external()
-  }, LOOK_MS).unref()
+  })
 }
 
 const HEAP_GROWTH_PERCENT = 25

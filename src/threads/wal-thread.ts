@@ -1,6 +1,7 @@
 import { flushCompileCache } from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
 
+import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 import { present } from '../lib/assert.ts'
 import { releaseBuffer } from '../lib/bounds/release-buffer.ts'
 import { decodeEntries, encodeEntries } from '../raft/entry-codec.ts'
@@ -45,7 +46,9 @@ function open(): FileDisk | null {
 
 function serve(disk: FileDisk): void {
   disk.onDurable = (token) => raft.post({ type: 'durable', token })
-  const vitals = setInterval(() => raft.post({ type: 'vitals', ...timed.vitals(dir) }), VITALS_MS)
+  const stopVitals = periodicScheduler.every(VITALS_MS, () => {
+    raft.post({ type: 'vitals', ...timed.vitals(dir) })
+  })
   disk.onFailed = (error) => raft.post({ type: 'failed', because: error.message })
   raft.onMessage = (command) => {
     switch (command.type) {
@@ -66,7 +69,7 @@ function serve(disk: FileDisk): void {
         disk.settle(command.owed)
         break
       case 'close':
-        clearInterval(vitals)
+        stopVitals()
         void disk.close().finally(() => {
           raft.post({ type: 'closed' })
           raft.close()

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { assert } from '../../src/lib/assert.ts'
+import { periodicScheduler } from '../../src/lib/periodic-scheduler.ts'
 import { VirtualTime } from './virtual-time.ts'
 
 /**
@@ -105,6 +106,14 @@ export class VirtualLoop {
       clearTimeout: clear,
       clearInterval: clear,
       clearImmediate: clear,
+    })
+    // A thread has many processes here, and the one timer that a thread has would be that of the first. A timer each runs
+    // them at other times than multiples of their periods, which no process may rely on.
+    Object.assign(periodicScheduler, {
+      every: (periodMs: number, task: () => void) => {
+        const timer = every(task, periodMs, [])
+        return () => clear(timer)
+      },
     })
   }
 

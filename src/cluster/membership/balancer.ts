@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { type LeadershipHold, LeadershipHoldSchema } from '../../../proto/gen/soft_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -64,7 +65,7 @@ export class LeadershipBalancer {
   #leadsSinceMs: number | null = null
   #toldMs = -Infinity
   #isMoving = false
-  #timer: NodeJS.Timeout | null = null
+  #stopTimer: (() => void) | null = null
 
   constructor(options: LeadershipOptions, parts: LeadershipParts) {
     this.#options = options
@@ -77,12 +78,12 @@ export class LeadershipBalancer {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => void this.look(), LOOK_MS)
+    this.#stopTimer ??= periodicScheduler.every(LOOK_MS, () => void this.look())
   }
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
+    this.#stopTimer?.()
+    this.#stopTimer = null
   }
 
   /** An operator moves leadership by hand: preferences leave it where it goes for ten minutes. */

@@ -1,5 +1,6 @@
 import { clone, equals } from '@bufbuild/protobuf'
 
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import {
   type Configuration as ConfigurationRecord,
   ConfigurationSchema,
@@ -81,7 +82,7 @@ export class MembershipReconciler {
   readonly #lastContactMs = new Map<NodeId, number>()
   readonly #heldUntilMs = new Map<ReconcileStep['type'], number>()
   readonly #reachedBy = new Map<NodeId, ReadonlySet<NodeId>>()
-  #timer: NodeJS.Timeout | null = null
+  #stopTimer: (() => void) | null = null
   #isAtWork = false
   #leadsSinceMs: number | null = null
 
@@ -95,12 +96,12 @@ export class MembershipReconciler {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => void this.#turn(), TURN_MS)
+    this.#stopTimer ??= periodicScheduler.every(TURN_MS, () => void this.#turn())
   }
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
+    this.#stopTimer?.()
+    this.#stopTimer = null
   }
 
   async #turn(): Promise<void> {
@@ -116,7 +117,7 @@ export class MembershipReconciler {
         joinTimeoutMs ?? membershipLimits.joinTimeoutMs,
         (type) => clock.monotonicMs() < (this.#heldUntilMs.get(type) ?? 0),
       )
-      if (duty !== null && this.#timer !== null) await this.#carryOut(duty)
+      if (duty !== null && this.#stopTimer !== null) await this.#carryOut(duty)
     } finally {
       this.#isAtWork = false
     }

@@ -1,3 +1,4 @@
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { NodeId } from '../../raft/types.ts'
@@ -40,7 +41,7 @@ const admittedAs = {
 
 export class RejoinLoop {
   readonly #parts: RejoinParts
-  #timer: NodeJS.Timeout | null = null
+  #stopTimer: (() => void) | null = null
   #isAsking = false
   #askAgainMs = 0
   #refusedUntilMs = 0
@@ -51,13 +52,13 @@ export class RejoinLoop {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => void this.#turn(), TURN_MS)
+    this.#stopTimer ??= periodicScheduler.every(TURN_MS, () => void this.#turn())
     void this.#turn()
   }
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
+    this.#stopTimer?.()
+    this.#stopTimer = null
   }
 
   get isListed(): boolean {
@@ -78,12 +79,12 @@ export class RejoinLoop {
     const nowMs = this.#parts.clock.monotonicMs()
     const isEarly = this.#isAsking || nowMs < this.#askAgainMs
     const isIn = this.isListed && nowMs >= this.#refusedUntilMs
-    if (this.#timer === null || isEarly || !isKnown || isIn) return
+    if (this.#stopTimer === null || isEarly || !isKnown || isIn) return
     this.#isAsking = true
     this.#askAgainMs = nowMs + INTERVAL_MS
     try {
       const answer = await this.#parts.enter(this.#addresses())
-      if (this.#timer === null) return
+      if (this.#stopTimer === null) return
       this.#say(answer)
       this.#parts.onAnswer(answer)
     } catch (error) {

@@ -1,5 +1,6 @@
 import { connect, type SecureContext } from 'node:tls'
 
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'
@@ -42,7 +43,7 @@ export class SeedFinder {
   readonly #asking = new Set<string>()
   /** Who is there is known; asked again later. Monotonic ms, by address. */
   readonly #restingUntilMs = new Map<string, number>()
-  #timer: NodeJS.Timeout | null = null
+  #stopTimer: (() => void) | null = null
   #isSearching = false
 
   constructor(options: SeedFinderOptions, parts: SeedFinderParts) {
@@ -51,14 +52,14 @@ export class SeedFinder {
   }
 
   start(): void {
-    if (this.#options.seeds.length === 0 || this.#timer !== null) return
-    this.#timer = setInterval(() => void this.#search(), SEARCH_MS)
+    if (this.#options.seeds.length === 0 || this.#stopTimer !== null) return
+    this.#stopTimer = periodicScheduler.every(SEARCH_MS, () => void this.#search())
     void this.#search()
   }
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
+    this.#stopTimer?.()
+    this.#stopTimer = null
   }
 
   async #search(): Promise<void> {
@@ -75,12 +76,12 @@ export class SeedFinder {
 
   async #ask(address: string): Promise<void> {
     const isResting = (this.#restingUntilMs.get(address) ?? 0) > performance.now()
-    if (this.#timer === null || this.#asking.has(address) || isResting) return
+    if (this.#stopTimer === null || this.#asking.has(address) || isResting) return
     if (this.#parts.isTaken(address)) return
     this.#asking.add(address)
     const id = await whoIsAt(address, this.#parts.secureContext(), this.#options.trustDomain)
     this.#asking.delete(address)
-    if (id === null || this.#timer === null) return
+    if (id === null || this.#stopTimer === null) return
     if (this.#restingUntilMs.size >= RESTING_MAX) this.#restingUntilMs.clear()
     this.#restingUntilMs.set(address, performance.now() + REST_MS)
     this.#parts.onFound(id, address)

@@ -1,5 +1,6 @@
 import type { SecureContext } from 'node:tls'
 import { logVerbosity, setLogVerbosity, status as Status } from '@grpc/grpc-js'
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Member } from '../../../proto/gen/membership_pb.ts'
 import { create } from '@bufbuild/protobuf'
 import {
@@ -76,7 +77,7 @@ export class Mesh implements Transport {
   #secureContext: SecureContext
   #roster: PeerTrust
   #configurationIndex: Index
-  #watch: NodeJS.Timeout | null = null
+  #stopWatch: (() => void) | null = null
   #watchedMs = 0
   #isStopped = false
   #droppedFrames = 0
@@ -133,15 +134,15 @@ export class Mesh implements Transport {
     }
     this.#updateLinks()
     this.#watchedMs = this.#parts.clock.monotonicMs()
-    this.#watch = setInterval(() => this.#onWatch(), WATCH_MS)
+    this.#stopWatch = periodicScheduler.every(WATCH_MS, () => this.#onWatch())
     this.#seeds.start()
     return port
   }
 
   stop(): void {
     this.#isStopped = true
-    if (this.#watch !== null) clearInterval(this.#watch)
-    this.#watch = null
+    this.#stopWatch?.()
+    this.#stopWatch = null
     this.#seeds.stop()
     for (const { link } of this.#peers.values()) link.stop()
     this.#peers.clear()
@@ -170,7 +171,7 @@ export class Mesh implements Transport {
     this.#options.book.setMembers(this.#roster.members)
     this.#witness.retain((id) => this.#roster.members.has(id))
     this.#server.judgeAgain()
-    if (this.#watch !== null) this.#updateLinks()
+    if (this.#stopWatch !== null) this.#updateLinks()
     this.#review()
   }
 

@@ -1,3 +1,4 @@
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { ForwardFrame, Hello } from '../../../proto/gen/mesh_pb.ts'
 import { LoopDelay, type LoopDelayGauge } from '../../lib/runtime/loop-delay.ts'
 import { seededRandom } from '../../lib/random.ts'
@@ -47,7 +48,7 @@ export class ConsensusThread {
   readonly #snapshots: SnapshotTransfers
   readonly #replies: ConsensusReplies
   readonly #status: ConsensusStatus
-  readonly #timers: NodeJS.Timeout[] = []
+  #stopStatusTimer: (() => void) | null = null
   #core: CoreStatus
   #configuration: Uint8Array
   readonly #loopDelay: LoopDelayGauge
@@ -124,7 +125,7 @@ export class ConsensusThread {
     // Stopped while it began to listen: nothing may start after that.
     if (this.#isOver) return
     this.#node.start()
-    this.#timers.push(setInterval(() => this.#onStatusTimer(), STATUS_MS))
+    this.#stopStatusTimer = periodicScheduler.every(STATUS_MS, () => this.#onStatusTimer())
     this.#parts.link.post({ type: 'started', port })
     this.#planStatus()
   }
@@ -401,7 +402,7 @@ export class ConsensusThread {
 
   #end(): void {
     this.#isOver = true
-    for (const timer of this.#timers) clearInterval(timer)
+    this.#stopStatusTimer?.()
     this.#loopDelay.stop()
     this.#snapshots.stop()
     this.#node.stop()

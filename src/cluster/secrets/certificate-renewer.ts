@@ -1,3 +1,4 @@
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import {
@@ -81,7 +82,7 @@ export class CertificateRenewer {
   readonly #files: WatchedFiles
   #alarm: string | null = null
   #retryAtMs = Number.NEGATIVE_INFINITY
-  #timer: NodeJS.Timeout | null = null
+  #stopTimer: (() => void) | null = null
   /** What is under way; each step waits for the one before. */
   #last: Promise<unknown> = Promise.resolve()
 
@@ -99,14 +100,13 @@ export class CertificateRenewer {
 
   start(): void {
     void this.look()
-    this.#timer = setInterval(() => void this.look(), LOOK_MS)
-    this.#timer.unref()
+    this.#stopTimer = periodicScheduler.every(LOOK_MS, () => void this.look())
   }
 
   /** Resolves when nothing of it is under way any more. */
   async stop(): Promise<void> {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
+    this.#stopTimer?.()
+    this.#stopTimer = null
     await this.#last
   }
 

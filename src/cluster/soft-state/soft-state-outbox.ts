@@ -104,6 +104,14 @@ export class SoftOutbox {
     if (isOfThis && nowMs - current.beganMs >= this.#options.resyncMsMin) this.begin(peer, nowMs)
   }
 
+  /** A peer is still to be told of something. */
+  get isWaiting(): boolean {
+    for (const { isComplete, urgent, pending } of this.#streams.values()) {
+      if (!isComplete || urgent.size > 0 || pending.size > 0) return true
+    }
+    return false
+  }
+
   /** At most one batch a peer: what has changed, or a sign of life when it is due. */
   due(nowMs: number): { readonly peer: NodeId; readonly batch: SoftBatch }[] {
     const batches: { peer: NodeId; batch: SoftBatch }[] = []

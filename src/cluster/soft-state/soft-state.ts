@@ -3,6 +3,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { SoftBatchSchema, SoftResyncSchema } from '../../../proto/gen/soft_pb.ts'
 import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { PeerChannel } from '../peer-channel.ts'
 import {
   SOFT_TTL_MS_MIN,
@@ -58,7 +59,9 @@ const BATCH_TOPIC = 'soft'
 const RESYNC_TOPIC = 'soft-resync'
 const NAME_CHARACTERS_MAX = 64
 const KEY_CHARACTERS_MAX = 128
-const SWEEP_MS = 500
+/** A value is dropped, and a sign of life sent, so late at most. */
+const LOOK_MS = 200
+const SWEEP_MS = 400
 
 interface Topic<T> extends SoftReader {
   readonly name: string
@@ -83,7 +86,8 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
   readonly #outbox: SoftOutbox
   readonly #inbox: SoftInbox
   readonly #resyncAskedMs = new Map<NodeId, number>()
-  #timer: NodeJS.Timeout | null = null
+  #stopLooking: (() => void) | null = null
+  #batchTimer: NodeJS.Timeout | null = null
   #sweptMs = -Infinity
 
   constructor(options: SoftStateOptions, parts: SoftStateParts, table: T) {
@@ -100,16 +104,20 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
     peers.onLink((peer, isReady) => {
       if (isReady) this.#outbox.begin(peer, clock.monotonicMs())
       else this.#outbox.end(peer)
+      this.#planBatch()
     })
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => this.tick(), this.#options.tickMs)
+    this.#stopLooking ??= periodicScheduler.every(LOOK_MS, () => this.tick())
+    this.#planBatch()
   }
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
+    this.#stopLooking?.()
+    this.#stopLooking = null
+    if (this.#batchTimer !== null) clearTimeout(this.#batchTimer)
+    this.#batchTimer = null
   }
 
   get counts(): SoftStateCounts {
@@ -142,7 +150,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
     }
   }
 
-  /** What the clock makes due; called every `tickMs`. */
+  /** What the clock makes due; called now and then, and `tickMs` after something changed. */
   tick(): void {
     const nowMs = this.#parts.clock.monotonicMs()
     if (nowMs - this.#sweptMs >= SWEEP_MS) {
@@ -156,6 +164,16 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
     for (const { peer, batch } of this.#outbox.due(nowMs)) {
       this.#parts.peers.note(peer, BATCH_TOPIC, toBinary(SoftBatchSchema, batch))
     }
+    this.#planBatch()
+  }
+
+  /** Nothing wakes this thread while there is nothing to tell. */
+  #planBatch(): void {
+    if (this.#stopLooking === null || this.#batchTimer !== null || !this.#outbox.isWaiting) return
+    this.#batchTimer = setTimeout(() => {
+      this.#batchTimer = null
+      this.tick()
+    }, this.#options.tickMs)
   }
 
   #publish<T>(topic: Topic<T>, key: string, value: T): boolean {
@@ -170,6 +188,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
     topic.ownBytes = ownBytes
     topic.own.set(key, { value, bytes })
     this.#outbox.set({ topic: topic.name, key, payload, bytes, isVital: topic.isVital })
+    this.#planBatch()
     return true
   }
 
@@ -179,6 +198,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
     topic.own.delete(key)
     topic.ownBytes -= known.bytes
     this.#outbox.withdraw(topic.name, key, topic.isVital)
+    this.#planBatch()
   }
 
   #onBatch(from: NodeId, payload: Uint8Array): void {
@@ -207,6 +227,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
       const { epoch, stream } = { epoch: integer(resync.epoch), stream: integer(resync.stream) }
       const isReady = this.#parts.peers.readyPeers().includes(from)
       if (isReady) this.#outbox.resync(from, epoch, stream, this.#parts.clock.monotonicMs())
+      this.#planBatch()
     } catch {
       // As above.
     }

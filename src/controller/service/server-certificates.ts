@@ -1,6 +1,7 @@
 import { createSecureContext, type SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { listenerTls } from '../../api/transport/tls.ts'
 import { WatchedFiles } from '../../cluster/secrets/watched-files.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -132,7 +133,7 @@ export class ServerCertificate {
 export class ServerCertificates {
   readonly all: readonly ServerCertificate[]
   readonly #ownLeaf: () => Certificate
-  #timer: NodeJS.Timeout | null = null
+  #stopTimer: (() => void) | null = null
 
   constructor(
     options: Parts & {
@@ -146,13 +147,12 @@ export class ServerCertificates {
 
   start(): void {
     if (this.all.length === 0) return
-    this.#timer = setInterval(() => this.look(), LOOK_MS)
-    this.#timer.unref()
+    this.#stopTimer = periodicScheduler.every(LOOK_MS, () => this.look())
   }
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
+    this.#stopTimer?.()
+    this.#stopTimer = null
   }
 
   look(): void {

@@ -1,3 +1,4 @@
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { TellFact } from '../../ports/live-facts.ts'
@@ -30,7 +31,7 @@ const LEADERLESS_MS = 2000
  */
 export class ClusterWatch {
   readonly #parts: ClusterWatchParts
-  #timer: NodeJS.Timeout | null = null
+  #stopTimer: (() => void) | null = null
   #connected = new Map<string, MemberView>()
   #membersText = ''
   #leaderId: string | null = null
@@ -43,13 +44,12 @@ export class ClusterWatch {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => this.look(), LOOK_MS)
-    this.#timer.unref()
+    this.#stopTimer ??= periodicScheduler.every(LOOK_MS, () => this.look())
   }
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
+    this.#stopTimer?.()
+    this.#stopTimer = null
   }
 
   look(): void {

@@ -1,3 +1,4 @@
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
 import type { ByteStream } from '../../ports/byte-stream.ts'
@@ -46,10 +47,11 @@ export class StreamRoom implements EventStreams {
   }
 
   start(): void {
-    const timer = setInterval(() => this.#each((stream) => stream.look()), LOOK_MS)
-    timer.unref()
+    const stopLooks = periodicScheduler.every(LOOK_MS, () => {
+      this.#each((stream) => stream.look())
+    })
     const unlisten = this.#parts.bus.onEvents(() => this.#each((stream) => stream.pump()))
-    this.#stop = [() => clearInterval(timer), unlisten]
+    this.#stop = [stopLooks, unlisten]
   }
 
   stop(): void {

@@ -1,12 +1,8 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { periodicScheduler } from '../periodic-scheduler.ts'
 
-/**
- * Each sample wakes its thread, so that often ones cost an idle controller more than all else that
- * it does.
- */
-const RESOLUTION_MS = 100
-const WINDOW_MS = 5000
-const NS_PER_MS = 1e6
+const SAMPLE_MS = 100
+const WINDOW_SAMPLES = 50
+const PERCENTILE = 0.99
 
 export interface LoopDelayGauge {
   readonly p99Ms: number
@@ -15,35 +11,39 @@ export interface LoopDelayGauge {
 
 /**
  * How late the timers of this thread's event loop are: the 99th percentile of the last five to ten
- * seconds.
+ * seconds. Samples come with the timer that all of a thread share, as ones of their own would wake
+ * an idle thread for nothing else.
  */
 export class LoopDelay implements LoopDelayGauge {
-  readonly #histogram: ReturnType<typeof monitorEventLoopDelay>
-  readonly #timer: NodeJS.Timeout
+  readonly #stop: () => void
+  #delaysMs: number[] = []
   #lastWindowMs = 0
+  #sampledMs = performance.now()
 
   constructor() {
-    this.#histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
-    this.#histogram.enable()
-    this.#timer = setInterval(() => {
-      this.#lastWindowMs = this.#currentMs()
-      this.#histogram.reset()
-    }, WINDOW_MS)
-    this.#timer.unref()
+    this.#stop = periodicScheduler.every(SAMPLE_MS, () => this.#sample())
   }
 
   get p99Ms(): number {
-    return Math.max(this.#lastWindowMs, this.#currentMs())
+    return Math.max(this.#lastWindowMs, percentileMs(this.#delaysMs))
   }
 
   stop(): void {
-    clearInterval(this.#timer)
-    this.#histogram.disable()
+    this.#stop()
   }
 
-  /** What it measures is the time between two samples, which are taken one resolution apart. */
-  #currentMs(): number {
-    const p99Ms = this.#histogram.percentile(99) / NS_PER_MS
-    return this.#histogram.count === 0 ? 0 : Math.max(0, p99Ms - RESOLUTION_MS)
+  #sample(): void {
+    const nowMs = performance.now()
+    this.#delaysMs.push(Math.max(0, nowMs - this.#sampledMs - SAMPLE_MS))
+    this.#sampledMs = nowMs
+    if (this.#delaysMs.length < WINDOW_SAMPLES) return
+    this.#lastWindowMs = percentileMs(this.#delaysMs)
+    this.#delaysMs = []
   }
+}
+
+function percentileMs(delaysMs: readonly number[]): number {
+  if (delaysMs.length === 0) return 0
+  const sorted = delaysMs.toSorted((a, b) => a - b)
+  return sorted[Math.ceil(sorted.length * PERCENTILE) - 1] ?? 0
 }

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+
+import { periodicScheduler } from '../../src/lib/periodic-scheduler.ts'
+import { eventually } from '../support/eventually.ts'
+
+test('what has the same period, or a multiple of it, runs in one turn', async () => {
+  const turns: string[][] = []
+  let turn: string[] | null = null
+  const note = (name: string) => () => {
+    if (turn === null) {
+      turn = []
+      turns.push(turn)
+      setImmediate(() => (turn = null))
+    }
+    turn.push(name)
+  }
+  const stops = [
+    periodicScheduler.every(20, note('short')),
+    periodicScheduler.every(40, note('long')),
+    periodicScheduler.every(40, note('other long')),
+  ]
+  await eventually(() => expect(turns.filter((one) => one.length === 3).length).toBeGreaterThan(3))
+  for (const stop of stops) stop()
+  for (const names of turns) {
+    expect([['short'], ['short', 'long', 'other long']]).toContainEqual(names)
+  }
+})
+
+test('what is stopped runs no more, and one that stops ends no other', async () => {
+  const counts = { stopped: 0, kept: 0 }
+  const stop = periodicScheduler.every(10, () => {
+    counts.stopped += 1
+    stop()
+  })
+  const stopKept = periodicScheduler.every(10, () => (counts.kept += 1))
+  await eventually(() => expect(counts.kept).toBeGreaterThan(3))
+  stopKept()
+  const { kept } = counts
+  expect(counts.stopped).toBe(1)
+  let later = 0
+  const stopLater = periodicScheduler.every(10, () => (later += 1))
+  await eventually(() => expect(later).toBeGreaterThan(2))
+  stopLater()
+  expect(counts).toEqual({ stopped: 1, kept })
+})
+
+test('what a stall has missed is not made up for', async () => {
+  let runs = 0
+  const stop = periodicScheduler.every(10, () => (runs += 1))
+  await eventually(() => expect(runs).toBeGreaterThan(0))
+  const before = runs
+  const endMs = performance.now() + 200
+  while (performance.now() < endMs);
+  await new Promise((resolve) => setImmediate(resolve))
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(runs - before).toBeLessThan(3)
+  stop()
+})
