@@ -170,6 +170,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'cli/debug',
     'cli/enroll',
     'cli/events',
+    'cli/log-in',
     'cli/network',
     'cli/pki',
     'cli/quickstart',
@@ -186,6 +187,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'cli/debug': ['cli/client', 'cli/terminal'],
   'cli/enroll': ['cli/client', 'cli/terminal'],
   'cli/events': ['cli/client', 'cli/terminal'],
+  'cli/log-in': ['cli/client', 'cli/terminal'],
   'cli/network': ['cli/client', 'cli/records', 'cli/terminal'],
   'cli/pki': ['cli/bootstrap', 'cli/client', 'cli/terminal'],
   'cli/quickstart': [

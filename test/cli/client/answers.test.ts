@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { managementOrigins, sessionIn } from '../../../src/cli/client/login.ts'
+import { managementOrigins, sessionIn } from '../../../src/cli/log-in/login.ts'
 
 describe('the answer to a log-in', () => {
   const session = { token: 't', identity: { name: 'anna' }, authQueries: [] }

@@ -6,7 +6,7 @@ import { readSecretFile, SecretFileError } from '../../pki/key-file.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { askHidden, askLine, isInteractive } from '../terminal/prompt.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
-import { type ApiAnswer, ApiClient, type ApiClientOptions, baseUrl } from './api-client.ts'
+import { type ApiAnswer, ApiClient, type ApiClientOptions, baseUrl } from '../client/api-client.ts'
 import {
   changeContexts,
   checkContextName,
@@ -16,8 +16,8 @@ import {
   type LogInMethod,
   readContexts,
   withContext,
-} from './context-file.ts'
-import { ApiRefusal } from './refusal.ts'
+} from '../client/context-file.ts'
+import { ApiRefusal } from '../client/refusal.ts'
 import { trustedCa } from './trust.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 

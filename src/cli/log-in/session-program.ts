@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 
-import type { ContextOptions } from './context-client.ts'
-import { withContextOption } from './connection-options.ts'
+import type { ContextOptions } from '../client/context-client.ts'
+import { withContextOption } from '../client/connection-options.ts'
 import type { LogInOptions } from './login.ts'
 
 /** The verbs `login`, `logout` and `context`. What they do is loaded when needed. */

@@ -1,13 +1,13 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
-import { clientIn, type ContextOptions } from './context-client.ts'
+import { clientIn, type ContextOptions } from '../client/context-client.ts'
 import {
   changeContexts,
   type Context,
   contextNamed,
   readContexts,
   withContext,
-} from './context-file.ts'
+} from '../client/context-file.ts'
 
 /** Ends the session of a context; the context stays. */
 export async function logOut(options: ContextOptions): Promise<void> {

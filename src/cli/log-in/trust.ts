@@ -8,10 +8,10 @@ import {
   parseCertificates,
 } from '../../pki/certificate.ts'
 import { readCertsOnly } from '../../pki/certs-only.ts'
-import { ask, HttpsFault, isUnknownCa } from './https.ts'
+import { ask, HttpsFault, isUnknownCa } from '../client/https.ts'
 import { askLine, isInteractive } from '../terminal/prompt.ts'
 import { shellWord } from '../terminal/output.ts'
-import { MANAGEMENT } from './api-client.ts'
+import { MANAGEMENT } from '../client/api-client.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 const TIMEOUT_MS = 15_000
