@@ -19,6 +19,8 @@ import { FIELD_UNITS_MAX } from '../src/channel/wire-scan.ts'
 import { networkLimits } from '../src/cli/network/sections.ts'
 import { clientLimits, clientTimes } from '../src/cli/client/api-client.ts'
 import { contextLimits } from '../src/cli/client/context-file.ts'
+import { renewalLimits } from '../src/cli/client/session-tokens.ts'
+import { redirectLimits } from '../src/cli/log-in/redirect-listener.ts'
 import { lineLimits } from '../src/cli/terminal/line-writer.ts'
 import { adminSocketLimits } from '../src/controller/admin/socket.ts'
 import { admissionLimits } from '../src/cluster/membership/join-tickets.ts'
@@ -142,6 +144,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/cli/terminal/line-writer.ts': lineLimits,
   'src/cli/client/context-file.ts': contextLimits,
   'src/cli/client/api-client.ts': { ...clientLimits, ...clientTimes },
+  'src/cli/client/session-tokens.ts': renewalLimits,
+  'src/cli/log-in/redirect-listener.ts': redirectLimits,
   'src/cli/network/sections.ts': networkLimits,
   'src/cluster/cluster-node-parts.ts': {
     ...clusterNode,

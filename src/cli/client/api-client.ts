@@ -4,6 +4,7 @@ import { systemClock } from '../../lib/clock.ts'
 import { Connections, type Peer } from './connections.ts'
 import { ask, HttpsFault, type HttpsAnswer } from './https.ts'
 import { ApiRefusal, refusalIn } from './refusal.ts'
+import { type RenewedSession, sessionHeader } from './session-tokens.ts'
 
 export const MANAGEMENT = '/edge/management/v1'
 
@@ -22,6 +23,8 @@ export interface ApiClientOptions {
   readonly controllers: readonly string[]
   readonly caPem: string | null
   readonly token: string | null
+  /** The session, in place of `token`, where its token is for a while. */
+  readonly session?: RenewedSession | undefined
   readonly client?: Peer['client']
   /** Completes "…: " when the session is no more. */
   readonly logInAgain: string
@@ -125,7 +128,7 @@ export class ApiClient {
       const at = (first + count) % controllers.length
       const controller = controllers[at] ?? ''
       try {
-        const answer = await this.#askOne(controller, request, requestId)
+        const answer = await this.#askRenewed(controller, request, requestId)
         this.#moveTo(at)
         return { faults, refusal: null, answer }
       } catch (error) {
@@ -148,16 +151,40 @@ export class ApiClient {
     this.#options.onMoved?.(this.controller)
   }
 
-  async #askOne(controller: string, request: ApiRequest, requestId: string): Promise<ApiAnswer> {
+  /** A token that ended on its way, or by the clock of the controller, is renewed once. */
+  async #askRenewed(
+    controller: string,
+    request: ApiRequest,
+    requestId: string,
+  ): Promise<ApiAnswer> {
+    const { session } = this.#options
+    const token = (await session?.token()) ?? this.#options.token
+    try {
+      return await this.#askOne(controller, request, requestId, token)
+    } catch (error) {
+      const isOver = error instanceof ApiRefusal && error.code === 'NO_SESSION'
+      if (!isOver || session === undefined || token === null) throw error
+      const renewed = await session.renewed(token)
+      if (renewed === null) throw error
+      return await this.#askOne(controller, request, requestId, renewed)
+    }
+  }
+
+  async #askOne(
+    controller: string,
+    request: ApiRequest,
+    requestId: string,
+    token: string | null,
+  ): Promise<ApiAnswer> {
     const { method, path, api = MANAGEMENT, isOnceOnly = false } = request
-    const { caPem, token, client, isImpatient = false } = this.#options
+    const { caPem, client, isImpatient = false } = this.#options
     const isRead = method === 'GET'
     const answer = await ask(
       {
         url: `${controller}${api}${path}`,
         method,
         headers: {
-          ...(token === null ? {} : { 'net-session': token }),
+          ...(token === null ? {} : sessionHeader(token)),
           ...(this.#index === null || isImpatient ? {} : { 'net-min-index': this.#index }),
           ...(isRead || isOnceOnly ? {} : { 'net-request-id': requestId }),
           ...request.headers,

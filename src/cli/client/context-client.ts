@@ -1,4 +1,5 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { keyOfContext } from './client-key.ts'
 import { ApiClient, type ApiClientOptions } from './api-client.ts'
 import {
   changeContexts,
@@ -8,6 +9,7 @@ import {
   readContexts,
   withContext,
 } from './context-file.ts'
+import { type RenewedSession, SessionTokens } from './session-tokens.ts'
 
 export interface ContextOptions {
   readonly context?: string
@@ -31,11 +33,21 @@ export function clientIn(
   options: Pick<ApiClientOptions, 'isImpatient'> = {},
 ): ApiClient {
   return new ApiClient({
-    ...context,
+    controllers: context.controllers,
+    caPem: context.caPem,
+    token: context.token,
+    ...sessionOf(name, context),
+    ...keyOfContext(context),
     ...options,
     logInAgain: logInCommand(name, context),
     onMoved: (controller) => askFirst(name, controller),
   })
+}
+
+/** The session of a context whose token is for a while; nothing for another. */
+export function sessionOf(name: string, context: Context): { readonly session?: RenewedSession } {
+  if (context.token === null || !context.renewal) return {}
+  return { session: new SessionTokens(name, context, logInCommand(name, context)) }
 }
 
 /** The controller that is away is not waited for by the next command. */

@@ -1,4 +1,4 @@
-import { closeSync, openSync, rmSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 
@@ -6,17 +6,25 @@ import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failur
 import { readSecretFile, SecretFileError, writeSecretFile } from '../../pki/key-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { shellWord } from '../terminal/output.ts'
+import { lockNow } from './file-lock.ts'
 
 export const contextLimits = {
   contextsMax: 64,
   controllersMax: 16,
   fileBytesMax: 4 * 1024 * 1024,
+  /** How long a change of the file waits for that of another command. */
+  lockWaitMs: 5000,
+  lockStaleMs: 10_000,
 } as const
 
 /** How its session was opened, for the command that opens the next one. */
 export type LogInMethod =
   | { readonly method: 'password'; readonly username: string }
   | { readonly method: 'cert'; readonly cert: string; readonly key: string }
+  /** The file holds a token of an identity provider. */
+  | { readonly method: 'ext-jwt'; readonly jwtFile: string }
+  | { readonly method: 'browser' }
+  | { readonly method: 'device' }
 
 /** One network that this user administers. */
 export interface Context {
@@ -30,6 +38,16 @@ export interface Context {
   readonly logIn: LogInMethod
   /** Of the session; null after a log-out. A secret. */
   readonly token: string | null
+  /** The renewal of a session of OIDC, whose token is for a while; another one has none. */
+  readonly renewal?: Renewal | null
+}
+
+/** How the next token is got, in place of one that ends. */
+export interface Renewal {
+  /** A secret. */
+  readonly refreshToken: string
+  /** End of the present token, UTC ms by the clock of this host. */
+  readonly expiresAtMs: number
 }
 
 export interface ContextFile {
@@ -77,7 +95,8 @@ export function changeContexts(
   path = contextPath(),
 ): void {
   makeFolder(dirname(path), 0o700)
-  const release = lock(path)
+  const { lockWaitMs: waitMs, lockStaleMs: staleMs } = contextLimits
+  const release = lockNow(`${path}.lock`, { waitMs, staleMs })
   try {
     const file = change(readContexts(path))
     if (Object.keys(file.contexts).length > contextLimits.contextsMax) {
@@ -120,12 +139,24 @@ export function contextNamed(
 
 /** The command that opens a session in this context again. */
 export function logInCommand(name: string, { controllers, logIn }: Context): string {
-  const by =
-    logIn.method === 'password'
-      ? ['--user', logIn.username]
-      : ['--cert', logIn.cert, '--key', logIn.key]
+  const by = flagsOf(logIn)
   const words = ['flotilla', 'login', controllers[0] ?? 'URL', ...by, '--context', name]
   return words.map(shellWord).join(' ')
+}
+
+function flagsOf(logIn: LogInMethod): string[] {
+  switch (logIn.method) {
+    case 'password':
+      return ['--user', logIn.username]
+    case 'cert':
+      return ['--cert', logIn.cert, '--key', logIn.key]
+    case 'ext-jwt':
+      return ['--jwt-file', logIn.jwtFile]
+    case 'browser':
+      return ['--browser']
+    case 'device':
+      return ['--device']
+  }
 }
 
 function parsedFile(path: string, text: string): ContextFile {
@@ -150,36 +181,13 @@ function isContext(value: unknown): value is Context {
     context !== null &&
     Array.isArray(context.controllers) &&
     context.controllers.every((one) => typeof one === 'string') &&
-    typeof context.logIn === 'object'
+    typeof context.logIn === 'object' &&
+    (context.token === null || typeof context.token === 'string') &&
+    isRenewal(context.renewal)
   )
 }
 
-const LOCK_WAIT_MS = 5000
-const LOCK_STALE_MS = 10_000
-const pause = new Int32Array(new SharedArrayBuffer(4))
-
-/**
- * A file beside it that only one process can make; one that a killed process left behind is passed
- * over.
- */
-function lock(path: string): () => void {
-  const name = `${path}.lock`
-  const endMs = performance.now() + LOCK_WAIT_MS
-  for (;;) {
-    try {
-      closeSync(openSync(name, 'wx', 0o600))
-      return () => rmSync(name, { force: true })
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    }
-    const made = statSync(name, { throwIfNoEntry: false })?.mtimeMs
-    if (made !== undefined && Date.now() - made > LOCK_STALE_MS) rmSync(name, { force: true })
-    else if (performance.now() > endMs) {
-      throw new CommandFailure(
-        EXIT_FAILED,
-        `${name} is held by another command; if none is running, remove it`,
-      )
-    }
-    Atomics.wait(pause, 0, 0, 20)
-  }
+function isRenewal(value: Partial<Renewal> | null | undefined): boolean {
+  if (value === null || value === undefined) return true
+  return typeof value.refreshToken === 'string' && typeof value.expiresAtMs === 'number'
 }

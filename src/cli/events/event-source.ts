@@ -1,6 +1,8 @@
 import { jsonOrNull } from '../../lib/text/json-or-null.ts'
 import { askForStream, faultOf, textOf } from '../client/https.ts'
 import { ApiRefusal, refusalIn } from '../client/refusal.ts'
+import type { ConnectionKey } from '../client/client-key.ts'
+import { sessionHeader } from '../client/session-tokens.ts'
 
 /** A controller is heard at least each 15 s. */
 const SILENCE_MS = 45_000
@@ -13,6 +15,8 @@ export interface SourceOptions {
   readonly url: string
   readonly caPem: string | null
   readonly token: string
+  /** Shown in the handshake. */
+  readonly client?: ConnectionKey | undefined
   /** '' at the beginning. */
   readonly lastId: string
   readonly onEvent: (event: ServerEvent) => void
@@ -31,14 +35,14 @@ export interface ServerEvent {
  * @throws {HttpsFault} when it cannot be asked or is lost; {@link ApiRefusal} when it refuses.
  */
 export async function readEvents(options: SourceOptions): Promise<void> {
-  const { url, token, lastId, caPem, signal, onEvent } = options
+  const { url, token, client, lastId, caPem, signal, onEvent } = options
   const headers = {
     accept: 'text/event-stream, application/json',
-    'net-session': token,
+    ...sessionHeader(token),
     ...(lastId === '' ? {} : { 'last-event-id': lastId }),
   }
   try {
-    const request = { url, method: 'GET', headers, caPem, timeoutMs: SILENCE_MS } as const
+    const request = { url, method: 'GET', headers, caPem, client, timeoutMs: SILENCE_MS } as const
     const answer = await askForStream(request, signal)
     const status = answer.statusCode ?? 0
     if (status !== 200) throw refusalIn(status, jsonOrNull(await textOf(answer, REFUSAL_BYTES_MAX)))

@@ -2,7 +2,9 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import type { EVENT_NAMESPACES, EventNamespace } from '../../lib/event-namespaces.ts'
 import { clientTimes } from '../client/api-client.ts'
 import { contextNamed, logInCommand, readContexts } from '../client/context-file.ts'
-import { connect } from '../client/context-client.ts'
+import { connect, sessionOf } from '../client/context-client.ts'
+import { keyOfContext } from '../client/client-key.ts'
+import type { RenewedSession } from '../client/session-tokens.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { HttpsFault } from '../client/https.ts'
 import { printLine } from '../terminal/output.ts'
@@ -42,7 +44,12 @@ export async function followEvents(options: EventVerbOptions): Promise<void> {
 class EventFollower {
   readonly #options: EventVerbOptions
   readonly #context: ReturnType<typeof contextNamed>
+  readonly #session: RenewedSession | null
   readonly #stop = new AbortController()
+  /** The token of the last stream. */
+  #token = ''
+  /** Whether the token was renewed since an event was heard. */
+  #isRenewed = false
   #lastId: string
   #left: number
   /** Why the last stream was closed by its controller; '' for none. */
@@ -52,6 +59,7 @@ class EventFollower {
   constructor(options: EventVerbOptions) {
     this.#options = options
     this.#context = contextNamed(readContexts(), options.context)
+    this.#session = sessionOf(this.#context.name, this.#context.context).session ?? null
     this.#lastId = options.after ?? ''
     this.#left = options.count ?? Infinity
   }
@@ -63,7 +71,7 @@ class EventFollower {
       this.#hasHeard = false
       const fault = await this.#follow(controllers[at % controllers.length] ?? '')
       if (this.#stop.signal.aborted) return
-      this.#judgeEnd()
+      await this.#judgeEnd()
       if (this.#hasHeard) silentSinceMs = performance.now()
       else if (performance.now() - silentSinceMs > clientTimes.patienceMs) throw fault
       await new Promise((resolve) => setTimeout(resolve, clientTimes.pauseMs))
@@ -75,12 +83,15 @@ class EventFollower {
    * @throws what no other controller would answer otherwise.
    */
   async #follow(controller: string): Promise<Error> {
-    const { caPem, token } = this.#context.context
+    const { context } = this.#context
+    const { caPem } = context
     try {
+      this.#token = (await this.#session?.token()) ?? context.token ?? ''
       await readEvents({
         url: `${controller}${EVENTS}?${this.#query()}`,
         caPem,
-        token: token ?? '',
+        token: this.#token,
+        ...keyOfContext(context),
         lastId: this.#lastId,
         signal: this.#stop.signal,
         onEvent: (event) => this.#take(event),
@@ -95,8 +106,9 @@ class EventFollower {
       }
       if (!(error instanceof ApiRefusal)) throw error
       if (error.status === 429 || error.status >= 500) return error
-      if (error.status === 401) throw this.#notAllowed()
-      throw error
+      if (error.status !== 401) throw error
+      await this.#renew()
+      return error
     }
   }
 
@@ -112,6 +124,7 @@ class EventFollower {
 
   #take({ name, id, data }: ServerEvent): void {
     this.#hasHeard = true
+    this.#isRenewed = false
     if (id !== '') this.#lastId = id
     if (data === '' || this.#left <= 0) return
     const event = JSON.parse(data) as Readonly<Record<string, unknown>>
@@ -133,9 +146,17 @@ class EventFollower {
   }
 
   /** @throws {CommandFailure} when the session, and not the controller, has come to its end. */
-  #judgeEnd(): void {
-    if (this.#closed.includes('session')) throw this.#notAllowed()
+  async #judgeEnd(): Promise<void> {
+    if (this.#closed.includes('session')) await this.#renew()
     this.#closed = ''
+  }
+
+  /** A stream of a session of OIDC ends with the token that it was opened by. */
+  async #renew(): Promise<void> {
+    if (this.#isRenewed) throw this.#notAllowed()
+    this.#isRenewed = true
+    const renewed = (await this.#session?.renewed(this.#token)) ?? null
+    if (renewed === null) throw this.#notAllowed()
   }
 
   #notAllowed(): CommandFailure {

@@ -1,10 +1,13 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { HttpsFault } from '../client/https.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
+import { keyOfContext } from '../client/client-key.ts'
 import { clientIn, type ContextOptions } from '../client/context-client.ts'
 import {
   changeContexts,
   type Context,
   contextNamed,
+  type LogInMethod,
   readContexts,
   withContext,
 } from '../client/context-file.ts'
@@ -28,6 +31,7 @@ export async function logOut(options: ContextOptions): Promise<void> {
 async function endSession(name: string, context: Context): Promise<string | null> {
   if (context.token === null) return null
   try {
+    if (context.renewal) return await revoke(context, context.renewal.refreshToken)
     await clientIn(name, context).ask({ method: 'DELETE', path: '/current-api-session' })
     return null
   } catch (error) {
@@ -36,10 +40,33 @@ async function endSession(name: string, context: Context): Promise<string | null
   }
 }
 
+/**
+ * Ends a session of OIDC, also where its access token has ended.
+ * @returns why no controller could be told; null when the session is no more.
+ */
+async function revoke(context: Context, refreshToken: string): Promise<string | null> {
+  const { Provider, ProviderRefusal } = await import('../client/provider.ts')
+  const peer = { caPem: context.caPem, ...keyOfContext(context) }
+  const faults: string[] = []
+  for (const controller of context.controllers) {
+    try {
+      await (await Provider.discover(controller, peer)).revoke(refreshToken)
+      return null
+    } catch (error) {
+      if (error instanceof HttpsFault) faults.push(`${controller} ${error.message}`)
+      else if (error instanceof ProviderRefusal) faults.push(error.message)
+      else throw error
+    }
+  }
+  return faults.join('; ')
+}
+
 function forgetToken(name: string): void {
   changeContexts((file) => {
     const context = file.contexts[name]
-    return context === undefined ? file : withContext(file, name, { ...context, token: null })
+    return context === undefined
+      ? file
+      : withContext(file, name, { ...context, token: null, renewal: null })
   })
 }
 
@@ -51,7 +78,7 @@ export function listContexts(options: ContextOptions): void {
     .map(([name, { controllers, logIn, token }]) => ({
       name,
       isCurrent: name === current,
-      user: logIn.method === 'password' ? logIn.username : logIn.cert,
+      user: userOf(logIn),
       isLoggedIn: token !== null,
       controllers,
     }))
@@ -67,6 +94,20 @@ export function listContexts(options: ContextOptions): void {
     controllers.join(' '),
   ])
   printLine(formatTable(['in use', 'name', 'log-in', 'session', 'controllers'], rows))
+}
+
+function userOf(logIn: LogInMethod): string {
+  switch (logIn.method) {
+    case 'password':
+      return logIn.username
+    case 'cert':
+      return logIn.cert
+    case 'ext-jwt':
+      return logIn.jwtFile
+    case 'browser':
+    case 'device':
+      return logIn.method
+  }
 }
 
 /** Makes a context the one that verbs work in. */

@@ -1,34 +1,27 @@
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
-
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
-import { readSecretFile, SecretFileError } from '../../pki/key-file.ts'
 import { printJson, printLine } from '../terminal/output.ts'
-import { askHidden, askLine, isInteractive } from '../terminal/prompt.ts'
-import { readSecretInput } from '../terminal/secret-input.ts'
-import { type ApiAnswer, ApiClient, type ApiClientOptions, baseUrl } from '../client/api-client.ts'
+import { ApiClient, baseUrl } from '../client/api-client.ts'
 import {
   changeContexts,
   checkContextName,
   type Context,
   type ContextFile,
   contextLimits,
-  type LogInMethod,
   readContexts,
   withContext,
 } from '../client/context-file.ts'
 import { ApiRefusal } from '../client/refusal.ts'
+import {
+  type CredentialOptions,
+  credentialOf,
+  logInMethodOf,
+  secondFactorCode,
+} from './credential.ts'
+import { openSession, type OpenedLogIn, type Opening } from './open-session.ts'
 import { trustedCa } from './trust.ts'
-import { errorMessage } from '../../lib/error-code.ts'
 
-export interface LogInOptions {
-  readonly user?: string
-  readonly passwordFile?: string
-  readonly cert?: string
-  readonly key?: string
+export interface LogInOptions extends CredentialOptions {
   readonly ca?: string
   readonly fingerprint?: string
-  readonly codeFile?: string
   readonly context?: string
   readonly json?: boolean
 }
@@ -40,15 +33,23 @@ export async function logIn(urls: readonly string[], options: LogInOptions): Pro
   const file = readContexts()
   const name = checkContextName(options.context ?? nameFor(file, first))
   const before = Object.hasOwn(file.contexts, name) ? file.contexts[name] : undefined
-  const method = await methodOf(options, before)
+  const method = await logInMethodOf(options, before)
   const caPem = await trustedCa(first, { ...options, ...knownTrust(before, first) })
-  const secret = await credentialOf(method, options)
-  const opened = await openSession({ controllers: given, caPem, method, secret, options })
+  const credential = await credentialOf(method, options)
+  const opening: Opening = {
+    controllers: given,
+    caPem,
+    method,
+    credential,
+    code: () => secondFactorCode(options),
+  }
+  const opened = await openSession(opening)
   const context: Context = {
-    controllers: await everyController(given, caPem, opened.token),
+    controllers: await everyController(opening, opened),
     caPem,
     logIn: method,
     token: opened.token,
+    renewal: opened.renewal,
   }
   changeContexts((now) => ({ ...withContext(now, name, context), current: name }))
   if (options.json === true) {
@@ -71,152 +72,6 @@ function knownTrust(before: Context | undefined, controller: string): { known?: 
   return before?.controllers.includes(controller) === true ? { known: before.caPem } : {}
 }
 
-async function methodOf(
-  { user, cert, key }: LogInOptions,
-  before: Context | undefined,
-): Promise<LogInMethod> {
-  if ((cert === undefined) !== (key === undefined)) {
-    throw new CommandFailure(EXIT_USAGE, '--cert and --key must be given together')
-  }
-  if (cert !== undefined && key !== undefined) {
-    if (user === undefined) return { method: 'cert', cert: resolve(cert), key: resolve(key) }
-    throw new CommandFailure(EXIT_USAGE, 'log in with --user, or with --cert and --key')
-  }
-  if (user !== undefined) return { method: 'password', username: user }
-  if (before !== undefined) return before.logIn
-  const username = isInteractive() ? await askLine('User: ') : ''
-  if (username !== '') return { method: 'password', username }
-  throw new CommandFailure(EXIT_USAGE, 'name the user: --user NAME, or --cert FILE and --key FILE')
-}
-
-type Credential =
-  | { readonly password: string }
-  | { readonly certificatePem: string; readonly privateKeyPem: string }
-
-async function credentialOf(method: LogInMethod, options: LogInOptions): Promise<Credential> {
-  if (method.method === 'cert') return clientKey(method.cert, method.key)
-  const { passwordFile } = options
-  if (passwordFile !== undefined) return { password: readSecretInput(passwordFile, 'the password') }
-  if (isInteractive()) return { password: await askHidden(`Password of ${method.username}: `) }
-  throw new CommandFailure(
-    EXIT_USAGE,
-    'no terminal to prompt for the password; pass --password-file FILE, or - for standard input',
-  )
-}
-
-function clientKey(cert: string, key: string): Credential {
-  try {
-    return { certificatePem: readFileSync(cert, 'utf8'), privateKeyPem: readSecretFile(key).text }
-  } catch (error) {
-    const isKey = error instanceof SecretFileError
-    const message = isKey ? `--key: ${error.message}` : `--cert: ${cert} (${errorMessage(error)})`
-    throw new CommandFailure(EXIT_FAILED, message, error)
-  }
-}
-
-interface Opening {
-  readonly controllers: readonly string[]
-  readonly caPem: string | null
-  readonly method: LogInMethod
-  readonly secret: Credential
-  readonly options: LogInOptions
-}
-
-interface Opened {
-  readonly token: string
-  readonly identity: string
-}
-
-interface SessionDetail {
-  readonly token: string
-  readonly identity: { readonly name: string }
-  readonly authQueries: readonly { readonly typeId?: string }[]
-}
-
-async function openSession(opening: Opening): Promise<Opened> {
-  const { method, secret } = opening
-  const { data, headers } = await authenticate(clientFor(opening, null), method, secret)
-  const session = sessionIn(data)
-  const told = headers['net-session'] ?? headers['zt-session']
-  const token = typeof told === 'string' ? told : session.token
-  await completeFactors(clientFor(opening, token), session, opening.options)
-  return { token, identity: session.identity.name }
-}
-
-/** @throws {CommandFailure} when a success says nothing of a session: something else answered. */
-export function sessionIn(data: unknown): SessionDetail {
-  const { token, identity, authQueries } = (data ?? {}) as Readonly<Record<string, unknown>>
-  const name = ((identity ?? {}) as Readonly<Record<string, unknown>>)['name']
-  const queries = authQueries ?? []
-  const isWhole = typeof token === 'string' && typeof name === 'string' && Array.isArray(queries)
-  if (isWhole && queries.every((one) => typeof one === 'object' && one !== null)) {
-    return { token, identity: { name }, authQueries: queries as SessionDetail['authQueries'] }
-  }
-  throw new CommandFailure(
-    EXIT_FAILED,
-    'the answer to the log-in is no session; is there a controller at this address?',
-  )
-}
-
-async function authenticate(
-  client: ApiClient,
-  method: LogInMethod,
-  secret: Credential,
-): Promise<ApiAnswer> {
-  const isPassword = method.method === 'password' && 'password' in secret
-  try {
-    return await client.ask({
-      method: 'POST',
-      path: `/authenticate?method=${isPassword ? 'password' : 'cert'}`,
-      body: isPassword ? { username: method.username, password: secret.password } : {},
-      isOnceOnly: true,
-    })
-  } catch (error) {
-    throw logInFailure(method, error)
-  }
-}
-
-function clientFor({ controllers, caPem, secret }: Opening, token: string | null): ApiClient {
-  const options: ApiClientOptions = { controllers, caPem, token, logInAgain: 'flotilla login' }
-  return new ApiClient('password' in secret ? options : { ...options, client: secret })
-}
-
-function logInFailure(method: LogInMethod, error: unknown): unknown {
-  if (!(error instanceof ApiRefusal) || error.code !== 'INVALID_AUTH') return error
-  const message =
-    method.method === 'password'
-      ? 'log-in refused: the user name or the password is wrong, or the identity is disabled or locked'
-      : 'log-in refused: the certificate is not one of an enabled identity, or its policy does not allow it'
-  return new CommandFailure(EXIT_FAILED, message, error)
-}
-
-/** A session that lacks a second factor may do nothing that an administrator does. */
-async function completeFactors(
-  client: ApiClient,
-  { authQueries }: SessionDetail,
-  { codeFile }: LogInOptions,
-): Promise<void> {
-  if (authQueries.length === 0) return
-  const needsCode = authQueries.every(({ typeId }) => typeId === 'MFA')
-  if (!needsCode) {
-    throw new CommandFailure(
-      EXIT_FAILED,
-      'this identity also needs a token of an identity provider, which this command does not support; use another identity',
-    )
-  }
-  if (codeFile === undefined && !isInteractive()) {
-    throw new CommandFailure(
-      EXIT_FAILED,
-      'this identity needs a code of its authenticator app; pass --code-file FILE, or - for standard input',
-    )
-  }
-  const code =
-    codeFile === undefined
-      ? await askLine('Code of the authenticator app: ')
-      : readSecretInput(codeFile, 'the code')
-  await client.ask({ method: 'POST', path: '/authenticate/mfa', body: { code }, isOnceOnly: true })
-}
-
 interface ListedController {
   readonly apiAddresses?: Readonly<Record<string, unknown>> | null
 }
@@ -226,11 +81,17 @@ interface ListedController {
  * is away.
  */
 async function everyController(
-  given: readonly string[],
-  caPem: string | null,
-  token: string,
+  { controllers: given, caPem, credential }: Opening,
+  { token }: OpenedLogIn,
 ): Promise<string[]> {
-  const client = new ApiClient({ controllers: given, caPem, token, logInAgain: 'flotilla login' })
+  const { client: key } = credential
+  const client = new ApiClient({
+    controllers: given,
+    caPem,
+    token,
+    ...(key === undefined ? {} : { client: key }),
+    logInAgain: 'flotilla login',
+  })
   const listed = await client
     .ask({ method: 'GET', path: '/controllers?limit=500' })
     .then(({ data }) => data)

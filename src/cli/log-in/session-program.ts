@@ -26,6 +26,12 @@ function addLogIn(program: Command): void {
     .option('--password-file <file>', 'password file, or - for standard input (default: prompt)')
     .option('--cert <file>', 'log in with this certificate, PEM')
     .option('--key <file>', 'with --cert: private key, PEM, mode 0600')
+    .option('--browser', 'log in on the page of a controller, in a browser of this host')
+    .option('--device', 'log in by a code that is entered in a browser elsewhere')
+    .option(
+      '--jwt-file <file>',
+      'log in with the token of an identity provider, or add it to --user or --cert; - for standard input',
+    )
     .option('--ca <file>', 'CA certificates to verify the controllers with')
     .option('--fingerprint <sha256>', 'trust the CA with this SHA-256 fingerprint')
     .option(
@@ -39,11 +45,14 @@ function addLogIn(program: Command): void {
       `
 The fingerprint of an unknown CA is shown and must be confirmed before any secret is sent. Session and addresses are
 stored in $XDG_CONFIG_HOME/flotilla/contexts.json, mode 0600. If a controller is unreachable, the next one is used.
+A session is renewed while it is in use; one that is not used for a day ends, and so does any after 30 days.
 
 Examples:
   flotilla login https://ctrl1.example.net:1280 --user admin --ca ca.pem
   flotilla login https://ctrl1.example.net:1280 --user admin --password-file - --context prod < password
-  flotilla login https://ctrl1.example.net:1280 --cert me.pem --key me.key --fingerprint 5F:70:…`,
+  flotilla login https://ctrl1.example.net:1280 --cert me.pem --key me.key --fingerprint 5F:70:…
+  flotilla login https://ctrl1.example.net:1280 --browser
+  flotilla login https://ctrl1.example.net:1280 --jwt-file token.jwt`,
     )
     .action(async (urls: string[], options: LogInOptions) => {
       const { logIn } = await import('./login.ts')

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { managementOrigins, sessionIn } from '../../../src/cli/log-in/login.ts'
+import { managementOrigins } from '../../../src/cli/log-in/login.ts'
+import { sessionIn } from '../../../src/cli/log-in/rest-session.ts'
 
 describe('the answer to a log-in', () => {
   const session = { token: 't', identity: { name: 'anna' }, authQueries: [] }

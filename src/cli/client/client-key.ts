@@ -1,0 +1,30 @@
+import { readFileSync } from 'node:fs'
+
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { readSecretFile, SecretFileError } from '../../pki/key-file.ts'
+import type { Peer } from './connections.ts'
+import type { Context } from './context-file.ts'
+
+export type ConnectionKey = NonNullable<Peer['client']>
+
+/** @throws {CommandFailure} exit 1 with the file that cannot be used. */
+export function clientKey(cert: string, key: string): ConnectionKey {
+  try {
+    return { certificatePem: readFileSync(cert, 'utf8'), privateKeyPem: readSecretFile(key).text }
+  } catch (error) {
+    const isKey = error instanceof SecretFileError
+    const message = isKey ? `--key: ${error.message}` : `--cert: ${cert} (${errorMessage(error)})`
+    throw new CommandFailure(EXIT_FAILED, message, error)
+  }
+}
+
+/**
+ * The key that each connection of a context shows: tokens of OIDC that came of a log-in by
+ * certificate are worth nothing without it.
+ * @throws {CommandFailure} exit 1.
+ */
+export function keyOfContext({ logIn, renewal }: Context): { readonly client?: ConnectionKey } {
+  const isBound = logIn.method === 'cert' && renewal !== null && renewal !== undefined
+  return isBound ? { client: clientKey(logIn.cert, logIn.key) } : {}
+}

@@ -1,0 +1,88 @@
+import { linkSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+
+interface LockTimes {
+  /** How long another command is waited for. */
+  readonly waitMs: number
+  /** A lock that is older was left behind. */
+  readonly staleMs: number
+}
+
+const PAUSE_MS = 20
+const pause = new Int32Array(new SharedArrayBuffer(4))
+
+/**
+ * A file that only one process can make, held for an instant. One that a killed process left behind
+ * is passed over.
+ * @returns what gives it back.
+ * @throws {CommandFailure} exit 1 when another command holds it for too long.
+ */
+export function lockNow(name: string, times: LockTimes): () => void {
+  const endMs = performance.now() + times.waitMs
+  for (;;) {
+    const release = tryLock(name, times, endMs)
+    if (release !== null) return release
+    Atomics.wait(pause, 0, 0, PAUSE_MS)
+  }
+}
+
+/** The same for what takes a request or two: the process goes on with other work meanwhile. */
+export async function lockSoon(name: string, times: LockTimes): Promise<() => void> {
+  const endMs = performance.now() + times.waitMs
+  for (;;) {
+    const release = tryLock(name, times, endMs)
+    if (release !== null) return release
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
+  }
+}
+
+function tryLock(name: string, { staleMs }: LockTimes, endMs: number): (() => void) | null {
+  const holder = `${hostname()} ${process.pid}\n`
+  try {
+    writeFileSync(name, holder, { flag: 'wx', mode: 0o600 })
+    return () => rmSync(name, { force: true })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  if (isLeftBehind(name, staleMs)) removeStale(name, staleMs)
+  else if (performance.now() > endMs) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `${name} is held by another command; if none is running, remove it`,
+    )
+  }
+  return null
+}
+
+function isLeftBehind(name: string, staleMs: number): boolean {
+  const made = statSync(name, { throwIfNoEntry: false })?.mtimeMs
+  if (made === undefined) return false
+  return Date.now() - made > staleMs || isOfDeadProcess(name)
+}
+
+/** A home may be shared by hosts: the ids of processes say something on their own host alone. */
+function isOfDeadProcess(name: string): boolean {
+  try {
+    const [host, pid] = readFileSync(name, 'utf8').trim().split(' ')
+    if (host !== hostname() || !/^\d+$/.test(pid ?? '')) return false
+    process.kill(Number(pid), 0)
+    return false
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH'
+  }
+}
+
+/** Between the look at it and its removal another process may have done the same. */
+function removeStale(name: string, staleMs: number): void {
+  const aside = `${name}.${process.pid}`
+  try {
+    renameSync(name, aside)
+    if (!isLeftBehind(aside, staleMs)) linkSync(aside, name)
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    if (code !== 'ENOENT' && code !== 'EEXIST') throw error
+  }
+  rmSync(aside, { force: true })
+}

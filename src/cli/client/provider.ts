@@ -1,0 +1,325 @@
+import * as oauth from 'oauth4webapi'
+
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import type { Peer } from './connections.ts'
+import { ask, HttpsFault, type HttpsAnswer } from './https.ts'
+
+/** The public client of the API family that a tool is. */
+const CLIENT_ID = 'native'
+const SCOPE = 'openid offline_access'
+const ANSWER_BYTES_MAX = 256 * 1024
+const TIMEOUT_MS = 15_000
+/** Clocks of two hosts differ, and the `date` of an answer is cut to whole seconds. */
+const CLOCK_TOLERANCE_SECONDS = 30
+
+/** Tokens of a session of OIDC. */
+export interface GrantedTokens {
+  readonly accessToken: string
+  readonly refreshToken: string
+  /** End of the access token, UTC ms by the clock of this host. */
+  readonly expiresAtMs: number
+  /** The name of the identity; '' where the grant does not tell. */
+  readonly name: string
+}
+
+/** A log-in by the code flow, from its first request to its code. */
+export interface BegunLogIn {
+  /** The address that begins it, for a browser. Nothing in it is a secret. */
+  readonly url: string
+  readonly redirectUri: string
+  readonly state: string
+  readonly nonce: string
+  /** A secret. */
+  readonly verifier: string
+}
+
+/** A log-in that a person allows in a browser elsewhere (RFC 8628). */
+export interface DeviceLogIn {
+  /** A secret. */
+  readonly deviceCode: string
+  readonly userCode: string
+  readonly verificationUri: string
+  /** The same with the user code in it; null: the controller gives none. */
+  readonly verificationUriComplete: string | null
+  readonly expiresInMs: number
+  readonly intervalMs: number
+}
+
+/** A controller refused as an OpenID provider; the code is one of RFC 6749 or RFC 8628. */
+export class ProviderRefusal extends CommandFailure {
+  readonly code: string
+  /** Another controller, or the same one a moment later, may do it. */
+  readonly isPassing: boolean
+
+  constructor(code: string, message: string, isPassing: boolean, cause?: unknown) {
+    super(EXIT_FAILED, message, cause)
+    this.code = code
+    this.isPassing = isPassing
+  }
+}
+
+/**
+ * One controller as an OpenID provider. Each has issuers of its own, by the address that it is
+ * asked at, so that a flow stays with the controller that it was begun at; a refresh token is taken
+ * by each of them. The rules of OAuth are those of a certified library (`oauth4webapi`), which
+ * speaks through the HTTPS client of all other verbs.
+ */
+export class Provider {
+  readonly controller: string
+  readonly #peer: Peer
+  readonly #server: oauth.AuthorizationServer
+  readonly #client: oauth.Client
+
+  private constructor(
+    controller: string,
+    peer: Peer,
+    server: oauth.AuthorizationServer,
+    skewSeconds: number,
+  ) {
+    this.controller = controller
+    this.#peer = peer
+    this.#server = server
+    this.#client = {
+      client_id: CLIENT_ID,
+      token_endpoint_auth_method: 'none',
+      [oauth.clockSkew]: skewSeconds,
+      [oauth.clockTolerance]: CLOCK_TOLERANCE_SECONDS,
+    }
+  }
+
+  /**
+   * @param controller its origin.
+   * @throws {HttpsFault} when it cannot be asked; {@link ProviderRefusal} when it is no provider
+   * under that address.
+   */
+  static async discover(controller: string, peer: Peer): Promise<Provider> {
+    const issuer = new URL(`${controller}/oidc`)
+    let skewSeconds = 0
+    const server = await refusalsOf(controller, async () => {
+      const answer = await oauth.discoveryRequest(issuer, {
+        algorithm: 'oidc',
+        [oauth.customFetch]: fetchOf(peer, ({ dateMs }) => {
+          if (dateMs !== null) skewSeconds = Math.round((dateMs - Date.now()) / 1000)
+        }),
+      })
+      return await oauth.processDiscoveryResponse(issuer, answer)
+    })
+    return new Provider(controller, peer, server, skewSeconds)
+  }
+
+  get issuer(): string {
+    return this.#server.issuer
+  }
+
+  get hasDeviceCodes(): boolean {
+    return this.#server.device_authorization_endpoint !== undefined
+  }
+
+  /** @param redirectUri where the browser is sent with the code. */
+  async begin(redirectUri: string): Promise<BegunLogIn> {
+    const verifier = oauth.generateRandomCodeVerifier()
+    const [state, nonce] = [oauth.generateRandomState(), oauth.generateRandomNonce()]
+    const url = new URL(this.#server.authorization_endpoint ?? `${this.issuer}/authorize`)
+    url.search = new URLSearchParams({
+      client_id: CLIENT_ID,
+      response_type: 'code',
+      scope: SCOPE,
+      redirect_uri: redirectUri,
+      code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+      code_challenge_method: 'S256',
+      state,
+      nonce,
+    }).toString()
+    return { url: url.href, redirectUri, state, nonce, verifier }
+  }
+
+  /**
+   * @param answer the parameters that came to the redirect URI. State, issuer and nonce are judged.
+   * @throws {ProviderRefusal}
+   */
+  async redeem(begun: BegunLogIn, answer: URLSearchParams): Promise<GrantedTokens> {
+    return await refusalsOf(this.controller, async () => {
+      const parameters = oauth.validateAuthResponse(this.#server, this.#client, answer, begun.state)
+      const { redirectUri, verifier, nonce: expectedNonce } = begun
+      const response = await oauth.authorizationCodeGrantRequest(
+        this.#server,
+        this.#client,
+        oauth.None(),
+        parameters,
+        redirectUri,
+        verifier,
+        this.#options(),
+      )
+      return granted(
+        await oauth.processAuthorizationCodeResponse(this.#server, this.#client, response, {
+          expectedNonce,
+          requireIdToken: true,
+        }),
+      )
+    })
+  }
+
+  /** @throws {ProviderRefusal} `invalid_grant` once the session has ended. */
+  async refresh(refreshToken: string): Promise<GrantedTokens> {
+    return await refusalsOf(this.controller, async () => {
+      const response = await oauth.refreshTokenGrantRequest(
+        this.#server,
+        this.#client,
+        oauth.None(),
+        refreshToken,
+        this.#options(),
+      )
+      const found = await oauth.processRefreshTokenResponse(this.#server, this.#client, response)
+      return granted(found, refreshToken)
+    })
+  }
+
+  /** Ends the session of a token, wherever it was opened. */
+  async revoke(refreshToken: string): Promise<void> {
+    await refusalsOf(this.controller, async () => {
+      const response = await oauth.revocationRequest(
+        this.#server,
+        this.#client,
+        oauth.None(),
+        refreshToken,
+        this.#options(),
+      )
+      await oauth.processRevocationResponse(response)
+    })
+  }
+
+  async beginDevice(): Promise<DeviceLogIn> {
+    return await refusalsOf(this.controller, async () => {
+      const response = await oauth.deviceAuthorizationRequest(
+        this.#server,
+        this.#client,
+        oauth.None(),
+        { scope: SCOPE },
+        this.#options(),
+      )
+      const found = await oauth.processDeviceAuthorizationResponse(
+        this.#server,
+        this.#client,
+        response,
+      )
+      return {
+        deviceCode: found.device_code,
+        userCode: found.user_code,
+        verificationUri: found.verification_uri,
+        verificationUriComplete: found.verification_uri_complete ?? null,
+        expiresInMs: found.expires_in * 1000,
+        intervalMs: (found.interval ?? 5) * 1000,
+      }
+    })
+  }
+
+  /** @throws {ProviderRefusal} `authorization_pending`, `slow_down` while nobody has allowed it. */
+  async pollDevice({ deviceCode }: DeviceLogIn): Promise<GrantedTokens> {
+    return await refusalsOf(this.controller, async () => {
+      const response = await oauth.deviceCodeGrantRequest(
+        this.#server,
+        this.#client,
+        oauth.None(),
+        deviceCode,
+        this.#options(),
+      )
+      return granted(await oauth.processDeviceCodeResponse(this.#server, this.#client, response))
+    })
+  }
+
+  /** A step of the log-in itself, as JSON and without following where it leads. */
+  step(
+    url: string,
+    body?: Readonly<Record<string, unknown>>,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<HttpsAnswer> {
+    const method = body === undefined ? 'GET' : 'POST'
+    const request = { ...this.#peer, url, method, headers, timeoutMs: TIMEOUT_MS } as const
+    return ask(body === undefined ? request : { ...request, body }, ANSWER_BYTES_MAX)
+  }
+
+  #options(): { readonly [oauth.customFetch]: ReturnType<typeof fetchOf> } {
+    return { [oauth.customFetch]: fetchOf(this.#peer) }
+  }
+}
+
+function granted(found: oauth.TokenEndpointResponse, refreshToken?: string): GrantedTokens {
+  const held = found.refresh_token ?? refreshToken
+  if (held === undefined) {
+    throw new ProviderRefusal('', 'the answer to the log-in has no refresh token', false)
+  }
+  const name = oauth.getValidatedIdTokenClaims(found)?.['name']
+  return {
+    accessToken: found.access_token,
+    refreshToken: held,
+    expiresAtMs: Date.now() + (found.expires_in ?? 0) * 1000,
+    name: typeof name === 'string' ? name : '',
+  }
+}
+
+type FetchOptions = oauth.CustomFetchOptions<string, URLSearchParams | string | null | undefined>
+
+/** The library asks through the client that judges controllers before it sends a byte. */
+function fetchOf(
+  peer: Peer,
+  onAnswer: (answer: HttpsAnswer) => void = () => undefined,
+): (url: string, options: FetchOptions) => Promise<Response> {
+  return async (url, { method, headers, body }) => {
+    const text = body === undefined || body === null ? {} : { text: body.toString() }
+    const answer = await ask(
+      {
+        ...peer,
+        url,
+        method: method === 'POST' ? 'POST' : 'GET',
+        headers,
+        ...text,
+        timeoutMs: TIMEOUT_MS,
+      },
+      ANSWER_BYTES_MAX,
+    )
+    onAnswer(answer)
+    const type = answer.headers['content-type']
+    return new Response(answer.text, {
+      status: answer.status,
+      headers: type === undefined ? {} : { 'content-type': type },
+    })
+  }
+}
+
+/** The code of a refusal by what is no OpenID provider, as no code of OAuth says so. */
+export const NOT_A_PROVIDER = 'not_a_provider'
+
+const NO_PROVIDER =
+  'it is no OpenID provider under this address; use one of its advertised addresses'
+
+/** @throws {ProviderRefusal} in place of the errors of the library; {@link HttpsFault} stays. */
+async function refusalsOf<T>(controller: string, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run()
+  } catch (error) {
+    if (error instanceof HttpsFault || error instanceof CommandFailure) throw error
+    if (error instanceof oauth.ResponseBodyError) {
+      const { error: code, error_description: description, status } = error
+      const isPassing = status === 429 || status >= 500
+      throw new ProviderRefusal(code, `${controller}: ${described(code, description)}`, isPassing)
+    }
+    if (error instanceof oauth.AuthorizationResponseError) {
+      const { error: code, error_description: description } = error
+      throw new ProviderRefusal(code, `${controller}: ${described(code, description)}`, false)
+    }
+    // The message of the library names what is wrong; its cause could hold a token.
+    const { cause, message } = error as Error
+    const isStatus = cause instanceof Response && cause.status >= 500
+    if (cause instanceof Response && cause.status === 404) {
+      throw new ProviderRefusal(NOT_A_PROVIDER, `${controller}: ${NO_PROVIDER}`, false)
+    }
+    const text = `unexpected answer to a log-in (${message})`
+    throw new ProviderRefusal('', `${controller}: ${text}`, isStatus)
+  }
+}
+
+/** Text of a server: one bounded line without what moves the cursor of a terminal. */
+function described(code: string, description: string | undefined): string {
+  const text = description === undefined ? code : `${code}: ${description}`
+  return text.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ').slice(0, 300)
+}

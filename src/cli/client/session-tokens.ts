@@ -1,0 +1,154 @@
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { keyOfContext } from './client-key.ts'
+import {
+  changeContexts,
+  type Context,
+  contextPath,
+  readContexts,
+  type Renewal,
+  withContext,
+} from './context-file.ts'
+import { lockSoon } from './file-lock.ts'
+import { HttpsFault } from './https.ts'
+
+export const renewalLimits = {
+  /** A token that ends within this time is renewed before it is used. */
+  earlyMs: 60_000,
+  /** How long a command waits for another one that renews the same tokens. */
+  renewalWaitMs: 60_000,
+  renewalStaleMs: 55_000,
+  /** One renewal, at all controllers. */
+  renewalMs: 40_000,
+} as const
+
+/** A session whose token is for a while. */
+export interface RenewedSession {
+  /** The token to show now. @throws {CommandFailure} */
+  token(): Promise<string>
+  /** Another one than that, which a controller refused; null: the session has ended. */
+  renewed(refused: string): Promise<string | null>
+}
+
+/** The header that a token of a session goes into. An access token of OIDC is a JWT. */
+export function sessionHeader(token: string): Readonly<Record<string, string>> {
+  return token.startsWith('ey') ? { authorization: `Bearer ${token}` } : { 'net-session': token }
+}
+
+interface Held extends Renewal {
+  readonly token: string
+}
+
+/**
+ * The tokens of a context. Of several commands at once only one renews them, which matters as a
+ * refresh token may be taken once; the others find the new ones in the file.
+ */
+export class SessionTokens implements RenewedSession {
+  readonly #name: string
+  readonly #path: string
+  readonly #logInAgain: string
+  #held: Held
+  #underWay: Promise<Held | null> | null = null
+
+  /** @throws {Error} for a context without a renewal. */
+  constructor(name: string, context: Context, logInAgain: string, path = contextPath()) {
+    const held = heldIn(context)
+    if (held === null) throw new Error('the context has no session of OIDC')
+    this.#held = held
+    this.#name = name
+    this.#logInAgain = logInAgain
+    this.#path = path
+  }
+
+  async token(): Promise<string> {
+    const { token, expiresAtMs } = this.#held
+    const leftMs = expiresAtMs - Date.now()
+    if (leftMs > renewalLimits.earlyMs) return token
+    try {
+      const renewed = await this.renewed(token)
+      if (renewed !== null) return renewed
+    } catch (error) {
+      // It still counts for a moment, and a controller may be back by the next command.
+      if (!(error instanceof CommandFailure) || leftMs <= 0) throw error
+      return token
+    }
+    const sentence = `the session has expired or was ended; log in again: ${this.#logInAgain}`
+    throw new CommandFailure(EXIT_FAILED, sentence)
+  }
+
+  async renewed(refused: string): Promise<string | null> {
+    if (this.#held.token !== refused) return this.#held.token
+    this.#underWay ??= this.#renew(refused).finally(() => (this.#underWay = null))
+    const held = await this.#underWay
+    if (held !== null) this.#held = held
+    return held?.token ?? null
+  }
+
+  async #renew(refused: string): Promise<Held | null> {
+    const { renewalWaitMs: waitMs, renewalStaleMs: staleMs } = renewalLimits
+    const release = await lockSoon(`${this.#path}.${this.#name}.lock`, { waitMs, staleMs })
+    try {
+      const context = this.#context()
+      const held = context === undefined ? null : heldIn(context)
+      if (context === undefined || held === null) return null
+      // Another command has renewed it meanwhile.
+      if (held.token !== refused) return held
+      return await this.#refreshed(context, held)
+    } finally {
+      release()
+    }
+  }
+
+  async #refreshed(context: Context, { refreshToken }: Held): Promise<Held | null> {
+    const { Provider, ProviderRefusal } = await import('./provider.ts')
+    const { controllers, caPem } = context
+    const peer = { caPem, ...keyOfContext(context) }
+    const endMs = performance.now() + renewalLimits.renewalMs
+    const faults: string[] = []
+    for (const controller of controllers) {
+      if (performance.now() > endMs) break
+      try {
+        const provider = await Provider.discover(controller, peer)
+        const { accessToken: token, ...found } = await provider.refresh(refreshToken)
+        const { refreshToken: next, expiresAtMs } = found
+        return this.#kept({ token, refreshToken: next, expiresAtMs }, refreshToken)
+      } catch (error) {
+        if (error instanceof HttpsFault) {
+          faults.push(`${controller} ${error.message}`)
+        } else if (error instanceof ProviderRefusal && error.isPassing) {
+          faults.push(error.message)
+        } else if (error instanceof ProviderRefusal && error.code === 'invalid_grant') {
+          return this.#since(refreshToken)
+        } else throw error
+      }
+    }
+    throw new CommandFailure(EXIT_FAILED, `the session cannot be renewed: ${faults.join('; ')}`)
+  }
+
+  /** Tokens that another log-in or command has written since are not overwritten. */
+  #kept({ token, refreshToken, expiresAtMs }: Held, used: string): Held | null {
+    changeContexts((file) => {
+      const context = file.contexts[this.#name]
+      if (context?.renewal?.refreshToken !== used) return file
+      const renewal = { refreshToken, expiresAtMs }
+      return withContext(file, this.#name, { ...context, token, renewal })
+    }, this.#path)
+    const context = this.#context()
+    return context === undefined ? null : heldIn(context)
+  }
+
+  /** Tokens in place of those that were refused: another command may have been first. */
+  #since(refused: string): Held | null {
+    const context = this.#context()
+    const held = context === undefined ? null : heldIn(context)
+    return held?.refreshToken === refused ? null : held
+  }
+
+  #context(): Context | undefined {
+    const { contexts } = readContexts(this.#path)
+    return Object.hasOwn(contexts, this.#name) ? contexts[this.#name] : undefined
+  }
+}
+
+function heldIn({ token, renewal }: Context): Held | null {
+  return token === null || renewal === null || renewal === undefined ? null : { token, ...renewal }
+}

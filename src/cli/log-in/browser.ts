@@ -1,0 +1,62 @@
+import { spawn } from 'node:child_process'
+
+import { CommandFailure } from '../../controller/failure.ts'
+import type { GrantedTokens, Provider } from '../client/provider.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { RedirectListener } from './redirect-listener.ts'
+
+/**
+ * Logs in on the pages of a controller, in a browser of this host.
+ * @param open shows an address to the person.
+ * @throws {CommandFailure}
+ */
+export async function logInByBrowser(
+  provider: Provider,
+  open: (url: string) => void = showInBrowser,
+): Promise<GrantedTokens> {
+  const listener = await RedirectListener.open()
+  try {
+    const begun = await provider.begin(listener.uri)
+    const waiting = listener.wait(begun.state)
+    open(begun.url)
+    const answer = await waiting
+    try {
+      const tokens = await provider.redeem(begun, answer.parameters)
+      const text = `You are logged in as ${tokens.name}. Close this window and go on in the terminal.`
+      answer.tell({ isLoggedIn: true, text })
+      return tokens
+    } catch (error) {
+      answer.tell({ isLoggedIn: false, text: errorMessage(error) })
+      throw error instanceof CommandFailure ? withoutRetry(error) : error
+    }
+  } finally {
+    await listener.close()
+  }
+}
+
+/** The person would have to log in again: that is theirs to decide. */
+function withoutRetry(error: CommandFailure): CommandFailure {
+  return new CommandFailure(error.exitCode, `${error.message}; log in again`, error)
+}
+
+/** The address is printed in any case: there may be no browser, or it may be another one. */
+function showInBrowser(url: string): void {
+  process.stderr.write(
+    `log in with a browser on this host; if none opens, open this address:\n${url}\n`,
+  )
+  const command = browserCommand()
+  if (command === null) return
+  const [program = '', ...words] = command
+  // It gets no shell, and outlives this command.
+  const browser = spawn(program, [...words, url], { stdio: 'ignore', detached: true })
+  browser.on('error', () => undefined)
+  browser.unref()
+}
+
+function browserCommand(): readonly string[] | null {
+  const { BROWSER: chosen, DISPLAY: x11, WAYLAND_DISPLAY: wayland } = process.env
+  if (chosen !== undefined && chosen !== '') return [chosen]
+  if (process.platform === 'darwin') return ['open']
+  if (process.platform === 'win32') return ['rundll32', 'url.dll,FileProtocolHandler']
+  return (x11 ?? wayland ?? '') === '' ? null : ['xdg-open']
+}

@@ -1,0 +1,109 @@
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import type { LogInMethod } from '../client/context-file.ts'
+import type { HttpsAnswer } from '../client/https.ts'
+import {
+  type BegunLogIn,
+  type GrantedTokens,
+  type Provider,
+  ProviderRefusal,
+} from '../client/provider.ts'
+import { type Credential, LACKS_TOKEN, logInRefused } from './credential.ts'
+
+/** Nothing listens there: the code is read from the answer that would lead to it. */
+const REDIRECT_URI = 'http://127.0.0.1/auth/callback'
+
+export interface FlowLogIn {
+  readonly method: LogInMethod
+  readonly credential: Credential
+  /** Asks for the code of a second factor. */
+  readonly code: () => Promise<string>
+}
+
+type AuthQuery = Readonly<Record<string, unknown>>
+
+/**
+ * Logs in by the code flow without a browser: the steps of the log-in page are taken as JSON, at
+ * one controller.
+ * @throws {HttpsFault} when it is lost on the way; {@link CommandFailure}.
+ */
+export async function logInByCodeFlow(
+  provider: Provider,
+  { method, credential, code }: FlowLogIn,
+): Promise<GrantedTokens> {
+  const begun = await provider.begin(REDIRECT_URI)
+  const page = pageOf(method)
+  const authorized = await provider.step(`${begun.url}&method=${page}`)
+  const id = new URL(locationOf(provider, authorized)).searchParams.get('authRequestID') ?? ''
+  const body =
+    method.method === 'password'
+      ? { id, username: method.username, password: credential.password }
+      : { id }
+  const bearer = credential.jwt === undefined ? {} : { authorization: `Bearer ${credential.jwt}` }
+  let step = await provider.step(`${provider.issuer}/login/${page}`, body, bearer)
+  if (step.status === 401) throw logInRefused(method, refusalOf(provider, step))
+  if (step.status === 200) {
+    requireCodeAlone(step)
+    const given = { id, code: await code() }
+    step = await provider.step(`${provider.issuer}/login/totp`, given, bearer)
+    if (step.status === 400) {
+      throw new CommandFailure(EXIT_FAILED, 'log-in refused: the code is wrong, or was used before')
+    }
+    if (step.status === 200) throw new CommandFailure(EXIT_FAILED, LACKS_TOKEN)
+  }
+  const callback = await provider.step(locationOf(provider, step))
+  return await provider.redeem(begun, answerIn(provider, begun, callback))
+}
+
+function pageOf({ method }: LogInMethod): 'password' | 'cert' | 'ext-jwt' {
+  return method === 'cert' || method === 'ext-jwt' ? method : 'password'
+}
+
+/** A log-in may lack a code alone, and one that the identity has an app for. */
+function requireCodeAlone({ body }: HttpsAnswer): void {
+  const queries = ((body ?? {}) as { readonly authQueries?: unknown }).authQueries
+  const known = Array.isArray(queries) ? (queries as readonly (AuthQuery | null)[]) : []
+  if (known.some((query) => query?.['typeId'] !== 'TOTP')) {
+    throw new CommandFailure(EXIT_FAILED, LACKS_TOKEN)
+  }
+  if (known.some((query) => query?.['isTotpEnrolled'] === true)) return
+  throw new CommandFailure(
+    EXIT_FAILED,
+    'this identity must enroll an authenticator app first; log in with --browser, or enroll by the client API',
+  )
+}
+
+/**
+ * The place that an answer leads to, at the controller that gave it: no credential goes elsewhere.
+ * @throws {CommandFailure}
+ */
+function locationOf(provider: Provider, answer: HttpsAnswer): string {
+  const { location } = answer.headers
+  if (answer.status !== 302 || location === undefined) throw refusalOf(provider, answer)
+  const url = URL.parse(location, `${provider.issuer}/`)
+  if (url?.origin === provider.controller) return url.href
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `${provider.controller}: the log-in leads to another host; nothing was sent there`,
+  )
+}
+
+/** The parameters that a browser would bring to the redirect URI. */
+function answerIn(
+  provider: Provider,
+  { redirectUri }: BegunLogIn,
+  answer: HttpsAnswer,
+): URLSearchParams {
+  const { location } = answer.headers
+  if (answer.status !== 302 || location?.startsWith(`${redirectUri}?`) !== true) {
+    throw refusalOf(provider, answer)
+  }
+  return new URL(location).searchParams
+}
+
+function refusalOf({ controller }: Provider, { status, body }: HttpsAnswer): ProviderRefusal {
+  const { code, message } = (body ?? {}) as { readonly code?: unknown; readonly message?: unknown }
+  const told = typeof message === 'string' ? message : `unexpected response status ${status}`
+  const text = told.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ').slice(0, 300)
+  const isPassing = status === 429 || status >= 500
+  return new ProviderRefusal(String(code ?? ''), `${controller}: ${text}`, isPassing)
+}

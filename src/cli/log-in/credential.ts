@@ -1,0 +1,119 @@
+import { resolve } from 'node:path'
+
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { type ConnectionKey, clientKey } from '../client/client-key.ts'
+import type { Context, LogInMethod } from '../client/context-file.ts'
+import { askHidden, askLine, isInteractive } from '../terminal/prompt.ts'
+import { readSecretInput } from '../terminal/secret-input.ts'
+
+export interface CredentialOptions {
+  readonly user?: string
+  readonly passwordFile?: string
+  readonly cert?: string
+  readonly key?: string
+  readonly jwtFile?: string
+  readonly browser?: boolean
+  readonly device?: boolean
+  readonly codeFile?: string
+}
+
+/** The secrets that a log-in shows. */
+export interface Credential {
+  readonly password?: string
+  readonly client?: ConnectionKey
+  /** A token of an identity provider: the credential, or a second factor beside another one. */
+  readonly jwt?: string
+}
+
+/** @param before the context as it is, whose way is used again where none is named. */
+export async function logInMethodOf(
+  options: CredentialOptions,
+  before: Context | undefined,
+): Promise<LogInMethod> {
+  const { user, cert, key, jwtFile, browser = false, device = false } = options
+  if ((cert === undefined) !== (key === undefined)) {
+    throw new CommandFailure(EXIT_USAGE, '--cert and --key must be given together')
+  }
+  const ways: LogInMethod[] = [
+    ...(cert === undefined || key === undefined
+      ? []
+      : [{ method: 'cert', cert: resolve(cert), key: resolve(key) } as const]),
+    ...(user === undefined ? [] : [{ method: 'password', username: user } as const]),
+    ...(browser ? [{ method: 'browser' } as const] : []),
+    ...(device ? [{ method: 'device' } as const] : []),
+  ]
+  if (ways.length > 1) {
+    throw new CommandFailure(
+      EXIT_USAGE,
+      'log in in one way: with --user, with --cert and --key, with --browser or with --device',
+    )
+  }
+  const [way] = ways
+  if (way !== undefined) return way
+  if (jwtFile !== undefined) {
+    return { method: 'ext-jwt', jwtFile: jwtFile === '-' ? '-' : resolve(jwtFile) }
+  }
+  if (before !== undefined) return before.logIn
+  const username = isInteractive() ? await askLine('User: ') : ''
+  if (username !== '') return { method: 'password', username }
+  throw new CommandFailure(
+    EXIT_USAGE,
+    'name the user: --user NAME, or log in with --browser, --device, --jwt-file FILE, or --cert FILE and --key FILE',
+  )
+}
+
+export async function credentialOf(
+  method: LogInMethod,
+  options: CredentialOptions,
+): Promise<Credential> {
+  const { jwtFile, passwordFile } = options
+  const second =
+    jwtFile === undefined || method.method === 'ext-jwt'
+      ? {}
+      : { jwt: readSecretInput(jwtFile, 'the token') }
+  switch (method.method) {
+    case 'cert':
+      return { ...second, client: clientKey(method.cert, method.key) }
+    case 'ext-jwt':
+      return { jwt: readSecretInput(method.jwtFile, 'the token') }
+    case 'browser':
+    case 'device':
+      return {}
+    case 'password':
+      if (passwordFile !== undefined) {
+        return { ...second, password: readSecretInput(passwordFile, 'the password') }
+      }
+      if (isInteractive()) {
+        return { ...second, password: await askHidden(`Password of ${method.username}: `) }
+      }
+      throw new CommandFailure(
+        EXIT_USAGE,
+        'no terminal to prompt for the password; pass --password-file FILE, or - for standard input',
+      )
+  }
+}
+
+/** The code of an authenticator app, or a recovery code. */
+export async function secondFactorCode({ codeFile }: CredentialOptions): Promise<string> {
+  if (codeFile !== undefined) return readSecretInput(codeFile, 'the code')
+  if (isInteractive()) return await askLine('Code of the authenticator app: ')
+  throw new CommandFailure(
+    EXIT_FAILED,
+    'this identity needs a code of its authenticator app; pass --code-file FILE, or - for standard input',
+  )
+}
+
+export function logInRefused(method: LogInMethod, error: unknown): CommandFailure {
+  const reasons: Readonly<Record<LogInMethod['method'], string>> = {
+    password: 'the user name or the password is wrong, or the identity is disabled or locked',
+    cert: 'the certificate is not one of an enabled identity, or its policy does not allow it',
+    'ext-jwt':
+      'the token is not one of an enabled identity, its time is over, or no signer vouches for it',
+    browser: 'the log-in was not completed',
+    device: 'the log-in was not completed',
+  }
+  return new CommandFailure(EXIT_FAILED, `log-in refused: ${reasons[method.method]}`, error)
+}
+
+export const LACKS_TOKEN =
+  'this identity also needs a token of an identity provider; pass it with --jwt-file FILE'

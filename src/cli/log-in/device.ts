@@ -1,0 +1,68 @@
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { HttpsFault } from '../client/https.ts'
+import {
+  type DeviceLogIn,
+  type GrantedTokens,
+  type Provider,
+  ProviderRefusal,
+} from '../client/provider.ts'
+
+/** RFC 8628, 3.5. */
+const SLOWER_MS = 5000
+
+/**
+ * Logs in where there is no browser: a person allows it in one elsewhere, by a code (RFC 8628).
+ * @param pause waits.
+ * @throws {CommandFailure}
+ */
+export async function logInByDevice(
+  provider: Provider,
+  show: (begun: DeviceLogIn) => void = showInTerminal,
+  pause: (ms: number) => Promise<void> = (ms) => new Promise((done) => setTimeout(done, ms)),
+): Promise<GrantedTokens> {
+  if (!provider.hasDeviceCodes) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `${provider.controller}: it does not offer log-ins by device code; log in in another way`,
+    )
+  }
+  const begun = await provider.beginDevice()
+  show(begun)
+  let { intervalMs } = begun
+  for (let leftMs = begun.expiresInMs; leftMs > 0; leftMs -= intervalMs) {
+    await pause(intervalMs)
+    try {
+      return await provider.pollDevice(begun)
+    } catch (error) {
+      intervalMs += slowerBy(error)
+    }
+  }
+  throw tookTooLong()
+}
+
+/** @returns by how much the next question comes later. @throws what ends the log-in. */
+function slowerBy(error: unknown): number {
+  // RFC 8628, 3.5: one that cannot be reached is asked less often.
+  if (error instanceof HttpsFault) return SLOWER_MS
+  if (!(error instanceof ProviderRefusal)) throw error
+  if (error.code === 'authorization_pending') return 0
+  if (error.code === 'slow_down' || error.isPassing) return SLOWER_MS
+  if (error.code === 'access_denied') {
+    throw new CommandFailure(EXIT_FAILED, 'log-in refused: it was denied in the browser', error)
+  }
+  throw error.code === 'expired_token' ? tookTooLong() : error
+}
+
+function tookTooLong(): CommandFailure {
+  return new CommandFailure(EXIT_FAILED, 'nobody allowed the log-in in time; log in again')
+}
+
+function showInTerminal({ userCode, verificationUri, verificationUriComplete }: DeviceLogIn): void {
+  const whole =
+    verificationUriComplete === null
+      ? ''
+      : `\nor open this address, and compare the code:\n${verificationUriComplete}`
+  process.stderr.write(
+    `open ${verificationUri} in any browser, and enter the code ${userCode}${whole}\n`,
+  )
+}

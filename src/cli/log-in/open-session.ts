@@ -1,0 +1,118 @@
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { ApiClient, type ApiClientOptions, clientTimes } from '../client/api-client.ts'
+import type { LogInMethod, Renewal } from '../client/context-file.ts'
+import { HttpsFault } from '../client/https.ts'
+import type { GrantedTokens, Provider } from '../client/provider.ts'
+import type { Credential } from './credential.ts'
+import { openRestSession } from './rest-session.ts'
+
+export interface Opening {
+  /** Origins; the first is asked first. */
+  readonly controllers: readonly string[]
+  readonly caPem: string | null
+  readonly method: LogInMethod
+  readonly credential: Credential
+  /** Asks for the code of a second factor. */
+  readonly code: () => Promise<string>
+}
+
+export interface OpenedLogIn {
+  /** A secret. */
+  readonly token: string
+  readonly renewal: Renewal | null
+  /** Its name. */
+  readonly identity: string
+}
+
+/**
+ * Logs in: by OpenID Connect where the cluster announces it, else by a session of the REST API.
+ * @throws {CommandFailure}
+ */
+export async function openSession(opening: Opening): Promise<OpenedLogIn> {
+  const byProvider = (await isOidcAnnounced(opening)) ? await openByProvider(opening) : null
+  if (byProvider !== null) return byProvider
+  const { method } = opening.method
+  if (method !== 'browser' && method !== 'device') return await openRestSession(opening)
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `--${method} needs OpenID Connect, which this cluster does not offer at that address; log in with --user, or with --cert and --key`,
+  )
+}
+
+/** A client that has no session yet. */
+export function clientFor(
+  { controllers, caPem, credential }: Opening,
+  token: string | null,
+): ApiClient {
+  const { client } = credential
+  const options: ApiClientOptions = { controllers, caPem, token, logInAgain: 'flotilla login' }
+  return new ApiClient(client === undefined ? options : { ...options, client })
+}
+
+async function isOidcAnnounced(opening: Opening): Promise<boolean> {
+  const { data } = await clientFor(opening, null).ask({ method: 'GET', path: '/version' })
+  const { capabilities } = (data ?? {}) as { readonly capabilities?: unknown }
+  return Array.isArray(capabilities) && capabilities.includes('OIDC_AUTH')
+}
+
+/**
+ * Logs in at each controller in turn, and again while there is no leader. A flow that was cut off
+ * begins again elsewhere: until its code is redeemed no controller keeps anything of it.
+ * @returns null where the controllers are no providers under these addresses.
+ */
+async function openByProvider(opening: Opening): Promise<OpenedLogIn | null> {
+  const {
+    NOT_A_PROVIDER,
+    Provider: ofController,
+    ProviderRefusal,
+  } = await import('../client/provider.ts')
+  const { controllers, caPem, credential } = opening
+  const { client } = credential
+  const peer = client === undefined ? { caPem } : { caPem, client }
+  const endMs = performance.now() + clientTimes.patienceMs
+  for (;;) {
+    let fault: CommandFailure | null = null
+    for (const controller of controllers) {
+      try {
+        const provider = await ofController.discover(controller, peer)
+        return sessionOf(await flowOf(opening, provider), opening)
+      } catch (error) {
+        if (error instanceof HttpsFault) {
+          fault ??= new CommandFailure(EXIT_FAILED, `${controller}: it ${error.message}`, error)
+        } else if (!(error instanceof ProviderRefusal)) throw error
+        else if (error.code === NOT_A_PROVIDER) return null
+        else if (error.isPassing) fault = error
+        else throw error
+      }
+    }
+    if (fault === null) throw new Error('no controller was named')
+    const isWorthwhile = fault instanceof ProviderRefusal && performance.now() < endMs
+    if (!isWorthwhile) throw fault
+    await new Promise((resolve) => setTimeout(resolve, clientTimes.pauseMs))
+  }
+}
+
+async function flowOf(opening: Opening, provider: Provider): Promise<GrantedTokens> {
+  switch (opening.method.method) {
+    case 'browser': {
+      const { logInByBrowser } = await import('./browser.ts')
+      return await logInByBrowser(provider)
+    }
+    case 'device': {
+      const { logInByDevice } = await import('./device.ts')
+      return await logInByDevice(provider)
+    }
+    default: {
+      const { logInByCodeFlow } = await import('./code-flow.ts')
+      return await logInByCodeFlow(provider, opening)
+    }
+  }
+}
+
+function sessionOf(
+  { accessToken, refreshToken, expiresAtMs, name }: GrantedTokens,
+  { method }: Opening,
+): OpenedLogIn {
+  const identity = name === '' && method.method === 'password' ? method.username : name
+  return { token: accessToken, renewal: { refreshToken, expiresAtMs }, identity }
+}

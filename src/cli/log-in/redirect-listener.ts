@@ -1,0 +1,119 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { createServer } from '../../lib/runtime/node-http.ts'
+import { redirectPage } from './redirect-page.ts'
+
+export const redirectLimits = {
+  /** A controller waits for a person as long. */
+  logInMs: 10 * 60_000,
+  /** Requests of other programs of this host, which ask for something else. */
+  strayRequestsMax: 100,
+  redirectConnectionsMax: 16,
+  redirectRequestMs: 10_000,
+} as const
+
+const PATH = '/auth/callback'
+
+/** The answer that came to the redirect URI of a log-in. */
+export interface RedirectAnswer {
+  readonly parameters: URLSearchParams
+  /** Shows the person how the log-in has ended. */
+  tell(outcome: { readonly isLoggedIn: boolean; readonly text: string }): void
+}
+
+/**
+ * Takes the answer of one log-in in a browser of this host, once (RFC 8252, 7.3). Its port is held
+ * before the log-in begins, so that no other program gets the answer; a request with another state
+ * than that of the log-in ends nothing.
+ */
+export class RedirectListener {
+  readonly #server = createServer({ keepAlive: false })
+  #strays = 0
+
+  static async open(): Promise<RedirectListener> {
+    const made = new RedirectListener()
+    made.#server.maxConnections = redirectLimits.redirectConnectionsMax
+    made.#server.headersTimeout = redirectLimits.redirectRequestMs
+    made.#server.requestTimeout = redirectLimits.redirectRequestMs
+    made.#server.listen({ host: '127.0.0.1', port: 0, exclusive: true })
+    await once(made.#server, 'listening')
+    return made
+  }
+
+  get uri(): string {
+    return `http://${this.#host}${PATH}`
+  }
+
+  get #host(): string {
+    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  /** @throws {CommandFailure} when nothing came in time. */
+  wait(state: string, timeoutMs: number = redirectLimits.logInMs): Promise<RedirectAnswer> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        reject(new CommandFailure(EXIT_FAILED, 'no log-in came from the browser in time'))
+      }, timeoutMs)
+      let isTaken = false
+      this.#server.on('request', (request, response) => {
+        const parameters = isTaken ? null : this.#parametersOf(request, state)
+        if (parameters === null) {
+          this.#refuse(response)
+          if (this.#strays < redirectLimits.strayRequestsMax) return
+          clearTimeout(timer)
+          const sentence = 'too many other requests came to the port that waits for the browser'
+          reject(new CommandFailure(EXIT_FAILED, `${sentence}; log in again`))
+          return
+        }
+        isTaken = true
+        clearTimeout(timer)
+        resolve({ parameters, tell: (outcome) => send(response, 200, redirectPage(outcome)) })
+      })
+    })
+  }
+
+  /** Waits for the page that was sent last. */
+  async close(): Promise<void> {
+    const closed = once(this.#server, 'close')
+    this.#server.close()
+    const timer = setTimeout(() => this.#server.closeAllConnections(), 1000)
+    await closed
+    clearTimeout(timer)
+  }
+
+  /** Null: the request is no answer to the log-in. */
+  #parametersOf({ method, url, headers }: IncomingMessage, state: string): URLSearchParams | null {
+    // Another name that leads here is that of a page which tries ports of this host.
+    if (method !== 'GET' || headers.host !== this.#host) return null
+    const asked = URL.parse(url ?? '', this.uri)
+    if (asked?.pathname !== PATH) return null
+    return isSame(asked.searchParams.get('state') ?? '', state) ? asked.searchParams : null
+  }
+
+  #refuse(response: ServerResponse): void {
+    this.#strays += 1
+    const text = 'This is not the log-in that waits here. Begin again with: flotilla login'
+    send(response, 400, redirectPage({ isLoggedIn: false, text }))
+  }
+}
+
+function isSame(a: string, b: string): boolean {
+  const [one, other] = [a, b].map((text) => createHash('sha256').update(text).digest())
+  return one !== undefined && other !== undefined && timingSafeEqual(one, other)
+}
+
+function send(response: ServerResponse, status: number, page: string): void {
+  response.writeHead(status, {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy':
+      "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    'referrer-policy': 'no-referrer',
+    'cache-control': 'no-store',
+    connection: 'close',
+  })
+  response.end(page)
+}

@@ -1,0 +1,73 @@
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import type { ApiAnswer, ApiClient } from '../client/api-client.ts'
+import { ApiRefusal } from '../client/refusal.ts'
+import { LACKS_TOKEN, logInRefused } from './credential.ts'
+import { clientFor, type OpenedLogIn, type Opening } from './open-session.ts'
+
+interface SessionDetail {
+  readonly token: string
+  readonly identity: { readonly name: string }
+  readonly authQueries: readonly { readonly typeId?: string }[]
+}
+
+/** Opens a session of the REST API, as clusters have it that do not offer OpenID Connect. */
+export async function openRestSession(opening: Opening): Promise<OpenedLogIn> {
+  const { data, headers } = await authenticate(clientFor(opening, null), opening)
+  const session = sessionIn(data)
+  const told = headers['net-session'] ?? headers['zt-session']
+  const token = typeof told === 'string' ? told : session.token
+  await completeFactors(clientFor(opening, token), session, opening)
+  return { token, renewal: null, identity: session.identity.name }
+}
+
+/** @throws {CommandFailure} when a success says nothing of a session: something else answered. */
+export function sessionIn(data: unknown): SessionDetail {
+  const { token, identity, authQueries } = (data ?? {}) as Readonly<Record<string, unknown>>
+  const name = ((identity ?? {}) as Readonly<Record<string, unknown>>)['name']
+  const queries = authQueries ?? []
+  const isWhole = typeof token === 'string' && typeof name === 'string' && Array.isArray(queries)
+  if (isWhole && queries.every((one) => typeof one === 'object' && one !== null)) {
+    return { token, identity: { name }, authQueries: queries as SessionDetail['authQueries'] }
+  }
+  throw new CommandFailure(
+    EXIT_FAILED,
+    'the answer to the log-in is no session; is there a controller at this address?',
+  )
+}
+
+async function authenticate(
+  client: ApiClient,
+  { method, credential }: Opening,
+): Promise<ApiAnswer> {
+  const isPassword = method.method === 'password'
+  const by = isPassword ? 'password' : method.method === 'cert' ? 'cert' : 'ext-jwt'
+  try {
+    return await client.ask({
+      method: 'POST',
+      path: `/authenticate?method=${by}`,
+      body: isPassword ? { username: method.username, password: credential.password } : {},
+      headers: credential.jwt === undefined ? {} : { authorization: `Bearer ${credential.jwt}` },
+      isOnceOnly: true,
+    })
+  } catch (error) {
+    const isRefused =
+      error instanceof ApiRefusal &&
+      ['INVALID_AUTH', 'UNAUTHORIZED', 'NO_SESSION'].includes(error.code)
+    throw isRefused ? logInRefused(method, error) : error
+  }
+}
+
+/** A session that lacks a second factor may do nothing that an administrator does. */
+async function completeFactors(
+  client: ApiClient,
+  { authQueries }: SessionDetail,
+  { code }: Opening,
+): Promise<void> {
+  if (authQueries.length === 0) return
+  // A token of an identity provider would have to be shown with each request of this session.
+  if (!authQueries.every(({ typeId }) => typeId === 'MFA')) {
+    throw new CommandFailure(EXIT_FAILED, LACKS_TOKEN)
+  }
+  const body = { code: await code() }
+  await client.ask({ method: 'POST', path: '/authenticate/mfa', body, isOnceOnly: true })
+}

@@ -1,0 +1,113 @@
+import { chmodSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import { request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+
+import { readContexts } from '../../src/cli/client/context-file.ts'
+import { Provider } from '../../src/cli/client/provider.ts'
+import { SessionTokens } from '../../src/cli/client/session-tokens.ts'
+import { logInByCodeFlow } from '../../src/cli/log-in/code-flow.ts'
+import { RedirectListener } from '../../src/cli/log-in/redirect-listener.ts'
+import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { admin } from '../api/support/controller.ts'
+import { Administrator } from '../cli/client/support.ts'
+
+// The attack: another program of the host, a page in its browser or a controller that lies wants to have the log-in of a person
+// at a terminal, to put its own in its place, or to end it.
+
+let person: Administrator
+beforeAll(async () => {
+  person = await Administrator.open()
+})
+afterAll(() => person.close())
+
+const path = (): string => join(person.folder, 'flotilla', 'contexts.json')
+
+function statusOf(url: string, host?: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const headers = host === undefined ? {} : { host }
+    const asked = request(url, { headers, agent: false }, (answer) => {
+      answer.resume()
+      resolve(answer.statusCode ?? 0)
+    })
+    asked.on('error', reject)
+    asked.end()
+  })
+}
+
+/** Whether the log-in has been ended by what came. */
+async function isEnded(waiting: Promise<unknown>): Promise<boolean> {
+  return await Promise.race([
+    waiting.then(() => true),
+    new Promise<boolean>((resolve) => setImmediate(() => resolve(false))),
+  ])
+}
+
+test('a code of somebody else, under another state, does not get into the log-in', async () => {
+  const listener = await RedirectListener.open()
+  const waiting = listener.wait('the state of the log-in')
+  expect(await statusOf(`${listener.uri}?state=another&code=stolen`)).toBe(400)
+  expect(await isEnded(waiting)).toBe(false)
+  await listener.close()
+})
+
+test('a page that tries the ports of the host under a name of its own ends no log-in', async () => {
+  const listener = await RedirectListener.open()
+  const waiting = listener.wait('s')
+  expect(await statusOf(`${listener.uri}?state=s&code=c`, 'rebound.example')).toBe(400)
+  expect(await isEnded(waiting)).toBe(false)
+  await listener.close()
+})
+
+test('a password goes to no other host than the controller that was trusted', async () => {
+  const { certificatePem: cert, privateKeyPem: key } = person.cluster.own
+  const bodies: string[] = []
+  const other = createServer({ cert, key }, (asked, answer) => {
+    asked.on('data', (chunk: Buffer) => bodies.push(chunk.toString()))
+    asked.on('end', () => answer.end('{}'))
+  })
+  other.listen(0, '127.0.0.1')
+  await vi.waitUntil(() => other.listening)
+  const elsewhere = `https://127.0.0.1:${(other.address() as AddressInfo).port}`
+  const provider = await Provider.discover(person.origin, { caPem: person.caPem })
+  const step = vi.spyOn(provider, 'step').mockImplementationOnce(async (url, body, headers) => {
+    step.mockRestore()
+    const answer = await provider.step(url, body, headers)
+    return { ...answer, headers: { ...answer.headers, location: `${elsewhere}/oidc/login` } }
+  })
+  const flow = {
+    method: { method: 'password', username: admin.username },
+    credential: { password: admin.password },
+    code: () => Promise.reject(new Error('no second factor')),
+  } as const
+  await expect(logInByCodeFlow(provider, flow)).rejects.toThrow('leads to another host')
+  expect(bodies).toEqual([])
+  other.close()
+})
+
+test('a refresh token is used by one of the commands that find the session near its end', async () => {
+  await person.logIn('--context', 'net')
+  const file = JSON.parse(readFileSync(path(), 'utf8')) as {
+    contexts: Record<string, { renewal: { expiresAtMs: number } }>
+  }
+  for (const { renewal } of Object.values(file.contexts)) renewal.expiresAtMs = Date.now()
+  writeSecretFile(path(), JSON.stringify(file))
+  const found = readContexts(path()).contexts['net']
+  if (found === undefined) throw new Error('nobody is logged in')
+  const refresh = vi.spyOn(Provider.prototype, 'refresh')
+  const commands = Array.from({ length: 4 }, () => new SessionTokens('net', found, '', path()))
+  const tokens = await Promise.all(commands.map((one) => one.token()))
+  expect(refresh).toHaveBeenCalledTimes(1)
+  expect(new Set(tokens).size).toBe(1)
+  refresh.mockRestore()
+})
+
+test('a file of sessions that others can read is not used, and nothing is asked with what it holds', async () => {
+  await person.logIn('--context', 'net')
+  chmodSync(path(), 0o604)
+  const done = await person.run('list', 'identities')
+  expect([done.code, done.stderr]).toEqual([1, expect.stringContaining('chmod 600')])
+  chmodSync(path(), 0o600)
+})
