@@ -13,9 +13,12 @@ ROUTERS ?= 2
 # What tests call that is no package of npm.
 TEST_TOOLS := curl git openssl
 
-.PHONY: test-tools missing-tools quickstart test build lint lint-code lint-format fmt proto sim zoo walk guards attacks traces chaos enrollment-kills router-fleet tunnel-drive circuits soak upgrade release-fixture deploy-check package bench bench-raft clean
+# The console in the browser, as controllers serve it; built again when a source of it is newer.
+CONSOLE := $(if $(wildcard src/console),dist/console/index.html)
 
-quickstart: $(INSTALLED)
+.PHONY: test-tools missing-tools quickstart console test-console test build lint lint-code lint-format fmt proto sim zoo walk guards attacks traces chaos enrollment-kills router-fleet tunnel-drive circuits soak upgrade release-fixture deploy-check package bench bench-raft clean
+
+quickstart: $(INSTALLED) $(CONSOLE)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT) --routers $(ROUTERS)
 
 $(INSTALLED): package.json package-lock.json
@@ -26,8 +29,14 @@ $(INSTALLED): package.json package-lock.json
 	@PATH="$(SYSTEM_PATH)" npm ci --loglevel=error --no-progress
 	@touch $@
 
+console: $(INSTALLED) $(CONSOLE)
+
+dist/console/index.html: $(shell find src/console -type f 2>/dev/null) tools/build-console.ts $(INSTALLED)
+	@node tools/build-console.ts dist/console
+
 build: $(INSTALLED)
 	tsc --noEmit -p tsconfig.json
+	tsc --noEmit -p src/console/tsconfig.json
 
 # Types, rules and format at once: each takes one core.
 lint: $(INSTALLED)
@@ -61,6 +70,12 @@ test: test-tools $(INSTALLED)
 	[ ! -f .test/failures ] || cat .test/failures; \
 	awk '{p+=$$1; f+=$$2; s+=$$3} END {print p+0 " passed, " f+0 " failed, " s+0 " skipped"}' .test/counts; \
 	exit $$result
+
+# All pages of the console in a browser, against real controllers (Debian: apt-get install chromium).
+test-console: $(INSTALLED)
+	@mkdir -p .test/tmp
+	@node tools/build-program.ts .test/program --self-contained
+	@TMPDIR=$(CURDIR)/.test/tmp FLOTILLA_PROGRAM=$(CURDIR)/.test/program/bin/flotilla vitest run --project console
 
 # Generated message code is committed; this makes it anew (the compiler is fetched from the npm registry).
 proto: $(INSTALLED)
@@ -170,4 +185,4 @@ bench-raft: $(INSTALLED)
 	node bench/wal.ts
 
 clean:
-	rm -rf node_modules .test .package .flotilla
+	rm -rf node_modules .test .package .flotilla dist

@@ -19,6 +19,22 @@ const namespaced =
       ]
     : []
 
+// `console` walks the pages of the console in a browser: `make test-console` names it.
+const browsers = process.argv.includes('console')
+  ? [
+      {
+        extends: true as const,
+        test: {
+          name: 'console',
+          include: ['test/console/**/*.browser.ts'],
+          pool: 'forks' as const,
+          maxWorkers: 1,
+          testTimeout: 6 * PATIENCE_MS,
+        },
+      },
+    ]
+  : []
+
 export default defineConfig({
   test: {
     sequence: { sequencer: DearestFirst },
@@ -64,6 +80,7 @@ export default defineConfig({
         },
       },
       ...namespaced,
+      ...browsers,
     ],
   },
 })

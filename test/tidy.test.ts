@@ -44,6 +44,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'api/enrollment',
     'api/events',
     'api/fabric',
+    'api/files',
     'api/host',
     'api/identities',
     'api/metrics',
@@ -70,6 +71,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   ],
   'api/events': ['api', 'api/answers', 'api/sessions', 'api/transport'],
   'api/fabric': ['api', 'api/answers', 'api/cluster', 'api/metrics', 'api/schemas'],
+  'api/files': ['api', 'api/answers'],
   'api/host': ['api', 'api/answers', 'api/metrics', 'api/schemas', 'api/sessions'],
   'api/identities': ['api', 'api/answers', 'api/fabric', 'api/schemas', 'api/sessions'],
   'api/metrics': ['api'],
@@ -283,7 +285,9 @@ function importsOf(file: string): string[] {
 }
 
 const roomOf = (file: string): string => file.split('/')[1] ?? ''
-const src = sources('src')
+/** The console runs in a browser: its packages are built into its files, and it knows no other room. */
+const ofConsole = (file: string): boolean => file.startsWith('src/console/')
+const src = sources('src').filter((file) => !ofConsole(file))
 
 test('each room imports only the rooms that its arrows allow', () => {
   const broken: string[] = []
@@ -306,6 +310,26 @@ test('each room imports only the rooms that its arrows allow', () => {
       if (!isAllowed) broken.push(`${file} imports ${path}: meet at a port in src/ports instead`)
     }
   }
+  expect(broken).toEqual([])
+})
+
+test('the console knows none of the other rooms, and its packages are for building', () => {
+  const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
+  const built = new Set(Object.keys(manifest['devDependencies'] ?? {}))
+  const files = readdirSync(join(root, 'src/console'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => /\.tsx?$/.test(name))
+    .map((name) => join('src/console', name))
+  const broken = files.flatMap((file) =>
+    importsOf(file)
+      .filter((target) => {
+        if (target.startsWith('.'))
+          return !ofConsole(relative(root, resolve(root, dirname(file), target)))
+        const parts = target.split('/')
+        return !built.has(target.startsWith('@') ? parts.slice(0, 2).join('/') : (parts[0] ?? ''))
+      })
+      .map((target) => `${file} imports ${target}`),
+  )
+  expect(files.length).toBeGreaterThan(20)
   expect(broken).toEqual([])
 })
 

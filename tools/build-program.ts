@@ -1,8 +1,9 @@
 // Builds the program as it is installed: `node tools/build-program.ts OUT [--self-contained]`.
 //
-// OUT gets bin/flotilla, package.json and dist/, in which each source is JavaScript in a few files: Node strips no types below
-// node_modules, and a start spends most of its processor time on finding a thousand modules. Packages stay what npm installs
-// beside it, unless it is to be self-contained: then only those with native parts are looked up (in a folder above OUT).
+// OUT gets bin/flotilla, package.json and dist/, in which each source is JavaScript in a few files, and the console in
+// dist/console: Node strips no types below node_modules, and a start spends most of its processor time on finding a thousand
+// modules. Packages stay what npm installs beside it, unless it is to be self-contained: then only those with native parts are
+// looked up (in a folder above OUT).
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -24,6 +25,7 @@ if (out === undefined) {
 }
 
 await bundle(join(out, 'dist'), values['self-contained'])
+buildConsole(join(out, 'dist/console'))
 mkdirSync(join(out, 'bin'), { recursive: true })
 copyFileSync(join(root, 'bin/flotilla'), join(out, 'bin/flotilla'))
 writeJson('package.json', manifest())
@@ -48,6 +50,13 @@ async function bundle(dir: string, isSelfContained: boolean): Promise<void> {
     entryFileNames: '[name].js',
     chunkFileNames: '[name]-[hash].js',
   })
+}
+
+function buildConsole(dir: string): void {
+  const built = spawnSync(process.execPath, [join(root, 'tools/build-console.ts'), dir], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+  if (built.status !== 0) process.exit(1)
 }
 
 type Json = Readonly<Record<string, unknown>>

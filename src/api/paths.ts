@@ -40,6 +40,25 @@ export function canonicalUrl({ url = '/' }: { readonly url?: string | undefined 
   return canonicalPath(merged) + query
 }
 
+/** Files served beside the APIs, at a path like `/console`. */
+interface Mounted {
+  readonly path: string
+}
+
+/** The same beside mounts, whose paths are left as they are. */
+export function canonicalUrlBeside(mounts: readonly Mounted[]): typeof canonicalUrl {
+  if (mounts.length === 0) return canonicalUrl
+  return (request) => {
+    const { url = '/' } = request
+    return mounts.some((mount) => isBelow(mount, url)) ? url : canonicalUrl(request)
+  }
+}
+
+/** @param url of a request, with or without its query. */
+export function isBelow({ path }: Mounted, url: string): boolean {
+  return url.startsWith(path) && /^(?:$|[/?])/.test(url.slice(path.length))
+}
+
 function canonicalPath(path: string): string {
   const trimmed = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
   if (isUnder(trimmed, CLIENT_ALIAS)) return basePaths.client + trimmed.slice(CLIENT_ALIAS.length)

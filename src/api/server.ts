@@ -20,6 +20,7 @@ import { type ApiServices, createServices } from './services.ts'
 import type { Operation } from './operation.ts'
 import { type ApiName, isPermission } from '../auth/principal/permissions.ts'
 import { allOperations } from './operations.ts'
+import { type FileMount, mountOperation } from './files/file-mount.ts'
 import type { HostedTerminators } from '../ports/hosted-terminators.ts'
 import type { LatestReads } from '../ports/latest-reads.ts'
 import type { RouterClients } from '../ports/router-clients.ts'
@@ -28,7 +29,7 @@ import { ApiHostedTerminators } from './fabric/hosted-terminators.ts'
 import { ApiRouterClients, type ClientRecords } from './fabric/router-clients.ts'
 import { ApiRouterTunnels } from './fabric/router-tunnels.ts'
 import type { ApiParts } from './parts.ts'
-import { basePaths, canonicalUrl, routerPath } from './paths.ts'
+import { basePaths, canonicalUrlBeside, isBelow, routerPath } from './paths.ts'
 import { ServedPaths } from './served-paths.ts'
 import { Pipeline } from './pipeline.ts'
 import { deferContinue } from './transport/continue.ts'
@@ -55,6 +56,8 @@ export interface ListenerOptions {
    * reach.
    */
   readonly hasOpenMetrics?: boolean
+  /** Folders of static files, beside the APIs. */
+  readonly mounts?: readonly FileMount[]
   /** null: plain HTTP, for tests. */
   readonly https: ServerOptions | null
   /**
@@ -140,18 +143,22 @@ function buildListener(
     answerer.fail(reply, pipeline.callOf(request), error)
   })
   const served = new ServedPaths()
+  const { mounts = [] } = options
   app.setNotFoundHandler((request, reply) => {
-    answerer.fail(reply, pipeline.callOf(request), unmatched(request.raw.url ?? '/', served))
+    const url = request.raw.url ?? '/'
+    const isServed = mounts.some((mount) => isBelow(mount, url)) || served.has(url)
+    answerer.fail(reply, pipeline.callOf(request), unmatched(url, isServed))
   })
   for (const api of options.apis) addRoutes(app, api, operations, pipeline, served)
   if (options.hasOpenMetrics === true) {
     addRoutes(app, 'host', openForMonitors(operations), pipeline, served)
   }
+  for (const mount of mounts) addMount(app, mountOperation(all, mount), pipeline)
   return app
 }
 
-function unmatched(url: string, served: ServedPaths): Problem {
-  if (served.has(url)) return new Problem('METHOD_NOT_ALLOWED')
+function unmatched(url: string, isServed: boolean): Problem {
+  if (isServed) return new Problem('METHOD_NOT_ALLOWED')
   return new Problem('NOT_FOUND', { detail: `path ${url.split('?')[0] ?? ''} was not found` })
 }
 
@@ -185,7 +192,7 @@ function newApp(
     // requests.
     return503OnClosing: false,
     forceCloseConnections: false,
-    rewriteUrl: canonicalUrl,
+    rewriteUrl: canonicalUrlBeside(options.mounts ?? []),
     routerOptions: { maxParamLength: limits.pathParameterCharactersMax },
     frameworkErrors: (error, request, reply) => {
       answerer.fail(reply, pipeline.callOf(request), error)
@@ -248,6 +255,14 @@ function addRoutes(
       handler: pipeline.handlerOf(operation),
     })
     served.add(path)
+  }
+}
+
+/** All paths below one are found by its operation; HEAD is GET without the body. */
+function addMount(app: FastifyInstance, operation: Operation, pipeline: Pipeline): void {
+  const handler = pipeline.handlerOf(operation)
+  for (const url of [operation.path, `${operation.path}/*`]) {
+    app.route({ method: ['GET', 'HEAD'], url, config: { operation, api: 'host' }, handler })
   }
 }
 

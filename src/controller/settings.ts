@@ -34,9 +34,9 @@ const apiPaths: Readonly<Record<ConfiguredApi, string>> = {
   'health-checks': '/health-checks',
 }
 
-/** Metrics are no API: nobody is told where they are. */
+/** Metrics and pages are no APIs: clients are not told where they are. */
 function apisIn(configured: readonly ConfiguredName[]): ConfiguredApi[] {
-  return configured.filter((name) => name !== 'metrics')
+  return configured.filter((name): name is ConfiguredApi => Object.hasOwn(apiNames, name))
 }
 
 export function apisOf(configured: readonly ConfiguredName[]): ApiName[] {

@@ -4,6 +4,12 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  axeFindings,
+  browserMissing,
+  ConsoleBrowser,
+  logIn,
+} from '../console/support/console-browser.ts'
 import { until } from './support/client.ts'
 import { flotilla, TestCluster } from './support/cluster.ts'
 
@@ -90,6 +96,22 @@ test('every controller lists all three as online, with the same certificates and
     expect(listed.every((member) => member.voter && member.connected)).toBe(true)
   }
 })
+
+test.skipIf(browserMissing !== null)(
+  `an administrator logs in to the console of the second controller and sees the cluster ${browserMissing ?? ''}`,
+  async () => {
+    await using browser = await ConsoleBrowser.start()
+    const page = await browser.page()
+    await logIn(page, `${cluster.admin.controllers[1]}/console/`, cluster.admin)
+    await page.getByRole('heading', { name: 'Tolerates the failure of 1 controller' }).waitFor()
+    for (const id of ['ctrl1', 'ctrl2', 'ctrl3']) {
+      await page.getByRole('rowheader', { name: id }).waitFor()
+    }
+    await page.getByText('via ctrl2').waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    expect(browser.complaints).toEqual([])
+  },
+)
 
 test('what is done at the admin socket is in the audit of every controller, with the user who did it', async () => {
   const config = join(cluster.folder, 'ctrl1', 'config.yml')

@@ -13,6 +13,7 @@ const HEADERS = new Set([
   'content-type',
   'if-match',
   'if-none-match',
+  'last-event-id',
   'mfa-validation-code',
   'net-min-index',
   'net-request-id',
@@ -29,6 +30,8 @@ const REQUESTED_HEADERS_MAX = 32
 export const corsHeaders: Readonly<Record<string, string>> = {
   'access-control-allow-origin': '*',
   'access-control-allow-credentials': 'true',
+  // A console that goes on with another controller reads on from where it was.
+  'access-control-expose-headers': 'etag, expires-at, net-index, net-stale-ms, retry-after',
 }
 
 /**

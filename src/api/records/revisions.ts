@@ -5,6 +5,7 @@ import type { ProposalInput } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { RequestContext } from '../call.ts'
 import type { Reply, TextAnswer } from '../answers/envelope.ts'
+import { isKnownTag, TAGS_MAX } from '../answers/etag.ts'
 
 type JudgedOn = NonNullable<ProposalInput['judgedOn']>
 
@@ -13,7 +14,6 @@ export type Precondition = readonly number[] | 'any'
 
 const TAG = /^(W\/)?"([\x21\x23-\x7e]{0,128})"$/
 const REVISION = /^([1-9][0-9]{0,14})(\.[A-Za-z0-9_-]{0,64})?$/
-const TAGS_MAX = 32
 const HASH_CHARACTERS = 12
 
 /**
@@ -32,15 +32,9 @@ export function taggedAnswer(
   answer: TextAnswer,
 ): Reply {
   const etag = etagOf(record, answer)
-  const isKnown = call.ifNoneMatch !== null && isAmong(call.ifNoneMatch, etag)
+  const isKnown = call.ifNoneMatch !== null && isKnownTag(call.ifNoneMatch, etag)
   const shown = isKnown ? { ...answer, status: 304, body: '' } : answer
   return { ...shown, headers: { ...answer.headers, etag } }
-}
-
-/** A list of tags is compared weakly (RFC 9110 13.1.2): a cache may have made ours weak. */
-function isAmong(text: string, etag: string): boolean {
-  if (text.trim() === '*') return true
-  return text.split(',', TAGS_MAX).some((tag) => tag.trim().replace(/^W\//, '') === etag)
 }
 
 /**

@@ -1,7 +1,7 @@
 import { isMap, parseDocument } from 'yaml'
 
 import { yamlText } from '../engine/yaml-tree.ts'
-import { API_NAMES } from './options.ts'
+import { WEB_DEFAULTS } from './options.ts'
 
 /** Values that differ between the configurations of controllers; addresses are `host:port`. */
 export interface ComposedConfig {
@@ -35,7 +35,7 @@ export function composeConfig(composed: ComposedConfig): string {
       ...(seeds.length === 0 ? {} : { seeds: [...seeds] }),
     },
     routers: { bind: composed.routersBind },
-    web: [{ bind: composed.webBind, advertise: composed.webAdvertise, apis: [...API_NAMES] }],
+    web: [{ bind: composed.webBind, advertise: composed.webAdvertise, apis: [...WEB_DEFAULTS] }],
   }
   const comment = `# Controller ${composed.id}. Relative paths start at the folder of this file; 'flotilla controller options' lists every key.`
   return `${comment}\n${yamlText(values)}`

@@ -1,4 +1,11 @@
-import { option, required, requiredList, section, type ValuesOf } from '../engine/schema.ts'
+import {
+  option,
+  optionalSection,
+  required,
+  requiredList,
+  section,
+  type ValuesOf,
+} from '../engine/schema.ts'
 import { DAY_MS, MIB, MINUTE_MS } from '../engine/units.ts'
 import { boolean, choice, integer, path } from '../engine/values.ts'
 import {
@@ -8,6 +15,7 @@ import {
   controllerId,
   hostPortText,
   hostPortTexts,
+  mountPath,
   networks,
   nullable,
   trustDomain,
@@ -16,8 +24,10 @@ import { identityOptions, serverCertificates } from './certificate-options.ts'
 import { eventOptions } from './event-options.ts'
 
 export const API_NAMES = ['edge-client', 'edge-management', 'fabric', 'health-checks'] as const
-/** APIs that a listener may serve; `metrics` only where it is named. */
-export const WEB_API_NAMES = [...API_NAMES, 'metrics'] as const
+/** Default of a listener. */
+export const WEB_DEFAULTS = [...API_NAMES, 'console'] as const
+/** All that a listener may serve; `metrics` and `spa` only where they are named. */
+export const WEB_API_NAMES = [...WEB_DEFAULTS, 'spa', 'metrics'] as const
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 
 /**
@@ -79,8 +89,18 @@ export const controllerOptions = {
       why: 'Address that clients connect to; the certificate must contain this host.',
     }),
     apis: option(choices(WEB_API_NAMES), {
-      default: API_NAMES,
-      why: 'APIs served. metrics: only metrics and health checks, without log-in; needs a private address of its own.',
+      default: WEB_DEFAULTS,
+      why: 'APIs served. console: the web console at /console/; needs edge-management and fabric beside it. spa: the static files of spa. metrics: only metrics and health checks, without log-in; needs a private address of its own.',
+    }),
+    spa: optionalSection('A folder of static files, as the web console of the API family.', {
+      path: option(mountPath(), {
+        default: '/zac',
+        why: 'Where the files are served: one name behind a slash.',
+      }),
+      folder: option(path(), {
+        default: required,
+        why: 'Folder of the files, read once at the start. Paths that are no file get its index.html.',
+      }),
     }),
   }),
   serverCertificates,

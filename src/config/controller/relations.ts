@@ -9,6 +9,7 @@ export function judgeRelations(config: ControllerConfig, fault: ReportFault): vo
   judgeTiming(config, fault)
   judgeTimeouts(config, fault)
   judgePorts(config, fault)
+  judgePages(config, fault)
   judgeMetricsListeners(config, fault)
   judgeSigner(config, fault)
   judgeCertificates(config, fault)
@@ -97,6 +98,22 @@ function judgePorts({ cluster, routers, web }: ControllerConfig, fault: ReportFa
   for (const [at, { key, bind }] of binds.entries()) {
     const other = binds.slice(0, at).find((earlier) => isSameListener(earlier.bind, bind))
     if (other !== undefined) fault(key, `takes the same address as ${other.key} (${other.bind})`)
+  }
+}
+
+/** The console asks the APIs where its pages come from, and a folder is served only when named. */
+function judgePages({ web }: ControllerConfig, fault: ReportFault): void {
+  for (const [at, { apis, spa }] of web.entries()) {
+    const asked = ['edge-management', 'fabric'] as const
+    const missing = apis.includes('console') ? asked.filter((api) => !apis.includes(api)) : []
+    if (missing.length > 0) {
+      fault(`web[${at}].apis`, `console needs ${missing.join(' and ')} on the same listener`)
+    }
+    if (apis.includes('spa') && spa === null) {
+      fault(`web[${at}].spa`, 'is missing: spa in apis serves its folder')
+    } else if (!apis.includes('spa') && spa !== null) {
+      fault(`web[${at}].apis`, 'has no spa, so that the folder of spa is not served; add it')
+    }
   }
 }
 

@@ -64,6 +64,25 @@ function isHostPort(value: string): boolean {
   return parseHostPort(value) !== null
 }
 
+/** First names of paths that the APIs take. */
+const TAKEN_PATHS = new Set([
+  '/console',
+  '/edge',
+  '/fabric',
+  '/health-checks',
+  '/metrics',
+  '/oidc',
+  '/version',
+])
+
+/** One name below the root, which is none of an API. */
+export function mountPath(): ValueType<string> {
+  return text(
+    'a slash and one name of letters, digits, "-" or "_", which no API takes',
+    (value) => /^\/[A-Za-z0-9_-]{1,64}$/.test(value) && !TAKEN_PATHS.has(value),
+  )
+}
+
 /** None or more texts, each once. */
 function distinctTexts(
   itemsMax: number,

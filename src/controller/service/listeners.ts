@@ -9,6 +9,7 @@ import { assert } from '../../lib/assert.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import type { Credentials } from '../start/check-certificates.ts'
 import { apisOf } from '../settings.ts'
+import { mountsOf } from './mounts.ts'
 
 type CertificateAndKey = 'certificatePem' | 'privateKeyPem'
 
@@ -39,7 +40,9 @@ export class Listeners {
       ...(byName === null ? {} : { SNICallback: chooseBy(byName) }),
     }
     try {
-      for (const { bind, apis } of web) {
+      for (const listener of web) {
+        const { bind, apis } = listener
+        const mounts = mountsOf(listener)
         const address = parseHostPort(bind)
         assert(address !== null, 'the configuration has checked the address')
         // A name that stands for several addresses, as localhost does, is served at each of them.
@@ -47,6 +50,7 @@ export class Listeners {
           const app = api.listener({
             apis: apisOf(apis),
             hasOpenMetrics: apis.includes('metrics'),
+            mounts,
             https,
             onHttpsServer: (server) => listeners.#servers.push(server),
           })

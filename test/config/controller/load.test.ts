@@ -23,7 +23,8 @@ describe('A configuration', () => {
       {
         bind: '127.0.0.1:1280',
         advertise: 'localhost:1280',
-        apis: ['edge-client', 'edge-management', 'fabric', 'health-checks'],
+        apis: ['edge-client', 'edge-management', 'fabric', 'health-checks', 'console'],
+        spa: null,
       },
     ])
   })
@@ -58,7 +59,7 @@ colour: blue
       `${FILE}:7: identity.ca: expected a path, found 5`,
       `${FILE}:9: cluster.bind: expected host:port with a port from 1 to 65535, an IPv6 address in brackets, found "127.0.0.1"`,
       `${FILE}:10: cluster.advertise: expected host:port with a port from 1 to 65535, an IPv6 address in brackets, found "127.0.0.1:99999"`,
-      `${FILE}:14: web[0].apis: expected a list of one or more of edge-client, edge-management, fabric, health-checks, metrics, each once, found ["edge-client","edge-klient"]`,
+      `${FILE}:14: web[0].apis: expected a list of one or more of edge-client, edge-management, fabric, health-checks, console, spa, metrics, each once, found ["edge-client","edge-klient"]`,
       `${FILE}:15: raft.tickMs: expected an integer from 5 to 1000, found "fast"`,
       `${FILE}:16: threads: expected true or false, found "yes"`,
       `${FILE}:17: colour: unknown key; known keys: id, data, trustDomain, identity, cluster, routers, web, serverCertificates, raft, log, audit, api, enrollment, limits, logLevel, logFile, backup, events, threads`,

@@ -1,0 +1,111 @@
+import { Problem } from '../../lib/problems.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { Reply } from '../answers/envelope.ts'
+import { isKnownTag } from '../answers/etag.ts'
+import type { RequestContext } from '../call.ts'
+import type { Operation } from '../operation.ts'
+import type { FileBody, FileSet, StaticFile } from './file-set.ts'
+import { acceptedCodings, CODINGS, type Coding, hasKnownEnding } from './file-types.ts'
+import { pageHeaders, type PagePolicy } from './page-headers.ts'
+
+/** A folder of static files at a path of a listener. */
+export interface FileMount {
+  /** Path without a slash at its end, like `/console`. */
+  readonly path: string
+  readonly policy: PagePolicy
+  /** Null: there is nothing to serve, and `missing` says what to do. */
+  readonly files: FileSet | null
+  readonly missing: string
+}
+
+const INDEX = 'index.html'
+const NEVER_STORED = 'no-store'
+/** A cache may keep it, and asks whether it is still the same before each use. */
+const ALWAYS_CHECKED = 'no-cache'
+const KEPT = 'public, max-age=31536000, immutable'
+
+interface Needs {
+  readonly cluster: Pick<ClusterView, 'members'>
+}
+
+/**
+ * Serves the files of a mount: one operation for all of them. Pages know their own paths, so that a
+ * path without a file name's ending is the index.
+ */
+export function mountOperation({ cluster }: Needs, mount: FileMount): Operation {
+  return {
+    operationId: `${mount.policy}File`,
+    summary: `File of ${mount.path}`,
+    tag: 'files',
+    apis: ['host'],
+    method: 'GET',
+    path: mount.path,
+    permission: 'public',
+    headers: [{ name: 'accept-encoding', description: 'br, gzip' }],
+    success: 200,
+    response: {
+      kind: 'bare',
+      schema: { name: 'file', schema: { type: 'string' } },
+      ignoresAccept: true,
+    },
+    refusals: [404],
+    // A browser gets the pages also from a controller that must not answer from its state.
+    isAlwaysServed: true,
+    handle: (call) => fileAnswer(call, mount, pageHeaders(mount.policy, cluster.members())),
+  }
+}
+
+/** @throws {Problem} NOT_FOUND. */
+function fileAnswer(
+  call: RequestContext,
+  mount: FileMount,
+  policy: Readonly<Record<string, string>>,
+): Reply {
+  if (mount.files === null) throw new Problem('NOT_FOUND', { detail: mount.missing })
+  const below = call.path.slice(mount.path.length).replace(/^\//, '')
+  const file = mount.files.get(nameOf(below)) ?? fallbackOf(below, mount.files)
+  if (file === null) throw new Problem('NOT_FOUND', { detail: `path ${call.path} was not found` })
+  const { coding, body } = chosenForm(file, call.headers['accept-encoding'])
+  const isPage = file.mediaType.startsWith('text/html')
+  const isKnown = call.ifNoneMatch !== null && isKnownTag(call.ifNoneMatch, body.etag)
+  return {
+    status: isKnown ? 304 : 200,
+    body: isKnown ? '' : body.bytes,
+    contentType: file.mediaType,
+    headers: {
+      ...policy,
+      etag: body.etag,
+      vary: 'accept-encoding',
+      'cache-control': isPage ? NEVER_STORED : file.isImmutable ? KEPT : ALWAYS_CHECKED,
+      ...(coding === null ? {} : { 'content-encoding': coding }),
+    },
+  }
+}
+
+/** A path that cannot be decoded is the name of no file. */
+function nameOf(below: string): string {
+  if (below === '') return INDEX
+  try {
+    return decodeURIComponent(below)
+  } catch {
+    return below
+  }
+}
+
+/** A page that the console makes has no file; what ends as a file does would be one. */
+function fallbackOf(below: string, files: FileSet): StaticFile | null {
+  const isPage = !hasKnownEnding(below) && !/(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i.test(below)
+  return isPage ? files.get(INDEX) : null
+}
+
+function chosenForm(
+  file: StaticFile,
+  acceptEncoding: string | undefined,
+): { readonly coding: Coding | null; readonly body: FileBody } {
+  const accepted = acceptedCodings(acceptEncoding)
+  for (const { coding } of CODINGS) {
+    const body = file.coded[coding]
+    if (body !== undefined && accepted.has(coding)) return { coding, body }
+  }
+  return { coding: null, body: file.plain }
+}

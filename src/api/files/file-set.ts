@@ -1,0 +1,119 @@
+import { hash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { CODINGS, type Coding, mediaTypeOf } from './file-types.ts'
+
+const FILES_MAX = 5_000
+const BYTES_MAX = 64 * 1024 * 1024
+const DEPTH_MAX = 12
+const HASH_CHARACTERS = 16
+
+/** One form of a file: as it is, or compressed. */
+export interface FileBody {
+  readonly bytes: Buffer
+  /** A strong ETag, other for each form (RFC 9110 8.8.3.3). */
+  readonly etag: string
+}
+
+export interface StaticFile {
+  readonly mediaType: string
+  /** Its name has a hash of its content, so that it never changes under that name. */
+  readonly isImmutable: boolean
+  readonly plain: FileBody
+  readonly coded: Readonly<Partial<Record<Coding, FileBody>>>
+}
+
+/** `index-B3xk9_2a.js`: a bundler's name with 8 characters of a hash. */
+const HASHED_NAME = /-[A-Za-z0-9_-]{8,}\.[A-Za-z0-9]+$/
+
+/**
+ * The files of a folder, held in memory and found by their path alone: a request never meets the
+ * disk, and no path leads out of the folder. `x.js.br` and `x.js.gz` are forms of `x.js`. Names
+ * that begin with a dot, and symbolic links, are left out.
+ */
+export class FileSet {
+  readonly #files: ReadonlyMap<string, StaticFile>
+  readonly #bytes: number
+
+  private constructor(files: ReadonlyMap<string, StaticFile>, bytes: number) {
+    this.#files = files
+    this.#bytes = bytes
+  }
+
+  /** @throws {Error} when the folder cannot be read, or holds more than is kept in memory. */
+  static load(folder: string): FileSet {
+    const contents = new Map<string, Buffer>()
+    const bytes = readInto(contents, folder, '', { bytes: 0, depth: 0 })
+    const files = new Map<string, StaticFile>()
+    for (const [path, content] of contents) {
+      if (isFormOfAnother(path, contents)) continue
+      files.set(path, {
+        mediaType: mediaTypeOf(path),
+        isImmutable: HASHED_NAME.test(path),
+        plain: bodyOf(content, ''),
+        coded: codedFormsOf(path, contents),
+      })
+    }
+    return new FileSet(files, bytes)
+  }
+
+  /** @param path below the folder, with `/` between names, as `assets/index.js`. */
+  get(path: string): StaticFile | null {
+    return this.#files.get(path) ?? null
+  }
+
+  get fileCount(): number {
+    return this.#files.size
+  }
+
+  /** Sum over all forms of all files. */
+  get byteCount(): number {
+    return this.#bytes
+  }
+}
+
+function readInto(
+  contents: Map<string, Buffer>,
+  folder: string,
+  prefix: string,
+  { bytes, depth }: { readonly bytes: number; readonly depth: number },
+): number {
+  if (depth > DEPTH_MAX) throw new Error(`${folder} is nested deeper than ${DEPTH_MAX} folders`)
+  let sum = bytes
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    if (entry.name.startsWith('.')) continue
+    const path = prefix + entry.name
+    const inFolder = join(folder, entry.name)
+    if (entry.isDirectory()) {
+      sum = readInto(contents, inFolder, `${path}/`, { bytes: sum, depth: depth + 1 })
+    } else if (entry.isFile()) {
+      const content = readFileSync(inFolder)
+      sum += content.length
+      if (sum > BYTES_MAX) throw new Error(`${inFolder} is beyond ${BYTES_MAX} bytes of files`)
+      contents.set(path, content)
+      if (contents.size > FILES_MAX) throw new Error(`${inFolder} is beyond ${FILES_MAX} files`)
+    }
+  }
+  return sum
+}
+
+function isFormOfAnother(path: string, contents: ReadonlyMap<string, Buffer>): boolean {
+  return CODINGS.some(
+    ({ extension }) => path.endsWith(extension) && contents.has(path.slice(0, -extension.length)),
+  )
+}
+
+function codedFormsOf(path: string, contents: ReadonlyMap<string, Buffer>): StaticFile['coded'] {
+  return Object.fromEntries(
+    CODINGS.flatMap(({ coding, extension }) => {
+      const content = contents.get(path + extension)
+      return content === undefined ? [] : [[coding, bodyOf(content, `-${coding}`)]]
+    }),
+  )
+}
+
+function bodyOf(bytes: Buffer, suffix: string): FileBody {
+  const digest = hash('sha256', bytes, 'base64url').slice(0, HASH_CHARACTERS)
+  return { bytes, etag: `"${digest}${suffix}"` }
+}

@@ -1,0 +1,60 @@
+const types: Readonly<Record<string, string>> = {
+  css: 'text/css; charset=utf-8',
+  gif: 'image/gif',
+  htm: 'text/html; charset=utf-8',
+  html: 'text/html; charset=utf-8',
+  ico: 'image/x-icon',
+  jpeg: 'image/jpeg',
+  jpg: 'image/jpeg',
+  js: 'text/javascript; charset=utf-8',
+  json: 'application/json',
+  map: 'application/json',
+  md: 'text/markdown; charset=utf-8',
+  mjs: 'text/javascript; charset=utf-8',
+  otf: 'font/otf',
+  png: 'image/png',
+  svg: 'image/svg+xml',
+  ttf: 'font/ttf',
+  txt: 'text/plain; charset=utf-8',
+  wasm: 'application/wasm',
+  webmanifest: 'application/manifest+json',
+  webp: 'image/webp',
+  woff: 'font/woff',
+  woff2: 'font/woff2',
+  xml: 'application/xml',
+}
+
+/** Media type of a file by the end of its name; bytes of an unknown type are a download. */
+export function mediaTypeOf(name: string): string {
+  return types[extensionOf(name)] ?? 'application/octet-stream'
+}
+
+export function hasKnownEnding(name: string): boolean {
+  return types[extensionOf(name)] !== undefined
+}
+
+function extensionOf(name: string): string {
+  return /\.([A-Za-z0-9]+)$/.exec(name)?.[1]?.toLowerCase() ?? ''
+}
+
+/** Content codings that a file may stand ready in, the smaller one first. */
+export const CODINGS = [
+  { coding: 'br', extension: '.br' },
+  { coding: 'gzip', extension: '.gz' },
+] as const
+export type Coding = (typeof CODINGS)[number]['coding']
+
+const CODINGS_MAX = 16
+
+/**
+ * The codings that Accept-Encoding names (RFC 9110 12.5.3). One that is refused (`q=0`) or only
+ * meant by `*` counts as not named: the file itself is always right.
+ */
+export function acceptedCodings(header: string | undefined): ReadonlySet<string> {
+  const accepted = new Set<string>()
+  for (const item of (header ?? '').split(',', CODINGS_MAX)) {
+    const [name = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())
+    if (!parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))) accepted.add(name)
+  }
+  return accepted
+}

@@ -1,0 +1,64 @@
+import type { MemberView } from '../../ports/cluster-view.ts'
+
+/** Names the rules for pages of a mount. */
+export type PagePolicy = 'console' | 'spa'
+
+const ORIGINS_MAX = 64
+const ORIGIN = /^https:\/\/(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/
+/** The APIs that the console asks. */
+const askedApis = new Set(['edge-management', 'fabric'])
+
+/** For all pages: no framing, no sniffing, nothing of them is told to other sites. */
+const common = {
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
+} as const
+
+/**
+ * Security headers of the pages of a mount. The console runs its own scripts alone, makes no markup
+ * from text (Trusted Types), and speaks to members of the cluster alone. What the pages of an
+ * operator's folder need is not known here: they only may not be framed.
+ */
+export function pageHeaders(
+  policy: PagePolicy,
+  members: readonly Pick<MemberView, 'apiAddresses'>[],
+): Readonly<Record<string, string>> {
+  const directives = policy === 'console' ? consoleDirectives(members) : spaDirectives
+  return { ...common, 'content-security-policy': directives.join('; ') }
+}
+
+const spaDirectives = ["frame-ancestors 'none'", "object-src 'none'", "base-uri 'self'"]
+
+function consoleDirectives(members: readonly Pick<MemberView, 'apiAddresses'>[]): string[] {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "font-src 'self'",
+    ["connect-src 'self'", ...originsOf(members)].join(' '),
+    "worker-src 'self'",
+    "manifest-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+  ]
+}
+
+/**
+ * HTTPS origins of the members of the cluster. Members say their own addresses: one that is no
+ * plain origin would add words of its own to the policy, and is left out.
+ */
+function originsOf(members: readonly Pick<MemberView, 'apiAddresses'>[]): string[] {
+  const urls = members.flatMap(({ apiAddresses }) =>
+    apiAddresses.flatMap(({ api, url }) =>
+      askedApis.has(api) && URL.canParse(url) ? [new URL(url).origin] : [],
+    ),
+  )
+  return [...new Set(urls)].filter((origin) => ORIGIN.test(origin)).slice(0, ORIGINS_MAX)
+}

@@ -1,0 +1,43 @@
+import { ApiProblem, OutcomeUnknown, Unreachable } from '../client/problem.ts'
+import { Button } from '../controls/button.tsx'
+import { Empty, Notice } from '../controls/status.tsx'
+import { texts } from '../texts.ts'
+
+/** One sentence about what went wrong. */
+export function failureText(error: unknown): string {
+  const { failure } = texts
+  if (error instanceof Unreachable) return failure.unreachable
+  if (error instanceof OutcomeUnknown) return failure.outcomeUnknown
+  if (!(error instanceof ApiProblem)) return failure.unexpected(String(error))
+  if (error.status === 401) return failure.notAllowed
+  if (error.code === 'CLUSTER_NO_LEADER') return failure.noLeader
+  if (error.code === 'NODE_QUARANTINED') return failure.quarantined
+  const { fault } = error
+  return fault === null ? error.message : `${error.message} (${fault.field}: ${fault.reason})`
+}
+
+/** Stands in place of a page that could not be read. */
+export function Failure({
+  error,
+  retry,
+}: {
+  readonly error: unknown
+  readonly retry?: () => void
+}) {
+  const { failure } = texts
+  const isMissing = error instanceof ApiProblem && error.status === 404
+  const isRefused = error instanceof ApiProblem && error.status === 401
+  const title = isMissing ? failure.missingTitle : isRefused ? failure.refusedTitle : failure.title
+  return (
+    <Empty icon={isRefused ? 'key' : 'alert'} title={title}>
+      <p role="alert">{isMissing ? failure.missing : failureText(error)}</p>
+      {retry === undefined || isRefused ? null : <Button onClick={retry}>{failure.retry}</Button>}
+    </Empty>
+  )
+}
+
+/** Beside what was read before. */
+export function FailureNotice({ error }: { readonly error: unknown }) {
+  if (error === null || error === undefined) return null
+  return <Notice tone="bad">{failureText(error)}</Notice>
+}

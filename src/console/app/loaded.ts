@@ -1,0 +1,90 @@
+import { type Signal, signal } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+
+import { Cancelled } from '../client/problem.ts'
+
+/** A reading of the cluster, and the outcome of the last attempt. */
+export interface Loaded<T> {
+  readonly data: Signal<T | null>
+  readonly error: Signal<unknown>
+  readonly isLoading: Signal<boolean>
+  readonly reload: () => void
+}
+
+/** A tab that its user has left for so long asks nothing, so that its session expires. */
+const IDLE_MS = 15 * 60_000
+let lastInputMs = Date.now()
+for (const type of ['keydown', 'pointerdown', 'wheel']) {
+  addEventListener(type, () => (lastInputMs = Date.now()), { passive: true })
+}
+
+export function isWatched(): boolean {
+  return document.visibilityState === 'visible' && Date.now() - lastInputMs < IDLE_MS
+}
+
+/**
+ * Reads once for each key, and again at each period while the tab is watched. What was read stays
+ * while it is read again, and when that fails.
+ */
+export function useLoaded<T>(
+  key: string,
+  load: (signal: AbortSignal) => Promise<T>,
+  everyMs: number | null = null,
+): Loaded<T> {
+  const parts = useMemo(() => new Loading<T>(), [key])
+  useEffect(() => {
+    parts.run(load)
+    if (everyMs === null) return () => parts.stop()
+    const timer = setInterval(() => {
+      if (isWatched()) parts.run(load)
+    }, everyMs)
+    return () => {
+      clearInterval(timer)
+      parts.stop()
+    }
+  }, [parts])
+  return parts
+}
+
+class Loading<T> implements Loaded<T> {
+  readonly data = signal<T | null>(null)
+  readonly error = signal<unknown>(null)
+  readonly isLoading = signal(false)
+  readonly reload = (): void => {
+    if (this.#load !== null) this.run(this.#load, true)
+  }
+  #load: ((signal: AbortSignal) => Promise<T>) | null = null
+  #running: AbortController | null = null
+
+  /** One at a time; only a reload takes the place of one that runs. */
+  run(load: (signal: AbortSignal) => Promise<T>, isForced = false): void {
+    if (this.#running !== null && !isForced) return
+    this.#running?.abort()
+    const running = new AbortController()
+    this.#running = running
+    this.#load = load
+    this.isLoading.value = true
+    load(running.signal)
+      .then(
+        (data) => {
+          if (this.#running !== running) return
+          this.data.value = data
+          this.error.value = null
+        },
+        (error: unknown) => {
+          if (this.#running === running && !(error instanceof Cancelled)) this.error.value = error
+        },
+      )
+      .finally(() => {
+        if (this.#running !== running) return
+        this.#running = null
+        this.isLoading.value = false
+      })
+      .catch(() => undefined)
+  }
+
+  stop(): void {
+    this.#running?.abort()
+    this.#running = null
+  }
+}

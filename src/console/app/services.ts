@@ -1,0 +1,35 @@
+import { computed, signal } from '@preact/signals'
+
+import { ApiClient, isLeaderless, MANAGEMENT } from '../client/api-client.ts'
+import { EventFeed } from '../client/event-feed.ts'
+import { type ControllerRow, Members } from '../client/members.ts'
+import { TabSession } from '../client/session.ts'
+
+// The parts of this tab, put together once.
+
+export const members = new Members(location.origin)
+export const session = new TabSession(sessionStorage)
+export const client = new ApiClient(members, session)
+session.attach(client)
+export const feed = new EventFeed(client)
+
+/** A leader that has been silent for so long is none. */
+const LEADERLESS_MS = 3_000
+const writeRefused = signal(false)
+
+/** Nothing can be changed now: no controller leads. */
+export const isReadOnly = computed(
+  () => writeRefused.value || client.leaderSilenceMs.value >= LEADERLESS_MS,
+)
+
+/** Notes a change refused for lack of a leader; the next fresh answer takes it back. */
+export function noteRefusal(error: unknown): void {
+  if (isLeaderless(error)) writeRefused.value = true
+}
+
+export async function refreshMembers(): Promise<void> {
+  const { body } = await client.ask({ path: `${MANAGEMENT}/controllers?limit=64` })
+  members.learn((body as { readonly data: readonly ControllerRow[] }).data)
+  members.store(sessionStorage)
+  if (client.leaderSilenceMs.value < LEADERLESS_MS) writeRefused.value = false
+}

@@ -1,0 +1,166 @@
+import { signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+
+import { IconButton } from '../controls/button.tsx'
+import { Icon, Mark } from '../controls/icon.tsx'
+import { texts } from '../texts.ts'
+import { isWatched } from './loaded.ts'
+import { BASE, pathTo, place } from './navigation.ts'
+import { navigation, pageAt } from './pages.tsx'
+import { feed, isReadOnly, members, refreshMembers, session } from './services.ts'
+import { ShortcutHelp } from './shortcut-help.tsx'
+import { isHelpOpen } from './shortcuts.ts'
+import { theme, toggleTheme } from './theme.ts'
+
+const REFRESH_MS = 10_000
+const isMenuOpen = signal(false)
+
+/** The frame of all pages. */
+export function Shell() {
+  useEffect(() => {
+    const refresh = (): void => {
+      if (isWatched()) refreshMembers().catch(() => undefined)
+    }
+    refresh()
+    feed.start()
+    const timer = setInterval(refresh, REFRESH_MS)
+    return () => {
+      clearInterval(timer)
+      feed.stop()
+    }
+  }, [])
+  const page = pageAt(place.value)
+  useEffect(() => {
+    isMenuOpen.value = false
+    document.title = `${page.title} · ${texts.product}`
+  }, [page.title, place.value])
+  return (
+    <>
+      <a class="skip" href="#main" onClick={skipToMain}>
+        {texts.shell.skip}
+      </a>
+      <div class="shell">
+        <header class="topbar">
+          <IconButton
+            icon="menu"
+            label={texts.shell.openMenu}
+            isExpanded={isMenuOpen.value}
+            onClick={() => (isMenuOpen.value = true)}
+          />
+          <span>{texts.product}</span>
+        </header>
+        {isMenuOpen.value ? (
+          <button
+            type="button"
+            class="scrim"
+            aria-label={texts.shell.closeMenu}
+            onClick={() => (isMenuOpen.value = false)}
+          />
+        ) : null}
+        <Sidebar />
+        <div class="content">
+          <Banner />
+          <main class="page" id="main" tabIndex={-1}>
+            {page.show()}
+          </main>
+        </div>
+      </div>
+      {isHelpOpen.value ? <ShortcutHelp /> : null}
+    </>
+  )
+}
+
+function skipToMain(event: MouseEvent): void {
+  event.preventDefault()
+  document.querySelector<HTMLElement>('#main')?.focus()
+}
+
+function Sidebar() {
+  const at = place.value.names[0] ?? 'cluster'
+  return (
+    <aside class="sidebar" data-open={isMenuOpen.value}>
+      <a class="brand" href={`${BASE}/`}>
+        <Mark />
+        {texts.product}
+      </a>
+      <nav class="nav" aria-label={texts.shell.navigation}>
+        {navigation.map(({ title, links }) => (
+          <div key={title}>
+            {title === '' ? null : <div class="nav-title">{title}</div>}
+            <ul>
+              {links.map((link) => (
+                <li key={link.name}>
+                  <a
+                    class="nav-link"
+                    href={pathTo(link.name)}
+                    aria-current={link.name === at ? 'page' : undefined}
+                  >
+                    <Icon name={link.icon} />
+                    {link.title}
+                  </a>
+                </li>
+              ))}
+            </ul>
+          </div>
+        ))}
+      </nav>
+      <SidebarFoot />
+    </aside>
+  )
+}
+
+function SidebarFoot() {
+  const { shell } = texts
+  return (
+    <div class="sidebar-foot">
+      <p class="via" title={members.current.value}>
+        {shell.via(members.currentName.value)}
+      </p>
+      <div class="who">
+        <span class="who-name">{session.current.value?.name}</span>
+        <IconButton
+          icon={theme.value === 'dark' ? 'light' : 'dark'}
+          label={theme.value === 'dark' ? shell.toLight : shell.toDark}
+          onClick={toggleTheme}
+        />
+        <IconButton icon="help" label={shell.help} onClick={() => (isHelpOpen.value = true)} />
+        <IconButton
+          icon="leave"
+          label={shell.logOut}
+          onClick={() => {
+            session.logOut().catch(() => undefined)
+          }}
+        />
+      </div>
+    </div>
+  )
+}
+
+/** Conditions that keep the whole console from working as usual. */
+function Banner() {
+  const { banner } = texts
+  const failed = [...members.failures.value.keys()].filter(
+    (origin) => origin !== members.current.value,
+  )
+  return (
+    <div role="status">
+      {isReadOnly.value ? (
+        <div class="banner bad">
+          <Icon name="alert" />
+          <span>{banner.readOnly}</span>
+        </div>
+      ) : null}
+      {failed.length > 0 ? (
+        <div class="banner">
+          <Icon name="alert" />
+          <span>
+            {banner.unreachable(
+              failed.map((origin) => members.nameOf(origin)),
+              members.currentName.value,
+            )}
+          </span>
+        </div>
+      ) : null}
+    </div>
+  )
+}

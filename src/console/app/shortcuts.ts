@@ -1,0 +1,57 @@
+import { signal } from '@preact/signals'
+
+import { goTo, pathTo } from './navigation.ts'
+
+/** `g` and then one of these goes to a page. */
+export const goKeys = new Map<string, { readonly path: string; readonly title: string }>()
+export const isHelpOpen = signal(false)
+
+/** Actions of the page that is shown, by key. */
+const pageKeys = new Map<string, () => void>()
+
+export function onKey(key: string, act: () => void): () => void {
+  pageKeys.set(key, act)
+  return () => {
+    if (pageKeys.get(key) === act) pageKeys.delete(key)
+  }
+}
+
+const GO_MS = 1_200
+
+export function startShortcuts(): void {
+  let goUntil = 0
+  document.addEventListener('keydown', (event) => {
+    if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return
+    if (document.querySelector('dialog[open]') !== null) return
+    const { key } = event
+    if (performance.now() < goUntil) {
+      goUntil = 0
+      const target = goKeys.get(key)
+      if (target === undefined) return
+      event.preventDefault()
+      goTo(target.path)
+      return
+    }
+    if (key === 'g') {
+      goUntil = performance.now() + GO_MS
+      return
+    }
+    if (key === '?') {
+      isHelpOpen.value = true
+      return
+    }
+    const act = pageKeys.get(key)
+    if (act === undefined) return
+    event.preventDefault()
+    act()
+  })
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false
+  return target.isContentEditable || ['INPUT', 'SELECT', 'TEXTAREA'].includes(target.tagName)
+}
+
+export function registerGoKey(key: string, title: string, ...names: readonly string[]): void {
+  goKeys.set(key, { title, path: pathTo(...names) })
+}

@@ -1,0 +1,120 @@
+import { computed, signal } from '@preact/signals'
+
+/** A controller of the cluster, as the browser reaches it. */
+export interface Member {
+  readonly id: string
+  /** `https://host:port`. */
+  readonly origin: string
+}
+
+/** An origin that did not answer this browser. */
+interface Contact {
+  readonly failedAtMs: number
+}
+
+const STORED = 'flotilla.members'
+/** A member that failed is asked last for so long. */
+const AVOID_MS = 15_000
+
+/** `web[].apis` of a member: names and addresses, as GET /controllers has them. */
+type Addresses = Readonly<Record<string, readonly { readonly url: string }[]>>
+
+export interface ControllerRow {
+  readonly id: string
+  readonly name?: string
+  readonly isOnline?: boolean
+  readonly apiAddresses?: Addresses
+}
+
+/**
+ * The origins that the console may ask, which the cluster itself has told. Nothing is guessed: an
+ * address that is not HTTPS, or that serves only one of the two APIs, is left out.
+ */
+export class Members {
+  readonly own: string
+  readonly list = signal<readonly Member[]>([])
+  readonly current = signal('')
+  readonly failures = signal<ReadonlyMap<string, Contact>>(new Map())
+  /** The name of the controller that answers; its origin while the name is not known yet. */
+  readonly currentName = computed(() => this.nameOf(this.current.value))
+
+  constructor(own: string) {
+    this.own = own
+    this.current.value = own
+  }
+
+  /** Puts in place what GET /controllers has answered. */
+  learn(rows: readonly ControllerRow[]): void {
+    const found = rows.flatMap(({ id, apiAddresses }) => {
+      const origin = originOf(apiAddresses ?? {}, this.own)
+      return origin === null ? [] : [{ id, origin }]
+    })
+    if (found.length > 0) this.list.value = found
+  }
+
+  /** The order to ask in: the one that answers, its peers, those that failed a moment ago. */
+  order(nowMs = Date.now()): readonly string[] {
+    const peers = this.list.value.map(({ origin }) => origin)
+    const all = [...new Set([this.current.value, ...peers, this.own])]
+    const isAvoided = (origin: string): boolean => {
+      const failed = this.failures.value.get(origin)
+      return failed !== undefined && nowMs - failed.failedAtMs < AVOID_MS
+    }
+    return [...all.filter((origin) => !isAvoided(origin)), ...all.filter(isAvoided)]
+  }
+
+  failed(origin: string, nowMs = Date.now()): void {
+    this.failures.value = new Map(this.failures.value).set(origin, { failedAtMs: nowMs })
+  }
+
+  answered(origin: string): void {
+    this.current.value = origin
+    if (!this.failures.value.has(origin)) return
+    const failures = new Map(this.failures.value)
+    failures.delete(origin)
+    this.failures.value = failures
+  }
+
+  nameOf(origin: string): string {
+    return this.list.value.find((member) => member.origin === origin)?.id ?? hostOf(origin)
+  }
+
+  /** For the next load of this page, whose own controller may be gone by then. */
+  store(storage: Storage): void {
+    storage.setItem(STORED, JSON.stringify(this.list.value))
+  }
+
+  restore(storage: Storage): void {
+    try {
+      const stored = JSON.parse(storage.getItem(STORED) ?? '[]') as unknown
+      if (!Array.isArray(stored)) return
+      this.list.value = stored.filter(isMember)
+    } catch {
+      // Another release stored it in another form.
+    }
+  }
+}
+
+function isMember(value: unknown): value is Member {
+  const { id, origin } = (value ?? {}) as Partial<Member>
+  return typeof id === 'string' && typeof origin === 'string' && origin.startsWith('https://')
+}
+
+/** The origin that serves both APIs; that of this page, when it is among them. */
+function originOf(addresses: Addresses, own: string): string | null {
+  const fabric = new Set(originsIn(addresses['fabric']))
+  const both = originsIn(addresses['edge-management']).filter((origin) => fabric.has(origin))
+  return both.find((origin) => origin === own) ?? both[0] ?? null
+}
+
+function originsIn(list: readonly { readonly url: string }[] | undefined): string[] {
+  return (list ?? []).flatMap(({ url }) => {
+    if (!URL.canParse(url)) return []
+    const { protocol, origin } = new URL(url)
+    return protocol === 'https:' ? [origin] : []
+  })
+}
+
+function hostOf(origin: string): string {
+  return URL.canParse(origin) ? new URL(origin).host : origin
+}

@@ -1,0 +1,89 @@
+import type { ComponentChildren } from 'preact'
+import { useId } from 'preact/hooks'
+
+export interface FieldProps {
+  readonly label: string
+  readonly hint?: string | undefined
+  readonly fault?: string | null | undefined
+  readonly isRequired?: boolean
+}
+
+/** Label, control, hint and fault, tied together for those who hear the page. */
+export function Field(
+  props: FieldProps & {
+    readonly children: (ids: {
+      readonly id: string
+      readonly 'aria-describedby': string | undefined
+      readonly 'aria-invalid': boolean
+    }) => ComponentChildren
+  },
+) {
+  const id = useId()
+  const { label, hint, fault, isRequired = false, children } = props
+  const hasFault = fault !== undefined && fault !== null
+  const described = [hint === undefined ? '' : `${id}-hint`, hasFault ? `${id}-fault` : '']
+  return (
+    <div class="field">
+      <label class="label" for={id}>
+        {label}
+        {isRequired ? (
+          <span class="faint" aria-hidden="true">
+            {' '}
+            *
+          </span>
+        ) : null}
+      </label>
+      {children({
+        id,
+        'aria-describedby': described.filter((one) => one !== '').join(' ') || undefined,
+        'aria-invalid': hasFault,
+      })}
+      {hint === undefined ? null : (
+        <span class="hint" id={`${id}-hint`}>
+          {hint}
+        </span>
+      )}
+      {hasFault ? (
+        <span class="fault" id={`${id}-fault`}>
+          {fault}
+        </span>
+      ) : null}
+    </div>
+  )
+}
+
+export function TextField(
+  props: FieldProps & {
+    readonly value: string
+    readonly onInput: (value: string) => void
+    readonly type?: 'text' | 'password' | 'number' | 'search'
+    readonly name?: string
+    readonly autocomplete?: string
+    readonly placeholder?: string
+    readonly isFocused?: boolean
+    readonly isMono?: boolean
+    readonly inputMode?: 'numeric' | 'text'
+  },
+) {
+  return (
+    <Field {...props}>
+      {(ids) => (
+        <input
+          {...ids}
+          class={`input ${props.isMono === true ? 'mono' : ''}`}
+          // The types of inputs are a union that no variable of several fits.
+          type={(props.type ?? 'text') as 'text'}
+          name={props.name}
+          autocomplete={props.autocomplete ?? 'off'}
+          placeholder={props.placeholder}
+          required={props.isRequired}
+          autofocus={props.isFocused}
+          inputmode={props.inputMode}
+          spellcheck={false}
+          value={props.value}
+          onInput={(event) => props.onInput(event.currentTarget.value)}
+        />
+      )}
+    </Field>
+  )
+}

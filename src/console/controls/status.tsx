@@ -1,0 +1,61 @@
+import type { ComponentChildren } from 'preact'
+
+import { Icon, type IconName } from './icon.tsx'
+
+export type Tone = 'good' | 'warn' | 'bad' | 'accent' | 'plain'
+
+const icons: Readonly<Record<Tone, IconName>> = {
+  good: 'check',
+  warn: 'alert',
+  bad: 'close',
+  accent: 'star',
+  plain: 'dot',
+}
+
+/** A state in words: its icon and colour only repeat them. */
+export function Badge(props: {
+  readonly tone?: Tone
+  readonly icon?: IconName
+  readonly children: ComponentChildren
+}) {
+  const { tone = 'plain', icon = icons[tone], children } = props
+  return (
+    <span class={`badge ${tone}`}>
+      <Icon name={icon} size={12} />
+      {children}
+    </span>
+  )
+}
+
+export function Notice(props: {
+  readonly tone?: 'plain' | 'good' | 'warn' | 'bad'
+  readonly children: ComponentChildren
+}) {
+  const { tone = 'plain', children } = props
+  const icon = tone === 'plain' ? 'info' : tone === 'good' ? 'check' : 'alert'
+  return (
+    <div class={`notice ${tone}`} role={tone === 'bad' ? 'alert' : undefined}>
+      <Icon name={icon} />
+      <div>{children}</div>
+    </div>
+  )
+}
+
+/** A page that has nothing to show says why, and what to do. */
+export function Empty(props: {
+  readonly icon: IconName
+  readonly title: string
+  readonly children?: ComponentChildren
+}) {
+  return (
+    <div class="empty">
+      <Icon name={props.icon} size={28} />
+      <h2>{props.title}</h2>
+      {props.children}
+    </div>
+  )
+}
+
+export function Skeleton({ width = '100%' }: { readonly width?: string }) {
+  return <span class="skeleton" style={{ width }} />
+}

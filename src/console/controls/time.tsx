@@ -1,0 +1,36 @@
+import { texts } from '../texts.ts'
+
+const UNITS = [
+  { name: 'day', ms: 86_400_000 },
+  { name: 'hour', ms: 3_600_000 },
+  { name: 'minute', ms: 60_000 },
+] as const
+
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
+const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+
+export function agoText(ms: number, nowMs = Date.now()): string {
+  const gone = ms - nowMs
+  const unit = UNITS.find((one) => Math.abs(gone) >= one.ms)
+  if (unit === undefined) return Math.abs(gone) < 5_000 ? texts.time.now : secondsText(gone)
+  return relative.format(Math.round(gone / unit.ms), unit.name)
+}
+
+function secondsText(gone: number): string {
+  return relative.format(Math.round(gone / 1000), 'second')
+}
+
+/** A time in the user's zone; UTC on hover. */
+export function Time(props: {
+  readonly at: string | null | undefined
+  readonly isExact?: boolean
+}) {
+  const date = new Date(props.at ?? '')
+  if (Number.isNaN(date.getTime())) return <span class="faint">{texts.time.never}</span>
+  const iso = date.toISOString()
+  return (
+    <time dateTime={iso} title={iso.replace('T', ' ').replace('Z', ' UTC')}>
+      {props.isExact === true ? absolute.format(date) : agoText(date.getTime())}
+    </time>
+  )
+}

@@ -1,0 +1,40 @@
+import './style/tokens.css'
+import './style/base.css'
+import './style/shell.css'
+import './style/controls.css'
+import './style/tables.css'
+import './style/pages.css'
+
+import { render } from 'preact'
+
+import { startNavigation } from './app/navigation.ts'
+import { registerGoKeys } from './app/pages.tsx'
+import { members, session } from './app/services.ts'
+import { Shell } from './app/shell.tsx'
+import { startShortcuts } from './app/shortcuts.ts'
+import { startTheme } from './app/theme.ts'
+import { Toasts } from './app/toasts.tsx'
+import { LogIn, LogInAgain } from './pages/log-in/log-in.tsx'
+
+startTheme()
+startNavigation()
+startShortcuts()
+registerGoKeys()
+members.restore(sessionStorage)
+
+/** A page stays as it is while its session is renewed in front of it. */
+function App() {
+  const { current, hasEnded } = session
+  const isIn = current.value !== null && !current.value.isPartial
+  const stays = isIn || hasEnded.value
+  return (
+    <>
+      {stays ? <Shell /> : <LogIn />}
+      {!isIn && hasEnded.value ? <LogInAgain /> : null}
+      <Toasts />
+    </>
+  )
+}
+
+const root = document.querySelector('#app')
+if (root !== null) render(<App />, root)

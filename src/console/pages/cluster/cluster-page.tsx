@@ -1,0 +1,248 @@
+import { useSignal } from '@preact/signals'
+
+import { Failure, FailureNotice } from '../../app/failure.tsx'
+import { useLoaded } from '../../app/loaded.ts'
+import { isReadOnly } from '../../app/services.ts'
+import { PageHead } from '../../app/page-head.tsx'
+import { Button } from '../../controls/button.tsx'
+import { Badge, Skeleton, type Tone } from '../../controls/status.tsx'
+import { agoText } from '../../controls/time.tsx'
+import { texts } from '../../texts.ts'
+import { entriesBehind, hasMixedVersions, isAway, toleranceHealth } from './cluster-data.ts'
+import { ChangesPanel, EventsPanel } from './cluster-news.tsx'
+import { type ClusterStatus, type MemberStatus, readStatus } from './cluster-shapes.ts'
+import { MemberDialog } from './member-dialog.tsx'
+import { TicketDialog } from './ticket-dialog.tsx'
+
+const REFRESH_MS = 2_000
+
+export function ClusterPage() {
+  const { cluster } = texts
+  const status = useLoaded('status', readStatus, REFRESH_MS)
+  const managed = useSignal<string | null>(null)
+  const isInviting = useSignal(false)
+  const { value: shown } = status.data
+  const refused = isReadOnly.value ? texts.banner.refused : null
+  const member = shown?.members.find(({ id }) => id === managed.value)
+  if (shown === null && status.error.value !== null) {
+    return (
+      <>
+        <PageHead title={texts.pages.cluster} />
+        <Failure error={status.error.value} retry={status.reload} />
+      </>
+    )
+  }
+  return (
+    <>
+      <PageHead title={texts.pages.cluster} lead={cluster.lead}>
+        <Button icon="plus" refused={refused} onClick={() => (isInviting.value = true)}>
+          {cluster.addController}
+        </Button>
+      </PageHead>
+      <div class="stack">
+        <FailureNotice error={status.error.value} />
+        {shown === null ? <Waiting /> : <Health status={shown} />}
+        {shown === null ? null : (
+          <>
+            <Alarms status={shown} />
+            <Members status={shown} manage={(id) => (managed.value = id)} />
+          </>
+        )}
+        <div class="columns">
+          <ChangesPanel />
+          <EventsPanel />
+        </div>
+      </div>
+      {shown === null || member === undefined ? null : (
+        <MemberDialog
+          member={member}
+          status={shown}
+          onClose={() => (managed.value = null)}
+          onDone={status.reload}
+        />
+      )}
+      {isInviting.value ? <TicketDialog onClose={() => (isInviting.value = false)} /> : null}
+    </>
+  )
+}
+
+function Waiting() {
+  return (
+    <section class="panel panel-body stack" aria-busy="true" aria-label={texts.loading}>
+      <Skeleton width="30%" />
+      <Skeleton />
+      <Skeleton width="70%" />
+    </section>
+  )
+}
+
+/** The one number that says whether the next failure stops writes. */
+function Health({ status }: { readonly status: ClusterStatus }) {
+  const { cluster } = texts
+  const health = toleranceHealth(status)
+  const { failureTolerance, members, leaderId } = status
+  const voters = members.filter(({ role }) => role !== 'learner')
+  return (
+    <section class="panel health" aria-labelledby="tolerance">
+      <div class={`health-number ${health}`} aria-hidden="true">
+        {Math.max(0, failureTolerance)}
+      </div>
+      <div class="health-text">
+        <h2 id="tolerance">{cluster.tolerance(failureTolerance)}</h2>
+        <p class="soft">{cluster.nextRisk(status.nextRisk)}</p>
+      </div>
+      <dl class="facts health-facts">
+        <Fact name={cluster.leader} value={leaderId ?? cluster.noLeader} />
+        <Fact
+          name={cluster.voters}
+          value={cluster.ofVoters(voters.filter((one) => !isAway(one)).length, voters.length)}
+        />
+        <Fact name={cluster.term} value={String(Math.max(...members.map(({ term }) => term)))} />
+        <Fact
+          name={cluster.commit}
+          value={Math.max(...members.map(({ commit }) => commit)).toLocaleString()}
+        />
+        <Fact
+          name={cluster.featureLevel}
+          value={
+            status.nextFeatureLevel === undefined
+              ? String(status.featureLevel)
+              : cluster.levelWaits(status.featureLevel, status.nextFeatureLevel)
+          }
+        />
+      </dl>
+    </section>
+  )
+}
+
+function Fact({ name, value }: { readonly name: string; readonly value: string }) {
+  return (
+    <div class="fact">
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  )
+}
+
+function Alarms({ status }: { readonly status: ClusterStatus }) {
+  const { cluster } = texts
+  if (status.alarms.length === 0) return null
+  return (
+    <section class="panel" aria-labelledby="alarms">
+      <div class="panel-head">
+        <h2 id="alarms">{cluster.alarms(status.alarms.length)}</h2>
+      </div>
+      <ul class="feed">
+        {status.alarms.map((alarm) => (
+          <li key={alarm.code + alarm.text}>
+            <span>
+              <Badge tone={alarm.isCritical ? 'bad' : 'warn'}>
+                {alarm.isCritical ? cluster.critical : cluster.warning}
+              </Badge>{' '}
+              <span class="mono">{alarm.code}</span>
+            </span>
+            <span class="faint tiny">{agoText(alarm.sinceMs)}</span>
+            <span class="cell-sub">{alarm.text}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function Members(props: { readonly status: ClusterStatus; readonly manage: (id: string) => void }) {
+  const { cluster } = texts
+  const { members } = props.status
+  const isMixed = hasMixedVersions(members)
+  return (
+    <section class="panel" aria-labelledby="members">
+      <div class="panel-head">
+        <h2 id="members">{cluster.members}</h2>
+        {isMixed ? <Badge tone="warn">{cluster.mixedVersions}</Badge> : null}
+      </div>
+      <div class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
+        <table class="table">
+          <thead>
+            <tr>
+              <th scope="col">{cluster.member}</th>
+              <th scope="col">{cluster.role}</th>
+              <th scope="col">{cluster.state}</th>
+              <th scope="col" class="number">
+                {cluster.behind}
+              </th>
+              <th scope="col" class="number">
+                {cluster.lastContact}
+              </th>
+              <th scope="col">{cluster.version}</th>
+              <th scope="col" class="actions">
+                <span class="visually-hidden">{texts.actions}</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {members.map((member) => (
+              <MemberRow key={member.id} member={member} {...props} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  )
+}
+
+function MemberRow(props: {
+  readonly member: MemberStatus
+  readonly status: ClusterStatus
+  readonly manage: (id: string) => void
+}) {
+  const { cluster } = texts
+  const { member, status, manage } = props
+  const behind = entriesBehind(member, status.members)
+  const isSelf = member.id === status.selfId
+  const { tone, text } = stateOf(member)
+  return (
+    <tr>
+      <th scope="row">
+        {member.id} {isSelf ? <span class="faint">{cluster.thisOne}</span> : null}
+        <div class="cell-sub mono">{member.address}</div>
+      </th>
+      <td>
+        {member.role === 'leader' ? (
+          <Badge tone="accent">{cluster.roles.leader}</Badge>
+        ) : (
+          roleText(member.role)
+        )}
+      </td>
+      <td>
+        <Badge tone={tone}>{text}</Badge>
+      </td>
+      <td class="number">{behind === null ? '–' : cluster.entries(behind)}</td>
+      <td class="number">{contactText(member)}</td>
+      <td>{member.version === '' ? '–' : member.version}</td>
+      <td class="actions">
+        <Button kind="quiet" onClick={() => manage(member.id)}>
+          {cluster.manage}
+          <span class="visually-hidden"> {member.id}</span>
+        </Button>
+      </td>
+    </tr>
+  )
+}
+
+function roleText(role: string): string {
+  const names: Readonly<Record<string, string>> = texts.cluster.roles
+  return names[role] ?? role
+}
+
+function stateOf(member: MemberStatus): { readonly tone: Tone; readonly text: string } {
+  const { states } = texts.cluster
+  if (isAway(member)) return { tone: 'bad', text: states.away }
+  if (member.isFailing) return { tone: 'warn', text: states.failing }
+  return { tone: 'good', text: states.online }
+}
+
+function contactText({ lastContactMs }: MemberStatus): string {
+  if (lastContactMs === null) return texts.time.never
+  if (lastContactMs < 1_000) return texts.time.underOneSecond
+  return agoText(Date.now() - lastContactMs)
+}

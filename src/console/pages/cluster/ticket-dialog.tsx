@@ -1,0 +1,100 @@
+import { useSignal } from '@preact/signals'
+
+import { FailureNotice } from '../../app/failure.tsx'
+import { noteRefusal } from '../../app/services.ts'
+import { Button } from '../../controls/button.tsx'
+import { CopyText } from '../../controls/copy.tsx'
+import { Dialog } from '../../controls/dialog.tsx'
+import { Field } from '../../controls/field.tsx'
+import { Notice } from '../../controls/status.tsx'
+import { texts } from '../../texts.ts'
+import { invite, type JoinTicket } from './cluster-shapes.ts'
+
+const HOUR_MS = 3_600_000
+
+/** Makes a ticket that one new controller joins by. It is shown once and stored nowhere. */
+export function TicketDialog({ onClose }: { readonly onClose: () => void }) {
+  const { ticket } = texts
+  const made = useSignal<JoinTicket | null>(null)
+  const isVoter = useSignal(true)
+  const hours = useSignal(1)
+  const error = useSignal<unknown>(null)
+  const isBusy = useSignal(false)
+  const make = (): void => {
+    isBusy.value = true
+    error.value = null
+    invite(isVoter.value, hours.value * HOUR_MS)
+      .then((found) => {
+        made.value = found
+      })
+      .catch((refusal: unknown) => {
+        noteRefusal(refusal)
+        error.value = refusal
+      })
+      .finally(() => (isBusy.value = false))
+      .catch(() => undefined)
+  }
+  const { value: shown } = made
+  return (
+    <Dialog
+      title={ticket.title}
+      onClose={onClose}
+      foot={
+        shown === null ? (
+          <>
+            <Button onClick={onClose}>{texts.cancel}</Button>
+            <Button kind="primary" isBusy={isBusy.value} onClick={make}>
+              {ticket.make}
+            </Button>
+          </>
+        ) : (
+          <Button kind="primary" onClick={onClose}>
+            {ticket.done}
+          </Button>
+        )
+      }
+    >
+      <FailureNotice error={error.value} />
+      {shown === null ? (
+        <>
+          <p class="soft">{ticket.lead}</p>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={isVoter.value}
+              onChange={(event) => (isVoter.value = event.currentTarget.checked)}
+            />
+            <span>
+              {ticket.voter}
+              <span class="hint" style={{ display: 'block' }}>
+                {ticket.voterHint}
+              </span>
+            </span>
+          </label>
+          <Field label={ticket.lifetime}>
+            {(ids) => (
+              <select
+                {...ids}
+                class="input"
+                value={hours.value}
+                onChange={(event) => (hours.value = Number(event.currentTarget.value))}
+              >
+                {ticket.lifetimes.map(([value, text]) => (
+                  <option key={value} value={value}>
+                    {text}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+        </>
+      ) : (
+        <>
+          <Notice tone="warn">{ticket.once}</Notice>
+          <CopyText label={ticket.ticket} text={shown.ticket} />
+          <CopyText label={ticket.command} text={ticket.commandText} />
+        </>
+      )}
+    </Dialog>
+  )
+}

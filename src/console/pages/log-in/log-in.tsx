@@ -1,0 +1,185 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+
+import { failureText } from '../../app/failure.tsx'
+import { session } from '../../app/services.ts'
+import { ApiProblem } from '../../client/problem.ts'
+import type { LogInMethod } from '../../client/session.ts'
+import { Button } from '../../controls/button.tsx'
+import { TextField } from '../../controls/field.tsx'
+import { Mark } from '../../controls/icon.tsx'
+import { Notice } from '../../controls/status.tsx'
+import { texts } from '../../texts.ts'
+
+export function LogIn() {
+  const { logIn, product } = texts
+  useEffect(() => {
+    document.title = `${logIn.title} · ${product}`
+  }, [])
+  return (
+    <main class="gate">
+      <div class="gate-card">
+        <div class="gate-mark">
+          <Mark size={28} />
+          {product}
+        </div>
+        <div>
+          <h1>{logIn.title}</h1>
+          <p class="page-lead">{logIn.lead(location.host)}</p>
+        </div>
+        <LogInForm />
+      </div>
+    </main>
+  )
+}
+
+/** Stands before a page whose session has ended, and keeps what was typed there. */
+export function LogInAgain() {
+  const element = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    element.current?.showModal()
+    return () => element.current?.close()
+  }, [])
+  return (
+    <dialog
+      ref={element}
+      class="dialog"
+      aria-labelledby="log-in-again"
+      onCancel={(event) => event.preventDefault()}
+    >
+      <div class="dialog-head">
+        <h2 id="log-in-again">{texts.logIn.again}</h2>
+      </div>
+      <div class="dialog-body">
+        <p class="soft">{texts.logIn.againLead}</p>
+        <LogInForm />
+      </div>
+    </dialog>
+  )
+}
+
+function LogInForm() {
+  return session.current.value?.isPartial === true ? <FactorForm /> : <PasswordForm />
+}
+
+/** The same words for a wrong name and for a wrong password. */
+function refusalText(error: unknown): string {
+  const isRefused = error instanceof ApiProblem && (error.status === 401 || error.status === 400)
+  return isRefused ? texts.logIn.refused : failureText(error)
+}
+
+function PasswordForm() {
+  const { logIn } = texts
+  const username = useSignal('')
+  const password = useSignal('')
+  const fault = useSignal('')
+  const busy = useSignal<LogInMethod['kind'] | null>(null)
+  const attempt = (method: LogInMethod): void => {
+    if (busy.value !== null) return
+    busy.value = method.kind
+    fault.value = ''
+    session
+      .logIn(method)
+      .catch((error: unknown) => {
+        fault.value =
+          method.kind === 'certificate' && error instanceof ApiProblem && error.status === 401
+            ? logIn.certificateRefused
+            : refusalText(error)
+      })
+      .finally(() => (busy.value = null))
+      .catch(() => undefined)
+  }
+  return (
+    <form
+      class="form log-in"
+      onSubmit={(event) => {
+        event.preventDefault()
+        attempt({ kind: 'password', username: username.value, password: password.value })
+      }}
+    >
+      {fault.value === '' ? null : <Notice tone="bad">{fault.value}</Notice>}
+      <TextField
+        label={logIn.username}
+        name="username"
+        autocomplete="username"
+        isRequired
+        isFocused
+        value={username.value}
+        onInput={(value) => (username.value = value)}
+      />
+      <TextField
+        label={logIn.password}
+        name="password"
+        type="password"
+        autocomplete="current-password"
+        isRequired
+        value={password.value}
+        onInput={(value) => (password.value = value)}
+      />
+      <Button type="submit" kind="primary" isWide isBusy={busy.value === 'password'}>
+        {busy.value === 'password' ? logIn.busy : logIn.submit}
+      </Button>
+      <div class="divider">{logIn.or}</div>
+      <Button
+        icon="key"
+        isWide
+        isBusy={busy.value === 'certificate'}
+        onClick={() => attempt({ kind: 'certificate' })}
+      >
+        {logIn.byCertificate}
+      </Button>
+    </form>
+  )
+}
+
+function FactorForm() {
+  const { logIn } = texts
+  const code = useSignal('')
+  const fault = useSignal('')
+  const isBusy = useSignal(false)
+  return (
+    <form
+      class="form log-in"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (isBusy.value) return
+        isBusy.value = true
+        fault.value = ''
+        session
+          .proveFactor(code.value.trim())
+          .catch((error: unknown) => {
+            fault.value =
+              error instanceof ApiProblem && error.status < 500
+                ? logIn.codeRefused
+                : failureText(error)
+          })
+          .finally(() => (isBusy.value = false))
+          .catch(() => undefined)
+      }}
+    >
+      {fault.value === '' ? null : <Notice tone="bad">{fault.value}</Notice>}
+      <TextField
+        label={logIn.code}
+        hint={logIn.codeHint}
+        name="code"
+        autocomplete="one-time-code"
+        isRequired
+        isFocused
+        isMono
+        value={code.value}
+        onInput={(value) => (code.value = value)}
+      />
+      <Button type="submit" kind="primary" isWide isBusy={isBusy.value}>
+        {logIn.prove}
+      </Button>
+      <Button
+        kind="quiet"
+        onClick={() => {
+          session.logOut().catch(() => undefined)
+        }}
+      >
+        {logIn.cancel}
+      </Button>
+    </form>
+  )
+}

@@ -1,0 +1,127 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import type { LightMyRequestResponse } from 'fastify'
+import { afterAll, describe, expect, test } from 'vitest'
+
+import type { FileMount } from '../../src/api/files/file-mount.ts'
+import { FileSet } from '../../src/api/files/file-set.ts'
+import { acceptedCodings, mediaTypeOf } from '../../src/api/files/file-types.ts'
+import { createApi } from '../../src/api/server.ts'
+import { controllerForFile } from './support/for-file.ts'
+
+// Goal: a folder is served as a browser needs it, from memory, and nothing but that folder.
+
+const folder = mkdtempSync(join(tmpdir(), 'flotilla-files-'))
+mkdirSync(join(folder, 'assets'))
+const script = 'console.log("a script that is long enough to be worth it")'
+writeFileSync(join(folder, 'index.html'), '<!doctype html><title>page</title>')
+writeFileSync(join(folder, 'assets/main-B3xk9_2a.js'), script)
+writeFileSync(join(folder, 'assets/main-B3xk9_2a.js.gz'), gzipSync(script))
+writeFileSync(join(folder, 'icon.svg'), '<svg/>')
+writeFileSync(join(folder, '.secret'), 'not for anybody')
+symlinkSync('/etc/hostname', join(folder, 'link.txt'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const { controller } = await controllerForFile()
+const mounts: readonly FileMount[] = [
+  { path: '/console', policy: 'console', files: FileSet.load(folder), missing: '' },
+  { path: '/zac', policy: 'spa', files: FileSet.load(folder), missing: '' },
+  { path: '/unbuilt', policy: 'console', files: null, missing: "run 'make console'" },
+]
+const app = createApi(controller.parts).listener({ apis: ['management'], mounts, https: null })
+
+type Headers = Readonly<Record<string, string>>
+const get = (url: string, headers: Headers = {}): Promise<LightMyRequestResponse> =>
+  app.inject({ method: 'GET', url, headers })
+
+describe('The files of a mount', () => {
+  test.each(['/console', '/console/', '/console/?a=b', '/console/services/a%2Eb', '/zac/'])(
+    '%s is the index, which is never stored',
+    async (url) => {
+      const answer = await get(url)
+      expect([answer.statusCode, answer.headers['content-type']]).toEqual([
+        200,
+        'text/html; charset=utf-8',
+      ])
+      expect(answer.headers['cache-control']).toBe('no-store')
+      expect(answer.body).toContain('<title>page</title>')
+    },
+  )
+
+  test('one with a hash in its name is kept for a year, another one is asked about', async () => {
+    const hashed = await get('/console/assets/main-B3xk9_2a.js')
+    expect(hashed.headers['cache-control']).toBe('public, max-age=31536000, immutable')
+    const icon = await get('/console/icon.svg')
+    expect(icon.headers['cache-control']).toBe('no-cache')
+    expect(icon.headers['content-type']).toBe('image/svg+xml')
+  })
+
+  test('a form that the browser takes is sent compressed, with a tag of its own', async () => {
+    const url = '/console/assets/main-B3xk9_2a.js'
+    const plain = await get(url)
+    const packed = await get(url, { 'accept-encoding': 'br;q=0, gzip' })
+    expect([plain.headers['content-encoding'], plain.body]).toEqual([undefined, script])
+    expect(packed.headers['content-encoding']).toBe('gzip')
+    expect(packed.headers['vary']).toBe('accept-encoding')
+    expect(packed.rawPayload).toEqual(gzipSync(script))
+    expect(packed.headers['etag']).not.toBe(plain.headers['etag'])
+  })
+
+  test('one that the browser has already is not sent again', async () => {
+    const { headers } = await get('/console/icon.svg')
+    const again = await get('/console/icon.svg', {
+      'if-none-match': `W/${String(headers['etag'])}`,
+    })
+    expect([again.statusCode, again.body]).toEqual([304, ''])
+  })
+
+  test('HEAD is GET without the body', async () => {
+    const answer = await app.inject({ method: 'HEAD', url: '/console/icon.svg' })
+    expect([answer.statusCode, answer.body]).toEqual([200, ''])
+    expect(answer.headers['content-length']).toBe('6')
+  })
+
+  test.each([
+    '/console/none.js',
+    '/console/assets/none-B3xk9_2a.css',
+    '/console/.secret/index.js',
+    '/console/link.txt',
+    '/console/../etc/hostname',
+    '/console/%2e%2e/%2e%2e/etc/passwd',
+    '/console/..%2f..%2fetc%2fhostname.txt',
+    '/consoles',
+  ])('%s does not exist', async (url) => {
+    expect((await get(url)).statusCode).toBe(404)
+  })
+
+  test('nothing but a read is taken', async () => {
+    const answer = await app.inject({ method: 'POST', url: '/console/', payload: '{}' })
+    expect(answer.statusCode).toBe(405)
+  })
+
+  test('a clone without a built console says what to run', async () => {
+    const answer = await get('/unbuilt/')
+    expect([answer.statusCode, answer.body]).toEqual([404, expect.stringContaining('make console')])
+  })
+})
+
+test('what a folder may hold is bounded', () => {
+  expect(() => FileSet.load(join(folder, 'nowhere'))).toThrow('ENOENT')
+  expect(FileSet.load(folder).fileCount).toBe(3)
+})
+
+test.each([
+  ['gzip, br', ['gzip', 'br']],
+  ['GZIP;q=1.0', ['gzip']],
+  ['gzip;q=0, *', ['*']],
+  [undefined, ['']],
+])('Accept-Encoding %s names %j', (header, names) => {
+  expect([...acceptedCodings(header)]).toEqual(names)
+})
+
+test('a file of an unknown type is a download', () => {
+  expect(mediaTypeOf('a.HTML')).toBe('text/html; charset=utf-8')
+  expect(mediaTypeOf('program.exe')).toBe('application/octet-stream')
+})

@@ -1,0 +1,174 @@
+import { expect, test } from 'vitest'
+
+import { ApiClient, type SessionSource } from '../../src/console/client/api-client.ts'
+import { EventLines } from '../../src/console/client/event-lines.ts'
+import { type ControllerRow, Members } from '../../src/console/client/members.ts'
+import { laterPosition, newRequestId } from '../../src/console/client/positions.ts'
+import { ApiProblem, OutcomeUnknown, Unreachable } from '../../src/console/client/problem.ts'
+
+// Goal: the console goes on with another controller, makes a change once, and shows nothing older than what it has shown.
+
+interface Sent {
+  readonly origin: string
+  readonly method: string
+  readonly headers: Headers
+}
+
+type Answering = (sent: Sent) => Response
+
+const one = 'https://one.test'
+const two = 'https://two.test:1281'
+
+const row = (id: string, origin: string): ControllerRow => ({
+  id,
+  apiAddresses: {
+    'edge-management': [{ url: `${origin}/edge/management/v1` }],
+    fabric: [{ url: `${origin}/fabric/v1` }],
+  },
+})
+
+const json = (status: number, body: object, headers: Record<string, string> = {}): Response =>
+  new Response(JSON.stringify(body), {
+    status,
+    headers: { 'content-type': 'application/json', ...headers },
+  })
+
+const session: SessionSource = { token: () => 'a token', renew: () => Promise.resolve(false) }
+
+/** A client of two controllers, the first of which served the page. */
+function clientOf(answering: Answering, source = session) {
+  const members = new Members(one)
+  members.learn([row('ctrl1', one), row('ctrl2', two)])
+  const sent: Sent[] = []
+  const fetcher: typeof fetch = (input, init) => {
+    const url = new URL(String(input))
+    const request = {
+      origin: url.origin,
+      method: init?.method ?? 'GET',
+      headers: new Headers(init?.headers),
+    }
+    sent.push(request)
+    try {
+      return Promise.resolve(answering(request))
+    } catch (error) {
+      return Promise.reject(error as Error)
+    }
+  }
+  return { client: new ApiClient(members, source, fetcher), members, sent }
+}
+
+const refusing = (): never => {
+  throw new TypeError('Failed to fetch')
+}
+
+const noLeader = { error: { code: 'CLUSTER_NO_LEADER', message: 'no leader' } }
+
+test('a controller that is away is passed over, and the one that answers is kept', async () => {
+  const { client, members, sent } = clientOf(({ origin }) =>
+    origin === one ? refusing() : json(200, { data: [] }),
+  )
+  await client.ask({ path: '/x' })
+  await client.ask({ path: '/x' })
+  expect(sent.map(({ origin }) => origin)).toEqual([one, two, two])
+  expect(members.currentName.value).toBe('ctrl2')
+  expect([...members.failures.value.keys()]).toEqual([one])
+})
+
+test('a change that found no leader goes to the next controller under the same id', async () => {
+  const { client, sent } = clientOf(({ origin }) =>
+    origin === one ? json(503, noLeader) : json(201, { data: {} }),
+  )
+  await client.ask({ method: 'POST', path: '/x', body: {} })
+  const ids = sent.map(({ headers }) => headers.get('net-request-id'))
+  expect(ids).toEqual([ids[0], ids[0]])
+  expect(ids[0]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+})
+
+test('without a leader anywhere the refusal is that there is none', async () => {
+  const { client } = clientOf(() => json(503, noLeader))
+  const refusal = await client.ask({ method: 'POST', path: '/x' }).catch((error: unknown) => error)
+  expect(refusal).toBeInstanceOf(ApiProblem)
+  expect((refusal as ApiProblem).code).toBe('CLUSTER_NO_LEADER')
+})
+
+test('what is not kept by its id is never sent twice', async () => {
+  const { client, sent } = clientOf(refusing)
+  const asked = client.ask({ method: 'POST', path: '/x', isRepeatable: false })
+  await expect(asked).rejects.toBeInstanceOf(OutcomeUnknown)
+  expect(sent).toHaveLength(1)
+  expect(sent[0]?.headers.get('net-request-id')).toBeNull()
+})
+
+test('when no controller answers it says so', async () => {
+  const { client } = clientOf(refusing)
+  await expect(client.ask({ path: '/x' })).rejects.toBeInstanceOf(Unreachable)
+})
+
+test('a read asks for a state that has all that was seen before', async () => {
+  let index = 7
+  const { client, sent } = clientOf(() => json(200, {}, { 'net-index': `1:${index}` }))
+  await client.ask({ path: '/x' })
+  index = 5
+  await client.ask({ path: '/x' })
+  await client.ask({ path: '/x' })
+  expect(sent.map(({ headers }) => headers.get('net-min-index'))).toEqual([null, '1:7', '1:7'])
+})
+
+test('a refused session is renewed once, and the request goes on', async () => {
+  let token = 'old'
+  const source: SessionSource = {
+    token: () => token,
+    renew: () => {
+      token = 'new'
+      return Promise.resolve(true)
+    },
+  }
+  const { client, sent } = clientOf(
+    ({ headers }) => json(headers.get('net-session') === 'new' ? 200 : 401, {}),
+    source,
+  )
+  expect((await client.ask({ path: '/x' })).status).toBe(200)
+  expect(sent).toHaveLength(2)
+})
+
+test('a refusal is shown with the field that is at fault', async () => {
+  const cause = { field: 'name', reason: 'duplicate value' }
+  const { client } = clientOf(() =>
+    json(400, { error: { code: 'COULD_NOT_VALIDATE', message: 'The request is invalid', cause } }),
+  )
+  const refusal = await client.ask({ path: '/x' }).catch((error: unknown) => error)
+  expect((refusal as ApiProblem).fault).toEqual(cause)
+})
+
+test('the token goes to no address but those that the cluster names, and to none without TLS', () => {
+  const members = new Members(one)
+  members.learn([
+    row('plain', 'http://plain.test'),
+    { id: 'none', apiAddresses: {} },
+    { id: 'half', apiAddresses: { fabric: [{ url: 'https://half.test/fabric/v1' }] } },
+    row('ctrl2', two),
+  ])
+  expect(members.order()).toEqual([one, two])
+})
+
+test('positions are ordered by generation, then by index', () => {
+  expect(laterPosition('1:9', '2:1')).toBe('2:1')
+  expect(laterPosition('2:1', '1:9')).toBe('2:1')
+  expect(laterPosition(null, 'no position')).toBeNull()
+})
+
+test('an id of a request begins with its time', () => {
+  expect(newRequestId(0x0123_4567_89ab)).toMatch(/^01234567-89ab-7/)
+})
+
+test('events are read however they are cut into pieces', () => {
+  const text = ': ready\n\nid: 1:2:3\nevent: ready\ndata: {"a":\ndata: 1}\n\ndata: x\r\n\r\n'
+  const whole = new EventLines().push(text)
+  const lines = new EventLines()
+  const cut = [...text].flatMap((piece) => lines.push(piece))
+  expect(whole).toEqual([
+    { id: '1:2:3', type: 'ready', data: '{"a":\n1}' },
+    { id: '1:2:3', type: 'message', data: 'x' },
+  ])
+  expect(cut.map(({ data }) => data)).toEqual(['{"a":\n1}', 'x'])
+})

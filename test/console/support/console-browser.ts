@@ -1,0 +1,120 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+
+const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
+
+/** Why the tests with a browser are skipped; null: there is one. */
+export const browserMissing: string | null = existsSync(executablePath)
+  ? null
+  : `skipped: no browser at ${executablePath}; on Debian: apt-get install chromium, elsewhere set CHROMIUM`
+
+export type Scheme = 'light' | 'dark'
+
+export interface PageOptions {
+  readonly scheme?: Scheme
+  readonly width?: number
+}
+
+/** What axe has found, as a person reads it. */
+export type AxeFinding = string
+
+/** Scripts of the page are texts: these tests know no DOM. */
+const tellViolations = `document.addEventListener('securitypolicyviolation', (event) => {
+  console.error('policy violated: ' + event.violatedDirective + ' by ' + event.blockedURI)
+})`
+const runAxe = `axe
+  .run(document, {
+    runOnly: {
+      type: 'tag',
+      values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+    },
+  })
+  .then(({ violations }) =>
+    violations.flatMap(({ id, nodes }) =>
+      nodes.map(({ target, failureSummary }) => id + ': ' + target + ': ' + failureSummary),
+    ),
+  )`
+
+const axePath = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+
+/**
+ * A browser that looks at the console. Whatever the pages complain about is gathered: an error in
+ * the console of the browser, a violation of the policy, an exception.
+ */
+export class ConsoleBrowser {
+  readonly complaints: string[] = []
+  readonly #browser: Browser
+  readonly #contexts: BrowserContext[] = []
+
+  private constructor(browser: Browser) {
+    this.#browser = browser
+  }
+
+  static async start(): Promise<ConsoleBrowser> {
+    const isRoot = process.getuid?.() === 0
+    const browser = await chromium.launch({
+      executablePath,
+      args: ['--disable-dev-shm-usage', ...(isRoot ? ['--no-sandbox'] : [])],
+    })
+    return new ConsoleBrowser(browser)
+  }
+
+  async page({ scheme = 'light', width = 1280 }: PageOptions = {}): Promise<Page> {
+    const context = await this.#browser.newContext({
+      ignoreHTTPSErrors: true,
+      colorScheme: scheme,
+      viewport: { width, height: 860 },
+    })
+    this.#contexts.push(context)
+    await context.addInitScript({ content: tellViolations })
+    const page = await context.newPage()
+    page.on('pageerror', (error) => this.complaints.push(`exception: ${error.message}`))
+    page.on('console', (message) => {
+      if (message.type() === 'error' && !isAnswer(message.text())) {
+        this.complaints.push(message.text())
+      }
+    })
+    return page
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const context of this.#contexts) await context.close()
+    await this.#browser.close()
+  }
+}
+
+/** A refusal, or a controller that is gone, is a line of the browser's own; the page shows what it means. */
+function isAnswer(text: string): boolean {
+  return text.startsWith('Failed to load resource')
+}
+
+export interface Account {
+  readonly username: string
+  readonly password: string
+}
+
+export async function logIn(page: Page, url: string, account: Account): Promise<void> {
+  await page.goto(url)
+  await fillLogIn(page, account)
+  await page.locator('nav a').first().waitFor()
+}
+
+export async function fillLogIn(page: Page, { username, password }: Account): Promise<void> {
+  await page.getByLabel('User name').fill(username)
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Log in', exact: true }).click()
+}
+
+/** What hinders people with disabilities on the page as it is now (WCAG 2.2, A and AA). */
+export async function axeFindings(page: Page): Promise<readonly AxeFinding[]> {
+  // The page's policy lets no script in; the browser itself runs this one.
+  await page.evaluate(`${await readFile(axePath, 'utf8')};undefined`)
+  return await page.evaluate<readonly AxeFinding[]>(runAxe)
+}
+
+/** Whether the page is wider than its window, so that it must be scrolled sideways. */
+export async function overflows(page: Page): Promise<boolean> {
+  return await page.evaluate<boolean>('document.documentElement.scrollWidth > innerWidth')
+}

@@ -1,0 +1,92 @@
+// Builds the web console from src/console: `node tools/build-console.ts OUT`.
+//
+// OUT gets index.html and assets/ with hashed names, each text also compressed (.br, .gz), as controllers serve them from
+// memory. The build fails when what a browser loads is beyond the budget.
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, relative, resolve } from 'node:path'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { build, type Rolldown } from 'vite'
+
+const root = resolve(import.meta.dirname, '..')
+/** Bytes after gzip: what is loaded before the first page, and all chunks together. */
+const FIRST_LOAD_MAX = 60 * 1024
+const ALL_MAX = 150 * 1024
+const FIRST_REQUESTS_MAX = 12
+
+const [out] = process.argv.slice(2)
+if (out === undefined) {
+  console.error('usage: node tools/build-console.ts OUT')
+  process.exit(2)
+}
+
+const first = await bundle(resolve(out))
+const sizes = compress(resolve(out))
+judge(first, sizes)
+
+/** @returns the files that a browser loads before the first page. */
+async function bundle(dir: string): Promise<Set<string>> {
+  rmSync(dir, { recursive: true, force: true })
+  const made = await build({
+    configFile: false,
+    root: join(root, 'src/console'),
+    base: '/console/',
+    logLevel: 'warn',
+    oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+    build: {
+      outDir: dir,
+      emptyOutDir: true,
+      target: 'es2022',
+      modulePreload: { polyfill: false },
+      // Its policy takes no data: URL for a script or a style.
+      assetsInlineLimit: 0,
+      reportCompressedSize: false,
+    },
+    worker: { format: 'es' },
+  })
+  const { output } = made as Rolldown.RolldownOutput
+  const files = new Set(['index.html'])
+  const take = (name: string): void => {
+    const chunk = output.find(({ fileName }) => fileName === name)
+    if (chunk === undefined || files.has(name)) return
+    files.add(name)
+    if (chunk.type !== 'chunk') return
+    chunk.imports.forEach(take)
+    chunk.viteMetadata?.importedCss.forEach(take)
+  }
+  for (const chunk of output) if (chunk.type === 'chunk' && chunk.isEntry) take(chunk.fileName)
+  return files
+}
+
+/** @returns bytes after gzip, by file. */
+function compress(dir: string): Map<string, number> {
+  const sizes = new Map<string, number>()
+  for (const entry of readdirSync(dir, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue
+    const path = join(entry.parentPath, entry.name)
+    const bytes = readFileSync(path)
+    const gzip = gzipSync(bytes, { level: 9 })
+    const brotli = brotliCompressSync(bytes, {
+      params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY },
+    })
+    writeFileSync(`${path}.gz`, gzip)
+    writeFileSync(`${path}.br`, brotli)
+    sizes.set(relative(dir, path), gzip.length)
+  }
+  return sizes
+}
+
+function judge(first: ReadonlySet<string>, sizes: ReadonlyMap<string, number>): void {
+  const sum = (names: Iterable<string>): number =>
+    [...names].reduce((bytes, name) => bytes + (sizes.get(name) ?? 0), 0)
+  const [firstLoad, all] = [sum(first), sum(sizes.keys())]
+  const kb = (bytes: number): string => `${(bytes / 1024).toFixed(1)} kB`
+  console.log(
+    `console: first load ${kb(firstLoad)} of ${kb(FIRST_LOAD_MAX)} in ${first.size} requests, ` +
+      `all ${kb(all)} of ${kb(ALL_MAX)} (gzip)`,
+  )
+  if (firstLoad <= FIRST_LOAD_MAX && all <= ALL_MAX && first.size <= FIRST_REQUESTS_MAX) return
+  const bySize = [...sizes].sort(([, a], [, b]) => b - a)
+  for (const [name, bytes] of bySize) console.error(`${kb(bytes)} ${name}`)
+  console.error('the console is beyond its budget: load a page or a package later, or leave it out')
+  process.exit(1)
+}
