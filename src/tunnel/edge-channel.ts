@@ -87,9 +87,10 @@ export class EdgeChannel {
   readonly channel: Channel
   readonly #circuits: EdgeCircuits
   readonly #binds = new Map<number, Bound>()
-  /** Circuits by the id of their connection. */
-  readonly #paths = new Map<number, { readonly circuitId: string; readonly path: EdgePath }>()
-  readonly #pathsByCircuit = new Map<string, EdgePath>()
+  /** Ids of circuits by those of their connections. */
+  readonly #connections = new Map<number, string>()
+  /** Circuits that go by this edge router: it has a word in no others. */
+  readonly #carried = new Set<string>()
   #lastId = 0
   #dials = 0
 
@@ -104,7 +105,7 @@ export class EdgeChannel {
   }
 
   get circuitCount(): number {
-    return this.#paths.size
+    return this.#connections.size
   }
 
   get hostedCount(): number {
@@ -121,7 +122,7 @@ export class EdgeChannel {
     wish: Pick<CircuitWish, 'instanceId' | 'peerData'>,
     timeoutMs: number,
   ): Promise<MadeCircuit> {
-    if (this.#paths.size >= circuitsPerRouterMax) throw new Error('too many circuits')
+    if (this.#connections.size >= circuitsPerRouterMax) throw new Error('too many circuits')
     const id = this.#takeId()
     const { instanceId, peerData } = wish
     const asked = connectionMessage(
@@ -204,10 +205,8 @@ export class EdgeChannel {
       case edgeMessage.acknowledgement:
       case edgeMessage.control: {
         const circuitId = circuitIdOf(message)
-        const path = circuitId === null ? undefined : this.#pathsByCircuit.get(circuitId)
-        if (circuitId !== null && path !== undefined) {
-          this.#circuits.receive(circuitId, path, message)
-        }
+        if (circuitId === null || !this.#carried.has(circuitId)) return
+        this.#circuits.receive(circuitId, message)
         return
       }
       case edgeMessage.xgressClosed:
@@ -221,7 +220,7 @@ export class EdgeChannel {
 
   /** The channel is closed. */
   onClosed(reason: string): void {
-    for (const circuitId of Array.from(this.#pathsByCircuit.keys())) this.#unrouted(circuitId)
+    for (const circuitId of Array.from(this.#carried)) this.#unrouted(circuitId)
     const bounds = Array.from(this.#binds.values())
     this.#binds.clear()
     for (const { onClosed } of bounds) onClosed(reason)
@@ -250,8 +249,8 @@ export class EdgeChannel {
   }
 
   #onStateClosed(id: number, message: ChannelMessage): void {
-    const carried = this.#paths.get(id)
-    if (carried !== undefined) this.#unrouted(carried.circuitId)
+    const circuitId = this.#connections.get(id)
+    if (circuitId !== undefined) this.#unrouted(circuitId)
     const bound = this.#binds.get(id)
     if (bound === undefined) return
     this.#binds.delete(id)
@@ -275,7 +274,7 @@ export class EdgeChannel {
       fail('the host keeps the ends of its circuits itself')
       return
     }
-    if (this.#dials >= dialsOfRouterMax || this.#paths.size >= circuitsPerRouterMax) {
+    if (this.#dials >= dialsOfRouterMax || this.#connections.size >= circuitsPerRouterMax) {
       fail('too many connections')
       return
     }
@@ -307,7 +306,7 @@ export class EdgeChannel {
   #answerInspection(id: number, message: ChannelMessage): void {
     const type = this.#binds.has(id)
       ? CONNECTION_TYPE_BIND
-      : this.#paths.has(id)
+      : this.#connections.has(id)
         ? CONNECTION_TYPE_DIAL
         : 0
     const shown = [[edgeHeader.connectionType, Uint8Array.of(type)] as const]
@@ -315,7 +314,7 @@ export class EdgeChannel {
   }
 
   #reserve(id: number, circuitId: string, sharer: string): boolean {
-    if (this.#paths.has(id) || this.#binds.has(id)) return false
+    if (this.#connections.has(id) || this.#binds.has(id)) return false
     const idValue = int32Value(id)
     const path: EdgePath = {
       sharer,
@@ -327,14 +326,14 @@ export class EdgeChannel {
       },
       onceWritable: (callback) => this.channel.onceWritable(callback),
       onClosed: (_circuitId, endsCircuit) => {
-        this.#paths.delete(id)
-        this.#pathsByCircuit.delete(circuitId)
+        this.#connections.delete(id)
+        this.#carried.delete(circuitId)
         if (endsCircuit) this.#close(id, circuitId)
       },
     }
     if (!this.#circuits.reserve(circuitId, path)) return false
-    this.#paths.set(id, { circuitId, path })
-    this.#pathsByCircuit.set(circuitId, path)
+    this.#connections.set(id, circuitId)
+    this.#carried.add(circuitId)
     return true
   }
 
@@ -348,13 +347,12 @@ export class EdgeChannel {
   }
 
   #unrouted(circuitId: string): void {
-    const path = this.#pathsByCircuit.get(circuitId)
-    if (path !== undefined) this.#circuits.unrouted(circuitId, path)
+    if (this.#carried.has(circuitId)) this.#circuits.unrouted(circuitId)
   }
 
   #takeId(): number {
     do this.#lastId = this.#lastId >= OWN_ID_MAX ? 1 : this.#lastId + 1
-    while (this.#paths.has(this.#lastId) || this.#binds.has(this.#lastId))
+    while (this.#connections.has(this.#lastId) || this.#binds.has(this.#lastId))
     return this.#lastId
   }
 }

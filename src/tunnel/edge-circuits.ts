@@ -105,21 +105,18 @@ export class EdgeCircuits {
     return stream
   }
 
-  /** A frame that an edge router has sent for a circuit: another one's are none of its matter. */
-  receive(circuitId: string, path: EdgePath, message: ChannelMessage): void {
-    const open = this.#open.get(circuitId)
-    if (open?.path === path) open.stream.receive(message)
+  /** A frame that the edge router of a circuit has sent into it. */
+  receive(circuitId: string, message: ChannelMessage): void {
+    this.#open.get(circuitId)?.stream.receive(message)
   }
 
-  /** The edge router has ended the circuit, or is gone: what has come is still delivered. */
-  unrouted(circuitId: string, path: EdgePath): void {
+  /** Its edge router has ended the circuit, or is gone: what has come is still delivered. */
+  unrouted(circuitId: string): void {
     const reserved = this.#reserved.get(circuitId)
-    if (reserved?.path === path) {
-      this.#reserved.delete(circuitId)
-      path.onClosed(circuitId, false)
-    }
-    const open = this.#open.get(circuitId)
-    if (open?.path === path) open.stream.unrouted()
+    this.#reserved.delete(circuitId)
+    reserved?.path.onClosed(circuitId, false)
+    this.#open.get(circuitId)?.stream.unrouted()
+    this.#stopTicker()
   }
 
   /** All circuits end. */
