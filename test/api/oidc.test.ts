@@ -184,6 +184,33 @@ describe('tokens', () => {
     expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_grant'])
   })
 
+  test('of an exchange come as clients of the family read them', async () => {
+    const { username, password } = await person()
+    const oidc = newClient()
+    const first = await oidc.logIn(username, password)
+    const sessionId = claimsOf(first.access_token)['z_asid']
+    const again = await oidc.exchange(first.refresh_token, 'refresh_token', 'refresh_token')
+    expect([again.status, again.json['token_type']]).toEqual([200, 'Bearer'])
+    expect(claimsOf(again.json['access_token'])).toMatchObject({ z_t: 'a', z_asid: sessionId })
+    expect(claimsOf(again.json['refresh_token'])).toMatchObject({ z_t: 'r', z_asid: sessionId })
+    expect(await bearer(String(again.json['access_token']))).toBe(200)
+    const id = await oidc.exchange(first.refresh_token, 'refresh_token', 'id_token')
+    expect([id.status, id.json['token_type']]).toEqual([200, 'N_A'])
+    expect(claimsOf(id.json['access_token'])).toMatchObject({ azp: 'native', name: username })
+    expect(id.json['refresh_token']).toBeUndefined()
+  })
+
+  test('of an exchange outlive no access token that they were given for', async () => {
+    const { username, password } = await person()
+    const oidc = newClient()
+    const { access_token: access } = await oidc.logIn(username, password)
+    const refused = await oidc.exchange(access, 'access_token', 'refresh_token')
+    expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_request'])
+    const again = await oidc.exchange(access, 'access_token', 'access_token')
+    expect(again.status).toBe(200)
+    expect(again.json['refresh_token']).toBeUndefined()
+  })
+
   test('that are revoked end their session at once', async () => {
     const { username, password } = await person()
     const oidc = newClient()

@@ -5,6 +5,7 @@ import type { MintedTokens, OidcTokens } from '../../auth/sessions/oidc-tokens.t
 import { clientIds, type OidcToken, type TokenPurpose } from '../../pki/oidc-token.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { Problem } from '../../lib/problems.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { type RequestContext, writeRequestOf } from '../call.ts'
 import type { Reply } from '../answers/envelope.ts'
 import { type Operation, withBody } from '../operation.ts'
@@ -200,26 +201,23 @@ function grantedAnswer({ access, refresh, id, expiresInSeconds }: MintedTokens):
   })
 }
 
-/** RFC 8693, 2.2.1. */
-function exchanged(minted: MintedTokens, wanted: string): Reply {
-  const { access, refresh, id, expiresInSeconds } = minted
-  const byType: Readonly<Record<string, string | null>> = {
-    [ACCESS]: access,
-    [REFRESH]: refresh,
-    [ID]: id,
+/**
+ * RFC 8693, 2.2.1, as clients of the family read it: a refresh token comes in its own member, beside
+ * a new access token.
+ */
+function exchanged({ access, refresh, id, expiresInSeconds }: MintedTokens, wanted: string): Reply {
+  const refreshMember = refresh === null ? {} : { refresh_token: refresh }
+  const byType: Readonly<Record<string, JsonObject | null>> = {
+    [ACCESS]: { access_token: access, token_type: 'Bearer', ...refreshMember },
+    [REFRESH]:
+      refresh === null ? null : { access_token: access, token_type: 'Bearer', ...refreshMember },
+    [ID]: id === null ? null : { access_token: id, token_type: 'N_A' },
   }
-  const text = byType[wanted] ?? null
-  if (text === null) {
+  const members = byType[wanted] ?? null
+  if (members === null) {
     throw new OAuthError('invalid_request', 'requested_token_type is none that can be given')
   }
-  return jsonAnswer({
-    access_token: text,
-    issued_token_type: wanted,
-    token_type: wanted === ACCESS ? 'Bearer' : 'N_A',
-    expires_in: expiresInSeconds,
-    ...(refresh === null ? {} : { refresh_token: refresh }),
-    ...(id === null ? {} : { id_token: id }),
-  })
+  return jsonAnswer({ ...members, issued_token_type: wanted, expires_in: expiresInSeconds })
 }
 
 /** RFC 7009, 2.2: a token that is not good is answered as one that was revoked. */

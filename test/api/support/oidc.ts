@@ -119,6 +119,18 @@ export class OidcClient {
     return this.send('POST', '/oidc/oauth/token', { ...grant, ...changes })
   }
 
+  /** Exchanges a token for one of a type, each named as `refresh_token`. */
+  exchange(text: string, type: string, wanted: string): Promise<OidcReply> {
+    const prefix = 'urn:ietf:params:oauth:token-type:'
+    return this.send('POST', '/oidc/oauth/token', {
+      grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+      client_id: 'native',
+      subject_token: text,
+      subject_token_type: prefix + type,
+      requested_token_type: prefix + wanted,
+    })
+  }
+
   async logIn(username: string, password: string): Promise<Tokens> {
     const { json } = await this.redeem(await this.codeOf(await this.passed(username, password)))
     return json as unknown as Tokens
