@@ -38,15 +38,10 @@ import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage, upToDate } from './stage.ts'
 import { Tunnels } from './tunnels.ts'
 
+const named = { serviceId: 's1', identityId: 'i1', identityName: 'clerk' }
 const admitted: JudgedClaim = {
   ok: true,
-  client: {
-    sessionId: 'dial',
-    apiSessionId: 'session',
-    serviceId: 's1',
-    identityId: 'i1',
-    identityName: 'clerk',
-  },
+  client: { ...named, sessionId: 'dial', apiSessionId: 'session' },
 }
 
 let stage: RouterStage
@@ -695,6 +690,11 @@ describe('a client is refused', () => {
     await dial(again)
     for (const at of [0, 1]) await answer(again, routes(again)[at], 'connection refused')
     expect(refusal(again)).toEqual([8, 'connection refused'])
+    // A program that says no is asked once.
+    const last = await stage.dial('er1')
+    await dial(last)
+    await answer(last, routes(last)[0], 'rejected by application', 5)
+    expect(refusal(last)).toEqual([8, 'rejected by application'])
     expect(circuits.list()).toEqual([])
   })
 })

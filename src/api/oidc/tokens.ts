@@ -202,8 +202,8 @@ function grantedAnswer({ access, refresh, id, expiresInSeconds }: MintedTokens):
 }
 
 /**
- * RFC 8693, 2.2.1, as clients of the family read it: a refresh token comes in its own member, beside
- * a new access token.
+ * RFC 8693, 2.2.1, as clients of the family read it: a refresh token comes in a member of its own,
+ * beside a new access token.
  */
 function exchanged({ access, refresh, id, expiresInSeconds }: MintedTokens, wanted: string): Reply {
   const refreshMember = refresh === null ? {} : { refresh_token: refresh }

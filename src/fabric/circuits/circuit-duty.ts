@@ -30,6 +30,7 @@ import {
 import {
   dialResultOf,
   isInvalidHost,
+  isRefusedByProgram,
   NO_ANSWER,
   NO_HOST,
   routeFault,
@@ -222,7 +223,7 @@ export class CircuitDuty implements RouterDuty {
     instanceId: string,
     peerData: PeerData,
   ): Promise<Laid> {
-    const failed = new Set<string>()
+    const failed = new Map<string, RouteFault>()
     let [lastFault, lastTried] = [NO_HOST, '']
     const id = newCircuitId()
     const beganMs = this.#parts.clock.monotonicMs()
@@ -271,7 +272,7 @@ export class CircuitDuty implements RouterDuty {
       if (laid.isOfHost) this.#onHostFailed(host, laid.fault)
       lastFault = laid.fault
       lastTried = host.terminatorId
-      failed.add(host.terminatorId)
+      failed.set(host.terminatorId, laid.fault)
     }
     this.#tellDial(client, lastTried, 'fail')
     this.#parts.tell?.({
@@ -298,7 +299,7 @@ export class CircuitDuty implements RouterDuty {
   #choose(
     start: string,
     { serviceId, instanceId, sticksTo }: WantedHost,
-    failed: ReadonlySet<string>,
+    failed: ReadonlyMap<string, RouteFault>,
   ): ChosenHost | null {
     const { hosts, links, connection, draw } = this.#parts
     const service = hosts.service(serviceId)
@@ -308,7 +309,11 @@ export class CircuitDuty implements RouterDuty {
     )
     // One that has failed is tried again where there is no other: it may have been the way.
     const fresh = there.filter(({ terminatorId }) => !failed.has(terminatorId))
-    const usable = fresh.length > 0 ? fresh : there
+    const isOpen = ({ terminatorId }: Host): boolean => {
+      const fault = failed.get(terminatorId)
+      return fault === undefined || !isRefusedByProgram(fault)
+    }
+    const usable = fresh.length > 0 ? fresh : there.filter(isOpen)
     const goals = new Set(usable.map(({ routerId }) => routerId))
     const paths = cheapestPaths(start, goals, links.list(), hosts)
     const candidates = usable.flatMap((host): HostCandidate[] => {

@@ -46,6 +46,11 @@ export function isInvalidHost({ cause }: RouteFault): boolean {
   return cause === causes[1]
 }
 
+/** The program that hosts the service has said no: asking it once more is no other question. */
+export function isRefusedByProgram({ cause }: RouteFault): boolean {
+  return cause === causes[5]
+}
+
 const results: ReadonlyMap<string, DialResult> = new Map([
   [NO_ANSWER.cause, 'timeout'],
   [causes[1], 'terminatorInvalid'],
