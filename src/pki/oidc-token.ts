@@ -16,6 +16,8 @@ const ISSUER = /^https:\/\/[^/?#@\s]+\/oidc$/
 /** A token of an OIDC session that a member signed and whose time is now. */
 export interface OidcToken {
   readonly text: string
+  /** The id that revokes the token alone; '' where it says none. */
+  readonly tokenId: string
   readonly sessionId: string
   readonly identityId: string
   readonly clientId: string
@@ -37,7 +39,8 @@ export function oidcTokenOf(
   claims: JsonObject,
   purpose: TokenPurpose,
 ): OidcToken | null {
-  const { iss, sub, aud, iat, exp, scopes, z_t: type, z_asid: sessionId, z_cfs: prints } = claims
+  const { iss, sub, aud, iat, exp, jti, scopes, z_t: type, z_asid: sessionId } = claims
+  const { z_cfs: prints } = claims
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud]
   const clientId = audiences.find((one) => typeof one === 'string' && clientIds.includes(one))
   if (type !== tokenTypes[purpose] || typeof clientId !== 'string' || audiences.length !== 1) {
@@ -49,6 +52,7 @@ export function oidcTokenOf(
   if (typeof exp !== 'number' || typeof iat !== 'number' || !Array.isArray(scopes)) return null
   return {
     text,
+    tokenId: typeof jti === 'string' ? jti : '',
     sessionId,
     identityId: sub,
     clientId,

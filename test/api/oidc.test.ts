@@ -77,6 +77,7 @@ describe('a log-in by the code flow', () => {
       aud: ['native'],
       z_t: 'a',
       amr: ['password'],
+      z_ia: false,
       scopes: ['openid', 'offline_access'],
     })
     expect(claimsOf(json['refresh_token'])).toMatchObject({ z_t: 'r', z_asid: claims['z_asid'] })
@@ -246,6 +247,35 @@ describe('tokens', () => {
       const refused = await oidc.send('POST', '/oidc/oauth/token', form, basic(name))
       expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_client'])
     }
+  })
+
+  test('that are revoked by their own id end alone', async () => {
+    const { username, password } = await person()
+    const oidc = newClient()
+    const first = await oidc.logIn(username, password)
+    const next = await oidc.refresh(first.refresh_token)
+    const revoke = async (token: string): Promise<void> => {
+      const revocation = {
+        id: claimsOf(token)['jti'],
+        type: 'JTI',
+        expiresAt: '2100-01-01T00:00:00Z',
+      }
+      expect((await root.call('POST', `${management}/revocations`, revocation)).status).toBe(201)
+    }
+    expect(await bearer(first.access_token)).toBe(200)
+    await revoke(first.access_token)
+    expect(await bearer(first.access_token)).toBe(401)
+    expect(await bearer(String(next.json['access_token']))).toBe(200)
+    await revoke(first.refresh_token)
+    const refused = await oidc.refresh(first.refresh_token)
+    expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_grant'])
+    expect(refused.json['error_description']).toContain('revoked')
+    expect((await oidc.refresh(String(next.json['refresh_token']))).status).toBe(200)
+  })
+
+  test('are asked for with a grant, which a client that leaves it out is told', async () => {
+    const refused = await newClient().refresh('any', { grant_type: '' })
+    expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_request'])
   })
 
   test('count at the API of their first use alone', async () => {

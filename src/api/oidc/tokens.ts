@@ -141,6 +141,8 @@ async function tokens(needs: Needs, call: RequestContext, body: unknown): Promis
       const given = purpose === 'access' ? { ...minted, refresh: null } : minted
       return exchanged(given, of('requested_token_type') ?? type)
     }
+    case undefined:
+      throw new OAuthError('invalid_request', 'grant_type is required')
     default:
       throw new OAuthError(
         'unsupported_grant_type',
@@ -176,7 +178,8 @@ async function judged(
 ): Promise<OidcToken> {
   const found = await oidcTokens.judge(text ?? '', purposes, call.credentials.source)
   if (typeof found !== 'string') return found
-  throw new OAuthError('invalid_grant', 'the token is unknown, or its time is over')
+  const reason = found === 'expired' ? 'the token has expired' : 'the token is unknown or revoked'
+  throw new OAuthError('invalid_grant', reason)
 }
 
 /** The client, by the form or by HTTP Basic with an empty secret; both must agree. */

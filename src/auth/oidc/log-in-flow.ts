@@ -253,7 +253,7 @@ export class LogInFlow {
       await reads.reachLatest()
       found = sessions.find(token.sessionId)
     }
-    if (typeof found === 'string') throw invalidGrant('the session has ended')
+    if (typeof found === 'string') throw invalidGrant('the session has ended or was revoked')
     const session = found.session as ApiSession
     if (session.identityId !== token.identityId || session.clientId !== token.clientId) {
       throw invalidGrant('the token belongs to another session')

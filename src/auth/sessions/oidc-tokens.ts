@@ -2,8 +2,10 @@ import { createHash, hash, randomUUID } from 'node:crypto'
 
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
+import type { Revocation } from '../../entities/kinds/revocation.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { StateView } from '../../ports/state-view.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { Problem } from '../../lib/problems.ts'
 import {
@@ -46,6 +48,7 @@ export interface MintedTokens {
 }
 
 interface Needs {
+  readonly state: Pick<StateView, 'get'>
   readonly jwt: JwtSigner
   readonly clock: Clock
   readonly limits: OidcTokenLimits
@@ -93,7 +96,8 @@ export class OidcTokens {
     const { token, keyId } = known
     const { clock, jwt } = this.#needs
     // The tokens of a member that was removed end with its membership.
-    return clock.nowMs() < token.expiresAtMs && jwt.isMemberKey(keyId) ? token : null
+    const isInForce = clock.nowMs() < token.expiresAtMs && jwt.isMemberKey(keyId)
+    return isInForce && !this.#isRevoked(token) ? token : null
   }
 
   /**
@@ -112,6 +116,7 @@ export class OidcTokens {
     for (const purpose of purposes) {
       const token = oidcTokenOf(text, found.claims, purpose)
       if (token === null) continue
+      if (this.#isRevoked(token)) return 'invalid'
       if (purpose === 'access') this.#remember(token, found.keyId)
       return token
     }
@@ -147,6 +152,11 @@ export class OidcTokens {
       : null
   }
 
+  /** Whether that token alone was revoked; the end of its session is judged by the record of it. */
+  #isRevoked({ tokenId }: OidcToken): boolean {
+    return this.#needs.state.get<Revocation>('revocation', tokenId)?.type === 'JTI'
+  }
+
   #remember(token: OidcToken, keyId: string): void {
     if (this.#verified.size >= VERIFIED_TOKENS_MAX) this.#verified.clear()
     this.#verified.set(hash('sha256', token.text, 'base64url'), { token, keyId })
@@ -167,6 +177,7 @@ export class OidcTokens {
       scopes: [...scopes],
       z_t: tokenTypes[purpose],
       z_aid: session.clientId,
+      z_ia: identity.isAdmin,
       z_cfs: certificates,
       z_ra: session.ipAddress,
       z_sdk: null,

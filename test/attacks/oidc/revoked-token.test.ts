@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest'
+
+import { client, management } from '../../api/support/caller.ts'
+import { admin } from '../../api/support/controller.ts'
+import { controllerForFile } from '../../api/support/for-file.ts'
+import { claimsOf, made } from '../../api/support/network.ts'
+import { OidcClient } from '../../api/support/oidc.ts'
+import { raiseLevel } from '../../api/support/raise-level.ts'
+
+// The attack: whoever stole a token goes on with it after an operator has revoked it by its own id.
+
+const { controller, root } = await controllerForFile()
+await raiseLevel(controller)
+
+async function statusBy(token: string): Promise<number> {
+  const headers = { host: 'any', authorization: `Bearer ${token}` }
+  const answer = await controller.app.inject({ url: `${client}/current-api-session`, headers })
+  return answer.statusCode
+}
+
+test('a token that was found good before, and one that was not, end by the revocation of their id', async () => {
+  for (const isKnown of [true, false]) {
+    const oidc = new OidcClient(controller)
+    const { access_token: token } = await oidc.logIn(admin.username, admin.password)
+    if (isKnown) expect(await statusBy(token)).toBe(200)
+    const [id, expiresAt] = [claimsOf(token)['jti'], '2100-01-01T00:00:00Z']
+    await made(root, `${management}/revocations`, { id, type: 'JTI', expiresAt })
+    expect(await statusBy(token), `known: ${isKnown}`).toBe(401)
+  }
+})
