@@ -173,6 +173,7 @@ bench: $(INSTALLED)
 	node bench/query.ts
 	node bench/network.ts
 	node --expose-gc bench/access.ts
+	node --expose-gc bench/access-preview.ts
 	node bench/recovery.ts
 	node bench/snapshot.ts
 	node bench/backup.ts

@@ -30,7 +30,7 @@ export interface AccessFigures {
 /** Departments, each with some identities and services; policies lead from one to several others. */
 const departments = 100
 
-class Network {
+export class Network {
   readonly state = new State()
   readonly log: LogWriter
   readonly reader: Reader
@@ -92,7 +92,7 @@ function timed(run: () => void): number {
   return performance.now() - started
 }
 
-function percentile(times: readonly number[], part: number): number {
+export function percentile(times: readonly number[], part: number): number {
   const sorted = [...times].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0
 }
@@ -156,7 +156,7 @@ export function benchAccess(size: AccessSize, rounds: number): AccessFigures {
 }
 
 /** The largest network that a controller is meant for, and the same with a hundredth of the identities. */
-const large: AccessSize = {
+export const large: AccessSize = {
   identities: 100_000,
   active: 1_000,
   services: 10_000,

@@ -8,6 +8,8 @@ import { answerTimes } from '../src/api/cluster/answer-times.ts'
 import { traceMsMax } from '../src/api/identities/identity-trace.ts'
 import { explainLimits } from '../src/api/access/explain.ts'
 import { explanationViewLimits } from '../src/api/access/explanation-view.ts'
+import { previewAnswerLimits } from '../src/api/access/preview.ts'
+import { previewBodyLimits } from '../src/api/access/preview-schema.ts'
 import { refusalLimits } from '../src/api/refusal-quota.ts'
 import { detachmentLimits } from '../src/api/records/detachments.ts'
 import { inspectionLimits } from '../src/api/fabric/inspections-schema.ts'
@@ -43,6 +45,7 @@ import { defaultSnapshotReceiverOptions } from '../src/cluster/state-transfer/sn
 import { defaultSnapshotSenderOptions } from '../src/cluster/state-transfer/snapshot-sender.ts'
 import { classViewLimits } from '../src/fsm/access/class-views.ts'
 import { explanationLimits } from '../src/fsm/access/explanation.ts'
+import { previewLimits } from '../src/fsm/access/relation-change.ts'
 import { mfaLimits } from '../src/fsm/apply/authentication.ts'
 import { recoveryCodesMax } from '../src/fsm/identities/mfa.ts'
 import { PROMPT_GRACE_MS } from '../src/posture/factor-judge.ts'
@@ -105,6 +108,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/fabric/inspections-schema.ts': inspectionLimits,
   'src/api/access/explain.ts': explainLimits,
   'src/api/access/explanation-view.ts': explanationViewLimits,
+  'src/api/access/preview.ts': previewAnswerLimits,
+  'src/api/access/preview-schema.ts': previewBodyLimits,
   'src/api/identities/traces.ts': { tracesMax },
   'src/api/cluster/answer-times.ts': answerTimes,
   'src/api/identities/identity-trace.ts': { traceMsMax },
@@ -134,6 +139,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/sessions/service-session.ts': serviceSessionLimits,
   'src/fsm/access/class-views.ts': classViewLimits,
   'src/fsm/access/explanation.ts': explanationLimits,
+  'src/fsm/access/relation-change.ts': previewLimits,
   'src/fsm/cluster/cluster.ts': joiningLimits,
   'src/fsm/cluster/secret.ts': secretLimits,
   'src/fsm/apply/entity.ts': batchLimits,

@@ -32,6 +32,7 @@ export class RequestContext {
   readonly operation: Operation | null
   readonly api: ApiName
   readonly method: string
+  readonly changesNothing: boolean
   /** Canonical, without the query. */
   readonly path: string
   readonly credentials: CallerCredentials
@@ -95,6 +96,7 @@ export class RequestContext {
     this.operation = input.operation
     this.api = input.api
     this.method = input.method
+    this.changesNothing = input.operation?.changesNothing === true
     this.path = input.path
     this.credentials = input.credentials
     this.startedAtMs = input.startedAtMs

@@ -94,6 +94,11 @@ export interface Operation {
    * refused.
    */
   readonly hasEtag?: boolean
+  /**
+   * True for an operation that changes nothing and starts nothing though its method is no read:
+   * whoever may read everything may call it.
+   */
+  readonly changesNothing?: true
   /** True for the liveness answer, which must come even when nothing else does. */
   readonly isAlwaysServed?: boolean
   /**

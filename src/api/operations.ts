@@ -3,6 +3,7 @@ import type { ApiParts } from './parts.ts'
 import { resourceOperations } from './records/resource-routes.ts'
 import type { ApiServices } from './services.ts'
 import { explainOperations } from './access/explain.ts'
+import { previewOperations } from './access/preview.ts'
 import { apiSessionOperations } from './sessions/api-sessions.ts'
 import { auditOperations } from './host/audit.ts'
 import { authenticateOperations } from './sessions/authenticate.ts'
@@ -80,6 +81,7 @@ export function allOperations(needs: ApiParts & ApiServices): readonly Operation
     ...sessionOperations(needs),
     ...serviceAccessOperations(needs),
     ...explainOperations(needs),
+    ...previewOperations(needs),
     ...roleAttributeOperations(needs),
     ...controllerOperations(needs),
     ...databaseOperations(needs),

@@ -221,7 +221,7 @@ export class Pipeline {
 
   #admit(call: RequestContext, operation: Operation): Promise<void> | null {
     const { credentials, api, method } = call
-    const { permission, elevatedPermission, isForMonitors } = operation
+    const { permission, elevatedPermission, isForMonitors, changesNothing } = operation
     const isPublic = permission === 'public'
     const asked = isPublic ? elevatedPermission : permission
     if (asked !== undefined && credentials.hostUser !== null) {
@@ -232,7 +232,7 @@ export class Pipeline {
     // A caller that may be shown more would be told by a state that is wrong.
     if (this.#needs.refusal() === 'NODE_QUARANTINED') return null
     if (isPublic) return this.#admitForMore(call, asked)
-    const wanted = { api, method, permission, isForMonitors }
+    const wanted = { api, method, permission, isForMonitors, changesNothing }
     const admission = this.#needs.gate.admit(credentials, wanted)
     if (admission instanceof Promise)
       return admission.then((found) => this.#take(call, found, operation))

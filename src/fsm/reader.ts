@@ -7,6 +7,7 @@ import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { fieldProblem } from '../lib/problems.ts'
+import type { AccessPreview, PreviewCaller, PreviewedWrite } from '../ports/access-preview.ts'
 import type { IntegrityScan } from '../ports/integrity.ts'
 import { noRouterStatuses, type RouterStatuses } from '../ports/router-status.ts'
 import {
@@ -27,6 +28,7 @@ import {
   type StateView,
 } from '../ports/state-view.ts'
 import { explainAccess } from './access/explanation.ts'
+import { previewAccess } from './access/preview.ts'
 import { lastChangeAt } from './access/marks.ts'
 import { checkedPolicy, policiesOf } from './access/checked-policies.ts'
 import {
@@ -41,6 +43,7 @@ import { StateScan } from './cluster/integrity-scan.ts'
 import { shownToNonAdmin, withoutAdminSecrets } from './apply/admin-secrets.ts'
 import { detailOf, entityRefOf, permissionNames } from './detail.ts'
 import { routerFact } from './records/router-facts.ts'
+import { rulesOf } from './rules-of-kinds.ts'
 import { Lister, completed } from './query/list.ts'
 import type { QueryLinks } from './query/evaluate.ts'
 import {
@@ -304,6 +307,10 @@ export class Reader implements Reads {
 
   explainAccess(identity: EntityRecord, service: EntityRecord): AccessExplanation {
     return explainAccess(this.state, identity as Identity, service)
+  }
+
+  previewAccess(writes: readonly PreviewedWrite[], caller: PreviewCaller): AccessPreview {
+    return previewAccess(() => this.state, writes, caller, rulesOf)
   }
 
   isRouterOnline(routerId: string): boolean {

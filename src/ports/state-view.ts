@@ -1,6 +1,7 @@
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Index } from '../raft/types.ts'
+import type { AccessPreview, PreviewCaller, PreviewedWrite } from './access-preview.ts'
 import type { IntegrityScan } from './integrity.ts'
 import { type JudgedPosture, unknownPosture } from './posture.ts'
 
@@ -252,6 +253,8 @@ export interface StateView {
   accessBetween(identityId: string, serviceId: string): AccessBetween | null
   /** Why the identity may use the service, or why not, as the records stand. */
   explainAccess(identity: EntityRecord, service: EntityRecord): AccessExplanation
+  /** What writes would come to for access; nothing is written. */
+  previewAccess(writes: readonly PreviewedWrite[], caller: PreviewCaller): AccessPreview
   /** Whether a router is connected to any controller. */
   isRouterOnline(routerId: string): boolean
   /** The edge routers that policies let the identity use; none where it is not there. */

@@ -11,7 +11,6 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { hexDigits } from '../../lib/text/hex-digits.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { isVersionRange } from '../../lib/text/version-range.ts'
-import type { RequestContext } from '../call.ts'
 import type { Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
@@ -23,8 +22,8 @@ interface Needs {
 
 /** The type says which fields a body has; those of other types are ignored and named. */
 export function postureCheckPreparer(needs: Needs): Preparer {
-  return async (call, mode, body) => {
-    const type = await typeOf(needs, call, mode, body)
+  return async (_call, mode, body, id) => {
+    const type = await typeOf(needs, id, mode, body)
     const { required, optional } = postureFields[type]
     const ofType = new Set([...required, ...optional])
     const { fields, ignoredFields } = normalise(postureCheck, mode, body)
@@ -51,13 +50,12 @@ const isOfSomeType = (name: string): boolean => someFields.has(name)
 /** The stored type never changes, so it needs no look at whether the record has moved meanwhile. */
 async function typeOf(
   needs: Needs,
-  call: RequestContext,
+  id: string,
   mode: RequestMode,
   body: JsonObject,
 ): Promise<PostureType> {
   const said = body['typeId'] as PostureType | null | undefined
   if (mode === 'create') return body['typeId'] as PostureType
-  const id = call.param('id')
   const known = await needs.reads.latest(() => needs.state.get<PostureCheck>('postureCheck', id))
   if (known === undefined) {
     throw new Problem('NOT_FOUND', { detail: `postureCheck with id ${id} not found` })

@@ -25,6 +25,8 @@ export function isPermission(text: unknown): text is Permission {
 export interface CalledOperation {
   readonly api: ApiName
   readonly method: string
+  /** It counts as a read though its method is none: nothing is changed and nothing is started. */
+  readonly changesNothing?: boolean | undefined
 }
 
 /**
@@ -42,7 +44,7 @@ export function neededOn<P extends Permission>(api: ApiName, permission: P): P |
 export function mayCall(
   caller: Pick<SessionHolder, 'identity' | 'isAdmin' | 'pendingFactors'>,
   permission: Permission,
-  { api, method }: CalledOperation,
+  { api, method, changesNothing }: CalledOperation,
 ): boolean {
   const needed = neededOn(api, permission)
   if (needed === 'public' || needed === 'partial') return true
@@ -50,7 +52,7 @@ export function mayCall(
   if (caller.isAdmin) return true
   if (needed === 'admin') return false
   if (needed === 'session') return true
-  return isGranted(heldBy(caller.identity), needed, method === 'GET')
+  return isGranted(heldBy(caller.identity), needed, method === 'GET' || changesNothing === true)
 }
 
 /**

@@ -269,14 +269,23 @@ export function writeBatch(state: State, payload: Uint8Array, context: CommandCo
   return state.transact(() => {
     for (const { kind, write } of steps) {
       if (write === undefined) throw new TypeError('a step of a batch says what it writes')
-      const outcome = step(state, kind, write, context)
+      const outcome = applyStep(state, kind, write, context)
       if (!outcome.ok) return outcome
     }
     return done(steps[answer]?.write?.id ?? '')
   })
 }
 
-function step(state: State, kind: number, write: EntityWrite, context: CommandContext): Outcome {
+/**
+ * One write of an entity.
+ * @throws on a kind that is none.
+ */
+export function applyStep(
+  state: State,
+  kind: number,
+  write: EntityWrite,
+  context: CommandContext,
+): Outcome {
   switch (kind as CommandKind) {
     case CommandKind.ENTITY_CREATE:
       return insert(state, write, context)

@@ -2,6 +2,7 @@ import { bytesOfMap } from '../../entities/check.ts'
 import type { Entity } from '../../entities/define.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
+import { LayeredMap } from './layered-map.ts'
 import { SortedIds, noIds } from './sorted-ids.ts'
 
 /** What an index holds for a field: elements of a list, keys of a map, else the value as text. */
@@ -45,10 +46,21 @@ export class Indexes {
   readonly #ordered = new Map<string, SortedIds>()
   readonly #weighed: Entity['weighed']
   /** Owner to the bytes of its records' maps. */
-  readonly #weights = new Map<string, number>()
+  readonly #weights: Map<string, number>
+  /** Sets that are no part of the indexes below; null: there are none below, and all are own. */
+  readonly #own: Set<SortedIds> | null
 
-  constructor(entity: Entity) {
+  /** @param below indexes that these begin as, and never change. */
+  constructor(entity: Entity, below: Indexes | null = null) {
     this.#weighed = entity.weighed
+    this.#weights = below === null ? new Map() : new LayeredMap(below.#weights)
+    this.#own = below === null ? null : new Set()
+    if (below !== null) {
+      for (const [name, owners] of below.#unique) this.#unique.set(name, new LayeredMap(owners))
+      for (const [name, ids] of below.#postings) this.#postings.set(name, new LayeredMap(ids))
+      for (const [name, values] of below.#ordered) this.#ordered.set(name, values)
+      return
+    }
     for (const [name, field] of Object.entries(entity.fields)) {
       if (field.unique !== null) this.#unique.set(name, new Map())
     }
@@ -144,7 +156,10 @@ export class Indexes {
       const old = before?.[field]
       const value = after?.[field]
       if (old === value) continue
-      const ordered = this.#ordered.get(field)
+      const ordered =
+        this.#own === null
+          ? this.#ordered.get(field)
+          : this.#writable(this.#own, this.#ordered, field)
       if (typeof old === 'string' && old !== '') {
         owners.delete(old)
         ordered?.delete(old)
@@ -158,33 +173,47 @@ export class Indexes {
       const old = before?.[field]
       const value = after?.[field]
       if (old === value) continue
-      movePostings(postings, this.#ordered.get(field), id, elementsOf(old), elementsOf(value))
+      this.#movePostings(field, postings, id, elementsOf(old), elementsOf(value))
     }
   }
-}
 
-function movePostings(
-  postings: Map<string, SortedIds>,
-  ordered: SortedIds | undefined,
-  id: string,
-  before: readonly string[],
-  after: readonly string[],
-): void {
-  for (const element of before) {
-    const ids = postings.get(element)
-    if (ids === undefined) continue
-    ids.delete(id)
-    if (ids.size > 0) continue
-    postings.delete(element)
-    ordered?.delete(element)
+  /** The set under a key, to be changed: a copy where it is part of the indexes below. */
+  #writable(own: Set<SortedIds>, sets: Map<string, SortedIds>, key: string): SortedIds | undefined {
+    const ids = sets.get(key)
+    if (ids === undefined || own.has(ids)) return ids
+    const copy = ids.copy()
+    own.add(copy)
+    sets.set(key, copy)
+    return copy
   }
-  for (const element of after) {
-    let ids = postings.get(element)
-    if (ids === undefined) {
-      ids = new SortedIds()
-      postings.set(element, ids)
-      ordered?.add(element)
+
+  #movePostings(
+    field: string,
+    postings: Map<string, SortedIds>,
+    id: string,
+    before: readonly string[],
+    after: readonly string[],
+  ): void {
+    const own = this.#own
+    const ordered =
+      own === null ? this.#ordered.get(field) : this.#writable(own, this.#ordered, field)
+    for (const element of before) {
+      const ids = own === null ? postings.get(element) : this.#writable(own, postings, element)
+      if (ids === undefined) continue
+      ids.delete(id)
+      if (ids.size > 0) continue
+      postings.delete(element)
+      ordered?.delete(element)
     }
-    ids.add(id)
+    for (const element of after) {
+      let ids = own === null ? postings.get(element) : this.#writable(own, postings, element)
+      if (ids === undefined) {
+        ids = new SortedIds()
+        own?.add(ids)
+        postings.set(element, ids)
+        ordered?.add(element)
+      }
+      ids.add(id)
+    }
   }
 }

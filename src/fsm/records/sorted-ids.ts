@@ -74,6 +74,14 @@ export class SortedIds implements IdScope {
     return made
   }
 
+  /** One that changes apart from this one. */
+  copy(): SortedIds {
+    const made = new SortedIds()
+    for (const chunk of this.#chunks) made.#chunks.push(chunk.slice())
+    made.#size = this.#size
+    return made
+  }
+
   get size(): number {
     return this.#size
   }

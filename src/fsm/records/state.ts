@@ -24,6 +24,13 @@ import type { ShapedRecord, Values } from './record-blocks.ts'
 import { isStagedKey, StagedRestore } from './staged-restore.ts'
 import { recordKey, type Records, recordsAs, type Row, Table } from './table.ts'
 
+/** A layer over a state was to hold more writes than it takes. */
+export class TooManyWrites extends Error {
+  constructor() {
+    super('too many records would change')
+  }
+}
+
 function originKey(storeId: string): string {
   return `o/${storeId}`
 }
@@ -68,12 +75,31 @@ export class State {
   #undo: { readonly table: Table; readonly id: string; readonly row: Row | undefined }[] | null =
     null
   #isWholesale = false
+  /** Writes that are still taken. */
+  #writesLeft = Infinity
 
-  constructor() {
+  /**
+   * The state as some writes would make it, with this one below it, which stays as it is. Good
+   * until this one changes. Writes and reads of records are all that it is for: nothing follows it,
+   * and what is no record is not there.
+   * @param writesMax beyond, `put` and `remove` throw {@link TooManyWrites}.
+   */
+  layer(writesMax: number): State {
+    const made = new State(this)
+    made.position = this.position
+    made.logTimeMs = this.logTimeMs
+    made.featureLevel = this.featureLevel
+    made.configuration = this.configuration
+    made.#clusterId = this.#clusterId
+    made.#writesLeft = writesMax
+    return made
+  }
+
+  constructor(below: State | null = null) {
     const own = new Map(
       entities
         .filter(({ name, table }) => name === table)
-        .map((entity) => [entity.name, new Table(entity)]),
+        .map((entity) => [entity.name, new Table(entity, below?.table(entity.name) ?? null)]),
     )
     this.tables = new Map(
       entities.map(({ name, table }) => [name, own.get(table) ?? new Table(entityNamed(table))]),
@@ -179,6 +205,8 @@ export class State {
   }
 
   #replace(table: Table, id: string, row: Row | undefined): void {
+    this.#writesLeft -= 1
+    if (this.#writesLeft < 0) throw new TooManyWrites()
     const before = this.#place(table, id, row)
     if (this.#isWholesale) return
     this.#undo?.push({ table, id, row: before })

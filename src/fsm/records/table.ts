@@ -3,6 +3,7 @@ import { isSameJson, type Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { type Lanes, lanesOf } from './digest.ts'
 import { Indexes } from './indexes.ts'
+import { LayeredMap } from './layered-map.ts'
 import { SortedIds } from './sorted-ids.ts'
 
 /** A record with the digest over it as it is stored. */
@@ -20,9 +21,9 @@ interface Member {
 /** The records of one kind with their indexes. Changed by `State` alone. */
 export class Table {
   readonly entity: Entity
-  ids = new SortedIds()
+  ids: SortedIds
   indexes: Indexes
-  readonly rows = new Map<string, Row>()
+  readonly rows: Map<string, Row>
   /** Moves with each change. */
   version = 0
   /**
@@ -32,10 +33,16 @@ export class Table {
   matchVersion = 0
   /** What is stored of a record, in the order in which it holds it. */
   readonly #members: readonly Member[]
+  /** The ids are those of the table below, and not to be changed. */
+  #sharesIds: boolean
 
-  constructor(entity: Entity) {
+  /** @param below a table that this one begins as, and never changes. */
+  constructor(entity: Entity, below: Table | null = null) {
     this.entity = entity
-    this.indexes = new Indexes(entity)
+    this.indexes = new Indexes(entity, below?.indexes ?? null)
+    this.rows = below === null ? new Map() : new LayeredMap(below.rows)
+    this.ids = below === null ? new SortedIds() : below.ids
+    this.#sharesIds = below !== null
     const stored = Object.keys(entity.fields).filter(
       (name) => entity.fields[name]?.computed === null,
     )
@@ -52,6 +59,7 @@ export class Table {
   /** Derives everything from the records anew. */
   rebuild(): void {
     this.ids = new SortedIds()
+    this.#sharesIds = false
     this.indexes = new Indexes(this.entity)
     for (const [id, { record }] of this.rows) {
       const lanes = lanesOf(recordKey(this.entity.name, id), this.stored(record))
@@ -90,6 +98,10 @@ export class Table {
 
   change(id: string, row: Row | undefined): Row | undefined {
     const before = this.rows.get(id)
+    if (this.#sharesIds && (row === undefined || before === undefined)) {
+      this.ids = this.ids.copy()
+      this.#sharesIds = false
+    }
     if (row === undefined) {
       this.rows.delete(id)
       this.ids.delete(id)

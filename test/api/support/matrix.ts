@@ -41,6 +41,7 @@ const ofRecord = /^(service-configs|posture-data|failed-service-requests|jwt|rou
 /** Operations of our own, beside those of the family. */
 const own: Readonly<Record<string, string>> = {
   'get /access/explain': 'service.read',
+  'post /access/preview': 'identity.read',
 }
 
 /**

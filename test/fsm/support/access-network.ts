@@ -14,7 +14,7 @@ import type { Outcome } from '../../../src/ports/proposer.ts'
 import { LogWriter } from './log.ts'
 
 const { ENTITY_CREATE, ENTITY_PATCH, ENTITY_DELETE } = CommandKind
-type Step = readonly [number, string, string, JsonObject]
+export type Step = readonly [number, string, string, JsonObject]
 
 /** Kinds of records that the network is made of, by the letter that their ids begin with. */
 const letters = {
@@ -230,15 +230,20 @@ export class RandomNetwork {
   }
 
   #batch(): Outcome {
-    if (this.#chance(0.2)) return this.log.batch(this.#tunneler())
-    const steps = Array.from({ length: this.#random.integer(1, 5) }, () => this.#step())
+    return this.log.batch(this.steps())
+  }
+
+  /** Writes of one entry, which is not made. */
+  steps(max = 5): readonly Step[] {
+    if (this.#chance(0.2)) return this.#tunneler()
+    const steps = Array.from({ length: this.#random.integer(1, max) }, () => this.#step())
     // Made and gone again, or changed and put back: nothing, on the whole.
     if (this.#chance(0.2)) {
       const id = `${letters.service}-brief`
       steps.unshift(this.#createStep('service', id))
       steps.push([ENTITY_DELETE, 'service', id, {}])
     }
-    return this.log.batch(steps)
+    return steps
   }
 
   #logIn(): Outcome {

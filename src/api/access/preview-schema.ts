@@ -1,0 +1,85 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import { entityRef, flag, text } from '../../entities/shapes.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { accessRights } from '../../ports/access-preview.ts'
+import { objectSchema } from '../schemas/typed-schema.ts'
+import { previewedActions, previewedKinds } from './previewed-writes.ts'
+
+export const previewBodyLimits = {
+  /** Changes of one preview: as many as writes of one entry. */
+  previewChangesMax: 64,
+} as const
+
+const integer = { type: 'integer' } as const
+
+const change = {
+  type: 'object',
+  properties: {
+    action: { type: 'string', enum: previewedActions },
+    kind: { type: 'string', enum: previewedKinds },
+    id: { type: 'string', maxLength: 128 },
+    data: { type: 'object' },
+  },
+  required: ['action', 'kind'],
+} as const
+
+export const accessPreview = objectSchema(
+  'accessPreview',
+  {
+    changes: {
+      type: 'array',
+      minItems: 1,
+      maxItems: previewBodyLimits.previewChangesMax,
+      items: change,
+    },
+  },
+  ['changes'],
+)
+
+const closed = (properties: JsonObject): JsonObject => ({
+  type: 'object',
+  properties,
+  required: Object.keys(properties),
+})
+const counts = closed({ given: integer, taken: integer })
+const orNull = (schema: JsonObject): JsonObject => ({ anyOf: [schema, { type: 'null' }] })
+const listOf = (items: JsonObject): JsonObject => ({ type: 'array', items })
+
+const record: JsonObject = {
+  ...entityRef,
+  properties: { ...(entityRef['properties'] as JsonObject), isNew: flag },
+  required: [...(entityRef['required'] as readonly string[]), 'isNew'],
+}
+
+/** The answer of a preview. */
+export const accessPreviewed: NamedSchema = {
+  name: 'accessPreviewed',
+  schema: closed({
+    counts: closed({
+      dial: counts,
+      bind: counts,
+      router: orNull(counts),
+      serviceRouter: orNull(counts),
+    }),
+    postureChangesCount: integer,
+    postureChanges: listOf(
+      closed({
+        policy: record,
+        given: listOf(record),
+        taken: listOf(record),
+        written: listOf(record),
+      }),
+    ),
+    rows: listOf(
+      closed({
+        right: { type: 'string', enum: accessRights },
+        change: { type: 'string', enum: ['given', 'taken'] },
+        identity: orNull(record),
+        service: orNull(record),
+        router: orNull(record),
+      }),
+    ),
+    pagination: closed({ limit: integer, offset: integer, totalCount: integer }),
+    withheld: listOf(text),
+  }),
+}

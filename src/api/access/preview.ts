@@ -1,0 +1,232 @@
+import { entityNamed } from '../../entities/registry.ts'
+import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
+import { fieldProblem, Problem } from '../../lib/problems.ts'
+import { refusalProblem } from '../../lib/refusal-problem.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import {
+  type AccessDifference,
+  type AccessRight,
+  accessRights,
+  type PairChanges,
+  type PreviewedWrite,
+} from '../../ports/access-preview.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import { detailAnswer, type Reply } from '../answers/envelope.ts'
+import type { RequestContext } from '../call.ts'
+import type { ApiLimits } from '../limits.ts'
+import { type BodyOf, type Operation, withBody } from '../operation.ts'
+import type { Preparers } from '../preparers/preparer.ts'
+import { callerOf } from '../sessions/current.ts'
+import { accessPreview, accessPreviewed } from './preview-schema.ts'
+import { type AskedChange, placed, PreviewedWrites, readPermissionsOf } from './previewed-writes.ts'
+import { Readable } from './readable.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly preparers: Preparers
+  readonly processor: ProcessorShare
+  readonly limits: ApiLimits
+}
+
+export const previewAnswerLimits = {
+  previewRowsMax: 500,
+  /** Service policies whose posture checks change; the count is of all of them. */
+  previewedPoliciesMax: 50,
+} as const
+
+const integer = { type: 'integer' } as const
+const body = { schema: accessPreview, isRequired: true } as const
+
+/** Rights of pairs with an edge router. */
+const ofRouters: ReadonlySet<AccessRight> = new Set(['router', 'serviceRouter'])
+
+/** Operations that tell what changes would come to, before anybody makes them. */
+export function previewOperations(needs: Needs): Operation[] {
+  const writes = new PreviewedWrites()
+  return [
+    withBody({
+      operationId: 'previewAccess',
+      summary: 'Preview which access some changes would give and take; nothing is written',
+      tag: 'access',
+      apis: ['management'],
+      permission: 'identity.read',
+      changesNothing: true,
+      method: 'POST',
+      path: '/access/preview',
+      query: [
+        { name: 'limit', schema: integer, isRequired: false },
+        { name: 'offset', schema: integer, isRequired: false },
+        { name: 'right', schema: { type: 'string', enum: accessRights }, isRequired: false },
+        {
+          name: 'change',
+          schema: { type: 'string', enum: ['given', 'taken'] },
+          isRequired: false,
+        },
+      ],
+      body,
+      success: 200,
+      response: { kind: 'detail', schema: accessPreviewed },
+      refusals: [400, 401, 404, 409, 413, 429, 503],
+      handle: (call, asked) => preview(needs, writes, call, asked),
+    }),
+  ]
+}
+
+async function preview(
+  needs: Needs,
+  previewed: PreviewedWrites,
+  call: RequestContext,
+  { changes }: BodyOf<typeof body>,
+): Promise<Reply> {
+  const readable = new Readable(call)
+  for (const permission of ['identity.read', 'service.read'] as const) readable.require(permission)
+  for (const kind of new Set(changes.map((change) => change.kind))) {
+    for (const permission of readPermissionsOf(kind)) readable.require(permission)
+  }
+  const { state, preparers } = needs
+  const parts = { preparers, level: state.featureLevel }
+  const { writes, ignoredFields } = await previewed.of(
+    parts,
+    call,
+    changes as readonly AskedChange[],
+  )
+  const difference = await differenceOf(needs, call, writes)
+  return detailAnswer(answerOf(state, call, difference, readable), ignoredFields)
+}
+
+/** @throws {Problem} as the writes would; REVISION_MOVED while records change again and again. */
+async function differenceOf(
+  { state, processor, limits }: Needs,
+  call: RequestContext,
+  writes: readonly PreviewedWrite[],
+): Promise<AccessDifference> {
+  const { identity, isAdmin } = callerOf(call)
+  const permissions = (identity['permissions'] ?? []) as readonly string[]
+  for (let attempt = 0; attempt < limits.judgementsMax; attempt += 1) {
+    const found = await inTurns(processor, call, () => {
+      const judged = state.previewAccess(writes, { isAdmin, permissions })
+      if (judged.outcome === 'refused') throw placed(refusalProblem(judged.refusal), judged.at)
+      if (judged.outcome === 'tooMany') {
+        throw fieldProblem('changes', 'they would change too many records for a preview')
+      }
+      return judged.difference
+    })
+    if (found !== null) return found
+  }
+  throw new Problem('REVISION_MOVED')
+}
+
+/** Begins the work when it is the turn of its caller, and takes its steps in turns with others. */
+function inTurns<T>(
+  processor: ProcessorShare,
+  call: RequestContext,
+  begin: () => Generator<void, T>,
+): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>()
+  const { sharer } = call
+  processor.run(sharer, () => {
+    try {
+      resolve(processor.finish(sharer, wanted(call, begin())))
+    } catch (error) {
+      reject(error as Error)
+    }
+  })
+  return promise
+}
+
+/** @throws {Problem} TIMEOUT at the next step once nobody waits for the answer. */
+function* wanted<T>(call: RequestContext, steps: Generator<void, T>): Generator<void, T> {
+  for (let step = steps.next(); ; step = steps.next()) {
+    if (step.done === true) return step.value
+    if (call.isGone) throw new Problem('TIMEOUT')
+    yield
+  }
+}
+
+function answerOf(
+  state: StateView,
+  call: RequestContext,
+  difference: AccessDifference,
+  readable: Readable,
+): JsonObject {
+  const mayReadRouters = readable.has('router.read')
+  const countsOf = (right: AccessRight): JsonObject =>
+    Object.fromEntries(
+      difference.pairs.flatMap((one) => (one.right === right ? [[one.change, one.count]] : [])),
+    )
+  const routerCounts = (right: AccessRight): JsonObject | null =>
+    mayReadRouters ? countsOf(right) : null
+  const ref = (kind: string, id: string): JsonObject => {
+    const isNew = difference.isNew(kind, id)
+    const name = difference.record(kind, id)?.['name'] ?? ''
+    const known = isNew ? null : state.ref(kind, id)
+    return { ...(known ?? { _links: {}, entity: entityNamed(kind).collection, id }), name, isNew }
+  }
+  const checks = readable.only('service-policy.read', () => difference.checks) ?? []
+  const refs = (ids: readonly string[]): readonly JsonObject[] =>
+    readable.only('posture-check.read', () => ids.map((id) => ref('postureCheck', id))) ?? []
+  return {
+    counts: {
+      dial: countsOf('dial'),
+      bind: countsOf('bind'),
+      router: routerCounts('router'),
+      serviceRouter: routerCounts('serviceRouter'),
+    },
+    postureChangesCount: checks.length,
+    postureChanges: checks
+      .slice(0, previewAnswerLimits.previewedPoliciesMax)
+      .map(({ policyId, given, taken, written }) => ({
+        policy: ref('servicePolicy', policyId),
+        given: refs(given),
+        taken: refs(taken),
+        written: refs(written),
+      })),
+    ...rowsOf(call, difference.pairs, mayReadRouters, ref),
+    withheld: readable.withheld(),
+  }
+}
+
+/** One page over all changes that were asked for, one after the other. */
+function rowsOf(
+  call: RequestContext,
+  pairs: readonly PairChanges[],
+  mayReadRouters: boolean,
+  ref: (kind: string, id: string) => JsonObject,
+): JsonObject {
+  const { previewRowsMax: max } = previewAnswerLimits
+  const wantedLimit = Number(call.first('limit') ?? 10)
+  const limit = wantedLimit < 1 ? max : Math.min(wantedLimit, max)
+  const offset = Math.max(0, Number(call.first('offset') ?? 0))
+  const [right, change] = [call.first('right'), call.first('change')]
+  const shown = pairs.filter(
+    (one) =>
+      (right === undefined || one.right === right) &&
+      (change === undefined || one.change === change) &&
+      (mayReadRouters || !ofRouters.has(one.right)),
+  )
+  const rows: JsonObject[] = []
+  let skip = offset
+  for (const one of shown) {
+    const page = rows.length < limit ? one.page(skip, limit - rows.length) : []
+    skip = Math.max(0, skip - one.count)
+    for (const pair of page) rows.push(rowOf(one, pair, ref))
+  }
+  const totalCount = shown.reduce((sum, { count }) => sum + count, 0)
+  return { rows, pagination: { limit, offset, totalCount } }
+}
+
+function rowOf(
+  { right, change }: PairChanges,
+  [left, other]: readonly [string, string],
+  ref: (kind: string, id: string) => JsonObject,
+): JsonObject {
+  const isOfService = right === 'serviceRouter'
+  const isOfRouter = ofRouters.has(right)
+  return {
+    right,
+    change,
+    identity: isOfService ? null : ref('identity', left),
+    service: isOfService ? ref('service', left) : isOfRouter ? null : ref('service', other),
+    router: isOfRouter ? ref('edgeRouter', other) : null,
+  }
+}

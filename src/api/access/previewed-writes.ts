@@ -1,0 +1,164 @@
+import type { Entity } from '../../entities/define.ts'
+import { membersAt } from '../../entities/levels.ts'
+import { operationsOf } from '../../entities/operations.ts'
+import { referrersOf } from '../../entities/referrers.ts'
+import { entityNamed } from '../../entities/registry.ts'
+import { isSessionPermission, type SessionPermission } from '../../lib/permissions.ts'
+import { fieldProblem, Problem } from '../../lib/problems.ts'
+import { newShortId } from '../../lib/random.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { PreviewedWrite } from '../../ports/access-preview.ts'
+import type { RequestContext } from '../call.ts'
+import type { Preparers } from '../preparers/preparer.ts'
+import { Validator } from '../schemas/validation.ts'
+
+export const previewedActions = ['create', 'replace', 'patch', 'delete'] as const
+type Action = (typeof previewedActions)[number]
+
+/** Kinds that decide on access, with what a preview makes of them. */
+const actionsOfKinds = {
+  identity: previewedActions,
+  service: previewedActions,
+  servicePolicy: previewedActions,
+  edgeRouterPolicy: previewedActions,
+  serviceEdgeRouterPolicy: previewedActions,
+  postureCheck: previewedActions,
+  // A new one is enrolled, and that is no matter of access.
+  edgeRouter: ['replace', 'patch', 'delete'],
+} as const satisfies Readonly<Record<string, readonly Action[]>>
+export const previewedKinds = Object.keys(actionsOfKinds) as readonly PreviewedKind[]
+export type PreviewedKind = keyof typeof actionsOfKinds
+
+/** One change as the body of a preview has it. */
+export interface AskedChange {
+  readonly action: Action
+  readonly kind: PreviewedKind
+  readonly id?: string
+  readonly data?: JsonObject
+}
+
+/** Ids that a caller may choose for what a preview creates. */
+const newId = /^[A-Za-z0-9._-]{1,128}$/
+
+interface Needs {
+  readonly preparers: Preparers
+  readonly level: number
+}
+
+/** Holds bodies to the schemas of the real operations, and makes writes of them by their code. */
+export class PreviewedWrites {
+  readonly #validator = new Validator()
+  readonly #checks = new Map<string, (value: unknown) => void>()
+
+  /**
+   * Judges one change after the other, up to what only apply can tell.
+   * @throws {Problem} as the operation would, with the place of the change in the field.
+   */
+  async of(
+    needs: Needs,
+    call: RequestContext,
+    changes: readonly AskedChange[],
+  ): Promise<{ readonly writes: readonly PreviewedWrite[]; readonly ignoredFields: string[] }> {
+    const writes: PreviewedWrite[] = []
+    const ignoredFields = new Set<string>()
+    for (const [at, change] of changes.entries()) {
+      try {
+        const { write, ignored } = await this.#write(needs, call, change)
+        writes.push(write)
+        for (const name of ignored) ignoredFields.add(`changes.${at}.data.${name}`)
+      } catch (error) {
+        throw placed(error, at)
+      }
+    }
+    return { writes, ignoredFields: [...ignoredFields] }
+  }
+
+  async #write(
+    { preparers, level }: Needs,
+    call: RequestContext,
+    { action, kind, id: given = '', data = {} }: AskedChange,
+  ): Promise<{ readonly write: PreviewedWrite; readonly ignored: readonly string[] }> {
+    const allowed: readonly Action[] = actionsOfKinds[kind]
+    if (!allowed.includes(action)) {
+      throw new ChangeFault('action', `a ${kind} is previewed by ${allowed.join(', ')} only`)
+    }
+    if (action !== 'create' && given === '') throw new ChangeFault('id', 'id is required')
+    if (action === 'create' && given !== '' && !newId.test(given)) {
+      throw new ChangeFault('id', 'must be letters, digits, dots, dashes and underscores')
+    }
+    const entity = entityNamed(kind)
+    const id = given === '' ? newShortId() : given
+    const base = { mode: action, entity: kind, id } as const
+    if (action === 'delete') return { write: { ...base, fields: {} }, ignored: [] }
+    this.#checkOf(entity, action)(data)
+    // Tokens to enroll by give nobody access, and are not made for nothing.
+    const { enrollment: _, ...body } = data
+    const { known, later } = membersAt(entity, kind === 'identity' ? body : data, level)
+    const plan = await preparers.of(entity)(call, action, known, id)
+    const { known: fields } = membersAt(entity, plan.fields, level)
+    return { write: { ...base, fields }, ignored: [...plan.ignoredFields, ...later] }
+  }
+
+  #checkOf(entity: Entity, action: Exclude<Action, 'delete'>): (value: unknown) => void {
+    const key = `${action} ${entity.name}`
+    let check = this.#checks.get(key)
+    if (check === undefined) {
+      const operation = operationsOf(entity).find(
+        ({ api, shape }) => api === 'management' && shape === action,
+      )
+      check = this.#validator.checkOf(operation?.request?.schema ?? {})
+      this.#checks.set(key, check)
+    }
+    return check
+  }
+}
+
+/** A fault in a change itself, rather than in its data. */
+class ChangeFault extends Error {
+  readonly field: string
+
+  constructor(field: string, reason: string) {
+    super(reason)
+    this.field = field
+  }
+}
+
+/** The same refusal, with the place of the change among others. */
+export function placed(error: unknown, at: number): unknown {
+  if (error instanceof ChangeFault) {
+    return fieldProblem(`changes.${at}.${error.field}`, error.message)
+  }
+  if (!(error instanceof Problem)) return error
+  const { code, fault, detail } = error
+  if (fault === null)
+    return new Problem(code, { detail: `changes.${at}: ${detail ?? error.message}` })
+  const inData = fault.field === 'body' ? 'data' : `data.${fault.field}`
+  const field = fault.field === 'id' ? 'id' : inData
+  return new Problem(code, { fault: { ...fault, field: `changes.${at}.${field}` } })
+}
+
+/**
+ * Permissions to preview a change of a kind: to read the kind, what its records name, and the
+ * policies that name them. Refusals and results tell of all of these.
+ */
+export function readPermissionsOf(kind: PreviewedKind): readonly SessionPermission[] {
+  const entity = entityNamed(kind)
+  const named = Object.values(entity.fields).flatMap(({ reference }) =>
+    reference === null ? [] : [reference.to],
+  )
+  const policies = referrersOf(entity)
+    .filter(({ field, onDelete }) => field.kind === 'roleList' || onDelete === 'refuse')
+    .map((referrer) => referrer.entity.name)
+  const permissions = [kind, ...named, ...policies].flatMap((one) => readPermissionOf(one) ?? [])
+  return [...new Set(permissions)]
+}
+
+/** Null: any session may read it. */
+function readPermissionOf(kind: string): SessionPermission | null {
+  const list = operationsOf(entityNamed(kind)).find(
+    ({ api, shape }) => api === 'management' && shape === 'list',
+  )
+  const permission = list?.permission
+  if (!isSessionPermission(permission)) return 'admin'
+  return permission === 'session' || permission === 'partial' ? null : permission
+}

@@ -1,0 +1,203 @@
+import { create } from '@bufbuild/protobuf'
+import { CommandKind, EntityWriteSchema } from '../../../proto/gen/command_pb.ts'
+import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
+import { canonicalJson } from '../../lib/text/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type {
+  AccessDifference,
+  AccessPreview,
+  CheckChanges,
+  PairChanges,
+  PreviewCaller,
+  PreviewedWrite,
+} from '../../ports/access-preview.ts'
+import type { RecordChange } from '../../ports/change-feed.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { applyStep } from '../apply/entity.ts'
+import { attributesOf, policiesMatching } from '../records/roles.ts'
+import { type State, TooManyWrites } from '../records/state.ts'
+import { sameTexts } from './changes.ts'
+import { checksOf } from './checked-policies.ts'
+import { previewLimits, PreviewWork, RelationChange } from './relation-change.ts'
+import { roleRelations } from './role-relation.ts'
+
+/** Kinds that decide on a right, in the words in which policies name them. */
+const recordKinds = ['identity', 'service', 'edgeRouter'] as const
+const policyKinds = ['servicePolicy', 'edgeRouterPolicy', 'serviceEdgeRouterPolicy'] as const
+const checkKind = 'postureCheck'
+
+const commandKinds = {
+  create: CommandKind.ENTITY_CREATE,
+  replace: CommandKind.ENTITY_REPLACE,
+  patch: CommandKind.ENTITY_PATCH,
+  delete: CommandKind.ENTITY_DELETE,
+} as const
+
+const utf8 = new TextEncoder()
+
+/**
+ * Makes writes on a layer over the state, by the code that applies them, and tells what they come
+ * to for access. The state stays as it is.
+ * @param current the state in force, which a restore may replace.
+ */
+export function previewAccess(
+  current: () => State,
+  writes: readonly PreviewedWrite[],
+  caller: PreviewCaller,
+  rulesOf: CommandContext['rulesOf'],
+): AccessPreview {
+  const before = current()
+  const after = before.layer(previewLimits.previewWritesMax)
+  for (const kind of [...recordKinds, ...policyKinds, checkKind]) {
+    after.changes.watch(after.table(kind).entity.name)
+  }
+  const context = { ...placeIn(before), ...authorityOf(caller), touched: [], rulesOf }
+  try {
+    for (const [at, { mode, entity, id, fields }] of writes.entries()) {
+      const json = utf8.encode(canonicalJson(fields))
+      const write = create(EntityWriteSchema, { entity, id, json })
+      const outcome = applyStep(after, commandKinds[mode], write, context)
+      if (!outcome.ok) return { outcome: 'refused', at, refusal: outcome }
+    }
+  } catch (error) {
+    if (error instanceof TooManyWrites) return { outcome: 'tooMany' }
+    throw error
+  }
+  return { outcome: 'judged', difference: differenceOf(current, before, after) }
+}
+
+/** A place in the log right behind what is applied. */
+function placeIn({
+  position,
+  logTimeMs,
+}: State): Pick<CommandContext, 'index' | 'logTimeMs' | 'sessionId' | 'routerId'> {
+  return { index: position.index + 1, logTimeMs, sessionId: '', routerId: '' }
+}
+
+function authorityOf({
+  isAdmin,
+  permissions,
+}: PreviewCaller): Pick<CommandContext, 'authority' | 'held'> {
+  return { authority: isAdmin ? 'full' : 'limited', held: permissions }
+}
+
+function* differenceOf(
+  current: () => State,
+  before: State,
+  after: State,
+): Generator<void, AccessDifference | null> {
+  const known = versionsOf(before)
+  const hasMoved = (): boolean => current() !== before || !sameTexts(versionsOf(before), known)
+  const changes = after.changes.take((kind, id) => after.inTable(kind, id))
+  const moved = new Map(
+    recordKinds.map((kind) => [kind, movedIds(before, after, kind, idsOf(after, kind, changes))]),
+  )
+  const work = new PreviewWork()
+  const pairs: PairChanges[] = []
+  for (const relation of roleRelations) {
+    const written = idsOf(after, relation.policyKind, changes)
+    const judging = new RelationChange({ before, after }, relation, moved, work).judge(written)
+    for (let step = judging.next(); ; step = judging.next()) {
+      if (step.done === true) {
+        pairs.push(...step.value)
+        break
+      }
+      yield
+      // Work begun on other records comes to nothing.
+      if (hasMoved()) return null
+    }
+  }
+  const checks = checkChanges(before, after, changes)
+  return {
+    pairs,
+    checks,
+    record: (kind, id) => after.get(kind, id) ?? before.get(kind, id),
+    isNew: (kind, id) => before.get(kind, id) === undefined,
+  }
+}
+
+/** Moves with every change of a record that decides on a right. */
+function versionsOf(state: State): readonly string[] {
+  return [
+    ...recordKinds.map((kind) => String(state.table(kind).matchVersion)),
+    ...[...policyKinds, checkKind].map((kind) => String(state.table(kind).version)),
+  ]
+}
+
+function idsOf(state: State, kind: string, changes: readonly RecordChange[]): string[] {
+  const table = state.table(kind).entity.name
+  return changes.flatMap((change) => (change.kind === table ? [change.id] : []))
+}
+
+/** Records of the kind that came, went, or have other role attributes. */
+function movedIds(
+  before: State,
+  after: State,
+  kind: string,
+  ids: readonly string[],
+): ReadonlySet<string> {
+  const moved = ids.filter((id) => {
+    const [old, now] = [before.get(kind, id), after.get(kind, id)]
+    if (old === undefined || now === undefined) return old !== now
+    return !sameTexts(attributesOf(old), attributesOf(now))
+  })
+  return new Set(moved)
+}
+
+/** Service policies that are there before and after, and ask for other posture checks. */
+function checkChanges(
+  before: State,
+  after: State,
+  changes: readonly RecordChange[],
+): readonly CheckChanges[] {
+  const written = new Set(idsOf(after, checkKind, changes))
+  const policies = new Set(idsOf(after, 'servicePolicy', changes))
+  for (const state of [before, after]) {
+    for (const id of written) {
+      const check = state.get(checkKind, id)
+      if (check === undefined) continue
+      const table = state.table('servicePolicy')
+      for (const policy of policiesMatching<ServicePolicy>(table, 'postureCheckRoles', check)) {
+        policies.add(policy.id)
+      }
+    }
+  }
+  return [...policies].sort().flatMap((policyId) => {
+    const [old, now] = [before, after].map((state) => {
+      const policy = state.get<ServicePolicy>('servicePolicy', policyId)
+      return policy === undefined ? null : checksOf(state, policy)
+    })
+    if (old === null || old === undefined || now === null || now === undefined) return []
+    const given = without(now, old)
+    const taken = without(old, now)
+    const kept = now.filter(({ id }) => written.has(id) && !given.includes(id))
+    const others = kept.filter((check) =>
+      asksElse(
+        old.find(({ id }) => id === check.id),
+        check,
+      ),
+    )
+    if (given.length + taken.length + others.length === 0) return []
+    return [{ policyId, given, taken, written: others.map(({ id }) => id) }]
+  })
+}
+
+function without(all: readonly EntityRecord[], others: readonly EntityRecord[]): string[] {
+  const known = new Set(others.map(({ id }) => id))
+  return all.flatMap(({ id }) => (known.has(id) ? [] : [id]))
+}
+
+/** Fields of a check that change nothing of what it asks for. */
+const aside: ReadonlySet<string> = new Set([
+  'name',
+  'tags',
+  'roleAttributes',
+  'updatedAt',
+  'revision',
+])
+
+function asksElse(old: EntityRecord | undefined, now: EntityRecord): boolean {
+  const bare = (record: EntityRecord): string =>
+    canonicalJson(Object.fromEntries(Object.entries(record).filter(([name]) => !aside.has(name))))
+  return old === undefined || bare(old) !== bare(now)
+}

@@ -1,0 +1,348 @@
+import { fieldProblem } from '../../lib/problems.ts'
+import type { PairChanges } from '../../ports/access-preview.ts'
+import { meant, policiesMatching, type RoleList } from '../records/roles.ts'
+import type { State } from '../records/state.ts'
+import {
+  policyIn,
+  relatedIds,
+  type RelationPolicy,
+  type RelationSide,
+  type RoleRelation,
+  rolesOn,
+} from './role-relation.ts'
+
+export const previewLimits = {
+  /** Records that the writes of one preview may change, with what follows from them. */
+  previewWritesMax: 10_000,
+  /** Elements of sets that one preview may look at. */
+  previewWorkMax: 4_000_000,
+} as const
+
+/** Between two turns of others. */
+const turnUnits = 2000
+/** Records of one side that are asked for their policies, rather than all policies looked at. */
+const askedRecordsMax = 256
+
+/** The cost of one preview, and when it lets others have their turn. */
+export class PreviewWork {
+  #spent = 0
+  #turnAt = turnUnits;
+
+  /** @throws {Problem} COULD_NOT_VALIDATE once it is too much. */
+  *spend(units: number): Generator<void, void> {
+    this.#spent += units
+    if (this.#spent > previewLimits.previewWorkMax) {
+      throw fieldProblem('changes', 'the preview costs too much; preview fewer changes at once')
+    }
+    if (this.#spent < this.#turnAt) return
+    this.#turnAt = this.#spent + turnUnits
+    yield
+  }
+
+  /** Each of many in turn, at the cost of a unit. */
+  *each<T>(all: Iterable<T>, run: (one: T) => void): Generator<void, void> {
+    let count = 0
+    for (const one of all) {
+      run(one)
+      count += 1
+      if (count < turnUnits) continue
+      yield* this.spend(count)
+      count = 0
+    }
+    yield* this.spend(count)
+  }
+}
+
+type Ids = ReturnType<typeof meant>
+
+/** Pairs of each of the one with each of the other. */
+interface Block {
+  readonly count: number
+  readonly pairs: () => { readonly left: readonly string[]; readonly other: readonly string[] }
+}
+
+interface Blocks {
+  readonly given: Block[]
+  readonly taken: Block[]
+}
+
+/** A set of ids of the other side, with the records of the left side that some policies mean. */
+interface Token {
+  readonly key: string
+  readonly of: 'before' | 'after' | 'unchanged'
+  readonly rights: ReadonlySet<string>
+  readonly lefts: Ids
+}
+
+/** Records of the left side that the same tokens mean. */
+interface Group {
+  readonly key: string
+  readonly tokens: readonly Token[]
+  readonly members: string[]
+}
+
+/** Kinds whose records were made, deleted, or have other role attributes. */
+export type MovedIds = ReadonlyMap<string, ReadonlySet<string>>
+
+/**
+ * Finds the pairs that have the right of one relation after some writes and had it not before, and
+ * the other way round. Records that moved are looked at one by one; for all others the policies
+ * that moved decide, and they are taken together as far as the same policies mean them.
+ */
+export class RelationChange {
+  readonly #before: State
+  readonly #after: State
+  readonly #relation: RoleRelation
+  readonly #work: PreviewWork
+  readonly #lefts: ReadonlySet<string>
+  readonly #others: ReadonlySet<string>
+  readonly #blocks: Blocks = { given: [], taken: [] }
+
+  constructor(
+    states: { readonly before: State; readonly after: State },
+    relation: RoleRelation,
+    moved: MovedIds,
+    work: PreviewWork,
+  ) {
+    this.#before = states.before
+    this.#after = states.after
+    this.#relation = relation
+    this.#work = work
+    this.#lefts = moved.get(relation.left.kind) ?? new Set()
+    this.#others = moved.get(relation.other.kind) ?? new Set()
+  }
+
+  /** @param policies ids of those of its kind that were written. */
+  *judge(policies: Iterable<string>): Generator<void, readonly PairChanges[]> {
+    const { left, other } = this.#relation
+    for (const id of [...this.#lefts].sort()) yield* this.#judgeRecord(id, left, other)
+    for (const id of [...this.#others].sort()) yield* this.#judgeRecord(id, other, left)
+    yield* this.#judgePolicies([...policies].sort())
+    return (['given', 'taken'] as const).map((change) =>
+      changesOf(this.#relation, change, this.#blocks[change]),
+    )
+  }
+
+  *#judgeRecord(id: string, own: RelationSide, to: RelationSide): Generator<void, void> {
+    const isLeft = own === this.#relation.left
+    // A pair of two records that moved is one of the left one.
+    const skipped: ReadonlySet<string> = isLeft ? new Set() : this.#lefts
+    const side = (state: State): Ids => relatedIds(state, this.#relation, own, id, to)
+    const [had, has] = [side(this.#before), side(this.#after)]
+    for (const [change, from, without] of [
+      ['given', has, had],
+      ['taken', had, has],
+    ] as const) {
+      let count = 0
+      yield* this.#work.each(from, (one) => {
+        if (!without.has(one) && !skipped.has(one)) count += 1
+      })
+      if (count === 0) continue
+      const pairs = (): ReturnType<Block['pairs']> => {
+        const [all, minus] =
+          change === 'given'
+            ? [side(this.#after), side(this.#before)]
+            : [side(this.#before), side(this.#after)]
+        const ids = [...all].filter((one) => !minus.has(one) && !skipped.has(one)).sort()
+        return isLeft ? { left: [id], other: ids } : { left: ids, other: [id] }
+      }
+      this.#blocks[change].push({ count, pairs })
+    }
+  }
+
+  *#judgePolicies(ids: readonly string[]): Generator<void, void> {
+    const changed = new Set(ids)
+    const had = this.#policies(this.#before, ids)
+    const has = this.#policies(this.#after, ids)
+    if (had.length + has.length === 0) return
+    const lefts = yield* this.#meantBy([...had, ...has], this.#relation.left, this.#lefts)
+    const others = yield* this.#meantBy([...had, ...has], this.#relation.other, this.#others)
+    if (lefts.size === 0 || others.size === 0) return
+    const unchanged = yield* this.#overlapping(lefts, others, changed)
+    const tokens: Token[] = []
+    for (const [of, policies] of [
+      ['before', had],
+      ['after', has],
+      ['unchanged', unchanged],
+    ] as const) {
+      yield* this.#addTokens(tokens, of, policies, others)
+    }
+    const groups = yield* this.#grouped(lefts, tokens)
+    for (const group of groups) yield* this.#judgeGroup(group)
+  }
+
+  #policies(state: State, ids: readonly string[]): RelationPolicy[] {
+    return ids.flatMap((id) => policyIn(state, this.#relation, id) ?? [])
+  }
+
+  /** Records that did not move: the policies mean the same ones of them before and after. */
+  *#meantBy(
+    policies: readonly RelationPolicy[],
+    side: RelationSide,
+    moved: ReadonlySet<string>,
+  ): Generator<void, ReadonlySet<string>> {
+    const lists = policies.map((policy) => rolesOn(side, policy))
+    const found = new Set<string>()
+    yield* this.#work.each(meant(this.#before, side.kind, lists), (id) => {
+      if (!moved.has(id)) found.add(id)
+    })
+    return found
+  }
+
+  /** Policies that stay, and may mean some of both sides: what they grant is not given or taken. */
+  *#overlapping(
+    lefts: ReadonlySet<string>,
+    others: ReadonlySet<string>,
+    changed: ReadonlySet<string>,
+  ): Generator<void, readonly RelationPolicy[]> {
+    const { left, other, policyKind } = this.#relation
+    const table = this.#before.table(policyKind)
+    const [few, { kind, field }] = lefts.size < others.size ? [lefts, left] : [others, other]
+    const found = new Set<string>()
+    if (few.size > askedRecordsMax) for (const id of table.ids) found.add(id)
+    else {
+      for (const id of few) {
+        const record = this.#before.get(kind, id)
+        if (record === undefined) continue
+        const policies = policiesMatching<RelationPolicy>(table, field, record)
+        yield* this.#work.spend(policies.length + 1)
+        for (const policy of policies) found.add(policy.id)
+      }
+    }
+    for (const id of changed) found.delete(id)
+    yield* this.#work.spend(found.size)
+    return this.#policies(this.#before, [...found].sort())
+  }
+
+  /** One token for policies that mean the same records of the other side. */
+  *#addTokens(
+    tokens: Token[],
+    of: Token['of'],
+    policies: readonly RelationPolicy[],
+    others: ReadonlySet<string>,
+  ): Generator<void, void> {
+    const { left, other } = this.#relation
+    const byRoles = Map.groupBy(policies, (policy) => keyOf(rolesOn(other, policy)))
+    for (const [key, same] of [...byRoles].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const [first] = same
+      if (first === undefined) continue
+      const all = meant(this.#before, other.kind, [rolesOn(other, first)])
+      const rights = new Set<string>()
+      yield* this.#work.each(...both(all, others, (id) => rights.add(id)))
+      if (rights.size === 0) continue
+      const lists = same.map((policy) => rolesOn(left, policy))
+      const lefts = meant(this.#before, left.kind, lists)
+      yield* this.#work.spend(lefts instanceof Set ? lefts.size : 1)
+      if (lefts.size > 0) tokens.push({ key: `${of} ${key}`, of, rights, lefts })
+    }
+  }
+
+  /** Splits the left side, token by token, until no token means some of a group alone. */
+  *#grouped(
+    lefts: ReadonlySet<string>,
+    tokens: readonly Token[],
+  ): Generator<void, readonly Group[]> {
+    const all = this.#before.table(this.#relation.left.kind).ids
+    const shared = tokens.filter((token) => token.lefts === all)
+    const ofGroup: (readonly Token[])[] = [shared]
+    const groupOf = new Map<string, number>()
+    yield* this.#work.each(lefts, (id) => groupOf.set(id, 0))
+    for (const token of tokens) {
+      if (token.lefts === all) continue
+      const next = new Map<number, number>()
+      const split = (id: string): void => {
+        const group = groupOf.get(id) ?? 0
+        let part = next.get(group)
+        if (part === undefined) {
+          part = ofGroup.length
+          ofGroup.push([...(ofGroup[group] ?? []), token])
+          next.set(group, part)
+        }
+        groupOf.set(id, part)
+      }
+      yield* this.#work.each(...both(token.lefts, lefts, split))
+    }
+    const members = new Map<number, string[]>()
+    yield* this.#work.each(groupOf, ([id, group]) => {
+      const known = members.get(group)
+      if (known === undefined) members.set(group, [id])
+      else known.push(id)
+    })
+    return [...members]
+      .map(([group, ids]): Group => {
+        const own = ofGroup[group] ?? []
+        return { key: own.map(({ key }) => key).join('\n'), tokens: own, members: ids }
+      })
+      .sort((a, b) => (a.key < b.key ? -1 : 1))
+  }
+
+  *#judgeGroup({ tokens, members }: Group): Generator<void, void> {
+    yield* this.#work.spend(1 + tokens.reduce((sum, { rights }) => sum + rights.size, 0))
+    const granted = (of: Token['of']): Set<string> => {
+      const found = new Set<string>()
+      for (const token of tokens) {
+        if (token.of === of) for (const id of token.rights) found.add(id)
+      }
+      return found
+    }
+    const [had, has, keeps] = [granted('before'), granted('after'), granted('unchanged')]
+    for (const [change, from, without] of [
+      ['given', has, had],
+      ['taken', had, has],
+    ] as const) {
+      const other = [...from].filter((id) => !without.has(id) && !keeps.has(id))
+      if (other.length === 0) continue
+      const pairs = (): ReturnType<Block['pairs']> => ({
+        left: [...members].sort(),
+        other: [...other].sort(),
+      })
+      this.#blocks[change].push({ count: members.length * other.length, pairs })
+    }
+  }
+}
+
+function keyOf({ roles, semantic }: RoleList): string {
+  return `${semantic} ${roles.join(' ')}`
+}
+
+/** Walks the smaller one of two sets for what is in both. */
+function both(
+  a: Ids,
+  b: ReadonlySet<string>,
+  run: (id: string) => unknown,
+): [all: Iterable<string>, run: (id: string) => void] {
+  const [few, many]: [Iterable<string>, { has(id: string): boolean }] =
+    a.size < b.size ? [a, b] : [b, a]
+  return [
+    few,
+    (id) => {
+      if (many.has(id)) run(id)
+    },
+  ]
+}
+
+function changesOf(
+  { right }: RoleRelation,
+  change: PairChanges['change'],
+  blocks: readonly Block[],
+): PairChanges {
+  const page: PairChanges['page'] = (offset, limit) => {
+    const found: (readonly [string, string])[] = []
+    let skip = offset
+    for (const block of blocks) {
+      if (found.length >= limit) break
+      if (skip >= block.count) {
+        skip -= block.count
+        continue
+      }
+      const { left, other } = block.pairs()
+      for (let at = skip; at < block.count && found.length < limit; at += 1) {
+        const [one, two] = [left[Math.floor(at / other.length)], other[at % other.length]]
+        if (one !== undefined && two !== undefined) found.push([one, two])
+      }
+      skip = 0
+    }
+    return found
+  }
+  return { right, change, count: blocks.reduce((sum, { count }) => sum + count, 0), page }
+}

@@ -1,0 +1,97 @@
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { AccessRight } from '../../ports/access-preview.ts'
+import { meant, policiesMatching, type RoleList } from '../records/roles.ts'
+import type { State } from '../records/state.ts'
+
+/** One side of a relation: the kind of its records, and the role list of a policy about them. */
+export interface RelationSide {
+  readonly kind: string
+  readonly field: string
+}
+
+/**
+ * A right that policies of one kind give to pairs of two kinds of records: a pair has it where one
+ * policy means both.
+ */
+export interface RoleRelation {
+  readonly right: AccessRight
+  readonly policyKind: string
+  /** Policies of this type alone; null: the kind has no types. */
+  readonly type: string | null
+  readonly left: RelationSide
+  readonly other: RelationSide
+}
+
+const identities = { kind: 'identity', field: 'identityRoles' } as const
+const services = { kind: 'service', field: 'serviceRoles' } as const
+const routers = { kind: 'edgeRouter', field: 'edgeRouterRoles' } as const
+
+export const roleRelations: readonly RoleRelation[] = [
+  {
+    right: 'dial',
+    policyKind: 'servicePolicy',
+    type: 'Dial',
+    left: identities,
+    other: services,
+  },
+  {
+    right: 'bind',
+    policyKind: 'servicePolicy',
+    type: 'Bind',
+    left: identities,
+    other: services,
+  },
+  {
+    right: 'router',
+    policyKind: 'edgeRouterPolicy',
+    type: null,
+    left: identities,
+    other: routers,
+  },
+  {
+    right: 'serviceRouter',
+    policyKind: 'serviceEdgeRouterPolicy',
+    type: null,
+    left: services,
+    other: routers,
+  },
+]
+
+export type RelationPolicy = EntityRecord & { readonly semantic: string }
+
+/** The policy, where it counts in the relation. */
+export function policyIn(
+  state: State,
+  { policyKind, type }: RoleRelation,
+  id: string,
+): RelationPolicy | undefined {
+  const policy = state.get<RelationPolicy>(policyKind, id)
+  return policy === undefined || type === null || policy['type'] === type ? policy : undefined
+}
+
+export function rolesOn({ field }: RelationSide, policy: RelationPolicy): RoleList {
+  return { roles: policy[field] as readonly string[], semantic: policy.semantic }
+}
+
+type Ids = ReturnType<typeof meant>
+
+/** The ids of the other kind that a record has the right to; none where it is not there. */
+export function relatedIds(
+  state: State,
+  { policyKind, type }: RoleRelation,
+  { kind, field }: RelationSide,
+  id: string,
+  to: RelationSide,
+): Ids {
+  const record = state.get(kind, id)
+  if (record === undefined) return new Set()
+  const table = state.table(policyKind)
+  const policies = policiesMatching<RelationPolicy>(table, field, record).filter(
+    (policy) => type === null || policy['type'] === type,
+  )
+  return meant(
+    state,
+    to.kind,
+    policies.map((policy) => rolesOn(to, policy)),
+  )
+}

@@ -1,0 +1,75 @@
+import type { EntityRecord } from '../lib/entity-record.ts'
+import type { JsonObject } from '../lib/text/canonical-json.ts'
+import type { Outcome } from './proposer.ts'
+
+/**
+ * Rights that policies give: an identity may dial or bind a service, and use an edge router; a
+ * service may be reached through an edge router.
+ */
+export const accessRights = ['dial', 'bind', 'router', 'serviceRouter'] as const
+export type AccessRight = (typeof accessRights)[number]
+
+/** One write that is not made. */
+export interface PreviewedWrite {
+  readonly mode: 'create' | 'replace' | 'patch' | 'delete'
+  readonly entity: string
+  readonly id: string
+  /** Fields as a command would bring them; none at a deletion. */
+  readonly fields: JsonObject
+}
+
+/** The one on whose behalf writes are judged. */
+export interface PreviewCaller {
+  readonly isAdmin: boolean
+  readonly permissions: readonly string[]
+}
+
+/** Pairs that gain a right, or lose it. */
+export interface PairChanges {
+  readonly right: AccessRight
+  readonly change: 'given' | 'taken'
+  readonly count: number
+  /**
+   * Ids of the pairs: of an identity, or a service, then of what it has the right to. In one order
+   * on all controllers.
+   */
+  page(offset: number, limit: number): readonly (readonly [left: string, other: string])[]
+}
+
+/** A service policy whose posture checks differ, though the policy is there before and after. */
+export interface CheckChanges {
+  readonly policyId: string
+  readonly given: readonly string[]
+  readonly taken: readonly string[]
+  /** Checks that it keeps, and that ask for something else. */
+  readonly written: readonly string[]
+}
+
+export interface AccessDifference {
+  /** Two of each right: what is given, what is taken. */
+  readonly pairs: readonly PairChanges[]
+  readonly checks: readonly CheckChanges[]
+  /** The record as the writes leave it, or as it was where they delete it. */
+  record(kind: string, id: string): EntityRecord | undefined
+  /** Whether the writes make it. */
+  isNew(kind: string, id: string): boolean
+}
+
+/** The outcome of writes that were judged and not made. */
+export type AccessPreview =
+  | {
+      readonly outcome: 'refused'
+      readonly at: number
+      readonly refusal: Extract<Outcome, { ok: false }>
+    }
+  /** They would change more records than a preview follows. */
+  | { readonly outcome: 'tooMany' }
+  | {
+      readonly outcome: 'judged'
+      /**
+       * Works out the difference, a bounded part of the work with each `next`. Null: records have
+       * changed meanwhile, and it is to be begun again.
+       * @throws {Problem} COULD_NOT_VALIDATE when it costs too much.
+       */
+      readonly difference: Generator<void, AccessDifference | null>
+    }
