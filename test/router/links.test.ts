@@ -13,7 +13,11 @@ import {
   RouterLinksSchema,
 } from '../../proto/gen/router_pb.ts'
 import { linkHello } from '../../src/router/links/link-messages.ts'
-import { encodeFrame } from '../../src/channel/frame.ts'
+import { Channel } from '../../src/channel/channel.ts'
+import { type ChannelMessage, encodeFrame } from '../../src/channel/frame.ts'
+import { readFlag } from '../../src/channel/headers.ts'
+import { channelLimits } from '../../src/channel/limits.ts'
+import { systemClock } from '../../src/lib/clock.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
@@ -28,6 +32,7 @@ interface Side {
 
 let one: Side
 let other: Side
+const closing: (() => void)[] = []
 beforeEach(async () => {
   const first = await TestNetwork.create()
   const second = await TestNetwork.create(first, 'router2')
@@ -35,6 +40,7 @@ beforeEach(async () => {
   other = { network: second, controller: await second.controller('b'), port: await freePort() }
 })
 afterEach(async () => {
+  for (const close of closing.splice(0)) close()
   await one.network.close()
   await other.network.close()
 })
@@ -228,6 +234,39 @@ describe('A router refuses a link', () => {
     expect(other.network.logged('link refused')[0]?.fields).toMatchObject({ reason })
     expect(other.controller.ofType(1036), 'no controller was asked').toEqual([])
     socket.destroy()
+  })
+
+  test('of a router that has one already, in the answer to its hello: it is not dialed at once', async () => {
+    await start(other)
+    const { certificatePem: cert, privateKeyPem: key } = await one.network.leaf('router1', [], [])
+    const dial = async (linkId: string): Promise<ChannelMessage> => {
+      const ca = one.network.root.certificatePem
+      const to = { host: '127.0.0.1', port: other.port, ALPNProtocols: ['ziti-link'] }
+      const socket = connect({ ...to, cert, key, ca })
+      socket.on('error', () => undefined)
+      closing.push(() => socket.destroy())
+      const said = { dialedId: 'router2', dialedVersion: 'v2.0.0', iteration: 1 }
+      const { promise, resolve } = Promise.withResolvers<ChannelMessage>()
+      const channel: Channel = new Channel({
+        socket,
+        limits: channelLimits,
+        clock: systemClock,
+        hello: linkHello({ ...said, linkId, routerId: 'router1' }),
+        onHello: (answer) => {
+          channel.open(null)
+          resolve(answer)
+        },
+        onMessage: () => null,
+        onClose: () => undefined,
+      })
+      return await promise
+    }
+    const isTaken = ({ headers }: ChannelMessage): boolean => readFlag(headers, 2)
+    expect(isTaken(await dial('a'))).toBe(true)
+    const refused = await dial('b')
+    expect(isTaken(refused)).toBe(false)
+    expect(Buffer.from(refused.body).toString()).toBe('a link with a smaller id exists already')
+    expect(await linksOf(other)).toMatchObject([{ id: 'a' }])
   })
 
   test('and dials none where another router answers than the one that was told of', async () => {

@@ -201,6 +201,13 @@ export class LinkAcceptor {
     hello: LinkHello,
   ): Link | null {
     const { registry, log, queues } = this.#parts
+    const refusal = registry.refusalOf({ id: hello.linkId, peerId: hello.routerId })
+    if (refusal !== null) {
+      log.info({ routerId: hello.routerId, linkId: hello.linkId, reason: refusal }, 'link refused')
+      // A link that opens and closes again is dialed again at once, a refused one after a while.
+      channel.close(refusal, helloRefused(refusal, 'busy'))
+      return null
+    }
     const { localAddress = '', localPort = 0, remoteAddress = '', remotePort = 0 } = socket
     const answer = this.#answer(hello, message)
     const link = new Link({
@@ -216,11 +223,8 @@ export class LinkAcceptor {
       group: groupOfAnswer(answer.headers),
     })
     channel.open(answer)
-    const refusal = registry.add(link)
-    if (refusal === null) return link
-    log.info({ routerId: hello.routerId, linkId: hello.linkId, reason: refusal }, 'link refused')
-    channel.close(refusal)
-    return null
+    registry.add(link)
+    return link
   }
 
   /** A further socket of a link that there is. */

@@ -39,15 +39,21 @@ export class LinkRegistry {
     return link?.isDialed === false ? link : undefined
   }
 
-  /** @returns why the caller closes the new one; null: it is there. */
-  add(link: Link): string | null {
+  /** @returns why a new link is not to be; null: it may be. */
+  refusalOf(link: Pick<Link, 'id' | 'peerId'>): string | null {
     // Controllers route circuits by the id, which is chosen by the router that dials.
     const isTaken = this.links.some(({ id, peerId }) => id === link.id && peerId !== link.peerId)
     if (isTaken) return 'another router has a link with this id'
     const other = this.#byPeer.get(link.peerId)
-    if (other !== undefined && !other.channel.isClosed && other.id < link.id) {
-      return 'a link with a smaller id exists already'
-    }
+    const isNeeded = other === undefined || other.channel.isClosed || other.id >= link.id
+    return isNeeded ? null : 'a link with a smaller id exists already'
+  }
+
+  /** @returns why the caller closes the new one; null: it is there. */
+  add(link: Link): string | null {
+    const refusal = this.refusalOf(link)
+    if (refusal !== null) return refusal
+    const other = this.#byPeer.get(link.peerId)
     this.#byPeer.set(link.peerId, link)
     if (other !== undefined) {
       const reason = 'both routers dialed; the link of the other one is kept'
