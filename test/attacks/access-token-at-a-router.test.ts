@@ -65,6 +65,15 @@ describe('A client that is connected is cut off', () => {
     expect(await isAdmitted(ann.token)).toBe(false)
   })
 
+  test('when its token alone is revoked', async () => {
+    const token = await bearers.token(ann, { jti: 'the-stolen-one' })
+    const client = await bearers.bench.connect(ann, { token })
+    bearers.tell(revocationOf('the-stolen-one', 'JTI', Date.now()))
+    await eventually(() => client.closedReason).not.toBe(null)
+    expect(await isAdmitted(token)).toBe(false)
+    expect(await isAdmitted(ann.token), 'another token').toBe(true)
+  })
+
   test('when what its identity was given before is revoked', async () => {
     const token = await bearers.token(ann, { iat: nowSeconds() - 100 })
     const client = await bearers.bench.connect(ann, { token })

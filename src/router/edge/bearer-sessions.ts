@@ -145,13 +145,14 @@ export class BearerSessions {
   }
 
   #isGood({ token, keyId }: Verified): boolean {
-    const { identityId, sessionId, issuedAtMs, expiresAtMs } = token
+    const { tokenId, identityId, sessionId, issuedAtMs, expiresAtMs } = token
     const { model, clock } = this.#parts
     const { identities, revocations } = model.contents
     if (clock.nowMs() >= expiresAtMs) return false
     // The tokens of a controller that was removed end with its key.
     if (!this.#keyIds.has(keyId)) return false
     if (identities.get(identityId)?.disabled !== false) return false
+    if (revocations.get(tokenId)?.type === 'JTI') return false
     if (revocations.get(sessionId)?.type === 'API_SESSION') return false
     const ofIdentity = revocations.get(identityId)
     return ofIdentity?.type !== 'IDENTITY' || issuedAtMs >= cutOffMs(ofIdentity)
