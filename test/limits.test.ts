@@ -19,6 +19,7 @@ import { channelLimits } from '../src/channel/limits.ts'
 import { messageBounds, OTHER_BODY_BYTES_MAX } from '../src/channel/message-bounds.ts'
 import { FIELD_UNITS_MAX } from '../src/channel/wire-scan.ts'
 import { networkLimits } from '../src/cli/network/sections.ts'
+import { deviceLimits } from '../src/auth/oidc/device-log-ins.ts'
 import { clientLimits, clientTimes } from '../src/cli/client/api-client.ts'
 import { contextLimits } from '../src/cli/client/context-file.ts'
 import { renewalLimits } from '../src/cli/client/session-tokens.ts'
@@ -114,6 +115,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/cluster/answer-times.ts': answerTimes,
   'src/api/identities/identity-trace.ts': { traceMsMax },
   'src/fsm/query/list.ts': pageLimits,
+  'src/auth/oidc/device-log-ins.ts': deviceLimits,
   'src/fsm/query/scanner.ts': queryLimits,
   'src/fsm/records/dedupe.ts': {
     requestWindowMs,

@@ -119,6 +119,8 @@ export interface ApiParts {
   readonly health: () => HealthReport
   /** Numbers of consensus, mesh and disk for `/metrics`. */
   readonly vitals?: () => HostStats
+  /** Log-ins by device code that wait for a person. */
+  readonly waitingDevices: OpenTopic<'device-log-ins'>
   /** Of the soft state, for `/metrics`. */
   readonly softState?: () => SoftStateCounts
   /** When the newest backup was taken here by schedule, UTC ms; 0: none was; null: none are. */

@@ -2,6 +2,7 @@ import { KeyEndpoint } from '../auth/tokens/key-endpoint.ts'
 import { KeySets } from '../auth/tokens/key-sets.ts'
 import { TokenFactor } from '../auth/principal/token-factor.ts'
 import { TokenJudge } from '../auth/tokens/token-judge.ts'
+import { DeviceLogIns } from '../auth/oidc/device-log-ins.ts'
 import { LogInFlow } from '../auth/oidc/log-in-flow.ts'
 import { OidcTokens } from '../auth/sessions/oidc-tokens.ts'
 import { SealedTexts } from '../auth/oidc/sealed-texts.ts'
@@ -40,6 +41,7 @@ export interface ApiServices {
   readonly logIns: LogIns
   readonly oidcTokens: OidcTokens
   readonly oidcFlow: LogInFlow
+  readonly deviceLogIns: DeviceLogIns
   readonly writer: Writer
   readonly preparers: Preparers
   readonly secondFactors: SecondFactors
@@ -98,18 +100,15 @@ export function createServices(parts: ApiParts): ApiServices {
     tokenFactor,
   })
   const oidcTokens = new OidcTokens(parts)
+  const seals = new SealedTexts(parts.keys, clock)
+  const oidcFlow = new LogInFlow({ ...parts, logIns, sessions, oidcTokens, seals })
   return {
     sessions,
     tokens,
     gate: new SessionGuard(parts, sessions, tokens, tokenFactor, oidcTokens),
     oidcTokens,
-    oidcFlow: new LogInFlow({
-      ...parts,
-      logIns,
-      sessions,
-      oidcTokens,
-      seals: new SealedTexts(parts.keys, clock),
-    }),
+    oidcFlow,
+    deviceLogIns: new DeviceLogIns({ ...parts, topic: parts.waitingDevices, flow: oidcFlow }),
     externalTokens,
     tokenFactor,
     passwords,

@@ -9,6 +9,7 @@ import {
 
 import {
   CircuitRecordSchema,
+  DeviceLogInSchema,
   FailedRequestsSchema,
   LeadershipHoldSchema,
   PresenceSchema,
@@ -113,6 +114,15 @@ export const softTopics = {
    * controller then, as long as their routers carry them.
    */
   circuits: packed(CircuitRecordSchema, { ttlMs: 4000, ownerBytesMax: 16 * 1024 * 1024 }),
+  /**
+   * Log-ins by device code that wait for a person, by user code; a denied one is published by the
+   * controller that was told. They outlive the controller that the device asked. The cap is far
+   * above what a thousand of them take.
+   */
+  'device-log-ins': messages(DeviceLogInSchema, {
+    ttlMs: 10 * 60_000,
+    ownerBytesMax: 4 * 1024 * 1024,
+  }),
 } as const satisfies SoftTopicTable
 
 export type SoftTopics = typeof softTopics

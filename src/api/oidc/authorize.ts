@@ -1,7 +1,7 @@
 import { judgeAuthorization, judgeRedirect } from '../../auth/oidc/public-clients.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
-import type { RequestContext } from '../call.ts'
+import { type RequestContext, writeRequestOf } from '../call.ts'
 import type { Reply } from '../answers/envelope.ts'
 import { type Operation, withBody } from '../operation.ts'
 import { basePaths } from '../paths.ts'
@@ -99,6 +99,9 @@ async function authorize(needs: Needs, call: RequestContext, body: unknown): Pro
 
 async function leave(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
   const id = parametersOf(call, body)('id') ?? ''
+  const request = { write: writeRequestOf(call), turn: call }
+  const done = await needs.oidcFlow.allow(id, call.credentials, request)
+  if (done !== null) return redirectAnswer(done)
   const found = await needs.oidcFlow.code(id)
   if (found === null) {
     throw new OAuthError('invalid_request', 'the log-in is unknown, or took too long; begin again')

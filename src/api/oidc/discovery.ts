@@ -38,6 +38,7 @@ export function discoveryOperations({ jwt, issuers }: Needs): Operation[] {
           revocation_endpoint: `${issuer}/revoke`,
           userinfo_endpoint: `${issuer}/userinfo`,
           end_session_endpoint: `${issuer}/end_session`,
+          device_authorization_endpoint: `${issuer}/device_authorization`,
           jwks_uri: `${issuer}/keys`,
           scopes_supported: [...scopesSupported],
           response_types_supported: ['code'],
@@ -71,9 +72,13 @@ export function discoveryOperations({ jwt, issuers }: Needs): Operation[] {
   ]
 }
 
+/** RFC 8628, 3.4. */
+export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
+
 export const grantTypes: readonly string[] = [
   'authorization_code',
   'refresh_token',
+  DEVICE_GRANT,
   'urn:ietf:params:oauth:grant-type:token-exchange',
 ]
 

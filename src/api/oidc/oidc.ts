@@ -7,9 +7,11 @@ import type { PostureService } from '../../ports/posture.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
+import type { DeviceLogIns } from '../../auth/oidc/device-log-ins.ts'
 import type { OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { SecondFactors } from '../../auth/factors/second-factors.ts'
 import { authorizeOperations } from './authorize.ts'
+import { deviceOperations } from './device.ts'
 import { discoveryOperations } from './discovery.ts'
 import { Issuers } from './issuers.ts'
 import { enrollmentStepOperations } from './enrollment-steps.ts'
@@ -22,6 +24,7 @@ interface Needs {
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
   readonly pki: PkiControl
   readonly oidcFlow: LogInFlow
+  readonly deviceLogIns: DeviceLogIns
   readonly oidcTokens: OidcTokens
   readonly secondFactors: SecondFactors
   readonly posture: PostureService
@@ -44,5 +47,6 @@ export function oidcOperations(needs: Needs): Operation[] {
     ...logInStepOperations(logIn),
     ...enrollmentStepOperations(own, logIn),
     ...tokenOperations(own),
+    ...deviceOperations(own),
   ]
 }

@@ -1,8 +1,9 @@
+import type { DeviceLogIns } from '../../auth/oidc/device-log-ins.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
 import { isRedirectAllowed } from '../../auth/oidc/public-clients.ts'
 import type { MintedTokens, OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
-import { clientIds, type OidcToken, type TokenPurpose } from '../../pki/oidc-token.ts'
+import type { OidcToken, TokenPurpose } from '../../pki/oidc-token.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
@@ -10,7 +11,8 @@ import { type RequestContext, writeRequestOf } from '../call.ts'
 import type { Reply } from '../answers/envelope.ts'
 import { type Operation, withBody } from '../operation.ts'
 import { basePaths } from '../paths.ts'
-import { unknownHost } from './discovery.ts'
+import { clientOf } from './client-of.ts'
+import { DEVICE_GRANT, unknownHost } from './discovery.ts'
 import type { Issuers } from './issuers.ts'
 import {
   formParametersOf,
@@ -21,9 +23,11 @@ import {
   withParameters,
 } from './oauth-answers.ts'
 import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-schemas.ts'
+import { framed } from './page-frame.ts'
 
 interface Needs {
   readonly oidcFlow: LogInFlow
+  readonly deviceLogIns: DeviceLogIns
   readonly oidcTokens: OidcTokens
   readonly issuers: Issuers
   readonly isOffered: () => void
@@ -39,6 +43,8 @@ const common = {
   refusals: [400, 401, 404, 413, 415, 429, 503],
   refusalShape: 'oauth',
 } as const
+
+const loggedOutText = '<p>You may close this page.</p>'
 
 /** Tokens are given, shown and taken back here. */
 export function tokenOperations(needs: Needs): Operation[] {
@@ -100,7 +106,7 @@ export function tokenOperations(needs: Needs): Operation[] {
       summary: 'Say that the session has ended',
       method: 'GET',
       path: '/logged-out',
-      handle: () => ({ status: 200, body: 'You are logged out.\n', contentType: 'text/plain' }),
+      handle: () => framed({ title: 'You are logged out', content: loggedOutText }),
     },
   ]
 }
@@ -126,6 +132,14 @@ async function tokens(needs: Needs, call: RequestContext, body: unknown): Promis
       const token = await judged(needs, call, of('refresh_token'), ['refresh'])
       return grantedAnswer(await renewed(needs, call, token, clientId, of('scope')))
     }
+    case DEVICE_GRANT: {
+      const request = { write: writeRequestOf(call), turn: call }
+      const { deviceLogIns } = needs
+      const issuer = needs.issuers.of(call)
+      if (issuer === null) throw unknownHost()
+      const given = { deviceCode: of('device_code') ?? '', clientId, issuer }
+      return grantedAnswer(await deviceLogIns.redeem(given, call.credentials, request))
+    }
     case 'urn:ietf:params:oauth:grant-type:token-exchange': {
       const type = of('subject_token_type')
       const purpose = type === ACCESS ? 'access' : 'refresh'
@@ -146,7 +160,7 @@ async function tokens(needs: Needs, call: RequestContext, body: unknown): Promis
     default:
       throw new OAuthError(
         'unsupported_grant_type',
-        'grant_type must be authorization_code, refresh_token or token exchange',
+        'grant_type must be authorization_code, refresh_token, device_code or token exchange',
       )
   }
 }
@@ -180,18 +194,6 @@ async function judged(
   if (typeof found !== 'string') return found
   const reason = found === 'expired' ? 'the token has expired' : 'the token is unknown or revoked'
   throw new OAuthError('invalid_grant', reason)
-}
-
-/** The client, by the form or by HTTP Basic with an empty secret; both must agree. */
-function clientOf({ headers }: RequestContext, named: string | undefined): string {
-  const basic = /^basic ([A-Za-z0-9+/=]{1,200})$/i.exec(headers['authorization'] ?? '')?.[1]
-  const [user = '', secret = ''] =
-    basic === undefined ? [] : Buffer.from(basic, 'base64').toString('utf8').split(':', 2)
-  // The names of the clients need no escapes, so that none is undone.
-  const clientId = named ?? user
-  const agrees = basic === undefined || (user === clientId && secret === '')
-  if (agrees && clientIds.includes(clientId)) return clientId
-  throw new OAuthError('invalid_client', `the client must be one of ${clientIds.join(', ')}`)
 }
 
 function grantedAnswer({ access, refresh, id, expiresInSeconds }: MintedTokens): Reply {

@@ -41,11 +41,15 @@ const PROGRESS_MS = 60_000
 const CODE_MS = 60_000
 /** A client that lost the answer asks again within this time, and is answered. */
 const CODE_REPEATED_MS = 10_000
+/** Below the issuer: where a person ends who has let a device log in. */
+export const DEVICE_DONE = '/device/done'
 
 /** A begun flow, as its sealed id says; no controller keeps anything of it. */
-interface BegunFlow extends AuthorizationRequest {
+export interface BegunFlow extends AuthorizationRequest {
   readonly sessionId: string
   readonly issuer: string
+  /** A person goes through it in place of a device, which brings its own code. */
+  readonly isOfDevice?: boolean
 }
 
 /** Primary authentication that was right, on its way to the code. */
@@ -74,6 +78,15 @@ export type LogInStep =
       readonly identityId: string
     }
   | { readonly kind: 'passed'; readonly issuer: string; readonly progressId: string }
+
+/** The flow that the secret of a device leads to. */
+export interface DeviceFlow {
+  readonly flow: BegunFlow
+  readonly clientId: string
+  readonly sessionId: string
+  readonly userCode: string
+  readonly isOver: boolean
+}
 
 export interface CodeAnswer {
   readonly redirectUri: string
@@ -115,6 +128,129 @@ export class LogInFlow {
     return this.#needs.seals.seal('request', contents as unknown as JsonObject, REQUEST_MS)
   }
 
+  /**
+   * A flow for a device (RFC 8628), whose code leads to it.
+   * @returns its id, for the person, and the secret of the device.
+   */
+  async beginForDevice(
+    { clientId, scopes }: Pick<AuthorizationRequest, 'clientId' | 'scopes'>,
+    issuer: string,
+    userCode: string,
+  ): Promise<{ readonly id: string; readonly deviceCode: string }> {
+    const { seals, clock } = this.#needs
+    const flow: BegunFlow = {
+      clientId,
+      scopes,
+      issuer,
+      // No code is given for it: nothing is the verifier of this challenge.
+      challenge: '',
+      redirectUri: `${issuer}${DEVICE_DONE}`,
+      state: '',
+      nonce: '',
+      configTypes: [],
+      sessionId: randomUUID(),
+      isOfDevice: true,
+    }
+    const endsAtMs = clock.nowMs() + REQUEST_MS
+    const ofDevice = { flow, userCode, endsAtMs } as unknown as JsonObject
+    return {
+      id: await seals.seal('request', flow as unknown as JsonObject, REQUEST_MS),
+      // It is known for what it is for a while after its end, which the device is told.
+      deviceCode: await seals.seal('device', ofDevice, 2 * REQUEST_MS),
+    }
+  }
+
+  /** Null: no device has that code, or it ended long ago. */
+  async ofDevice(deviceCode: string): Promise<DeviceFlow | null> {
+    const found = (await this.#needs.seals.open('device', deviceCode)) as unknown as {
+      readonly flow: BegunFlow
+      readonly userCode: string
+      readonly endsAtMs: number
+    } | null
+    if (found === null) return null
+    const { flow, userCode, endsAtMs } = found
+    const isOver = this.#needs.clock.nowMs() >= endsAtMs
+    return { flow, clientId: flow.clientId, sessionId: flow.sessionId, userCode, isOver }
+  }
+
+  /** Whether somebody has begun to log in for the device, or has done so, under that id. */
+  async isTaken(id: string): Promise<boolean> {
+    const flow = await this.#begun(id)
+    return flow === null || this.#needs.state.get('apiSession', flow.sessionId) !== undefined
+  }
+
+  /**
+   * Lets the device of a flow have its session, which is made here unless a factor was given in it.
+   * @returns where the person is sent; null: the flow is none of a device, or its time is over.
+   * @throws {Problem} INVALID_AUTH, REVISION_MOVED where the credential was changed meanwhile.
+   */
+  async allow(
+    progressId: string,
+    shown: CallerCredentials,
+    request: LogInRequest,
+  ): Promise<string | null> {
+    const { seals, state, logIns } = this.#needs
+    const passed = (await seals.open('progress', progressId)) as unknown as PassedLogIn | null
+    if (passed?.flow.isOfDevice !== true) return null
+    const { flow, proof } = passed
+    const begun = state.get<ApiSession>('apiSession', flow.sessionId)
+    // Somebody else who has the user code was first.
+    if (proof !== null && begun !== undefined && begun.identityId !== proof.identityId) {
+      throw new Problem('INVALID_AUTH')
+    }
+    if (proof !== null && begun === undefined) {
+      const full = this.#proofOf(proof)
+      if (full === null) throw new Problem('INVALID_AUTH')
+      const oidc = { ...ofFlow(flow), codeHash: '', isBegun: false }
+      await logIns.open(full, shown, { ...proof.about, api: null, oidc }, request.write)
+    }
+    return flow.redirectUri
+  }
+
+  /**
+   * Tokens for a device, once a person has let it have its session. It may ask any controller,
+   * whose issuer the tokens then have.
+   * @returns null: nobody has yet.
+   * @throws {OAuthError} invalid_grant, and then the session is ended: the code was used twice.
+   */
+  async redeemForDevice(
+    { flow }: DeviceFlow,
+    { deviceCode, issuer }: { readonly deviceCode: string; readonly issuer: string },
+    shown: CallerCredentials,
+    request: LogInRequest,
+  ): Promise<MintedTokens | null> {
+    const { state, oidcTokens } = this.#needs
+    const begun = state.get<ApiSession>('apiSession', flow.sessionId)
+    // A session that another controller has opened a moment ago is found at the next question.
+    if (begun === undefined || !this.#isWhole(begun)) return null
+    const codeHash = createHash('sha256').update(deviceCode).digest('hex')
+    await this.#needs.reads.reachLatest()
+    const session =
+      (await this.#redeemed(flow, codeHash)) ??
+      (await this.#opened(flow, null, codeHash, shown, request))
+    const identity = state.get<Identity>('identity', session.identityId)
+    if (identity === undefined) throw invalidGrant('the identity is gone')
+    const { scopes } = flow
+    return await oidcTokens.mint({ session, identity, issuer, scopes, nonce: '' })
+  }
+
+  /**
+   * The id of a device's flow is known to all who know its user code: by it they neither join the
+   * log-in of another, nor end it.
+   */
+  #isOfOther({ sessionId }: BegunFlow, { id }: Identity): boolean {
+    const begun = this.#needs.state.get<ApiSession>('apiSession', sessionId)
+    return begun !== undefined && (begun.codeHash !== '' || begun.identityId !== id)
+  }
+
+  #isWhole(session: ApiSession): boolean {
+    const { state } = this.#needs
+    const identity = state.get<Identity>('identity', session.identityId)
+    return (
+      identity !== undefined && !lacksOwnFactor(holderIn(state, session, identity).pendingFactors)
+    )
+  }
+
   /** The redirect URI of a flow; null: none was begun under that id. */
   async redirectOf(id: string): Promise<string | null> {
     return (await this.#begun(id))?.redirectUri ?? null
@@ -130,11 +266,14 @@ export class LogInFlow {
   ): Promise<LogInStep> {
     const flow = await this.#begun(id)
     if (flow === null) return refused
+    // Tokens of such a log-in count with the key of the certificate, which the device has not.
+    if (flow.isOfDevice === true && credential.by === 'cert') return refused
     const { logIns, state } = this.#needs
     const proof = await logIns.prove(credential, shown, request.turn)
     if ('code' in proof) return { kind: 'refused', refusal: proof }
     const identity = state.get<Identity>('identity', proof.identityId)
     if (identity === undefined) return refused
+    if (flow.isOfDevice === true && this.#isOfOther(flow, identity)) return refused
     const named = { ...about, configTypes: [...flow.configTypes, ...(about.configTypes ?? [])] }
     const begun = state.get<ApiSession>('apiSession', flow.sessionId)
     // Factors given under an id count for the identity that gave them.
@@ -187,7 +326,7 @@ export class LogInFlow {
   async code(progressId: string): Promise<CodeAnswer | null> {
     const { seals } = this.#needs
     const passed = (await seals.open('progress', progressId)) as unknown as PassedLogIn | null
-    if (passed === null) return null
+    if (passed === null || passed.flow.isOfDevice === true) return null
     const { redirectUri, state, issuer } = passed.flow
     const code = await seals.seal('code', passed as unknown as JsonObject, CODE_MS)
     return { redirectUri, code, state, issuer }

@@ -1,4 +1,4 @@
-/** Errors of RFC 6749, 4.1.2.1 and 5.2, OpenID Connect Core, 3.1.2.6, and RFC 7009. */
+/** Errors of OAuth (RFC 6749, 7009 and 8628, 3.5) and OpenID Connect Core, 3.1.2.6. */
 export type OAuthErrorCode =
   | 'invalid_request'
   | 'invalid_client'
@@ -9,6 +9,9 @@ export type OAuthErrorCode =
   | 'unsupported_response_type'
   | 'login_required'
   | 'access_denied'
+  | 'authorization_pending'
+  | 'slow_down'
+  | 'expired_token'
 
 /** A request of OAuth that is refused; the description is for the developer of the client. */
 export class OAuthError extends Error {

@@ -8,7 +8,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
 
 /** A text of one purpose never opens as one of another: each has a key of its own. */
-export type SealPurpose = 'request' | 'progress' | 'code'
+export type SealPurpose = 'request' | 'progress' | 'code' | 'device'
 
 /** The family's C SDK has 8,196 bytes for its whole request head. */
 export const SEALED_CHARACTERS_MAX = 6 * 1024

@@ -12,11 +12,12 @@ const SLOWER_MS = 5000
 
 /**
  * Logs in where there is no browser: a person allows it in one elsewhere, by a code (RFC 8628).
- * @param pause waits.
+ * @param next another controller that may be asked, when the one before is away.
  * @throws {CommandFailure}
  */
 export async function logInByDevice(
   provider: Provider,
+  next: () => Promise<Provider>,
   show: (begun: DeviceLogIn) => void = showInTerminal,
   pause: (ms: number) => Promise<void> = (ms) => new Promise((done) => setTimeout(done, ms)),
 ): Promise<GrantedTokens> {
@@ -29,12 +30,15 @@ export async function logInByDevice(
   const begun = await provider.beginDevice()
   show(begun)
   let { intervalMs } = begun
+  let asked = provider
   for (let leftMs = begun.expiresInMs; leftMs > 0; leftMs -= intervalMs) {
     await pause(intervalMs)
     try {
-      return await provider.pollDevice(begun)
+      return await asked.pollDevice(begun)
     } catch (error) {
       intervalMs += slowerBy(error)
+      // All controllers know the code.
+      if (error instanceof HttpsFault) asked = await next().catch(() => asked)
     }
   }
   throw tookTooLong()

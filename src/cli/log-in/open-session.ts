@@ -100,12 +100,22 @@ async function flowOf(opening: Opening, provider: Provider): Promise<GrantedToke
     }
     case 'device': {
       const { logInByDevice } = await import('./device.ts')
-      return await logInByDevice(provider)
+      return await logInByDevice(provider, nextOf(opening, provider))
     }
     default: {
       const { logInByCodeFlow } = await import('./code-flow.ts')
       return await logInByCodeFlow(provider, opening)
     }
+  }
+}
+
+/** The given controllers in turn, after the one that was asked first. */
+function nextOf({ controllers, caPem }: Opening, first: Provider): () => Promise<Provider> {
+  let at = controllers.indexOf(first.controller)
+  return async () => {
+    const { Provider: ofController } = await import('../client/provider.ts')
+    at = (at + 1) % controllers.length
+    return await ofController.discover(controllers[at] ?? first.controller, { caPem })
   }
 }
 

@@ -14,6 +14,7 @@ export type LiveParts = Pick<
   | 'activity'
   | 'channels'
   | 'circuits'
+  | 'waitingDevices'
   | 'links'
   | 'posture'
   | 'routerInspections'
@@ -61,6 +62,7 @@ export function openLiveParts({
     posture,
     scheduler: periodicScheduler,
     activity: soft.open('activity'),
+    waitingDevices: soft.open('device-log-ins'),
     softState: () => soft.counts,
   }
 }

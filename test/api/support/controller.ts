@@ -9,6 +9,7 @@ import {
   FormSchema,
   SessionCreateSchema,
 } from '../../../proto/gen/command_pb.ts'
+import type { DeviceLogIn } from '../../../proto/gen/soft_pb.ts'
 import { hashPassword } from '../../../src/auth/factors/password-verifier.ts'
 import { TokenSigner } from '../../../src/auth/sessions/token-signer.ts'
 import type { KeyEndpointRules } from '../../../src/auth/tokens/key-endpoint.ts'
@@ -299,6 +300,7 @@ export interface TestController {
   readonly state: State
   readonly cluster: LocalCluster
   readonly activity: LocalTopic<number>
+  readonly waitingDevices: LocalTopic<DeviceLogIn>
   readonly live: LiveTables
   /** Packed, as the controllers publish it. */
   readonly posture: LocalTopic<Uint8Array>
@@ -362,6 +364,7 @@ export async function startController(
   const backups = new LocalBackups()
   const activity = new LocalTopic<number>(cluster.selfId)
   const posture = new LocalTopic<Uint8Array>(cluster.selfId)
+  const waitingDevices = new LocalTopic<DeviceLogIn>(cluster.selfId)
   const topics = { posture, 'failed-requests': new LocalTopic<Uint8Array>(cluster.selfId) }
   const soft = { open: (name: keyof typeof topics) => topics[name] } as unknown as SoftState
   const baseUrl = 'https://localhost:1280'
@@ -392,6 +395,7 @@ export async function startController(
     issuer,
     admission,
     activity,
+    waitingDevices,
     posture: new ControllerPosture({
       soft,
       cluster,
@@ -486,6 +490,7 @@ export async function startController(
     cluster,
     events,
     activity,
+    waitingDevices,
     live,
     posture,
     clock,

@@ -1,0 +1,18 @@
+import { OAuthError } from '../../auth/oidc/oauth-error.ts'
+import { clientIds } from '../../pki/oidc-token.ts'
+import type { RequestContext } from '../call.ts'
+
+/**
+ * The client, by the form or by HTTP Basic with an empty secret; both must agree.
+ * @throws {OAuthError} invalid_client.
+ */
+export function clientOf({ headers }: RequestContext, named: string | undefined): string {
+  const basic = /^basic ([A-Za-z0-9+/=]{1,200})$/i.exec(headers['authorization'] ?? '')?.[1]
+  const [user = '', secret = ''] =
+    basic === undefined ? [] : Buffer.from(basic, 'base64').toString('utf8').split(':', 2)
+  // The names of the clients need no escapes, so that none is undone.
+  const clientId = named ?? user
+  const agrees = basic === undefined || (user === clientId && secret === '')
+  if (agrees && clientIds.includes(clientId)) return clientId
+  throw new OAuthError('invalid_client', `the client must be one of ${clientIds.join(', ')}`)
+}

@@ -1,0 +1,160 @@
+import {
+  type DeviceLogIns,
+  deviceLimits,
+  type WaitingDevice,
+} from '../../auth/oidc/device-log-ins.ts'
+import { DEVICE_DONE } from '../../auth/oidc/log-in-flow.ts'
+import { OAuthError } from '../../auth/oidc/oauth-error.ts'
+import { scopesSupported } from '../../auth/oidc/public-clients.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { Reply } from '../answers/envelope.ts'
+import type { RequestContext } from '../call.ts'
+import { type Operation, withBody } from '../operation.ts'
+import { basePaths } from '../paths.ts'
+import { clientOf } from './client-of.ts'
+import { unknownHost } from './discovery.ts'
+import type { Issuers } from './issuers.ts'
+import { jsonAnswer, orOAuthError, parametersOf, withParameters } from './oauth-answers.ts'
+import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-schemas.ts'
+import { escaped, framed } from './page-frame.ts'
+
+interface Needs {
+  readonly deviceLogIns: DeviceLogIns
+  readonly issuers: Issuers
+  readonly isOffered: () => void
+}
+
+const ofPage = {
+  ...oidcOperation,
+  refusals: [400, 404, 413, 415, 429, 503],
+  refusalShape: 'bare',
+} as const
+
+const ofForm = { ...ofPage, method: 'POST', body: formBody, bodyBytesMax: FORM_BYTES_MAX } as const
+
+/** Devices without a browser are logged in by a person who enters a code elsewhere (RFC 8628). */
+export function deviceOperations(needs: Needs): Operation[] {
+  return [
+    withBody({
+      ...ofForm,
+      operationId: 'oidcDeviceAuthorization',
+      summary: 'Get the codes by which a person logs in a device',
+      path: '/device_authorization',
+      headers: [
+        ...hostHeader,
+        { name: 'authorization', description: 'the client, without a secret' },
+      ],
+      refusalShape: 'oauth',
+      handle: (call, body) => orOAuthError(() => begin(needs, call, body)),
+    }),
+    {
+      ...ofPage,
+      operationId: 'oidcDevicePage',
+      summary: 'Show the page that takes the code of a device',
+      method: 'GET',
+      path: '/device',
+      handle: (call) => {
+        needs.isOffered()
+        return codePage(parametersOf(call, undefined)('user_code') ?? '')
+      },
+    },
+    withBody({
+      ...ofForm,
+      operationId: 'oidcDeviceCode',
+      summary: 'Find the device that shows a code',
+      path: '/device',
+      handle: (call, body) => orCodePage(call, () => enter(needs, call, body)),
+    }),
+    withBody({
+      ...ofForm,
+      operationId: 'oidcDenyDevice',
+      summary: 'Refuse a device that waits to be allowed',
+      path: '/device/deny',
+      handle: (call, body) => orCodePage(call, () => deny(needs, call, body)),
+    }),
+    {
+      ...ofPage,
+      operationId: 'oidcDeviceDone',
+      summary: 'Say that a device was logged in',
+      method: 'GET',
+      path: DEVICE_DONE,
+      handle: () => framed({ title: 'Your device is logged in', content: doneText }),
+    },
+  ]
+}
+
+const doneText = '<p>It goes on by itself in a few seconds. You may close this page.</p>'
+
+async function begin(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
+  needs.isOffered()
+  const issuer = needs.issuers.of(call)
+  if (issuer === null) throw unknownHost()
+  const of = parametersOf(call, body)
+  const clientId = clientOf(call, of('client_id'))
+  const scopes = (of('scope') ?? '').split(' ').filter((scope) => scopesSupported.includes(scope))
+  if (scopes.length === 0) {
+    throw new OAuthError('invalid_scope', `scope must name ${scopesSupported.join(' or ')}`)
+  }
+  const begun = await needs.deviceLogIns.begin({ clientId, scopes }, issuer, call.credentials)
+  const uri = `${issuer}/device`
+  return jsonAnswer({
+    device_code: begun.deviceCode,
+    user_code: begun.userCode,
+    verification_uri: uri,
+    verification_uri_complete: withParameters(uri, { user_code: begun.userCode }),
+    expires_in: deviceLimits.deviceLogInMs / 1000,
+    interval: deviceLimits.devicePollMs / 1000,
+  })
+}
+
+async function enter({ deviceLogIns }: Needs, call: RequestContext, body: unknown): Promise<Reply> {
+  const typed = parametersOf(call, body)('user_code') ?? ''
+  const found = await deviceLogIns.find(typed, call.credentials.source)
+  return found === null ? codePage('', unknownCode, 404) : devicePage(found)
+}
+
+async function deny({ deviceLogIns }: Needs, call: RequestContext, body: unknown): Promise<Reply> {
+  const typed = parametersOf(call, body)('user_code') ?? ''
+  const isDenied = await deviceLogIns.deny(typed, call.credentials.source)
+  if (!isDenied) return codePage('', unknownCode, 404)
+  const content = '<p>It has no access. If somebody sent you its code, tell your administrator.</p>'
+  return framed({ title: 'The device was refused', content })
+}
+
+const unknownCode = 'No device waits under that code. Compare it, or begin again on the device.'
+
+/** A person who entered too much reads so on the page. */
+async function orCodePage(call: RequestContext, run: () => Promise<Reply>): Promise<Reply> {
+  try {
+    return await run()
+  } catch (error) {
+    if (error instanceof Problem && error.code === 'SERVER_TOO_MANY_REQUESTS') {
+      call.refusalPage = codePage('', 'Too many codes were entered. Wait a minute.', 429)
+    }
+    throw error
+  }
+}
+
+function codePage(userCode: string, fault = '', status = 200): Reply {
+  const content =
+    '<p class="soft">Enter the code that your device or terminal shows.</p>' +
+    `<form method="post" action="${basePaths.oidc}/device"><label for="user_code">Code</label>` +
+    `<input id="user_code" class="code" name="user_code" value="${escaped(userCode.slice(0, 32))}" ` +
+    'autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="32" ' +
+    'title="eight letters" required autofocus><button type="submit">Continue</button></form>'
+  return framed({ title: 'Log in a device', content, fault, status })
+}
+
+/** Somebody could have sent the code, so that a person logs in the device of another. */
+function devicePage({ userCode, id, address }: WaitingDevice): Reply {
+  const byPassword = withParameters(`${basePaths.oidc}/login/password`, { authRequestID: id })
+  const content =
+    `<p>A device at <code>${escaped(address)}</code> asks to act as you. Go on only if you began ` +
+    'this yourself, and the device shows this very code:</p>' +
+    `<p class="code">${escaped(userCode)}</p>` +
+    `<a class="button" href="${escaped(byPassword)}">Log in to allow it</a>` +
+    `<form method="post" action="${basePaths.oidc}/device/deny">` +
+    `<input type="hidden" name="user_code" value="${escaped(userCode)}">` +
+    '<button class="second" type="submit">It is not mine: refuse it</button></form>'
+  return framed({ title: 'Is this your device?', content })
+}

@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto'
+
+import { bareAnswer, type Reply } from '../answers/envelope.ts'
+import { neverReferred } from './oauth-answers.ts'
+
+/** One page for people. */
+export interface FramedPage {
+  readonly title: string
+  /** HTML below the title; every text of others in it is escaped. */
+  readonly content: string
+  /** A sentence about the last attempt; '': there is nothing to say. */
+  readonly fault?: string
+  readonly status?: number
+  /** The origin that a form may lead to by way of redirects, beside this controller. */
+  readonly formTarget?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/**
+ * The style of every page, light and dark as the system is. Fields are 16 px, as telephones zoom in
+ * on smaller ones, and what is touched is 44 px high.
+ */
+const style = `
+:root{color-scheme:light dark;--ground:light-dark(#eef1f5,#0e141b);--card:light-dark(#fff,#18212b);
+--ink:light-dark(#16202b,#e9eef4);--soft:light-dark(#51606f,#a4b1bf);--line:light-dark(#c3ccd6,#3a4857);
+--act:light-dark(#0f5a8a,#4aa3d8);--on:light-dark(#fff,#08131c);--bad:light-dark(#a3161f,#ff9a9a);
+--tint:light-dark(#fdecec,#3a1b1f)}
+*{box-sizing:border-box}
+body{margin:0;min-height:100vh;min-height:100svh;display:grid;place-items:center;padding:1rem;
+background:var(--ground);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}
+main{width:100%;max-width:25rem;padding:2rem;border:1px solid var(--line);border-radius:.9rem;background:var(--card)}
+.brand{display:flex;align-items:center;gap:.55rem;margin:0 0 1.5rem;color:var(--soft);font-size:.875rem;font-weight:600}
+.brand::before{content:"";width:1.1rem;height:1.1rem;border-radius:.3rem;background:var(--act)}
+h1{margin:0 0 .5rem;font-size:1.5rem;line-height:1.25}
+p{margin:.5rem 0}
+.soft{color:var(--soft);font-size:.9375rem}
+.fault{margin:1rem 0;padding:.7rem .85rem;border-radius:.5rem;background:var(--tint);color:var(--bad)}
+label{display:block;margin:1.1rem 0 .35rem;font-size:.9375rem;font-weight:600}
+input{display:block;width:100%;min-height:2.75rem;padding:.5rem .75rem;border:1px solid var(--line);border-radius:.5rem;
+background:var(--card);color:inherit;font:inherit}
+button,.button{display:block;width:100%;min-height:2.75rem;margin-top:1.5rem;padding:.6rem 1rem;border:1px solid var(--act);
+border-radius:.5rem;background:var(--act);color:var(--on);font:inherit;font-weight:600;text-align:center;
+text-decoration:none;cursor:pointer}
+.second{margin-top:.75rem;border-color:var(--line);background:transparent;color:inherit}
+button:hover,.button:hover{filter:brightness(1.08)}
+:focus-visible{outline:3px solid var(--act);outline-offset:2px}
+code,.code{font-family:ui-monospace,monospace;overflow-wrap:anywhere}
+.code{margin:1rem 0;padding:.75rem;border:1px dashed var(--line);border-radius:.5rem;text-align:center;font-size:1.5rem;
+letter-spacing:.12em}
+.list{display:grid;grid-template-columns:1fr 1fr;gap:.25rem 1rem;margin:.75rem 0;padding:0;list-style:none}
+.qr{display:block;width:12rem;height:12rem;margin:1rem auto;background:#fff;border-radius:.5rem}
+@media(max-width:30rem){body{place-items:start stretch;padding:0;background:var(--card)}
+main{max-width:none;padding:1.5rem 1.25rem;border:0;border-radius:0}}
+`.replaceAll('\n', '')
+const styleHash = createHash('sha256').update(style).digest('base64')
+
+/** Plain HTML without a script or a foreign asset; no other page may frame it. */
+export function framed({
+  title,
+  content,
+  fault = '',
+  status = 200,
+  formTarget = '',
+  headers = {},
+}: FramedPage): Reply {
+  const told = fault === '' ? '' : `<p class="fault" role="alert">${escaped(fault)}</p>`
+  const body =
+    '<!doctype html><html lang="en"><head><meta charset="utf-8">' +
+    '<meta name="viewport" content="width=device-width,initial-scale=1">' +
+    `<title>${escaped(title)}</title><style>${style}</style></head><body><main>` +
+    `<p class="brand">Flotilla</p><h1>${escaped(title)}</h1>${told}${content}</main></body></html>`
+  const policy = [
+    "default-src 'none'",
+    `style-src 'sha256-${styleHash}'`,
+    'img-src data:',
+    `form-action 'self' ${formTarget}`.trim(),
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ].join('; ')
+  return {
+    ...bareAnswer(body, 'text/html; charset=utf-8'),
+    status,
+    headers: {
+      'content-security-policy': policy,
+      'x-frame-options': 'DENY',
+      ...neverReferred,
+      ...headers,
+    },
+  }
+}
+
+export function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+}

@@ -1,0 +1,249 @@
+import { randomInt } from 'node:crypto'
+
+import type { Clock } from '../../lib/clock.ts'
+import { FairShare } from '../../lib/bounds/fair-share.ts'
+import { KeyedRate, RateBudget } from '../../lib/bounds/keyed-rate.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { OpenTopic } from '../../ports/soft-topics.ts'
+import type { LogInRequest } from '../log-in/log-in.ts'
+import type { CallerCredentials } from '../principal/credentials.ts'
+import type { MintedTokens } from '../sessions/oidc-tokens.ts'
+import type { LogInFlow } from './log-in-flow.ts'
+import { OAuthError } from './oauth-error.ts'
+import type { AuthorizationRequest } from './public-clients.ts'
+
+export const deviceLimits = {
+  /** The codes of a device count for so long. */
+  deviceLogInMs: 10 * 60_000,
+  /** How often a device asks whether somebody has allowed it. */
+  devicePollMs: 5000,
+  /** Devices that wait at one controller, shared by sources; beyond: 429. */
+  deviceLogInsMax: 1000,
+  /** Devices whose questions are counted. */
+  devicePollsMax: 4096,
+  /**
+   * Codes that one source enters at once, and a second after that; beyond: 429. Of 25,600 million
+   * codes three thousand may wait ...
+   */
+  userCodesAtOnceMax: 20,
+  userCodesPerSecond: 0.2,
+  /** ... and all sources together enter some three thousand while one of them does. */
+  userCodesOfAllAtOnceMax: 200,
+  userCodesOfAllPerSecond: 5,
+  userCodeSourcesMax: 4096,
+} as const
+
+/** Letters that make no words and look like no others (RFC 8628, 6.1). */
+const ALPHABET = 'BCDFGHJKLMNPQRSTVWXZ'
+const CODE_CHARACTERS = 8
+
+/** A log-in that waits for a person. */
+export interface WaitingDevice {
+  readonly userCode: string
+  /** Id of the flow that the person goes through. */
+  readonly id: string
+  readonly address: string
+}
+
+export interface BegunDevice {
+  /** A secret. */
+  readonly deviceCode: string
+  readonly userCode: string
+}
+
+interface Needs {
+  readonly clock: Clock
+  readonly cluster: Pick<ClusterView, 'members' | 'selfId'>
+  readonly topic: OpenTopic<'device-log-ins'>
+  readonly flow: LogInFlow
+}
+
+interface OwnDevice {
+  readonly source: string
+  readonly endsAtMs: number
+}
+
+/**
+ * Log-ins of devices without a browser (RFC 8628). The device holds a sealed code, which any
+ * controller opens; people enter a short one, which leads to the flow through the soft state. What
+ * is allowed is in the state: the session of the flow.
+ */
+export class DeviceLogIns {
+  readonly #needs: Needs
+  /** Published here by user code, the oldest first. */
+  readonly #own = new Map<string, OwnDevice>()
+  readonly #room = new FairShare(deviceLimits.deviceLogInsMax)
+  readonly #entries: KeyedRate
+  readonly #allEntries: RateBudget
+  readonly #polls: KeyedRate
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+    const { clock } = needs
+    this.#entries = new KeyedRate(
+      {
+        burst: deviceLimits.userCodesAtOnceMax,
+        perSecond: deviceLimits.userCodesPerSecond,
+        keysMax: deviceLimits.userCodeSourcesMax,
+      },
+      clock,
+    )
+    this.#allEntries = new RateBudget(
+      {
+        burst: deviceLimits.userCodesOfAllAtOnceMax,
+        perSecond: deviceLimits.userCodesOfAllPerSecond,
+      },
+      clock,
+    )
+    this.#polls = new KeyedRate(
+      // A question may come early by the way it took.
+      {
+        burst: 2,
+        perSecond: 1000 / deviceLimits.devicePollMs,
+        keysMax: deviceLimits.devicePollsMax,
+      },
+      clock,
+    )
+  }
+
+  /** @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many wait, from there or in all. */
+  async begin(
+    request: Pick<AuthorizationRequest, 'clientId' | 'scopes'>,
+    issuer: string,
+    { address, source }: Pick<CallerCredentials, 'address' | 'source'>,
+  ): Promise<BegunDevice> {
+    const { flow, topic, clock } = this.#needs
+    this.#forgetEnded()
+    if (!this.#room.hasRoomFor(source)) throw tooMany('too many devices wait to be allowed')
+    this.#room.take(source)
+    const userCode = newUserCode()
+    try {
+      const { id, deviceCode } = await flow.beginForDevice(request, issuer, userCode)
+      if (!topic.publish(userCode, topicValue(id, address))) {
+        throw tooMany('too many devices wait to be allowed')
+      }
+      this.#own.set(userCode, { source, endsAtMs: clock.nowMs() + deviceLimits.deviceLogInMs })
+      return { deviceCode, userCode: shownCode(userCode) }
+    } catch (error) {
+      this.#room.giveBack(source)
+      throw error
+    }
+  }
+
+  /**
+   * The log-in that a person means by a user code, as they typed it.
+   * @returns null: none waits under that code.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS after many codes, right or wrong: who guesses could
+   * mix in one of their own.
+   */
+  async find(typed: string, source: string): Promise<WaitingDevice | null> {
+    if (!this.#entries.take(source) || !this.#allEntries.take()) {
+      throw tooMany('too many codes were entered')
+    }
+    const key = keyOf(typed)
+    const found = this.#values(key)
+    const [waiting] = found
+    if (waiting === undefined || found.some(({ request }) => request === '')) return null
+    const { request: id, address } = waiting
+    if (await this.#needs.flow.isTaken(id)) return null
+    return { userCode: shownCode(key), id, address }
+  }
+
+  /** The person says that the device is not theirs. */
+  async deny(typed: string, source: string): Promise<boolean> {
+    const waiting = await this.find(typed, source)
+    if (waiting === null) return false
+    const { topic, clock } = this.#needs
+    const key = keyOf(typed)
+    topic.publish(key, topicValue('', ''))
+    if (!this.#own.has(key)) {
+      this.#room.take(source)
+      this.#own.set(key, { source, endsAtMs: clock.nowMs() + deviceLimits.deviceLogInMs })
+    }
+    return true
+  }
+
+  /**
+   * Tokens for a device whose log-in was allowed.
+   * @throws {OAuthError} of RFC 8628, 3.5.
+   */
+  async redeem(
+    given: { readonly deviceCode: string; readonly clientId: string; readonly issuer: string },
+    shown: CallerCredentials,
+    request: LogInRequest,
+  ): Promise<MintedTokens> {
+    const { flow } = this.#needs
+    const { deviceCode, clientId } = given
+    const found = await flow.ofDevice(deviceCode)
+    if (found?.clientId !== clientId) {
+      throw new OAuthError('invalid_grant', 'the device code is unknown, or of another client')
+    }
+    if (found.isOver) throw new OAuthError('expired_token', 'the device code has expired')
+    if (!this.#polls.take(found.sessionId)) {
+      const seconds = deviceLimits.devicePollMs / 1000
+      throw new OAuthError('slow_down', `ask every ${seconds} seconds`)
+    }
+    if (this.#values(found.userCode).some(({ request: id }) => id === '')) {
+      throw new OAuthError('access_denied', 'the log-in was denied')
+    }
+    const tokens = await flow.redeemForDevice(found, given, shown, request)
+    if (tokens !== null) {
+      this.#forget(found.userCode)
+      return tokens
+    }
+    throw new OAuthError('authorization_pending', 'nobody has allowed the log-in yet')
+  }
+
+  /** The values of all controllers. */
+  #values(key: string): { readonly request: string; readonly address: string }[] {
+    const { cluster, topic } = this.#needs
+    const owners = new Set([cluster.selfId, ...cluster.members().map(({ id }) => id)])
+    return [...owners].flatMap((owner) => topic.get(owner, key) ?? [])
+  }
+
+  #forgetEnded(): void {
+    const nowMs = this.#needs.clock.nowMs()
+    for (const [userCode, { endsAtMs }] of this.#own) {
+      if (nowMs < endsAtMs) return
+      this.#forget(userCode)
+    }
+  }
+
+  #forget(userCode: string): void {
+    const own = this.#own.get(userCode)
+    if (own === undefined) return
+    this.#own.delete(userCode)
+    this.#needs.topic.withdraw(userCode)
+    this.#room.giveBack(own.source)
+  }
+}
+
+function topicValue(request: string, address: string) {
+  return { $typeName: 'flotilla.soft.v1.DeviceLogIn' as const, request, address }
+}
+
+function newUserCode(): string {
+  return Array.from({ length: CODE_CHARACTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join(
+    '',
+  )
+}
+
+/** Case, spaces and hyphens are as people type them; the key of a topic is short. */
+function keyOf(typed: string): string {
+  return typed
+    .slice(0, 64)
+    .toUpperCase()
+    .replace(/[^A-Z]/g, '')
+    .slice(0, CODE_CHARACTERS + 1)
+}
+
+/** The code in two halves, as people read it to themselves. */
+function shownCode(key: string): string {
+  return `${key.slice(0, CODE_CHARACTERS / 2)}-${key.slice(CODE_CHARACTERS / 2)}`
+}
+
+function tooMany(what: string): Problem {
+  const detail = `${what}; retry in a minute`
+  return new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 60, detail })
+}

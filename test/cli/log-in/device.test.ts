@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { type DeviceLogIn, Provider } from '../../../src/cli/client/provider.ts'
+import { logInByDevice } from '../../../src/cli/log-in/device.ts'
+import { admin } from '../../api/support/controller.ts'
+import { Administrator } from '../client/support.ts'
+
+// Goal: a terminal without a browser is logged in by a person elsewhere, and goes on when a controller is away.
+
+let person: Administrator
+let provider: Provider
+beforeAll(async () => {
+  person = await Administrator.open()
+  provider = await Provider.discover(person.origin, { caPem: person.caPem })
+})
+afterAll(() => person.close())
+
+/** Time passes for the controller as it would for the terminal. */
+const pause = (ms: number): Promise<void> => {
+  person.cluster.controller.clock.advance(ms)
+  return Promise.resolve()
+}
+const nowhere = (): Promise<Provider> => Promise.reject(new Error('there is no other controller'))
+
+async function send(path: string, form: Record<string, string>) {
+  const headers = {
+    host: new URL(person.origin).host,
+    accept: 'text/html',
+    'content-type': 'application/x-www-form-urlencoded',
+  }
+  const body = new URLSearchParams(form).toString()
+  return await person.cluster.listener.call({ path, body, headers })
+}
+
+/** A person enters the code and logs in, in a browser of another device. */
+async function allow({ userCode }: DeviceLogIn): Promise<void> {
+  const page = await send('/oidc/device', { user_code: userCode })
+  const [, id = ''] = /authRequestID=([^"&]+)"/.exec(page.text) ?? []
+  const step = await send('/oidc/login/password', { id: decodeURIComponent(id), ...admin })
+  const { pathname, search } = new URL(String(step.headers['location']))
+  const headers = { host: new URL(person.origin).host }
+  await person.cluster.listener.call({ method: 'GET', path: pathname + search, headers })
+}
+
+test('the terminal waits until the person has allowed it, and has the tokens then', async () => {
+  let shown: DeviceLogIn | null = null
+  let asked = 0
+  const show = (begun: DeviceLogIn): void => void (shown = begun)
+  const tokens = await logInByDevice(provider, nowhere, show, async (ms) => {
+    asked += 1
+    if (asked === 3 && shown !== null) await allow(shown)
+    await pause(ms)
+  })
+  expect(tokens).toMatchObject({ name: 'Default Admin', accessToken: expect.stringMatching(/^ey/) })
+  expect(shown).toMatchObject({ verificationUri: `${person.origin}/oidc/device` })
+  expect(asked).toBe(3)
+})
+
+test('a log-in that is denied, or that nobody sees, ends with a sentence', async () => {
+  const deny = (begun: DeviceLogIn): void =>
+    void send('/oidc/device/deny', { user_code: begun.userCode })
+  await expect(logInByDevice(provider, nowhere, deny, pause)).rejects.toThrow('denied')
+  await expect(logInByDevice(provider, nowhere, () => undefined, pause)).rejects.toThrow(
+    'nobody allowed the log-in in time',
+  )
+})
+
+test('another controller is asked when the first one is away', async () => {
+  const { cluster } = person
+  const away = await Provider.discover(person.origin, { caPem: person.caPem })
+  let isAway = false
+  const poll = away.pollDevice.bind(away)
+  const { HttpsFault } = await import('../../../src/cli/client/https.ts')
+  away.pollDevice = (begun) =>
+    isAway ? Promise.reject(new HttpsFault('closed the connection', true)) : poll(begun)
+  let shown: DeviceLogIn | null = null
+  const show = (begun: DeviceLogIn): void => void (shown = begun)
+  const next = () => Provider.discover(cluster.origin, { caPem: person.caPem })
+  const tokens = await logInByDevice(away, next, show, async (ms) => {
+    isAway = true
+    await pause(ms)
+    if (shown !== null) await allow(shown)
+    shown = null
+  })
+  expect(tokens.accessToken).toMatch(/^ey/)
+})
