@@ -8,7 +8,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import { routerCapabilities } from '../../lib/router-capabilities.ts'
 
 interface Needs {
-  readonly state: Pick<StateView, 'featureLevel'>
+  readonly state: Pick<StateView, 'featureLevel' | 'count'>
   readonly version: VersionInfo
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
 }
@@ -20,6 +20,11 @@ const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
  * every member.
  */
 const clusterCapabilities: readonly string[] = ['OIDC_AUTH', 'HA_CONTROLLER']
+/**
+ * Clients that choose tell controllers their posture where OIDC is not announced. By OIDC they tell
+ * it to routers, which would have to be believed.
+ */
+const capabilitiesWithChecks = clusterCapabilities.filter((name) => name !== 'OIDC_AUTH')
 
 const bindingPaths: Readonly<Record<BindingName, string>> = {
   'edge-client': basePaths.client,
@@ -31,10 +36,13 @@ const bindingPaths: Readonly<Record<BindingName, string>> = {
 
 /** What needs no session and hardly changes while a controller runs: made once. */
 export function metaOperations(needs: Needs): Operation[] {
-  const [before, since] = [false, true].map((isOffered) =>
-    detailAnswer(versionOf(needs, isOffered)),
-  ) as [Reply, Reply]
-  const versionAnswer = (): Reply => (needs.state.featureLevel >= OIDC_LEVEL ? since : before)
+  const before = detailAnswer(versionOf(needs, false, []))
+  const since = detailAnswer(versionOf(needs, true, clusterCapabilities))
+  const withChecks = detailAnswer(versionOf(needs, true, capabilitiesWithChecks))
+  const versionAnswer = (): Reply => {
+    if (needs.state.featureLevel < OIDC_LEVEL) return before
+    return needs.state.count('postureCheck') === 0 ? since : withChecks
+  }
   const capabilities = wholeAnswer(knownCapabilities)
   const ofRouters = wholeAnswer(routerCapabilities)
   const common = {
@@ -117,6 +125,7 @@ function addressOf(url: string): string {
 function versionOf(
   { bindings, version: info }: Needs,
   isOidcOffered: boolean,
+  capabilities: readonly string[],
 ): Record<string, unknown> {
   const apiVersions: Record<string, unknown> = {}
   for (const name of Object.keys(bindingPaths) as BindingName[]) {
@@ -131,7 +140,7 @@ function versionOf(
   return {
     apiVersions,
     buildDate: info.buildDate,
-    capabilities: isOidcOffered ? clusterCapabilities : [],
+    capabilities,
     revision: info.revision,
     runtimeVersion: info.runtimeVersion,
     version: info.version,
