@@ -22,11 +22,13 @@ afterAll(async () => {
 })
 
 test('each line of docs/log-in.md works when it is typed as it stands there, from top to bottom', async () => {
-  const { code, output } = await run(linesOf('log-in.md', cluster.port), cluster.dir)
+  const path = `PATH='${dirname(flotilla)}':$PATH\n`
+  const { code, output } = await run(path + linesOf('log-in.md', cluster.port), cluster.dir)
   expect(code, `the page needs curl and openssl.\n${output}`).toBe(0)
   expect(output).toMatch(/"isMfaEnabled":true/)
   expect(output).toMatch(/"authQueries":\[\{[^\]]*"isTotpEnrolled":true/)
   expect(output).toMatch(/"isMfaComplete":true/)
+  expect(output).toMatch(/logged in to \S+ as Berta; current context: berta\nlogged out of berta\n/)
 })
 
 test('each line of docs/administration.md works when it is typed as it stands there, from top to bottom', async () => {
