@@ -361,6 +361,7 @@ test('the page of a log-in needs no script, and no other page may frame it', asy
   expect([page.status, page.headers['auth-request-id']]).toEqual([200, id])
   expect(page.headers['content-security-policy']).toContain("frame-ancestors 'none'")
   expect(page.text).not.toContain('<script')
+  expect(page.text).toContain('For a program on this computer')
   const unknown = await oidc.send('GET', '/oidc/login/password?authRequestID=%3Cscript%3E')
   expect(unknown.status).toBe(401)
 })

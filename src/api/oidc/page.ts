@@ -1,3 +1,4 @@
+import { DEVICE_DONE } from '../../auth/oidc/log-in-flow.ts'
 import type { Reply } from '../answers/envelope.ts'
 import { basePaths } from '../paths.ts'
 import { escaped, framed } from './page-frame.ts'
@@ -43,11 +44,22 @@ const forms: Readonly<
 export function pageAnswer({ id, asks, redirectUri, fault, status }: LogInPage): Reply {
   const { path, title, fields } = forms[asks]
   const content =
+    purposeOf(redirectUri) +
     `<form method="post" action="${basePaths.oidc}${path}">` +
     `<input type="hidden" name="id" value="${escaped(id)}">${fields}` +
     '<button type="submit">Continue</button></form>'
   const formTarget = targetOf(redirectUri)
   return framed({ title, content, fault, status, formTarget, headers: { 'auth-request-id': id } })
+}
+
+/** A person who did not begin the log-in may notice it by what it is for. */
+function purposeOf(redirectUri: string): string {
+  const { protocol, pathname } = new URL(redirectUri)
+  if (pathname.endsWith(DEVICE_DONE)) {
+    return '<p class="soft">You let a device act as you. Its address was on the page before.</p>'
+  }
+  const isHere = protocol === 'http:'
+  return isHere ? '<p class="soft">For a program on this computer that asked for it.</p>' : ''
 }
 
 function targetOf(redirectUri: string): string {
