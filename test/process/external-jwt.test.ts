@@ -1,23 +1,27 @@
-import { symlinkSync, writeFileSync } from 'node:fs'
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Provider } from 'oidc-provider'
+import * as openid from 'openid-client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { ecKey, jwkOf, KeyServer, TestProvider } from '../support/identity-provider.ts'
 import { Browser } from './support/browser.ts'
-import { type Answer, until } from './support/client.ts'
+import { type Answer, isRunning, until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
+import { Front } from './support/front.ts'
 import { linesOf, run } from './support/page.ts'
 
 // Goal: a provider that publishes its keys over HTTPS vouches for identities on every one of three controllers, and whoever
-// follows docs/external-jwt.md gets what it says. One cluster for all.
+// follows docs/external-jwt.md gets what it says. And the controllers are a provider themselves, to a certified client that is
+// not ours. One cluster for all.
 
 let cluster: TestCluster
 let server: KeyServer
 let idp: KeyServer
 let folder: string
+let front: Front
 const provider = new TestProvider('https://idp.test', 'flotilla')
 
 beforeAll(async () => {
@@ -26,12 +30,22 @@ beforeAll(async () => {
   const signerCa = join(folder, 'ca.pem')
   idp = await KeyServer.open([])
   writeFileSync(signerCa, server.caPem + idp.caPem)
-  cluster = await TestCluster.start({
-    env: { FLOTILLA_API_RESERVED_SIGNER_HOSTS: 'true', FLOTILLA_API_SIGNER_CA: signerCa },
+  front = await Front.open()
+  cluster = await TestCluster.create({
+    env: {
+      FLOTILLA_WEB_0_ADVERTISE: front.address,
+      FLOTILLA_API_RESERVED_SIGNER_HOSTS: 'true',
+      FLOTILLA_API_SIGNER_CA: signerCa,
+    },
   })
+  // The others join by the first one.
+  front.ports = [cluster.port]
+  await cluster.quickstart()
+  front.ports = [1, 2, 3].map((k) => cluster.port + k - 1)
 })
 afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
+  await front.close()
   await server.close()
   await idp.close()
   await rm(folder, { recursive: true })
@@ -177,4 +191,93 @@ test('whoever logs in at a provider of somebody else, in a browser, is let in by
   const stranger = new Browser(idp.caPem)
   const other = await stranger.logIn(externalAuthUrl, clientId, redirectUri, 'frank@localhost')
   expect((await logIn(3, other)).status).toBe(401)
+})
+
+/** Each request on a connection of its own, which the front takes to a controller that is there. */
+function fetchVia(browser: Browser): openid.CustomFetch {
+  return async (url, { body, headers }) => {
+    const form = body instanceof URLSearchParams ? Object.fromEntries(body) : null
+    const { status, headers: told, text } = await browser.ask(new URL(url), form, headers)
+    const type = told['content-type']
+    const shown = type === undefined ? {} : { 'content-type': type }
+    return new Response(text, { status, headers: shown })
+  }
+}
+
+/** A controller dies, and the one before is back by then: two of three are there at each step. */
+class Killer {
+  #dead = 0
+
+  /** @param whom the leader once, which costs an election; else one that follows. */
+  async kill(whom: 'leader' | 'follower' = 'follower'): Promise<void> {
+    const before = this.#dead
+    if (before !== 0) {
+      cluster.run(before)
+      await until(`ctrl${before} is back`, async () => {
+        const members = await cluster.status(before)
+        return members.every(({ lastContactMs }) => lastContactMs !== null)
+      })
+    }
+    const leader = await cluster.leader()
+    this.#dead =
+      whom === 'leader' ? leader : ([1, 2, 3].find((k) => k !== leader && k !== before) ?? 1)
+    const pid = cluster.pid(this.#dead)
+    cluster.kill(this.#dead)
+    await until('it is dead', () => Promise.resolve(!isRunning(pid)))
+    // A step that writes waits for the next leader, as a person at a page would.
+    const alive = [1, 2, 3].find((k) => k !== this.#dead) ?? 1
+    await until('a leader', async () => {
+      const members = await cluster.status(alive)
+      return members.some(({ id, role }) => role === 'leader' && id !== `ctrl${this.#dead}`)
+    })
+  }
+}
+
+test('a certified client that is not ours logs in, one controller killed between each two steps', async () => {
+  const { username, password, ca } = cluster.admin
+  const browser = new Browser(readFileSync(ca, 'utf8'))
+  const killer = new Killer()
+  const issuer = `https://${front.address}/oidc`
+  const options = { [openid.customFetch]: fetchVia(browser) }
+  const config = await openid.discovery(new URL(issuer), 'native', {}, openid.None(), options)
+  // The signature of an id token is that of whichever controller answered.
+  openid.enableNonRepudiationChecks(config)
+  const verifier = openid.randomPKCECodeVerifier()
+  const [state, nonce] = [openid.randomState(), openid.randomNonce()]
+  const url = openid.buildAuthorizationUrl(config, {
+    redirect_uri: 'http://127.0.0.1:9/auth/callback',
+    scope: 'openid offline_access',
+    code_challenge: await openid.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+    state,
+    nonce,
+  })
+  await killer.kill()
+  const begun = await browser.ask(url)
+  const page = new URL(begun.headers.location ?? '', url)
+  const id = page.searchParams.get('authRequestID') ?? ''
+  await killer.kill()
+  const step = await browser.ask(new URL('/oidc/login/password', url), { id, username, password })
+  await killer.kill()
+  const left = await browser.ask(new URL(step.headers.location ?? '', url))
+  await killer.kill('leader')
+  const tokens = await openid.authorizationCodeGrant(config, new URL(left.headers.location ?? ''), {
+    pkceCodeVerifier: verifier,
+    expectedState: state,
+    expectedNonce: nonce,
+    idTokenExpected: true,
+  })
+  const subject = tokens.claims()?.sub ?? ''
+  await killer.kill()
+  const renewed = await openid.refreshTokenGrant(config, tokens.refresh_token ?? '')
+  await killer.kill()
+  const told = await openid.fetchUserInfo(config, renewed.access_token, subject)
+  expect(told).toMatchObject({ sub: subject, name: 'Default Admin' })
+  await killer.kill()
+  await openid.tokenRevocation(config, renewed.refresh_token ?? '')
+  await expect(openid.refreshTokenGrant(config, renewed.refresh_token ?? '')).rejects.toMatchObject(
+    {
+      error: 'invalid_grant',
+    },
+  )
 })

@@ -19,7 +19,11 @@ export class Browser {
     this.#ca = ca
   }
 
-  ask(url: URL, form: Readonly<Record<string, string>> | null = null): Promise<Page> {
+  ask(
+    url: URL,
+    form: Readonly<Record<string, string>> | null = null,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Page> {
     const body = form === null ? '' : new URLSearchParams(form).toString()
     const cookie = [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ')
     return new Promise((resolve, reject) => {
@@ -31,6 +35,7 @@ export class Browser {
           accept: 'text/html, application/json',
           ...(cookie === '' ? {} : { cookie }),
           ...(form === null ? {} : { 'content-type': 'application/x-www-form-urlencoded' }),
+          ...headers,
         },
       })
       asked.on('response', (answer) => {

@@ -1,0 +1,60 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+
+/** One address before several controllers, as a balancer is one: each connection goes to the next that is there. */
+export class Front {
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  /** Ports of the controllers, once they are known. */
+  ports: readonly number[] = []
+  #turn = 0
+
+  private constructor() {
+    this.#server = createServer((socket) => void this.#serve(socket))
+  }
+
+  static async open(): Promise<Front> {
+    const made = new Front()
+    made.#server.listen(0, '127.0.0.1')
+    await once(made.#server, 'listening')
+    return made
+  }
+
+  get address(): string {
+    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  async #serve(socket: Socket): Promise<void> {
+    this.#keep(socket)
+    for (let count = 0; count < this.ports.length; count += 1) {
+      this.#turn = (this.#turn + 1) % this.ports.length
+      const behind = connect(this.ports[this.#turn] ?? 0, '127.0.0.1')
+      this.#keep(behind)
+      try {
+        await once(behind, 'connect')
+      } catch {
+        continue
+      }
+      // What one end loses, the other does too.
+      behind.on('close', () => socket.destroy())
+      socket.on('close', () => behind.destroy())
+      socket.pipe(behind)
+      behind.pipe(socket)
+      return
+    }
+    socket.destroy()
+  }
+
+  #keep(socket: Socket): void {
+    this.#sockets.add(socket)
+    socket.on('error', () => socket.destroy())
+    socket.on('close', () => this.#sockets.delete(socket))
+  }
+
+  async close(): Promise<void> {
+    const closed = once(this.#server, 'close')
+    this.#server.close()
+    for (const socket of this.#sockets) socket.destroy()
+    await closed
+  }
+}
