@@ -4,6 +4,9 @@ import './style/shell.css'
 import './style/controls.css'
 import './style/tables.css'
 import './style/pages.css'
+import './style/records.css'
+import './style/access.css'
+import './style/live.css'
 
 import { render } from 'preact'
 

@@ -19,6 +19,9 @@ const actions: Readonly<Record<string, string>> = {
   'session-delete': 'Logged out',
 }
 
+/** Links have this latency until their routers have measured one. */
+const UNMEASURED_MS = 65_000
+
 const list = new Intl.ListFormat('en', { type: 'conjunction' })
 
 export const texts = {
@@ -32,6 +35,12 @@ export const texts = {
 
   pages: {
     cluster: 'Cluster',
+    access: 'Access',
+    topology: 'Topology',
+    live: 'Live',
+    events: 'Events',
+    wizards: 'Set up',
+    backups: 'Backups',
     missing: 'Not found',
   },
 
@@ -217,9 +226,375 @@ export const texts = {
     },
     by: (name: string) => `by ${name}`,
     events: 'Events',
-    none: 'Nothing happened since this page was opened.',
+    none: 'Nothing has happened yet.',
     refused: 'Your identity may not read events.',
     live: 'Live',
     states: { off: 'Off', broken: 'Reconnecting', refused: 'Not permitted' },
+  },
+
+  picker: {
+    suggestions: 'Suggestions',
+    search: (many: string) => `Search ${many}`,
+    none: 'Nothing matches.',
+    failed: 'The suggestions could not be loaded.',
+    count: (shown: number, all: number) =>
+      shown >= all ? count(all, 'match', 'matches') : `${shown} of ${all.toLocaleString('en')}`,
+    remove: (text: string) => `Remove ${text}`,
+  },
+
+  roles: {
+    own: 'Add an attribute',
+    search: (many: string) => `#attribute or @name of ${many}`,
+    attribute: 'attribute',
+    all: (many: string) => `all ${many}`,
+    counting: 'Counting …',
+    count: (amount: number, many: string) => `Chooses ${amount.toLocaleString('en')} ${many} now`,
+  },
+
+  cell: {
+    yes: 'Yes',
+    no: 'No',
+    online: 'Online',
+    offline: 'Offline',
+    loggedIn: 'Logged in',
+    disabled: 'Disabled',
+    enabled: 'Enabled',
+    verified: 'Verified',
+    unverified: 'Not verified',
+    more: (amount: number) => `+${amount}`,
+  },
+
+  list: {
+    create: (one: string) => `Create ${one}`,
+    filter: (many: string) => `Filter ${many.toLowerCase()}`,
+    filterPlaceholder: 'Filter by name or id; = for a filter expression',
+    total: (amount: number, isFiltered: boolean) =>
+      isFiltered ? count(amount, 'match', 'matches') : `${amount.toLocaleString('en')} in all`,
+    none: (many: string) => `No ${many.toLowerCase()} yet`,
+    noMatch: 'Nothing matches the filter',
+    noMatchWhat: 'Names are compared without regard to case.',
+    clear: 'Clear the filter',
+    pages: 'Pages of the list',
+    range: (offset: number, rows: number, all: number) =>
+      `${(offset + 1).toLocaleString('en')}–${Math.min(offset + rows, all).toLocaleString('en')} of ${all.toLocaleString('en')}`,
+    previous: 'Previous',
+    next: 'Next',
+    first: 'This is the first page',
+    last: 'This is the last page',
+  },
+
+  record: {
+    create: (one: string) => `Create ${one}`,
+    updated: 'changed',
+    delete: 'Delete',
+    deleteTitle: (name: string) => `Delete ${name}?`,
+    deleteWhat: (one: string) =>
+      `This ${one} is deleted on every controller. It cannot be brought back.`,
+    deleted: (name: string) => `Deleted ${name}`,
+    typeName: 'Type the name first',
+    related: 'Related',
+    noRelated: 'None.',
+    everything: 'All fields, as JSON',
+  },
+
+  form: {
+    title: (one: string) => upperFirst(one),
+    none: '–',
+    lines: 'One a line',
+    badJson: (reason: string) => `No JSON yet: ${reason}`,
+    mendJson: 'Mend the JSON first',
+    nothing: 'Nothing has changed',
+    create: 'Create',
+    save: 'Save',
+    saved: 'Saved',
+    created: (one: string) => `Created the ${one}`,
+    discard: 'Discard',
+    unsaved: (amount: number) => count(amount, 'unsaved change', 'unsaved changes'),
+    leave: 'Leave this page? What you typed stays as a draft in this tab.',
+    restored: 'Your draft was restored.',
+    moved: 'It was changed by somebody else meanwhile. Your draft is kept.',
+    reload: 'Load the new state',
+    review: 'Review the changes',
+    before: 'Before: ',
+    after: 'After: ',
+  },
+
+  call: {
+    title: 'As API call',
+    curl: 'For a script, with the token of a session in TOKEN',
+  },
+
+  groups: {
+    network: 'Network',
+    policies: 'Policies',
+    authentication: 'Authentication',
+    more: 'More',
+  },
+
+  access: {
+    lead: 'Who reaches what, and why. Computed by the controllers that enforce it.',
+    pick: 'Identity and service',
+    identity: 'Identity',
+    service: 'Service',
+    none: 'Choose an identity, a service, or both',
+    noneWhat:
+      'One of them lists what it reaches, or who reaches it. Both show each policy and router in between, and the piece that is missing.',
+    nothing: 'There is nothing on the other side yet',
+    dial: 'Dial',
+    bind: 'Host',
+    why: 'What is missing first',
+    reachable: 'Reachable',
+    broken: 'Granted, not reachable',
+    notGranted: 'Not granted',
+    direction: 'Direction',
+    sides: { dial: 'Dial: use the service', bind: 'Bind: host the service' },
+    yes: {
+      dial: (identity: string, service: string) => `${identity} can reach ${service}`,
+      bind: (identity: string, service: string) => `${identity} can host ${service}`,
+    },
+    no: {
+      dial: (identity: string, service: string) => `${identity} cannot reach ${service}`,
+      bind: (identity: string, service: string) => `${identity} cannot host ${service}`,
+    },
+    nothingMissing: 'Nothing is missing now.',
+    first: 'First:',
+    chain: 'Policies',
+    policies: { dial: 'Dial policies', bind: 'Bind policies' },
+    policiesOf: (amount: number) =>
+      amount === 0 ? 'No policy grants it' : count(amount, 'policy grants it', 'policies grant it'),
+    by: 'by',
+    check: (name: string, state: string) => `${name}: ${state}`,
+    holds: ' – in place',
+    doesNotHold: ' – missing',
+    noLogIn: 'No way to log in',
+    enrolling: 'Enrollment outstanding',
+    terminators: (online: number, all: number) =>
+      all === 0
+        ? 'No terminators'
+        : `${online} of ${count(all, 'terminator', 'terminators')} online`,
+    routers: 'Routers',
+    routersOfIdentity: 'Routers of the identity',
+    routersOfService: 'Routers of the service',
+    common: 'Common routers',
+    routersOf: (amount: number) => (amount === 0 ? 'None' : count(amount, 'router', 'routers')),
+    commonOf: (online: number, all: number) =>
+      all === 0 ? 'None in common' : `${online} of ${all} online`,
+    hidden: 'Your identity may not read this part.',
+    withheld: (permissions: readonly string[]) =>
+      `Not shown without the permission ${list.format(permissions)}.`,
+  },
+
+  preview: {
+    title: 'Effect on access',
+    loading: 'Computing who gains and loses access …',
+    failed: 'The effect could not be computed.',
+    none: 'Nobody gains or loses access.',
+    names: {
+      dial: 'Dial',
+      bind: 'Bind',
+      router: 'Identity on router',
+      serviceRouter: 'Service on router',
+    },
+    rights: {
+      dial: 'may dial',
+      bind: 'may host',
+      router: 'may use the router',
+      serviceRouter: 'is reached through the router',
+    },
+    counts: (right: string, given: number, taken: number) => `${right}: +${given} −${taken}`,
+    row: (change: string, who: string, right: string, what: string) =>
+      `${change === 'given' ? '+' : '−'} ${who} ${right} ${what}`,
+    more: (amount: number) => `and ${amount.toLocaleString('en')} more`,
+    posture: (amount: number) =>
+      count(amount, 'policy changes its posture checks', 'policies change their posture checks'),
+  },
+
+  live: {
+    lead: 'What is open now',
+    tables: 'What to show',
+    id: 'Id',
+    names: {
+      'api-sessions': 'API sessions',
+      sessions: 'Service sessions',
+      circuits: 'Circuits',
+      links: 'Links',
+    },
+    none: {
+      'api-sessions': 'Nobody is logged in',
+      sessions: 'No service session is open',
+      circuits: 'No circuit is open',
+      links: 'No link between routers',
+    },
+    columns: {
+      identity: 'Identity',
+      identityId: 'Identity',
+      ipAddress: 'Address',
+      isMfaComplete: 'Second factor',
+      lastActivityAt: 'Last activity',
+      createdAt: 'Opened',
+      clientId: 'Client',
+      path: 'Path',
+      sourceRouter: 'From',
+      destRouter: 'To',
+      sourceLatency: 'Latency, from',
+      destLatency: 'Latency, to',
+    } as Readonly<Record<string, string>>,
+    silent: (names: readonly string[]) =>
+      `${list.format(names)} did not answer, so that what it alone knows is missing here.`,
+    milliseconds: (ms: number) =>
+      ms >= UNMEASURED_MS
+        ? 'not measured'
+        : `${ms.toLocaleString('en', { maximumFractionDigits: ms < 10 ? 1 : 0 })} ms`,
+    end: 'End',
+    ended: (id: string) => `Ended ${id}`,
+    endTitle: {
+      'api-sessions': 'End this API session?',
+      sessions: 'End this service session?',
+      circuits: 'End this circuit?',
+      links: 'End this link?',
+    },
+    endWhat: {
+      'api-sessions': 'Its identity is logged out. All that it has open is closed.',
+      sessions: 'Its circuits are closed. Its client may open a new one.',
+      circuits: 'Its connection is closed on both ends.',
+      links: 'Its routers connect again.',
+    },
+  },
+
+  events: {
+    lead: 'What happens in the network, as it happens',
+    filter: 'Filter events',
+    namespace: 'Namespace',
+    every: 'All namespaces',
+    pause: 'Pause',
+    resume: 'Resume',
+    none: 'No events yet',
+    noneWhat: 'Events appear here as they happen, as long as this tab is open.',
+    gap: 'Some events may be missing: the connection was away for longer than events are kept.',
+    fields: 'All fields of the event',
+  },
+
+  topology: {
+    lead: 'Routers and the links between them',
+    none: 'No routers yet',
+    noneWhat: 'Create an edge router and enroll it.',
+    tooMany: (amount: number) =>
+      `${amount.toLocaleString('en')} routers are too many to draw. Choose one to see its neighbours.`,
+    chooseRouter: 'Choose a router',
+    drawing: (nodes: number, links: number) =>
+      `Drawing of ${count(nodes, 'router', 'routers')} and ${count(links, 'link', 'links')}; the tables below have the same`,
+    notDrawn: 'The drawing failed; the tables below have the same.',
+    offline: (name: string) => `${name} (offline)`,
+    linkLabel: (latencyMs: number, cost: number) =>
+      latencyMs >= UNMEASURED_MS
+        ? 'not measured yet'
+        : `${latencyMs.toLocaleString('en', { maximumFractionDigits: 1 })} ms · cost ${cost.toLocaleString('en')}`,
+    circuits: (amount: number) => count(amount, 'circuit', 'circuits'),
+    noCircuits: 'No circuit is open. Choose one, when there are some, to see its path.',
+    routers: 'Routers',
+    router: 'Router',
+    state: 'State',
+    linkCount: 'Links',
+    links: 'Links',
+    noLinks: 'No links: routers need an address that others reach, and a router to link to.',
+    between: 'Between',
+    latency: 'Latency',
+    cost: 'Cost',
+    up: 'Up',
+    down: 'Down',
+  },
+
+  wizards: {
+    lead: 'Tasks that take more than one record',
+    titles: {
+      service: 'Offer a service',
+      identity: 'Enroll an identity',
+      router: 'Add a router',
+    },
+    what: {
+      service: 'A service, where clients find it, where it is hosted, and who may use it.',
+      identity: 'An identity for a device, with its token as QR code and file.',
+      router: 'An edge router, with the token by which it enrolls.',
+    },
+    controller: 'A ticket for one new controller, on the cluster page.',
+    steps: {
+      intercept: 'Config: where clients find it (intercept.v1)',
+      host: 'Config: where it is hosted (host.v1)',
+      service: 'Service',
+      dial: 'Policy: who may use it',
+      bind: 'Policy: who hosts it',
+    },
+    fields: {
+      name: { label: 'Name', hint: 'Like wiki' },
+      protocol: { label: 'Protocol' },
+      address: {
+        label: 'Address for clients',
+        hint: 'A name or address that tunnels intercept, like wiki.internal',
+      },
+      port: { label: 'Port for clients' },
+      hostAddress: {
+        label: 'Address at the host',
+        hint: 'Where the host reaches the server, like 127.0.0.1',
+      },
+      hostPort: { label: 'Port at the host' },
+      dialRoles: {
+        label: 'Who may use it',
+        hint: 'Attributes or identities; it can be left empty for now.',
+      },
+      bindRoles: {
+        label: 'Who hosts it',
+        hint: 'The identity that runs beside the server, or of a router with a tunnel.',
+      },
+    },
+    make: 'Create all',
+    made: 'Everything is in place:',
+    partly: 'Created before it failed:',
+    madeService: (name: string) => `Created the service ${name}`,
+    undo: (amount: number) => `Undo ${count(amount, 'record', 'records')}`,
+    undone: 'Removed what was created',
+    undoFirst: 'Undo what was created first',
+    openService: 'Open the service',
+    identityHint: 'Of the device or the person, like laptop of Ada',
+    routerHint: 'Like router-fra-1',
+    attributes: 'Role attributes',
+    attributesHint: 'Policies choose by them.',
+    makeIdentity: 'Create the identity',
+    makeRouter: 'Create the router',
+    tunnel: 'Tunneler enabled',
+    tunnelHint: 'The router itself may dial and host services.',
+    enrolls: (name: string) => `${name} can enroll`,
+    expires: 'expires',
+    secret: 'Anyone who has the token can enroll in its place. It is used once.',
+    qr: 'QR code of the token, for enrollment on a phone',
+    noQr: 'The token is too long for a QR code. Use the file.',
+    token: 'Token',
+    command: 'On the device',
+    download: (fileName: string) => `Download ${fileName}`,
+    identityCommand: (fileName: string) =>
+      `flotilla identity enroll '${fileName}' --out identity.json`,
+    routerCommand: (fileName: string) => `flotilla router enroll router.yml --jwt '${fileName}'`,
+    openIdentity: 'Open the identity',
+    openRouter: 'Open the router',
+    another: 'Enroll another',
+  },
+
+  backups: {
+    lead: 'Copies of all records, encrypted for a key of yours',
+    scheduled: 'Scheduled here',
+    notScheduled: 'Not scheduled here',
+    schedule:
+      'This controller takes no backups by itself. Set backup.schedule in its configuration, and keep the files on another host.',
+    list: 'Taken by this controller',
+    none: 'No backups yet',
+    noneWhat: 'Those that the controller takes by its schedule are listed here.',
+    onHost: 'At the host of a controller',
+    onHostWhat:
+      'A backup holds every secret of the network. It is taken, verified and restored at the host of a controller alone, never through a browser.',
+    take: 'Take one now, and verify it',
+    takeCommand:
+      'flotilla cluster snapshot save now.backup --config /etc/flotilla/config.yml --recipient backup.pem\nflotilla cluster snapshot verify now.backup --key backup.key',
+    restore: 'Compare one with the cluster, and restore it',
+    restoreCommand:
+      'flotilla cluster snapshot diff now.backup --config /etc/flotilla/config.yml --key backup.key\nflotilla cluster snapshot restore now.backup --config /etc/flotilla/config.yml --key backup.key',
   },
 } as const

@@ -1,11 +1,14 @@
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, ComponentType } from 'preact'
 
-import type { IconName } from '../controls/icon.tsx'
+import type { IconName } from '../controls/icon-paths.ts'
 import { Empty } from '../controls/status.tsx'
 import { LinkButton } from '../controls/button.tsx'
+import { type Kind, kindAt } from '../pages/records/kinds.ts'
 import { ClusterPage } from '../pages/cluster/cluster-page.tsx'
 import { texts } from '../texts.ts'
 import { BASE, type Place } from './navigation.ts'
+import { lazy } from './lazy.tsx'
+import { PageHead } from './page-head.tsx'
 import { registerGoKey } from './shortcuts.ts'
 
 export interface Page {
@@ -18,7 +21,7 @@ interface NavigationLink {
   readonly name: string
   readonly title: string
   readonly icon: IconName
-  /** Behind `g`. */
+  /** Pressed after `g`; '' for none. */
   readonly key: string
 }
 
@@ -28,22 +31,124 @@ export const navigation: readonly {
 }[] = [
   {
     title: '',
-    links: [{ name: 'cluster', title: texts.pages.cluster, icon: 'cluster', key: 'c' }],
+    links: [
+      { name: 'cluster', title: texts.pages.cluster, icon: 'cluster', key: 'c' },
+      { name: 'access', title: texts.pages.access, icon: 'access', key: 'a' },
+      { name: 'topology', title: texts.pages.topology, icon: 'topology', key: 't' },
+      { name: 'live', title: texts.pages.live, icon: 'session', key: 'v' },
+      { name: 'events', title: texts.pages.events, icon: 'event', key: 'e' },
+      { name: 'wizards', title: texts.pages.wizards, icon: 'wand', key: 'w' },
+      { name: 'backups', title: texts.pages.backups, icon: 'backup', key: 'b' },
+    ],
+  },
+  {
+    title: texts.groups.network,
+    links: linksTo(
+      ['identities', 'i'],
+      ['services', 's'],
+      ['edge-routers', 'r'],
+      ['terminators', 'x'],
+      ['configs', 'o'],
+    ),
+  },
+  {
+    title: texts.groups.policies,
+    links: linksTo(
+      ['service-policies', 'p'],
+      ['edge-router-policies', ''],
+      ['service-edge-router-policies', ''],
+      ['posture-checks', 'k'],
+    ),
+  },
+  {
+    title: texts.groups.authentication,
+    links: linksTo(
+      ['auth-policies', ''],
+      ['authenticators', ''],
+      ['enrollments', 'l'],
+      ['external-jwt-signers', ''],
+      ['cas', ''],
+      ['revocations', ''],
+    ),
+  },
+  {
+    title: texts.groups.more,
+    links: linksTo(['transit-routers', ''], ['config-types', ''], ['controller-settings', '']),
   },
 ]
 
+function linksTo(...targets: readonly (readonly [string, string])[]): NavigationLink[] {
+  return targets.flatMap(([path, key]) => {
+    const kind = kindAt(path)
+    return kind === null ? [] : [{ name: path, title: kind.many, icon: kind.icon, key }]
+  })
+}
+
+/** Pages beside the lists, by the first name of their path; each is loaded when it is shown. */
+const pages: Readonly<
+  Record<string, { readonly title: string; readonly Page: ComponentType<NamedPage> }>
+> = {
+  access: {
+    title: texts.pages.access,
+    Page: lazy(() => import('../pages/access/access-page.tsx').then((one) => one.AccessPage)),
+  },
+  topology: {
+    title: texts.pages.topology,
+    Page: lazy(() => import('../pages/topology/topology-page.tsx').then((one) => one.TopologyPage)),
+  },
+  live: {
+    title: texts.pages.live,
+    Page: lazy(() => import('../pages/live/live-page.tsx').then((one) => one.LivePage)),
+  },
+  events: {
+    title: texts.pages.events,
+    Page: lazy(() => import('../pages/events/events-page.tsx').then((one) => one.EventsPage)),
+  },
+  wizards: {
+    title: texts.pages.wizards,
+    Page: lazy(() => import('../pages/wizards/wizards-page.tsx').then((one) => one.WizardsPage)),
+  },
+  backups: {
+    title: texts.pages.backups,
+    Page: lazy(() => import('../pages/backups/backups-page.tsx').then((one) => one.BackupsPage)),
+  },
+}
+
+/** The second name of a path, where a page has several. */
+interface NamedPage {
+  readonly name: string | null
+}
+
 export function pageAt({ names }: Place): Page {
-  const [first = 'cluster'] = names
+  const [first = 'cluster', second = null] = names
   if (first === 'cluster') return { title: texts.pages.cluster, show: () => <ClusterPage /> }
+  const page = Object.hasOwn(pages, first) ? pages[first] : undefined
+  if (page !== undefined) {
+    const { title, Page: Shown } = page
+    return { title, show: () => <Shown name={second} key={`${first}/${second ?? ''}`} /> }
+  }
+  const kind = kindAt(first)
+  if (kind !== null) return recordPage(kind, second)
   return { title: texts.pages.missing, show: () => <MissingPage /> }
+}
+
+const Records = lazy(() => import('../pages/records/records.tsx').then(({ Records: page }) => page))
+
+function recordPage(kind: Kind, id: string | null): Page {
+  return {
+    title: kind.many,
+    show: () => <Records kind={kind} id={id} key={`${kind.path}/${id ?? ''}`} />,
+  }
 }
 
 function MissingPage() {
   return (
-    <Empty icon="search" title={texts.failure.missingTitle}>
-      <p>{texts.failure.noPage}</p>
-      <LinkButton href={`${BASE}/`}>{texts.failure.toStart}</LinkButton>
-    </Empty>
+    <>
+      <PageHead title={texts.pages.missing} />
+      <Empty icon="search" title={texts.failure.noPage}>
+        <LinkButton href={`${BASE}/`}>{texts.failure.toStart}</LinkButton>
+      </Empty>
+    </>
   )
 }
 

@@ -21,8 +21,11 @@ export function Shell() {
     const refresh = (): void => {
       if (isWatched()) refreshMembers().catch(() => undefined)
     }
-    refresh()
-    feed.start()
+    // The first answer says where the log stands, and so from where on events are shown.
+    refreshMembers()
+      .catch(() => undefined)
+      .finally(() => feed.start())
+      .catch(() => undefined)
     const timer = setInterval(refresh, REFRESH_MS)
     return () => {
       clearInterval(timer)

@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 
-import { Icon, type IconName } from '../controls/icon.tsx'
+import { Icon } from '../controls/icon.tsx'
+import type { IconName } from '../controls/icon-paths.ts'
 
 interface Toast {
   readonly id: number

@@ -21,6 +21,8 @@ export interface Ask {
   readonly isRepeatable?: boolean
   /** False for log-ins: no session is shown. */
   readonly needsSession?: boolean
+  /** The one controller to ask, for what each of them knows of itself. */
+  readonly origin?: string
   /** Asks whether the session is still there: a refusal is an answer. */
   readonly isProbe?: boolean
   /** Shows the certificate of the browser, which only the page's own controller can take. */
@@ -85,6 +87,11 @@ export class ApiClient {
     }
   }
 
+  /** How far the answers have come that were seen; null before the first one. */
+  get position(): string | null {
+    return this.#position
+  }
+
   /** An answer whose body is read as it comes. */
   async stream(path: string, headers: Headers, signal: AbortSignal): Promise<Response> {
     const origin = this.#members.current.value
@@ -102,7 +109,8 @@ export class ApiClient {
 
   async #askMembers(ask: Ask, requestId: string | null, token: string | null): Promise<Answer> {
     const own = this.#members.own
-    const order = ask.showsCertificate === true ? [own] : this.#members.order()
+    const only = ask.origin ?? (ask.showsCertificate === true ? own : null)
+    const order = only === null ? this.#members.order() : [only]
     let refusal: Answer | null = null
     for (const [at, origin] of order.entries()) {
       const isLast = at === order.length - 1
@@ -156,7 +164,7 @@ export class ApiClient {
       const parsed = await bodyOf(response)
       this.#position = laterPosition(this.#position, response.headers.get('net-index'))
       this.leaderSilenceMs.value = Number(response.headers.get('net-stale-ms') ?? 0)
-      if (response.status !== 503) this.#members.answered(origin)
+      if (response.status !== 503 && ask.origin === undefined) this.#members.answered(origin)
       return { status: response.status, body: parsed, etag: response.headers.get('etag'), origin }
     } catch (error) {
       if (signal?.aborted === true) throw new Cancelled(path, { cause: error })

@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 
 import { type ApiClient, FABRIC } from './api-client.ts'
+import { eventBefore } from './positions.ts'
 import { EventLines, type StreamEvent } from './event-lines.ts'
 import { ApiProblem } from './problem.ts'
 
@@ -16,6 +17,8 @@ export type FeedState = 'off' | 'live' | 'broken' | 'refused'
 const RETRY_MS_MIN = 1_000
 const RETRY_MS_MAX = 30_000
 const KEPT_MAX = 500
+/** A new tab shows the events of the last entries of the log. */
+const ENTRIES_BEFORE = 50
 
 /**
  * The one stream of events of this tab. It goes on after the last event on whichever controller
@@ -29,6 +32,7 @@ export class EventFeed {
   readonly gaps = signal(0)
   readonly #client: ApiClient
   #lastId = ''
+  #passesGap = false
   #stopping: AbortController | null = null
 
   constructor(client: ApiClient) {
@@ -68,6 +72,10 @@ export class EventFeed {
 
   async #read(stopped: AbortSignal): Promise<void> {
     const headers = new Headers({ accept: 'text/event-stream' })
+    const isFirst = this.#lastId === ''
+    if (isFirst) this.#lastId = eventBefore(this.#client.position, ENTRIES_BEFORE)
+    // A new tab has missed nothing that was before it.
+    this.#passesGap = isFirst
     if (this.#lastId !== '') headers.set('last-event-id', this.#lastId)
     const response = await this.#client.stream(`${FABRIC}/events`, headers, stopped)
     if (response.body === null) return
@@ -77,12 +85,17 @@ export class EventFeed {
     }
   }
 
+  #gap(): void {
+    if (!this.#passesGap) this.gaps.value += 1
+    this.#passesGap = false
+  }
+
   #take(events: readonly StreamEvent[]): void {
     const shown: NetworkEvent[] = []
     for (const { id, type, data } of events) {
       if (id !== '') this.#lastId = id
       if (type === 'ready') this.state.value = 'live'
-      else if (type === 'gap') this.gaps.value += 1
+      else if (type === 'gap') this.#gap()
       else if (type !== 'closed') shown.unshift(eventOf(id, data))
     }
     if (shown.length > 0) this.events.value = [...shown, ...this.events.value].slice(0, KEPT_MAX)

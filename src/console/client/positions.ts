@@ -9,6 +9,13 @@ export function laterPosition(known: string | null, seen: string | null): string
   return isLater ? seen : known
 }
 
+/** Id of the event from which a new tab begins: a little before what it has seen first. */
+export function eventBefore(position: string | null, entries: number): string {
+  if (position === null || !POSITION.test(position)) return ''
+  const [generation = 0, index = 0] = position.split(':').map(Number)
+  return `${generation}:${Math.max(1, index - entries)}:1`
+}
+
 const POSITION = /^[0-9]{1,15}:[0-9]{1,15}$/
 
 /** A UUIDv7 (RFC 9562, 5.7), by which a change is made once however often it is sent. */

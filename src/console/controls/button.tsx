@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 
-import { Icon, type IconName } from './icon.tsx'
+import { Icon } from './icon.tsx'
+import type { IconName } from './icon-paths.ts'
 
 interface ButtonProps {
   readonly onClick?: (() => void) | undefined

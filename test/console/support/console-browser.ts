@@ -98,7 +98,7 @@ export interface Account {
 export async function logIn(page: Page, url: string, account: Account): Promise<void> {
   await page.goto(url)
   await fillLogIn(page, account)
-  await page.locator('nav a').first().waitFor()
+  await page.locator('nav a').first().waitFor({ state: 'attached' })
 }
 
 export async function fillLogIn(page: Page, { username, password }: Account): Promise<void> {

@@ -1,0 +1,36 @@
+import { signal } from '@preact/signals'
+import type { ComponentType } from 'preact'
+
+import { Skeleton } from '../controls/status.tsx'
+import { texts } from '../texts.ts'
+import { Failure } from './failure.tsx'
+
+/** A page whose code is loaded when it is first shown. */
+export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
+  const loaded = signal<ComponentType<P> | null>(null)
+  const failure = signal<unknown>(null)
+  let isLoading = false
+  const start = (): void => {
+    if (isLoading) return
+    isLoading = true
+    failure.value = null
+    load()
+      .then((page) => (loaded.value = page))
+      .catch((error: unknown) => {
+        isLoading = false
+        failure.value = error
+      })
+  }
+  return function Lazy(props: P) {
+    const { value: Page } = loaded
+    if (Page !== null) return <Page {...props} />
+    if (failure.value !== null) return <Failure error={failure.value} retry={start} />
+    start()
+    return (
+      <div class="stack" aria-busy="true" aria-label={texts.loading} role="status">
+        <Skeleton width="30%" />
+        <Skeleton />
+      </div>
+    )
+  }
+}

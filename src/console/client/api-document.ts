@@ -1,0 +1,119 @@
+/** The parts of JSON Schema that the served schemas use. */
+export interface JsonSchema {
+  readonly $ref?: string
+  readonly type?: string | readonly string[]
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly required?: readonly string[]
+  readonly items?: JsonSchema
+  readonly enum?: readonly unknown[]
+  readonly additionalProperties?: boolean | JsonSchema
+  readonly description?: string
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly maxLength?: number
+  readonly maxItems?: number
+}
+
+export interface ApiOperation {
+  readonly operationId: string
+  readonly summary: string
+  /** Needed to call it, like `service.create`. */
+  readonly permission: string
+  readonly query: readonly string[]
+  /** References are resolved. */
+  readonly body: JsonSchema | null
+  /** Schema of `data`, of its items in a list. */
+  readonly row: JsonSchema | null
+}
+
+interface ServedOperation {
+  readonly operationId?: string
+  readonly summary?: string
+  readonly 'x-permission'?: string
+  readonly parameters?: readonly { readonly name: string; readonly in: string }[]
+  readonly requestBody?: { readonly content?: Content }
+  readonly responses?: Readonly<Record<string, { readonly content?: Content }>>
+}
+type Content = Readonly<Record<string, { readonly schema?: JsonSchema }>>
+
+export interface ServedDocument {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, ServedOperation>>>>
+  readonly components?: { readonly schemas?: Readonly<Record<string, JsonSchema>> }
+}
+
+const SCHEMAS = '#/components/schemas/'
+const DEPTH_MAX = 12
+
+/** The OpenAPI document of the controller that answers: pages and forms follow from it. */
+export class ApiDocument {
+  readonly #document: ServedDocument
+
+  constructor(document: ServedDocument) {
+    this.#document = document
+  }
+
+  get paths(): readonly string[] {
+    return Object.keys(this.#document.paths)
+  }
+
+  /** @param method in lower case. */
+  operation(method: string, path: string): ApiOperation | null {
+    const served = this.#document.paths[path]?.[method]
+    if (served === undefined) return null
+    const body = schemaIn(served.requestBody?.content)
+    const success = served.responses?.['200'] ?? served.responses?.['201']
+    const data = schemaIn(success?.content)?.properties?.['data']
+    const isList = data?.type === 'array'
+    const row = isList ? data.items : data
+    return {
+      operationId: served.operationId ?? '',
+      summary: served.summary ?? '',
+      permission: served['x-permission'] ?? '',
+      query: (served.parameters ?? []).filter((one) => one.in === 'query').map(({ name }) => name),
+      body: body === null ? null : this.resolved(body),
+      row: row === undefined ? null : this.resolved(row),
+    }
+  }
+
+  /** Lists below one record, like `/services/{id}/configs`: by their last name. */
+  listsBelow(path: string): readonly string[] {
+    const prefix = `${path}/{id}/`
+    return this.paths.flatMap((known) => {
+      const name = known.startsWith(prefix) ? known.slice(prefix.length) : ''
+      if (name === '' || name.includes('/') || name.includes('{')) return []
+      return this.#isList(known) ? [name] : []
+    })
+  }
+
+  resolved(schema: JsonSchema, depth = 0): JsonSchema {
+    if (depth > DEPTH_MAX) return {}
+    if (schema.$ref !== undefined) {
+      const name = schema.$ref.startsWith(SCHEMAS) ? schema.$ref.slice(SCHEMAS.length) : ''
+      return this.resolved(this.#document.components?.schemas?.[name] ?? {}, depth + 1)
+    }
+    const { properties, items } = schema
+    return {
+      ...schema,
+      ...(properties === undefined
+        ? {}
+        : {
+            properties: Object.fromEntries(
+              Object.entries(properties).map(([name, one]) => [
+                name,
+                this.resolved(one, depth + 1),
+              ]),
+            ),
+          }),
+      ...(items === undefined ? {} : { items: this.resolved(items, depth + 1) }),
+    }
+  }
+
+  #isList(path: string): boolean {
+    const served = this.#document.paths[path]?.['get']
+    return schemaIn(served?.responses?.['200']?.content)?.properties?.['data']?.type === 'array'
+  }
+}
+
+function schemaIn(content: Content | undefined): JsonSchema | null {
+  return content?.['application/json']?.schema ?? null
+}

@@ -1,0 +1,170 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useId, useRef } from 'preact/hooks'
+
+import { Cancelled } from '../client/problem.ts'
+import { texts } from '../texts.ts'
+
+export interface Option {
+  readonly value: string
+  readonly text: string
+  readonly note?: string
+}
+
+export interface Options {
+  readonly options: readonly Option[]
+  /** All that match, of which those above are the first. */
+  readonly totalCount: number
+}
+
+export interface PickerProps {
+  readonly id?: string
+  readonly label?: string
+  readonly placeholder?: string
+  readonly load: (typed: string, signal: AbortSignal) => Promise<Options>
+  readonly onPick: (option: Option) => void
+  readonly 'aria-describedby'?: string | undefined
+  readonly 'aria-invalid'?: boolean
+}
+
+const PAUSE_MS = 150
+
+/** A text field that suggests what the server has: the first of them, and how many there are. */
+export function Picker(props: PickerProps) {
+  const { load, onPick, placeholder, label } = props
+  const typed = useSignal('')
+  const found = useSignal<Options | null>(null)
+  const fault = useSignal(false)
+  const isOpen = useSignal(false)
+  const at = useSignal(0)
+  const listId = useId()
+  const root = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    if (!isOpen.value) return undefined
+    const cancel = new AbortController()
+    const timer = setTimeout(() => {
+      load(typed.value, cancel.signal).then(
+        (options) => {
+          found.value = options
+          fault.value = false
+          at.value = 0
+        },
+        (error: unknown) => {
+          if (!(error instanceof Cancelled)) fault.value = true
+        },
+      )
+    }, PAUSE_MS)
+    return () => {
+      clearTimeout(timer)
+      cancel.abort()
+    }
+  }, [typed.value, isOpen.value])
+  const options = found.value?.options ?? []
+  const pick = (option: Option | undefined): void => {
+    if (option === undefined) return
+    onPick(option)
+    typed.value = ''
+    isOpen.value = false
+  }
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+      event.preventDefault()
+      isOpen.value = true
+      const step = event.key === 'ArrowDown' ? 1 : -1
+      if (options.length > 0) at.value = (at.value + step + options.length) % options.length
+    } else if (event.key === 'Enter' && isOpen.value) {
+      event.preventDefault()
+      pick(options[at.value])
+    } else if (event.key === 'Escape' && isOpen.value) {
+      event.stopPropagation()
+      isOpen.value = false
+    }
+  }
+  return (
+    <div
+      class="picker"
+      ref={root}
+      onFocusOut={(event) => {
+        const next = event.relatedTarget
+        if (!(next instanceof Node) || root.current?.contains(next) !== true) isOpen.value = false
+      }}
+    >
+      <input
+        id={props.id}
+        class="input"
+        type="text"
+        role="combobox"
+        autocomplete="off"
+        spellcheck={false}
+        aria-label={label}
+        aria-autocomplete="list"
+        aria-expanded={isOpen.value}
+        aria-controls={listId}
+        aria-activedescendant={
+          isOpen.value && options.length > 0 ? `${listId}-${at.value}` : undefined
+        }
+        aria-describedby={props['aria-describedby']}
+        aria-invalid={props['aria-invalid']}
+        placeholder={placeholder}
+        value={typed.value}
+        onInput={(event) => {
+          typed.value = event.currentTarget.value
+          isOpen.value = true
+        }}
+        onClick={() => (isOpen.value = true)}
+        onKeyDown={onKey}
+      />
+      <div class="picker-list" hidden={!isOpen.value}>
+        <ul role="listbox" id={listId} aria-label={texts.picker.suggestions}>
+          {options.map((option, index) => (
+            <li
+              key={option.value}
+              id={`${listId}-${index}`}
+              role="option"
+              aria-selected={index === at.value}
+              onPointerDown={(event) => {
+                event.preventDefault()
+                pick(option)
+              }}
+            >
+              <span>{option.text}</span>
+              {option.note === undefined ? null : <span class="faint tiny">{option.note}</span>}
+            </li>
+          ))}
+        </ul>
+        <p class="picker-note" role="status">
+          {fault.value ? texts.picker.failed : noteOf(found.value)}
+        </p>
+      </div>
+    </div>
+  )
+}
+
+function noteOf(found: Options | null): string {
+  if (found === null) return texts.loading
+  if (found.options.length === 0) return texts.picker.none
+  return texts.picker.count(found.options.length, found.totalCount)
+}
+
+/** Values that were picked, each with a button that takes it out. */
+export function Chips(props: {
+  readonly values: readonly { readonly value: string; readonly text: string }[]
+  readonly onRemove: (value: string) => void
+}) {
+  if (props.values.length === 0) return null
+  return (
+    <ul class="chips">
+      {props.values.map(({ value, text }) => (
+        <li class="chip" key={value}>
+          <span>{text}</span>
+          <button
+            type="button"
+            aria-label={texts.picker.remove(text)}
+            onClick={() => props.onRemove(value)}
+          >
+            ×
+          </button>
+        </li>
+      ))}
+    </ul>
+  )
+}

@@ -1,0 +1,303 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+
+import { pathTo } from '../../app/navigation.ts'
+import { Icon } from '../../controls/icon.tsx'
+import { Badge, type Tone } from '../../controls/status.tsx'
+import { texts } from '../../texts.ts'
+import { kindAt } from '../records/kinds.ts'
+import {
+  type AccessRow,
+  type CheckRef,
+  type Direction,
+  type PolicyRef,
+  type Ref,
+  refText,
+} from './explain-data.ts'
+
+type Side = 'dial' | 'bind'
+
+/** One identity and one service: each link of the chain, and the pieces that are missing. */
+export function Explanation({ row }: { readonly row: AccessRow }) {
+  const { access } = texts
+  const startsWithBind = row.bind.isGranted && !row.dial.isGranted
+  const side = useSignal<Side>(startsWithBind ? 'bind' : 'dial')
+  const direction = row[side.value]
+  return (
+    <>
+      <div class="segments" role="group" aria-label={access.direction}>
+        {(['dial', 'bind'] as const).map((one) => (
+          <button
+            key={one}
+            type="button"
+            aria-pressed={side.value === one}
+            onClick={() => (side.value = one)}
+          >
+            {access.sides[one]}
+          </button>
+        ))}
+      </div>
+      <Verdict row={row} side={side.value} direction={direction} />
+      <section class="panel" aria-labelledby="chain">
+        <div class="panel-head">
+          <h2 id="chain">{access.chain}</h2>
+        </div>
+        <ol class="chain">
+          <IdentityLink row={row} />
+          <PolicyLink direction={direction} side={side.value} />
+          <ServiceLink row={row} side={side.value} />
+        </ol>
+      </section>
+      <Routers row={row} direction={direction} />
+      {row.withheld.length === 0 ? null : (
+        <p class="faint small">{access.withheld(row.withheld)}</p>
+      )}
+    </>
+  )
+}
+
+function Verdict(props: {
+  readonly row: AccessRow
+  readonly side: Side
+  readonly direction: Direction
+}) {
+  const { access } = texts
+  const { row, side, direction } = props
+  const [identity, service] = [refText(row.identity), refText(row.service)]
+  const { missing, isReachable } = direction
+  return (
+    <section class={`panel verdict ${isReachable ? 'good' : 'bad'}`} aria-live="polite">
+      <Icon name={isReachable ? 'check' : 'close'} size={20} />
+      <div>
+        <h2>
+          {isReachable ? access.yes[side](identity, service) : access.no[side](identity, service)}
+        </h2>
+        {isReachable ? (
+          <p>{access.nothingMissing}</p>
+        ) : (
+          <ol class="missing">
+            {missing.map(({ code, message, records }, at) => (
+              <li key={code}>
+                <span>
+                  {at === 0 && missing.length > 1 ? <strong>{access.first} </strong> : null}
+                  {message}
+                </span>
+                <RefLinks refs={records} />
+              </li>
+            ))}
+          </ol>
+        )}
+      </div>
+    </section>
+  )
+}
+
+function RefLinks({ refs }: { readonly refs: readonly Ref[] }) {
+  if (refs.length === 0) return null
+  return (
+    <span class="ref-links">
+      {refs.map((one) => (
+        <RefLink key={`${one.entity ?? ''}/${one.id}`} one={one} />
+      ))}
+    </span>
+  )
+}
+
+function RefLink({ one }: { readonly one: Ref }) {
+  const { entity } = one
+  if (entity === undefined || kindAt(entity) === null) return <>{refText(one)}</>
+  return <a href={pathTo(entity, one.id)}>{refText(one)}</a>
+}
+
+/** A link of the chain: what it is, whether it holds, and what it rests on. */
+function ChainLink(props: {
+  readonly title: string
+  readonly holds: boolean
+  readonly head: ComponentChildren
+  readonly children?: ComponentChildren
+}) {
+  return (
+    <li class={`chain-link ${props.holds ? '' : 'broken'}`}>
+      <div class="chain-title">
+        <Icon name={props.holds ? 'check' : 'close'} size={14} />
+        {props.title}
+        <span class="visually-hidden">
+          {props.holds ? texts.access.holds : texts.access.doesNotHold}
+        </span>
+      </div>
+      <div class="chain-head">{props.head}</div>
+      {props.children}
+    </li>
+  )
+}
+
+function IdentityLink({ row }: { readonly row: AccessRow }) {
+  const { access } = texts
+  const { identity, identityState } = row
+  const isBroken = identityState.isDisabled || !identityState.hasAuthenticator
+  return (
+    <ChainLink title={access.identity} holds={!isBroken} head={<RefLink one={identity} />}>
+      <div class="chips">
+        {identityState.isDisabled ? <Badge tone="bad">{texts.cell.disabled}</Badge> : null}
+        {identityState.hasApiSession ? <Badge tone="good">{texts.cell.loggedIn}</Badge> : null}
+        {identityState.hasAuthenticator ? null : <Badge tone="bad">{access.noLogIn}</Badge>}
+        {identityState.hasOutstandingEnrollment ? <Badge>{access.enrolling}</Badge> : null}
+      </div>
+    </ChainLink>
+  )
+}
+
+function PolicyLink({ direction, side }: { readonly direction: Direction; readonly side: Side }) {
+  const { access } = texts
+  const { policies, policiesCount, isGranted } = direction
+  const fails = direction.missing.some(({ code }) => code === 'POSTURE_FAILS')
+  return (
+    <ChainLink
+      title={access.policies[side]}
+      holds={isGranted && !fails}
+      head={access.policiesOf(policiesCount)}
+    >
+      {policies === null ? (
+        <p class="faint small">{access.hidden}</p>
+      ) : (
+        <Policies policies={policies} />
+      )}
+    </ChainLink>
+  )
+}
+
+function Policies({ policies }: { readonly policies: readonly PolicyRef[] }) {
+  return (
+    <ul class="policies">
+      {policies.map((policy) => (
+        <li key={policy.id}>
+          <RefLink one={policy} />
+          <Roles policy={policy} />
+          <Checks checks={policy.checks ?? []} />
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** The roles of the policy that match this pair. */
+function Roles({ policy }: { readonly policy: PolicyRef }) {
+  const { identityRoles = [], serviceRoles = [], edgeRouterRoles = [] } = policy
+  const roles = [...identityRoles, ...serviceRoles, ...edgeRouterRoles]
+  if (roles.length === 0) return null
+  return (
+    <span class="chips">
+      <span class="faint tiny">{texts.access.by}</span>
+      {[...new Set(roles)].map((role) => (
+        <span class="chip" key={role}>
+          <span>{role}</span>
+        </span>
+      ))}
+    </span>
+  )
+}
+
+const checkTones: Readonly<Record<CheckRef['state'], Tone>> = {
+  passes: 'good',
+  fails: 'bad',
+  unknown: 'plain',
+}
+
+function Checks({ checks }: { readonly checks: readonly CheckRef[] }) {
+  if (checks.length === 0) return null
+  return (
+    <span class="chips">
+      {checks.map((check) => (
+        <Badge key={check.id} tone={checkTones[check.state]}>
+          {texts.access.check(refText(check), check.state)}
+        </Badge>
+      ))}
+    </span>
+  )
+}
+
+function ServiceLink({ row, side }: { readonly row: AccessRow; readonly side: Side }) {
+  const { access } = texts
+  const { service, terminators } = row
+  const holds = side === 'bind' || terminators === null || terminators.onlineCount > 0
+  return (
+    <ChainLink title={access.service} holds={holds} head={<RefLink one={service} />}>
+      {terminators === null ? (
+        <p class="faint small">{access.hidden}</p>
+      ) : (
+        <>
+          <p class="small soft">
+            {access.terminators(terminators.onlineCount, terminators.totalCount)}
+          </p>
+          <ul class="policies">
+            {terminators.items.map((one) => (
+              <li key={one.id}>
+                <span class="chips">
+                  <Badge tone={one.isOnline ? 'good' : 'bad'}>
+                    {one.isOnline ? texts.cell.online : texts.cell.offline}
+                  </Badge>
+                  <a class="mono tiny clip" href={pathTo('terminators', one.id)}>
+                    {one.address === '' ? one.id : one.address}
+                  </a>
+                  {one.router === null ? null : <RefLink one={one.router} />}
+                </span>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </ChainLink>
+  )
+}
+
+/** The router lane: what the identity may use, what the service may use, and what both may. */
+function Routers({ row, direction }: { readonly row: AccessRow; readonly direction: Direction }) {
+  const { access } = texts
+  const { routers } = row
+  const isMissing = direction.missing.some(({ code }) => code.includes('ROUTER'))
+  return (
+    <section class="panel" aria-labelledby="routers">
+      <div class="panel-head">
+        <h2 id="routers">{access.routers}</h2>
+      </div>
+      {routers === null ? (
+        <p class="panel-body faint small">{access.hidden}</p>
+      ) : (
+        <ol class="chain">
+          <ChainLink
+            title={access.routersOfIdentity}
+            holds={routers.identityCount > 0}
+            head={access.routersOf(routers.identityCount)}
+          >
+            <Policies policies={routers.identityPolicies ?? []} />
+          </ChainLink>
+          <ChainLink
+            title={access.routersOfService}
+            holds={routers.serviceCount > 0}
+            head={access.routersOf(routers.serviceCount)}
+          >
+            <Policies policies={routers.servicePolicies ?? []} />
+          </ChainLink>
+          <ChainLink
+            title={access.common}
+            holds={!isMissing && routers.onlineCount > 0}
+            head={access.commonOf(routers.onlineCount, routers.commonCount)}
+          >
+            <ul class="policies">
+              {routers.common.map((router) => (
+                <li key={router.id}>
+                  <span class="chips">
+                    <Badge tone={router.isOnline ? 'good' : 'bad'}>
+                      {router.isOnline ? texts.cell.online : texts.cell.offline}
+                    </Badge>
+                    <RefLink one={router} />
+                  </span>
+                </li>
+              ))}
+            </ul>
+          </ChainLink>
+        </ol>
+      )}
+    </section>
+  )
+}

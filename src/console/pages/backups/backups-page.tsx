@@ -1,0 +1,111 @@
+import { Failure, FailureNotice } from '../../app/failure.tsx'
+import { useLoaded } from '../../app/loaded.ts'
+import { PageHead } from '../../app/page-head.tsx'
+import { client } from '../../app/services.ts'
+import { FABRIC } from '../../client/api-client.ts'
+import { CopyText } from '../../controls/copy.tsx'
+import { Badge, Empty, Notice, Skeleton } from '../../controls/status.tsx'
+import { texts } from '../../texts.ts'
+import { Cell } from '../records/cell.tsx'
+import { labelOf } from '../records/form-model.ts'
+
+interface Backups {
+  readonly isScheduled: boolean
+  readonly backups: readonly Readonly<Record<string, unknown>>[]
+}
+
+const REFRESH_MS = 30_000
+
+async function load(signal: AbortSignal): Promise<Backups> {
+  const { body } = await client.ask({ path: `${FABRIC}/cluster/backups`, signal })
+  return (body as { readonly data: Backups }).data
+}
+
+/** Backups that controllers take by schedule, and how one is taken and restored. */
+export function BackupsPage() {
+  const { backups } = texts
+  const loaded = useLoaded('backups', load, REFRESH_MS)
+  const { value: shown } = loaded.data
+  return (
+    <>
+      <PageHead title={texts.pages.backups} lead={backups.lead}>
+        {shown === null ? null : (
+          <Badge tone={shown.isScheduled ? 'good' : 'warn'}>
+            {shown.isScheduled ? backups.scheduled : backups.notScheduled}
+          </Badge>
+        )}
+      </PageHead>
+      <div class="stack">
+        {shown === null && loaded.error.value !== null ? (
+          <Failure error={loaded.error.value} retry={loaded.reload} />
+        ) : (
+          <>
+            <FailureNotice error={loaded.error.value} />
+            {shown?.isScheduled === false ? <Notice tone="warn">{backups.schedule}</Notice> : null}
+            <section class="panel" aria-labelledby="backup-list">
+              <div class="panel-head">
+                <h2 id="backup-list">{backups.list}</h2>
+              </div>
+              {shown === null ? (
+                <div class="panel-body">
+                  <Skeleton />
+                </div>
+              ) : (
+                <Table rows={shown.backups} />
+              )}
+            </section>
+          </>
+        )}
+        <section class="panel" aria-labelledby="backup-host">
+          <div class="panel-head">
+            <h2 id="backup-host">{backups.onHost}</h2>
+          </div>
+          <div class="panel-body form">
+            <p class="soft small">{backups.onHostWhat}</p>
+            <CopyText label={backups.take} text={backups.takeCommand} />
+            <CopyText label={backups.restore} text={backups.restoreCommand} />
+          </div>
+        </section>
+      </div>
+    </>
+  )
+}
+
+function Table({ rows }: { readonly rows: Backups['backups'] }) {
+  const { backups } = texts
+  const [first] = rows
+  if (first === undefined) {
+    return (
+      <Empty icon="backup" title={backups.none}>
+        <p>{backups.noneWhat}</p>
+      </Empty>
+    )
+  }
+  const columns = Object.keys(first)
+  return (
+    <div class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
+      <table class="table">
+        <thead>
+          <tr>
+            {columns.map((name) => (
+              <th scope="col" key={name}>
+                {labelOf(name)}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, at) => (
+            <tr key={at}>
+              {columns.map((name) => (
+                <td key={name}>
+                  <Cell name={name} value={row[name]} />
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}

@@ -1,0 +1,36 @@
+import type { NetworkEvent } from '../../client/event-feed.ts'
+import { texts } from '../../texts.ts'
+import { changeOf } from './event-text.ts'
+
+/** The change of a record before its event, or all fields of the event. */
+export function EventChange({ event }: { readonly event: NetworkEvent }) {
+  const changes = changeOf(event)
+  return (
+    <div class="event-body">
+      {changes.length === 0 ? null : (
+        <dl class="diff">
+          {changes.map(({ name, before, after }) => (
+            <div key={name}>
+              <dt class="mono">{name}</dt>
+              {before === undefined ? null : (
+                <dd class="was">
+                  <span class="visually-hidden">{texts.form.before}</span>
+                  {JSON.stringify(before)}
+                </dd>
+              )}
+              {after === undefined ? null : (
+                <dd class="is">
+                  <span class="visually-hidden">{texts.form.after}</span>
+                  {JSON.stringify(after)}
+                </dd>
+              )}
+            </div>
+          ))}
+        </dl>
+      )}
+      <pre class="json" tabIndex={0} aria-label={texts.events.fields}>
+        {JSON.stringify(event.fields, null, 2)}
+      </pre>
+    </div>
+  )
+}

@@ -1,0 +1,92 @@
+import { useSignal } from '@preact/signals'
+
+import { PageHead } from '../../app/page-head.tsx'
+import { feed } from '../../app/services.ts'
+import type { NetworkEvent } from '../../client/event-feed.ts'
+import { Button } from '../../controls/button.tsx'
+import { Icon } from '../../controls/icon.tsx'
+import { Empty, Notice } from '../../controls/status.tsx'
+import { Time } from '../../controls/time.tsx'
+import { texts } from '../../texts.ts'
+import { FeedBadge } from '../cluster/cluster-news.tsx'
+import { EventChange } from './event-change.tsx'
+import { kindOfEvent, matchesText, subjectOf } from './event-text.ts'
+
+const SHOWN_MAX = 200
+
+/** The tail of all events, newest first. */
+export function EventsPage() {
+  const { events } = texts
+  const typed = useSignal('')
+  const namespace = useSignal('')
+  const frozen = useSignal<readonly NetworkEvent[] | null>(null)
+  const all = frozen.value ?? feed.events.value
+  const namespaces = [...new Set(all.map((event) => event.namespace))].sort()
+  const shown = all.filter(
+    (event) =>
+      (namespace.value === '' || event.namespace === namespace.value) &&
+      matchesText(event, typed.value),
+  )
+  return (
+    <>
+      <PageHead title={texts.pages.events} lead={events.lead}>
+        <FeedBadge />
+        <Button onClick={() => (frozen.value = frozen.value === null ? feed.events.value : null)}>
+          {frozen.value === null ? events.pause : events.resume}
+        </Button>
+      </PageHead>
+      <div class="filter">
+        <div class="filter-input">
+          <Icon name="search" />
+          <input
+            class="input"
+            type="search"
+            aria-label={events.filter}
+            placeholder={events.filter}
+            value={typed.value}
+            onInput={({ currentTarget }) => (typed.value = currentTarget.value)}
+          />
+        </div>
+        <select
+          class="input event-kind"
+          aria-label={events.namespace}
+          value={namespace.value}
+          onChange={({ currentTarget }) => (namespace.value = currentTarget.value)}
+        >
+          <option value="">{events.every}</option>
+          {namespaces.map((name) => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </div>
+      {feed.gaps.value > 0 ? <Notice tone="warn">{events.gap}</Notice> : null}
+      <section class="panel" aria-label={texts.pages.events}>
+        {shown.length === 0 ? (
+          <Empty icon="event" title={events.none}>
+            <p>{feed.state.value === 'refused' ? texts.news.refused : events.noneWhat}</p>
+          </Empty>
+        ) : (
+          <ul class="event-list">
+            {shown.slice(0, SHOWN_MAX).map((event) => (
+              <li key={event.id}>
+                <details>
+                  <summary>
+                    <span class="event-time faint">
+                      <Time at={event.timestamp} isExact />
+                    </span>
+                    <span class="event-name">{event.namespace}</span>
+                    <span class="soft">{kindOfEvent(event)}</span>
+                    <span class="event-subject faint">{subjectOf(event)}</span>
+                  </summary>
+                  <EventChange event={event} />
+                </details>
+              </li>
+            ))}
+          </ul>
+        )}
+      </section>
+    </>
+  )
+}

@@ -1,0 +1,69 @@
+import { client, members } from '../../app/services.ts'
+import { FABRIC, MANAGEMENT } from '../../client/api-client.ts'
+
+export type LiveRow = Readonly<Record<string, unknown>> & { readonly id: string }
+
+export interface LiveRows {
+  readonly rows: readonly LiveRow[]
+  readonly totalCount: number
+  /** Controllers that did not answer, so that rows may be missing. */
+  readonly silent: readonly string[]
+}
+
+const ROWS_MAX = 100
+const PATIENCE_MS = 3_000
+
+interface ListBody {
+  readonly data: readonly LiveRow[]
+  readonly meta?: { readonly pagination?: { readonly totalCount: number } }
+}
+
+/** Sessions are known to every controller alike. */
+export async function readSessions(path: string, signal: AbortSignal): Promise<LiveRows> {
+  const query = new URLSearchParams({ limit: String(ROWS_MAX), sort: 'createdAt desc' })
+  const { body } = await client.ask({ path: `${MANAGEMENT}/${path}?${query}`, signal })
+  const { data, meta } = body as ListBody
+  return { rows: data, totalCount: meta?.pagination?.totalCount ?? data.length, silent: [] }
+}
+
+/** Links and circuits are told by the controller that answers for them: all of them are asked. */
+export async function readFabric(path: string, signal: AbortSignal): Promise<LiveRows> {
+  const origins = members.list.value.map(({ origin }) => origin)
+  const asked = origins.length === 0 ? [members.current.value] : origins
+  const answers = await Promise.allSettled(
+    asked.map((origin) =>
+      client.ask({ path: `${FABRIC}/${path}?limit=500`, origin, patienceMs: PATIENCE_MS, signal }),
+    ),
+  )
+  const failed = answers.find((one) => one.status === 'rejected')
+  if (failed !== undefined && answers.every((one) => one.status === 'rejected')) {
+    throw failed.reason
+  }
+  const rows = new Map<string, LiveRow>()
+  const silent: string[] = []
+  for (const [at, answer] of answers.entries()) {
+    if (answer.status === 'rejected') silent.push(members.nameOf(asked[at] ?? ''))
+    else for (const row of (answer.value.body as ListBody).data) rows.set(row.id, row)
+  }
+  return { rows: [...rows.values()], totalCount: rows.size, silent }
+}
+
+export async function closeRow(path: string, id: string): Promise<void> {
+  await client.ask({ method: 'DELETE', path: `${path}/${encodeURIComponent(id)}` })
+}
+
+/** A circuit or link is ended by the controller that answers for it. */
+export async function closeFabricRow(path: string, id: string): Promise<void> {
+  const origins = members.list.value.map(({ origin }) => origin)
+  let failure: unknown = null
+  for (const origin of origins) {
+    try {
+      const row = `${FABRIC}/${path}/${encodeURIComponent(id)}`
+      await client.ask({ method: 'DELETE', path: row, origin })
+      return
+    } catch (error) {
+      failure = error
+    }
+  }
+  throw failure
+}

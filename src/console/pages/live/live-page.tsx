@@ -1,0 +1,243 @@
+import { useSignal } from '@preact/signals'
+
+import { Failure, FailureNotice } from '../../app/failure.tsx'
+import { useLoaded } from '../../app/loaded.ts'
+import { pathTo } from '../../app/navigation.ts'
+import { PageHead } from '../../app/page-head.tsx'
+import { isReadOnly, noteRefusal } from '../../app/services.ts'
+import { say } from '../../app/toasts.tsx'
+import { MANAGEMENT } from '../../client/api-client.ts'
+import { Button } from '../../controls/button.tsx'
+import { Dialog } from '../../controls/dialog.tsx'
+import { Empty, Notice, Skeleton } from '../../controls/status.tsx'
+import { texts } from '../../texts.ts'
+import { Cell } from '../records/cell.tsx'
+import { labelOf } from '../records/form-model.ts'
+import {
+  closeFabricRow,
+  closeRow,
+  type LiveRow,
+  type LiveRows,
+  readFabric,
+  readSessions,
+} from './live-data.ts'
+import { routeText } from './route.ts'
+
+const REFRESH_MS = 3_000
+
+interface LiveTable {
+  readonly name: 'api-sessions' | 'sessions' | 'circuits' | 'links'
+  readonly columns: readonly string[]
+  readonly read: (signal: AbortSignal) => Promise<LiveRows>
+  readonly close: ((id: string) => Promise<void>) | null
+}
+
+const tables: readonly LiveTable[] = [
+  {
+    name: 'api-sessions',
+    columns: ['identity', 'ipAddress', 'isMfaComplete', 'lastActivityAt', 'createdAt'],
+    read: (signal) => readSessions('api-sessions', signal),
+    close: (id) => closeRow(`${MANAGEMENT}/api-sessions`, id),
+  },
+  {
+    name: 'sessions',
+    columns: ['service', 'type', 'identityId', 'edgeRouters', 'createdAt'],
+    read: (signal) => readSessions('sessions', signal),
+    close: (id) => closeRow(`${MANAGEMENT}/sessions`, id),
+  },
+  {
+    name: 'circuits',
+    columns: ['service', 'clientId', 'terminator', 'path', 'createdAt'],
+    read: (signal) => readFabric('circuits', signal),
+    close: (id) => closeFabricRow('circuits', id),
+  },
+  {
+    name: 'links',
+    columns: ['sourceRouter', 'destRouter', 'state', 'cost', 'sourceLatency', 'destLatency'],
+    read: (signal) => readFabric('links', signal),
+    close: null,
+  },
+]
+
+/** Sessions, circuits and links that are open now. */
+export function LivePage({ name }: { readonly name: string | null }) {
+  const { live } = texts
+  const table = tables.find((one) => one.name === name) ?? tables[0]
+  if (table === undefined) return null
+  return (
+    <>
+      <PageHead title={texts.pages.live} lead={live.lead} />
+      <div class="stack">
+        <nav class="segments" aria-label={live.tables}>
+          {tables.map((one) => (
+            <a
+              key={one.name}
+              href={pathTo('live', one.name)}
+              aria-current={one === table ? 'page' : undefined}
+            >
+              {live.names[one.name]}
+            </a>
+          ))}
+        </nav>
+        <Shown key={table.name} table={table} />
+      </div>
+    </>
+  )
+}
+
+function Shown({ table }: { readonly table: LiveTable }) {
+  const { live } = texts
+  const loaded = useLoaded(`live/${table.name}`, table.read, REFRESH_MS)
+  const closing = useSignal<string | null>(null)
+  const { value: page } = loaded.data
+  if (page === null && loaded.error.value !== null) {
+    return <Failure error={loaded.error.value} retry={loaded.reload} />
+  }
+  return (
+    <>
+      <FailureNotice error={loaded.error.value} />
+      {page === null || page.silent.length === 0 ? null : (
+        <Notice tone="warn">{live.silent(page.silent)}</Notice>
+      )}
+      <section class="panel" aria-label={live.names[table.name]} aria-busy={page === null}>
+        {page === null ? (
+          <div class="panel-body">
+            <Skeleton />
+          </div>
+        ) : page.rows.length === 0 ? (
+          <Empty icon="session" title={live.none[table.name]} />
+        ) : (
+          <Table table={table} page={page} onClose={(id) => (closing.value = id)} />
+        )}
+      </section>
+      {closing.value === null ? null : (
+        <CloseDialog
+          table={table}
+          id={closing.value}
+          onClose={() => (closing.value = null)}
+          onDone={loaded.reload}
+        />
+      )}
+    </>
+  )
+}
+
+function Table(props: {
+  readonly table: LiveTable
+  readonly page: LiveRows
+  readonly onClose: (id: string) => void
+}) {
+  const { table, page, onClose } = props
+  const { live } = texts
+  return (
+    <>
+      <div class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
+        <table class="table">
+          <thead>
+            <tr>
+              <th scope="col">{live.id}</th>
+              {table.columns.map((name) => (
+                <th scope="col" key={name}>
+                  {live.columns[name] ?? labelOf(name)}
+                </th>
+              ))}
+              {table.close === null ? null : (
+                <th scope="col" class="actions">
+                  <span class="visually-hidden">{texts.actions}</span>
+                </th>
+              )}
+            </tr>
+          </thead>
+          <tbody>
+            {page.rows.map((row) => (
+              <tr key={row.id}>
+                <th scope="row" class="mono">
+                  {row.id}
+                </th>
+                {table.columns.map((name) => (
+                  <td key={name}>
+                    <LiveCell name={name} row={row} />
+                  </td>
+                ))}
+                {table.close === null ? null : (
+                  <td class="actions">
+                    <Button
+                      kind="quiet"
+                      refused={isReadOnly.value ? texts.banner.refused : null}
+                      onClick={() => onClose(row.id)}
+                    >
+                      {live.end}
+                      <span class="visually-hidden"> {row.id}</span>
+                    </Button>
+                  </td>
+                )}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {page.totalCount > page.rows.length ? (
+        <p class="panel-body faint small">
+          {texts.picker.count(page.rows.length, page.totalCount)}
+        </p>
+      ) : null}
+    </>
+  )
+}
+
+const NANOSECONDS_PER_MS = 1_000_000
+
+function LiveCell({ name, row }: { readonly name: string; readonly row: LiveRow }) {
+  const value = row[name]
+  if (name === 'path') return <>{routeText(value)}</>
+  if (name.endsWith('Latency') && typeof value === 'number') {
+    return <>{texts.live.milliseconds(value / NANOSECONDS_PER_MS)}</>
+  }
+  return <Cell name={name} value={value} />
+}
+
+function CloseDialog(props: {
+  readonly table: LiveTable
+  readonly id: string
+  readonly onClose: () => void
+  readonly onDone: () => void
+}) {
+  const { live } = texts
+  const { table, id, onClose, onDone } = props
+  const error = useSignal<unknown>(null)
+  const isBusy = useSignal(false)
+  const end = (): void => {
+    isBusy.value = true
+    table
+      .close?.(id)
+      .then(() => {
+        say(live.ended(id))
+        onDone()
+        onClose()
+      })
+      .catch((refusal: unknown) => {
+        noteRefusal(refusal)
+        error.value = refusal
+      })
+      .finally(() => (isBusy.value = false))
+      .catch(() => undefined)
+  }
+  return (
+    <Dialog
+      title={live.endTitle[table.name]}
+      onClose={onClose}
+      foot={
+        <>
+          <Button onClick={onClose}>{texts.cancel}</Button>
+          <Button kind="danger" isBusy={isBusy.value} onClick={end}>
+            {live.end}
+          </Button>
+        </>
+      }
+    >
+      <FailureNotice error={error.value} />
+      <p class="soft">{live.endWhat[table.name]}</p>
+      <p class="mono">{id}</p>
+    </Dialog>
+  )
+}

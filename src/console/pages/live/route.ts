@@ -1,0 +1,20 @@
+/** Routers of a circuit in their order: `router1 → router2`. */
+export function routeText(path: unknown): string {
+  return routersOf(path)
+    .map(({ name, id }) => (name === '' ? id : name))
+    .join(' → ')
+}
+
+export interface RouteRouter {
+  readonly id: string
+  readonly name: string
+}
+
+export function routersOf(path: unknown): readonly RouteRouter[] {
+  const { nodes } = (path ?? {}) as { readonly nodes?: unknown }
+  if (!Array.isArray(nodes)) return []
+  return nodes.flatMap((node: unknown) => {
+    const { id, name } = (node ?? {}) as { readonly id?: unknown; readonly name?: unknown }
+    return typeof id === 'string' ? [{ id, name: typeof name === 'string' ? name : '' }] : []
+  })
+}

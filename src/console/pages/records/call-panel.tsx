@@ -1,0 +1,39 @@
+import { members } from '../../app/services.ts'
+import { CopyText } from '../../controls/copy.tsx'
+import { texts } from '../../texts.ts'
+import type { Write } from './record-data.ts'
+
+/** The same write for a script; the session stands in a variable, and is never shown. */
+export function CallPanel({
+  call,
+  isOpen = false,
+}: {
+  readonly call: Write
+  readonly isOpen?: boolean
+}) {
+  return (
+    <details class="group" open={isOpen}>
+      <summary>{texts.call.title}</summary>
+      <CopyText label={texts.call.curl} text={curlOf(call, members.current.value)} />
+    </details>
+  )
+}
+
+export function curlOf({ method, path, body, ifMatch }: Write, origin: string): string {
+  const lines = [
+    `curl --fail-with-body --cacert ca.pem -X ${method} '${origin}${path}'`,
+    `-H "net-session: $TOKEN"`,
+    ...(ifMatch === undefined || ifMatch === null ? [] : [`-H 'if-match: ${ifMatch}'`]),
+    ...(body === undefined
+      ? []
+      : [
+          `-H 'content-type: application/json'`,
+          `-d ${shellQuoted(JSON.stringify(body, null, 2))}`,
+        ]),
+  ]
+  return lines.join(' \\\n  ')
+}
+
+function shellQuoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`
+}

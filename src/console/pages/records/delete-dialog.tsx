@@ -1,0 +1,69 @@
+import { useSignal } from '@preact/signals'
+
+import { FailureNotice } from '../../app/failure.tsx'
+import { goTo, pathTo } from '../../app/navigation.ts'
+import { say } from '../../app/toasts.tsx'
+import { Button } from '../../controls/button.tsx'
+import { Dialog } from '../../controls/dialog.tsx'
+import { TextField } from '../../controls/field.tsx'
+import { texts } from '../../texts.ts'
+import { AccessPreview } from '../access/preview.tsx'
+import { CallPanel } from './call-panel.tsx'
+import type { Kind } from './kinds.ts'
+import { recordPath, write } from './record-data.ts'
+
+/** Deletes a record once its name was typed. */
+export function DeleteDialog(props: {
+  readonly kind: Kind
+  readonly id: string
+  readonly name: string
+  readonly onClose: () => void
+}) {
+  const { kind, id, name, onClose } = props
+  const typed = useSignal('')
+  const error = useSignal<unknown>(null)
+  const isBusy = useSignal(false)
+  const call = { method: 'DELETE', path: recordPath(kind.path, id) } as const
+  const remove = (): void => {
+    isBusy.value = true
+    error.value = null
+    write(call)
+      .then(() => {
+        say(texts.record.deleted(name))
+        goTo(pathTo(kind.path))
+      })
+      .catch((refusal: unknown) => (error.value = refusal))
+      .finally(() => (isBusy.value = false))
+      .catch(() => undefined)
+  }
+  return (
+    <Dialog
+      title={texts.record.deleteTitle(name)}
+      onClose={onClose}
+      foot={
+        <>
+          <Button onClick={onClose}>{texts.cancel}</Button>
+          <Button
+            kind="danger"
+            isBusy={isBusy.value}
+            refused={typed.value === name ? null : texts.record.typeName}
+            onClick={remove}
+          >
+            {texts.record.delete}
+          </Button>
+        </>
+      }
+    >
+      <FailureNotice error={error.value} />
+      <p class="soft">{texts.record.deleteWhat(kind.one)}</p>
+      <TextField
+        label={texts.manage.typeThis(name)}
+        value={typed.value}
+        isFocused
+        onInput={(value) => (typed.value = value)}
+      />
+      <AccessPreview change={{ action: 'delete', collection: kind.path, id, data: null }} />
+      <CallPanel call={call} />
+    </Dialog>
+  )
+}

@@ -1,0 +1,56 @@
+/** A text of the filter language. */
+export function quoted(text: string): string {
+  return `"${text.replace(/[\\"]/g, (character) => `\\${character}`)}"`
+}
+
+const BY_NAME_OR_ID = (text: string): string =>
+  `name icontains ${quoted(text)} or id = ${quoted(text)}`
+
+/** Makes a filter of what was typed: a text to look for, or a whole filter behind `=`. */
+export function filterOf(typed: string, fields: readonly string[]): string {
+  const text = typed.trim()
+  if (text === '') return ''
+  if (text.startsWith('=')) return text.slice(1).trim()
+  if (fields.length === 0 || fields.includes('name')) return BY_NAME_OR_ID(text)
+  const searched = ['username', 'address', 'method'].filter((name) => fields.includes(name))
+  const parts = searched.map((name) => `${name} icontains ${quoted(text)}`)
+  return [...parts, `id = ${quoted(text)}`].join(' or ')
+}
+
+export interface ListState {
+  readonly typed: string
+  readonly sort: string
+  readonly isDescending: boolean
+  readonly offset: number
+}
+
+export const PAGE_ROWS = 50
+
+export function listStateOf(query: URLSearchParams): ListState {
+  const sort = query.get('sort') ?? ''
+  const offset = Number(query.get('offset') ?? '0')
+  return {
+    typed: query.get('q') ?? '',
+    sort: sort.replace(/^-/, ''),
+    isDescending: sort.startsWith('-'),
+    offset: Number.isSafeInteger(offset) && offset > 0 ? offset : 0,
+  }
+}
+
+/** The query of the page's address; '' when all of it is as usual. */
+export function searchOf({ typed, sort, isDescending, offset }: ListState): string {
+  const query = new URLSearchParams()
+  if (typed !== '') query.set('q', typed)
+  if (sort !== '') query.set('sort', (isDescending ? '-' : '') + sort)
+  if (offset > 0) query.set('offset', String(offset))
+  const text = query.toString()
+  return text === '' ? '' : `?${text}`
+}
+
+export function requestQueryOf(state: ListState, fields: readonly string[]): string {
+  const query = new URLSearchParams({ limit: String(PAGE_ROWS), offset: String(state.offset) })
+  const filter = filterOf(state.typed, fields)
+  if (filter !== '') query.set('filter', filter)
+  if (state.sort !== '') query.set('sort', `${state.sort} ${state.isDescending ? 'desc' : 'asc'}`)
+  return query.toString()
+}

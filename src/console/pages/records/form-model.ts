@@ -1,0 +1,231 @@
+import type { JsonSchema } from '../../client/api-document.ts'
+import type { FieldHint, Kind } from './kinds.ts'
+
+/** JSON as it is sent. */
+export type Draft = Readonly<Record<string, unknown>>
+
+export type Widget =
+  | { readonly is: 'text' | 'longText' | 'secret' | 'number' | 'flag' | 'json' | 'texts' }
+  | { readonly is: 'choice'; readonly options: readonly string[]; readonly mayBeNone: boolean }
+  | { readonly is: 'reference' | 'references'; readonly kind: string }
+  | { readonly is: 'roles'; readonly kind: string; readonly isOwn: boolean }
+  | { readonly is: 'group'; readonly fields: readonly FormField[] }
+
+export interface FormField {
+  readonly name: string
+  readonly label: string
+  readonly help: string | null
+  readonly isRequired: boolean
+  readonly isNullable: boolean
+  readonly widget: Widget
+}
+
+/** Names of the API family that are no words. */
+const labels: Readonly<Record<string, string>> = {
+  ott: 'One-time token',
+  ottca: 'One-time token, certificate of a CA (its id)',
+  updb: 'User name and password',
+  extJwt: 'External JWT',
+  cert: 'Certificate',
+}
+
+/** `isTunnelerEnabled` as people read it. */
+export function labelOf(name: string): string {
+  const label = Object.hasOwn(labels, name) ? labels[name] : undefined
+  if (label !== undefined) return label
+  const words = name
+    .replace(/^(is|has)(?=[A-Z])/, '')
+    .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .replace(/([A-Z]+)([A-Z][a-z])/g, '$1 $2')
+    .split(' ')
+    .map((word) => (/^[A-Z]{2,}$/.test(word) ? word : word.toLowerCase()))
+    .join(' ')
+  const known = words.replace(/\b(id|jwt|url|jwks|pem|ca|mfa|os|ott|ip|mac|totp)\b/g, (word) =>
+    word.toUpperCase(),
+  )
+  return known.slice(0, 1).toUpperCase() + known.slice(1)
+}
+
+/** Fields of a body: first those that hints name, in their order, then the required ones. */
+export function fieldsOf(schema: JsonSchema, kind: Pick<Kind, 'fields' | 'hidden'>): FormField[] {
+  const required = new Set(schema.required)
+  const hinted = Object.keys(kind.fields)
+  const place = (name: string): number => {
+    const at = hinted.indexOf(name)
+    if (at !== -1) return at
+    return required.has(name)
+      ? hinted.length
+      : name === 'tags'
+        ? hinted.length + 2
+        : hinted.length + 1
+  }
+  return Object.entries(schema.properties ?? {})
+    .filter(([name]) => !kind.hidden.includes(name))
+    .sort(([a], [b]) => place(a) - place(b))
+    .map(([name, property]) => fieldOf(name, property, required.has(name), kind.fields[name] ?? {}))
+}
+
+function fieldOf(
+  name: string,
+  schema: JsonSchema,
+  isRequired: boolean,
+  hint: FieldHint,
+): FormField {
+  return {
+    name,
+    label: hint.label ?? labelOf(name),
+    help: hint.help ?? schema.description ?? null,
+    isRequired,
+    isNullable: typesOf(schema).includes('null'),
+    widget: widgetOf(name, schema, hint),
+  }
+}
+
+function typesOf({ type }: JsonSchema): readonly string[] {
+  return typeof type === 'string' ? [type] : (type ?? [])
+}
+
+const LONG_CHARACTERS = /Pem$|^csr$/
+
+function widgetOf(name: string, schema: JsonSchema, hint: FieldHint): Widget {
+  if (hint.widget !== undefined) return hint.widget
+  const options = optionsOf(schema)
+  if (options !== null) return options
+  const types = typesOf(schema)
+  if (types.includes('boolean')) return { is: 'flag' }
+  if (types.includes('integer') || types.includes('number')) return { is: 'number' }
+  if (types.includes('array')) {
+    const ofTexts = typesOf(schema.items ?? {}).includes('string')
+    return { is: ofTexts ? 'texts' : 'json' }
+  }
+  if (types.includes('object')) return groupOf(schema)
+  if (/password|secret/i.test(name)) return { is: 'secret' }
+  return { is: LONG_CHARACTERS.test(name) ? 'longText' : 'text' }
+}
+
+function optionsOf(schema: JsonSchema): Widget | null {
+  if (schema.enum === undefined) return null
+  const options = schema.enum.filter((one): one is string => typeof one === 'string' && one !== '')
+  return { is: 'choice', options, mayBeNone: options.length < schema.enum.length }
+}
+
+function groupOf(schema: JsonSchema): Widget {
+  const { properties } = schema
+  if (properties === undefined || Object.keys(properties).length === 0) return { is: 'json' }
+  return { is: 'group', fields: fieldsOf(schema, { fields: {}, hidden: [] }) }
+}
+
+/** A form's first values for a new record: what must be there and has an obvious value. */
+export function emptyDraft(fields: readonly FormField[]): Draft {
+  const values = fields.flatMap(({ name, isRequired, widget }): [string, unknown][] => {
+    if (widget.is === 'group') {
+      const inner = emptyDraft(widget.fields)
+      return isRequired ? [[name, inner]] : []
+    }
+    if (!isRequired) return []
+    switch (widget.is) {
+      case 'flag':
+        return [[name, false]]
+      case 'json':
+        return [[name, {}]]
+      case 'texts':
+      case 'roles':
+      case 'references':
+        return [[name, []]]
+      case 'choice':
+        return [[name, widget.options[0] ?? '']]
+      default:
+        return []
+    }
+  })
+  return Object.fromEntries(values)
+}
+
+/** The values of a record that its form has: references by their ids. */
+export function draftOf(record: Draft, fields: readonly FormField[]): Draft {
+  return Object.fromEntries(
+    fields.flatMap(({ name, widget }): [string, unknown][] => {
+      const value = record[name]
+      if (value === undefined) return []
+      if (widget.is === 'group' && isObject(value)) return [[name, draftOf(value, widget.fields)]]
+      return [[name, isObject(value) && isReference(value) ? value['id'] : value]]
+    }),
+  )
+}
+
+function isReference(value: Draft): boolean {
+  return typeof value['entity'] === 'string' && typeof value['id'] === 'string'
+}
+
+export function isObject(value: unknown): value is Draft {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** A value put in, or taken out when it is undefined. */
+export function withValue(draft: Draft, name: string, value: unknown): Draft {
+  const { [name]: _, ...rest } = draft
+  return value === undefined ? rest : { ...rest, [name]: value }
+}
+
+export interface Change {
+  readonly name: string
+  readonly before: unknown
+  readonly after: unknown
+}
+
+/** Fields whose values differ; what is no longer set is set to null. */
+export function changesOf(before: Draft, after: Draft, fields: readonly FormField[]): Change[] {
+  return fields.flatMap(({ name }) => {
+    const [was, is] = [before[name], after[name]]
+    if (isSame(was, is)) return []
+    return [{ name, before: was, after: is === undefined ? null : is }]
+  })
+}
+
+export function patchOf(changes: readonly Change[]): Draft {
+  return Object.fromEntries(changes.map(({ name, after }) => [name, after]))
+}
+
+/** Deep equality of JSON; the order of members means nothing. */
+export function isSame(a: unknown, b: unknown): boolean {
+  if (a === b) return true
+  if (Array.isArray(a) && Array.isArray(b)) {
+    return a.length === b.length && a.every((one, at) => isSame(one, b[at]))
+  }
+  if (!isObject(a) || !isObject(b)) return isNothing(a) && isNothing(b)
+  const names = new Set([...Object.keys(a), ...Object.keys(b)])
+  return [...names].every((name) => isSame(a[name], b[name]))
+}
+
+function isNothing(value: unknown): boolean {
+  return value === undefined || value === null
+}
+
+/** The draft as it is sent: lines that are empty were only being typed. */
+export function cleaned(draft: Draft, fields: readonly FormField[]): Draft {
+  return Object.fromEntries(
+    Object.entries(draft).map(([name, value]) => {
+      const widget = fields.find((field) => field.name === name)?.widget
+      if (widget?.is === 'group' && isObject(value)) return [name, cleaned(value, widget.fields)]
+      if (widget?.is !== 'texts' || !Array.isArray(value)) return [name, value]
+      return [name, value.filter((one) => one !== '')]
+    }),
+  )
+}
+
+/** Drafts are kept in the browser; what is secret is not. */
+export function withoutSecrets(draft: Draft, fields: readonly FormField[]): Draft {
+  const secret = new Set(fields.filter(({ widget }) => widget.is === 'secret').map((f) => f.name))
+  return Object.fromEntries(Object.entries(draft).filter(([name]) => !secret.has(name)))
+}
+
+/** The field of a form that a refusal is about: `body.name`, `data.name` and `name` are one. */
+export function faultIn(
+  fault: { readonly field: string; readonly reason: string } | null,
+  fields: readonly FormField[],
+): { readonly name: string; readonly reason: string } | null {
+  if (fault === null) return null
+  const parts = fault.field.split(/[.[/]/)
+  const found = fields.find(({ name }) => parts.includes(name))
+  return found === undefined ? null : { name: found.name, reason: fault.reason }
+}

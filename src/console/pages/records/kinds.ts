@@ -1,0 +1,327 @@
+import type { IconName } from '../../controls/icon-paths.ts'
+import type { Widget } from './form-model.ts'
+
+export interface FieldHint {
+  readonly label?: string
+  readonly help?: string
+  readonly widget?: Widget
+}
+
+/** Words and order for a kind of records; all else follows from the served schemas. */
+export interface Kind {
+  /** Its collection on the management API, and its name in addresses of the console. */
+  readonly path: string
+  readonly one: string
+  readonly many: string
+  readonly icon: IconName
+  /** Columns beside the name, in their order. */
+  readonly columns: readonly string[]
+  /** Form fields in their order. */
+  readonly fields: Readonly<Record<string, FieldHint>>
+  /** Not in the form. */
+  readonly hidden: readonly string[]
+  /** One sentence for a list without rows. */
+  readonly what: string
+  /** The permission for it is `<permission>.<action>`. */
+  readonly permission: string
+}
+
+const ref = (kind: string): Widget => ({ is: 'reference', kind })
+const refs = (kind: string): Widget => ({ is: 'references', kind })
+const roles = (kind: string): FieldHint => ({ widget: { is: 'roles', kind, isOwn: false } })
+const attributes = (kind: string): FieldHint => ({
+  help: 'Policies choose by them.',
+  widget: { is: 'roles', kind, isOwn: true },
+})
+const json: Widget = { is: 'json' }
+
+function kind(
+  path: string,
+  words: readonly [string, string, string],
+  icon: IconName,
+  permission: string,
+  rest: Partial<Pick<Kind, 'columns' | 'fields' | 'hidden'>> = {},
+): Kind {
+  const [one, many, what] = words
+  const { columns = [], fields = {}, hidden = [] } = rest
+  return { path, one, many, icon, permission, columns, fields, hidden, what }
+}
+
+export const kinds: readonly Kind[] = [
+  kind(
+    'identities',
+    ['identity', 'Identities', 'People, devices and programs that use the network.'],
+    'identity',
+    'identity',
+    {
+      columns: ['typeId', 'roleAttributes', 'hasApiSession', 'disabled', 'isAdmin'],
+      fields: {
+        name: {},
+        type: { help: 'Device, User and Service differ in name alone.' },
+        roleAttributes: attributes('identities'),
+        isAdmin: { label: 'Administrator', help: 'May do everything on the management API.' },
+        enrollment: { label: 'Enrollment' },
+        authPolicyId: { label: 'Authentication policy', widget: ref('auth-policies') },
+        permissions: { help: 'What it may do without being an administrator.' },
+        externalId: { help: 'Its name in tokens of an external JWT signer.' },
+        appData: { widget: json },
+        serviceHostingCosts: { widget: json },
+        serviceHostingPrecedences: { widget: json },
+        tags: { widget: json },
+      },
+    },
+  ),
+  kind(
+    'services',
+    ['service', 'Services', 'What identities reach through the network.'],
+    'service',
+    'service',
+    {
+      columns: ['roleAttributes', 'terminatorStrategy', 'encryptionRequired', 'configs'],
+      fields: {
+        name: {},
+        roleAttributes: attributes('services'),
+        configs: { help: 'At most one of each config type.', widget: refs('configs') },
+        encryptionRequired: { label: 'End-to-end encryption required' },
+        terminatorStrategy: {},
+        maxIdleTimeMillis: { label: 'Idle time, in milliseconds', help: '0: unlimited' },
+        tags: { widget: json },
+      },
+    },
+  ),
+  kind(
+    'edge-routers',
+    ['edge router', 'Edge routers', 'Routers that clients connect to.'],
+    'router',
+    'router',
+    {
+      columns: ['isOnline', 'isVerified', 'roleAttributes', 'hostname', 'cost', 'disabled'],
+      fields: {
+        name: {},
+        roleAttributes: attributes('edge-routers'),
+        isTunnelerEnabled: { label: 'Tunneler enabled' },
+        cost: {},
+        noTraversal: {
+          label: 'No traversal',
+          help: 'Circuits begin or end here, and do not pass.',
+        },
+        disabled: {},
+        allowedNames: { help: 'Names that its certificate may have beside its own.' },
+        ctrlChanListeners: { label: 'Control channel listeners', widget: json },
+        appData: { widget: json },
+        configs: { widget: refs('configs') },
+        tags: { widget: json },
+      },
+    },
+  ),
+  kind(
+    'transit-routers',
+    ['transit router', 'Transit routers', 'Routers without clients.'],
+    'router',
+    'router',
+    { columns: ['isOnline', 'isVerified', 'cost', 'disabled'], fields: { name: {}, cost: {} } },
+  ),
+  kind(
+    'service-policies',
+    ['service policy', 'Service policies', 'Which identities may dial or host which services.'],
+    'policy',
+    'service-policy',
+    {
+      columns: ['type', 'semantic', 'serviceRoles', 'identityRoles', 'postureCheckRoles'],
+      fields: {
+        name: {},
+        type: { help: 'Dial: use the services. Bind: host them.' },
+        semantic: { help: 'AllOf: records with all of the attributes. AnyOf: with one of them.' },
+        identityRoles: roles('identities'),
+        serviceRoles: roles('services'),
+        postureCheckRoles: roles('posture-checks'),
+        tags: { widget: json },
+      },
+    },
+  ),
+  kind(
+    'edge-router-policies',
+    ['edge router policy', 'Edge router policies', 'Which identities may use which edge routers.'],
+    'policy',
+    'edge-router-policy',
+    {
+      columns: ['semantic', 'identityRoles', 'edgeRouterRoles'],
+      fields: {
+        name: {},
+        semantic: {},
+        identityRoles: roles('identities'),
+        edgeRouterRoles: roles('edge-routers'),
+        tags: { widget: json },
+      },
+    },
+  ),
+  kind(
+    'service-edge-router-policies',
+    [
+      'service edge router policy',
+      'Service edge router policies',
+      'Which services may be reached through which edge routers.',
+    ],
+    'policy',
+    'service-edge-router-policy',
+    {
+      columns: ['semantic', 'serviceRoles', 'edgeRouterRoles'],
+      fields: {
+        name: {},
+        semantic: {},
+        serviceRoles: roles('services'),
+        edgeRouterRoles: roles('edge-routers'),
+        tags: { widget: json },
+      },
+    },
+  ),
+  kind(
+    'posture-checks',
+    ['posture check', 'Posture checks', 'What devices must be like to use a service.'],
+    'posture',
+    'posture-check',
+    {
+      columns: ['typeId', 'roleAttributes'],
+      fields: {
+        name: {},
+        typeId: { label: 'Type', help: 'Each type reads the fields that are its own.' },
+        roleAttributes: attributes('posture-checks'),
+        operatingSystems: { widget: json },
+        processes: { widget: json },
+        process: { widget: json },
+        tags: { widget: json },
+      },
+    },
+  ),
+  kind(
+    'configs',
+    ['config', 'Configs', 'Data that services carry for their clients and hosts.'],
+    'config',
+    'config',
+    {
+      columns: ['configType'],
+      fields: {
+        name: {},
+        configTypeId: { label: 'Config type', widget: ref('config-types') },
+        data: { help: 'JSON of the schema of its type.', widget: json },
+        tags: { widget: json },
+      },
+    },
+  ),
+  kind(
+    'config-types',
+    ['config type', 'Config types', 'Schemas of configs.'],
+    'config',
+    'config-type',
+    { fields: { name: {}, schema: { widget: json }, tags: { widget: json } } },
+  ),
+  kind(
+    'terminators',
+    ['terminator', 'Terminators', 'Where circuits of a service end.'],
+    'circuit',
+    'terminator',
+    {
+      columns: ['service', 'router', 'binding', 'address', 'cost', 'precedence'],
+      fields: {
+        service: { widget: ref('services') },
+        router: { widget: ref('routers') },
+        binding: { help: 'transport: the router dials the address.' },
+        address: { help: 'Like tcp:10.0.0.7:5432' },
+        identity: {},
+        tags: { widget: json },
+      },
+    },
+  ),
+  kind(
+    'auth-policies',
+    ['authentication policy', 'Authentication policies', 'How identities may log in.'],
+    'key',
+    'auth-policy',
+    { fields: { name: {}, primary: {}, secondary: {} } },
+  ),
+  kind(
+    'external-jwt-signers',
+    ['external JWT signer', 'External JWT signers', 'Identity providers whose tokens log in.'],
+    'key',
+    'external-jwt-signer',
+    {
+      columns: ['issuer', 'audience', 'enabled'],
+      fields: {
+        name: {},
+        issuer: {},
+        audience: {},
+        enabled: {},
+        jwksEndpoint: {},
+        enrollAuthPolicyId: { widget: ref('auth-policies') },
+      },
+    },
+  ),
+  kind(
+    'cas',
+    [
+      'certificate authority',
+      'Certificate authorities',
+      'Authorities whose certificates log in or enroll.',
+    ],
+    'key',
+    'ca',
+    {
+      columns: ['isVerified', 'isAutoCaEnrollmentEnabled', 'isAuthEnabled', 'fingerprint'],
+      fields: { name: {}, certPem: {}, identityRoles: attributes('identities') },
+    },
+  ),
+  kind(
+    'authenticators',
+    ['authenticator', 'Authenticators', 'Passwords and certificates of identities.'],
+    'key',
+    'authenticator',
+    {
+      columns: ['method', 'identity', 'username', 'fingerprint'],
+      fields: {
+        method: { help: 'updb: user name and password. cert: a certificate.' },
+        identityId: { label: 'Identity', widget: ref('identities') },
+        username: {},
+        password: {},
+      },
+    },
+  ),
+  kind(
+    'enrollments',
+    ['enrollment', 'Enrollments', 'Outstanding invitations of identities and routers.'],
+    'key',
+    'enrollment',
+    {
+      columns: ['method', 'identity', 'expiresAt', 'username'],
+      fields: {
+        method: {},
+        identityId: { label: 'Identity', widget: ref('identities') },
+        expiresAt: { help: 'RFC 3339, like 2027-01-31T12:00:00Z' },
+        caId: { label: 'Certificate authority', widget: ref('cas') },
+      },
+    },
+  ),
+  kind(
+    'revocations',
+    ['revocation', 'Revocations', 'Tokens that end before their time.'],
+    'key',
+    'revocation',
+    { columns: ['type', 'expiresAt'] },
+  ),
+  kind(
+    'controller-settings',
+    ['controller setting', 'Controller settings', 'Settings of one controller, or of all.'],
+    'config',
+    'controller-setting',
+    {},
+  ),
+  kind('routers', ['router', 'Routers', 'All routers.'], 'router', 'router', {
+    columns: ['isOnline', 'isVerified', 'cost', 'disabled'],
+    fields: { name: {} },
+  }),
+]
+
+const byPath = new Map(kinds.map((one) => [one.path, one]))
+
+export function kindAt(path: string): Kind | null {
+  return byPath.get(path) ?? null
+}

@@ -1,0 +1,151 @@
+import { client, noteRefusal } from '../../app/services.ts'
+import { MANAGEMENT, type Method } from '../../client/api-client.ts'
+import { filterOf, type ListState, requestQueryOf } from './filters.ts'
+import type { Draft } from './form-model.ts'
+
+export interface RecordRow extends Draft {
+  readonly id: string
+}
+
+export interface RowPage {
+  readonly rows: readonly RecordRow[]
+  readonly totalCount: number
+  readonly filterableFields: readonly string[]
+}
+
+interface ListBody {
+  readonly data: readonly RecordRow[]
+  readonly meta: {
+    readonly filterableFields?: readonly string[]
+    readonly pagination?: { readonly totalCount: number }
+  }
+}
+
+function pageOf(body: unknown): RowPage {
+  const { data, meta } = body as ListBody
+  return {
+    rows: data,
+    totalCount: meta.pagination?.totalCount ?? data.length,
+    filterableFields: meta.filterableFields ?? [],
+  }
+}
+
+export async function readPage(
+  path: string,
+  state: ListState,
+  fields: readonly string[],
+  signal?: AbortSignal,
+): Promise<RowPage> {
+  const { body } = await client.ask({
+    path: `${MANAGEMENT}/${path}?${requestQueryOf(state, fields)}`,
+    ...(signal === undefined ? {} : { signal }),
+  })
+  return pageOf(body)
+}
+
+export async function readRecord(
+  path: string,
+  id: string,
+  signal?: AbortSignal,
+): Promise<{ readonly record: RecordRow; readonly etag: string | null }> {
+  const { body, etag } = await client.ask({
+    path: `${MANAGEMENT}/${path}/${encodeURIComponent(id)}`,
+    ...(signal === undefined ? {} : { signal }),
+  })
+  return { record: (body as { readonly data: RecordRow }).data, etag }
+}
+
+const SUGGESTIONS_MAX = 10
+
+/** Records of a kind whose names have what was typed, and how many there are. */
+export async function suggest(path: string, typed: string, signal: AbortSignal): Promise<RowPage> {
+  const query = new URLSearchParams({ limit: String(SUGGESTIONS_MAX), sort: 'name asc' })
+  const filter = filterOf(typed.replace(/^=/, ''), ['name'])
+  if (filter !== '') query.set('filter', filter)
+  const { body } = await client.ask({ path: `${MANAGEMENT}/${path}?${query}`, signal })
+  return pageOf(body)
+}
+
+/** Names of records by their ids; those that are gone are missing. */
+export async function namesOf(
+  path: string,
+  ids: readonly string[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, string>> {
+  if (ids.length === 0) return new Map()
+  const shown = ids.slice(0, NAMES_MAX)
+  const filter = `id in [${shown.map((id) => JSON.stringify(id)).join(', ')}]`
+  const query = new URLSearchParams({ limit: String(NAMES_MAX), filter })
+  const { body } = await client.ask({ path: `${MANAGEMENT}/${path}?${query}`, signal })
+  return new Map(pageOf(body).rows.map(({ id, name }) => [id, String(name ?? id)]))
+}
+
+const NAMES_MAX = 100
+
+/** How many records of a kind a list of roles chooses, as the server counts it. */
+export async function countByRoles(
+  path: string,
+  chosen: readonly string[],
+  semantic: string,
+  signal: AbortSignal,
+): Promise<number> {
+  const query = new URLSearchParams({ limit: '1' })
+  if (!chosen.includes('#all')) {
+    for (const role of chosen) query.append('roleFilter', role)
+    query.set('roleSemantic', semantic)
+  }
+  const { body } = await client.ask({ path: `${MANAGEMENT}/${path}?${query}`, signal })
+  return pageOf(body).totalCount
+}
+
+/** Role attributes of a kind that have what was typed. */
+export async function suggestAttributes(
+  path: string,
+  typed: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const lists: Readonly<Record<string, string>> = {
+    identities: 'identity-role-attributes',
+    services: 'service-role-attributes',
+    'edge-routers': 'edge-router-role-attributes',
+    'posture-checks': 'posture-check-role-attributes',
+  }
+  const list = lists[path]
+  if (list === undefined) return []
+  const query = new URLSearchParams({ limit: String(SUGGESTIONS_MAX) })
+  if (typed !== '') query.set('filter', `id contains "${typed.replace(/[\\"]/g, '')}"`)
+  const { body } = await client.ask({ path: `${MANAGEMENT}/${list}?${query}`, signal })
+  return (body as { readonly data: readonly string[] }).data
+}
+
+export interface Write {
+  readonly method: Method
+  readonly path: string
+  readonly body?: Draft
+  readonly ifMatch?: string | null
+}
+
+/** @returns the id of a record that was created. */
+export async function write({ method, path, body, ifMatch }: Write): Promise<string | null> {
+  try {
+    const answer = await client.ask({
+      method,
+      path,
+      ...(body === undefined ? {} : { body }),
+      ...(ifMatch === undefined || ifMatch === null ? {} : { ifMatch }),
+    })
+    const { data } = answer.body as { readonly data?: { readonly id?: unknown } }
+    return typeof data?.id === 'string' ? data.id : null
+  } catch (error) {
+    noteRefusal(error)
+    throw error
+  }
+}
+
+export function collectionPath(path: string): string {
+  return `${MANAGEMENT}/${path}`
+}
+
+export function recordPath(path: string, id: string): string {
+  return `${MANAGEMENT}/${path}/${encodeURIComponent(id)}`
+}

@@ -1,0 +1,180 @@
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+
+import { loadCaller, managementDocument, mayDo } from '../../app/api-documents.ts'
+import { Failure } from '../../app/failure.tsx'
+import { useLoaded } from '../../app/loaded.ts'
+import { goTo, pathTo } from '../../app/navigation.ts'
+import { PageHead } from '../../app/page-head.tsx'
+import { isReadOnly } from '../../app/services.ts'
+import { Button } from '../../controls/button.tsx'
+import { Skeleton } from '../../controls/status.tsx'
+import { Time } from '../../controls/time.tsx'
+import { texts } from '../../texts.ts'
+import { DeleteDialog } from './delete-dialog.tsx'
+import { type Draft, draftOf, emptyDraft, fieldsOf, type FormField } from './form-model.ts'
+import type { Kind } from './kinds.ts'
+import { readRecord, type RecordRow } from './record-data.ts'
+import { RecordForm } from './record-form.tsx'
+import { RelatedLists } from './related-lists.tsx'
+
+interface RecordPageData {
+  /** Null: it is being created. */
+  readonly record: RecordRow | null
+  readonly etag: string | null
+  /** Null: nothing of it can be changed. */
+  readonly fields: readonly FormField[] | null
+  readonly values: Draft
+  readonly mayWrite: boolean
+  readonly mayDelete: boolean
+  readonly canDelete: boolean
+  readonly lists: readonly string[]
+}
+
+async function load(kind: Kind, id: string | null, signal: AbortSignal): Promise<RecordPageData> {
+  const [served] = await Promise.all([managementDocument(), loadCaller()])
+  const path = `/${kind.path}`
+  const writing =
+    id === null ? served.operation('post', path) : served.operation('patch', `${path}/{id}`)
+  const body = writing?.body ?? null
+  const fields = body === null ? null : fieldsOf(body, kind)
+  const deletion = id === null ? null : served.operation('delete', `${path}/{id}`)
+  const common = {
+    fields,
+    mayWrite: writing !== null && mayDo(writing.permission),
+    mayDelete: deletion !== null && mayDo(deletion.permission),
+    canDelete: deletion !== null,
+  }
+  if (id === null) {
+    return { ...common, record: null, etag: null, values: emptyDraft(fields ?? []), lists: [] }
+  }
+  const { record, etag } = await readRecord(kind.path, id, signal)
+  const values = draftOf(record, fields ?? [])
+  return { ...common, record, etag, values, lists: served.listsBelow(path) }
+}
+
+/** One record: what may be changed of it as a form, and what hangs on it. */
+export function RecordPage({ kind, id }: { readonly kind: Kind; readonly id: string | null }) {
+  const loaded = useLoaded(`${kind.path}/${id ?? ''}`, (signal) => load(kind, id, signal))
+  const isDeleting = useSignal(false)
+  const { value: shown } = loaded.data
+  if (shown === null && loaded.error.value !== null) {
+    return (
+      <>
+        <PageHead title={kind.one} />
+        <Failure error={loaded.error.value} retry={loaded.reload} />
+      </>
+    )
+  }
+  const title = titleOf(kind, shown?.record ?? null, id)
+  return (
+    <>
+      <PageHead
+        title={title}
+        lead={
+          <>
+            <a href={pathTo(kind.path)}>{kind.many}</a>
+            {shown?.record === null || shown === null ? null : (
+              <>
+                {' · '}
+                <span class="mono">{shown.record.id}</span>
+                {' · '}
+                {texts.record.updated} <Time at={String(shown.record['updatedAt'] ?? '')} />
+              </>
+            )}
+          </>
+        }
+      >
+        {shown?.canDelete === true && shown.record !== null ? (
+          <Button
+            icon="trash"
+            kind="danger"
+            refused={refusalOf(shown.mayDelete)}
+            onClick={() => (isDeleting.value = true)}
+          >
+            {texts.record.delete}
+          </Button>
+        ) : null}
+      </PageHead>
+      {shown === null ? (
+        <div class="panel panel-body stack" aria-busy="true">
+          <Skeleton width="40%" />
+          <Skeleton />
+          <Skeleton width="70%" />
+        </div>
+      ) : (
+        <Shown kind={kind} shown={shown} reload={loaded.reload} />
+      )}
+      {isDeleting.value && shown !== null && shown.record !== null ? (
+        <DeleteDialog
+          kind={kind}
+          id={shown.record.id}
+          name={title}
+          onClose={() => (isDeleting.value = false)}
+        />
+      ) : null}
+    </>
+  )
+}
+
+function Shown(props: {
+  readonly kind: Kind
+  readonly shown: RecordPageData
+  readonly reload: () => void
+}) {
+  const { kind, shown, reload } = props
+  const { record, fields } = shown
+  useEffect(() => {
+    if (record === null) document.querySelector<HTMLElement>('.record-form input')?.focus()
+  }, [record === null])
+  return (
+    <div class="stack">
+      {fields === null ? null : (
+        <RecordForm
+          key={`${kind.path}/${record?.id ?? ''}/${shown.etag ?? ''}`}
+          kind={kind}
+          id={record?.id ?? null}
+          etag={shown.etag}
+          fields={fields}
+          values={shown.values}
+          refused={refusalOf(shown.mayWrite)}
+          onSaved={(id) => {
+            if (record === null && id !== null) goTo(pathTo(kind.path, id), { replaces: true })
+            else reload()
+          }}
+          onReload={reload}
+        />
+      )}
+      {record === null ? null : (
+        <>
+          <RelatedLists kind={kind} id={record.id} lists={shown.lists} />
+          <Everything record={record} />
+        </>
+      )}
+    </div>
+  )
+}
+
+/** The record as the API gives it, for what no form shows. */
+function Everything({ record }: { readonly record: RecordRow }) {
+  const { _links: _, ...shown } = record
+  return (
+    <details class="panel group-panel">
+      <summary>{texts.record.everything}</summary>
+      <pre class="panel-body json" tabIndex={0} aria-label={texts.record.everything}>
+        {JSON.stringify(shown, null, 2)}
+      </pre>
+    </details>
+  )
+}
+
+function refusalOf(mayDoIt: boolean): string | null {
+  if (isReadOnly.value) return texts.banner.refused
+  return mayDoIt ? null : texts.failure.notAllowed
+}
+
+function titleOf(kind: Kind, record: RecordRow | null, id: string | null): string {
+  if (id === null) return texts.record.create(kind.one)
+  const name = record?.['name']
+  return typeof name === 'string' && name !== '' ? name : (record?.id ?? kind.one)
+}

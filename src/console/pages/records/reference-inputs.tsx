@@ -1,0 +1,156 @@
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+
+import { Chips, type Options, Picker, type PickerProps } from '../../controls/picker.tsx'
+import { texts } from '../../texts.ts'
+import { kindAt } from './kinds.ts'
+import { countByRoles, namesOf, suggest, suggestAttributes } from './record-data.ts'
+
+type InputIds = Pick<PickerProps, 'id' | 'aria-describedby' | 'aria-invalid'>
+
+function manyOf(kind: string): string {
+  return (kindAt(kind)?.many ?? kind).toLowerCase()
+}
+
+async function loadRecords(kind: string, typed: string, signal: AbortSignal): Promise<Options> {
+  const { rows, totalCount } = await suggest(kind, typed, signal)
+  const options = rows.map(({ id, name }) => ({ value: id, text: String(name ?? id), note: id }))
+  return { options, totalCount }
+}
+
+/** Names of the records that ids stand for, read as they come. */
+function useNames(kind: string, ids: readonly string[]): ReadonlyMap<string, string> {
+  const names = useSignal<ReadonlyMap<string, string>>(new Map())
+  useEffect(() => {
+    const missing = ids.filter((id) => !names.value.has(id))
+    if (missing.length === 0) return undefined
+    const cancel = new AbortController()
+    namesOf(kind, missing, cancel.signal).then(
+      (found) => (names.value = new Map([...names.value, ...found])),
+      () => undefined,
+    )
+    return () => cancel.abort()
+  }, [kind, ids.join(' ')])
+  return names.value
+}
+
+/** One record, or several, chosen by name. */
+export function ReferenceInput(props: {
+  readonly ids: InputIds
+  readonly kind: string
+  readonly chosen: readonly string[]
+  readonly isSingle: boolean
+  readonly onChange: (chosen: readonly string[]) => void
+}) {
+  const { ids, kind, chosen, isSingle, onChange } = props
+  const names = useNames(kind, chosen)
+  return (
+    <div class="chosen">
+      <Chips
+        values={chosen.map((id) => ({ value: id, text: names.get(id) ?? id }))}
+        onRemove={(id) => onChange(chosen.filter((one) => one !== id))}
+      />
+      <Picker
+        {...ids}
+        placeholder={texts.picker.search(manyOf(kind))}
+        load={(typed, signal) => loadRecords(kind, typed, signal)}
+        onPick={({ value }) => {
+          if (isSingle) onChange([value])
+          else if (!chosen.includes(value)) onChange([...chosen, value])
+        }}
+      />
+    </div>
+  )
+}
+
+/** Role attributes of a record itself, or the roles by which a policy chooses records. */
+export function RolesInput(props: {
+  readonly ids: InputIds
+  readonly kind: string
+  /** The attributes of the record itself: without `#`, and none of them has to be known yet. */
+  readonly isOwn: boolean
+  readonly semantic: string
+  readonly chosen: readonly string[]
+  readonly onChange: (chosen: readonly string[]) => void
+}) {
+  const { ids, kind, isOwn, chosen, onChange } = props
+  const records = chosen.filter((one) => one.startsWith('@')).map((one) => one.slice(1))
+  const names = useNames(kind, isOwn ? [] : records)
+  const textOf = (role: string): string => {
+    if (isOwn) return `#${role}`
+    return role.startsWith('@') ? `@${names.get(role.slice(1)) ?? role.slice(1)}` : role
+  }
+  return (
+    <div class="chosen">
+      <Chips
+        values={chosen.map((role) => ({ value: role, text: textOf(role) }))}
+        onRemove={(role) => onChange(chosen.filter((one) => one !== role))}
+      />
+      <Picker
+        {...ids}
+        placeholder={isOwn ? texts.roles.own : texts.roles.search(manyOf(kind))}
+        load={(typed, signal) => loadRoles(kind, isOwn, typed, signal)}
+        onPick={({ value }) => {
+          if (!chosen.includes(value)) onChange([...chosen, value])
+        }}
+      />
+      {isOwn || chosen.length === 0 ? null : <RoleCount {...props} />}
+    </div>
+  )
+}
+
+async function loadRoles(
+  kind: string,
+  isOwn: boolean,
+  typed: string,
+  signal: AbortSignal,
+): Promise<Options> {
+  const text = typed.trim().replace(/^[#@]/, '')
+  const wantsRecords = !isOwn && !typed.startsWith('#')
+  const [attributes, records] = await Promise.all([
+    typed.startsWith('@') ? [] : suggestAttributes(kind, text, signal),
+    wantsRecords ? suggest(kind, text, signal) : null,
+  ])
+  const known = attributes.filter((name) => name !== text)
+  const role = (name: string): string => (isOwn ? name : `#${name}`)
+  const own = text === '' || typed.startsWith('@') ? [] : [text]
+  const all = !isOwn && 'all'.startsWith(text) ? ['all'] : []
+  const options = [
+    ...[...new Set([...all, ...own, ...known])].map((name) => ({
+      value: role(name),
+      text: `#${name}`,
+      note: name === 'all' && !isOwn ? texts.roles.all(manyOf(kind)) : texts.roles.attribute,
+    })),
+    ...(records?.rows ?? []).map(({ id, name }) => ({
+      value: `@${id}`,
+      text: `@${String(name ?? id)}`,
+      note: id,
+    })),
+  ]
+  const more = (records?.totalCount ?? 0) - (records?.rows.length ?? 0)
+  return { options, totalCount: options.length + Math.max(0, more) }
+}
+
+/** How many records the roles choose now, as the server counts them. */
+function RoleCount(props: {
+  readonly kind: string
+  readonly semantic: string
+  readonly chosen: readonly string[]
+}) {
+  const { kind, semantic, chosen } = props
+  const count = useSignal<number | null>(null)
+  useEffect(() => {
+    const cancel = new AbortController()
+    count.value = null
+    countByRoles(kind, chosen, semantic, cancel.signal).then(
+      (found) => (count.value = found),
+      () => undefined,
+    )
+    return () => cancel.abort()
+  }, [kind, semantic, chosen.join(' ')])
+  return (
+    <span class="hint" role="status">
+      {count.value === null ? texts.roles.counting : texts.roles.count(count.value, manyOf(kind))}
+    </span>
+  )
+}

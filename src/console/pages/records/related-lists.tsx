@@ -1,0 +1,77 @@
+import { useSignal } from '@preact/signals'
+
+import { FailureNotice } from '../../app/failure.tsx'
+import { useLoaded } from '../../app/loaded.ts'
+import { pathTo } from '../../app/navigation.ts'
+import { Skeleton } from '../../controls/status.tsx'
+import { texts } from '../../texts.ts'
+import { labelOf } from './form-model.ts'
+import { type Kind, kindAt, kinds } from './kinds.ts'
+import { type RowPage, readPage } from './record-data.ts'
+
+/** Records that hang on this one, each list read when it is opened. */
+export function RelatedLists(props: {
+  readonly kind: Kind
+  readonly id: string
+  readonly lists: readonly string[]
+}) {
+  const { kind, id, lists } = props
+  const shown = lists.filter((name) => kindAt(name) !== null)
+  if (shown.length === 0) return null
+  return (
+    <section class="panel" aria-labelledby="related">
+      <div class="panel-head">
+        <h2 id="related">{texts.record.related}</h2>
+      </div>
+      {shown.map((name) => (
+        <Related key={name} name={name} path={`${kind.path}/${encodeURIComponent(id)}/${name}`} />
+      ))}
+    </section>
+  )
+}
+
+function Related({ name, path }: { readonly name: string; readonly path: string }) {
+  const isOpen = useSignal(false)
+  return (
+    <details class="related" onToggle={({ currentTarget }) => (isOpen.value = currentTarget.open)}>
+      <summary>{kinds.find((one) => one.path === name)?.many ?? labelOf(name)}</summary>
+      {isOpen.value ? <RelatedRows name={name} path={path} /> : null}
+    </details>
+  )
+}
+
+const NO_FILTER = { typed: '', sort: '', isDescending: false, offset: 0 } as const
+
+function RelatedRows({ name, path }: { readonly name: string; readonly path: string }) {
+  const loaded = useLoaded<RowPage>(path, (signal) => readPage(path, NO_FILTER, [], signal))
+  const { value: page } = loaded.data
+  if (loaded.error.value !== null) {
+    return (
+      <div class="panel-body">
+        <FailureNotice error={loaded.error.value} />
+      </div>
+    )
+  }
+  if (page === null) {
+    return (
+      <div class="panel-body">
+        <Skeleton />
+      </div>
+    )
+  }
+  if (page.rows.length === 0) return <p class="related-note">{texts.record.noRelated}</p>
+  return (
+    <>
+      <ul class="related-rows">
+        {page.rows.map((row) => (
+          <li key={row.id}>
+            <a href={pathTo(name, row.id)}>{String(row['name'] ?? row.id)}</a>
+          </li>
+        ))}
+      </ul>
+      {page.totalCount > page.rows.length ? (
+        <p class="related-note">{texts.picker.count(page.rows.length, page.totalCount)}</p>
+      ) : null}
+    </>
+  )
+}

@@ -1,0 +1,32 @@
+import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } from 'd3-force'
+
+import { type LayoutRequest, type Positions, startOf } from './layout.ts'
+
+interface Placed {
+  readonly id: string
+  x: number
+  y: number
+}
+
+const TICKS = 260
+
+/** Lays a graph out in a thread of its own. It draws no chance: the same graph lies the same. */
+self.onmessage = ({ data }: MessageEvent<LayoutRequest>): void => {
+  const nodes: Placed[] = data.nodes.map((id, at) => ({ id, ...startOf(id, at) }))
+  const links = data.links.map(([source, target]) => ({ source, target }))
+  forceSimulation(nodes)
+    .force('charge', forceManyBody().strength(-900))
+    .force(
+      'link',
+      forceLink<Placed, (typeof links)[number]>(links)
+        .id(({ id }) => id)
+        .distance(210),
+    )
+    .force('collide', forceCollide(42))
+    .force('x', forceX(0).strength(0.06))
+    .force('y', forceY(0).strength(0.09))
+    .stop()
+    .tick(TICKS)
+  const positions: Positions = nodes.map(({ id, x, y }) => [id, Math.round(x), Math.round(y)])
+  self.postMessage(positions)
+}

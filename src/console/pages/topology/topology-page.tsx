@@ -1,0 +1,257 @@
+import { useSignal } from '@preact/signals'
+
+import { Failure, FailureNotice } from '../../app/failure.tsx'
+import { useLoaded } from '../../app/loaded.ts'
+import { pathTo } from '../../app/navigation.ts'
+import { PageHead } from '../../app/page-head.tsx'
+import { Field } from '../../controls/field.tsx'
+import { Badge, Empty, Notice, Skeleton } from '../../controls/status.tsx'
+import { texts } from '../../texts.ts'
+import { readFabric } from '../live/live-data.ts'
+import { Drawing } from './drawing.tsx'
+import {
+  type Circuit,
+  circuitsOf,
+  DRAWN_NODES_MAX,
+  type Graph,
+  graphOf,
+  neighbourhoodOf,
+} from './graph.ts'
+import { readRouters } from './read-routers.ts'
+
+const REFRESH_MS = 5_000
+
+interface Topology {
+  readonly graph: Graph
+  readonly circuits: readonly Circuit[]
+  readonly silent: readonly string[]
+}
+
+async function load(signal: AbortSignal): Promise<Topology> {
+  const [routers, links, circuits] = await Promise.all([
+    readRouters(signal),
+    readFabric('links', signal),
+    readFabric('circuits', signal),
+  ])
+  return {
+    graph: graphOf(routers, links.rows),
+    circuits: circuitsOf(circuits.rows),
+    silent: [...new Set([...links.silent, ...circuits.silent])],
+  }
+}
+
+/** Routers and the links between them, as a drawing and as tables. */
+export function TopologyPage() {
+  const { topology } = texts
+  const loaded = useLoaded('topology', load, REFRESH_MS)
+  const chosen = useSignal('')
+  const circuitId = useSignal('')
+  const { value: shown } = loaded.data
+  if (shown === null && loaded.error.value !== null) {
+    return (
+      <>
+        <PageHead title={texts.pages.topology} />
+        <Failure error={loaded.error.value} retry={loaded.reload} />
+      </>
+    )
+  }
+  const isLarge = (shown?.graph.nodes.length ?? 0) > DRAWN_NODES_MAX
+  const circuit = shown?.circuits.find(({ id }) => id === circuitId.value) ?? null
+  return (
+    <>
+      <PageHead title={texts.pages.topology} lead={topology.lead} />
+      <div class="stack">
+        <FailureNotice error={loaded.error.value} />
+        {shown === null || shown.silent.length === 0 ? null : (
+          <Notice tone="warn">{texts.live.silent(shown.silent)}</Notice>
+        )}
+        {shown === null ? (
+          <div class="panel panel-body" aria-busy="true">
+            <Skeleton />
+          </div>
+        ) : shown.graph.nodes.length === 0 ? (
+          <div class="panel">
+            <Empty icon="router" title={topology.none}>
+              <p>{topology.noneWhat}</p>
+            </Empty>
+          </div>
+        ) : (
+          <>
+            {isLarge ? (
+              <Neighbourhood
+                graph={shown.graph}
+                chosen={chosen.value}
+                onChoose={(id) => (chosen.value = id)}
+              />
+            ) : null}
+            {isLarge && chosen.value === '' ? null : (
+              <Drawing
+                graph={isLarge ? neighbourhoodOf(shown.graph, chosen.value) : shown.graph}
+                circuit={circuit}
+              />
+            )}
+            <Circuits
+              circuits={shown.circuits}
+              graph={shown.graph}
+              chosen={circuitId.value}
+              onChoose={(id) => (circuitId.value = id)}
+            />
+            <LinkTable graph={shown.graph} />
+          </>
+        )}
+      </div>
+    </>
+  )
+}
+
+function Neighbourhood(props: {
+  readonly graph: Graph
+  readonly chosen: string
+  readonly onChoose: (id: string) => void
+}) {
+  const { topology } = texts
+  return (
+    <Field label={topology.tooMany(props.graph.nodes.length)}>
+      {(ids) => (
+        <select
+          {...ids}
+          class="input"
+          value={props.chosen}
+          onChange={({ currentTarget }) => props.onChoose(currentTarget.value)}
+        >
+          <option value="">{topology.chooseRouter}</option>
+          {props.graph.nodes.map(({ id, name }) => (
+            <option key={id} value={id}>
+              {name}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  )
+}
+
+function Circuits(props: {
+  readonly circuits: readonly Circuit[]
+  readonly graph: Graph
+  readonly chosen: string
+  readonly onChoose: (id: string) => void
+}) {
+  const { topology } = texts
+  const { circuits, graph, chosen, onChoose } = props
+  const names = new Map(graph.nodes.map(({ id, name }) => [id, name]))
+  return (
+    <section class="panel" aria-labelledby="circuits">
+      <div class="panel-head">
+        <h2 id="circuits">{topology.circuits(circuits.length)}</h2>
+      </div>
+      {circuits.length === 0 ? (
+        <p class="panel-body soft small">{topology.noCircuits}</p>
+      ) : (
+        <ul class="circuit-list">
+          {circuits.map((circuit) => (
+            <li key={circuit.id}>
+              <button
+                type="button"
+                aria-pressed={circuit.id === chosen}
+                onClick={() => onChoose(circuit.id === chosen ? '' : circuit.id)}
+              >
+                <span>{circuit.service}</span>
+                <span class="faint">
+                  {circuit.routers.map((id) => names.get(id) ?? id).join(' → ')}
+                </span>
+                <span class="mono tiny faint">{circuit.id}</span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  )
+}
+
+/** The same as the drawing, for reading. */
+function LinkTable({ graph }: { readonly graph: Graph }) {
+  const { topology, live } = texts
+  const names = new Map(graph.nodes.map(({ id, name }) => [id, name]))
+  return (
+    <div class="columns">
+      <section class="panel" aria-labelledby="router-table">
+        <div class="panel-head">
+          <h2 id="router-table">{topology.routers}</h2>
+        </div>
+        <div class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
+          <table class="table">
+            <thead>
+              <tr>
+                <th scope="col">{topology.router}</th>
+                <th scope="col">{topology.state}</th>
+                <th scope="col" class="number">
+                  {topology.linkCount}
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {graph.nodes.map(({ id, name, isOnline }) => (
+                <tr key={id}>
+                  <th scope="row">
+                    <a href={pathTo('routers', id)}>{name}</a>
+                  </th>
+                  <td>
+                    <Badge tone={isOnline ? 'good' : 'bad'}>
+                      {isOnline ? texts.cell.online : texts.cell.offline}
+                    </Badge>
+                  </td>
+                  <td class="number">
+                    {graph.links.filter(({ from, to }) => from === id || to === id).length}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </section>
+      <section class="panel" aria-labelledby="link-table">
+        <div class="panel-head">
+          <h2 id="link-table">{topology.links}</h2>
+        </div>
+        {graph.links.length === 0 ? (
+          <p class="panel-body soft small">{topology.noLinks}</p>
+        ) : (
+          <div class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
+            <table class="table">
+              <thead>
+                <tr>
+                  <th scope="col">{topology.between}</th>
+                  <th scope="col">{topology.state}</th>
+                  <th scope="col" class="number">
+                    {topology.latency}
+                  </th>
+                  <th scope="col" class="number">
+                    {topology.cost}
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {graph.links.map((link) => (
+                  <tr key={link.id}>
+                    <th scope="row">
+                      {names.get(link.from)} – {names.get(link.to)}
+                    </th>
+                    <td>
+                      <Badge tone={link.isDown ? 'bad' : 'good'}>
+                        {link.isDown ? topology.down : topology.up}
+                      </Badge>
+                    </td>
+                    <td class="number">{live.milliseconds(link.latencyMs)}</td>
+                    <td class="number">{link.cost.toLocaleString('en')}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </section>
+    </div>
+  )
+}

@@ -1,0 +1,82 @@
+import { collectionPath } from '../records/record-data.ts'
+import { texts } from '../../texts.ts'
+import type { Step } from './steps.ts'
+
+export interface SimpleService {
+  readonly name: string
+  /** Name that clients ask for, like `wiki.internal`. */
+  readonly address: string
+  readonly port: number
+  readonly protocol: 'tcp' | 'udp'
+  /** Address by which its hosts reach the server. */
+  readonly hostAddress: string
+  readonly hostPort: number
+  readonly dialRoles: readonly string[]
+  readonly bindRoles: readonly string[]
+}
+
+/** Config types of the API family, by the ids that every cluster has them under. */
+export interface ConfigTypeIds {
+  readonly intercept: string
+  readonly host: string
+}
+
+/** Records of one service, in the order that they are made in. */
+export function serviceSteps(service: SimpleService, types: ConfigTypeIds): readonly Step[] {
+  const { name, address, port, protocol, hostAddress, hostPort } = service
+  const { steps } = texts.wizards
+  const policy = (type: 'Dial' | 'Bind', roles: readonly string[]): Step => ({
+    title: type === 'Dial' ? steps.dial : steps.bind,
+    call: ([, , id = '']) => ({
+      method: 'POST',
+      path: collectionPath('service-policies'),
+      body: {
+        name: `${name} ${type.toLowerCase()}`,
+        type,
+        semantic: 'AnyOf',
+        serviceRoles: [`@${id}`],
+        identityRoles: roles,
+      },
+    }),
+  })
+  return [
+    {
+      title: steps.intercept,
+      call: () => ({
+        method: 'POST',
+        path: collectionPath('configs'),
+        body: {
+          name: `${name} intercept`,
+          configTypeId: types.intercept,
+          data: {
+            protocols: [protocol],
+            addresses: [address],
+            portRanges: [{ low: port, high: port }],
+          },
+        },
+      }),
+    },
+    {
+      title: steps.host,
+      call: () => ({
+        method: 'POST',
+        path: collectionPath('configs'),
+        body: {
+          name: `${name} host`,
+          configTypeId: types.host,
+          data: { protocol, address: hostAddress, port: hostPort },
+        },
+      }),
+    },
+    {
+      title: steps.service,
+      call: ([intercept = '', host = '']) => ({
+        method: 'POST',
+        path: collectionPath('services'),
+        body: { name, encryptionRequired: true, configs: [intercept, host] },
+      }),
+    },
+    policy('Dial', service.dialRoles),
+    policy('Bind', service.bindRoles),
+  ]
+}

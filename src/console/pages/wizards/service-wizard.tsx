@@ -1,0 +1,196 @@
+import { useSignal } from '@preact/signals'
+
+import { FailureNotice } from '../../app/failure.tsx'
+import { pathTo } from '../../app/navigation.ts'
+import { PageHead } from '../../app/page-head.tsx'
+import { client, isReadOnly } from '../../app/services.ts'
+import { say } from '../../app/toasts.tsx'
+import { MANAGEMENT } from '../../client/api-client.ts'
+import { Button, LinkButton } from '../../controls/button.tsx'
+import { Field, TextField } from '../../controls/field.tsx'
+import { Icon } from '../../controls/icon.tsx'
+import { Notice } from '../../controls/status.tsx'
+import { texts } from '../../texts.ts'
+import { RolesInput } from '../records/reference-inputs.tsx'
+import { type ConfigTypeIds, serviceSteps, type SimpleService } from './service-steps.ts'
+import { type Made, runSteps, undoSteps, WizardFailure } from './steps.ts'
+
+const empty: SimpleService = {
+  name: '',
+  address: '',
+  port: 443,
+  protocol: 'tcp',
+  hostAddress: '',
+  hostPort: 443,
+  dialRoles: [],
+  bindRoles: [],
+}
+
+async function configTypeIds(): Promise<ConfigTypeIds> {
+  const filter = 'name in ["intercept.v1", "host.v1"]'
+  const query = new URLSearchParams({ filter })
+  const { body } = await client.ask({ path: `${MANAGEMENT}/config-types?${query}` })
+  const { data } = body as { readonly data: readonly { id: string; name: string }[] }
+  const idOf = (name: string): string => data.find((one) => one.name === name)?.id ?? ''
+  return { intercept: idOf('intercept.v1'), host: idOf('host.v1') }
+}
+
+/** One form for a service, its configs and the policies that give it. */
+export function ServiceWizard() {
+  const { wizards } = texts
+  const service = useSignal<SimpleService>(empty)
+  const made = useSignal<readonly Made[]>([])
+  const error = useSignal<unknown>(null)
+  const isBusy = useSignal(false)
+  const isDone = useSignal(false)
+  const { value } = service
+  const put = (changed: Partial<SimpleService>): void => {
+    service.value = { ...service.value, ...changed }
+  }
+  const attempt = (work: () => Promise<void>): void => {
+    isBusy.value = true
+    error.value = null
+    work()
+      .catch((failure: unknown) => {
+        error.value = failure instanceof WizardFailure ? failure.cause : failure
+      })
+      .finally(() => (isBusy.value = false))
+      .catch(() => undefined)
+  }
+  const run = (): void =>
+    attempt(async () => {
+      const types = await configTypeIds()
+      await runSteps(serviceSteps(value, types), (so) => (made.value = so))
+      isDone.value = true
+      say(wizards.madeService(value.name))
+    })
+  const undo = (): void =>
+    attempt(async () => {
+      await undoSteps(made.value)
+      made.value = []
+      isDone.value = false
+      say(wizards.undone)
+    })
+  const isPartly = error.value !== null && made.value.length > 0 && !isDone.value
+  return (
+    <>
+      <PageHead title={wizards.titles.service} lead={wizards.what.service} />
+      <form
+        class="panel record-form"
+        aria-label={wizards.titles.service}
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (!isBusy.value && !isDone.value && !isPartly) run()
+        }}
+      >
+        <div class="panel-body form">
+          <FailureNotice error={error.value} />
+          {made.value.length === 0 ? null : <MadeList made={made.value} isDone={isDone.value} />}
+          {isDone.value ? null : <ServiceFields value={value} put={put} />}
+        </div>
+        <div class="form-foot">
+          <span />
+          {made.value.length === 0 ? null : (
+            <Button kind="danger" isBusy={isBusy.value} onClick={undo}>
+              {wizards.undo(made.value.length)}
+            </Button>
+          )}
+          {isDone.value ? (
+            <LinkButton kind="primary" href={pathTo('services', made.value[2]?.id ?? '')}>
+              {wizards.openService}
+            </LinkButton>
+          ) : (
+            <Button
+              type="submit"
+              kind="primary"
+              isBusy={isBusy.value}
+              refused={
+                isReadOnly.value ? texts.banner.refused : isPartly ? wizards.undoFirst : null
+              }
+            >
+              {wizards.make}
+            </Button>
+          )}
+        </div>
+      </form>
+    </>
+  )
+}
+
+function MadeList({ made, isDone }: { readonly made: readonly Made[]; readonly isDone: boolean }) {
+  return (
+    <Notice tone={isDone ? 'good' : 'warn'}>
+      {isDone ? texts.wizards.made : texts.wizards.partly}
+      <ul class="steps">
+        {made.map(({ title, id }) => (
+          <li key={id}>
+            <Icon name="check" />
+            {title}
+          </li>
+        ))}
+      </ul>
+    </Notice>
+  )
+}
+
+function ServiceFields(props: {
+  readonly value: SimpleService
+  readonly put: (changed: Partial<SimpleService>) => void
+}) {
+  const { fields } = texts.wizards
+  const { value, put } = props
+  const text = (name: 'name' | 'address' | 'hostAddress') => ({
+    label: fields[name].label,
+    hint: fields[name].hint,
+    isRequired: true,
+    value: value[name],
+    onInput: (typed: string) => put({ [name]: typed }),
+  })
+  const port = (name: 'port' | 'hostPort') => ({
+    label: fields[name].label,
+    type: 'number' as const,
+    isRequired: true,
+    value: String(value[name]),
+    onInput: (typed: string) => put({ [name]: Number(typed) }),
+  })
+  const roles = (name: 'dialRoles' | 'bindRoles') => (
+    <Field label={fields[name].label} hint={fields[name].hint}>
+      {(ids) => (
+        <RolesInput
+          ids={ids}
+          kind="identities"
+          isOwn={false}
+          semantic="AnyOf"
+          chosen={value[name]}
+          onChange={(chosen) => put({ [name]: chosen })}
+        />
+      )}
+    </Field>
+  )
+  return (
+    <>
+      <TextField {...text('name')} />
+      <Field label={fields.protocol.label}>
+        {(ids) => (
+          <select
+            {...ids}
+            class="input"
+            value={value.protocol}
+            onChange={({ currentTarget }) =>
+              put({ protocol: currentTarget.value === 'udp' ? 'udp' : 'tcp' })
+            }
+          >
+            <option value="tcp">TCP</option>
+            <option value="udp">UDP</option>
+          </select>
+        )}
+      </Field>
+      <TextField {...text('address')} />
+      <TextField {...port('port')} />
+      <TextField {...text('hostAddress')} />
+      <TextField {...port('hostPort')} />
+      {roles('dialRoles')}
+      {roles('bindRoles')}
+    </>
+  )
+}

@@ -1,0 +1,53 @@
+import { write, type Write } from '../records/record-data.ts'
+
+/** A record that a wizard makes; later ones name it by the id that it got. */
+export interface Step {
+  readonly title: string
+  /** @param made ids of the records before it, in their order. */
+  readonly call: (made: readonly string[]) => Write
+}
+
+export interface Made {
+  readonly title: string
+  readonly path: string
+  readonly id: string
+}
+
+/** A wizard that failed at a step, and the records that it had made by then. */
+export class WizardFailure extends Error {
+  readonly made: readonly Made[]
+
+  constructor(made: readonly Made[], cause: unknown) {
+    super('a step of the wizard failed', { cause })
+    this.made = made
+  }
+}
+
+/**
+ * Makes the records one after the other.
+ * @throws {WizardFailure}
+ */
+export async function runSteps(
+  steps: readonly Step[],
+  onMade: (made: readonly Made[]) => void,
+): Promise<readonly Made[]> {
+  const made: Made[] = []
+  for (const { title, call } of steps) {
+    const request = call(made.map(({ id }) => id))
+    try {
+      const id = await write(request)
+      made.push({ title, path: request.path, id: id ?? '' })
+    } catch (error) {
+      throw new WizardFailure(made, error)
+    }
+    onMade([...made])
+  }
+  return made
+}
+
+/** Deletes what a wizard made, the last first. */
+export async function undoSteps(made: readonly Made[]): Promise<void> {
+  for (const { path, id } of made.toReversed()) {
+    await write({ method: 'DELETE', path: `${path}/${encodeURIComponent(id)}` })
+  }
+}

@@ -1,0 +1,40 @@
+import { pathTo } from '../../app/navigation.ts'
+import { PageHead } from '../../app/page-head.tsx'
+import { Icon } from '../../controls/icon.tsx'
+import { texts } from '../../texts.ts'
+import { IdentityWizard } from './identity-wizard.tsx'
+import { RouterWizard } from './router-wizard.tsx'
+import { ServiceWizard } from './service-wizard.tsx'
+
+const cards = [
+  { name: 'service', icon: 'service' },
+  { name: 'identity', icon: 'identity' },
+  { name: 'router', icon: 'router' },
+] as const
+
+/** Tasks that take more than one record. */
+export function WizardsPage({ name }: { readonly name: string | null }) {
+  const { wizards } = texts
+  if (name === 'service') return <ServiceWizard />
+  if (name === 'identity') return <IdentityWizard />
+  if (name === 'router') return <RouterWizard />
+  return (
+    <>
+      <PageHead title={texts.pages.wizards} lead={wizards.lead} />
+      <div class="cards">
+        {cards.map((card) => (
+          <a class="card" key={card.name} href={pathTo('wizards', card.name)}>
+            <Icon name={card.icon} size={20} />
+            <strong>{wizards.titles[card.name]}</strong>
+            <span>{wizards.what[card.name]}</span>
+          </a>
+        ))}
+        <a class="card" href={pathTo('cluster')}>
+          <Icon name="cluster" size={20} />
+          <strong>{texts.ticket.title}</strong>
+          <span>{wizards.controller}</span>
+        </a>
+      </div>
+    </>
+  )
+}

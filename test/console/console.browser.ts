@@ -1,0 +1,330 @@
+import { mkdirSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+
+import { until } from '../process/support/client.ts'
+import { TestCluster } from '../process/support/cluster.ts'
+import {
+  axeFindings,
+  browserMissing,
+  ConsoleBrowser,
+  fillLogIn,
+  logIn,
+  overflows,
+} from './support/console-browser.ts'
+
+// Goal: a person does with the console, in a real browser, what its pages are for, also while controllers are away.
+// The screenshots of all pages are in .test/console, for a person to look at.
+
+const shots = join(import.meta.dirname, '../../.test/console')
+const management = '/edge/management/v1'
+const attack = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
+
+let cluster: TestCluster
+let browser: ConsoleBrowser
+
+beforeAll(async () => {
+  if (browserMissing !== null) {
+    console.log(browserMissing)
+    return
+  }
+  mkdirSync(shots, { recursive: true })
+  cluster = await TestCluster.start({ routers: 2 })
+  browser = await ConsoleBrowser.start()
+  await makeRecords()
+})
+afterAll(async () => {
+  if (browserMissing !== null) return
+  await browser[Symbol.asyncDispose]()
+  await cluster[Symbol.asyncDispose]()
+})
+afterEach(() => {
+  if (browserMissing === null) expect(browser.complaints.splice(0)).toEqual([])
+})
+
+type Body = Readonly<Record<string, unknown>>
+
+async function create(collection: string, body: Body): Promise<string> {
+  const client = await cluster.loggedIn(1)
+  const answer = await client.request('POST', `${management}/${collection}`, { body })
+  expect(answer.status, JSON.stringify(answer.body)).toBe(201)
+  return (answer.body.data as { id: string }).id
+}
+
+async function makeRecords(): Promise<void> {
+  for (const name of ['wiki', 'mail', attack]) {
+    await create('services', { name, encryptionRequired: true, roleAttributes: ['web', attack] })
+  }
+  for (const name of ['laptop', 'phone', attack]) {
+    const body = { name, type: 'Device', isAdmin: false, roleAttributes: ['staff'] }
+    await create('identities', { ...body, tags: { note: attack } })
+  }
+  const policy = { semantic: 'AnyOf', serviceRoles: ['#web'], identityRoles: ['#staff'] }
+  await create('service-policies', { ...policy, name: attack, type: 'Dial' })
+}
+
+const url = (k: number, path = ''): string => `${cluster.admin.controllers[k - 1]}/console/${path}`
+
+async function open(k: number, path = ''): Promise<Page> {
+  const page = await browser.page()
+  await logIn(page, url(k), cluster.admin)
+  if (path !== '') await page.goto(url(k, path))
+  return page
+}
+
+async function rowsOf(collection: string, filter: string): Promise<readonly Body[]> {
+  const client = await cluster.loggedIn(1)
+  const path = `${management}/${collection}?filter=${encodeURIComponent(filter)}`
+  return (await client.request('GET', path)).body.data as readonly Body[]
+}
+
+describe.skipIf(browserMissing !== null)('The console', () => {
+  test.each([
+    ['light', 1440],
+    ['dark', 1440],
+    ['light', 390],
+    ['dark', 390],
+  ] as const)('has no page that hinders anybody, %s at %d px', async (scheme, width) => {
+    const page = await browser.page({ scheme, width })
+    await page.goto(url(1))
+    await page.getByLabel('User name').waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await page.screenshot({ path: join(shots, `log-in-${scheme}-${width}.png`) })
+    await logIn(page, url(1), cluster.admin)
+    const [laptop] = await rowsOf('identities', 'name = "laptop"')
+    const [wiki] = await rowsOf('services', 'name = "wiki"')
+    const links = page.locator('nav.nav a')
+    const paths = await links.evaluateAll((all) => all.map((one) => one.getAttribute('href')))
+    const others = [
+      `/console/access?identity=${String(laptop?.['id'])}&service=${String(wiki?.['id'])}`,
+      `/console/services/${String(wiki?.['id'])}`,
+      '/console/identities/new',
+      '/console/wizards/service',
+      '/console/wizards/identity',
+      '/console/live/links',
+      '/console/nothing',
+    ]
+    const findings: string[] = []
+    for (const path of [...paths, ...others]) {
+      await page.goto(`${cluster.admin.controllers[0]}${path}`)
+      await page.locator('h1, .empty h2').first().waitFor()
+      await page.locator('[aria-busy="true"]').waitFor({ state: 'detached' })
+      const name = nameOfShot(String(path))
+      const found = await axeFindings(page)
+      findings.push(...found.map((one) => `${path}: ${one}`))
+      if (await overflows(page)) findings.push(`${path} is wider than its window`)
+      await page.screenshot({ path: join(shots, `${name}-${scheme}-${width}.png`) })
+    }
+    expect(findings).toEqual([])
+    expect(paths.length).toBeGreaterThan(15)
+  })
+
+  test('a stored script is a text on every page', async () => {
+    const page = await open(1)
+    const [service] = await rowsOf('services', 'name contains "onerror"')
+    const paths = [
+      'services',
+      `services/${String(service?.['id'])}`,
+      'identities',
+      'service-policies',
+    ]
+    for (const path of [...paths, `access?service=${String(service?.['id'])}`, 'events']) {
+      await page.goto(url(1, path))
+      await page.locator('h1').waitFor()
+      await page.locator('[aria-busy="true"]').waitFor({ state: 'detached' })
+    }
+    expect(await page.title()).toContain('Flotilla')
+    await page.goto(url(1, 'services'))
+    await page.getByRole('link', { name: attack }).waitFor()
+  })
+
+  test('a record is created by its form, changed after its differences were shown, and deleted by its name', async () => {
+    const page = await open(2, 'services/new')
+    await page.getByLabel('Name *').fill('printer')
+    await page.getByLabel('Role attributes').fill('floor-3')
+    await page.getByRole('option', { name: '#floor-3' }).click()
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click()
+    await page.getByRole('heading', { name: 'printer' }).waitFor()
+    const [made] = await rowsOf('services', 'name = "printer"')
+    expect(made?.['roleAttributes']).toEqual(['floor-3'])
+
+    await page.getByLabel('Name').fill('plotter')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('dialog').getByText('plotter').first().waitFor()
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('heading', { name: 'plotter' }).waitFor()
+
+    await page.getByRole('button', { name: 'Delete' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Type “plotter” to confirm').fill('plotter')
+    await dialog.getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('heading', { name: 'Services' }).waitFor()
+    expect(await rowsOf('services', 'name = "plotter"')).toEqual([])
+  })
+
+  test('what the server refuses stands at its field', async () => {
+    const page = await open(1, 'services/new')
+    await page.getByLabel('Name *').fill('wiki')
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click()
+    await page.locator('.fault').first().waitFor()
+    expect(await page.getByLabel('Name *').getAttribute('aria-invalid')).toBe('true')
+  })
+
+  test('the access of an identity to a service names each piece that is missing', async () => {
+    const [laptop] = await rowsOf('identities', 'name = "laptop"')
+    const [wiki] = await rowsOf('services', 'name = "wiki"')
+    const page = await open(1, `access?identity=${String(laptop?.['id'])}`)
+    await page.getByRole('link', { name: 'wiki' }).click()
+    await page.getByRole('heading', { name: 'laptop cannot reach wiki' }).waitFor()
+    await page.getByText('1 policy grants it').waitFor()
+    await page.getByText('No terminators').waitFor()
+    expect(page.url()).toContain(String(wiki?.['id']))
+  })
+
+  test('a simple service is five records, and all of them are undone', async () => {
+    const page = await open(1, 'wizards/service')
+    await page.getByLabel('Name *').fill('git')
+    await page.getByLabel('Address for clients *').fill('git.internal')
+    await page.getByLabel('Address at the host *').fill('127.0.0.1')
+    await page.getByRole('button', { name: 'Create all' }).click()
+    await page.getByText('Everything is in place').waitFor()
+    const [git] = await rowsOf('services', 'name = "git"')
+    expect(git?.['configs']).toHaveLength(2)
+    expect(await rowsOf('service-policies', 'name contains "git "')).toHaveLength(2)
+    await page.getByRole('button', { name: 'Undo 5 records' }).click()
+    await page.getByText('Removed what was created').waitFor()
+    expect(await rowsOf('services', 'name = "git"')).toEqual([])
+    expect(await rowsOf('configs', 'name contains "git "')).toEqual([])
+  })
+
+  test('an identity is enrolled by a code, a file and a command', async () => {
+    const page = await open(1, 'wizards/identity')
+    await page.getByLabel('Name *').fill('tablet')
+    await page.getByRole('button', { name: 'Create the identity' }).click()
+    await page.getByRole('img', { name: /QR code/ }).waitFor()
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Download tablet.jwt' }).click(),
+    ])
+    expect(download.suggestedFilename()).toBe('tablet.jwt')
+  })
+
+  test('the keys go, move and open without a pointer', async () => {
+    const page = await open(1)
+    await page.getByRole('heading', { name: 'Cluster' }).waitFor()
+    await page.keyboard.press('g')
+    await page.keyboard.press('s')
+    await page.getByRole('heading', { name: 'Services' }).waitFor()
+    await page.getByRole('link', { name: 'wiki' }).waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('wiki')
+    await page.getByText('1 match').waitFor()
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('j')
+    await page.locator('tr.at').waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'wiki' }).waitFor()
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
+  })
+
+  test('an identity that may read sees no way to write, and the controller would refuse it', async () => {
+    const id = await create('identities', {
+      name: 'auditor',
+      type: 'User',
+      isAdmin: false,
+      permissions: ['admin_readonly'],
+    })
+    const account = { username: 'auditor', password: 'reads and never writes' }
+    await create('authenticators', { method: 'updb', identityId: id, ...account })
+    const page = await browser.page()
+    await logIn(page, url(1), account)
+    await page.goto(url(1, 'services'))
+    await page.getByRole('link', { name: 'wiki' }).waitFor()
+    const button = page.getByRole('button', { name: 'Create service' })
+    await until('the button is refused', async () => {
+      return (await button.getAttribute('aria-disabled')) === 'true'
+    })
+    await page.goto(url(1, 'services/new'))
+    const save = page.getByRole('button', { name: 'Create', exact: true })
+    expect(await save.getAttribute('aria-disabled')).toBe('true')
+  })
+
+  test('a page of another site neither frames the console nor reads its session', async () => {
+    const page = await open(1)
+    const site = await strangerSite(url(1))
+    try {
+      const { port } = site.address() as AddressInfo
+      await page.goto(`http://127.0.0.1:${port}/`)
+      await until('the frame was refused', async () => {
+        const [, frame] = page.frames()
+        return frame !== undefined && !(await frame.content()).includes('id="app"')
+      })
+      expect(await page.evaluate('sessionStorage.length')).toBe(0)
+    } finally {
+      site.close()
+    }
+    browser.complaints.length = 0
+  })
+
+  test('a session that ends keeps the page and what was typed', async () => {
+    const page = await open(1, 'services/new')
+    await page.getByLabel('Name *').fill('a long name that was hard to type')
+    const token = await page.evaluate<string>(
+      "JSON.parse(sessionStorage.getItem('flotilla.session')).token",
+    )
+    const client = await cluster.loggedIn(1)
+    const [, id = ''] = token.split('.')
+    expect((await client.request('DELETE', `${management}/api-sessions/${id}`)).status).toBe(200)
+    await page.getByRole('heading', { name: 'Your session has ended' }).waitFor()
+    await fillLogIn(page, cluster.admin)
+    await page
+      .getByRole('heading', { name: 'Your session has ended' })
+      .waitFor({ state: 'detached' })
+    expect(await page.getByLabel('Name *').inputValue()).toBe('a long name that was hard to type')
+  })
+
+  test('the console goes on with another controller, then without a leader, and a draft stays', async () => {
+    const leader = await cluster.leader()
+    const [first = 2, second = 3] = await cluster.followers()
+    const page = await open(first, 'services/new')
+    await page.getByLabel('Name *').fill('draft')
+    cluster.kill(first)
+    await page.getByText(new RegExp(`cannot reach ctrl${first}`)).waitFor()
+    await page.getByText(/via ctrl/).waitFor()
+    expect(await page.getByLabel('Name *').inputValue()).toBe('draft')
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click()
+    await page.getByRole('heading', { name: 'draft' }).waitFor()
+
+    cluster.kill(leader)
+    await page.getByText(/Read-only: no leader/).waitFor()
+    expect(await page.getByRole('button', { name: 'Delete' }).getAttribute('aria-disabled')).toBe(
+      'true',
+    )
+    expect([first, second, leader].sort()).toEqual([1, 2, 3])
+    browser.complaints.length = 0
+  })
+})
+
+/** `/console/services/abc?x=y` as `services-one`: ids differ from run to run. */
+function nameOfShot(path: string): string {
+  const [first = '', second = ''] = path.replace('/console/', '').split(/[/?]/)
+  if (second === '') return first
+  return /^[a-z]{3,9}$/.test(second) ? `${first}-${second}` : `${first}-one`
+}
+
+/** A page of somebody else that shows the console in a frame. */
+async function strangerSite(target: string): Promise<Server> {
+  const server = createServer((_, response) => {
+    response.setHeader('content-type', 'text/html')
+    response.end(`<!doctype html><title>a stranger</title><iframe src="${target}"></iframe>`)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return server
+}

@@ -1,0 +1,168 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+
+import { ApiDocument, type ServedDocument } from '../../src/console/client/api-document.ts'
+import { filterOf, listStateOf, searchOf } from '../../src/console/pages/records/filters.ts'
+import {
+  changesOf,
+  cleaned,
+  draftOf,
+  emptyDraft,
+  faultIn,
+  fieldsOf,
+  type FormField,
+  isSame,
+  labelOf,
+  patchOf,
+  withoutSecrets,
+} from '../../src/console/pages/records/form-model.ts'
+import { kindAt, kinds } from '../../src/console/pages/records/kinds.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+
+// Goal: a form follows from the schema that a controller serves, for every kind of records, and a save sends what was changed.
+
+const { controller } = await controllerForFile()
+const { body } = await controller.app.inject({
+  method: 'GET',
+  url: '/edge/management/v1/openapi.json',
+})
+const served = new ApiDocument(JSON.parse(body) as ServedDocument)
+
+/** `name* text`: a field, whether it is needed, and its widget. */
+function shown({ name, isRequired, widget }: FormField): string {
+  const more = 'kind' in widget ? ` of ${widget.kind}` : ''
+  const options = widget.is === 'choice' ? ` ${widget.options.join('|')}` : ''
+  const inner = widget.is === 'group' ? ` {${widget.fields.map(shown).join(', ')}}` : ''
+  return `${name}${isRequired ? '*' : ''} ${widget.is}${more}${options}${inner}`
+}
+
+function formsOf(method: 'post' | 'patch'): Record<string, string[]> {
+  return Object.fromEntries(
+    kinds.flatMap((kind) => {
+      const path = method === 'post' ? `/${kind.path}` : `/${kind.path}/{id}`
+      const schema = served.operation(method, path)?.body
+      if (schema === null || schema === undefined) return []
+      return [[kind.path, fieldsOf(schema, kind).map(shown)]]
+    }),
+  )
+}
+
+test('the form of each kind is as recorded (FLOTILLA_RECORD=1 records it)', () => {
+  const path = join(import.meta.dirname, 'forms.json')
+  const now = { create: formsOf('post'), change: formsOf('patch') }
+  if (process.env['FLOTILLA_RECORD'] === '1') {
+    writeFileSync(path, `${JSON.stringify(now, null, 2)}\n`)
+  }
+  expect(now).toEqual(JSON.parse(readFileSync(path, 'utf8')))
+})
+
+test('every kind of records that can be created has a page', () => {
+  const created = served.paths.filter(
+    (path) =>
+      /^\/[a-z-]+$/.test(path) &&
+      served.operation('post', path) !== null &&
+      served.operation('get', `${path}/{id}`) !== null,
+  )
+  expect(created.filter((path) => kindAt(path.slice(1)) === null)).toEqual([])
+  expect(created.length).toBeGreaterThan(12)
+})
+
+test('columns and hints name fields that are there', () => {
+  const broken = kinds.flatMap((kind) => {
+    const list = served.operation('get', `/${kind.path}`)
+    const shownFields = Object.keys(list?.row?.properties ?? {})
+    const schema = served.operation('post', `/${kind.path}`)?.body
+    const writable = Object.keys(schema?.properties ?? {})
+    const hints = writable.length === 0 ? [] : Object.keys(kind.fields)
+    return [
+      ...kind.columns.filter((name) => !shownFields.includes(name)),
+      ...hints.filter((name) => !writable.includes(name)),
+    ].map((name) => `${kind.path}: ${name}`)
+  })
+  expect(broken).toEqual([])
+})
+
+const service = kindAt('services')
+if (service === null) throw new Error('services are a kind')
+const creation = served.operation('post', '/services')
+const fields = fieldsOf(creation?.body ?? {}, service)
+
+test('a new record begins with what it needs', () => {
+  expect(emptyDraft(fields)).toEqual({ encryptionRequired: false })
+  expect(creation?.permission).toBe('service.create')
+})
+
+test('a draft has references by their ids, and its patch what was changed alone', () => {
+  const record = {
+    id: 'a',
+    name: 'wiki',
+    configs: ['c'],
+    encryptionRequired: true,
+    tags: { b: 1, a: [2] },
+    terminatorStrategy: 'smartrouting',
+    _links: {},
+  }
+  const draft = draftOf(record, fields)
+  expect(Object.keys(draft)).not.toContain('_links')
+  const changed = { ...draft, name: 'mail', tags: { a: [2], b: 1 }, configs: ['c', ''] }
+  expect(patchOf(changesOf(draft, cleaned(changed, fields), fields))).toEqual({
+    name: 'mail',
+    configs: ['c', ''],
+  })
+  const { terminatorStrategy: _, ...without } = draft
+  expect(patchOf(changesOf(draft, without, fields))).toEqual({ terminatorStrategy: null })
+  const terminator = kindAt('terminators')
+  const ofTerminator = fieldsOf(
+    served.operation('post', '/terminators')?.body ?? {},
+    terminator ?? service,
+  )
+  const shownRecord = {
+    service: { entity: 'services', id: 's1', name: 'wiki' },
+    address: 'tcp:a:1',
+  }
+  expect(draftOf(shownRecord, ofTerminator)).toEqual({ service: 's1', address: 'tcp:a:1' })
+})
+
+test('what is the same is not unsaved', () => {
+  expect(isSame({ a: null }, {})).toBe(true)
+  expect(isSame([1, 2], [2, 1])).toBe(false)
+  expect(isSame('', null)).toBe(false)
+})
+
+test('a draft that is kept has no password', () => {
+  const authenticator = kindAt('authenticators')
+  const schema = served.operation('post', '/authenticators')?.body
+  const ofAuthenticator = fieldsOf(schema ?? {}, authenticator ?? service)
+  expect(withoutSecrets({ username: 'ada', password: 'secret' }, ofAuthenticator)).toEqual({
+    username: 'ada',
+  })
+})
+
+test('a refusal is shown at the field that it names', () => {
+  expect(faultIn({ field: 'body.name', reason: 'is empty' }, fields)).toEqual({
+    name: 'name',
+    reason: 'is empty',
+  })
+  expect(faultIn({ field: 'nothing', reason: 'x' }, fields)).toBeNull()
+})
+
+test('a name is written as people read it', () => {
+  expect(
+    ['isTunnelerEnabled', 'authPolicyId', 'jwksEndpoint', 'maxIdleTimeMillis'].map(labelOf),
+  ).toEqual(['Tunneler enabled', 'Auth policy ID', 'JWKS endpoint', 'Max idle time millis'])
+})
+
+test('what is typed is a filter that a quote does not leave', () => {
+  expect(filterOf('a" or true', ['name'])).toBe(
+    'name icontains "a\\" or true" or id = "a\\" or true"',
+  )
+  expect(filterOf('= isAdmin = true', ['name'])).toBe('isAdmin = true')
+  expect(filterOf('  ', ['name'])).toBe('')
+})
+
+test('the state of a list stands in its address', () => {
+  const state = { typed: 'a&b', sort: 'name', isDescending: true, offset: 50 }
+  expect(listStateOf(new URLSearchParams(searchOf(state)))).toEqual(state)
+  expect(searchOf(listStateOf(new URLSearchParams()))).toBe('')
+})
