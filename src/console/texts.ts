@@ -597,4 +597,15 @@ export const texts = {
     restoreCommand:
       'flotilla cluster snapshot diff now.backup --config /etc/flotilla/config.yml --key backup.key\nflotilla cluster snapshot restore now.backup --config /etc/flotilla/config.yml --key backup.key',
   },
+
+  acts: {
+    access: { identity: 'What it reaches', service: 'Who reaches it' },
+    enable: 'Enable',
+    disable: 'Disable',
+    enabled: 'Enabled',
+    disabled: 'Disabled. Its sessions are ended.',
+    waits: 'It has not enrolled yet.',
+    showToken: 'Show its token',
+    hideToken: 'Hide the token',
+  },
 } as const

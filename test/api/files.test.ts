@@ -1,13 +1,14 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import type { LightMyRequestResponse } from 'fastify'
 import { afterAll, describe, expect, test } from 'vitest'
 
+import { acceptedCodings } from '../../src/api/answers/codings.ts'
 import type { FileMount } from '../../src/api/files/file-mount.ts'
 import { FileSet } from '../../src/api/files/file-set.ts'
-import { acceptedCodings, mediaTypeOf } from '../../src/api/files/file-types.ts'
+import { mediaTypeOf } from '../../src/api/files/file-types.ts'
 import { createApi } from '../../src/api/server.ts'
 import { controllerForFile } from './support/for-file.ts'
 
@@ -119,6 +120,16 @@ test.each([
   [undefined, ['']],
 ])('Accept-Encoding %s names %j', (header, names) => {
   expect([...acceptedCodings(header)]).toEqual(names)
+})
+
+test('the OpenAPI document is sent compressed to those that take it', async () => {
+  const url = '/edge/management/v1/openapi.json'
+  const plain = await get(url)
+  const packed = await get(url, { 'accept-encoding': 'gzip' })
+  expect(plain.headers['content-encoding']).toBeUndefined()
+  expect(packed.headers['content-encoding']).toBe('gzip')
+  expect(gunzipSync(packed.rawPayload).toString()).toBe(plain.body)
+  expect(packed.rawPayload.length * 10).toBeLessThan(plain.body.length)
 })
 
 test('a file of an unknown type is a download', () => {

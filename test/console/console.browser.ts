@@ -147,6 +147,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByLabel('Role attributes').fill('floor-3')
     await page.getByRole('option', { name: '#floor-3' }).click()
     await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await page.getByRole('dialog').getByText('Nobody gains or loses access.').waitFor()
     await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click()
     await page.getByRole('heading', { name: 'printer' }).waitFor()
     const [made] = await rowsOf('services', 'name = "printer"')
@@ -212,6 +213,14 @@ describe.skipIf(browserMissing !== null)('The console', () => {
       page.getByRole('button', { name: 'Download tablet.jwt' }).click(),
     ])
     expect(download.suggestedFilename()).toBe('tablet.jwt')
+
+    await page.getByRole('link', { name: 'Open the identity' }).click()
+    await page.getByRole('button', { name: 'Show its token' }).click()
+    await page.getByRole('img', { name: /QR code/ }).waitFor()
+    await page.getByRole('button', { name: 'Disable' }).click()
+    await page.getByRole('button', { name: 'Enable' }).waitFor()
+    const [tablet] = await rowsOf('identities', 'name = "tablet"')
+    expect(tablet?.['disabled']).toBe(true)
   })
 
   test('the keys go, move and open without a pointer', async () => {

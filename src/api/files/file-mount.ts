@@ -1,11 +1,12 @@
 import { Problem } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
+import { acceptedCodings } from '../answers/codings.ts'
 import type { Reply } from '../answers/envelope.ts'
 import { isKnownTag } from '../answers/etag.ts'
 import type { RequestContext } from '../call.ts'
 import type { Operation } from '../operation.ts'
 import type { FileBody, FileSet, StaticFile } from './file-set.ts'
-import { acceptedCodings, CODINGS, type Coding, hasKnownEnding } from './file-types.ts'
+import { CODINGS, type Coding, hasKnownEnding } from './file-types.ts'
 import { pageHeaders, type PagePolicy } from './page-headers.ts'
 
 /** A folder of static files at a path of a listener. */

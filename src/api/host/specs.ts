@@ -1,3 +1,6 @@
+import { gzipSync } from 'node:zlib'
+
+import { acceptedCodings } from '../answers/codings.ts'
 import { bareAnswer, detailAnswer, listAnswer, type Reply } from '../answers/envelope.ts'
 import { Problem } from '../../lib/problems.ts'
 import { openapiDocument as documentOf } from '../schemas/openapi.ts'
@@ -27,6 +30,18 @@ export function specOperations(needs: Needs, others: readonly Operation[]): Oper
     documents.set(api, bytes)
     return bytes
   }
+  // A document is a megabyte of few words; it is compressed once.
+  const compressed = new Map<ApiName, Buffer>()
+  const documentAnswer = (call: RequestContext): Reply => {
+    const { api } = call
+    const vary = { vary: 'accept-encoding' }
+    if (!acceptedCodings(call.headers['accept-encoding']).has('gzip')) {
+      return { ...bareAnswer(bytesOf(api)), headers: vary }
+    }
+    const bytes = compressed.get(api) ?? gzipSync(bytesOf(api))
+    compressed.set(api, bytes)
+    return { ...bareAnswer(bytes), headers: { ...vary, 'content-encoding': 'gzip' } }
+  }
   const apiOf = (call: RequestContext): ApiName => {
     const id = call.param('id')
     if (id === 'edge-client') return 'client'
@@ -48,8 +63,9 @@ export function specOperations(needs: Needs, others: readonly Operation[]): Oper
       apis: [...both, 'fabric'],
       path: '/openapi.json',
       response: { kind: 'bare', schema: openapiSchema },
+      headers: [{ name: 'accept-encoding', description: 'gzip is sent where it is named' }],
       refusals: [],
-      handle: (call) => bareAnswer(bytesOf(call.api)),
+      handle: (call) => documentAnswer(call),
     },
     {
       ...common,

@@ -79,6 +79,7 @@ export class EventFeed {
     if (this.#lastId !== '') headers.set('last-event-id', this.#lastId)
     const response = await this.#client.stream(`${FABRIC}/events`, headers, stopped)
     if (response.body === null) return
+    this.state.value = 'live'
     const lines = new EventLines()
     for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
       this.#take(lines.push(piece))
@@ -94,12 +95,19 @@ export class EventFeed {
     const shown: NetworkEvent[] = []
     for (const { id, type, data } of events) {
       if (id !== '') this.#lastId = id
-      if (type === 'ready') this.state.value = 'live'
-      else if (type === 'gap') this.#gap()
-      else if (type !== 'closed') shown.unshift(eventOf(id, data))
+      if (type === 'gap') this.#gap()
+      else if (type !== 'ready' && type !== 'closed') {
+        const event = eventOf(id, data)
+        if (isNews(event)) shown.unshift(event)
+      }
     }
     if (shown.length > 0) this.events.value = [...shown, ...this.events.value].slice(0, KEPT_MAX)
   }
+}
+
+/** Metrics are for monitoring systems, and the end of an entry repeats what its changes say. */
+function isNews({ namespace, fields }: NetworkEvent): boolean {
+  return namespace !== 'metrics' && fields['eventType'] !== 'committed'
 }
 
 function eventOf(id: string, data: string): NetworkEvent {

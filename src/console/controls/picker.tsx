@@ -113,28 +113,49 @@ export function Picker(props: PickerProps) {
         onClick={() => (isOpen.value = true)}
         onKeyDown={onKey}
       />
-      <div class="picker-list" hidden={!isOpen.value}>
-        <ul role="listbox" id={listId} aria-label={texts.picker.suggestions}>
-          {options.map((option, index) => (
-            <li
-              key={option.value}
-              id={`${listId}-${index}`}
-              role="option"
-              aria-selected={index === at.value}
-              onPointerDown={(event) => {
-                event.preventDefault()
-                pick(option)
-              }}
-            >
-              <span>{option.text}</span>
-              {option.note === undefined ? null : <span class="faint tiny">{option.note}</span>}
-            </li>
-          ))}
-        </ul>
-        <p class="picker-note" role="status">
-          {fault.value ? texts.picker.failed : noteOf(found.value)}
-        </p>
-      </div>
+      <Suggestions
+        listId={listId}
+        isOpen={isOpen.value}
+        options={options}
+        at={at.value}
+        note={fault.value ? texts.picker.failed : noteOf(found.value)}
+        onPick={pick}
+      />
+    </div>
+  )
+}
+
+function Suggestions(props: {
+  readonly listId: string
+  readonly isOpen: boolean
+  readonly options: readonly Option[]
+  readonly at: number
+  readonly note: string
+  readonly onPick: (option: Option) => void
+}) {
+  const { listId, isOpen, options, at, note, onPick } = props
+  return (
+    <div class="picker-list" hidden={!isOpen}>
+      <ul role="listbox" id={listId} aria-label={texts.picker.suggestions}>
+        {options.map((option, index) => (
+          <li
+            key={option.value}
+            id={`${listId}-${index}`}
+            role="option"
+            aria-selected={index === at}
+            onPointerDown={(event) => {
+              event.preventDefault()
+              onPick(option)
+            }}
+          >
+            <span>{option.text}</span>
+            {option.note === undefined ? null : <span class="faint tiny">{option.note}</span>}
+          </li>
+        ))}
+      </ul>
+      <p class="picker-note" role="status">
+        {note}
+      </p>
     </div>
   )
 }

@@ -1,5 +1,4 @@
-import type { Draft, FormField } from './form-model.ts'
-import { isObject, withoutSecrets } from './form-model.ts'
+import { type Draft, type FormField, isObject, withoutSecrets } from './form-model.ts'
 
 const PREFIX = 'flotilla.draft.'
 const CHARACTERS_MAX = 200_000

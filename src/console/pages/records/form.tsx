@@ -71,19 +71,13 @@ function Control(props: ControlProps & { readonly ids: Ids; readonly value: unkn
   switch (widget.is) {
     case 'choice':
       return (
-        <select
-          {...ids}
-          class="input"
-          value={textOf(value)}
-          onChange={({ currentTarget }) => onChange(orNothing(currentTarget.value))}
-        >
-          {widget.mayBeNone || !isRequired ? <option value="">{texts.form.none}</option> : null}
-          {widget.options.map((option) => (
-            <option key={option} value={option}>
-              {option}
-            </option>
-          ))}
-        </select>
+        <ChoiceInput
+          ids={ids}
+          options={widget.options}
+          mayBeNone={widget.mayBeNone || !isRequired}
+          chosen={textOf(value)}
+          onChange={onChange}
+        />
       )
     case 'number':
       return (
@@ -170,6 +164,31 @@ function Control(props: ControlProps & { readonly ids: Ids; readonly value: unkn
   }
 }
 
+function ChoiceInput(props: {
+  readonly ids: Ids
+  readonly options: readonly string[]
+  readonly mayBeNone: boolean
+  readonly chosen: string
+  readonly onChange: (value: unknown) => void
+}) {
+  const { ids, options, mayBeNone, chosen, onChange } = props
+  return (
+    <select
+      {...ids}
+      class="input"
+      value={chosen}
+      onChange={({ currentTarget }) => onChange(orNothing(currentTarget.value))}
+    >
+      {mayBeNone ? <option value="">{texts.form.none}</option> : null}
+      {options.map((option) => (
+        <option key={option} value={option}>
+          {option}
+        </option>
+      ))}
+    </select>
+  )
+}
+
 function Flag(props: {
   readonly label: string
   readonly hint: string | undefined
@@ -249,7 +268,8 @@ export function JsonInput(props: {
 }
 
 function jsonText(value: unknown): string {
-  return value === undefined || value === null ? '' : JSON.stringify(value, null, 2)
+  const isEmpty = value === undefined || value === null || isSame(value, {})
+  return isEmpty ? '' : JSON.stringify(value, null, 2)
 }
 
 function parsedJson(text: string): { readonly value: unknown; readonly fault: string | null } {

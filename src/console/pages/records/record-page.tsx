@@ -15,6 +15,7 @@ import { DeleteDialog } from './delete-dialog.tsx'
 import { type Draft, draftOf, emptyDraft, fieldsOf, type FormField } from './form-model.ts'
 import type { Kind } from './kinds.ts'
 import { readRecord, type RecordRow } from './record-data.ts'
+import { OutstandingToken, RecordActions } from './record-actions.tsx'
 import { RecordForm } from './record-form.tsx'
 import { RelatedLists } from './related-lists.tsx'
 
@@ -85,6 +86,14 @@ export function RecordPage({ kind, id }: { readonly kind: Kind; readonly id: str
           </>
         }
       >
+        {shown === null || shown.record === null ? null : (
+          <RecordActions
+            kind={kind}
+            record={shown.record}
+            refused={refusalOf(shown.mayWrite)}
+            onDone={loaded.reload}
+          />
+        )}
         {shown?.canDelete === true && shown.record !== null ? (
           <Button
             icon="trash"
@@ -129,6 +138,7 @@ function Shown(props: {
   }, [record === null])
   return (
     <div class="stack">
+      {record === null ? null : <OutstandingToken kind={kind} record={record} />}
       {fields === null ? null : (
         <RecordForm
           key={`${kind.path}/${record?.id ?? ''}/${shown.etag ?? ''}`}

@@ -100,14 +100,17 @@ function pointsOf(positions: Positions): ReadonlyMap<string, Point> {
   return new Map(positions.map(([id, x, y]) => [id, { x, y }]))
 }
 
-const WIDTH_MIN = 960
-const HEIGHT_MIN = 380
+/** Few routers are drawn as wide as the page, so that texts are as large as all others. */
+const WIDTH_MAX = 960
+const PAGE_MARGINS = 40
+const HEIGHT_MIN = 340
 
 /** The part of the plane that holds all points. */
 function boxOf(points: ReadonlyMap<string, Point>): string {
   const all = [...points.values()]
   const [xs, ys] = [all.map(({ x }) => x), all.map(({ y }) => y)]
-  const [left, right] = spanOf(Math.min(...xs), Math.max(...xs), WIDTH_MIN)
+  const width = Math.min(WIDTH_MAX, innerWidth - PAGE_MARGINS)
+  const [left, right] = spanOf(Math.min(...xs), Math.max(...xs), width)
   const [top, bottom] = spanOf(Math.min(...ys), Math.max(...ys), HEIGHT_MIN)
   return `${left} ${top} ${right - left} ${bottom - top}`
 }

@@ -1,0 +1,114 @@
+import { useSignal } from '@preact/signals'
+
+import { FailureNotice } from '../../app/failure.tsx'
+import { lazy } from '../../app/lazy.tsx'
+import { pathTo } from '../../app/navigation.ts'
+import { say } from '../../app/toasts.tsx'
+import { Button, LinkButton } from '../../controls/button.tsx'
+import { texts } from '../../texts.ts'
+import { isObject } from './form-model.ts'
+import type { Kind } from './kinds.ts'
+import { recordPath, type RecordRow, write } from './record-data.ts'
+
+const TokenCard = lazy(() => import('../wizards/token-card.tsx').then((one) => one.TokenCard))
+
+interface Outstanding {
+  readonly jwt: string
+  readonly expiresAt: string
+}
+
+/** The token that waits for its device or router; null when there is none. */
+export function outstandingToken(kind: Pick<Kind, 'path'>, record: RecordRow): Outstanding | null {
+  if (kind.path === 'edge-routers' || kind.path === 'transit-routers') {
+    return tokenIn(record['enrollmentJwt'], record['enrollmentExpiresAt'])
+  }
+  if (kind.path === 'enrollments') return tokenIn(record['jwt'], record['expiresAt'])
+  const { enrollment } = record as { readonly enrollment?: unknown }
+  if (kind.path !== 'identities' || !isObject(enrollment)) return null
+  const [one] = Object.values(enrollment).filter(isObject)
+  return one === undefined ? null : tokenIn(one['jwt'], one['expiresAt'])
+}
+
+function tokenIn(jwt: unknown, expiresAt: unknown): Outstanding | null {
+  if (typeof jwt !== 'string' || jwt === '') return null
+  return { jwt, expiresAt: typeof expiresAt === 'string' ? expiresAt : '' }
+}
+
+interface RecordActionsProps {
+  readonly kind: Kind
+  readonly record: RecordRow
+  readonly refused: string | null
+  readonly onDone: () => void
+}
+
+/** Actions on a record beside changing its fields. */
+export function RecordActions({ kind, record, refused, onDone }: RecordActionsProps) {
+  const { acts } = texts
+  const error = useSignal<unknown>(null)
+  const isBusy = useSignal(false)
+  const isIdentity = kind.path === 'identities'
+  const isService = kind.path === 'services'
+  if (!isIdentity && !isService) return null
+  const isDisabled = record['disabled'] === true
+  const toggle = (): void => {
+    isBusy.value = true
+    error.value = null
+    const path = `${recordPath(kind.path, record.id)}/${isDisabled ? 'enable' : 'disable'}`
+    write({ method: 'POST', path, ...(isDisabled ? {} : { body: { durationMinutes: 0 } }) })
+      .then(() => {
+        say(isDisabled ? acts.enabled : acts.disabled)
+        onDone()
+      })
+      .catch((failure: unknown) => (error.value = failure))
+      .finally(() => (isBusy.value = false))
+      .catch(() => undefined)
+  }
+  const side = isIdentity ? 'identity' : 'service'
+  return (
+    <>
+      <LinkButton
+        icon="access"
+        href={`${pathTo('access')}?${side}=${encodeURIComponent(record.id)}`}
+      >
+        {acts.access[side]}
+      </LinkButton>
+      {isIdentity ? (
+        <Button refused={refused} isBusy={isBusy.value} onClick={toggle}>
+          {isDisabled ? acts.enable : acts.disable}
+        </Button>
+      ) : null}
+      <FailureNotice error={error.value} />
+    </>
+  )
+}
+
+/** The token of a record that has not enrolled yet. */
+export function OutstandingToken({ kind, record }: Pick<RecordActionsProps, 'kind' | 'record'>) {
+  const { wizards } = texts
+  const isShown = useSignal(false)
+  const found = outstandingToken(kind, record)
+  if (found === null) return null
+  const name = String(record['name'] ?? record.id)
+  const isRouter = kind.path.endsWith('routers')
+  if (!isShown.value) {
+    return (
+      <div class="panel panel-body row">
+        <span class="soft">{texts.acts.waits}</span>
+        <Button icon="key" onClick={() => (isShown.value = true)}>
+          {texts.acts.showToken}
+        </Button>
+      </div>
+    )
+  }
+  return (
+    <TokenCard
+      title={wizards.enrolls(name)}
+      fileName={`${name}.jwt`}
+      jwt={found.jwt}
+      expiresAt={found.expiresAt}
+      command={isRouter ? wizards.routerCommand : wizards.identityCommand}
+    >
+      <Button onClick={() => (isShown.value = false)}>{texts.acts.hideToken}</Button>
+    </TokenCard>
+  )
+}
