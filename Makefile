@@ -180,6 +180,7 @@ bench: $(INSTALLED)
 	node bench/join.ts
 	node bench/events.ts
 	node bench/linearizability.ts
+	node bench/data-path.ts
 
 bench-raft: $(INSTALLED)
 	node bench/raft.ts

@@ -245,10 +245,11 @@ function healthHeaders({ cost, precedence }: OfferedTerminator) {
 }
 
 function bindHeaders(wanted: OfferedTerminator) {
-  const { id, instanceId } = wanted
+  const { id, instanceId, publicKey } = wanted
   return [
     ...healthHeaders(wanted),
     [edgeHeader.listenerId, textValue(id)] as const,
+    ...(publicKey === undefined ? [] : [[edgeHeader.publicKey, publicKey] as const]),
     ...(instanceId === '' ? [] : [[edgeHeader.instanceId, textValue(instanceId)] as const]),
   ]
 }

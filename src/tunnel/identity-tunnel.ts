@@ -92,6 +92,8 @@ export class IdentityTunnel {
       identityId,
       services: this.#followed,
       terminators: this.#terminators,
+      // Edge routers of the family pass on the key that a host has shown as it bound.
+      hasKeyPerTerminator: true,
       requests: source,
       circuits: this.#circuits,
       neededAddresses: () => [

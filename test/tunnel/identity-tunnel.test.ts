@@ -89,6 +89,8 @@ describe.each([
 ])('A TCP service, %s,', (_what, isEncrypted) => {
   test('that one tunnel hosts is reached at a port of another, and ends as its streams do', async () => {
     const { port, client, host } = await joined(isEncrypted)
+    const [terminator] = stage.terminators.values()
+    expect(terminator?.peerData[1003]?.length).toBe(isEncrypted ? 32 : undefined)
     const data = randomBytes(3_000_000)
     expect(sha256(await exchanged(port, data))).toBe(sha256(data))
     expect(client.api.followed).toEqual(['https://ctrl2.test:1280'])

@@ -19,6 +19,7 @@ import {
   type Precedence,
 } from './host-config.ts'
 import { filledTemplate } from './identity-template.ts'
+import { newKeyPair } from './secure-stream.ts'
 import type { DialedTerminator } from './tunnel-dialer.ts'
 import type { OfferedTerminator } from './tunnel-messages.ts'
 import type { UsableServices } from './usable-services.ts'
@@ -36,6 +37,8 @@ export interface HostedServicesParts {
   readonly services: UsableServices
   readonly terminators: OfferedTerminators
   readonly identityId: string
+  /** Clients are told the key of a terminator, and not that of their circuit. */
+  readonly hasKeyPerTerminator: boolean
   readonly log: RouterProgramLogger
 }
 
@@ -176,7 +179,9 @@ export class HostedServices {
     const ends = new Set<Pick<CircuitEnd, 'close'>>()
     const instanceId = instanceOf(terms, identity)
     const id = terminatorId(identityId, service.id, at, instanceId)
-    const offered = offeredFor({ id, terms }, service, identity)
+    const isKeyed = this.#parts.hasKeyPerTerminator && service.encryptionRequired
+    const keys = isKeyed ? { keyPair: newKeyPair() } : {}
+    const offered = offeredFor({ id, terms, ...keys }, service, identity)
     const probes = new HealthProbes({
       probes: terms.probes,
       onEvent: (isHealthy) => terminators.sendHealth(id, isHealthy),
@@ -186,6 +191,7 @@ export class HostedServices {
       id,
       terms,
       isEncrypted: service.encryptionRequired,
+      ...keys,
       probes,
       ends,
       offered,
@@ -252,7 +258,7 @@ const precedenceNames: ReadonlyMap<ModelPrecedence, Precedence> = new Map([
 
 /** An identity's own value for a service counts before the config, and its default after it. */
 function offeredFor(
-  { id, terms }: Pick<HostedTerminator, 'id' | 'terms'>,
+  { id, terms, keyPair }: Pick<HostedTerminator, 'id' | 'terms' | 'keyPair'>,
   service: ModelService,
   identity: ModelIdentity,
 ): OfferedTerminator {
@@ -266,6 +272,7 @@ function offeredFor(
     precedence:
       own === undefined ? (terms.precedence ?? nameOf(defaultHostingPrecedence)) : nameOf(own),
     instanceId: instanceOf(terms, identity),
+    ...(keyPair === undefined ? {} : { publicKey: keyPair.publicKey }),
   }
 }
 

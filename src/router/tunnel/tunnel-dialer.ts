@@ -17,7 +17,7 @@ import { SocketApplication } from '../streams/socket-application.ts'
 import { readAppData } from './app-data.ts'
 import type { HostTerms } from './host-config.ts'
 import { type HostTarget, resolvedTarget, targetFor } from './host-target.ts'
-import { newKeyPair, SecureStream, sessionKeys } from './secure-stream.ts'
+import { type KeyPair, newKeyPair, SecureStream, sessionKeys } from './secure-stream.ts'
 import {
   connectDatagrams,
   connectStream,
@@ -31,6 +31,8 @@ import { peerKey } from './tunnel-messages.ts'
 export interface DialedTerminator {
   readonly terms: HostTerms
   readonly isEncrypted: boolean
+  /** Absent: each circuit has its own. */
+  readonly keyPair?: KeyPair
   /** Called with each circuit that begins: it ends it when the service is hosted no more. */
   readonly hold: (end: Pick<CircuitEnd, 'close'>) => () => void
 }
@@ -159,7 +161,7 @@ export class TunnelDialer implements TerminatorDialer {
       let inner = local.application
       let secure: SecureStream | null = null
       if (peerPublicKey !== undefined) {
-        const own = newKeyPair()
+        const own = terminator.keyPair ?? newKeyPair()
         secure = new SecureStream(inner, sessionKeys('server', own, peerPublicKey))
         answer.set(peerKey.publicKey, own.publicKey)
         inner = secure

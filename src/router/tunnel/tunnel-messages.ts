@@ -60,6 +60,8 @@ export interface OfferedTerminator {
   readonly cost: number
   readonly precedence: Precedence
   readonly instanceId: string
+  /** Key of the host for all of its clients; absent: it has one for each. */
+  readonly publicKey?: Uint8Array
 }
 
 /** @param startMs UTC: comes back in the answer. */

@@ -24,6 +24,8 @@ export interface TunnelServicesParts {
   /** Listened on where a config of a service names no address. */
   readonly anyAddress: string
   readonly terminators: OfferedTerminators
+  /** Clients are told the key of a terminator, and not that of their circuit. */
+  readonly hasKeyPerTerminator: boolean
   readonly requests: CircuitSource
   readonly circuits: Pick<LocalCircuits, 'open'>
   readonly sockets: TargetSockets

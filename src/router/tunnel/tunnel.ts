@@ -60,6 +60,7 @@ export class Tunnel {
       configured: configured.flatMap((text) => configuredService(text) ?? []),
       anyAddress: ANY_ADDRESS,
       terminators: this.#offers,
+      hasKeyPerTerminator: false,
       requests: new CircuitRequests({
         connections,
         clock,
