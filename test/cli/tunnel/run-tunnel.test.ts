@@ -1,0 +1,104 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { identityFileText } from '../../../src/cli/enroll/identity-file.ts'
+import { readIdentityFile } from '../../../src/cli/tunnel/identity-file.ts'
+import { runTunnel } from '../../../src/cli/tunnel/run.ts'
+import { type CertifiedKey, issueLeaf, validityFrom } from '../../../src/pki/authority/authority.ts'
+import { newCa } from '../../support/authorities.ts'
+
+// Goal: identity files of ours and of other enrollers are read, and what is wrong with a file or an option is said before anything
+// is dialed.
+
+let folder: string
+let root: CertifiedKey
+let key: CertifiedKey
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-tunnel-'))
+  root = await newCa('network root', Date.now())
+  const validity = validityFrom(Date.now(), 3_600_000)
+  const more = { uris: [], hosts: [], usages: ['client' as const], validity }
+  key = await issueLeaf({ issuer: root, commonName: 'laptop', ...more })
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+function written(name: string, text: string, mode = 0o600): string {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  chmodSync(path, mode)
+  return path
+}
+
+const enrolled = () =>
+  identityFileText({ origin: 'https://ctrl1.test:1280', ...key, caPem: root.certificatePem })
+
+test('A file of flotilla identity enroll is read', () => {
+  const read = readIdentityFile(written('ours.json', enrolled()))
+  expect(read).toEqual({
+    origin: 'https://ctrl1.test:1280',
+    origins: ['https://ctrl1.test:1280'],
+    ...key,
+    caPem: root.certificatePem,
+  })
+})
+
+test('A file that names several controllers, and its parts by their paths, is read', () => {
+  written('laptop.key', key.privateKeyPem)
+  written('laptop.pem', key.certificatePem)
+  const ca = written('ca.pem', root.certificatePem)
+  const urls = ['https://ctrl1.test:1280/edge/client/v1', 'https://ctrl2.test:1280/edge/client/v1']
+  const id = { key: 'file://laptop.key', cert: 'laptop.pem', ca: `file://${ca}` }
+  const text = JSON.stringify({ ztAPI: urls[0], ztAPIs: urls, id })
+  const { origins, ...parts } = readIdentityFile(written('theirs.json', text))
+  expect(origins).toEqual(['https://ctrl1.test:1280', 'https://ctrl2.test:1280'])
+  expect(parts).toMatchObject({ ...key, caPem: root.certificatePem })
+})
+
+test.each([
+  ['no JSON', 'it is no JSON object', () => 'token'],
+  ['no address', 'ztAPI is no https:// address', () => enrolled().replace('https:', 'http:')],
+  ['no key', 'id.key: it is missing', () => enrolled().replace('"key"', '"k"')],
+  [
+    'a key that is not that of the certificate',
+    'key',
+    () =>
+      enrolled().replace(
+        JSON.stringify(key.privateKeyPem).slice(1, -1),
+        JSON.stringify(root.privateKeyPem).slice(1, -1),
+      ),
+  ],
+])('A file with %s is refused, and the remedy is named', (what, reason, text) => {
+  const path = written(`${what}.json`, text())
+  expect(() => readIdentityFile(path)).toThrow(reason)
+  expect(() => readIdentityFile(path)).toThrow('flotilla identity enroll --out FILE')
+})
+
+test('A file that others can read is refused', () => {
+  const path = written('open.json', enrolled(), 0o644)
+  expect(() => readIdentityFile(path)).toThrow('chmod 600')
+})
+
+const options = {
+  identity: ['laptop.json'],
+  bind: '127.0.0.1',
+  resolver: 'udp://127.0.0.1:53',
+  dnsRange: '100.64.0.1/10',
+  logLevel: 'info',
+}
+
+test.each([
+  ['a port that is none', { proxy: ['web:99999'] }, 'expected SERVICE:PORT'],
+  ['ports in another mode', { mode: 'host' as const, proxy: ['web:80'] }, 'leave out --mode host'],
+  ['an address that is none', { bind: 'localhost' }, 'expected an IPv4 address'],
+  ['the same file twice', { identity: ['a', 'a'] }, 'a file is given twice'],
+  [
+    'several identities in mode tproxy',
+    { identity: ['a', 'b'], mode: 'tproxy' as const },
+    'one identity',
+  ],
+  ['a file that is not there', {}, 'laptop.json cannot be read'],
+])('%s: the program ends before it begins', async (_what, more, reason) => {
+  await expect(runTunnel({ ...options, ...more })).rejects.toThrow(reason)
+})
