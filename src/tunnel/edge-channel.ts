@@ -104,14 +104,6 @@ export class EdgeChannel {
     return !this.channel.isClosed
   }
 
-  get circuitCount(): number {
-    return this.#connections.size
-  }
-
-  get hostedCount(): number {
-    return this.#binds.size
-  }
-
   /**
    * Asks for a circuit to a service, which is reserved to be opened next.
    * @param token of a service session.

@@ -46,10 +46,6 @@ export class EdgeCircuits {
     this.#clock = clock
   }
 
-  get size(): number {
-    return this.#open.size
-  }
-
   /** Takes up a circuit that is to be opened next. @returns false: it is there already. */
   reserve(circuitId: string, path: EdgePath): boolean {
     if (this.#open.has(circuitId) || this.#reserved.has(circuitId)) return false

@@ -60,10 +60,6 @@ export class EdgeTerminators implements OfferedTerminators {
     this.#parts = parts
   }
 
-  get count(): number {
-    return this.#hosted.size
-  }
-
   start(): void {
     this.#timer = setInterval(() => this.judge(), hostsJudgedEveryMs)
   }

@@ -27,10 +27,6 @@ export class FollowedServices implements UsableServices {
   #byId: ReadonlyMap<string, FollowedService> = new Map()
   #idsByName: ReadonlyMap<string, string> = new Map()
 
-  get size(): number {
-    return this.#byId.size
-  }
-
   identity(): ModelIdentity | undefined {
     return this.#identity
   }

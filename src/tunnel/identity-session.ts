@@ -87,17 +87,11 @@ export class IdentitySession {
 
   /** Edge routers are asked for soon: those that are known cannot be reached. */
   hurry(): void {
-    if (this.#isStopped) return
+    // Each edge router that is lost asks for it: a wait that has begun is not begun again.
+    if (this.#isStopped || this.#isHurried) return
     this.#refreshedMs = -Infinity
     this.#isHurried = true
     if (this.#timer !== null && this.#failures === 0) this.#schedule(askAgainMsMin)
-  }
-
-  /** The session is said to be over by who has refused it. */
-  lose(token: string): void {
-    if (this.#token !== token) return
-    this.#token = null
-    if (this.#timer !== null) this.#schedule(0)
   }
 
   async stop(): Promise<void> {
@@ -128,11 +122,11 @@ export class IdentitySession {
     if (this.#isStopped || this.#isWorking) return
     this.#timer = null
     this.#isWorking = true
+    this.#isHurried = false
     const waitMs = await this.#step()
     this.#isWorking = false
     if (this.#isStopped) return
     const isHurried = this.#isHurried && this.#failures === 0
-    this.#isHurried = false
     this.#schedule(isHurried ? Math.min(waitMs, askAgainMsMin) : waitMs)
   }
 
