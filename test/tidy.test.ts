@@ -181,7 +181,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'cli/terminal',
     'cli/tunnel',
   ],
-  'cli/access': ['cli/client', 'cli/terminal'],
+  'cli/access': ['cli/client', 'cli/records', 'cli/terminal'],
   'cli/bootstrap': ['cli/client', 'cli/controller', 'cli/terminal'],
   'cli/client': ['cli/terminal'],
   'cli/cluster': ['cli/bootstrap', 'cli/client', 'cli/snapshot', 'cli/terminal'],
@@ -190,7 +190,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'cli/enroll': ['cli/client', 'cli/terminal'],
   'cli/events': ['cli/client', 'cli/terminal'],
   'cli/log-in': ['cli/client', 'cli/terminal'],
-  'cli/network': ['cli/client', 'cli/records', 'cli/terminal'],
+  'cli/network': ['cli/access', 'cli/client', 'cli/records', 'cli/terminal'],
   'cli/pki': ['cli/bootstrap', 'cli/client', 'cli/terminal'],
   'cli/quickstart': [
     'cli/bootstrap',

@@ -2,19 +2,22 @@ import { type Command, InvalidArgumentError } from 'commander'
 
 import { withContextOption } from '../client/connection-options.ts'
 import type { ExplainOptions } from './explain.ts'
+import type { PreviewOptions } from './preview.ts'
 
 /** `flotilla access …`. What its verbs do is loaded when needed. */
 export function addAccess(program: Command): void {
   const access = program
     .command('access')
-    .description('explain who can reach what, and why')
+    .description('explain who can reach what, and preview changes')
     .addHelpText(
       'after',
       `
 Examples:
   flotilla access explain laptop crm
-  flotilla access explain laptop --granted`,
+  flotilla access explain laptop --granted
+  flotilla access preview -f changes.yml`,
     )
+  addPreview(access)
   withContextOption(access.command('explain'))
     .argument('[identity]', 'name or id of an identity')
     .argument('[service]', 'name or id of a service')
@@ -43,6 +46,38 @@ Examples:
         await explainPairs(identity, service ?? options.service, options)
       },
     )
+}
+
+function addPreview(access: Command): void {
+  withContextOption(access.command('preview'))
+    .requiredOption('-f, --file <file>', 'changes in YAML or JSON, or - for standard input')
+    .option('--limit <count>', 'maximum number of pairs to list (default: 100)', countOf)
+    .description('preview what access some changes would give and take; nothing is written')
+    .addHelpText(
+      'after',
+      `
+The file is a list of up to 64 changes of identities, services, their policies, posture checks and edge routers.
+Records are given by name or id, and a record that one change creates can be named by those that follow:
+  - create: service-policy
+    name: sales-crm
+    type: Dial
+    semantic: AnyOf
+    identityRoles: ['#sales']
+    serviceRoles: ['@crm']
+  - update: identity
+    record: laptop
+    roleAttributes: [sales]
+  - delete: service-policy
+    record: everybody
+
+Examples:
+  flotilla access preview -f changes.yml
+  flotilla access preview -f - --limit 500 -o json < changes.yml`,
+    )
+    .action(async (options: PreviewOptions) => {
+      const { previewFile } = await import('./preview.ts')
+      await previewFile(options)
+    })
 }
 
 function countOf(text: string): number {

@@ -3,18 +3,23 @@ import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { askLine, isInteractive } from '../terminal/prompt.ts'
+import { askPreview, CHANGES_MAX, type Previewed, previewText } from '../access/previewed.ts'
 import { StepRunner } from './carry-out.ts'
 import { mustBeFaultless, type NetworkFile, parseNetwork, readNetworkText } from './document.ts'
 import { type LiveNetwork, readNetwork } from './live.ts'
 import { planOf, type Step } from './plan.ts'
+import { previewOfSteps } from './preview-steps.ts'
 import { countText, differenceText, printDone, printSteps } from './print.ts'
 
 export interface ApplyOptions extends ContextOptions {
   readonly file: string
   readonly dryRun?: boolean
+  readonly access?: boolean
   readonly prune?: boolean
   readonly yes?: boolean
 }
+
+const PAIRS_SHOWN = 100
 
 /** Brings the network to what a file says. */
 export async function applyFile(options: ApplyOptions): Promise<void> {
@@ -34,6 +39,9 @@ export async function applyNetwork(
   over: (objects: NetworkFile['objects'], live: LiveNetwork) => NetworkFile['objects'] = (all) =>
     all,
 ): Promise<void> {
+  if (options.access === true && options.dryRun !== true) {
+    throw new CommandFailure(EXIT_USAGE, '--access needs --dry-run')
+  }
   mustBeFaultless(path, file.faults)
   const client = connect(options)
   const live = await readNetwork(client)
@@ -46,7 +54,29 @@ export async function applyNetwork(
     await mustBeMeant(steps, options)
     await carryOut(client, live, steps, options)
   }
-  if (options.json === true) printSteps(steps, !isDry)
+  const access = isDry && options.access === true ? await accessOf(client, steps, live) : null
+  if (options.json === true) printSteps(steps, !isDry, access?.previewed)
+  else if (access !== null) printLine(access.text)
+}
+
+/** Previews what the steps would give and take, as far as a preview takes them. */
+async function accessOf(
+  client: ApiClient,
+  steps: readonly Step[],
+  live: LiveNetwork,
+): Promise<{ readonly text: string; readonly previewed?: Previewed }> {
+  const { changes, leftOut } = previewOfSteps(steps, live)
+  if (changes.length === 0) return { text: 'access: no change' }
+  if (changes.length > CHANGES_MAX) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `access of ${changes.length} changes cannot be previewed at once (at most ${CHANGES_MAX}); apply the file in parts`,
+    )
+  }
+  const previewed = await askPreview(client, changes, PAIRS_SHOWN)
+  const rest =
+    leftOut === 0 ? '' : `\n${leftOut} of ${steps.length} changes are no part of the preview`
+  return { text: `${previewText(previewed)}${rest}`, previewed }
 }
 
 function printPlan(steps: readonly Step[], isDry: boolean): void {

@@ -119,7 +119,7 @@ export class StepRunner {
 }
 
 /** What a record takes after it was made. */
-function changeable(kind: Kind, body: JsonObject): JsonObject {
+export function changeable(kind: Kind, body: JsonObject): JsonObject {
   const fixed = portableFields(kind).filter(({ settable }) => settable === 'create')
   const names = new Set(fixed.map(({ name }) => name))
   return Object.fromEntries(Object.entries(body).filter(([name]) => !names.has(name)))

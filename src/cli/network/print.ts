@@ -44,9 +44,10 @@ export function printDone(step: Step): void {
 }
 
 /** @param isDone false: it would be done. */
-export function printSteps(steps: readonly Step[], isDone: boolean): void {
+export function printSteps(steps: readonly Step[], isDone: boolean, access?: unknown): void {
   printJson({
     isDone,
+    ...(access === undefined ? {} : { access }),
     steps: steps.map((step) => ({
       verb: step.verb === 'adopt' ? 'update' : step.verb,
       object: labelOf(step),

@@ -32,6 +32,7 @@ Examples:
   withPlan(program.command('apply'))
     .requiredOption('-f, --file <file>', 'file written by flotilla export, or - for standard input')
     .option('--prune', 'delete objects that are not in the file, after confirmation')
+    .option('--access', 'with --dry-run: print what access the changes would give and take')
     .option('--yes', 'with --prune: skip the confirmation')
     .description('apply the network described in a file')
     .addHelpText(
@@ -42,6 +43,7 @@ difference is printed and applied. Safe to repeat; after an interruption, rerun 
 
 Examples:
   flotilla apply -f network.yml --dry-run
+  flotilla apply -f network.yml --dry-run --access
   flotilla apply -f network.yml --prune`,
     )
     .action(async (options: ApplyOptions) => {

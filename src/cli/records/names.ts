@@ -22,6 +22,11 @@ export class Names {
     this.#client = client
   }
 
+  /** Takes note of a record that the API does not have yet. */
+  know(kind: Kind, word: string, id: string): void {
+    this.#ids.set(`${kind.id} ${word}`, id)
+  }
+
   /** @throws {CommandFailure} exit 1 when there is none, or when it could mean two. */
   async idOf(kind: Kind, word: string): Promise<string> {
     const key = `${kind.id} ${word}`

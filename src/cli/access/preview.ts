@@ -1,0 +1,106 @@
+import { readFileSync } from 'node:fs'
+
+import { parseYamlTree } from '../../config/engine/yaml-tree.ts'
+import { usageFailure } from '../../controller/failure.ts'
+import { isObject } from '../../entities/check.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import { connect, type ContextOptions } from '../client/context-client.ts'
+import { completedBody, jsonOfTree } from '../records/bodies.ts'
+import { fieldNamed, type Kind, kindNamed } from '../records/kinds.ts'
+import { Names } from '../records/names.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+import { readStandardInput } from '../terminal/secret-input.ts'
+import { askPreview, CHANGES_MAX, type PreviewChange, previewText } from './previewed.ts'
+
+export interface PreviewOptions extends ContextOptions {
+  readonly file: string
+  readonly limit?: number
+}
+
+const PAIRS = 100
+
+/** Prints what the changes in a file would give and take. */
+export async function previewFile(options: PreviewOptions): Promise<void> {
+  const wanted = wantedIn(options.file)
+  const client = connect(options)
+  const changes = await resolvedChanges(new Names(client), wanted)
+  const previewed = await askPreview(client, changes, options.limit ?? PAIRS)
+  if (options.json === true) printJson(previewed)
+  else printLine(previewText(previewed))
+}
+
+/** One change of a file: `create: service-policy`, `update: identity`, or `delete: service`. */
+interface WantedChange {
+  readonly verb: (typeof verbs)[number]
+  readonly kind: Kind
+  /** Name or id of what is updated or deleted. */
+  readonly record: string
+  readonly fields: JsonObject
+}
+
+const verbs = ['create', 'update', 'delete'] as const
+const shape = 'expected a list of changes, each with create, update or delete: KIND'
+
+/** @throws {CommandFailure} exit 2 with the place of the fault. */
+function wantedIn(path: string): readonly WantedChange[] {
+  const parsed = parseYamlTree(textOf(path))
+  if (!parsed.ok) {
+    const [fault] = parsed.faults
+    throw usageFailure(`${path}: line ${fault?.line ?? 1}: ${fault?.problem ?? 'is not YAML'}`)
+  }
+  const whole = jsonOfTree(parsed.tree)
+  if (!Array.isArray(whole)) throw usageFailure(`${path}: ${shape}`)
+  const changes = (whole as readonly Json[]).map((change, at) => wantedChange(path, at + 1, change))
+  if (changes.length === 0 || changes.length > CHANGES_MAX) {
+    throw usageFailure(`${path}: expected 1 to ${CHANGES_MAX} changes, found ${changes.length}`)
+  }
+  return changes
+}
+
+function textOf(path: string): string {
+  if (path === '-') return readStandardInput('the changes')
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw usageFailure(`${path} cannot be read (${errorMessage(error)})`)
+  }
+}
+
+function wantedChange(path: string, number: number, change: Json): WantedChange {
+  const at = `${path}: change ${number}`
+  const named = isObject(change) ? verbs.filter((one) => one in change) : []
+  const [verb] = named
+  if (!isObject(change) || verb === undefined || named.length > 1) {
+    throw usageFailure(`${at}: ${shape}`)
+  }
+  const { [verb]: word, record = '', ...rest } = change
+  const kind = kindNamed(String(word))
+  if (verb !== 'create' && record === '') throw usageFailure(`${at}: record names what to ${verb}`)
+  const fields = Object.entries(rest).map(([name, value]) => [fieldNamed(kind, name).name, value])
+  return { verb, kind, record: String(record), fields: Object.fromEntries(fields) as JsonObject }
+}
+
+/** Names become ids; a record that a change makes can be named by those that follow. */
+async function resolvedChanges(
+  names: Names,
+  wanted: readonly WantedChange[],
+): Promise<readonly PreviewChange[]> {
+  const changes: PreviewChange[] = []
+  for (const [at, { verb, kind, record, fields }] of wanted.entries()) {
+    if (verb === 'create') {
+      const id = `new-${at + 1}`
+      const data = await names.resolved(kind, completedBody(kind, fields))
+      changes.push({ action: 'create', kind: kind.id, id, data })
+      if (typeof fields['name'] === 'string') names.know(kind, fields['name'], id)
+      continue
+    }
+    const id = await names.idOf(kind, record)
+    if (verb === 'delete') changes.push({ action: 'delete', kind: kind.id, id })
+    else {
+      const data = await names.resolved(kind, fields)
+      changes.push({ action: 'patch', kind: kind.id, id, data })
+    }
+  }
+  return changes
+}

@@ -1,0 +1,98 @@
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { ApiClient } from '../client/api-client.ts'
+
+/** One change as `POST /access/preview` takes it. */
+export interface PreviewChange {
+  readonly action: 'create' | 'replace' | 'patch' | 'delete'
+  readonly kind: string
+  readonly id: string
+  readonly data?: JsonObject
+}
+
+/** Changes of one preview: what the API takes. */
+export const CHANGES_MAX = 64
+
+interface Counts {
+  readonly given: number
+  readonly taken: number
+}
+
+export interface PreviewedRef {
+  readonly id: string
+  readonly name: string
+}
+
+/** The answer, as far as it is printed; null: the caller may not see it. */
+export interface Previewed {
+  readonly counts: {
+    readonly dial: Counts
+    readonly bind: Counts
+    readonly router: Counts | null
+    readonly serviceRouter: Counts | null
+  }
+  readonly postureChanges: readonly {
+    readonly policy: PreviewedRef
+    readonly given: readonly PreviewedRef[]
+    readonly taken: readonly PreviewedRef[]
+    readonly written: readonly PreviewedRef[]
+  }[]
+  readonly rows: readonly {
+    readonly right: string
+    readonly change: 'given' | 'taken'
+    readonly identity: PreviewedRef | null
+    readonly service: PreviewedRef | null
+    readonly router: PreviewedRef | null
+  }[]
+  readonly pagination: { readonly totalCount: number }
+}
+
+/** Asks what changes would come to; nothing is written. */
+export async function askPreview(
+  client: ApiClient,
+  changes: readonly PreviewChange[],
+  limit: number,
+): Promise<Previewed> {
+  const path = `/access/preview?limit=${limit}`
+  const { data } = await client.ask({ method: 'POST', path, body: { changes } })
+  return data as Previewed
+}
+
+const rights = [
+  ['dial', 'dial'],
+  ['bind', 'bind'],
+  ['router', 'edge routers of identities'],
+  ['serviceRouter', 'edge routers of services'],
+] as const
+
+/** Counts, then the pairs of the first page. */
+export function previewText({ counts, postureChanges, rows, pagination }: Previewed): string {
+  const counted = rights.flatMap(([right, words]) => {
+    const count = counts[right]
+    return count === null ? [] : [`${words}: ${count.given} given, ${count.taken} taken`]
+  })
+  const more = pagination.totalCount - rows.length
+  return [
+    ...counted,
+    ...rows.map(rowText),
+    ...(more > 0 ? [`and ${more} more`] : []),
+    ...postureChanges.map(postureText),
+  ].join('\n')
+}
+
+function rowText({ right, change, identity, service, router }: Previewed['rows'][number]): string {
+  const sides = [identity, service, router].flatMap((one) => (one === null ? [] : [one.name]))
+  const word = right === 'serviceRouter' ? 'router' : right
+  return `${change === 'given' ? '+' : '-'} ${word} ${sides.join(' -> ')}`
+}
+
+function postureText({
+  policy,
+  given,
+  taken,
+  written,
+}: Previewed['postureChanges'][number]): string {
+  const signed = (sign: string, refs: readonly PreviewedRef[]): string[] =>
+    refs.map(({ name }) => `${sign}${name}`)
+  const all = [...signed('+', given), ...signed('-', taken), ...signed('~', written)]
+  return `posture checks of policy ${policy.name}: ${all.join(' ')}`
+}

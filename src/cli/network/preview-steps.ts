@@ -1,0 +1,75 @@
+import { isObject } from '../../entities/check.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import type { PreviewChange } from '../access/previewed.ts'
+import type { Kind } from '../records/kinds.ts'
+import { changeable } from './carry-out.ts'
+import { type LiveNetwork, tableOf } from './live.ts'
+import type { Step } from './plan.ts'
+import { bodyOf, translated } from './portable.ts'
+
+/** Kinds whose steps a preview takes; an edge router is not created by one. */
+const previewed: ReadonlySet<string> = new Set([
+  'identity',
+  'service',
+  'servicePolicy',
+  'edgeRouterPolicy',
+  'serviceEdgeRouterPolicy',
+  'postureCheck',
+  'edgeRouter',
+])
+
+/** Stands for a record that a preview does not have, until it is taken out. */
+const ABSENT = '\u0000'
+
+/** The changes of a plan as a preview takes them. */
+export interface PreviewOfSteps {
+  readonly changes: readonly PreviewChange[]
+  /** Steps that are no part of it. */
+  readonly leftOut: number
+}
+
+/** Steps that decide on access; what they name that is made by other steps is left out of them. */
+export function previewOfSteps(steps: readonly Step[], live: LiveNetwork): PreviewOfSteps {
+  const made = new Map<string, string>()
+  const changes: PreviewChange[] = []
+  for (const step of steps) {
+    const { kind } = (step.verb === 'delete' ? step.live : step.wanted).section
+    if (!previewed.has(kind.id) || step.verb === 'adopt') continue
+    if (step.verb === 'create' && kind.id === 'edgeRouter') continue
+    if (step.verb === 'delete') {
+      changes.push({ action: 'delete', kind: kind.id, id: step.live.id })
+      continue
+    }
+    const idOf = (to: string, name: string): string =>
+      made.get(`${tableOf(to)} ${name}`) ?? live.idOf(to, name) ?? ABSENT
+    const body = bodyOf(kind, translated(kind, step.wanted.fields, idOf))
+    if (step.verb === 'update') {
+      const data = present(changeable(kind, body))
+      changes.push({ action: 'replace', kind: kind.id, id: step.live.id, data })
+      continue
+    }
+    const id = `new-${changes.length + 1}`
+    const { name } = step.wanted.fields
+    if (typeof name === 'string') made.set(`${tableOf(kind.id)} ${name}`, id)
+    changes.push({ action: 'create', kind: kind.id, id, data: present(createdAs(kind, body)) })
+  }
+  return { changes, leftOut: steps.length - changes.length }
+}
+
+/** An identity of a router is made by its router alone. */
+function createdAs({ id }: Kind, body: JsonObject): JsonObject {
+  return id === 'identity' && body['type'] === undefined ? { ...body, type: 'Device' } : body
+}
+
+/** The object without what names an absent record. */
+function present(fields: JsonObject): JsonObject {
+  const isAbsent = (value: Json): boolean => value === ABSENT || value === `@${ABSENT}`
+  const kept: [string, Json][] = []
+  for (const [name, value] of Object.entries(fields)) {
+    if (value === undefined || isAbsent(value) || name === ABSENT) continue
+    if (Array.isArray(value)) {
+      kept.push([name, (value as readonly Json[]).filter((one) => !isAbsent(one))])
+    } else kept.push([name, isObject(value) ? present(value) : value])
+  }
+  return Object.fromEntries(kept)
+}
