@@ -10,6 +10,8 @@ import { explainLimits } from '../src/api/access/explain.ts'
 import { explanationViewLimits } from '../src/api/access/explanation-view.ts'
 import { previewAnswerLimits } from '../src/api/access/preview.ts'
 import { previewBodyLimits } from '../src/api/access/preview-schema.ts'
+import { roleLimits } from '../src/api/access/roles.ts'
+import { historyLimits } from '../src/api/metrics/figure-history.ts'
 import { refusalLimits } from '../src/api/refusal-quota.ts'
 import { detachmentLimits } from '../src/api/records/detachments.ts'
 import { inspectionLimits } from '../src/api/fabric/inspections-schema.ts'
@@ -109,6 +111,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/fabric/inspections-schema.ts': inspectionLimits,
   'src/api/access/explain.ts': explainLimits,
   'src/api/access/explanation-view.ts': explanationViewLimits,
+  'src/api/access/roles.ts': roleLimits,
+  'src/api/metrics/figure-history.ts': historyLimits,
   'src/api/access/preview.ts': previewAnswerLimits,
   'src/api/access/preview-schema.ts': previewBodyLimits,
   'src/api/identities/traces.ts': { tracesMax },

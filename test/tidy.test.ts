@@ -59,7 +59,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'api/access': ['api', 'api/answers', 'api/preparers', 'api/schemas', 'api/sessions'],
   'api/answers': ['api', 'api/metrics', 'api/transport'],
   'api/backups': ['api', 'api/answers', 'api/cluster', 'api/schemas'],
-  'api/cluster': ['api', 'api/answers', 'api/schemas'],
+  'api/cluster': ['api', 'api/answers', 'api/metrics', 'api/schemas'],
   'api/enrollment': [
     'api',
     'api/answers',

@@ -4,6 +4,8 @@ import { resourceOperations } from './records/resource-routes.ts'
 import type { ApiServices } from './services.ts'
 import { explainOperations } from './access/explain.ts'
 import { previewOperations } from './access/preview.ts'
+import { roleOperations } from './access/roles.ts'
+import { clusterHistoryOperations } from './cluster/history.ts'
 import { apiSessionOperations } from './sessions/api-sessions.ts'
 import { auditOperations } from './host/audit.ts'
 import { authenticateOperations } from './sessions/authenticate.ts'
@@ -82,6 +84,7 @@ export function allOperations(needs: ApiParts & ApiServices): readonly Operation
     ...serviceAccessOperations(needs),
     ...explainOperations(needs),
     ...previewOperations(needs),
+    ...roleOperations(needs),
     ...roleAttributeOperations(needs),
     ...controllerOperations(needs),
     ...databaseOperations(needs),
@@ -89,6 +92,7 @@ export function allOperations(needs: ApiParts & ApiServices): readonly Operation
     ...eventOperations(needs),
     ...clusterOperations(needs),
     ...clusterStatusOperations(needs),
+    ...clusterHistoryOperations(needs),
     ...memberOperations(needs),
     ...upgradeOperations(needs),
     ...logTimeOperations(needs),

@@ -104,12 +104,14 @@ export function createApi(parts: ApiParts): Api {
     listener: (options) => buildListener(all, operations, options),
     start: () => {
       services.sessions.start()
+      services.history.start(parts.scheduler)
       services.integrity.start()
       services.resealer.start()
       parts.posture.start()
     },
     stop: () => {
       services.sessions.stop()
+      services.history.stop()
       services.integrity.stop()
       services.resealer.stop()
       parts.posture.stop()

@@ -19,6 +19,8 @@ import { IntegrityRunner } from './host/integrity-runner.ts'
 import { LargeBodies } from './answers/large-bodies.ts'
 import { ListAnswers } from './answers/list-answers.ts'
 import { Preparers } from './preparers/preparer.ts'
+import { NO_VITALS } from '../ports/stats.ts'
+import { FigureHistory, type HistoryTotals } from './metrics/figure-history.ts'
 import { ApiMetrics } from './metrics/metrics.ts'
 import type { ApiParts } from './parts.ts'
 import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
@@ -46,6 +48,7 @@ export interface ApiServices {
   readonly preparers: Preparers
   readonly secondFactors: SecondFactors
   readonly metrics: ApiMetrics
+  readonly history: FigureHistory
   /** Of lines about refused writes, on all listeners. */
   readonly refusals: Quota
   /** Of all listeners. */
@@ -102,6 +105,7 @@ export function createServices(parts: ApiParts): ApiServices {
   const oidcTokens = new OidcTokens(parts)
   const seals = new SealedTexts(parts.keys, clock)
   const oidcFlow = new LogInFlow({ ...parts, logIns, sessions, oidcTokens, seals })
+  const metrics = metricsOf(parts)
   return {
     sessions,
     tokens,
@@ -130,8 +134,29 @@ export function createServices(parts: ApiParts): ApiServices {
     unsent,
     integrity: new IntegrityRunner(parts),
     resealer: new FactorResealer(parts, secondFactors.vault),
-    metrics: metricsOf(parts),
+    metrics,
+    history: historyOf(parts, metrics),
   }
+}
+
+function historyOf(
+  { cluster, state, vitals, clock }: ApiParts,
+  metrics: ApiMetrics,
+): FigureHistory {
+  const read = (): HistoryTotals => {
+    const { disk, leaderChanges } = vitals?.() ?? NO_VITALS
+    const self = cluster.members().find(({ id }) => id === cluster.selfId)
+    const { appliedIndex } = state
+    return {
+      ...metrics.totals(),
+      commitIndex: self?.progress?.commit ?? appliedIndex,
+      appliedIndex,
+      fsyncs: disk.fsync.count,
+      fsyncP99Ms: disk.fsync.p99Ms,
+      leaderChanges,
+    }
+  }
+  return new FigureHistory(read, clock)
 }
 
 function metricsOf(parts: ApiParts): ApiMetrics {

@@ -21,6 +21,8 @@ import {
   type ListResult,
   type ListSource,
   type RoleAttributes,
+  type RoleCountQuery,
+  type RoleCounts,
   type RoleAttributeUsage,
   type RouterAudience,
   type ShownFor,
@@ -38,7 +40,7 @@ import {
   routersOfIdentity,
   routersOfService,
 } from './access/routers.ts'
-import { listRoleAttributeUsage, listRoleAttributes } from './access/role-attributes.ts'
+import { countRoles, listRoleAttributeUsage, listRoleAttributes } from './access/role-attributes.ts'
 import { StateScan } from './cluster/integrity-scan.ts'
 import { shownToNonAdmin, withoutAdminSecrets } from './apply/admin-secrets.ts'
 import { detailOf, entityRefOf, permissionNames } from './detail.ts'
@@ -272,6 +274,10 @@ export class Reader implements Reads {
 
   roleAttributes(entity: string, query: ListQuery): RoleAttributes {
     return listRoleAttributes(this.state, entityNamed(entity), query)
+  }
+
+  roleCounts(entity: string, query: RoleCountQuery): Generator<void, RoleCounts> {
+    return countRoles(this.state, entityNamed(entity), query)
   }
 
   roleAttributeUsage(entity: string, query: ListQuery): RoleAttributeUsage {

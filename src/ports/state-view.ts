@@ -155,6 +155,18 @@ export interface RoleAttributes extends Page {
   readonly attributes: readonly string[]
 }
 
+export interface RoleCountQuery {
+  readonly prefix: string
+  readonly limit: number
+  readonly offset: number
+}
+
+/** One page of role attributes, in order. */
+export interface RoleCounts {
+  readonly rows: readonly { readonly attribute: string; readonly count: number }[]
+  readonly totalCount: number
+}
+
 /** Who has an attribute and which policies name it: ids by plural of the kind. */
 export interface RoleAttributeUsage extends Page {
   readonly rows: readonly {
@@ -237,6 +249,8 @@ export interface StateView {
   listNaming(entity: string, field: string, value: string, query: ListQuery): ListResult
   /** The role attributes that records of the kind have. @throws {Problem} as `list`. */
   roleAttributes(entity: string, query: ListQuery): RoleAttributes
+  /** Role attributes that begin with a prefix, with the number of records; in steps. */
+  roleCounts(entity: string, query: RoleCountQuery): Generator<void, RoleCounts>
   /** Those, and the attributes that policies name. @throws {Problem} as `list`. */
   roleAttributeUsage(entity: string, query: ListQuery): RoleAttributeUsage
   /** {_links, entity, id, name}; null when it is not there. */

@@ -1,5 +1,6 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { flag, text } from '../../entities/shapes.ts'
+import { historyFigures } from '../metrics/figure-history.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 const integer = { type: 'integer' } as const
@@ -80,6 +81,29 @@ export const clusterStatus: NamedSchema = {
       'featureLevel',
       'alarms',
     ],
+    additionalProperties: false,
+  },
+}
+
+const samples = { type: 'array', items: { type: ['number', 'null'] } } as const
+
+/** The last hour of one controller, the oldest sample first. */
+export const clusterHistory: NamedSchema = {
+  name: 'clusterHistory',
+  schema: {
+    type: 'object',
+    properties: {
+      selfId: text,
+      periodSeconds: number,
+      endedAt: { type: ['string', 'null'], format: 'date-time' },
+      figures: {
+        type: 'object',
+        properties: Object.fromEntries(historyFigures.map((name) => [name, samples])),
+        required: historyFigures,
+        additionalProperties: false,
+      },
+    },
+    required: ['selfId', 'periodSeconds', 'endedAt', 'figures'],
     additionalProperties: false,
   },
 }

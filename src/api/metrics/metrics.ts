@@ -67,6 +67,13 @@ export class ApiMetrics {
     return added
   }
 
+  /** Requests and log-ins since the start. */
+  totals(): { readonly requests: number; readonly logIns: number } {
+    let requests = 0
+    for (const { count } of this.#operations.values()) requests += count
+    return { requests, logIns: this.#operations.get(LOG_IN)?.byStatus.get(200) ?? 0 }
+  }
+
   get contentType(): string {
     return this.#registry.contentType
   }

@@ -52,7 +52,7 @@ function addPreview(access: Command): void {
   withContextOption(access.command('preview'))
     .requiredOption('-f, --file <file>', 'changes in YAML or JSON, or - for standard input')
     .option('--limit <count>', 'maximum number of pairs to list (default: 100)', countOf)
-    .description('preview what access some changes would give and take; nothing is written')
+    .description('preview the access that changes would give and take')
     .addHelpText(
       'after',
       `

@@ -1,7 +1,14 @@
 import { defineEntity, type Entity } from '../../entities/define.ts'
 import { entities } from '../../entities/registry.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import type { ListQuery, RoleAttributeUsage, RoleAttributes } from '../../ports/state-view.ts'
+import { compareText } from '../../lib/text/text-order.ts'
+import type {
+  ListQuery,
+  RoleAttributeUsage,
+  RoleAttributes,
+  RoleCountQuery,
+  RoleCounts,
+} from '../../ports/state-view.ts'
 import { lanesOf } from '../records/digest.ts'
 import { noLinks } from '../query/evaluate.ts'
 import { Lister } from '../query/list.ts'
@@ -61,6 +68,35 @@ function* heldAttributes(state: State, kind: Entity): Iterable<string> {
 
 export function listRoleAttributes(state: State, kind: Entity, query: ListQuery): RoleAttributes {
   return pageOf(heldAttributes(state, kind), query)
+}
+
+/** Attributes that are looked at between two turns of others. */
+const turnAttributes = 2000
+
+export function* countRoles(
+  state: State,
+  kind: Entity,
+  { prefix, limit, offset }: RoleCountQuery,
+): Generator<void, RoleCounts> {
+  const found: string[] = []
+  let looked = 0
+  for (const attribute of heldAttributes(state, kind)) {
+    if (attribute.startsWith(prefix)) found.push(attribute)
+    looked += 1
+    if (looked % turnAttributes === 0) yield
+  }
+  found.sort(compareText)
+  const within = scopeOf(state.table(kind.name), kind)
+  const rows = found.slice(offset, offset + limit).map((attribute) => ({
+    attribute,
+    count: holderCount(state, kind, within, attribute),
+  }))
+  return { rows, totalCount: found.length }
+}
+
+function holderCount(state: State, kind: Entity, within: IdScope | null, name: string): number {
+  if (within !== null) return holders(state, kind, within, name).length
+  return state.table(kind.name).indexes.ids('roleAttributes', name).size
 }
 
 /** Policy kinds with a role list of the kind, and the name of that list. */

@@ -42,6 +42,10 @@ const ofRecord = /^(service-configs|posture-data|failed-service-requests|jwt|rou
 const own: Readonly<Record<string, string>> = {
   'get /access/explain': 'service.read',
   'post /access/preview': 'identity.read',
+  'get /roles/identities': 'identity.read',
+  'get /roles/services': 'service.read',
+  'get /roles/edge-routers': 'router.read',
+  'get /roles/posture-checks': 'posture-check.read',
 }
 
 /**

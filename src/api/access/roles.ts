@@ -1,0 +1,82 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import { entityNamed } from '../../entities/registry.ts'
+import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
+import type { RoleCounts, StateView } from '../../ports/state-view.ts'
+import type { SessionPermission } from '../../lib/permissions.ts'
+import type { Reply } from '../answers/envelope.ts'
+import type { ListAnswers } from '../answers/list-answers.ts'
+import type { RequestContext } from '../call.ts'
+import type { Operation } from '../operation.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly processor: ProcessorShare
+  readonly lists: ListAnswers
+}
+
+export const roleLimits = { roleRowsMax: 500 } as const
+
+const roleCount: NamedSchema = {
+  name: 'roleCount',
+  schema: {
+    type: 'object',
+    properties: { attribute: { type: 'string' }, count: { type: 'integer' } },
+    required: ['attribute', 'count'],
+  },
+}
+
+/** Kinds with role attributes, and the permission to read them. */
+const kinds = [
+  ['identity', 'identity.read', 'Identity'],
+  ['service', 'service.read', 'Service'],
+  ['edgeRouter', 'router.read', 'EdgeRouter'],
+  ['postureCheck', 'posture-check.read', 'PostureCheck'],
+] as const satisfies readonly (readonly [string, SessionPermission, string])[]
+
+/** Operations that count records by role attribute, as somebody types one. */
+export function roleOperations(needs: Needs): Operation[] {
+  return kinds.map(([kind, permission, name]) => {
+    const { collection } = entityNamed(kind)
+    return {
+      operationId: `list${name}Roles`,
+      summary: `List the role attributes of ${collection} with the number of records that have each`,
+      tag: 'roleAttributes',
+      apis: ['management'],
+      permission,
+      method: 'GET',
+      path: `/roles/${collection}`,
+      query: [
+        { name: 'prefix', schema: { type: 'string' }, isRequired: false },
+        { name: 'limit', schema: { type: 'integer' }, isRequired: false },
+        { name: 'offset', schema: { type: 'integer' }, isRequired: false },
+      ],
+      success: 200,
+      response: { kind: 'list', schema: roleCount },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => counted(needs, call, kind),
+    } satisfies Operation
+  })
+}
+
+function counted(
+  { state, processor, lists }: Needs,
+  call: RequestContext,
+  kind: string,
+): Reply | Promise<Reply> {
+  const { roleRowsMax: max } = roleLimits
+  const asked = Number(call.first('limit') ?? 10)
+  const limit = asked < 1 ? max : Math.min(asked, max)
+  const offset = Math.max(0, Number(call.first('offset') ?? 0))
+  // Policies write roles with the sign.
+  const prefix = (call.first('prefix') ?? '').replace(/^#/, '')
+  const steps = state.roleCounts(kind, { prefix, limit, offset })
+  const answer = ({ rows, totalCount }: RoleCounts): Reply | Promise<Reply> =>
+    lists.answer(call, {
+      records: rows,
+      show: (row) => row,
+      pagination: { limit, offset, totalCount },
+      filterableFields: [],
+    })
+  const found = processor.finish(call.sharer, steps)
+  return found instanceof Promise ? found.then(answer) : answer(found)
+}

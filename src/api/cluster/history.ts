@@ -1,0 +1,38 @@
+import { detailAnswer, timeText } from '../answers/envelope.ts'
+import type { FigureHistory } from '../metrics/figure-history.ts'
+import type { Operation } from '../operation.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import { clusterHistory } from './status-schema.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly history: FigureHistory
+}
+
+/** The last hour of this controller; needs no quorum. */
+export function clusterHistoryOperations({ cluster, history }: Needs): Operation[] {
+  return [
+    {
+      operationId: 'clusterHistory',
+      summary: 'Show the last hour of this controller: commits, lag, disk, leader changes, log-ins',
+      tag: 'cluster',
+      apis: ['fabric'],
+      method: 'GET',
+      path: '/cluster/history',
+      permission: 'admin',
+      success: 200,
+      response: { kind: 'detail', schema: clusterHistory },
+      refusals: [401, 429, 503],
+      needsNoState: true,
+      handle: () => {
+        const { periodMs, endedAtMs, figures } = history.view()
+        return detailAnswer({
+          selfId: cluster.selfId,
+          periodSeconds: periodMs / 1000,
+          endedAt: endedAtMs === null ? null : timeText(endedAtMs),
+          figures,
+        })
+      },
+    },
+  ]
+}

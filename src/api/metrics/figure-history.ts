@@ -1,0 +1,114 @@
+import type { Clock } from '../../lib/clock.ts'
+import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
+
+export const historyLimits = {
+  /** An hour of samples, of each figure. */
+  historySamplesMax: 360,
+  historyPeriodMs: 10_000,
+} as const
+
+/** Figures of one controller, each over the time since the sample before. */
+export const historyFigures = [
+  'commitsPerSecond',
+  'appliedLag',
+  'fsyncP99Ms',
+  'leaderChanges',
+  'logIns',
+  'requestsPerSecond',
+] as const
+export type HistoryFigure = (typeof historyFigures)[number]
+
+/** Totals since the start of the process, and what holds now. */
+export interface HistoryTotals {
+  readonly commitIndex: number
+  readonly appliedIndex: number
+  readonly fsyncs: number
+  /** Within the last ten seconds, which is one period. */
+  readonly fsyncP99Ms: number
+  readonly leaderChanges: number
+  readonly logIns: number
+  readonly requests: number
+}
+
+export interface HistoryView {
+  readonly periodMs: number
+  /** Time of the newest sample, UTC ms; null: there is none yet. */
+  readonly endedAtMs: number | null
+  /** The oldest sample first; null: it could not be told. */
+  readonly figures: Readonly<Record<HistoryFigure, readonly (number | null)[]>>
+}
+
+/** The last hour of a controller, in memory: one ring for each figure. */
+export class FigureHistory {
+  readonly #read: () => HistoryTotals
+  readonly #clock: Clock
+  readonly #rings: ReadonlyMap<HistoryFigure, Float64Array>
+  #last: { readonly totals: HistoryTotals; readonly atMs: number } | null = null
+  #count = 0
+  #endedAtMs: number | null = null
+  #stop: (() => void) | null = null
+
+  constructor(read: () => HistoryTotals, clock: Clock) {
+    this.#read = read
+    this.#clock = clock
+    this.#rings = new Map(
+      historyFigures.map((name) => [name, new Float64Array(historyLimits.historySamplesMax)]),
+    )
+  }
+
+  start(scheduler: PeriodicScheduler): void {
+    this.#sample()
+    this.#stop = scheduler.every(historyLimits.historyPeriodMs, () => this.#sample())
+  }
+
+  stop(): void {
+    this.#stop?.()
+  }
+
+  #sample(): void {
+    const totals = this.#read()
+    const atMs = this.#clock.monotonicMs()
+    const last = this.#last
+    this.#last = { totals, atMs }
+    if (last === null || atMs <= last.atMs) return
+    const at = this.#count % historyLimits.historySamplesMax
+    const found = figuresBetween(last.totals, totals, (atMs - last.atMs) / 1000)
+    for (const [name, ring] of this.#rings) ring[at] = found[name]
+    this.#count += 1
+    this.#endedAtMs = this.#clock.nowMs()
+  }
+
+  view(): HistoryView {
+    const { historyPeriodMs: periodMs, historySamplesMax: max } = historyLimits
+    const first = Math.max(0, this.#count - max)
+    const samples = (ring: Float64Array): readonly (number | null)[] =>
+      Array.from({ length: this.#count - first }, (_, n) => shown(ring[(first + n) % max] ?? NaN))
+    const figures = Object.fromEntries(
+      [...this.#rings].map(([name, ring]) => [name, samples(ring)]),
+    ) as HistoryView['figures']
+    return { periodMs, endedAtMs: this.#endedAtMs, figures }
+  }
+}
+
+function figuresBetween(
+  before: HistoryTotals,
+  after: HistoryTotals,
+  seconds: number,
+): Readonly<Record<HistoryFigure, number>> {
+  // A count that fell was begun anew, as that of a raft thread that was started again.
+  const grown = (name: keyof HistoryTotals): number =>
+    after[name] < before[name] ? after[name] : after[name] - before[name]
+  return {
+    commitsPerSecond: grown('commitIndex') / seconds,
+    appliedLag: Math.max(0, after.commitIndex - after.appliedIndex),
+    fsyncP99Ms: grown('fsyncs') === 0 ? NaN : after.fsyncP99Ms,
+    leaderChanges: grown('leaderChanges'),
+    logIns: grown('logIns'),
+    requestsPerSecond: grown('requests') / seconds,
+  }
+}
+
+/** Two digits behind the point are enough for a chart. */
+function shown(value: number): number | null {
+  return Number.isNaN(value) ? null : Math.round(value * 100) / 100
+}
