@@ -110,3 +110,12 @@ test('what is missing is not counted for those who may not list it', async () =>
   expect(told.text).toContain('NO_SHARED_POLICY')
   expect(told.text).not.toMatch(/[0-9]+ Bind polic|vault/)
 })
+
+test('a filter that says how many asks for no more explanations than a page holds', async () => {
+  for (let n = 0; n < 101; n += 1) {
+    await created('services', { name: `one of many ${n}`, encryptionRequired: true })
+  }
+  const filter = encodeURIComponent('true limit none')
+  const reply = await root.get(`${management}/access/explain?identity=alice-id&filter=${filter}`)
+  expect([reply.status, reply.body.error?.cause?.['field']]).toEqual([400, 'limit'])
+})

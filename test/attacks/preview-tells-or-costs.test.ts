@@ -86,6 +86,15 @@ test('nobody is told what they would not be let do to an administrator', async (
   expect([reply.status, reply.body.error?.code]).toEqual([401, 'UNAUTHORIZED'])
 })
 
+test('more changes than writes of one entry are refused before any is judged', async () => {
+  const change = { action: 'patch', kind: 'service', id: service, data: { name: 'other' } }
+  const ask = (count: number) =>
+    root.call('POST', url, { changes: Array.from({ length: count }, () => change) })
+  expect((await ask(64)).status).toBe(200)
+  const reply = await ask(65)
+  expect([reply.status, reply.body.error?.cause?.['field']]).toEqual([400, 'changes'])
+})
+
 const clock = { nowMs: () => startMs, monotonicMs: () => 0 }
 const base = { createdAt: startMs, updatedAt: startMs, revision: 1 }
 const admin = { isAdmin: true, permissions: [] }
