@@ -30,7 +30,9 @@ export class EnrollingController {
     controller.clock.advance(Date.now() - controller.clock.nowMs())
     const own = await serverKey(controller)
     const bindings: Record<string, string[]> = { 'edge-client': [], 'edge-management': [] }
-    const jwt = signerOf(own, [], () => controller.clock.nowMs())
+    const [{ pem, publicKeySha256 }] = parseCertificates(own.certificatePem)
+    const member = { certificatePem: pem, publicKeySha256 }
+    const jwt = signerOf(own, [member], () => controller.clock.nowMs())
     const listener = await TlsListener.open(controller, own, { jwt, bindings })
     bindings['edge-client']?.push(`https://127.0.0.1:${listener.port}`)
     const made = new EnrollingController(controller, own, listener)
