@@ -129,14 +129,13 @@ try {
 function print(title: string, found: ReadonlyMap<Kind, readonly Figures[]>): void {
   console.log(heading(title))
   for (const { name, of, unit, digits, goal } of report) {
-    const [ours, theirs] = (['ours', 'stock'] as const).map((kind) =>
-      percentile(
-        (found.get(kind) ?? []).map((figures) => figures[of]),
-        0.5,
-      ),
-    )
+    const [ours, theirs] = (['ours', 'stock'] as const).map((kind) => {
+      const rounds = (found.get(kind) ?? []).map((figures) => figures[of])
+      // Later rounds take what a process has kept from the first one.
+      return (of === 'circuitKb' ? rounds[0] : percentile(rounds, 0.5)) ?? NaN
+    })
     const shown = (value = NaN): string => `${value.toFixed(digits)} ${unit}`.padStart(12)
-    const beside = Number.isNaN(theirs) ? '' : comparison(ours ?? NaN, theirs ?? NaN, goal)
+    const beside = Number.isNaN(theirs ?? NaN) ? '' : comparison(ours ?? NaN, theirs ?? NaN, goal)
     console.log(`${name.padEnd(34)} ${shown(ours)}${beside === '' ? '' : shown(theirs)}${beside}`)
   }
 }
