@@ -104,7 +104,7 @@ export function createServices(parts: ApiParts): ApiServices {
   })
   const oidcTokens = new OidcTokens(parts)
   const seals = new SealedTexts(parts.keys, clock)
-  const oidcFlow = new LogInFlow({ ...parts, logIns, sessions, oidcTokens, seals })
+  const oidcFlow = new LogInFlow({ ...parts, logIns, tokenFactor, sessions, oidcTokens, seals })
   const metrics = metricsOf(parts)
   return {
     sessions,

@@ -111,8 +111,9 @@ describe('a session', () => {
     const reply = await anonymous.get(services)
     expect(reply.status).toBe(401)
     expect(reply.body.error?.code).toBe('UNAUTHORIZED')
+    const missing = 'error="missing" error_description="no matching token was provided"'
     expect(reply.headers['www-authenticate']).toBe(
-      'zt-session realm="zt-session" error="missing" error_description="no matching token was provided"',
+      `zt-session realm="zt-session" ${missing},Bearer realm="openziti-oidc" ${missing}`,
     )
   })
 

@@ -25,15 +25,25 @@ const descriptions = {
  * family read them. It names the token and signers, never identities. An issuer that could
  * not be quoted is left out with its signer.
  */
-export function challengeText(challenge: Challenge | TokenChallenge): string {
+export function challengeText(
+  challenge: Challenge | TokenChallenge,
+  isOidcOffered: boolean,
+): string {
+  if (challenge === 'bearer-invalid') return ofOidc('invalid')
+  if (challenge === 'bearer-expired') return ofOidc('expired')
   if (typeof challenge === 'string') {
-    return `zt-session realm="zt-session" error="${challenge}" error_description="${descriptions[challenge]}"`
+    const own = `zt-session realm="zt-session" error="${challenge}" error_description="${descriptions[challenge]}"`
+    return challenge === 'missing' && isOidcOffered ? `${own},${ofOidc(challenge)}` : own
   }
   const { realm, error, signers } = challenge
   const told = signers.filter(({ issuer }) => PLAIN.test(issuer)).slice(0, SIGNERS_MAX)
   const ids = told.map(({ id }) => id).join('|')
   const issuers = told.map(({ issuer }) => issuer).join('|')
   return `Bearer realm="${realm}" error="${error}" error_description="${descriptions[error]}" id="${ids}" issuer="${issuers}"`
+}
+
+function ofOidc(error: keyof typeof descriptions): string {
+  return `Bearer realm="openziti-oidc" error="${error}" error_description="${descriptions[error]}"`
 }
 
 /**
@@ -46,5 +56,5 @@ export function factorHeaders(
   caller: Pick<SessionHolder, 'pendingFactors'>,
 ): Record<string, string> {
   const challenge = factorChallenge(needs, shown, caller)
-  return challenge === null ? {} : { 'www-authenticate': challengeText(challenge) }
+  return challenge === null ? {} : { 'www-authenticate': challengeText(challenge, false) }
 }

@@ -3,9 +3,10 @@ import { STATUS_CODES } from '../../lib/runtime/node-http.ts'
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import { challengeText } from './challenge.ts'
 import { sourceOf } from '../../lib/bounds/source.ts'
-import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
+import { endOf, type SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { RequestContext } from '../call.ts'
 import { corsHeaders } from './cors.ts'
 import type { Reply } from './envelope.ts'
@@ -51,7 +52,6 @@ type Headers = Record<string, string | number>
 /** The only place that writes an answer: one head, one body, the headers that every answer has. */
 export class ReplyWriter {
   readonly #needs: Needs
-  readonly #sessions: SessionTracker
   readonly #metrics: ApiMetrics
   readonly #refusals: Needs['refusals']
   readonly #unmatched: OperationMetrics
@@ -59,10 +59,9 @@ export class ReplyWriter {
   readonly #unsent: UnsentAnswers
 
   constructor(needs: Needs) {
-    const { sessions, metrics, refusals, unsent } = needs
+    const { metrics, refusals, unsent } = needs
     this.#refusals = refusals
     this.#needs = needs
-    this.#sessions = sessions
     this.#metrics = metrics
     this.#unmatched = metrics.of('unmatched')
     this.#server = `ziti-controller/${needs.version.version}`
@@ -103,7 +102,8 @@ export class ReplyWriter {
     const headers = this.#headers(reply, call, 'application/json')
     if (retryAfterSeconds !== null) headers['retry-after'] = retryAfterSeconds
     if (status === 401 && call.challenge !== null) {
-      headers['www-authenticate'] = challengeText(call.challenge)
+      const isOidcOffered = this.#needs.state.featureLevel >= OIDC_LEVEL
+      headers['www-authenticate'] = challengeText(call.challenge, isOidcOffered)
     }
     this.#send(reply, call, status, headers, body)
   }
@@ -144,7 +144,7 @@ export class ReplyWriter {
   }
 
   #headers(reply: FastifyReply, call: RequestContext, contentType: string): Headers {
-    const { cluster, state, instanceId, limits } = this.#needs
+    const { cluster, state, instanceId } = this.#needs
     const index = call.index === 0 ? state.appliedIndex : call.index
     const headers: Headers = {
       'content-type': contentType,
@@ -157,8 +157,9 @@ export class ReplyWriter {
       'net-stale-ms': Math.min(Math.round(cluster.leaderContactMs()), Number.MAX_SAFE_INTEGER),
     }
     if (call.caller?.kind === 'session') {
-      headers['expiration-seconds'] = Math.round(limits.sessionTimeoutMs / 1000)
-      headers['expires-at'] = goTimeText(this.#sessions.expiresAtMs(call.caller.session))
+      const { expiresAtMs, leftSeconds } = endOf(this.#needs, call.caller)
+      headers['expiration-seconds'] = leftSeconds
+      headers['expires-at'] = goTimeText(expiresAtMs)
     }
     if (reply.request.headers.origin !== undefined) Object.assign(headers, corsHeaders)
     return headers

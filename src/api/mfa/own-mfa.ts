@@ -24,6 +24,7 @@ import { nothing } from '../schemas/envelope.ts'
 import { callerOf } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
+import type { OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { PostureService } from '../../ports/posture.ts'
 
 interface Needs {
@@ -31,6 +32,7 @@ interface Needs {
   readonly reads: ConfirmedReads
   readonly posture: PostureService
   readonly secondFactors: SecondFactors
+  readonly oidcTokens: OidcTokens
 }
 
 const path = '/current-identity/mfa'
@@ -159,10 +161,10 @@ function codeOperations(needs: Needs): Operation[] {
       refusals: [400, 401, 409, 413, 415, 429, 503],
       handle: (call, { code }) => own.use(call, 'pass', code),
     }),
-    {
+    withBody({
       ...common,
       operationId: 'createTotpToken',
-      summary: 'Only for sessions that are tokens; refused otherwise',
+      summary: 'Get a token for a TOTP code, which an edge router takes; sessions of OIDC only',
       permission: 'session',
       tag: 'currentApiSession',
       method: 'POST',
@@ -170,11 +172,9 @@ function codeOperations(needs: Needs): Operation[] {
       body: code,
       bodyBytesMax: CODE_BODY_BYTES_MAX,
       response: { kind: 'detail', schema: totpToken },
-      refusals: [400, 401, 404, 413, 415, 429, 503],
-      handle: () => {
-        throw new Problem('INVALID_BACKING_TOKEN_TYPE')
-      },
-    },
+      refusals: [400, 401, 404, 409, 413, 415, 429, 503],
+      handle: (call, { code }) => own.totpToken(call, code),
+    }),
   ]
 }
 
@@ -223,6 +223,17 @@ class OwnMfa {
     await this.#factors.prove(originOf(call), identity.id, proof, requiredFor[purpose])
     if (purpose !== 'view' && purpose !== 'renew') await this.#posture.factorMoved(identity.id)
     return emptyAnswer()
+  }
+
+  /** @throws {Problem} INVALID_BACKING_TOKEN_TYPE in a session that is not one of OIDC. */
+  async totpToken(call: RequestContext, given: string): Promise<Reply> {
+    const caller = callerOf(call)
+    if (caller.kind !== 'session' || caller.accessToken === undefined) {
+      throw new Problem('INVALID_BACKING_TOKEN_TYPE')
+    }
+    await this.use(call, 'token', given)
+    const { token, issuedAtMs } = await this.#needs.oidcTokens.signTotp(caller.accessToken)
+    return detailAnswer({ token, issuedAt: timeText(issuedAtMs) })
   }
 
   /** The code of the body, or else that of the header. */

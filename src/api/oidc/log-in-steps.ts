@@ -6,6 +6,7 @@ import { Problem, problems } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { type RequestContext, writeRequestOf } from '../call.ts'
+import { challengeText } from '../answers/challenge.ts'
 import type { Reply } from '../answers/envelope.ts'
 import { type Operation, withBody } from '../operation.ts'
 import { authQueryOf } from '../sessions/session-view.ts'
@@ -155,7 +156,12 @@ export class LogInSteps {
 
   /** What follows a factor that was right: the callback, or the factor that is missing still. */
   async goOn(call: RequestContext, id: string): Promise<Reply> {
-    return await this.#answer(call, id, await this.#needs.oidcFlow.afterFactor(id), 'code')
+    return await this.#answer(
+      call,
+      id,
+      await this.#needs.oidcFlow.afterFactor(id, call.credentials),
+      'code',
+    )
   }
 
   async queries(call: RequestContext): Promise<Reply> {
@@ -188,11 +194,18 @@ export class LogInSteps {
           withParameters(`${step.issuer}/authorize/callback`, { id: step.progressId }),
         )
       case 'pending': {
-        if (redirectUri !== null) {
+        const lacksCode = step.factors.some(({ kind }) => kind === 'totp')
+        if (redirectUri !== null && lacksCode) {
           return pageAnswer({ id, asks: 'code', redirectUri, fault: '', status: 200 })
         }
         const authQueries = step.factors.map((factor) => this.#queryOf(step.identityId, factor))
-        const headers = { 'totp-required': 'true', ...neverReferred }
+        const headers = {
+          ...(lacksCode ? { 'totp-required': 'true' } : {}),
+          ...(step.challenge === null
+            ? {}
+            : { 'www-authenticate': challengeText(step.challenge, true) }),
+          ...neverReferred,
+        }
         return { ...jsonAnswer({ authQueries } as never), headers }
       }
       case 'refused': {

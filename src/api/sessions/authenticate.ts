@@ -8,12 +8,14 @@ import { type Operation, withBody } from '../operation.ts'
 import { currentSessionView } from './session-view.ts'
 import { credentials, currentSession } from './sessions-schema.ts'
 import type { ValueOf } from '../schemas/typed-schema.ts'
+import type { Clock } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 
 interface Needs {
+  readonly clock: Clock
   readonly state: StateView
   readonly limits: ApiLimits
   readonly sessions: SessionTracker

@@ -12,12 +12,14 @@ import { currentSession } from './sessions-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
 import { currentSessionView } from './session-view.ts'
 import type { Writer } from '../writes.ts'
+import type { Clock } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 
 interface Needs {
+  readonly clock: Clock
   readonly state: StateView
   readonly limits: ApiLimits
   readonly sessions: SessionTracker

@@ -6,11 +6,13 @@ import type { Caller } from '../../auth/principal/principal.ts'
 import { timeText } from '../answers/envelope.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
+import { endOf, type SessionTracker } from '../../auth/sessions/session-tracker.ts'
+import type { Clock } from '../../lib/clock.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 
 interface Needs {
   readonly state: StateView
+  readonly clock: Clock
   readonly limits: ApiLimits
   readonly sessions: SessionTracker
   readonly tokens: TokenSigner
@@ -22,7 +24,7 @@ interface Needs {
  * would live on past its overlap.
  */
 export function sessionView(
-  { state, sessions, tokens }: Omit<Needs, 'limits'>,
+  { state, sessions, tokens }: Omit<Needs, 'limits' | 'clock'>,
   caller: Caller,
   session: EntityRecord,
 ): Record<string, unknown> {
@@ -48,6 +50,10 @@ export function sessionView(
  * use that this very request is: clients poll for it and log in again when it seems past.
  */
 export function currentSessionView(needs: Needs, caller: Caller): Record<string, unknown> {
+  const { expiresAtMs, leftSeconds } = endOf(
+    needs,
+    caller.kind === 'session' ? caller : { session: caller.session },
+  )
   return {
     ...sessionView(needs, caller, caller.session),
     authQueries: caller.pendingFactors.map((factor) =>
@@ -57,8 +63,8 @@ export function currentSessionView(needs: Needs, caller: Caller): Record<string,
       self: { href: './current-api-session' },
       'current-identity': { href: './current-identity' },
     },
-    expirationSeconds: Math.round(needs.limits.sessionTimeoutMs / 1000),
-    expiresAt: timeText(needs.sessions.expiresAtMs(caller.session)),
+    expirationSeconds: leftSeconds,
+    expiresAt: timeText(expiresAtMs),
   }
 }
 

@@ -32,7 +32,7 @@ export interface ProofGiven {
   readonly address: string
 }
 
-export type ProofPurpose = 'verify' | 'pass' | 'view' | 'renew' | 'end'
+export type ProofPurpose = 'verify' | 'pass' | 'token' | 'view' | 'renew' | 'end'
 
 /** Codes that count for each purpose: `any` means a time-based one or a recovery code. */
 const uses: Readonly<
@@ -40,6 +40,8 @@ const uses: Readonly<
 > = {
   verify: { purpose: Purpose.VERIFY, codes: 'timeBased' },
   pass: { purpose: Purpose.PASS, codes: 'any' },
+  // Routers take the token for a code that was given just now: a recovery code is none.
+  token: { purpose: Purpose.PASS, codes: 'timeBased' },
   view: { purpose: Purpose.VIEW, codes: 'timeBased' },
   renew: { purpose: Purpose.RENEW, codes: 'any' },
   end: { purpose: Purpose.END, codes: 'any' },
@@ -190,6 +192,7 @@ const enrolled: RequireFactor = (found) => {
 export const requiredFor: Readonly<Record<ProofPurpose, RequireFactor>> = {
   verify: unverified,
   pass: enrolled,
+  token: enrolled,
   view: verified,
   renew: verified,
   end: begun,

@@ -29,6 +29,8 @@ import type {
 } from '../log-in/log-in.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { SessionPrincipal } from '../principal/principal.ts'
+import { factorChallenge, type TokenFactor } from '../principal/token-factor.ts'
+import type { TokenChallenge } from '../tokens/challenge.ts'
 import { holderIn, type SessionTracker } from '../sessions/session-tracker.ts'
 import { OAuthError } from './oauth-error.ts'
 import type { MintedTokens, OidcTokens } from '../sessions/oidc-tokens.ts'
@@ -39,6 +41,7 @@ import type { SealedTexts } from './sealed-texts.ts'
 const REQUEST_MS = 10 * 60_000
 const PROGRESS_MS = 60_000
 const CODE_MS = 60_000
+const TOKENS_GIVEN_MAX = 10_000
 /** A client that lost the answer asks again within this time, and is answered. */
 const CODE_REPEATED_MS = 10_000
 /** Below the issuer: where a person ends who has let a device log in. */
@@ -76,6 +79,8 @@ export type LogInStep =
       readonly kind: 'pending'
       readonly factors: readonly PendingFactor[]
       readonly identityId: string
+      /** Set where the token of a signer is missing among the bearer tokens of the request. */
+      readonly challenge: TokenChallenge | null
     }
   | { readonly kind: 'passed'; readonly issuer: string; readonly progressId: string }
 
@@ -104,6 +109,7 @@ interface Needs {
   readonly reads: LatestReads
   readonly proposer: Proposer
   readonly logIns: LogIns
+  readonly tokenFactor: TokenFactor
   readonly sessions: SessionTracker
   readonly seals: SealedTexts
   readonly oidcTokens: OidcTokens
@@ -117,6 +123,8 @@ interface Needs {
  */
 export class LogInFlow {
   readonly #needs: Needs
+  /** Flows whose request brought the token of a signer, by session, until when (monotonic ms). */
+  readonly #tokenGivenUntil = new Map<string, number>()
 
   constructor(needs: Needs) {
     this.#needs = needs
@@ -281,16 +289,17 @@ export class LogInFlow {
       await this.#end(begun.id)
       return refused
     }
-    const pending = pendingFactors(state, identity, begun ?? { isMfaComplete: false })
-    if (!lacksOwnFactor(pending) && begun === undefined) {
+    const required = pendingFactors(state, identity, begun ?? { isMfaComplete: false })
+    const pending = await this.#lacking(flow, identity, required, shown)
+    if (pending.length === 0 && begun === undefined) {
       return await this.#passed(flow, carried(proof, named))
     }
     if (begun === undefined) {
       const oidc = { ...ofFlow(flow), codeHash: '', isBegun: false }
       await logIns.open(proof, shown, { ...named, api: null, oidc }, request.write)
     }
-    return lacksOwnFactor(pending)
-      ? { kind: 'pending', factors: pending, identityId: identity.id }
+    return pending.length > 0
+      ? this.#pending(identity, pending, shown)
       : await this.#passed(flow, null)
   }
 
@@ -310,16 +319,47 @@ export class LogInFlow {
   }
 
   /** After a factor was given; the records say whether another is missing. */
-  async afterFactor(id: string): Promise<LogInStep> {
+  async afterFactor(id: string, shown: CallerCredentials): Promise<LogInStep> {
     const flow = await this.#begun(id)
     const { state } = this.#needs
     const session = flow === null ? undefined : state.get<ApiSession>('apiSession', flow.sessionId)
     const identity = state.get<Identity>('identity', session?.identityId ?? '')
     if (flow === null || session === undefined || identity === undefined) return refused
-    const { pendingFactors: factors } = holderIn(state, session, identity)
-    return lacksOwnFactor(factors)
-      ? { kind: 'pending', factors, identityId: identity.id }
+    const { pendingFactors: required } = holderIn(state, session, identity)
+    const factors = await this.#lacking(flow, identity, required, shown)
+    return factors.length > 0
+      ? this.#pending(identity, factors, shown)
       : await this.#passed(flow, null)
+  }
+
+  /**
+   * The factors that a flow still lacks. The token of a signer comes with the request; where a code
+   * is given afterwards, its request need not bring the token once more.
+   */
+  async #lacking(
+    { sessionId }: BegunFlow,
+    identity: Identity,
+    required: readonly PendingFactor[],
+    shown: CallerCredentials,
+  ): Promise<readonly PendingFactor[]> {
+    const { tokenFactor, clock } = this.#needs
+    if (required.every(({ kind }) => kind !== 'extJwt')) return required
+    const nowMs = clock.monotonicMs()
+    const givenUntilMs = this.#tokenGivenUntil.get(sessionId) ?? 0
+    const found = await tokenFactor.tokenFor(shown, { identity, pendingFactors: required })
+    if (found === null && givenUntilMs <= nowMs) return required
+    if (this.#tokenGivenUntil.size >= TOKENS_GIVEN_MAX) this.#tokenGivenUntil.clear()
+    if (found !== null) this.#tokenGivenUntil.set(sessionId, nowMs + REQUEST_MS)
+    return required.filter(({ kind }) => kind !== 'extJwt')
+  }
+
+  #pending(
+    identity: Identity,
+    factors: readonly PendingFactor[],
+    shown: CallerCredentials,
+  ): LogInStep {
+    const challenge = factorChallenge(this.#needs, shown, { pendingFactors: factors })
+    return { kind: 'pending', factors, identityId: identity.id, challenge }
   }
 
   /** Seals what passed as the code. Null: no such flow, or its time is over. */

@@ -7,6 +7,9 @@ import type { TokenChallenge } from '../tokens/challenge.ts'
 import type { TokenJudge, VerifiedToken } from '../tokens/token-judge.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
+/** Somebody whose second factors are asked for. */
+type FactorHolder = Pick<SessionHolder, 'identity' | 'pendingFactors'>
+
 /**
  * The second factor that is a token of an identity provider: judged for each request, and never
  * remembered of a session. A token counts for the identity that it names alone, else everybody's
@@ -28,7 +31,7 @@ export class TokenFactor {
    */
   tokenFor(
     shown: CallerCredentials,
-    caller: SessionHolder,
+    caller: FactorHolder,
   ): VerifiedToken | null | Promise<VerifiedToken | null> {
     const signerId = signerAsked(caller)
     if (signerId === null) return null
@@ -45,7 +48,7 @@ export class TokenFactor {
     { address }: CallerCredentials,
     texts: readonly string[],
     signerId: string,
-    caller: SessionHolder,
+    caller: FactorHolder,
   ): Promise<VerifiedToken | null> {
     for (const text of texts) {
       // A token of anybody else is not worth a signature check.
@@ -65,7 +68,7 @@ export class TokenFactor {
     return { ...caller, isAdmin, pendingFactors, token }
   }
 
-  #fits(token: VerifiedToken, signerId: string, { identity }: SessionHolder): boolean {
+  #fits(token: VerifiedToken, signerId: string, { identity }: FactorHolder): boolean {
     if (token.signerId !== signerId || !this.#judge.isInForce(token)) return false
     const signer = this.#state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
     return signer !== undefined && isClaimOf(signer, token.claim, identity as Identity)

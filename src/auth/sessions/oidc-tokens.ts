@@ -22,6 +22,8 @@ import type { JwtSigner } from './jwt-signer.ts'
 /** Verifiers of the family give no leeway, and clocks differ by more than a second. */
 const EARLIER_SECONDS = 60
 const VERIFIED_TOKENS_MAX = 16_384
+/** Type of TOTP tokens among the tokens of the API family. */
+const TOTP_TOKEN_TYPE = 't'
 
 export interface OidcTokenLimits {
   readonly accessTokenMs: number
@@ -155,6 +157,30 @@ export class OidcTokens {
   /** Whether that token alone was revoked; the end of its session is judged by the record of it. */
   #isRevoked({ tokenId }: OidcToken): boolean {
     return this.#needs.state.get<Revocation>('revocation', tokenId)?.type === 'JTI'
+  }
+
+  /**
+   * Says that a code was given in a session just now. It has no end, as clients of the family want
+   * it: a router counts its age, and takes it beside an access token of the session alone.
+   */
+  async signTotp({
+    sessionId,
+    identityId,
+    clientId,
+    issuer,
+  }: OidcToken): Promise<{ readonly token: string; readonly issuedAtMs: number }> {
+    const { clock, jwt } = this.#needs
+    const issuedAtMs = clock.nowMs()
+    const token = await jwt.sign({
+      iss: new URL(issuer).origin,
+      sub: identityId,
+      aud: [clientId],
+      iat: Math.floor(issuedAtMs / 1000),
+      jti: randomUUID(),
+      z_asid: sessionId,
+      z_t: TOTP_TOKEN_TYPE,
+    })
+    return { token, issuedAtMs }
   }
 
   #remember(token: OidcToken, keyId: string): void {

@@ -21,14 +21,16 @@ import type { GoodToken, TokenSigner } from './token-signer.ts'
 import type { PeerChain } from '../../pki/verify/client-chain.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { type OidcToken, seemsAccessToken } from '../../pki/oidc-token.ts'
+import { type OidcToken, seemsAccessToken, unverifiedClaims } from '../../pki/oidc-token.ts'
 import { isTokenOf, type OidcTokens } from './oidc-tokens.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 
 /** The reason given in WWW-Authenticate of a 401 (RFC 6750 wording, as the API family uses it). */
-export type Challenge = 'missing' | 'invalid' | 'expired'
+export type Challenge = 'missing' | 'invalid' | 'expired' | BearerChallenge
+/** The same of an access token, which is a bearer token. */
+export type BearerChallenge = 'bearer-invalid' | 'bearer-expired'
 
 /** How a request was judged. */
 export type RequestAdmission =
@@ -106,11 +108,13 @@ export class SessionGuard {
       if (access === null) {
         return wanted.isForMonitors === true && isMonitor(this.#parts, shown)
           ? { isAdmitted: true, principal: { kind: 'monitor' } }
-          : refused('missing')
+          : refused(shown.bearers().some(isNoToken) ? 'bearer-invalid' : 'missing')
       }
       if (access instanceof Promise) {
         return access.then((judged) =>
-          typeof judged === 'string' ? refused(judged) : this.#confirm(shown, judged, wanted),
+          typeof judged === 'string'
+            ? refused(`bearer-${judged}`)
+            : this.#confirm(shown, judged, wanted),
         )
       }
       good = access
@@ -175,7 +179,9 @@ export class SessionGuard {
       accessToken === undefined
         ? this.#tokens.judge(sessionToken, this.#parts.clock.nowMs())
         : (this.#accessTokens.recall(accessToken.text) ?? 'invalid')
-    if (typeof finding === 'string') return refused('invalid')
+    if (typeof finding === 'string') {
+      return refused(accessToken === undefined ? 'invalid' : 'bearer-invalid')
+    }
     const found = this.#sessions.find(finding.sessionId)
     const before = { ...wanted, permission: principal.permission }
     return this.#seat(shown, found, finding, before, principal.token ?? null, permission)
@@ -276,22 +282,22 @@ export class SessionGuard {
     factor: VerifiedToken | null,
     asked: Permission = wanted.permission,
   ): RequestAdmission {
-    if (found === 'unknown' || found === 'refused') return refused('invalid')
-    if (found === 'expired') return refused('expired')
+    const isBearer = 'text' in token
+    const invalid = refused(isBearer ? 'bearer-invalid' : 'invalid')
+    if (found === 'unknown' || found === 'refused') return invalid
+    if (found === 'expired') return refused(isBearer ? 'bearer-expired' : 'expired')
     const { address } = shown
     const isOfSession =
       'text' in token ? isTokenOf(token, found.session as ApiSession) : !found.session['clientId']
-    if (!isOfSession) return refused('invalid')
+    if (!isOfSession) return invalid
     if (
       'isOfOldKey' in token &&
       token.isOfOldKey &&
       !isSameAddress(address, found.session['ipAddress'])
     ) {
-      return refused('invalid')
+      return invalid
     }
-    if (!this.#isHonouredAt(shown, wanted.api, found.session as ApiSession)) {
-      return refused('invalid')
-    }
+    if (!this.#isHonouredAt(shown, wanted.api, found.session as ApiSession)) return invalid
     const principal: SessionPrincipal = {
       ...(factor === null ? found : this.#factor.completed(found, factor)),
       kind: 'session',
@@ -321,6 +327,11 @@ export class SessionGuard {
     if (isShown && chain !== null) this.#proven.set(chain, session.id)
     return isShown
   }
+}
+
+/** Whether a text is no token at all, of whomever. */
+function isNoToken(text: string): boolean {
+  return unverifiedClaims(text) === null
 }
 
 /** A code may have been given on another controller a moment ago. */

@@ -12,7 +12,7 @@ import { isDisabled } from '../../lib/is-disabled.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
-import type { SessionHolder } from '../principal/principal.ts'
+import type { SessionHolder, SessionPrincipal } from '../principal/principal.ts'
 import { type Clock, judgedNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
@@ -258,6 +258,25 @@ export class SessionTracker {
     if (error instanceof Problem) return
     this.#parts.logger.error({ err: error }, message)
   }
+}
+
+interface EndNeeds {
+  readonly sessions: Pick<SessionTracker, 'expiresAtMs'>
+  readonly clock: Clock
+  readonly limits: Pick<SessionLimits, 'sessionTimeoutMs'>
+}
+
+/** The end of what a caller has shown: its access token, or its session while it is not used. */
+export function endOf(
+  { sessions, clock, limits }: EndNeeds,
+  { session, accessToken }: Pick<SessionPrincipal, 'session' | 'accessToken'>,
+): { readonly expiresAtMs: number; readonly leftSeconds: number } {
+  if (accessToken === undefined) {
+    const leftSeconds = Math.round(limits.sessionTimeoutMs / 1000)
+    return { expiresAtMs: sessions.expiresAtMs(session), leftSeconds }
+  }
+  const { expiresAtMs } = accessToken
+  return { expiresAtMs, leftSeconds: Math.max(0, Math.floor((expiresAtMs - clock.nowMs()) / 1000)) }
 }
 
 /** Whoever holds that session, judged by the records of now. */

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 
+import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import { CallerOf, client, management } from '../../api/support/caller.ts'
 import { admin } from '../../api/support/controller.ts'
 import { claimsOf, listed } from '../../api/support/network.ts'
@@ -68,9 +69,23 @@ test('a code that is redeemed at two controllers at once makes one session', asy
     code,
   }
   const doors = [first, second, first, second].map((app) => new OidcClient({ app }))
+  // None of them knows of another session before all are proposed.
+  const { cluster } = controller
+  const { propose } = cluster
+  const all = Promise.withResolvers<null>()
+  let proposed = 0
+  cluster.propose = async (input) => {
+    if (input.kind === CommandKind.SESSION_CREATE) {
+      proposed += 1
+      if (proposed === doors.length) all.resolve(null)
+      await all.promise
+    }
+    return await propose.call(cluster, input)
+  }
   const replies = await Promise.all(
     doors.map((door) => door.send('POST', '/oidc/oauth/token', form)),
   )
+  cluster.propose = propose
   expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200])
   const ids = replies.map(({ json }) => claimsOf(json['access_token'])['z_asid'])
   expect(new Set(ids).size).toBe(1)

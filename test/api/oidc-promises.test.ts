@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest'
+
+import { withoutTest } from '../support/titles.ts'
+
+// Goal: what clients of the API family rely on in sessions of OIDC is proven by a test.
+// Method: a row for each group of behaviours; each names its tests as a run prints them: `file > block > test`.
+
+const flow = 'api/oidc.test.ts > a log-in by the code flow > '
+const refresh = 'attacks/oidc/refresh.test.ts > '
+const sessions = 'api/oidc-sessions.test.ts > '
+const authorization = 'attacks/oidc/authorization.test.ts > '
+
+const rows: Readonly<Record<string, readonly string[]>> = {
+  'log-in by each method, the id in each place, other content types, wrong credentials': [
+    `${flow}ends with tokens that the REST APIs take, and one session`,
+    `${flow}refuses a wrong password, an unknown id, and a body that is no form`,
+    `${flow}takes the id from the query, and a body of JSON`,
+    'attacks/oidc/floods.test.ts > a body > of another type is refused at %s',
+    `${refresh}a token of a client that has logged in by a certificate > is worth nothing without the certificate`,
+  ],
+  'second factors amid a log-in: a code, the token of a signer, both': [
+    `${flow}asks for a code where the identity has one, under the same id`,
+    `${sessions}a log-in whose policy asks for the token of a signer > goes on once its request brings one of that identity`,
+    `${sessions}a log-in whose policy asks for the token of a signer > and for a code takes both, whichever comes first`,
+  ],
+  'enrollment amid a log-in': [
+    'api/oidc-enrollment.test.ts > an identity whose policy asks for a code enrolls amid its log-in, which goes on',
+  ],
+  'a refresh keeps audience, scopes, amr, session and time of the log-in': [
+    'api/oidc.test.ts > tokens > of a refresh go on in the same session, and end with it',
+    `${refresh}a refresh token writes nothing, and makes no second session, at two controllers at once`,
+    `${refresh}a refresh token is refused with %s`,
+    `${refresh}a scope that was left out once does not come back`,
+  ],
+  'an exchange gives what its subject may have, in the answer of its type': [
+    `${refresh}an access token is exchanged for no refresh token`,
+    `${refresh}a refresh token of somebody > goes on at each controller until they log out`,
+  ],
+  'a policy that asks for a code turns tokens without one away': [
+    `${refresh}a refresh token of somebody > waits for the second factor that they have turned on since`,
+  ],
+  'only the certificate of the log-in binds tokens': [
+    `${refresh}a token of a client that has logged in by a certificate > is bound to none that came along with a password`,
+  ],
+  'each challenge, of session tokens, access tokens and tokens of signers': [
+    `${sessions}a request is told > that it needs a token of either kind`,
+    `${sessions}a request is told > that its access token is no token, or is of no session`,
+    `${sessions}a request is told > that the time of its access token is over`,
+    `${sessions}a request is told > nothing where nobody need log in`,
+    'api/external-jwt/log-in.test.ts > a log-in by the token of an identity provider > is refused by a token %s',
+    'api/external-jwt/second-factor.test.ts > a session whose policy asks for a token of a signer > is told which signer it lacks a token of',
+  ],
+  'statuses of errors; trouble that passes is no error of OAuth': [
+    'api/oidc.test.ts > a request to authorize > with %s %s is refused',
+    'attacks/oidc/floods.test.ts > what passes is said as no error of OAuth, for which clients would log in again',
+    'api/oidc.test.ts > tokens > whose session has ended are refused as such by userinfo',
+  ],
+  'discovery and issuers by host and port': [
+    'api/oidc.test.ts > discovery names the issuer by host, and the keys verify the tokens',
+    'api/oidc.test.ts > a request to authorize > under a host that is none of this controller is not found',
+    `${authorization}a controller > is no provider under the host %s`,
+    `${authorization}a controller > says in each answer of a flow who it is, before the code`,
+  ],
+  'the current session: its id stays, and it ends with its access token': [
+    `${sessions}a session shows the end of its access token, and its own begin`,
+  ],
+  'a token for a code': [
+    `${sessions}a token for a code > is given for a time-based code, once, in a session of OIDC`,
+    `${sessions}a token for a code > is given to nobody without a second factor`,
+  ],
+  'revocations: types, effect on REST and refresh, later sessions': [
+    `${refresh}a refresh token of somebody > ends by a revocation of the type %s`,
+    `${refresh}a refresh token of somebody > ends when an administrator disables them, and stays ended once they are enabled`,
+    `${refresh}a refresh token of somebody > ends when an administrator deletes them, or their session`,
+  ],
+  'channels at a router close with a revocation; a later log-in survives': [
+    'attacks/access-token-at-a-router.test.ts > A client that is connected is cut off > when its session is revoked',
+    'attacks/access-token-at-a-router.test.ts > A client that is connected is cut off > when what its identity was given before is revoked',
+    'attacks/access-token-at-a-router.test.ts > A client that is connected is cut off > when its identity is disabled, or is no more',
+  ],
+}
+
+test.each(Object.entries(rows))('%s: each is proven', (_row, proofs) => {
+  expect(proofs.length).toBeGreaterThan(0)
+  expect(withoutTest(proofs)).toEqual([])
+})

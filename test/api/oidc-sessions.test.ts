@@ -1,0 +1,215 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+
+import { newShortId } from '../../src/lib/random.ts'
+import { CallerOf, client, management } from './support/caller.ts'
+import { controllerWithProvider } from './support/external-jwt.ts'
+import { turnOnMfa } from './support/mfa.ts'
+import { claimsOf, made } from './support/network.ts'
+import { OidcClient, type OidcReply } from './support/oidc.ts'
+import { raiseLevel } from './support/raise-level.ts'
+
+const { controller, root, provider, signerId, newPolicy } = await controllerWithProvider()
+const password = 'a long enough password'
+const ownSession = `${client}/current-api-session`
+const ownIdentity = `${client}/current-identity`
+let bySigner = ''
+
+beforeAll(async () => {
+  await raiseLevel(controller)
+  bySigner = await newPolicy('asks for a token', {
+    secondary: { requireTotp: false, requireExtJwtSigner: signerId },
+  })
+})
+
+async function person(fields: object = {}): Promise<{ id: string; username: string }> {
+  const username = `name-${newShortId()}`
+  const body = { name: username, type: 'User', isAdmin: false, ...fields }
+  const id = await made(root, `${management}/identities`, body)
+  const credential = { method: 'updb', identityId: id, username, password }
+  await made(root, `${management}/authenticators`, credential)
+  return { id, username }
+}
+
+function get(url: string, ...bearers: readonly string[]): Promise<OidcReply> {
+  const [first] = bearers
+  const headers = first === undefined ? {} : { authorization: `Bearer ${first}` }
+  return new OidcClient(controller).send('GET', url, undefined, headers)
+}
+
+function challengeOf({ status, headers }: OidcReply): string {
+  expect(status).toBe(401)
+  return String(headers['www-authenticate'])
+}
+
+const told = {
+  missing: 'no matching token was provided',
+  invalid: 'token is invalid',
+  expired: 'token expired',
+} as const
+const bearerChallenge = (error: keyof typeof told): string =>
+  `Bearer realm="openziti-oidc" error="${error}" error_description="${told[error]}"`
+
+describe('a request is told', () => {
+  test('that it needs a token of either kind', async () => {
+    const both = `zt-session realm="zt-session" error="missing" error_description="${told.missing}",${bearerChallenge('missing')}`
+    expect(challengeOf(await get(ownIdentity))).toBe(both)
+    const { username } = await person()
+    const { refresh_token: refresh } = await new OidcClient(controller).logIn(username, password)
+    // A refresh token is shown where it is no token of a session.
+    expect(challengeOf(await get(ownIdentity, refresh))).toBe(both)
+  })
+
+  test('that its access token is no token, or is of no session', async () => {
+    const { username } = await person()
+    const oidc = new OidcClient(controller)
+    const tokens = await oidc.logIn(username, password)
+    expect(challengeOf(await get(ownIdentity, 'x'))).toBe(bearerChallenge('invalid'))
+    const changed = `${tokens.access_token.slice(0, -4)}AAAA`
+    expect(challengeOf(await get(ownIdentity, changed))).toBe(bearerChallenge('invalid'))
+    await oidc.send('POST', '/oidc/revoke', { token: tokens.refresh_token })
+    expect(challengeOf(await get(ownIdentity, tokens.access_token))).toBe(
+      bearerChallenge('invalid'),
+    )
+  })
+
+  test('that the time of its access token is over', async () => {
+    const { username } = await person()
+    const { access_token: token } = await new OidcClient(controller).logIn(username, password)
+    controller.clock.advance(controller.parts.limits.accessTokenMs)
+    expect(challengeOf(await get(ownIdentity, token))).toBe(bearerChallenge('expired'))
+  })
+
+  test('nothing where nobody need log in', async () => {
+    expect((await get(`${client}/version`, 'x')).status).toBe(200)
+  })
+})
+
+test('a session shows the end of its access token, and its own begin', async () => {
+  const { id: identityId, username } = await person()
+  const oidc = new OidcClient(controller)
+  const tokens = await oidc.logIn(username, password)
+  const openedAt = new Date(controller.clock.nowMs()).toISOString()
+  controller.clock.advance(60_000)
+  const { json } = await oidc.refresh(tokens.refresh_token)
+  const token = String(json['access_token'])
+  controller.clock.advance(30_000)
+  const shown = await get(ownSession, token)
+  const { data } = shown.json as { data: Record<string, unknown> }
+  const { exp = 0, z_asid } = claimsOf(token)
+  expect(data).toMatchObject({
+    id: z_asid,
+    token,
+    identityId,
+    createdAt: openedAt,
+    expiresAt: new Date(exp * 1000).toISOString(),
+    expirationSeconds: 1800 - 30 - 1,
+  })
+  expect(shown.headers['expiration-seconds']).toBe(String(data['expirationSeconds']))
+})
+
+describe('a log-in whose policy asks for the token of a signer', () => {
+  test('goes on once its request brings one of that identity', async () => {
+    const { id: identityId, username } = await person({ authPolicyId: bySigner })
+    const oidc = new OidcClient(controller)
+    const id = await oidc.begin()
+    const form = { id, username, password }
+    const logIn = (bearer: string | null): Promise<OidcReply> =>
+      oidc.send(
+        'POST',
+        '/oidc/login/password',
+        form,
+        bearer === null ? {} : { authorization: `Bearer ${bearer}` },
+      )
+    const realm = 'Bearer realm="openziti-secondary-ext-jwt"'
+    for (const [bearer, error] of [
+      [null, 'missing'],
+      [await provider.token('alice-id'), 'invalid'],
+      ['x.y.z', 'invalid'],
+    ] as const) {
+      const step = await logIn(bearer)
+      expect([step.status, step.headers['totp-required']]).toEqual([200, undefined])
+      expect(step.json['authQueries']).toMatchObject([{ typeId: 'EXT-JWT', id: signerId }])
+      expect(step.headers['www-authenticate']).toContain(`${realm} error="${error}"`)
+    }
+    const passed = await logIn(await provider.token(identityId))
+    expect(passed.status).toBe(302)
+    const { json } = await oidc.redeem(await oidc.codeOf(passed))
+    // Each request brings the token once more.
+    const token = String(json['access_token'])
+    expect(challengeOf(await get(ownIdentity, token))).toContain(`${realm} error="invalid"`)
+  })
+
+  test('and for a code takes both, whichever comes first', async () => {
+    const { id: identityId, username } = await person()
+    const caller = new CallerOf(controller)
+    await caller.logIn({ username, password }, client)
+    const app = await turnOnMfa(controller, caller)
+    await root.call('PATCH', `${management}/identities/${identityId}`, { authPolicyId: bySigner })
+    const headers = { authorization: `Bearer ${await provider.token(identityId)}` }
+    const oidc = new OidcClient(controller)
+    const [first = '', second = ''] = app.recoveryCodes
+    const begun = await oidc.begin()
+    const form = { id: begun, username, password }
+    const step = await oidc.send('POST', '/oidc/login/password', form, headers)
+    expect(step.json['authQueries']).toMatchObject([{ typeId: 'TOTP' }])
+    const done = await oidc.send('POST', '/oidc/login/totp', { id: begun, code: first })
+    expect(done.status).toBe(302)
+    const other = await oidc.begin()
+    const bare = { id: other, username, password }
+    const both = await oidc.send('POST', '/oidc/login/password', bare)
+    expect(both.json['authQueries']).toMatchObject([{ typeId: 'TOTP' }, { typeId: 'EXT-JWT' }])
+    const coded = await oidc.send('POST', '/oidc/login/totp', { id: other, code: second })
+    expect(coded.json['authQueries']).toMatchObject([{ typeId: 'EXT-JWT' }])
+    expect((await oidc.send('POST', '/oidc/login/password', bare, headers)).status).toBe(302)
+  })
+})
+
+describe('a token for a code', () => {
+  test('is given for a time-based code, once, in a session of OIDC', async () => {
+    const { id: identityId, username } = await person()
+    const caller = new CallerOf(controller)
+    await caller.logIn({ username, password }, client)
+    const app = await turnOnMfa(controller, caller)
+    const oidc = new OidcClient(controller)
+    const id = await oidc.begin()
+    await oidc.send('POST', '/oidc/login/password', { id, username, password })
+    const step = await oidc.send('POST', '/oidc/login/totp', { id, code: app.freshCode() })
+    const { json } = await oidc.redeem(await oidc.codeOf(step))
+    const access = String(json['access_token'])
+    const give = (code: string): Promise<OidcReply> =>
+      oidc.send('POST', `${ownSession}/totp-token`, JSON.stringify({ code }), {
+        authorization: `Bearer ${access}`,
+        'content-type': 'application/json',
+      })
+    const code = app.freshCode()
+    const given = await give(code)
+    expect(given.status, given.text).toBe(200)
+    const { data } = given.json as { data: { token: string; issuedAt: string } }
+    const claims = claimsOf(data.token)
+    expect(claims).toMatchObject({
+      iss: `https://${oidc.host}`,
+      sub: identityId,
+      aud: ['native'],
+      z_asid: claimsOf(access)['z_asid'],
+      z_t: 't',
+    })
+    expect(claims.exp).toBeUndefined()
+    const [recovery = ''] = app.recoveryCodes
+    for (const wrong of [code, app.wrongCode(), recovery, '']) {
+      expect((await give(wrong)).status).toBe(401)
+    }
+    expect((await get(ownIdentity, data.token)).status).toBe(401)
+    expect((await oidc.refresh(data.token)).status).toBe(400)
+  })
+
+  test('is given to nobody without a second factor', async () => {
+    const { username } = await person()
+    const oidc = new OidcClient(controller)
+    const { access_token: access } = await oidc.logIn(username, password)
+    const reply = await oidc.send('POST', `${ownSession}/totp-token`, '{"code":"123456"}', {
+      authorization: `Bearer ${access}`,
+      'content-type': 'application/json',
+    })
+    expect([reply.status, reply.text]).toEqual([409, expect.stringContaining('MFA_NOT_ENROLLED')])
+  })
+})
