@@ -80,12 +80,15 @@ function routerAddressOf({ cluster, routers }: ControllerConfig): string | null 
   return `tls:${formatHostPort({ host: advertised.host, port: bind.port })}`
 }
 
-export function apiLimitsOf({ api, enrollment, limits }: ControllerConfig): ApiLimits {
+export function apiLimitsOf({ api, oidc, enrollment, limits }: ControllerConfig): ApiLimits {
   return limitsWith({
     passwordHashesMax: passwordHashesFor(availableParallelism()),
     bodyBytesMax: api.bodyBytesMax,
     handlerTimeoutMs: api.requestTimeoutMs,
     sessionTimeoutMs: api.sessionTimeoutMs,
+    accessTokenMs: oidc.accessTokenMs,
+    refreshTokenMs: oidc.refreshTokenMs,
+    oidcSessionMsMax: oidc.sessionMaxMs,
     staleSessionMsMax: api.staleSessionMaxMs,
     connectionsMax: limits.connectionsMax,
     connectionsPerSourceMax: limits.connectionsPerSourceMax,

@@ -1,5 +1,6 @@
 import { judgeAuthorization, judgeRedirect } from '../../auth/oidc/public-clients.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
+import type { RedirectPlaces } from '../../auth/oidc/redirect-places.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
 import { type RequestContext, writeRequestOf } from '../call.ts'
 import type { Reply } from '../answers/envelope.ts'
@@ -19,6 +20,7 @@ import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-sche
 interface Needs {
   readonly oidcFlow: LogInFlow
   readonly issuers: Issuers
+  readonly redirectPlaces: () => RedirectPlaces
   readonly isOffered: () => void
 }
 
@@ -78,7 +80,7 @@ async function authorize(needs: Needs, call: RequestContext, body: unknown): Pro
   const issuer = needs.issuers.of(call)
   if (issuer === null) throw unknownHost()
   const of = parametersOf(call, body)
-  const redirectUri = judgeRedirect(of, needs.issuers.hosts())
+  const redirectUri = judgeRedirect(of, needs.redirectPlaces())
   try {
     const types = call.all('configTypes').flatMap((text) => text.split(','))
     const request = judgeAuthorization(of, redirectUri, types.slice(0, CONFIG_TYPES_MAX))

@@ -6,6 +6,8 @@ import type { PkiControl } from '../cluster/pki-control.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
+import { type RedirectPlaces, redirectPlacesOf } from '../../auth/oidc/redirect-places.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import type { DeviceLogIns } from '../../auth/oidc/device-log-ins.ts'
 import type { OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
@@ -19,6 +21,7 @@ import { LogInSteps, logInStepOperations } from './log-in-steps.ts'
 import { tokenOperations } from './tokens.ts'
 
 interface Needs {
+  readonly cluster: Pick<ClusterView, 'selfId'>
   readonly state: StateView
   readonly jwt: JwtSigner
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
@@ -39,7 +42,9 @@ export function oidcOperations(needs: Needs): Operation[] {
       detail: 'OIDC is served once all controllers know it; upgrade the others',
     })
   }
-  const own = { ...needs, issuers, isOffered }
+  const redirectPlaces = (): RedirectPlaces =>
+    redirectPlacesOf(needs.state, needs.cluster.selfId, issuers.hosts())
+  const own = { ...needs, issuers, isOffered, redirectPlaces }
   const logIn = new LogInSteps(own)
   return [
     ...discoveryOperations(own),

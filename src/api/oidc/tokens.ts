@@ -1,6 +1,7 @@
 import type { DeviceLogIns } from '../../auth/oidc/device-log-ins.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
+import type { RedirectPlaces } from '../../auth/oidc/redirect-places.ts'
 import { isRedirectAllowed } from '../../auth/oidc/public-clients.ts'
 import type { MintedTokens, OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { OidcToken, TokenPurpose } from '../../pki/oidc-token.ts'
@@ -30,6 +31,7 @@ interface Needs {
   readonly deviceLogIns: DeviceLogIns
   readonly oidcTokens: OidcTokens
   readonly issuers: Issuers
+  readonly redirectPlaces: () => RedirectPlaces
   readonly isOffered: () => void
 }
 
@@ -276,7 +278,7 @@ async function endSession(needs: Needs, call: RequestContext, body: unknown): Pr
   const asked = of('post_logout_redirect_uri')
   const state = of('state')
   if (asked === undefined) return redirectAnswer(`${basePaths.oidc}/logged-out`)
-  if (!isRedirectAllowed(asked, '/logout', needs.issuers.hosts())) {
+  if (!isRedirectAllowed(asked, '/logout', needs.redirectPlaces())) {
     throw new OAuthError('invalid_request', 'post_logout_redirect_uri is not one that is allowed')
   }
   return redirectAnswer(state === undefined ? asked : withParameters(asked, { state }))

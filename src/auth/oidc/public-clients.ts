@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 
 import { clientIds } from '../../pki/oidc-token.ts'
 import { OAuthError } from './oauth-error.ts'
+import type { RedirectPlaces } from './redirect-places.ts'
 
 export const scopesSupported: readonly string[] = ['openid', 'offline_access']
 
@@ -11,6 +12,8 @@ const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1']
 const CUSTOM_SCHEME = 'openziti://auth'
+/** Schemes by which an address runs or shows what stands in it, whoever has registered it. */
+const RUNNING_SCHEMES: readonly string[] = ['javascript:', 'data:', 'vbscript:', 'blob:', 'file:']
 
 /** The parameters of an authorization request (RFC 6749, 4.1.1; RFC 7636, 4.3) that was judged. */
 export interface AuthorizationRequest {
@@ -28,16 +31,15 @@ export type Parameters = (name: string) => string | undefined
 
 /**
  * The redirect URI of a request, once it is safe to send anything to it.
- * @param ownHosts `host:port` that this network's consoles are served at.
  * @throws {OAuthError} to be shown where the request came from, never to be redirected.
  */
-export function judgeRedirect(of: Parameters, ownHosts: readonly string[]): string {
+export function judgeRedirect(of: Parameters, places: RedirectPlaces): string {
   const clientId = of('client_id') ?? ''
   if (!clientIds.includes(clientId)) {
     throw new OAuthError('invalid_client', `client_id must be one of ${clientIds.join(', ')}`)
   }
   const redirectUri = of('redirect_uri') ?? ''
-  if (!isRedirectAllowed(redirectUri, '/callback', ownHosts)) {
+  if (!isRedirectAllowed(redirectUri, '/callback', places)) {
     throw new OAuthError('invalid_request', 'redirect_uri is not one that is allowed')
   }
   return redirectUri
@@ -77,16 +79,18 @@ export function judgeAuthorization(
 
 /**
  * Scheme, host and path are equal to a registered one; the port is free on loopback alone (RFC
- * 8252, 7.3). No user, query or fragment.
+ * 8252, 7.3). No user, query or fragment. One of a setting is equal as a whole.
  */
 export function isRedirectAllowed(
   text: string,
   end: '/callback' | '/logout',
-  ownHosts: readonly string[],
+  { ownHosts, redirectUris, postLogoutUris }: RedirectPlaces,
 ): boolean {
   if (text.length > REDIRECT_CHARACTERS_MAX || !URL.canParse(text)) return false
   if (text === CUSTOM_SCHEME + end) return true
   const url = new URL(text)
+  const registered = end === '/callback' ? redirectUris : postLogoutUris
+  if (registered.includes(text)) return !RUNNING_SCHEMES.includes(url.protocol)
   const { protocol, hostname, host, port, pathname } = url
   // The text is compared with what was read of it: no parser may find another host in it.
   if (

@@ -14,6 +14,12 @@ export function sharedOptionsSha256(config: ControllerConfig): Uint8Array {
   return Uint8Array.from(createHash('sha256').update(canonicalJson(shared)).digest())
 }
 
+/**
+ * Options that 0.1.0 does not have: they count where they differ from their defaults, so that a
+ * member that is upgraded agrees with the others until all are.
+ */
+const LATER_OPTIONS = 'oidc.'
+
 /** Lists are of one controller's listeners: nothing in them is shared. */
 function collect(
   fields: Fields,
@@ -24,7 +30,10 @@ function collect(
   for (const [key, node] of Object.entries(fields)) {
     const value = (values as Record<string, unknown>)[key]
     const name = `${prefix}${key}`
-    if (node.kind === 'option' && node.scope === 'cluster') into[name] = value
+    if (node.kind === 'option' && node.scope === 'cluster') {
+      const isAsBefore = name.startsWith(LATER_OPTIONS) && value === node.default
+      if (!isAsBefore) into[name] = value
+    }
     if (node.kind === 'section' && typeof value === 'object' && value !== null) {
       collect(node.fields, value, `${name}.`, into)
     }

@@ -22,6 +22,7 @@ import {
 } from './values.ts'
 import { identityOptions, serverCertificates } from './certificate-options.ts'
 import { eventOptions } from './event-options.ts'
+import { oidcOptions } from './oidc-options.ts'
 
 export const API_NAMES = ['edge-client', 'edge-management', 'fabric', 'health-checks'] as const
 /** Default of a listener. */
@@ -191,6 +192,7 @@ export const controllerOptions = {
       why: 'PEM: CA certificates that providers of such keys are verified against, beside those of the system. Read at the start.',
     }),
   }),
+  oidc: oidcOptions,
   enrollment: section('One-time enrollment tokens of identities and routers.', {
     identityMinutes: option(integer(5, 365 * 24 * 60), {
       default: 180,

@@ -1,4 +1,5 @@
 import { parseHostPort } from '../../lib/text/names.ts'
+import { MINUTE_MS } from '../engine/units.ts'
 import type { ControllerConfig } from './options.ts'
 
 /** Reports a fault at the line of `key`. */
@@ -8,6 +9,7 @@ type ReportFault = (key: string, problem: string) => void
 export function judgeRelations(config: ControllerConfig, fault: ReportFault): void {
   judgeTiming(config, fault)
   judgeTimeouts(config, fault)
+  judgeTokens(config, fault)
   judgePorts(config, fault)
   judgePages(config, fault)
   judgeMetricsListeners(config, fault)
@@ -40,6 +42,17 @@ function judgeTimeouts({ api, limits }: ControllerConfig, fault: ReportFault): v
   if (limits.writeTimeoutMs < api.requestTimeoutMs) return
   const problem = `must be below api.requestTimeoutMs (${api.requestTimeoutMs}), or callers never learn the outcome of a write`
   fault('limits.writeTimeoutMs', problem)
+}
+
+/** A client refreshes before its access token ends, and needs the time to do so. */
+function judgeTokens({ oidc }: ControllerConfig, fault: ReportFault): void {
+  if (oidc.refreshTokenMs < oidc.accessTokenMs + MINUTE_MS) {
+    const problem = `must exceed oidc.accessTokenMs (${oidc.accessTokenMs}) by a minute or more`
+    fault('oidc.refreshTokenMs', problem)
+  }
+  if (oidc.sessionMaxMs < oidc.accessTokenMs) {
+    fault('oidc.sessionMaxMs', `must not be below oidc.accessTokenMs (${oidc.accessTokenMs})`)
+  }
 }
 
 /** The data folder is set aside, filled, judged and lost as a whole. */

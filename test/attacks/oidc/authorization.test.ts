@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 
 import { describe, expect, test } from 'vitest'
 
+import { management } from '../../api/support/caller.ts'
 import { OidcClient, parameterOf } from '../../api/support/oidc.ts'
 import { claimsOf } from '../../api/support/network.ts'
 import { password, twoControllers } from './support.ts'
@@ -9,7 +10,7 @@ import { password, twoControllers } from './support.ts'
 // The attack: somebody leads a client, a person or their code to a place that is not theirs: by the proof key, the redirect
 // address, a page of another, or the name of a controller.
 
-const { first, second, newClient, newPerson } = await twoControllers()
+const { root, first, second, newClient, newPerson } = await twoControllers()
 
 describe('the proof key of a flow', () => {
   test.each([
@@ -214,4 +215,33 @@ describe('a controller', () => {
     const { status } = await there.redeem(code, { code_verifier: here.verifier })
     expect(status).toBe(200)
   })
+})
+
+test('an address that an administrator has registered leads there as a whole alone', async () => {
+  const own = 'https://console.example/zac/callback'
+  const out = 'https://console.example/out'
+  const oidc = { redirectUris: [own, 'javascript:alert(1)'], postLogoutUris: [out] }
+  const made = await root.call('POST', `${management}/controller-settings`, {
+    controllerId: 'global',
+    oidc,
+  })
+  expect(made.status, made.text).toBe(201)
+  const client = newClient()
+  for (const [redirect_uri, status] of [
+    [own, 302],
+    [`${own}/`, 400],
+    [`${own}?x`, 400],
+    ['https://console.example/', 400],
+    [out, 400],
+    ['javascript:alert(1)', 400],
+  ] as const) {
+    expect([redirect_uri, (await client.authorize({ redirect_uri })).status]).toEqual([
+      redirect_uri,
+      status,
+    ])
+  }
+  const query = (uri: string): string =>
+    new URLSearchParams({ post_logout_redirect_uri: uri }).toString()
+  expect((await client.send('GET', `/oidc/end_session?${query(out)}`)).status).toBe(302)
+  expect((await client.send('GET', `/oidc/end_session?${query(own)}`)).status).toBe(400)
 })

@@ -62,7 +62,7 @@ colour: blue
       `${FILE}:14: web[0].apis: expected a list of one or more of edge-client, edge-management, fabric, health-checks, console, spa, metrics, each once, found ["edge-client","edge-klient"]`,
       `${FILE}:15: raft.tickMs: expected an integer from 5 to 1000, found "fast"`,
       `${FILE}:16: threads: expected true or false, found "yes"`,
-      `${FILE}:17: colour: unknown key; known keys: id, data, trustDomain, identity, cluster, routers, web, serverCertificates, raft, log, audit, api, enrollment, limits, logLevel, logFile, backup, events, threads`,
+      `${FILE}:17: colour: unknown key; known keys: id, data, trustDomain, identity, cluster, routers, web, serverCertificates, raft, log, audit, api, oidc, enrollment, limits, logLevel, logFile, backup, events, threads`,
     ])
   })
 
@@ -108,6 +108,7 @@ describe('Rules between options', () => {
     ['raft: {heartbeatMs: 200}', 'raft.electionTimeoutMs: must be at least 4 times'],
     ['raft: {electionTimeoutMaxMs: 600}', 'raft.electionTimeoutMaxMs: must exceed'],
     ['limits: {writeTimeoutMs: 10000}', 'limits.writeTimeoutMs: must be below'],
+    ['oidc: {accessTokenMs: 120000, refreshTokenMs: 130000}', 'oidc.refreshTokenMs: must exceed'],
     ['logFile: {path: data/log}', 'logFile.path: must be outside of data (/etc/flotilla/data)'],
     ['events: {file: {path: data/events}}', 'events.file.path: must be outside of data'],
     ['backup: {folder: /b}', 'backup.folder: requires backup.recipient'],
@@ -192,6 +193,7 @@ describe('The fingerprint of shared options', () => {
     expect(fingerprint(changed('id: ctrl1', 'id: ctrl2'))).toBe(one)
     expect(fingerprint(`${GOOD}logLevel: debug\n`)).toBe(one)
     expect(fingerprint(`${GOOD}raft: {electionTimeoutMs: 650}\n`)).not.toBe(one)
+    expect(fingerprint(`${GOOD}oidc: {accessTokenMs: 120000}\n`)).not.toBe(one)
     expect(fingerprint(changed('trustDomain: test.example', 'trustDomain: b'))).not.toBe(one)
   })
 

@@ -1,0 +1,32 @@
+import { type ControllerSetting, globalSettingId } from '../../entities/kinds/controller-setting.ts'
+import { merged } from '../../entities/nested.ts'
+import type { StateView } from '../../ports/state-view.ts'
+
+/** Addresses that a flow or the end of a session may lead to. */
+export interface RedirectPlaces {
+  /** `host:port` that this network's consoles are served at. */
+  readonly ownHosts: readonly string[]
+  /** Whole addresses that an administrator has registered, beside those that every network has. */
+  readonly redirectUris: readonly string[]
+  readonly postLogoutUris: readonly string[]
+}
+
+/** The places of a controller, by its settings and by those of all controllers. */
+export function redirectPlacesOf(
+  state: Pick<StateView, 'get'>,
+  controllerId: string,
+  ownHosts: readonly string[],
+): RedirectPlaces {
+  const settingsOf = (id: string) => state.get<ControllerSetting>('controllerSetting', id)?.oidc
+  const ofAll = settingsOf(globalSettingId) ?? {}
+  const { redirectUris, postLogoutUris } = merged(ofAll, settingsOf(controllerId) ?? {})
+  return {
+    ownHosts,
+    redirectUris: textsIn(redirectUris),
+    postLogoutUris: textsIn(postLogoutUris),
+  }
+}
+
+function textsIn(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : []
+}

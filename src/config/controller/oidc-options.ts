@@ -1,0 +1,23 @@
+import { option, section } from '../engine/schema.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../engine/units.ts'
+import { integer } from '../engine/values.ts'
+
+/** Lifetimes of what a log-in by OpenID Connect gives. */
+export const oidcOptions = section('Sessions of OpenID Connect (OIDC).', {
+  // Routers know for an hour that a session has ended: no token may live on after that.
+  accessTokenMs: option(integer(MINUTE_MS, 50 * MINUTE_MS), {
+    default: 30 * MINUTE_MS,
+    scope: 'cluster',
+    why: 'Lifetime of access and id tokens. A client whose controllers are all down works for so long.',
+  }),
+  refreshTokenMs: option(integer(2 * MINUTE_MS, 90 * DAY_MS), {
+    default: DAY_MS,
+    scope: 'cluster',
+    why: 'Lifetime of a refresh token. A session that is not used for so long ends.',
+  }),
+  sessionMaxMs: option(integer(HOUR_MS, 366 * DAY_MS), {
+    default: 30 * DAY_MS,
+    scope: 'cluster',
+    why: 'A session ends this long after its log-in, however often it is refreshed.',
+  }),
+})
