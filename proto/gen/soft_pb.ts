@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file soft.proto.
  */
 export const file_soft: GenFile = /*@__PURE__*/
-  fileDesc("Cgpzb2Z0LnByb3RvEhBmbG90aWxsYS5zb2Z0LnYxInkKCVNvZnRCYXRjaBINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQSDgoGbnVtYmVyGAMgASgEEhAKCGNvbXBsZXRlGAQgASgIEisKBnZhbHVlcxgFIAMoCzIbLmZsb3RpbGxhLnNvZnQudjEuU29mdFZhbHVlIl0KCVNvZnRWYWx1ZRINCgV0b3BpYxgBIAEoCRILCgNrZXkYAiABKAkSEAoIc2VxdWVuY2UYAyABKAQSDwoHcGF5bG9hZBgEIAEoDBIRCgl3aXRoZHJhd24YBSABKAgiKwoKU29mdFJlc3luYxINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQi+gIKCFByZXNlbmNlEgwKBHJvbGUYASABKAkSDgoGbGVhZGVyGAIgASgJEgwKBHRlcm0YAyABKAQSDgoGY29tbWl0GAQgASgEEgwKBGxhc3QYBSABKAQSDwoHYXBwbGllZBgGIAEoBBIRCglwZXJzaXN0ZWQYByABKAQSFAoMZGlnZXN0X2luZGV4GAggASgEEg4KBmRpZ2VzdBgJIAEoDBIXCg9lbnRpdGllc19kaWdlc3QYCiABKAwSFAoMZnN5bmNfcDk5X21zGAsgASgBEhkKEWxvb3BfZGVsYXlfcDk5X21zGAwgASgBEhAKCHByaW9yaXR5GA0gASgNEhAKCGNsb2NrX21zGA4gASgEEg8KB3ZlcnNpb24YDyABKAkSFQoNc3RhcnRlZF9hdF9tcxgQIAEoBBIzCg1hcGlfYWRkcmVzc2VzGBEgAygLMhwuZmxvdGlsbGEuc29mdC52MS5BcGlBZGRyZXNzEg8KB2ZhaWxpbmcYEiABKAgiNwoKQXBpQWRkcmVzcxILCgNhcGkYASABKAkSCwoDdXJsGAIgASgJEg8KB3ZlcnNpb24YAyABKAkiNgoOTGVhZGVyc2hpcEhvbGQSDgoGcmVhc29uGAEgASgJEhQKDHJlbWFpbmluZ19tcxgCIAEoDSIbCgpTZXNzaW9uVXNlEg0KBWF0X21zGAEgASgEIkwKDVBvc3R1cmVSZWNvcmQSDQoFbW92ZXMYASABKAQSLAoFZmFjdHMYAiADKAsyHS5mbG90aWxsYS5zb2Z0LnYxLlBvc3R1cmVGYWN0Iq8CCgtQb3N0dXJlRmFjdBIPCgd2ZXJzaW9uGAEgASgEEg0KBWF0X21zGAIgASgEEhAKCGNoZWNrX2lkGAMgASgJEiYKAm9zGAQgASgLMhguZmxvdGlsbGEuc29mdC52MS5Pc0ZhY3RIABIuCgZkb21haW4YBSABKAsyHC5mbG90aWxsYS5zb2Z0LnYxLkRvbWFpbkZhY3RIABIoCgNtYWMYBiABKAsyGS5mbG90aWxsYS5zb2Z0LnYxLk1hY0ZhY3RIABIwCgdwcm9jZXNzGAcgASgLMh0uZmxvdGlsbGEuc29mdC52MS5Qcm9jZXNzRmFjdEgAEjIKCGVuZHBvaW50GAggASgLMh4uZmxvdGlsbGEuc29mdC52MS5FbmRwb2ludEZhY3RIAEIGCgR3aGF0IjYKBk9zRmFjdBIMCgR0eXBlGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDQoFYnVpbGQYAyABKAkiHAoKRG9tYWluRmFjdBIOCgZkb21haW4YASABKAkiHAoHTWFjRmFjdBIRCglhZGRyZXNzZXMYASADKAkiVwoLUHJvY2Vzc0ZhY3QSDAoEcGF0aBgBIAEoCRIPCgdydW5uaW5nGAIgASgIEgwKBGhhc2gYAyABKAkSGwoTc2lnbmVyX2ZpbmdlcnByaW50cxgEIAMoCSJTCgxFbmRwb2ludEZhY3QSFgoOYXBpX3Nlc3Npb25faWQYASABKAkSEwoLd29rZW5fYXRfbXMYAiABKAQSFgoOdW5sb2NrZWRfYXRfbXMYAyABKAQiQwoORmFpbGVkUmVxdWVzdHMSMQoIcmVxdWVzdHMYASADKAsyHy5mbG90aWxsYS5zb2Z0LnYxLkZhaWxlZFJlcXVlc3QilAEKDUZhaWxlZFJlcXVlc3QSDQoFYXRfbXMYASABKAQSFgoOYXBpX3Nlc3Npb25faWQYAiABKAkSEgoKc2VydmljZV9pZBgDIAEoCRIUCgxzZXJ2aWNlX25hbWUYBCABKAkSFAoMc2Vzc2lvbl90eXBlGAUgASgJEhwKFHBvbGljeV9mYWlsdXJlc19qc29uGAYgASgMItwBCgxSb3V0ZXJTdGF0dXMSEAoIaG9zdG5hbWUYASABKAkSQAoJcHJvdG9jb2xzGAIgAygLMi0uZmxvdGlsbGEuc29mdC52MS5Sb3V0ZXJTdGF0dXMuUHJvdG9jb2xzRW50cnkSMAoHdmVyc2lvbhgDIAEoCzIfLmZsb3RpbGxhLnNvZnQudjEuUm91dGVyVmVyc2lvbhIUCgxjYXBhYmlsaXRpZXMYBCADKA0aMAoOUHJvdG9jb2xzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJgCg1Sb3V0ZXJWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSEAoIcmV2aXNpb24YAiABKAkSEgoKYnVpbGRfZGF0ZRgDIAEoCRIKCgJvcxgEIAEoCRIMCgRhcmNoGAUgASgJIsoCCg1DaXJjdWl0UmVjb3JkEhEKCWNsaWVudF9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSFQoNdGVybWluYXRvcl9pZBgEIAEoCRIVCg1jcmVhdGVkX2F0X21zGAUgASgEEg8KB2luZ3Jlc3MYBiABKAkSDgoGZWdyZXNzGAcgASgJEg8KB2hvc3RfaWQYCCABKAkSEwoLaW5zdGFuY2VfaWQYCSABKAkSEQoJb2ZfdHVubmVsGAogASgIEhgKEGhvc3RlZF9ieV90dW5uZWwYCyABKAgSDAoEdHVybhgMIAEoDRISCgpyb3V0ZXJfaWRzGA0gAygJEiwKBWxpbmtzGA4gAygLMh0uZmxvdGlsbGEuc29mdC52MS5DaXJjdWl0TGluaxIMCgRjb3N0GA8gASgNIj8KC0NpcmN1aXRMaW5rEgoKAmlkGAEgASgJEhEKCWl0ZXJhdGlvbhgCIAEoDRIRCgliYWNrd2FyZHMYAyABKAgiLwoLRGV2aWNlTG9nSW4SDwoHcmVxdWVzdBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJYgZwcm90bzM");
+  fileDesc("Cgpzb2Z0LnByb3RvEhBmbG90aWxsYS5zb2Z0LnYxInkKCVNvZnRCYXRjaBINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQSDgoGbnVtYmVyGAMgASgEEhAKCGNvbXBsZXRlGAQgASgIEisKBnZhbHVlcxgFIAMoCzIbLmZsb3RpbGxhLnNvZnQudjEuU29mdFZhbHVlIl0KCVNvZnRWYWx1ZRINCgV0b3BpYxgBIAEoCRILCgNrZXkYAiABKAkSEAoIc2VxdWVuY2UYAyABKAQSDwoHcGF5bG9hZBgEIAEoDBIRCgl3aXRoZHJhd24YBSABKAgiKwoKU29mdFJlc3luYxINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQi+gIKCFByZXNlbmNlEgwKBHJvbGUYASABKAkSDgoGbGVhZGVyGAIgASgJEgwKBHRlcm0YAyABKAQSDgoGY29tbWl0GAQgASgEEgwKBGxhc3QYBSABKAQSDwoHYXBwbGllZBgGIAEoBBIRCglwZXJzaXN0ZWQYByABKAQSFAoMZGlnZXN0X2luZGV4GAggASgEEg4KBmRpZ2VzdBgJIAEoDBIXCg9lbnRpdGllc19kaWdlc3QYCiABKAwSFAoMZnN5bmNfcDk5X21zGAsgASgBEhkKEWxvb3BfZGVsYXlfcDk5X21zGAwgASgBEhAKCHByaW9yaXR5GA0gASgNEhAKCGNsb2NrX21zGA4gASgEEg8KB3ZlcnNpb24YDyABKAkSFQoNc3RhcnRlZF9hdF9tcxgQIAEoBBIzCg1hcGlfYWRkcmVzc2VzGBEgAygLMhwuZmxvdGlsbGEuc29mdC52MS5BcGlBZGRyZXNzEg8KB2ZhaWxpbmcYEiABKAgiNwoKQXBpQWRkcmVzcxILCgNhcGkYASABKAkSCwoDdXJsGAIgASgJEg8KB3ZlcnNpb24YAyABKAkiNgoOTGVhZGVyc2hpcEhvbGQSDgoGcmVhc29uGAEgASgJEhQKDHJlbWFpbmluZ19tcxgCIAEoDSIbCgpTZXNzaW9uVXNlEg0KBWF0X21zGAEgASgEIjQKClJlZnJlc2hVc2USEgoKZ2VuZXJhdGlvbhgBIAEoDRISCgp1c2VkX2F0X21zGAIgASgEIkwKDVBvc3R1cmVSZWNvcmQSDQoFbW92ZXMYASABKAQSLAoFZmFjdHMYAiADKAsyHS5mbG90aWxsYS5zb2Z0LnYxLlBvc3R1cmVGYWN0Iq8CCgtQb3N0dXJlRmFjdBIPCgd2ZXJzaW9uGAEgASgEEg0KBWF0X21zGAIgASgEEhAKCGNoZWNrX2lkGAMgASgJEiYKAm9zGAQgASgLMhguZmxvdGlsbGEuc29mdC52MS5Pc0ZhY3RIABIuCgZkb21haW4YBSABKAsyHC5mbG90aWxsYS5zb2Z0LnYxLkRvbWFpbkZhY3RIABIoCgNtYWMYBiABKAsyGS5mbG90aWxsYS5zb2Z0LnYxLk1hY0ZhY3RIABIwCgdwcm9jZXNzGAcgASgLMh0uZmxvdGlsbGEuc29mdC52MS5Qcm9jZXNzRmFjdEgAEjIKCGVuZHBvaW50GAggASgLMh4uZmxvdGlsbGEuc29mdC52MS5FbmRwb2ludEZhY3RIAEIGCgR3aGF0IjYKBk9zRmFjdBIMCgR0eXBlGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDQoFYnVpbGQYAyABKAkiHAoKRG9tYWluRmFjdBIOCgZkb21haW4YASABKAkiHAoHTWFjRmFjdBIRCglhZGRyZXNzZXMYASADKAkiVwoLUHJvY2Vzc0ZhY3QSDAoEcGF0aBgBIAEoCRIPCgdydW5uaW5nGAIgASgIEgwKBGhhc2gYAyABKAkSGwoTc2lnbmVyX2ZpbmdlcnByaW50cxgEIAMoCSJTCgxFbmRwb2ludEZhY3QSFgoOYXBpX3Nlc3Npb25faWQYASABKAkSEwoLd29rZW5fYXRfbXMYAiABKAQSFgoOdW5sb2NrZWRfYXRfbXMYAyABKAQiQwoORmFpbGVkUmVxdWVzdHMSMQoIcmVxdWVzdHMYASADKAsyHy5mbG90aWxsYS5zb2Z0LnYxLkZhaWxlZFJlcXVlc3QilAEKDUZhaWxlZFJlcXVlc3QSDQoFYXRfbXMYASABKAQSFgoOYXBpX3Nlc3Npb25faWQYAiABKAkSEgoKc2VydmljZV9pZBgDIAEoCRIUCgxzZXJ2aWNlX25hbWUYBCABKAkSFAoMc2Vzc2lvbl90eXBlGAUgASgJEhwKFHBvbGljeV9mYWlsdXJlc19qc29uGAYgASgMItwBCgxSb3V0ZXJTdGF0dXMSEAoIaG9zdG5hbWUYASABKAkSQAoJcHJvdG9jb2xzGAIgAygLMi0uZmxvdGlsbGEuc29mdC52MS5Sb3V0ZXJTdGF0dXMuUHJvdG9jb2xzRW50cnkSMAoHdmVyc2lvbhgDIAEoCzIfLmZsb3RpbGxhLnNvZnQudjEuUm91dGVyVmVyc2lvbhIUCgxjYXBhYmlsaXRpZXMYBCADKA0aMAoOUHJvdG9jb2xzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJgCg1Sb3V0ZXJWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSEAoIcmV2aXNpb24YAiABKAkSEgoKYnVpbGRfZGF0ZRgDIAEoCRIKCgJvcxgEIAEoCRIMCgRhcmNoGAUgASgJIsoCCg1DaXJjdWl0UmVjb3JkEhEKCWNsaWVudF9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSFQoNdGVybWluYXRvcl9pZBgEIAEoCRIVCg1jcmVhdGVkX2F0X21zGAUgASgEEg8KB2luZ3Jlc3MYBiABKAkSDgoGZWdyZXNzGAcgASgJEg8KB2hvc3RfaWQYCCABKAkSEwoLaW5zdGFuY2VfaWQYCSABKAkSEQoJb2ZfdHVubmVsGAogASgIEhgKEGhvc3RlZF9ieV90dW5uZWwYCyABKAgSDAoEdHVybhgMIAEoDRISCgpyb3V0ZXJfaWRzGA0gAygJEiwKBWxpbmtzGA4gAygLMh0uZmxvdGlsbGEuc29mdC52MS5DaXJjdWl0TGluaxIMCgRjb3N0GA8gASgNIj8KC0NpcmN1aXRMaW5rEgoKAmlkGAEgASgJEhEKCWl0ZXJhdGlvbhgCIAEoDRIRCgliYWNrd2FyZHMYAyABKAgiLwoLRGV2aWNlTG9nSW4SDwoHcmVxdWVzdBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJYgZwcm90bzM");
 
 /**
  * What a member says of its own values on one stream of batches to one peer.
@@ -313,6 +313,34 @@ export const SessionUseSchema: GenMessage<SessionUse> = /*@__PURE__*/
   messageDesc(file_soft, 6);
 
 /**
+ * Topic `refreshes`: the newest refresh token of a session of OIDC that was used, by the owner or as it heard.
+ *
+ * @generated from message flotilla.soft.v1.RefreshUse
+ */
+export type RefreshUse = Message<"flotilla.soft.v1.RefreshUse"> & {
+  /**
+   * how many refreshes have led to it; the first is 1
+   *
+   * @generated from field: uint32 generation = 1;
+   */
+  generation: number;
+
+  /**
+   * for the first time
+   *
+   * @generated from field: uint64 used_at_ms = 2;
+   */
+  usedAtMs: bigint;
+};
+
+/**
+ * Describes the message flotilla.soft.v1.RefreshUse.
+ * Use `create(RefreshUseSchema)` to create a new message.
+ */
+export const RefreshUseSchema: GenMessage<RefreshUse> = /*@__PURE__*/
+  messageDesc(file_soft, 7);
+
+/**
  * Topic `posture`: what devices of an identity reported to the owner; the key is the id of the identity.
  *
  * @generated from message flotilla.soft.v1.PostureRecord
@@ -336,7 +364,7 @@ export type PostureRecord = Message<"flotilla.soft.v1.PostureRecord"> & {
  * Use `create(PostureRecordSchema)` to create a new message.
  */
 export const PostureRecordSchema: GenMessage<PostureRecord> = /*@__PURE__*/
-  messageDesc(file_soft, 7);
+  messageDesc(file_soft, 8);
 
 /**
  * @generated from message flotilla.soft.v1.PostureFact
@@ -404,7 +432,7 @@ export type PostureFact = Message<"flotilla.soft.v1.PostureFact"> & {
  * Use `create(PostureFactSchema)` to create a new message.
  */
 export const PostureFactSchema: GenMessage<PostureFact> = /*@__PURE__*/
-  messageDesc(file_soft, 8);
+  messageDesc(file_soft, 9);
 
 /**
  * @generated from message flotilla.soft.v1.OsFact
@@ -431,7 +459,7 @@ export type OsFact = Message<"flotilla.soft.v1.OsFact"> & {
  * Use `create(OsFactSchema)` to create a new message.
  */
 export const OsFactSchema: GenMessage<OsFact> = /*@__PURE__*/
-  messageDesc(file_soft, 9);
+  messageDesc(file_soft, 10);
 
 /**
  * @generated from message flotilla.soft.v1.DomainFact
@@ -448,7 +476,7 @@ export type DomainFact = Message<"flotilla.soft.v1.DomainFact"> & {
  * Use `create(DomainFactSchema)` to create a new message.
  */
 export const DomainFactSchema: GenMessage<DomainFact> = /*@__PURE__*/
-  messageDesc(file_soft, 10);
+  messageDesc(file_soft, 11);
 
 /**
  * @generated from message flotilla.soft.v1.MacFact
@@ -467,7 +495,7 @@ export type MacFact = Message<"flotilla.soft.v1.MacFact"> & {
  * Use `create(MacFactSchema)` to create a new message.
  */
 export const MacFactSchema: GenMessage<MacFact> = /*@__PURE__*/
-  messageDesc(file_soft, 11);
+  messageDesc(file_soft, 12);
 
 /**
  * @generated from message flotilla.soft.v1.ProcessFact
@@ -503,7 +531,7 @@ export type ProcessFact = Message<"flotilla.soft.v1.ProcessFact"> & {
  * Use `create(ProcessFactSchema)` to create a new message.
  */
 export const ProcessFactSchema: GenMessage<ProcessFact> = /*@__PURE__*/
-  messageDesc(file_soft, 12);
+  messageDesc(file_soft, 13);
 
 /**
  * @generated from message flotilla.soft.v1.EndpointFact
@@ -534,7 +562,7 @@ export type EndpointFact = Message<"flotilla.soft.v1.EndpointFact"> & {
  * Use `create(EndpointFactSchema)` to create a new message.
  */
 export const EndpointFactSchema: GenMessage<EndpointFact> = /*@__PURE__*/
-  messageDesc(file_soft, 13);
+  messageDesc(file_soft, 14);
 
 /**
  * Topic `failed-requests`: service sessions that the owner lately refused an identity, the newest last; the key is its id.
@@ -553,7 +581,7 @@ export type FailedRequests = Message<"flotilla.soft.v1.FailedRequests"> & {
  * Use `create(FailedRequestsSchema)` to create a new message.
  */
 export const FailedRequestsSchema: GenMessage<FailedRequests> = /*@__PURE__*/
-  messageDesc(file_soft, 14);
+  messageDesc(file_soft, 15);
 
 /**
  * @generated from message flotilla.soft.v1.FailedRequest
@@ -595,7 +623,7 @@ export type FailedRequest = Message<"flotilla.soft.v1.FailedRequest"> & {
  * Use `create(FailedRequestSchema)` to create a new message.
  */
 export const FailedRequestSchema: GenMessage<FailedRequest> = /*@__PURE__*/
-  messageDesc(file_soft, 15);
+  messageDesc(file_soft, 16);
 
 /**
  * Topic `routers`: a router whose channel the owner holds; the key is its id.
@@ -635,7 +663,7 @@ export type RouterStatus = Message<"flotilla.soft.v1.RouterStatus"> & {
  * Use `create(RouterStatusSchema)` to create a new message.
  */
 export const RouterStatusSchema: GenMessage<RouterStatus> = /*@__PURE__*/
-  messageDesc(file_soft, 16);
+  messageDesc(file_soft, 17);
 
 /**
  * @generated from message flotilla.soft.v1.RouterVersion
@@ -672,7 +700,7 @@ export type RouterVersion = Message<"flotilla.soft.v1.RouterVersion"> & {
  * Use `create(RouterVersionSchema)` to create a new message.
  */
 export const RouterVersionSchema: GenMessage<RouterVersion> = /*@__PURE__*/
-  messageDesc(file_soft, 17);
+  messageDesc(file_soft, 18);
 
 /**
  * Topic `circuits`: a circuit that the owner answers for; the key is its id.
@@ -771,7 +799,7 @@ export type CircuitRecord = Message<"flotilla.soft.v1.CircuitRecord"> & {
  * Use `create(CircuitRecordSchema)` to create a new message.
  */
 export const CircuitRecordSchema: GenMessage<CircuitRecord> = /*@__PURE__*/
-  messageDesc(file_soft, 18);
+  messageDesc(file_soft, 19);
 
 /**
  * @generated from message flotilla.soft.v1.CircuitLink
@@ -800,7 +828,7 @@ export type CircuitLink = Message<"flotilla.soft.v1.CircuitLink"> & {
  * Use `create(CircuitLinkSchema)` to create a new message.
  */
 export const CircuitLinkSchema: GenMessage<CircuitLink> = /*@__PURE__*/
-  messageDesc(file_soft, 19);
+  messageDesc(file_soft, 20);
 
 /**
  * Topic `device-log-ins`: a log-in by device code that a person is asked for; the key is its user code.
@@ -828,5 +856,5 @@ export type DeviceLogIn = Message<"flotilla.soft.v1.DeviceLogIn"> & {
  * Use `create(DeviceLogInSchema)` to create a new message.
  */
 export const DeviceLogInSchema: GenMessage<DeviceLogIn> = /*@__PURE__*/
-  messageDesc(file_soft, 20);
+  messageDesc(file_soft, 21);
 

@@ -185,6 +185,12 @@ export interface ApiLimits {
   readonly refreshTokenMs: number
   /** A session of OIDC from its log-in on, however often it is refreshed. */
   readonly oidcSessionMsMax: number
+  /** A refresh token that was used may come again for so long: its answer may have been lost. */
+  readonly refreshReuseMs: number
+  /** Sessions whose newest refresh token is known here ... */
+  readonly refreshSessionsMax: number
+  /** ... and how often those that have ended are forgotten. */
+  readonly refreshSweepMs: number
   /**
    * A controller that heard from no leader for longer refuses sessions: one revoked meanwhile may
    * be among them.
@@ -315,6 +321,9 @@ export const defaultLimits: ApiLimits = {
   accessTokenMs: 30 * MINUTE,
   refreshTokenMs: 24 * 60 * MINUTE,
   oidcSessionMsMax: 30 * 24 * 60 * MINUTE,
+  refreshReuseMs: 2 * MINUTE,
+  refreshSessionsMax: 200_000,
+  refreshSweepMs: 5 * MINUTE + SECOND,
   staleSessionMsMax: 15 * MINUTE,
   activityFlushMs: 10 * SECOND,
   activityMoveMs: 30 * SECOND,

@@ -71,6 +71,7 @@ export interface ApiParts {
   readonly schemas: SchemaJudge
   /** Last uses of sessions, UTC ms by session id, shared with the other controllers. */
   readonly activity: OpenTopic<'activity'>
+  readonly refreshes: OpenTopic<'refreshes'>
   /** Of devices, and what follows from it; started and stopped with the API. */
   readonly posture: PostureService
   /** Between the routers that are connected to this controller. */

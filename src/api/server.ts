@@ -105,6 +105,7 @@ export function createApi(parts: ApiParts): Api {
     start: () => {
       services.sessions.start()
       services.history.start(parts.scheduler)
+      services.refreshUses.start()
       services.integrity.start()
       services.resealer.start()
       parts.posture.start()
@@ -112,6 +113,7 @@ export function createApi(parts: ApiParts): Api {
     stop: () => {
       services.sessions.stop()
       services.history.stop()
+      services.refreshUses.stop()
       services.integrity.stop()
       services.resealer.stop()
       parts.posture.stop()

@@ -4,6 +4,7 @@ import { TokenFactor } from '../auth/principal/token-factor.ts'
 import { TokenJudge } from '../auth/tokens/token-judge.ts'
 import { DeviceLogIns } from '../auth/oidc/device-log-ins.ts'
 import { LogInFlow } from '../auth/oidc/log-in-flow.ts'
+import { RefreshUses } from '../auth/sessions/refresh-uses.ts'
 import { OidcTokens } from '../auth/sessions/oidc-tokens.ts'
 import { SealedTexts } from '../auth/oidc/sealed-texts.ts'
 import { LogIns } from '../auth/log-in/log-in.ts'
@@ -44,6 +45,7 @@ export interface ApiServices {
   readonly oidcTokens: OidcTokens
   readonly oidcFlow: LogInFlow
   readonly deviceLogIns: DeviceLogIns
+  readonly refreshUses: RefreshUses
   readonly writer: Writer
   readonly preparers: Preparers
   readonly secondFactors: SecondFactors
@@ -103,14 +105,24 @@ export function createServices(parts: ApiParts): ApiServices {
     tokenFactor,
   })
   const oidcTokens = new OidcTokens(parts)
+  const refreshUses = new RefreshUses(parts)
   const seals = new SealedTexts(parts.keys, clock)
-  const oidcFlow = new LogInFlow({ ...parts, logIns, tokenFactor, sessions, oidcTokens, seals })
+  const oidcFlow = new LogInFlow({
+    ...parts,
+    logIns,
+    tokenFactor,
+    sessions,
+    refreshUses,
+    oidcTokens,
+    seals,
+  })
   const metrics = metricsOf(parts)
   return {
     sessions,
     tokens,
     gate: new SessionGuard(parts, sessions, tokens, tokenFactor, oidcTokens),
     oidcTokens,
+    refreshUses,
     oidcFlow,
     deviceLogIns: new DeviceLogIns({ ...parts, topic: parts.waitingDevices, flow: oidcFlow }),
     externalTokens,

@@ -25,6 +25,8 @@ export interface OidcToken {
   readonly issuer: string
   /** Hex SHA-1 of the certificates by one of which alone it counts. */
   readonly fingerprints: readonly string[]
+  /** Refreshes that have led to a refresh token, the log-in included; 0: to none. */
+  readonly generation: number
   /** UTC ms. */
   readonly issuedAtMs: number
   readonly expiresAtMs: number
@@ -59,9 +61,14 @@ export function oidcTokenOf(
     issuer: iss,
     scopes: scopes.filter((scope) => typeof scope === 'string'),
     fingerprints: Array.isArray(prints) ? prints.filter((one) => typeof one === 'string') : [],
+    generation: generationIn(claims),
     issuedAtMs: iat * 1000,
     expiresAtMs: exp * 1000,
   }
+}
+
+function generationIn({ generation }: JsonObject): number {
+  return Number.isSafeInteger(generation) ? Number(generation) : 0
 }
 
 /** Whether a text may be an access token of ours, by what it says; nothing is proven by that. */

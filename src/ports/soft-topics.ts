@@ -13,6 +13,7 @@ import {
   FailedRequestsSchema,
   LeadershipHoldSchema,
   PresenceSchema,
+  RefreshUseSchema,
   RouterStatusSchema,
   SessionUseSchema,
   PostureRecordSchema,
@@ -25,6 +26,14 @@ import type {
   SoftTopicTable,
   SoftTopicValue,
 } from './soft-state.ts'
+
+/** The newest refresh token of a session that was used. */
+export interface RefreshUse {
+  /** Refreshes that have led to it; that of the log-in is the first. */
+  readonly generation: number
+  /** UTC ms, for the first time. */
+  readonly usedAtMs: number
+}
 
 /** What a row says beside its message. */
 type Bounds = Pick<SoftTopicDefinition<unknown>, 'ttlMs' | 'ownerBytesMax' | 'isVital'>
@@ -90,6 +99,16 @@ export const softTopics = {
     ownerBytesMax: 16 * 1024 * 1024,
     write: (atMs: number) => ({ atMs: BigInt(atMs) }),
     read: ({ atMs }) => integer(atMs),
+  }),
+  /**
+   * The refresh token of each session of OIDC that was used last, by session id. All controllers
+   * that hear of one keep it. The cap is above what `refreshSessionsMax` sessions take.
+   */
+  refreshes: values(RefreshUseSchema, {
+    ttlMs: 60_000,
+    ownerBytesMax: 16 * 1024 * 1024,
+    write: ({ generation, usedAtMs }: RefreshUse) => ({ generation, usedAtMs: BigInt(usedAtMs) }),
+    read: ({ generation, usedAtMs }) => ({ generation, usedAtMs: integer(usedAtMs) }),
   }),
   /**
    * Reports of devices by identity id. Devices report again what a controller knew that went

@@ -32,6 +32,7 @@ import type { SessionPrincipal } from '../principal/principal.ts'
 import { factorChallenge, type TokenFactor } from '../principal/token-factor.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
 import { holderIn, type SessionTracker } from '../sessions/session-tracker.ts'
+import type { RefreshUses } from '../sessions/refresh-uses.ts'
 import { OAuthError } from './oauth-error.ts'
 import type { MintedTokens, OidcTokens } from '../sessions/oidc-tokens.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
@@ -111,6 +112,7 @@ interface Needs {
   readonly logIns: LogIns
   readonly tokenFactor: TokenFactor
   readonly sessions: SessionTracker
+  readonly refreshUses: RefreshUses
   readonly seals: SealedTexts
   readonly oidcTokens: OidcTokens
 }
@@ -239,7 +241,7 @@ export class LogInFlow {
     const identity = state.get<Identity>('identity', session.identityId)
     if (identity === undefined) throw invalidGrant('the identity is gone')
     const { scopes } = flow
-    return await oidcTokens.mint({ session, identity, issuer, scopes, nonce: '' })
+    return await oidcTokens.mint({ session, identity, issuer, scopes, nonce: '', generation: 1 })
   }
 
   /**
@@ -399,7 +401,7 @@ export class LogInFlow {
     const identity = state.get<Identity>('identity', session.identityId)
     if (identity === undefined) throw invalidGrant('the identity is gone')
     const { issuer, scopes, nonce } = flow
-    return await oidcTokens.mint({ session, identity, issuer, scopes, nonce })
+    return await oidcTokens.mint({ session, identity, issuer, scopes, nonce, generation: 1 })
   }
 
   /**
@@ -413,9 +415,17 @@ export class LogInFlow {
     scopes: readonly string[],
     shown: CallerCredentials,
   ): Promise<MintedTokens> {
+    const { sessions, refreshUses, oidcTokens } = this.#needs
     const { session, identity } = await this.holderOf(token, shown)
-    this.#needs.sessions.use(session.id)
-    return await this.#needs.oidcTokens.mint({ session, identity, issuer, scopes, nonce: '' })
+    const generation = token.generation + 1
+    // A certificate keeps others from using a token; without one, two who do are told by it.
+    const isOpen = session.certFingerprint === null && token.generation > 0
+    if (isOpen && refreshUses.isReused(session.id, token.generation)) {
+      await this.#end(session.id)
+      throw invalidGrant('the token was used before; its session has ended')
+    }
+    sessions.use(session.id)
+    return await oidcTokens.mint({ session, identity, issuer, scopes, nonce: '', generation })
   }
 
   /**

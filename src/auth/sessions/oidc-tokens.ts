@@ -40,6 +40,8 @@ export interface TokenSubject {
   readonly scopes: readonly string[]
   /** The one of the authorization request; '' in a refresh. */
   readonly nonce: string
+  /** Refreshes that lead to its refresh token, this one included; that of a log-in is the first. */
+  readonly generation: number
 }
 
 export interface MintedTokens {
@@ -202,6 +204,7 @@ export class OidcTokens {
       jti: randomUUID(),
       scopes: [...scopes],
       z_t: tokenTypes[purpose],
+      ...(purpose === 'refresh' ? { generation: subject.generation } : {}),
       z_aid: session.clientId,
       z_ia: identity.isAdmin,
       z_cfs: certificates,

@@ -17,6 +17,7 @@ export type LiveParts = Pick<
   | 'waitingDevices'
   | 'links'
   | 'posture'
+  | 'refreshes'
   | 'routerInspections'
   | 'scheduler'
   | 'softState'
@@ -63,6 +64,7 @@ export function openLiveParts({
     scheduler: periodicScheduler,
     activity: soft.open('activity'),
     waitingDevices: soft.open('device-log-ins'),
+    refreshes: soft.open('refreshes'),
     softState: () => soft.counts,
   }
 }

@@ -48,7 +48,7 @@ import { LogLevelSwitch } from '../../../src/controller/log-level.ts'
 import { networkAuthorities, type TestAuthorities } from '../../support/authorities.ts'
 import { memberLeaf, signerOf } from '../../support/member-leaf.ts'
 import { ControllerPosture } from '../../../src/posture/posture-service.ts'
-import type { SoftState } from '../../../src/ports/soft-topics.ts'
+import type { RefreshUse, SoftState } from '../../../src/ports/soft-topics.ts'
 import type { Entry } from '../../../src/raft/types.ts'
 import { appliedLogs } from '../../support/applied-logs.ts'
 import { Replay } from '../../support/replayed.ts'
@@ -301,6 +301,7 @@ export interface TestController {
   readonly cluster: LocalCluster
   readonly activity: LocalTopic<number>
   readonly waitingDevices: LocalTopic<DeviceLogIn>
+  readonly refreshes: LocalTopic<RefreshUse>
   readonly live: LiveTables
   /** Packed, as the controllers publish it. */
   readonly posture: LocalTopic<Uint8Array>
@@ -363,6 +364,7 @@ export async function startController(
   const pki = new LocalPki()
   const backups = new LocalBackups()
   const activity = new LocalTopic<number>(cluster.selfId)
+  const refreshes = new LocalTopic<RefreshUse>(cluster.selfId)
   const posture = new LocalTopic<Uint8Array>(cluster.selfId)
   const waitingDevices = new LocalTopic<DeviceLogIn>(cluster.selfId)
   const topics = { posture, 'failed-requests': new LocalTopic<Uint8Array>(cluster.selfId) }
@@ -396,6 +398,7 @@ export async function startController(
     admission,
     activity,
     waitingDevices,
+    refreshes,
     posture: new ControllerPosture({
       soft,
       cluster,
@@ -491,6 +494,7 @@ export async function startController(
     events,
     activity,
     waitingDevices,
+    refreshes,
     live,
     posture,
     clock,

@@ -217,6 +217,56 @@ describe('a token of a client that has logged in by a certificate', () => {
   })
 })
 
+describe('a refresh token that was used', () => {
+  test('may come again for a short time, at any controller, as its answer may be lost', async () => {
+    const oidc = newClient()
+    const { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)
+    const next = String((await oidc.refresh(token)).json['refresh_token'])
+    for (const app of [first, second]) {
+      expect((await new OidcClient({ app }).refresh(token)).status).toBe(200)
+    }
+    controller.clock.advance(5 * 60_000)
+    expect((await oidc.refresh(next)).status).toBe(200)
+    controller.clock.advance(60_000)
+    expect((await oidc.refresh(next)).status).toBe(200)
+  })
+
+  test('ends the session when it comes later: one of the two who have it is a thief', async () => {
+    const [thief, owner] = [newClient(), newClient()]
+    const { refresh_token: stolen } = await owner.logIn((await newPerson()).username, password)
+    const taken = await thief.refresh(stolen)
+    expect(taken.status).toBe(200)
+    controller.clock.advance(3 * 60_000)
+    const refused = await owner.refresh(stolen)
+    expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_grant'])
+    expect((await thief.refresh(String(taken.json['refresh_token']))).status).toBe(400)
+    expect(await thief.statusAt(ownIdentity, String(taken.json['access_token']))).toBe(401)
+  })
+
+  test('is known where another controller has taken it', async () => {
+    const oidc = newClient()
+    const { access_token: access, refresh_token: token } = await oidc.logIn(
+      (await newPerson()).username,
+      password,
+    )
+    const id = String(claimsOf(access)['z_asid'])
+    controller.refreshes.hear('ctrl2', id, { generation: 1, usedAtMs: controller.clock.nowMs() })
+    controller.clock.advance(3 * 60_000)
+    expect((await oidc.refresh(token)).status).toBe(400)
+    controller.scheduler.run(controller.parts.limits.refreshSweepMs)
+    expect(controller.refreshes.own.has(id)).toBe(false)
+  })
+
+  test('counts for as long as it lasts where a certificate binds it', async () => {
+    const { key } = await certificates.newHolder()
+    const own = new OidcClient(certificates.door(key))
+    const { refresh_token: token } = await own.logInByCertificate()
+    expect((await own.refresh(token)).status).toBe(200)
+    controller.clock.advance(5 * 60_000)
+    expect((await own.refresh(token)).status).toBe(200)
+  })
+})
+
 // The clock goes on by a month: no other test comes after.
 test('a refresh token ends with the longest time of a session, however often it was used', async () => {
   const oidc = newClient()

@@ -1,0 +1,82 @@
+import type { Clock } from '../../lib/clock.ts'
+import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
+import type { OpenTopic, RefreshUse } from '../../ports/soft-topics.ts'
+import type { StateView } from '../../ports/state-view.ts'
+
+export interface RefreshUseLimits {
+  readonly refreshReuseMs: number
+  readonly refreshSessionsMax: number
+  readonly refreshSweepMs: number
+}
+
+interface Needs {
+  readonly state: Pick<StateView, 'get'>
+  readonly clock: Clock
+  readonly scheduler: PeriodicScheduler
+  readonly refreshes: OpenTopic<'refreshes'>
+  readonly limits: RefreshUseLimits
+}
+
+/**
+ * Finds refresh tokens that are used by two (RFC 9700, 4.14.2). A token that was used may come
+ * again for a short time, as clients of the family show it twice and repeat it after a lost answer;
+ * later it is in the hands of a thief, or its client is. Controllers tell each other which token of
+ * a session was used last: a refresh is no write. All of them stopping at once forget it.
+ */
+export class RefreshUses {
+  readonly #needs: Needs
+  readonly #bySession = new Map<string, RefreshUse>()
+  #stop: () => void = () => undefined
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+    needs.refreshes.onChange((_owner, sessionId, use) => {
+      if (use !== undefined) this.#note(sessionId, use)
+    })
+  }
+
+  start(): void {
+    const { scheduler, limits } = this.#needs
+    this.#stop = scheduler.every(limits.refreshSweepMs, () => this.sweep())
+  }
+
+  stop(): void {
+    this.#stop()
+  }
+
+  /** Counts the use of a token. @returns whether it was used before, too long ago. */
+  isReused(sessionId: string, generation: number): boolean {
+    const { clock, limits, refreshes } = this.#needs
+    const nowMs = clock.nowMs()
+    const known = this.#bySession.get(sessionId)
+    if (known !== undefined && generation <= known.generation) {
+      return nowMs - known.usedAtMs > limits.refreshReuseMs
+    }
+    const use = { generation, usedAtMs: nowMs }
+    this.#note(sessionId, use)
+    refreshes.publish(sessionId, use)
+    return false
+  }
+
+  /** Forgets sessions that have ended. */
+  sweep(): void {
+    for (const id of this.#bySession.keys()) {
+      if (this.#needs.state.get('apiSession', id) === undefined) this.#forget(id)
+    }
+  }
+
+  #note(sessionId: string, use: RefreshUse): void {
+    const known = this.#bySession.get(sessionId)
+    if (known !== undefined && known.generation >= use.generation) return
+    if (known === undefined && this.#bySession.size >= this.#needs.limits.refreshSessionsMax) {
+      const [oldest] = this.#bySession.keys()
+      if (oldest !== undefined) this.#forget(oldest)
+    }
+    this.#bySession.set(sessionId, use)
+  }
+
+  #forget(sessionId: string): void {
+    this.#bySession.delete(sessionId)
+    this.#needs.refreshes.withdraw(sessionId)
+  }
+}
