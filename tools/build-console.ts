@@ -40,6 +40,8 @@ async function bundle(dir: string): Promise<Set<string>> {
       // Its policy takes no data: URL for a script or a style.
       assetsInlineLimit: 0,
       reportCompressedSize: false,
+      // A busy machine is no fault of the build.
+      rolldownOptions: { checks: { pluginTimings: false } },
     },
     worker: { format: 'es' },
   })

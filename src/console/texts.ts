@@ -396,10 +396,18 @@ export const texts = {
       serviceRouter: 'Service on router',
     },
     rights: {
-      dial: 'may dial',
-      bind: 'may host',
-      router: 'may use the router',
-      serviceRouter: 'is reached through the router',
+      given: {
+        dial: 'may dial',
+        bind: 'may host',
+        router: 'may use the router',
+        serviceRouter: 'is reached through the router',
+      },
+      taken: {
+        dial: 'may no longer dial',
+        bind: 'may no longer host',
+        router: 'may no longer use the router',
+        serviceRouter: 'is no longer reached through the router',
+      },
     },
     counts: (right: string, given: number, taken: number) => `${right}: +${given} −${taken}`,
     row: (change: string, who: string, right: string, what: string) =>
@@ -607,5 +615,20 @@ export const texts = {
     waits: 'It has not enrolled yet.',
     showToken: 'Show its token',
     hideToken: 'Hide the token',
+  },
+
+  history: {
+    title: (id: string) => `Last hour of ${id}`,
+    names: {
+      commitsPerSecond: 'Commits a second',
+      appliedLag: 'Entries behind',
+      fsyncP99Ms: 'Log fsync, p99 ms',
+      requestsPerSecond: 'Requests a second',
+      logIns: 'Log-ins',
+      leaderChanges: 'Leader changes',
+    } as Readonly<Record<string, string>>,
+    value: (amount: number) => amount.toLocaleString('en', { maximumFractionDigits: 1 }),
+    most: (amount: number) =>
+      `at most ${amount.toLocaleString('en', { maximumFractionDigits: 1 })}`,
   },
 } as const

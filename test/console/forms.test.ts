@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { ApiDocument, type ServedDocument } from '../../src/console/client/api-document.ts'
+import { lineOf, summaryOf } from '../../src/console/pages/cluster/sparkline.ts'
 import { filterOf, listStateOf, searchOf } from '../../src/console/pages/records/filters.ts'
 import {
   changesOf,
@@ -159,6 +160,12 @@ test('what is typed is a filter that a quote does not leave', () => {
   )
   expect(filterOf('= isAdmin = true', ['name'])).toBe('isAdmin = true')
   expect(filterOf('  ', ['name'])).toBe('')
+})
+
+test('a line is broken where nothing was measured', () => {
+  expect(lineOf([0, 2, null, 1], 30, 12)).toBe('M0.0 11.0L10.0 1.0M30.0 6.0')
+  expect(lineOf([null], 30, 12)).toBe('')
+  expect(summaryOf([null, 3, 1, null])).toEqual({ last: 1, most: 3 })
 })
 
 test('the state of a list stands in its address', () => {

@@ -57,8 +57,10 @@ const OPERATION = '/access/preview'
 async function load(change: PreviewedChange, signal: AbortSignal): Promise<Preview | null> {
   const kind = previewed[change.collection]
   const served = await managementDocument()
-  if (kind === undefined || served.operation('post', OPERATION) === null) return null
   const { action, id, data } = change
+  // A new router reaches nothing before it has enrolled: its creation is not computed.
+  const isNewRouter = kind === 'edgeRouter' && action === 'create'
+  if (kind === undefined || isNewRouter || served.operation('post', OPERATION) === null) return null
   const one = { action, kind, ...(id === null ? {} : { id }), ...(data === null ? {} : { data }) }
   const { body } = await client.ask({
     method: 'POST',
@@ -67,15 +69,16 @@ async function load(change: PreviewedChange, signal: AbortSignal): Promise<Previ
     isRepeatable: false,
     signal,
   })
-  const { data: found, meta } = body as {
-    readonly data: Omit<Preview, 'totalCount'>
-    readonly meta: { readonly pagination?: { readonly totalCount: number } }
+  const { data: found } = body as {
+    readonly data: Omit<Preview, 'totalCount'> & {
+      readonly pagination?: { readonly totalCount: number }
+    }
   }
   return {
     counts: found.counts,
     rows: found.rows,
     postureChangesCount: found.postureChangesCount ?? 0,
-    totalCount: meta.pagination?.totalCount ?? found.rows.length,
+    totalCount: found.pagination?.totalCount ?? found.rows.length,
   }
 }
 
@@ -137,5 +140,5 @@ function rowText({ right, change, identity, service, router }: PreviewRow): stri
   const nameOf = (one: Ref | null): string => (one === null ? '?' : refText(one))
   const who = right === 'serviceRouter' ? service : identity
   const what = right === 'dial' || right === 'bind' ? service : router
-  return preview.row(change, nameOf(who), preview.rights[right], nameOf(what))
+  return preview.row(change, nameOf(who), preview.rights[change][right], nameOf(what))
 }

@@ -11,6 +11,7 @@ import { texts } from '../../texts.ts'
 import { entriesBehind, hasMixedVersions, isAway, toleranceHealth } from './cluster-data.ts'
 import { ChangesPanel, EventsPanel } from './cluster-news.tsx'
 import { type ClusterStatus, type MemberStatus, readStatus } from './cluster-shapes.ts'
+import { HistoryPanel } from './history.tsx'
 import { MemberDialog } from './member-dialog.tsx'
 import { TicketDialog } from './ticket-dialog.tsx'
 
@@ -46,6 +47,7 @@ export function ClusterPage() {
           <>
             <Alarms status={shown} />
             <Members status={shown} manage={(id) => (managed.value = id)} />
+            <HistoryPanel />
           </>
         )}
         <div class="columns">

@@ -208,7 +208,7 @@ function ReviewDialog(props: {
 }
 
 function shownValue(value: unknown): string {
-  if (value === undefined || value === null || value === '') return '–'
+  if (value === undefined || value === null || value === '' || isSame(value, [])) return '–'
   if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value.join('\n')
   return typeof value === 'object' ? JSON.stringify(value, null, 2) : String(value)
 }

@@ -1,0 +1,73 @@
+import { useLoaded } from '../../app/loaded.ts'
+import { client } from '../../app/services.ts'
+import { FABRIC } from '../../client/api-client.ts'
+import { ApiProblem } from '../../client/problem.ts'
+import { texts } from '../../texts.ts'
+import { lineOf, summaryOf } from './sparkline.ts'
+
+type Figure = readonly (number | null)[]
+
+interface ClusterHistory {
+  readonly selfId: string
+  readonly periodSeconds: number
+  readonly figures: Readonly<Record<string, Figure>>
+}
+
+const REFRESH_MS = 10_000
+const WIDTH = 160
+const HEIGHT = 32
+
+/** False once a controller has answered that it keeps none, as one of an earlier release. */
+let isKept = true
+
+async function load(signal: AbortSignal): Promise<ClusterHistory | null> {
+  if (!isKept) return null
+  try {
+    const { body } = await client.ask({ path: `${FABRIC}/cluster/history`, signal })
+    return (body as { readonly data: ClusterHistory }).data
+  } catch (error) {
+    if (!(error instanceof ApiProblem) || error.status !== 404) throw error
+    isKept = false
+    return null
+  }
+}
+
+/** The last hour of the controller that answers; nothing where it keeps none. */
+export function HistoryPanel() {
+  const { history } = texts
+  const loaded = useLoaded('history', load, REFRESH_MS)
+  const { value: shown } = loaded.data
+  if (shown === null) return null
+  const names = Object.keys(history.names).filter((name) => shown.figures[name] !== undefined)
+  return (
+    <section class="panel" aria-labelledby="history">
+      <div class="panel-head">
+        <h2 id="history">{history.title(shown.selfId)}</h2>
+      </div>
+      <ul class="figures">
+        {names.map((name) => (
+          <FigureLine
+            key={name}
+            title={history.names[name] ?? name}
+            values={shown.figures[name] ?? []}
+          />
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+/** A line, and in words what it shows. */
+function FigureLine({ title, values }: { readonly title: string; readonly values: Figure }) {
+  const { last, most } = summaryOf(values)
+  return (
+    <li>
+      <span class="tiny faint">{title}</span>
+      <span class="figure-number">{last === null ? '–' : texts.history.value(last)}</span>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
+        <path d={lineOf(values, WIDTH, HEIGHT)} />
+      </svg>
+      <span class="tiny faint">{most === null ? '' : texts.history.most(most)}</span>
+    </li>
+  )
+}

@@ -1,0 +1,31 @@
+type Values = readonly (number | null)[]
+
+/** The newest value and the greatest one; null where nothing was measured. */
+export function summaryOf(values: Values): {
+  readonly last: number | null
+  readonly most: number | null
+} {
+  const known = values.filter((value): value is number => value !== null)
+  return { last: known.at(-1) ?? null, most: known.length === 0 ? null : Math.max(...known) }
+}
+
+/** A path from left to right, broken where nothing was measured. */
+export function lineOf(values: Values, width: number, height: number): string {
+  const { most } = summaryOf(values)
+  if (most === null) return ''
+  const top = most === 0 ? 1 : most
+  const step = width / Math.max(1, values.length - 1)
+  let isBroken = true
+  return values
+    .flatMap((value, at) => {
+      if (value === null) {
+        isBroken = true
+        return []
+      }
+      const command = isBroken ? 'M' : 'L'
+      isBroken = false
+      const y = height - 1 - (value / top) * (height - 2)
+      return [`${command}${(at * step).toFixed(1)} ${y.toFixed(1)}`]
+    })
+    .join('')
+}
