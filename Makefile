@@ -163,6 +163,7 @@ bench: $(INSTALLED)
 	node bench/etcd.ts
 	node bench/failover.ts
 	node bench/log-in-storm.ts
+	node bench/oidc.ts
 	node bench/refusal.ts
 	node bench/posture.ts
 	node bench/enrollment.ts

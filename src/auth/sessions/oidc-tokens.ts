@@ -1,4 +1,4 @@
-import { createHash, hash, randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
@@ -65,7 +65,7 @@ interface Needs {
  */
 export class OidcTokens {
   readonly #needs: Needs
-  /** Good access tokens by SHA-256: a signature check would cost more than the rest of a read. */
+  /** Good access tokens: a signature check would cost more than the rest of a read. */
   readonly #verified = new Map<string, { readonly token: OidcToken; readonly keyId: string }>()
   readonly #checks: FairShare
 
@@ -95,7 +95,7 @@ export class OidcTokens {
 
   /** A token that was found good before; null: it has to be verified. */
   recall(text: string): OidcToken | null {
-    const known = this.#verified.get(hash('sha256', text, 'base64url'))
+    const known = this.#verified.get(text)
     if (known === undefined) return null
     const { token, keyId } = known
     const { clock, jwt } = this.#needs
@@ -187,7 +187,7 @@ export class OidcTokens {
 
   #remember(token: OidcToken, keyId: string): void {
     if (this.#verified.size >= VERIFIED_TOKENS_MAX) this.#verified.clear()
-    this.#verified.set(hash('sha256', token.text, 'base64url'), { token, keyId })
+    this.#verified.set(token.text, { token, keyId })
   }
 
   #sign(
