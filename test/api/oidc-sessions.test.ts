@@ -9,6 +9,8 @@ import { OidcClient, type OidcReply } from './support/oidc.ts'
 import { raiseLevel } from './support/raise-level.ts'
 
 const { controller, root, provider, signerId, newPolicy } = await controllerWithProvider()
+/** A controller that recalls one access token at a time. */
+const small = await controllerWithProvider({ verifiedTokensMax: 1 })
 const password = 'a long enough password'
 const ownSession = `${client}/current-api-session`
 const ownIdentity = `${client}/current-identity`
@@ -212,4 +214,35 @@ describe('a token for a code', () => {
     })
     expect([reply.status, reply.text]).toEqual([409, expect.stringContaining('MFA_NOT_ENROLLED')])
   })
+})
+
+test('a request goes on after a wait in which its token was forgotten, unless it was revoked', async () => {
+  await raiseLevel(small.controller)
+  const logIn = async (): Promise<string> => {
+    const name = `name-${newShortId()}`
+    const body = { name, type: 'User', isAdmin: false }
+    const identityId = await made(small.root, `${management}/identities`, body)
+    const credential = { method: 'updb', identityId, username: name, password }
+    await made(small.root, `${management}/authenticators`, credential)
+    return (await new OidcClient(small.controller).logIn(name, password)).access_token
+  }
+  const [waiting, revoked, other] = [await logIn(), await logIn(), await logIn()]
+  const third = await logIn()
+  const ask = (token: string, more: object = {}) => {
+    const headers = { authorization: `Bearer ${token}`, ...more }
+    return new OidcClient(small.controller).send('GET', ownIdentity, undefined, headers)
+  }
+  // The first use of a session is a write.
+  for (const token of [waiting, revoked, third]) expect((await ask(token)).status).toBe(200)
+  const index = String((await ask(other)).headers['net-index']).split(':')
+  const next = { 'net-min-index': `${index[0]}:${Number(index[1]) + 2}` }
+  const answers = [ask(waiting, next), ask(revoked, next)]
+  // Each takes the place of the one before among those that are recalled.
+  for (const token of [third, other, third, other]) expect((await ask(token)).status).toBe(200)
+  const type = { id: String(claimsOf(revoked)['jti']), type: 'JTI' }
+  const expiresAt = new Date(small.controller.clock.nowMs() + 600_000).toISOString()
+  await made(small.root, `${management}/revocations`, { ...type, expiresAt })
+  await made(small.root, `${management}/services`, { name: 'more', encryptionRequired: false })
+  const statuses = (await Promise.all(answers)).map(({ status }) => status)
+  expect(statuses).toEqual([200, 401])
 })

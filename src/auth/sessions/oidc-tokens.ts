@@ -21,7 +21,6 @@ import type { JwtSigner } from './jwt-signer.ts'
 
 /** Verifiers of the family give no leeway, and clocks differ by more than a second. */
 const EARLIER_SECONDS = 60
-const VERIFIED_TOKENS_MAX = 16_384
 /** Type of TOTP tokens among the tokens of the API family. */
 const TOTP_TOKEN_TYPE = 't'
 
@@ -30,6 +29,8 @@ export interface OidcTokenLimits {
   readonly refreshTokenMs: number
   readonly oidcSessionMsMax: number
   readonly tokenChecksMax: number
+  /** Access tokens found good that are recalled without a check of their signature. */
+  readonly verifiedTokensMax: number
 }
 
 /** Claims of the session that tokens are made of. */
@@ -66,7 +67,9 @@ interface Needs {
 export class OidcTokens {
   readonly #needs: Needs
   /** Good access tokens: a signature check would cost more than the rest of a read. */
-  readonly #verified = new Map<string, { readonly token: OidcToken; readonly keyId: string }>()
+  readonly #verified = new Map<string, OidcToken>()
+  /** The key of each access token that was found good, for as long as somebody holds it. */
+  readonly #keyIds = new WeakMap<OidcToken, string>()
   readonly #checks: FairShare
 
   constructor(needs: Needs) {
@@ -95,13 +98,20 @@ export class OidcTokens {
 
   /** A token that was found good before; null: it has to be verified. */
   recall(text: string): OidcToken | null {
-    const known = this.#verified.get(text)
-    if (known === undefined) return null
-    const { token, keyId } = known
+    const token = this.#verified.get(text)
+    return token !== undefined && this.isInForce(token) ? token : null
+  }
+
+  /**
+   * Whether an access token that was found good is so still: a request may wait for its turn, and a
+   * stream lasts, while the token ends or others take its place among those that are recalled.
+   */
+  isInForce(token: OidcToken): boolean {
     const { clock, jwt } = this.#needs
+    const keyId = this.#keyIds.get(token)
+    if (keyId === undefined || clock.nowMs() >= token.expiresAtMs) return false
     // The tokens of a member that was removed end with its membership.
-    const isInForce = clock.nowMs() < token.expiresAtMs && jwt.isMemberKey(keyId)
-    return isInForce && !this.#isRevoked(token) ? token : null
+    return jwt.isMemberKey(keyId) && !this.#isRevoked(token)
   }
 
   /**
@@ -186,8 +196,12 @@ export class OidcTokens {
   }
 
   #remember(token: OidcToken, keyId: string): void {
-    if (this.#verified.size >= VERIFIED_TOKENS_MAX) this.#verified.clear()
-    this.#verified.set(token.text, { token, keyId })
+    const [oldest] = this.#verified.keys()
+    if (this.#verified.size >= this.#needs.limits.verifiedTokensMax && oldest !== undefined) {
+      this.#verified.delete(oldest)
+    }
+    this.#verified.set(token.text, token)
+    this.#keyIds.set(token, keyId)
   }
 
   #sign(

@@ -178,7 +178,7 @@ export class SessionGuard {
     const finding =
       accessToken === undefined
         ? this.#tokens.judge(sessionToken, this.#parts.clock.nowMs())
-        : (this.#accessTokens.recall(accessToken.text) ?? 'invalid')
+        : this.#stillGood(accessToken)
     if (typeof finding === 'string') {
       return refused(accessToken === undefined ? 'invalid' : 'bearer-invalid')
     }
@@ -212,10 +212,14 @@ export class SessionGuard {
     }
   }
 
+  #stillGood(token: OidcToken): OidcToken | 'invalid' {
+    return this.#accessTokens.isInForce(token) ? token : 'invalid'
+  }
+
   #isStillAccepted(caller: SessionPrincipal): boolean {
     const nowMs = this.#parts.clock.nowMs()
     const { accessToken } = caller
-    if (accessToken !== undefined) return nowMs < accessToken.expiresAtMs
+    if (accessToken !== undefined) return this.#accessTokens.isInForce(accessToken)
     const token = this.#tokens.tokenOf(caller.session.id, caller.keyVersion)
     const finding = this.#tokens.judge(token, nowMs)
     if (typeof finding === 'string') return false

@@ -131,6 +131,7 @@ export const knownIds: Readonly<Record<string, string>> = {
 export const knownQueries: Readonly<Record<string, string>> = {
   '/enroll/updb': '?token=00000000-0000-4000-8000-000000000000',
   '/authenticate': '?method=password',
+  '/access/explain': '?identity=Default%20Admin',
 }
 
 /** Operations that a probe of a whole cluster calls in a way that must be refused: done, they would take it apart. */
