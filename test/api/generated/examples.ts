@@ -108,6 +108,11 @@ export const examples: Readonly<Record<string, Example>> = {
   }),
   'POST /cluster/restore/end': async () => ({ id: 'r', sha256: '0'.repeat(64) }),
   'POST /cluster/restore/factors': async () => ({ factors: [] }),
+  'POST /access/preview': async () => ({
+    changes: [
+      { action: 'create', kind: 'service', data: { name: 'previewed', encryptionRequired: false } },
+    ],
+  }),
   'POST /cluster/plan': async () => ({ verb: 'promote', id: 'ctrl2' }),
   'POST /cluster/add-member': async () => ({ address: 'ctrl2' }),
   'POST /cluster/transfer-leadership': async () => ({ newLeaderId: '' }),
