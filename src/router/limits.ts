@@ -231,6 +231,13 @@ export const routerProgramLimits = {
   /** An idle circuit of a controller that is away is kept so long; one that has closed, shorter. */
   abandonedMsMax: 24 * 60 * 60_000,
   closedAbandonedMsMax: 10 * 60_000,
+  /** Circuits whose bytes are counted and not told yet, those that have ended among them. */
+  usageCircuitsMax: 131_072,
+  /** The same of one report, and of one counter in it, which a controller decodes in one step. */
+  usageCircuitsPerReportMax: 1000,
+  usageCircuitsPerCounterMax: 32,
+  /** Bytes that wait at the controller with a report of usage; more waits in the counts. */
+  usageQueuedBytesMax: 1024 * 1024,
   /** Circuits that one inspection shows. */
   circuitsShownMax: 2000,
   /** Ends look for what is due so often. */

@@ -46,6 +46,7 @@ import { RouterDataModel } from './model/router-data-model.ts'
 import { inspectRouter } from './reports/inspections.ts'
 import { InterfaceReporter } from './reports/interface-reporter.ts'
 import { MetricsReporter } from './reports/metrics.ts'
+import { UsageReporter } from './reports/usages.ts'
 import { Profiler } from './reports/profile.ts'
 import { MessageTrace } from './reports/trace.ts'
 import { type Tunnel, TUNNEL_BINDING, tunnelOf } from './tunnel/tunnel.ts'
@@ -80,6 +81,7 @@ export class RouterProgram {
   readonly #edge: Edge
   readonly #messages: ControlMessageTable
   readonly #metrics: MetricsReporter
+  readonly #usages: UsageReporter
   readonly #interfaces: InterfaceReporter
   readonly #checks: readonly HealthCheck[]
   readonly #health: HealthServers
@@ -104,6 +106,8 @@ export class RouterProgram {
     const trustDomain = () => this.#controllers.trustDomain
     const connections = () => this.#controllers.connections
     this.#forwarder = new Forwarder({ config: config.forwarder, clock, log, connections })
+    const { usages } = this.#forwarder
+    this.#usages = new UsageReporter({ routerId: this.id, clock, usages, connections })
     const operations = new ControllerOperations(config.forwarder)
     this.#edge = new Edge({
       config,
@@ -337,6 +341,7 @@ export class RouterProgram {
     await this.#tunnel?.stop()
     await this.#listeners.stop()
     this.#forwarder.stop()
+    this.#usages.tell()
     await this.#links.stop()
     this.#controllers.stop()
     await this.#health.stop()
@@ -408,6 +413,7 @@ export class RouterProgram {
     for (const [at, { channel }] of connections.entries()) {
       channel.send(metricsMessage(this.id, batch, at === 0))
     }
+    this.#usages.tell()
     return connections.length > 0
   }
 

@@ -123,6 +123,26 @@ test('10 MiB there and 1 MiB back arrive whole, and what is told of the circuit 
     )
   await eventually(() => told('forwarder.bytes')).toBeGreaterThan(11 * MIB)
   expect(told('forwarder.circuits')).toBe(1)
+  // What the last report tells is added to those of before: each byte is told once.
+  const used = (controller: ScriptedController): Record<string, number> => {
+    const sums: Record<string, number> = {}
+    for (const { body } of controller.ofType(1007)) {
+      for (const { buckets } of fromBinary(MetricsSchema, body).usageCounters) {
+        for (const [kind, bytes] of Object.entries(buckets[circuit.id]?.values ?? {})) {
+          sums[kind] = (sums[kind] ?? 0) + Number(bytes)
+        }
+      }
+    }
+    return sums
+  }
+  await eventually(() => used(controllers[0])).toMatchObject({
+    'ingress.rx': 10 * MIB,
+    'ingress.tx': MIB,
+  })
+  await eventually(() => used(controllers[1])).toMatchObject({
+    'egress.rx': MIB,
+    'egress.tx': 10 * MIB,
+  })
   expect(told(`link.dropped_msgs:${linkId}`)).toBeGreaterThanOrEqual(0)
 })
 

@@ -16,6 +16,8 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import { flagValue, maskValue, textValue, uint64Value } from '../../channel/headers.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts'
 import { formatHostPort, isControllerId } from '../../lib/text/names.ts'
+import type { UsageReport } from '../forward/circuit-usages.ts'
+import { routerProgramLimits } from '../limits.ts'
 import { isControllerAddress, type KnownController } from './endpoints-file.ts'
 
 /** Content types between a router and its controllers. */
@@ -169,6 +171,33 @@ export function interfacesMessage(interfaces: readonly HostInterface[]): Outgoin
   return { contentType: controlMessage.interfaces, body: toBinary(InterfacesSchema, update) }
 }
 
+/** Bytes of circuits in one interval, as metrics of their own. */
+export function usageMessage(
+  routerId: string,
+  { startS, lengthS, circuits }: UsageReport,
+  { eventId, atMs }: { readonly eventId: string; readonly atMs: number },
+): Outgoing {
+  const interval = { intervalStartUtc: BigInt(startS), intervalLength: BigInt(lengthS) }
+  const { usageCircuitsPerCounterMax } = routerProgramLimits
+  const usageCounters = []
+  for (let at = 0; at < circuits.length; at += usageCircuitsPerCounterMax) {
+    const buckets = circuits
+      .slice(at, at + usageCircuitsPerCounterMax)
+      .map(({ circuitId, bytes, tags }) => {
+        const values = Object.entries(bytes).map(([kind, count]) => [kind, BigInt(count)] as const)
+        return [circuitId, { values: Object.fromEntries(values), tags: { ...tags } }] as const
+      })
+    usageCounters.push({ ...interval, buckets: Object.fromEntries(buckets) })
+  }
+  const timestamp = timestampOf(atMs)
+  const metrics = create(MetricsSchema, { eventId, sourceId: routerId, timestamp, usageCounters })
+  return { contentType: controlMessage.metrics, body: toBinary(MetricsSchema, metrics) }
+}
+
+function timestampOf(atMs: number): { seconds: bigint; nanos: number } {
+  return { seconds: BigInt(Math.floor(atMs / 1000)), nanos: Math.floor(atMs % 1000) * 1_000_000 }
+}
+
 export interface MetricsBatch {
   readonly eventId: string
   /** UTC ms: the end of what it covers. */
@@ -188,10 +217,7 @@ export function metricsMessage(
   const metrics = create(MetricsSchema, {
     eventId,
     sourceId: routerId,
-    timestamp: {
-      seconds: BigInt(Math.floor(atMs / 1000)),
-      nanos: Math.floor(atMs % 1000) * 1_000_000,
-    },
+    timestamp: timestampOf(atMs),
     intValues: Object.fromEntries(
       Object.entries(integers).map(([name, figure]) => [name, BigInt(Math.round(figure))]),
     ),

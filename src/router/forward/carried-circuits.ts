@@ -34,6 +34,8 @@ export class CarriedCircuit {
   ownerId: string
   /** The identity that dials; '' where no controller says. */
   clientId = ''
+  /** Tags of its first route: the identities that dial and host, and the service. */
+  tags: Readonly<Record<string, string>> = {}
   /** Named by the controller. */
   readonly ends = new Map<string, LocalEnd>()
   /** Dials of its terminator, under way or waiting. */

@@ -28,6 +28,8 @@ const resultHeader = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1
 const CHANNEL_KEYS_MAX = 13
 /** Controllers name the identity that dials by this tag of a route. */
 const CLIENT_TAG = 'clientId'
+/** Tags of a route that are kept, for those who read of the usage of its circuit. */
+const KEPT_TAGS = [CLIENT_TAG, 'hostId', 'serviceId'] as const
 const NANOSECONDS_A_MS = 1_000_000n
 /** The attempt of a way that a circuit takes later on, as the protocol numbers it. */
 const REROUTE_ATTEMPT = 99_969_996
@@ -47,6 +49,8 @@ export interface Route {
   readonly timeoutMs: number
   /** The identity that dials; '' where the controller does not say. */
   readonly clientId: string
+  /** Ids of the identities that dial and host, and of the service; bounded. */
+  readonly tags: Readonly<Record<string, string>>
   /** Null: this is not the last router, or the circuit takes another way. */
   readonly egress: RouteEgress | null
   /** The circuit is there already, with both its ends, and goes another way. */
@@ -92,7 +96,10 @@ export function readRoute(body: Uint8Array): Route | null {
     forwards: read,
     isReroute: attempt === REROUTE_ATTEMPT,
     timeoutMs: timeoutMs > BigInt(dialMsMax) ? dialMsMax : Number(timeoutMs),
-    clientId: tags[CLIENT_TAG]?.slice(0, routerProgramLimits.circuitNameCharactersMax) ?? '',
+    clientId: boundedTag(tags[CLIENT_TAG]),
+    tags: Object.fromEntries(
+      KEPT_TAGS.map((name) => [name, boundedTag(tags[name])]).filter(([, value]) => value !== ''),
+    ),
     egress:
       egress === undefined
         ? null
@@ -105,6 +112,10 @@ export function readRoute(body: Uint8Array): Route | null {
             ),
           },
   }
+}
+
+function boundedTag(value = ''): string {
+  return value.slice(0, routerProgramLimits.circuitNameCharactersMax)
 }
 
 /** @throws when the bytes are no such message. */

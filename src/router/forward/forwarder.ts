@@ -15,6 +15,7 @@ import type {
   TerminatorDialer,
 } from './circuit-ends.ts'
 import { type CarriedCircuit, CarriedCircuits, type Place } from './carried-circuits.ts'
+import { CircuitUsages, type CountedKind } from './circuit-usages.ts'
 import { Faults } from './faults.ts'
 import type { Route } from './forward-messages.ts'
 import { LocalDeliveries } from './local-deliveries.ts'
@@ -82,10 +83,12 @@ export class Forwarder implements LocalCircuits {
   #bytes = 0
   #retransmissions = 0
   readonly #traffic = new Traffic()
+  readonly usages: CircuitUsages
 
   constructor(parts: ForwarderParts) {
     this.#parts = parts
     this.#circuits = new CarriedCircuits(parts.clock)
+    this.usages = new CircuitUsages(parts.clock)
     this.#faults = new Faults({
       ...parts,
       circuits: this.#circuits,
@@ -153,6 +156,8 @@ export class Forwarder implements LocalCircuits {
     if (circuit !== undefined) circuit.receivedMs = this.#parts.clock.monotonicMs()
     const fate = this.#forward(circuit, from, message, bytesMaxOf(contentType))
     if (fate === 'astray') this.#faults.miss(circuitId, from)
+    // A router that the circuit does not lead to adds nothing to its bytes.
+    else this.#use(circuit, 'fabric.rx', message)
   }
 
   /** The circuit, with room made for it; null: there is none. */
@@ -247,6 +252,7 @@ export class Forwarder implements LocalCircuits {
       room: this.#roomOf(circuit),
       transmit: (message, kind) => this.#transmit(circuit, place, stream, message, kind),
       onEnded: () => this.#tellEnded(circuit, place.isTerminator),
+      onDelivered: (bytes) => this.usages.count(circuit, `${sideOf(place.isTerminator)}.tx`, bytes),
       onClosed: (_reason, endsCircuit) => {
         this.#streams.delete(stream)
         this.#stopTicker()
@@ -294,7 +300,9 @@ export class Forwarder implements LocalCircuits {
     const from = { address, peerId: null, sharer }
     const fate = this.#forward(circuit, from, message, bytesMaxOf(message.contentType))
     if (fate === 'astray') this.#faults.miss(id, from)
-    if (fate === 'sent') this.#traffic.received(sideOf(isTerminator), message)
+    if (fate !== 'sent') return
+    this.#traffic.received(sideOf(isTerminator), message)
+    this.#use(circuit, `${sideOf(isTerminator)}.rx`, message)
   }
 
   leave(place: LocalCircuit, _reason: string): void {
@@ -313,6 +321,7 @@ export class Forwarder implements LocalCircuits {
       'forwarder.bytes': this.#bytes,
       'forwarder.retransmissions': this.#retransmissions,
       'forwarder.faults': this.#faults.missed,
+      'forwarder.usage_lost_bytes': this.usages.lostBytes,
       ...this.#traffic.figures(),
       ...Object.fromEntries(
         Array.from(this.#links, ([id, { dropped }]) => [`link.dropped_msgs:${id}`, dropped]),
@@ -382,6 +391,8 @@ export class Forwarder implements LocalCircuits {
     const fate = this.#forward(circuit, from, frame, bytesMaxOf(contentType), isRepeated)
     if (fate === 'astray') this.#faults.miss(id, from)
     if (fate === 'sent') this.#traffic.received(sideOf(isTerminator), frame)
+    // A payload that leads nowhere now is sent again, and was read once.
+    if (fate !== 'full' && !isRepeated) this.#use(circuit, `${sideOf(isTerminator)}.rx`, frame)
     if (fate !== 'full') return 'sent'
     const next = circuit.next(address, null)
     if (next !== undefined) this.#goesTo(circuit, next)?.onceWritable?.(this.#wakerOf(stream))
@@ -425,6 +436,7 @@ export class Forwarder implements LocalCircuits {
       return 'full'
     }
     this.#traffic.sent('fabric', message)
+    this.#use(circuit, 'fabric.tx', message)
     this.#count(message)
     return 'sent'
   }
@@ -446,8 +458,20 @@ export class Forwarder implements LocalCircuits {
         : destination.forward(message)
     if (!isTaken) return 'full'
     this.#traffic.sent(sideOf(isTerminator), message)
+    // A stream counts what its application is given: payloads may come twice, or too late.
+    if (!isStream) this.#use(circuit, `${sideOf(isTerminator)}.tx`, message)
     this.#count(message)
     return 'sent'
+  }
+
+  /** Only payloads are usage: the rest is of the protocol. */
+  #use(
+    circuit: CarriedCircuit | undefined,
+    kind: CountedKind,
+    { contentType, body }: ChannelMessage,
+  ): void {
+    if (circuit === undefined || contentType !== circuitMessage.payload) return
+    this.usages.count(circuit, kind, body.length)
   }
 
   #count({ body }: ChannelMessage): void {

@@ -102,6 +102,8 @@ export class Routes {
       return
     }
     if (circuit.clientId === '') circuit.clientId = route.clientId
+    // Another way of the circuit is routed without tags.
+    if (Object.keys(circuit.tags).length === 0) circuit.tags = route.tags
     forwarder.handOver(circuit, connection)
     const { egress } = route
     if (egress === null) {

@@ -44,6 +44,8 @@ export interface XgressParts {
   readonly onEnded?: () => void
   /** Name of this end in answers to requests for the route of a circuit. */
   readonly traced?: { readonly type: string; readonly id: string }
+  /** Called with the bytes of each piece that the application is given. */
+  readonly onDelivered?: (bytes: number) => void
   /** The room for what this end keeps; absent: it is not counted. */
   readonly room?: BufferRoom
   /** Chooses the payloads that the option randomDrops drops; in [0, 1). */
@@ -399,6 +401,7 @@ export class Xgress implements CircuitEnd {
 
   #deliverPiece({ body, edgeFlags, traceId }: Piece): void {
     this.#callApplication(() => {
+      this.#parts.onDelivered?.(body.length)
       const isTaken = this.#parts.application.deliver({ body, edgeFlags, traceId })
       this.#isPaused ||= !isTaken
     })

@@ -1,0 +1,103 @@
+import type { Clock } from '../../lib/clock.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { CarriedCircuit } from './carried-circuits.ts'
+import type { TrafficSide } from './traffic.ts'
+
+/** Kinds of counts, as the protocol names them; rx: read by this router, tx: written. */
+export type CountedKind = `${TrafficSide}.${'rx' | 'tx'}`
+
+/** Bytes of one circuit that nobody has been told yet. */
+export interface CountedCircuit {
+  readonly circuitId: string
+  readonly tags: Readonly<Record<string, string>>
+  /** Kinds that nothing was counted of are absent. */
+  readonly bytes: Readonly<Partial<Record<CountedKind, number>>>
+}
+
+export interface UsageReport {
+  /** UTC, s. */
+  readonly startS: number
+  readonly lengthS: number
+  readonly circuits: readonly CountedCircuit[]
+}
+
+interface Bucket extends CountedCircuit {
+  readonly bytes: Partial<Record<CountedKind, number>>
+  readonly sinceMs: number
+}
+
+const { usageCircuitsMax, usageCircuitsPerReportMax } = routerProgramLimits
+
+/**
+ * Content of circuits in bytes, by circuit, side and direction, until it is told. What is counted
+ * stays when its circuit ends and while no controller is connected.
+ */
+export class CircuitUsages {
+  readonly #clock: Clock
+  readonly #circuitsMax: number
+  /** Counts by the id of the circuit; the first was counted first. */
+  readonly #buckets = new Map<string, Bucket>()
+  #toldMs: number
+  #lostBytes = 0
+  /** Called when there is no room for one more circuit, to have it told what there is. */
+  onFull: () => void = () => undefined
+
+  constructor(clock: Clock, circuitsMax: number = usageCircuitsMax) {
+    this.#clock = clock
+    this.#circuitsMax = circuitsMax
+    this.#toldMs = clock.monotonicMs()
+  }
+
+  /** Bytes that there was no room for, since the start. */
+  get lostBytes(): number {
+    return this.#lostBytes
+  }
+
+  count(circuit: CarriedCircuit, kind: CountedKind, bytes: number): void {
+    if (bytes === 0) return
+    const bucket = this.#buckets.get(circuit.id) ?? this.#newBucket(circuit)
+    if (bucket === null) this.#lostBytes += bytes
+    else bucket.bytes[kind] = (bucket.bytes[kind] ?? 0) + bytes
+  }
+
+  /**
+   * Tells all that was counted, in parts.
+   * @param send false: there is no room; this part and those behind it are kept.
+   * @returns whether all is told.
+   */
+  tell(send: (report: UsageReport) => boolean): boolean {
+    const nowMs = this.#clock.monotonicMs()
+    while (this.#buckets.size > 0) {
+      const circuits = this.#oldest()
+      if (!send(this.#reportOf(circuits, nowMs))) return false
+      for (const { circuitId } of circuits) this.#buckets.delete(circuitId)
+    }
+    this.#toldMs = nowMs
+    return true
+  }
+
+  #oldest(): readonly Bucket[] {
+    const oldest: Bucket[] = []
+    for (const bucket of this.#buckets.values()) {
+      if (oldest.length >= usageCircuitsPerReportMax) break
+      oldest.push(bucket)
+    }
+    return oldest
+  }
+
+  #newBucket(circuit: CarriedCircuit): Bucket | null {
+    if (this.#buckets.size >= this.#circuitsMax) this.onFull()
+    if (this.#buckets.size >= this.#circuitsMax) return null
+    const { id: circuitId, tags } = circuit
+    const bucket = { circuitId, tags, bytes: {}, sinceMs: this.#toldMs }
+    this.#buckets.set(circuitId, bucket)
+    return bucket
+  }
+
+  /** The span is that of the monotonic clock, as UTC may be set meanwhile. */
+  #reportOf(circuits: readonly Bucket[], nowMs: number): UsageReport {
+    const sinceMs = circuits.reduce((first, one) => Math.min(first, one.sinceMs), nowMs)
+    const lengthS = Math.max(1, Math.round((nowMs - sinceMs) / 1000))
+    return { startS: Math.floor(this.#clock.nowMs() / 1000) - lengthS, lengthS, circuits }
+  }
+}

@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto'
+
+import type { Channel } from '../../channel/channel.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { ControlConnection } from '../controllers/control-connection.ts'
+import { usageMessage } from '../controllers/messages.ts'
+import type { CircuitUsages } from '../forward/circuit-usages.ts'
+import { routerProgramLimits } from '../limits.ts'
+
+export interface UsageReporterParts {
+  readonly routerId: string
+  readonly clock: Pick<Clock, 'nowMs'>
+  readonly usages: CircuitUsages
+  readonly connections: () => readonly ControlConnection[]
+}
+
+/**
+ * Tells one controller, which passes it on, the bytes of circuits. While none is connected, or the
+ * one reads slowly, they wait in their counts, where many intervals take the room of one.
+ */
+export class UsageReporter {
+  readonly #parts: UsageReporterParts
+  /** The channel that had no room, until it has written all that waits. */
+  #waitsFor: Channel | null = null
+
+  constructor(parts: UsageReporterParts) {
+    this.#parts = parts
+    parts.usages.onFull = () => this.tell()
+  }
+
+  /** Sends what was counted up to now. */
+  tell(): void {
+    const { routerId, clock, usages, connections } = this.#parts
+    const channel = connections()[0]?.channel
+    // A report is made anew for each attempt, which would cost too much for each frame.
+    if (channel === undefined || channel === this.#waitsFor) return
+    this.#waitsFor = null
+    const said = { eventId: randomUUID(), atMs: clock.nowMs() }
+    const isAll = usages.tell((report) =>
+      channel.trySend(
+        usageMessage(routerId, report, said),
+        routerProgramLimits.usageQueuedBytesMax,
+      ),
+    )
+    if (isAll) return
+    this.#waitsFor = channel
+    channel.onceWritable(this.#tellRest)
+  }
+
+  readonly #tellRest = (): void => {
+    this.#waitsFor = null
+    this.tell()
+  }
+}

@@ -1,0 +1,170 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { MetricsSchema } from '../../../proto/gen/router_pb.ts'
+import { messageBounds } from '../../../src/channel/message-bounds.ts'
+import { bodyFault } from '../../../src/channel/wire-scan.ts'
+import { routerMetricsIn } from '../../../src/fabric/links/router-metrics.ts'
+import { routerLimits } from '../../../src/fabric/limits.ts'
+import { usageMessage } from '../../../src/router/controllers/messages.ts'
+import { CarriedCircuit } from '../../../src/router/forward/carried-circuits.ts'
+import {
+  CircuitUsages,
+  type CountedKind,
+  type UsageReport,
+} from '../../../src/router/forward/circuit-usages.ts'
+import { routerProgramLimits } from '../../../src/router/limits.ts'
+import { eventually } from '../support.ts'
+import { Peer } from './peer.ts'
+import { endsOf, frame, linked, TestController, TestDialer, TestRouter } from './support.ts'
+
+// Goal: the bytes of each circuit are told once, whole and within bounds. Method: two routers and a link; the reports as controllers read them.
+
+const tags = { clientId: 'ann', hostId: 'web', serviceId: 's1' }
+const circuit = endsOf('circuit1')
+const controller = new TestController()
+const routers: TestRouter[] = []
+let one: TestRouter
+let two: TestRouter
+beforeEach(() => {
+  one = new TestRouter('r1')
+  two = new TestRouter('r2')
+  routers.push(one, two)
+  for (const router of routers) controller.connect(router)
+})
+afterEach(() => {
+  for (const { forwarder } of routers.splice(0)) forwarder.stop()
+})
+
+function told({ forwarder }: TestRouter): readonly object[] {
+  const reports: UsageReport[] = []
+  forwarder.usages.tell((report) => reports.push(report) > 0)
+  return reports.flatMap(({ circuits }) =>
+    circuits.map(({ circuitId, bytes, tags: own }) => ({ circuitId, ...bytes, tags: own })),
+  )
+}
+
+test('each router tells the bytes that came in and went out at its ends and links, once', async () => {
+  const dialer = new TestDialer(two, controller)
+  await controller.lay(circuit, [one, two], [linked(one, two, 'l1')], { tags })
+  const ingress = one.attach(controller, circuit, false)
+  const egress = dialer.placeOf(circuit)
+  ingress.send('hello')
+  ingress.send('an acknowledgement', 1101)
+  await eventually(() => egress.got).toHaveLength(2)
+  egress.send('ok')
+  await eventually(() => ingress.bodies).toEqual(['ok'])
+  const of = { circuitId: circuit.id, tags }
+  const ofFirst = { ...of, 'ingress.rx': 5, 'fabric.tx': 5, 'fabric.rx': 2, 'ingress.tx': 2 }
+  const ofSecond = { ...of, 'fabric.rx': 5, 'egress.tx': 5, 'egress.rx': 2, 'fabric.tx': 2 }
+  expect(told(one)).toEqual([ofFirst])
+  expect(told(two)).toEqual([ofSecond])
+  expect([told(one), told(two)]).toEqual([[], []])
+})
+
+test('what a circuit carried before its end is told after it', async () => {
+  const dialer = new TestDialer(two, controller)
+  await controller.lay(circuit, [one, two], [linked(one, two, 'l1')])
+  one.attach(controller, circuit, false).send('hello')
+  await eventually(() => dialer.placeOf(circuit).bodies).toEqual(['hello'])
+  for (const router of routers) controller.unroute(router, circuit.id, true)
+  await eventually(() => one.forwarder.circuit(circuit.id)).toBeUndefined()
+  expect(told(one)).toEqual([{ circuitId: circuit.id, tags: {}, 'ingress.rx': 5, 'fabric.tx': 5 }])
+})
+
+test('a stream counts what its user sends and is given, without repetitions', async () => {
+  const dialer = new TestDialer(one, controller)
+  await controller.lay(circuit, [one], [])
+  const client = new Peer()
+  client.end = one.forwarder.open(
+    { id: circuit.id, address: circuit.ingress, isTerminator: false, owner: { id: 'c1' } },
+    client,
+  )
+  client.send(Buffer.from('hello'))
+  const host = dialer.placeOf(circuit)
+  // The host acknowledges nothing, so all is sent again.
+  await eventually(() => host.bodies.filter((body) => body === 'hello').length).toBeGreaterThan(1)
+  expect(told(one)).toMatchObject([{ 'ingress.rx': 5 }])
+})
+
+test('frames that a router sends over a link without the circuit add nothing to its bytes', async () => {
+  const dialer = new TestDialer(two, controller)
+  await controller.lay(circuit, [one, two], [linked(one, two, 'l1')])
+  const thief = new TestRouter('r3')
+  routers.push(thief)
+  linked(thief, two, 'l2').ofFirst.trySend(frame(circuit.id, 'forged'), 1024)
+  await eventually(() => two.forwarder.figures()['forwarder.faults']).toBe(1)
+  expect(dialer.placeOf(circuit).bodies).toEqual([])
+  expect(told(two)).toEqual([])
+})
+
+let nowMs = 0
+const clock = { nowMs: () => 1_000_000_000 + nowMs, monotonicMs: () => nowMs }
+const newCircuit = (id: string): CarriedCircuit => new CarriedCircuit(id, 'c1', 0)
+
+test('counts wait for a controller, over as long an interval', () => {
+  nowMs = 0
+  const usages = new CircuitUsages(clock)
+  usages.count(newCircuit('a'), 'ingress.rx', 5)
+  nowMs = 60_000
+  expect(usages.tell(() => false)).toBe(false)
+  usages.count(newCircuit('a'), 'ingress.rx', 6)
+  nowMs = 120_000
+  const reports: UsageReport[] = []
+  expect(usages.tell((report) => reports.push(report) > 0)).toBe(true)
+  expect(reports).toMatchObject([
+    {
+      startS: 1_000_000,
+      lengthS: 120,
+      circuits: [{ circuitId: 'a', bytes: { 'ingress.rx': 11 } }],
+    },
+  ])
+})
+
+test('a circuit without room has the others told, and what is lost is a figure', () => {
+  const usages = new CircuitUsages(clock, 2)
+  let isThere = false
+  const reports: UsageReport[] = []
+  usages.onFull = () => usages.tell((report) => isThere && reports.push(report) > 0)
+  for (const id of ['a', 'b', 'c']) usages.count(newCircuit(id), 'egress.tx', 7)
+  expect(usages.lostBytes).toBe(7)
+  isThere = true
+  usages.count(newCircuit('d'), 'egress.tx', 7)
+  expect(reports.map(({ circuits }) => circuits.map((one) => one.circuitId))).toEqual([['a', 'b']])
+  expect(usages.lostBytes).toBe(7)
+})
+
+test('the largest report is within the bounds of controllers, and read whole', () => {
+  const usages = new CircuitUsages(clock)
+  const kinds: CountedKind[] = [
+    'ingress.rx',
+    'ingress.tx',
+    'egress.rx',
+    'egress.tx',
+    'fabric.rx',
+    'fabric.tx',
+  ]
+  const { usageCircuitsPerReportMax, circuitNameCharactersMax } = routerProgramLimits
+  const longest = (text: string): string => text.padStart(circuitNameCharactersMax, 'x')
+  for (let at = 0; at < usageCircuitsPerReportMax + 1; at += 1) {
+    const carried = newCircuit(longest(`${at}`))
+    carried.tags = { clientId: longest('a'), hostId: longest('b'), serviceId: longest('c') }
+    for (const kind of kinds) usages.count(carried, kind, Number.MAX_SAFE_INTEGER)
+  }
+  const bodies: Uint8Array[] = []
+  usages.tell((report) => {
+    const { body } = usageMessage('r1', report, { eventId: 'e', atMs: 1 })
+    return bodies.push(body ?? new Uint8Array()) > 0
+  })
+  const { bytesMax, elementsMax, fieldElementsMax } = messageBounds.metrics
+  expect(bodies).toHaveLength(2)
+  expect(bodies[0]?.length).toBeLessThan(
+    Math.min(bytesMax, routerProgramLimits.usageQueuedBytesMax),
+  )
+  for (const body of bodies) {
+    expect(bodyFault(MetricsSchema, body, elementsMax, fieldElementsMax)).toBeNull()
+  }
+  const read = bodies.map((body) => routerMetricsIn('r1', fromBinary(MetricsSchema, body)).usages)
+  expect(read.map(({ length }) => length)).toEqual([usageCircuitsPerReportMax * 6, 6])
+  expect(usageCircuitsPerReportMax * 6).toBeLessThan(routerLimits.routerUsagesMax)
+})
