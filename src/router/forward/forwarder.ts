@@ -522,7 +522,8 @@ export class Forwarder implements LocalCircuits {
     this.#leaveTimer = null
     const nowMs = this.#parts.clock.monotonicMs()
     const quietMs = this.#parts.config.xgressCloseCheckInterval
-    for (const [circuit, leaving] of Array.from(this.#leaving)) {
+    // One that is put back goes to the end, and is due later: the loop ends before it.
+    for (const [circuit, leaving] of this.#leaving) {
       if (leaving.dueMs > nowMs) break
       this.#leaving.delete(circuit)
       const isQuiet = nowMs - circuit.receivedMs >= quietMs
