@@ -83,7 +83,11 @@ export const messageBounds = {
   fault: bound(1004, FaultSchema, MIB, 64),
   route: bound(1005, RouteSchema, 64 * KIB, 1024),
   unroute: bound(1006, UnrouteSchema, 4 * KIB, 16),
-  metrics: bound(1007, MetricsSchema, 4 * MIB, 262_144),
+  metrics: {
+    ...bound(1007, MetricsSchema, 4 * MIB, 262_144),
+    // Routers of the family tell the bytes of all circuits of a minute in one field.
+    fieldElementsMax: 262_144,
+  },
   removeTerminator: bound(1012, RemoveTerminatorSchema, 4 * KIB, 16),
   inspect: bound(1013, InspectRequestSchema, 64 * KIB, 1024),
   inspected: bound(1014, InspectAnswerSchema, 4 * MIB, 16_384),

@@ -96,6 +96,16 @@ test('An older router tells the same without tags', async () => {
   ])
 })
 
+test('A router tells all circuits of a minute in one counter, as those of the family do', async () => {
+  const ids = Array.from({ length: 500 }, (_, at) => `circuit ${at}`)
+  const tags = { clientId: 'ann', hostId: 'web', serviceId: 's1' }
+  const values = { 'ingress.rx': 1n, 'ingress.tx': 1n, 'fabric.rx': 1n, 'fabric.tx': 1n }
+  const buckets = Object.fromEntries(ids.map((id) => [id, { values, tags }]))
+  const events = await told({ usageCounters: [{ intervalLength: 60n, buckets }] })
+  expect(new Set(events.map((event) => event['circuit_id']))).toEqual(new Set(ids))
+  expect(events).toHaveLength(4 * ids.length)
+})
+
 test('A report with more of them than events may tell of is told in part', () => {
   const values = { 'ingress.rx': 1n, 'ingress.tx': 1n, 'egress.rx': 1n, 'egress.tx': 1n }
   const ids = Array.from({ length: routerLimits.routerUsagesMax }, (_, at) => `c${at}`)
