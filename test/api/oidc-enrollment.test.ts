@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { newShortId } from '../../src/lib/random.ts'
 import { client, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
-import { Authenticator } from './support/mfa.ts'
+import { Authenticator, policyOfCodes } from './support/mfa.ts'
 import { claimsOf } from './support/network.ts'
 import { OidcClient, type OidcReply } from './support/oidc.ts'
 import { raiseLevel } from './support/raise-level.ts'
@@ -15,25 +15,7 @@ let authPolicyId = ''
 
 beforeAll(async () => {
   await raiseLevel(controller)
-  const made = await root.call('POST', `${management}/auth-policies`, {
-    name: 'codes',
-    primary: {
-      cert: { allowed: false, allowExpiredCerts: false },
-      extJwt: { allowed: false, allowedSigners: [] },
-      updb: {
-        allowed: true,
-        minPasswordLength: 8,
-        requireSpecialChar: false,
-        requireNumberChar: false,
-        requireMixedCase: false,
-        maxAttempts: 0,
-        lockoutDurationMinutes: 0,
-      },
-    },
-    secondary: { requireTotp: true, requireExtJwtSigner: null },
-  })
-  expect(made.status, made.text).toBe(201)
-  authPolicyId = (made.body.data as { id: string }).id
+  authPolicyId = await policyOfCodes(root)
 })
 
 /** Somebody whose policy asks for a code, and who has no authenticator yet. */

@@ -2,7 +2,7 @@ import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { requiredFor, type SecondFactors } from '../../auth/factors/second-factors.ts'
 import { provisioningUrl } from '../../auth/factors/provisioning.ts'
 import { actorOf, originBy, type SessionPrincipal } from '../../auth/principal/principal.ts'
-import { Problem } from '../../lib/problems.ts'
+import { Problem, type ProblemCode, problems } from '../../lib/problems.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { WriteOrigin } from '../../ports/writer.ts'
 import { type RequestContext, writeRequestOf } from '../call.ts'
@@ -10,6 +10,8 @@ import { type Reply, timeText } from '../answers/envelope.ts'
 import { type Operation, withBody } from '../operation.ts'
 import { formParametersOf, jsonAnswer, neverReferred } from './oauth-answers.ts'
 import { idIn, type LogInBody, type LogInSteps, logInStep, requireOwnForm } from './log-in-steps.ts'
+import { ENROLLMENT_FIELD, enrollmentPage } from './enrollment-page.ts'
+import type { PageOfFlow } from './page.ts'
 import { FORM_BYTES_MAX, logInBody } from './oidc-schemas.ts'
 
 interface Needs {
@@ -69,51 +71,129 @@ class EnrollmentSteps {
 
   async begin(call: RequestContext, body: LogInBody): Promise<Reply> {
     requireOwnForm(call)
-    const principal = await this.#logIn.principal(call, idIn(call, body))
+    const id = idIn(call, body)
+    const principal = await this.#logIn.principal(call, id)
     const { secondFactors } = this.#needs
     const { id: identityId, name } = principal.identity
-    await secondFactors.begin(originFor(call, principal), identityId)
-    const begun = secondFactors.find(identityId)
-    // Another step under the same id may have verified it, or taken it away, meanwhile.
-    if (begun?.isVerified !== false) throw new Problem('MFA_EXISTS')
-    const { secret, recoveryCodes } = await secondFactors.vault.open(begun)
-    const url = provisioningUrl(secret, String(name))
-    const shown = { ...enrollmentView(begun), provisioningUrl: url, recoveryCodes }
-    return { ...jsonAnswer(shown, 201), headers: neverReferred }
+    try {
+      await secondFactors.begin(originFor(call, principal), identityId)
+      const begun = secondFactors.find(identityId)
+      // Another step under the same id may have verified it, or taken it away, meanwhile.
+      if (begun?.isVerified !== false) throw new Problem('MFA_EXISTS')
+      const page = await this.#shownPage(call, id, principal, begun, { fault: '', status: 201 })
+      if (page !== null) return page
+      const { secret, recoveryCodes } = await secondFactors.vault.open(begun)
+      const url = provisioningUrl(secret, String(name))
+      const shown = { ...enrollmentView(begun), provisioningUrl: url, recoveryCodes }
+      return { ...jsonAnswer(shown, 201), headers: neverReferred }
+    } catch (error) {
+      throw await this.#withPage(call, body, principal, error)
+    }
   }
 
   async end(call: RequestContext, body: LogInBody): Promise<Reply> {
-    const wrong = await this.#prove(call, body, 'end')
-    return wrong ?? jsonAnswer({})
+    requireOwnForm(call)
+    const principal = await this.#logIn.principal(call, idIn(call, body))
+    try {
+      await this.#prove(call, body, principal, 'end')
+    } catch (error) {
+      return wrongCodeAnswer(error)
+    }
+    return jsonAnswer({})
   }
 
   async verify(call: RequestContext, body: LogInBody): Promise<Reply> {
-    const wrong = await this.#prove(call, body, 'verify')
-    return wrong ?? (await this.#logIn.goOn(call, idIn(call, body)))
+    requireOwnForm(call)
+    const id = idIn(call, body)
+    const principal = await this.#logIn.principal(call, id)
+    try {
+      await this.#prove(call, body, principal, 'verify')
+    } catch (error) {
+      const problem = await this.#withPage(call, body, principal, error)
+      return wrongCodeAnswer(problem, call.refusalPage)
+    }
+    return await this.#logIn.goOn(call, id)
   }
 
-  /** @returns the refusal of a wrong code, which clients of the family know by its status 400. */
   async #prove(
     call: RequestContext,
     body: LogInBody,
+    principal: SessionPrincipal,
     purpose: 'verify' | 'end',
-  ): Promise<Reply | null> {
-    requireOwnForm(call)
+  ): Promise<void> {
     const { secondFactors, posture } = this.#needs
-    const principal = await this.#logIn.principal(call, idIn(call, body))
     const { id: identityId } = principal.identity
     const code = formParametersOf(body)('code') ?? ''
     const given = { purpose, code, address: call.credentials.address } as const
-    try {
-      const origin = originFor(call, principal)
-      await secondFactors.prove(origin, identityId, given, requiredFor[purpose])
-    } catch (error) {
-      if (!(error instanceof Problem) || error.code !== 'MFA_INVALID_TOKEN') throw error
-      return jsonAnswer({ code: error.code, message: 'the code is not right' }, 400)
-    }
+    await secondFactors.prove(originFor(call, principal), identityId, given, requiredFor[purpose])
     await posture.factorMoved(identityId)
-    return null
   }
+
+  /**
+   * Gives a refusal the page on which a person goes on: the one that was sent, as long as its
+   * secret is the one to verify, and else that of the factor which the identity has now.
+   * @returns the refusal.
+   */
+  async #withPage(
+    call: RequestContext,
+    body: LogInBody,
+    principal: SessionPrincipal,
+    error: unknown,
+  ): Promise<unknown> {
+    if (!(error instanceof Problem) || !isTold(error.code)) return error
+    const id = idIn(call, body)
+    const { id: identityId } = principal.identity
+    const { http } = problems[error.code]
+    const status = error.code === 'MFA_INVALID_TOKEN' ? WRONG_CODE_STATUS : http
+    const found = this.#needs.secondFactors.find(identityId)
+    const shownId = formParametersOf(body)(ENROLLMENT_FIELD)
+    // A caller who knows the password alone was shown no secret, and names none.
+    if (found?.isVerified === false && found.secretId === shownId) {
+      const told = { fault: faults[error.code], status }
+      call.refusalPage = await this.#shownPage(call, id, principal, found, told)
+      return error
+    }
+    const fault = found?.isVerified === true ? faults.MFA_EXISTS : faults.NOT_FOUND
+    call.refusalPage = await this.#logIn.factorPage(call, id, identityId, { fault, status })
+    return error
+  }
+
+  /** The page of an enrollment; null: the caller shows none. */
+  async #shownPage(
+    call: RequestContext,
+    id: string,
+    { identity }: SessionPrincipal,
+    begun: Mfa,
+    told: Pick<PageOfFlow, 'fault' | 'status'>,
+  ): Promise<Reply | null> {
+    const redirectUri = await this.#logIn.redirectOfPage(call, id)
+    if (redirectUri === null) return null
+    const factor = await this.#needs.secondFactors.vault.open(begun)
+    const { secretId } = begun
+    const shown = { secretId, factor, identityName: String(identity['name']) }
+    return enrollmentPage({ id, redirectUri, ...told }, shown)
+  }
+}
+
+/** Sentences of the page for refusals that a person does something about. */
+const faults = {
+  MFA_INVALID_TOKEN: 'That code is not right. Take the one that the app shows now.',
+  MFA_EXISTS: 'An app is set up already. Enter its code.',
+  NOT_FOUND: 'That app was replaced or removed by another log-in. Set up one again.',
+  SERVER_TOO_MANY_REQUESTS: 'Too many wrong codes were given. Wait a minute, then enter the next.',
+} as const
+
+function isTold(code: ProblemCode): code is keyof typeof faults {
+  return Object.hasOwn(faults, code)
+}
+
+/** Clients of the family know the refusal of a wrong code by this status. */
+const WRONG_CODE_STATUS = 400
+
+function wrongCodeAnswer(error: unknown, page: Reply | null = null): Reply {
+  if (!(error instanceof Problem) || error.code !== 'MFA_INVALID_TOKEN') throw error
+  const wrong = { code: error.code, message: 'the code is not right' }
+  return page ?? jsonAnswer(wrong, WRONG_CODE_STATUS)
 }
 
 function originFor(call: RequestContext, principal: SessionPrincipal): WriteOrigin {

@@ -20,7 +20,7 @@ import {
 } from './oauth-answers.ts'
 import type { ValueOf } from '../schemas/typed-schema.ts'
 import { FORM_BYTES_MAX, logInBody, type logInForm, oidcOperation } from './oidc-schemas.ts'
-import { pageAnswer } from './page.ts'
+import { pageAnswer, type PageOfFlow } from './page.ts'
 
 interface Needs {
   readonly state: StateView
@@ -130,7 +130,7 @@ export class LogInSteps {
   async giveCode(call: RequestContext, body: LogInBody): Promise<Reply> {
     requireOwnForm(call)
     const id = idIn(call, body)
-    const { oidcFlow, secondFactors } = this.#needs
+    const { secondFactors } = this.#needs
     const principal = await this.principal(call, id)
     const code = formParametersOf(body)('code') ?? ''
     try {
@@ -139,17 +139,10 @@ export class LogInSteps {
       await secondFactors.prove(origin, principal.identity.id, given, requireEnrolled)
     } catch (error) {
       if (!(error instanceof Problem) || error.code !== 'MFA_INVALID_TOKEN') throw error
-      const redirectUri = wantsPage(call) ? await oidcFlow.redirectOf(id) : null
       const wrong = { code: 'INVALID TOTP CODE', message: 'an invalid TOTP code was supplied' }
-      return redirectUri === null
-        ? jsonAnswer(wrong, 400)
-        : pageAnswer({
-            id,
-            asks: 'code',
-            redirectUri,
-            fault: 'That code is not right.',
-            status: 400,
-          })
+      const told = { fault: 'That code is not right.', status: 400 }
+      const page = await this.factorPage(call, id, principal.identity.id, told)
+      return page ?? jsonAnswer(wrong, 400)
     }
     return await this.goOn(call, id)
   }
@@ -181,13 +174,34 @@ export class LogInSteps {
     return principal
   }
 
+  /**
+   * The page that asks for a code of the app of an identity, or has it set up one.
+   * @returns null: the caller shows no page, or no flow was begun under that id.
+   */
+  async factorPage(
+    call: RequestContext,
+    id: string,
+    identityId: string,
+    told: Pick<PageOfFlow, 'fault' | 'status'> = { fault: '', status: 200 },
+  ): Promise<Reply | null> {
+    const redirectUri = await this.redirectOfPage(call, id)
+    if (redirectUri === null) return null
+    const isEnrolled = this.#needs.secondFactors.find(identityId)?.isVerified === true
+    return pageAnswer({ id, asks: isEnrolled ? 'code' : 'enrollment', redirectUri, ...told })
+  }
+
+  /** The end of the flow of a page; null: as `factorPage`. */
+  async redirectOfPage(call: RequestContext, id: string): Promise<string | null> {
+    return wantsPage(call) ? await this.#needs.oidcFlow.redirectOf(id) : null
+  }
+
   async #answer(
     call: RequestContext,
     id: string,
     step: LogInStep,
     asked: 'password' | 'code',
   ): Promise<Reply> {
-    const redirectUri = wantsPage(call) ? await this.#needs.oidcFlow.redirectOf(id) : null
+    const redirectUri = await this.redirectOfPage(call, id)
     switch (step.kind) {
       case 'passed':
         return redirectAnswer(
@@ -195,9 +209,8 @@ export class LogInSteps {
         )
       case 'pending': {
         const lacksCode = step.factors.some(({ kind }) => kind === 'totp')
-        if (redirectUri !== null && lacksCode) {
-          return pageAnswer({ id, asks: 'code', redirectUri, fault: '', status: 200 })
-        }
+        const page = lacksCode ? await this.factorPage(call, id, step.identityId) : null
+        if (page !== null) return page
         const authQueries = step.factors.map((factor) => this.#queryOf(step.identityId, factor))
         const headers = {
           ...(lacksCode ? { 'totp-required': 'true' } : {}),

@@ -32,6 +32,7 @@ main{width:100%;max-width:25rem;padding:2rem;border:1px solid var(--line);border
 .brand{display:flex;align-items:center;gap:.55rem;margin:0 0 1.5rem;color:var(--soft);font-size:.875rem;font-weight:600}
 .brand::before{content:"";width:1.1rem;height:1.1rem;border-radius:.3rem;background:var(--act)}
 h1{margin:0 0 .5rem;font-size:1.5rem;line-height:1.25}
+h2{margin:1.75rem 0 .5rem;font-size:1.0625rem}
 p{margin:.5rem 0}
 .soft{color:var(--soft);font-size:.9375rem}
 .fault{margin:1rem 0;padding:.7rem .85rem;border-radius:.5rem;background:var(--tint);color:var(--bad)}
@@ -44,7 +45,8 @@ text-decoration:none;cursor:pointer}
 .second{margin-top:.75rem;border-color:var(--line);background:transparent;color:inherit}
 button:hover,.button:hover{filter:brightness(1.08)}
 :focus-visible{outline:3px solid var(--act);outline-offset:2px}
-code,.code{font-family:ui-monospace,monospace;overflow-wrap:anywhere}
+code,.code,.key{font-family:ui-monospace,monospace;overflow-wrap:anywhere}
+.key{padding:.75rem;border:1px dashed var(--line);border-radius:.5rem;text-align:center}
 .code{margin:1rem 0;padding:.75rem;border:1px dashed var(--line);border-radius:.5rem;text-align:center;font-size:1.5rem;
 letter-spacing:.12em}
 .list{display:grid;grid-template-columns:1fr 1fr;gap:.25rem 1rem;margin:.75rem 0;padding:0;list-style:none}

@@ -4,9 +4,12 @@ import { basePaths } from '../paths.ts'
 import { escaped, framed } from './page-frame.ts'
 
 /** The page of one step of a log-in. */
-export interface LogInPage {
+export interface LogInPage extends PageOfFlow {
+  readonly asks: 'password' | 'code' | 'enrollment'
+}
+
+export interface PageOfFlow {
   readonly id: string
-  readonly asks: 'password' | 'code'
   /** The end of the flow: browsers hold redirects of a form to the policy of its page. */
   readonly redirectUri: string
   /** A sentence about the last attempt; '': this is the first. */
@@ -14,12 +17,15 @@ export interface LogInPage {
   readonly status: number
 }
 
-const forms: Readonly<
-  Record<
-    LogInPage['asks'],
-    { readonly path: string; readonly title: string; readonly fields: string }
-  >
-> = {
+interface LogInForm {
+  readonly path: string
+  readonly title: string
+  /** HTML. */
+  readonly fields: string
+  readonly button: string
+}
+
+const forms: Readonly<Record<LogInPage['asks'], LogInForm>> = {
   password: {
     path: '/login/password',
     title: 'Log in',
@@ -29,6 +35,7 @@ const forms: Readonly<
       'spellcheck="false" required autofocus>' +
       '<label for="password">Password</label>' +
       '<input id="password" name="password" type="password" autocomplete="current-password" required>',
+    button: 'Continue',
   },
   code: {
     path: '/login/totp',
@@ -38,16 +45,32 @@ const forms: Readonly<
       '<label for="code">Code</label>' +
       '<input id="code" name="code" autocomplete="one-time-code" autocapitalize="none" ' +
       'spellcheck="false" required autofocus>',
+    button: 'Continue',
+  },
+  enrollment: {
+    path: '/login/totp/enroll',
+    title: 'Set up an authenticator app',
+    fields:
+      '<p>You need a code of an authenticator app to log in, and none is set up for you yet.</p>' +
+      '<p class="soft">Have the app at hand, and a place to keep recovery codes in.</p>',
+    button: 'Set up an app',
   },
 }
 
-export function pageAnswer({ id, asks, redirectUri, fault, status }: LogInPage): Reply {
-  const { path, title, fields } = forms[asks]
+export function pageAnswer({ asks, ...page }: LogInPage): Reply {
+  return formPage(page, forms[asks])
+}
+
+/** A page whose one form goes on with the flow. */
+export function formPage(
+  { id, redirectUri, fault, status }: PageOfFlow,
+  { path, title, fields, button }: LogInForm,
+): Reply {
   const content =
     purposeOf(redirectUri) +
     `<form method="post" action="${basePaths.oidc}${path}">` +
     `<input type="hidden" name="id" value="${escaped(id)}">${fields}` +
-    '<button type="submit">Continue</button></form>'
+    `<button type="submit">${button}</button></form>`
   const formTarget = targetOf(redirectUri)
   return framed({ title, content, fault, status, formTarget, headers: { 'auth-request-id': id } })
 }

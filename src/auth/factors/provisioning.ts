@@ -21,6 +21,11 @@ export function provisioningUrl(secret: Uint8Array, identityName: string): strin
   return `otpauth://totp/${label}?issuer=${ISSUER}&secret=${base32(secret)}`
 }
 
+/** The secret for whoever types it: authenticator apps skip the spaces. */
+export function typedSecret(secret: Uint8Array): string {
+  return base32(secret).replace(/.{4}(?=.)/g, '$& ')
+}
+
 /** PNG of about 256 pixels a side. */
 export function qrCodePng(text: string): Buffer {
   const code = generate(text, { minCorrectionLevel: correction.M })

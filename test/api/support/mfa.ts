@@ -1,7 +1,8 @@
 import { expect } from 'vitest'
 import { codeOf } from '../../support/totp.ts'
-import { type CallerOf, client, type Reply } from './caller.ts'
+import { type CallerOf, client, management, type Reply } from './caller.ts'
 import type { TestController } from './controller.ts'
+import { made } from './network.ts'
 
 const STEP_MS = 30_000
 
@@ -41,6 +42,41 @@ export class Authenticator {
       if (!near.has(String(number))) return String(number)
     }
   }
+}
+
+/** The app of somebody who types the key of the page of a log-in. */
+export function appOfPage(
+  controller: Pick<TestController, 'clock'>,
+  { text }: { readonly text: string },
+): Authenticator {
+  const [, typed = ''] = /<p class="key">([A-Z2-7 ]+)<\/p>/.exec(text) ?? []
+  expect(typed, text).not.toBe('')
+  return new Authenticator(controller, {
+    isVerified: false,
+    provisioningUrl: `otpauth://totp/app?secret=${typed.replaceAll(' ', '')}`,
+    recoveryCodes: Array.from(text.matchAll(/<li><code>(\w+)<\/code>/g), ([, code = '']) => code),
+  })
+}
+
+/** An auth policy by which a password is not enough. @returns its id. */
+export function policyOfCodes(root: CallerOf): Promise<string> {
+  return made(root, `${management}/auth-policies`, {
+    name: 'codes',
+    primary: {
+      cert: { allowed: false, allowExpiredCerts: false },
+      extJwt: { allowed: false, allowedSigners: [] },
+      updb: {
+        allowed: true,
+        minPasswordLength: 8,
+        requireSpecialChar: false,
+        requireNumberChar: false,
+        requireMixedCase: false,
+        maxAttempts: 0,
+        lockoutDurationMinutes: 0,
+      },
+    },
+    secondary: { requireTotp: true, requireExtJwtSigner: null },
+  })
 }
 
 export const mfaPath = `${client}/current-identity/mfa`

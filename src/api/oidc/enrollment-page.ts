@@ -1,0 +1,43 @@
+import { provisioningUrl, qrCodePng, typedSecret } from '../../auth/factors/provisioning.ts'
+import type { Factor } from '../../pki/secrets/sealed-factor.ts'
+import type { Reply } from '../answers/envelope.ts'
+import { formPage, type PageOfFlow } from './page.ts'
+import { escaped } from './page-frame.ts'
+
+/** The field that names the secret which a page shows; it is not the secret. */
+export const ENROLLMENT_FIELD = 'enrollment'
+
+/** An enrollment that nobody has verified. */
+export interface ShownEnrollment {
+  readonly secretId: string
+  readonly factor: Factor
+  readonly identityName: string
+}
+
+/** The page that shows the secret and the recovery codes of an app, and takes its first code. */
+export function enrollmentPage(page: PageOfFlow, shown: ShownEnrollment): Reply {
+  const { secretId, factor, identityName } = shown
+  const image = qrCodePng(provisioningUrl(factor.secret, identityName)).toString('base64')
+  const codes = factor.recoveryCodes.map((code) => `<li><code>${escaped(code)}</code></li>`)
+  // No field has the focus: a telephone would scroll past the code to scan.
+  const fields =
+    `<input type="hidden" name="${ENROLLMENT_FIELD}" value="${escaped(secretId)}">` +
+    '<h2>1. Add it to the app</h2><p>Scan this with the app:</p>' +
+    `<img class="qr" src="data:image/png;base64,${image}" alt="QR code of the key below">` +
+    '<p>Or type this key into it, as a time-based one:</p>' +
+    `<p class="key">${typedSecret(factor.secret)}</p>` +
+    '<h2>2. Keep the recovery codes</h2>' +
+    '<p>Each replaces a code of the app once, for the day when the app is gone. Write them down or ' +
+    'print them, and keep them apart from the app: they are not shown again.</p>' +
+    `<ul class="list">${codes.join('')}</ul>` +
+    '<h2>3. Enter the code of the app</h2><label for="code">Code</label>' +
+    '<input id="code" name="code" autocomplete="one-time-code" inputmode="numeric" ' +
+    'spellcheck="false" required>'
+  const form = {
+    path: '/login/totp/enroll/verify',
+    title: 'Set up an authenticator app',
+    fields,
+    button: 'Finish and log in',
+  }
+  return formPage(page, form)
+}

@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest'
+
+import { newShortId } from '../../../src/lib/random.ts'
+import { management } from '../../api/support/caller.ts'
+import { appOfPage, policyOfCodes } from '../../api/support/mfa.ts'
+import { made } from '../../api/support/network.ts'
+import { type OidcClient, type OidcReply } from '../../api/support/oidc.ts'
+import { password, twoControllers } from './support.ts'
+
+// The attack: somebody who knows a password, or finds a browser that was left, reads the key of the app of another
+// from the page that sets it up, or sets up an app of their own.
+
+const { root, controller, second, newClient, newClientOf } = await twoControllers()
+const authPolicyId = await policyOfCodes(root)
+const enroll = '/oidc/login/totp/enroll'
+const browser = {
+  accept: 'text/html',
+  'sec-fetch-site': 'same-origin',
+  'sec-fetch-mode': 'navigate',
+}
+
+async function newPersonWithoutApp(): Promise<string> {
+  const username = `person ${newShortId()}`
+  const body = { name: username, type: 'User', isAdmin: false, authPolicyId }
+  const identityId = await made(root, `${management}/identities`, body)
+  const credential = { method: 'updb', identityId, username, password }
+  await made(root, `${management}/authenticators`, credential)
+  return username
+}
+
+async function logIn(oidc: OidcClient, username: string): Promise<string> {
+  const id = await oidc.begin()
+  const offer = await oidc.send('POST', '/oidc/login/password', { id, username, password }, browser)
+  expect(offer.status, offer.text).toBe(200)
+  return id
+}
+
+function enrollmentIn({ text }: OidcReply): string {
+  return /name="enrollment" value="([^"]+)"/.exec(text)?.[1] ?? ''
+}
+
+test('a wrong code shows the key of an app to nobody but whoever was shown it before', async () => {
+  const username = await newPersonWithoutApp()
+  const oidc = newClient()
+  const id = await logIn(oidc, username)
+  const page = await oidc.send('POST', enroll, { id }, browser)
+  const app = appOfPage(controller, page)
+  const thief = newClient()
+  const stolen = { id: await logIn(thief, username), code: app.wrongCode() }
+  for (const form of [stolen, { ...stolen, enrollment: '' }, { ...stolen, enrollment: 'x' }]) {
+    const wrong = await thief.send('POST', `${enroll}/verify`, form, browser)
+    expect(wrong.status).toBe(400)
+    expect(wrong.text).not.toContain('class="key"')
+    expect(wrong.text).not.toContain(app.recoveryCodes[0])
+  }
+  // Its holder is shown it at any controller.
+  const form = { id, code: app.wrongCode(), enrollment: enrollmentIn(page) }
+  const own = await newClientOf(second).send('POST', `${enroll}/verify`, form, browser)
+  expect(appOfPage(controller, own).url).toBe(app.url)
+})
+
+test('the key of an app that was verified is shown by no page again', async () => {
+  const username = await newPersonWithoutApp()
+  const oidc = newClient()
+  const id = await logIn(oidc, username)
+  const page = await oidc.send('POST', enroll, { id }, browser)
+  const app = appOfPage(controller, page)
+  const form = { id, code: app.code(), enrollment: enrollmentIn(page) }
+  expect((await oidc.send('POST', `${enroll}/verify`, form, browser)).status).toBe(302)
+  const late = await oidc.send('POST', `${enroll}/verify`, form, browser)
+  const begun = await oidc.send('POST', enroll, form, browser)
+  expect([late.status, begun.status]).toEqual([404, 409])
+  for (const { text } of [late, begun]) {
+    expect(text).toContain('Enter its code')
+    expect(text).not.toContain('class="key"')
+    expect(text).not.toContain(app.recoveryCodes[0])
+  }
+})
+
+test.each(['', '/verify'])('a form of another page sets up no app at enroll%s', async (step) => {
+  const username = await newPersonWithoutApp()
+  const oidc = newClient()
+  const id = await logIn(oidc, username)
+  const foreign = { ...browser, 'sec-fetch-site': 'cross-site' }
+  const refused = await oidc.send('POST', enroll + step, { id, code: '123456' }, foreign)
+  expect(refused.status).toBe(401)
+  expect(refused.text).not.toContain('class="key"')
+})
