@@ -9,7 +9,14 @@ import { type RequestContext, writeRequestOf } from '../call.ts'
 import { type Reply, timeText } from '../answers/envelope.ts'
 import { type Operation, withBody } from '../operation.ts'
 import { formParametersOf, jsonAnswer, neverReferred } from './oauth-answers.ts'
-import { idIn, type LogInBody, type LogInSteps, logInStep, requireOwnForm } from './log-in-steps.ts'
+import {
+  idIn,
+  type LogInBody,
+  type LogInSteps,
+  logInStep,
+  requireOwnForm,
+  tooManyCodes,
+} from './log-in-steps.ts'
 import { ENROLLMENT_FIELD, enrollmentPage } from './enrollment-page.ts'
 import type { PageOfFlow } from './page.ts'
 import { FORM_BYTES_MAX, logInBody } from './oidc-schemas.ts'
@@ -180,7 +187,7 @@ const faults = {
   MFA_INVALID_TOKEN: 'That code is not right. Take the one that the app shows now.',
   MFA_EXISTS: 'An app is set up already. Enter its code.',
   NOT_FOUND: 'That app was replaced or removed by another log-in. Set up one again.',
-  SERVER_TOO_MANY_REQUESTS: 'Too many wrong codes were given. Wait a minute, then enter the next.',
+  SERVER_TOO_MANY_REQUESTS: tooManyCodes,
 } as const
 
 function isTold(code: ProblemCode): code is keyof typeof faults {

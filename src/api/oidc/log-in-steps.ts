@@ -138,10 +138,16 @@ export class LogInSteps {
       const given = { purpose: 'pass', code, address: call.credentials.address } as const
       await secondFactors.prove(origin, principal.identity.id, given, requireEnrolled)
     } catch (error) {
-      if (!(error instanceof Problem) || error.code !== 'MFA_INVALID_TOKEN') throw error
+      if (!(error instanceof Problem)) throw error
+      const { id: identityId } = principal.identity
+      if (error.code === 'SERVER_TOO_MANY_REQUESTS') {
+        const told = { fault: tooManyCodes, status: problems[error.code].http }
+        call.refusalPage = await this.factorPage(call, id, identityId, told)
+      }
+      if (error.code !== 'MFA_INVALID_TOKEN') throw error
       const wrong = { code: 'INVALID TOTP CODE', message: 'an invalid TOTP code was supplied' }
       const told = { fault: 'That code is not right.', status: 400 }
-      const page = await this.factorPage(call, id, principal.identity.id, told)
+      const page = await this.factorPage(call, id, identityId, told)
       return page ?? jsonAnswer(wrong, 400)
     }
     return await this.goOn(call, id)
@@ -252,6 +258,9 @@ export class LogInSteps {
     }
   }
 }
+
+/** The sentence of a page during the pause after too many wrong codes. */
+export const tooManyCodes = 'Too many wrong codes were given. Wait a minute, then enter the next.'
 
 const faults = {
   password: 'The user name or password is not right.',

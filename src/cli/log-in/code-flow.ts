@@ -68,7 +68,7 @@ function requireCodeAlone({ body }: HttpsAnswer): void {
   if (known.some((query) => query?.['isTotpEnrolled'] === true)) return
   throw new CommandFailure(
     EXIT_FAILED,
-    'this identity must enroll an authenticator app first; log in with --browser, or enroll by the client API',
+    'this identity must enroll an authenticator app first; log in with --browser or --device, whose page sets one up',
   )
 }
 
