@@ -187,6 +187,8 @@ export const routerProgramLimits = {
   clientQueuedBytesMax: 1024 * 1024,
   /** Bytes to one client that it has not read: beyond it its circuits wait. */
   clientUnsentBytesMax: 1024 * 1024,
+  /** Requests for the route of one connection that wait for an answer; the oldest is forgotten. */
+  clientTracesMax: 8,
   /** Services that are hosted: by one channel, and by all. */
   hostedPerChannelMax: 1024,
   hostedMax: 16_384,

@@ -105,7 +105,13 @@ export class RouterProgram {
     const trace = this.#trace?.write.bind(this.#trace) ?? null
     const trustDomain = () => this.#controllers.trustDomain
     const connections = () => this.#controllers.connections
-    this.#forwarder = new Forwarder({ config: config.forwarder, clock, log, connections })
+    this.#forwarder = new Forwarder({
+      routerId: this.id,
+      config: config.forwarder,
+      clock,
+      log,
+      connections,
+    })
     const { usages } = this.#forwarder
     this.#usages = new UsageReporter({ routerId: this.id, clock, usages, connections })
     const operations = new ControllerOperations(config.forwarder)

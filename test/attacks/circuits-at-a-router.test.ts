@@ -69,6 +69,20 @@ test('a router sends into no circuit that is not routed over its link', async ()
   expect([hostEnd.bodies, clientEnd.bodies]).toEqual([['mine'], []])
 })
 
+test('nor adds it to the bytes that are told of the circuit', async () => {
+  await laid()
+  const told = (): object[] => {
+    const circuits: object[] = []
+    at(host).forwarder.usages.tell((report) => circuits.push(...report.circuits) > 0)
+    return circuits
+  }
+  expect(told()).toMatchObject([{ bytes: { 'fabric.rx': 4, 'egress.tx': 4 } }])
+  const { ofFirst } = linked(at(attacker), at(host), 'l3')
+  ofFirst.trySend(frame(circuit.id, 'forged'), 1_000_000)
+  await missed(host, 1)
+  expect(told()).toEqual([])
+})
+
 test('nor by a link that has the id of one which is gone', async () => {
   const { cut, hostEnd } = await laid()
   cut()

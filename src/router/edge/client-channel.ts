@@ -19,7 +19,9 @@ import {
   readConnectionId,
   ROUTER_CONNECTION_ID_MIN,
   stateClosed,
-  traceAnswer,
+  ownHop,
+  traceAnswerMessage,
+  traceRequestIn,
 } from './edge-messages.ts'
 import { isSessionAmong, type ServiceSession } from './service-session.ts'
 
@@ -255,7 +257,13 @@ export class ClientChannel {
   }
 
   #answerTrace(id: number, message: ChannelMessage): void {
-    this.channel.reply(message, traceAnswer(message, id))
+    const request = traceRequestIn(message)
+    const end = this.#ends.get(id)
+    // A client that keeps its end itself sends the controls of its circuit itself.
+    const canPass = request.hops > 1 && end instanceof ClientConnection
+    if (canPass && end.trace({ ...request, hops: request.hops - 1 })) return
+    const error = request.hops > 1 ? 'the connection has no route that can be traced' : ''
+    this.channel.reply(message, traceAnswerMessage(id, ownHop(request, error)))
   }
 
   /** One at a time, as each is verified. */

@@ -1,8 +1,10 @@
 import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import type { Application, CircuitEnd, Piece } from '../forward/circuit-ends.ts'
+import type { TraceAnswer, TraceRequest } from '../forward/route-trace.ts'
+import { routerProgramLimits } from '../limits.ts'
 import type { ClientFlow } from './client-flow.ts'
-import { dataMessage, edgeFlag, stateClosed } from './edge-messages.ts'
+import { dataMessage, edgeFlag, stateClosed, traceAnswerMessage } from './edge-messages.ts'
 import type { ServiceSession } from './service-session.ts'
 
 export interface ClientConnectionParts {
@@ -26,6 +28,8 @@ export class ClientConnection implements Application {
   readonly #queue = new BoundedQueue<Piece>(Infinity)
   #takesMore = true
   #isFlushing = false
+  /** Requests of the client for its route that were passed on and are not answered. */
+  readonly #traced = new Set<number>()
   /** Pieces of the circuit that the client does not read yet. */
   #held: Piece[] = []
   #isFinTold = false
@@ -86,6 +90,23 @@ export class ClientConnection implements Application {
     this.#over()
     this.#dropQueue()
     this.#end?.close(reason)
+  }
+
+  /** @returns false when no answer is to come. */
+  trace(request: TraceRequest): boolean {
+    if (this.#isOver || this.#end?.trace === undefined || this.#end.isClosed) return false
+    const [oldest] = this.#traced
+    const isFull = this.#traced.size >= routerProgramLimits.clientTracesMax
+    if (isFull && oldest !== undefined) this.#traced.delete(oldest)
+    this.#traced.add(request.userValue)
+    this.#end.trace(request)
+    return true
+  }
+
+  /** The far side chooses what it answers to: other requests of the client are not answered so. */
+  onTraced(answer: TraceAnswer): void {
+    if (this.#isOver || !this.#traced.delete(answer.userValue)) return
+    this.#parts.flow.trySend(traceAnswerMessage(this.#parts.id, answer))
   }
 
   deliver(piece: Piece): boolean {

@@ -9,7 +9,9 @@ import {
   textValue,
   uint64Value,
 } from '../../channel/headers.ts'
+import { headerKey } from '../../channel/numbers.ts'
 import type { Piece } from '../forward/circuit-ends.ts'
+import type { TraceAnswer, TraceRequest } from '../forward/route-trace.ts'
 
 /** The application protocol of the channels of clients. */
 export const EDGE_PROTOCOL = 'ziti-edge'
@@ -230,15 +232,27 @@ export function xgressHeaders(circuit: {
   ]
 }
 
-/** The first hop of a trace is the router itself. */
-export function traceAnswer({ headers }: ChannelMessage, connectionId: number): Outgoing {
-  const hops = (readInt32(headers, edgeHeader.hops) ?? 0) >>> 0
-  const error = hops > 1 ? 'this router answers for the first hop alone' : ''
+/** The request of a client for a hop of its route; the answer has its sequence as `userValue`. */
+export function traceRequestIn({ headers, sequence }: ChannelMessage): TraceRequest {
+  return {
+    hops: (readInt32(headers, edgeHeader.hops) ?? 0) >>> 0,
+    timestamp: readUint64(headers, edgeHeader.timestamp) ?? 0n,
+    userValue: sequence,
+  }
+}
+
+/** The router that the client asks is the first hop. */
+export function ownHop({ hops, ...asked }: TraceRequest, error = ''): TraceAnswer {
+  return { ...asked, hops: Math.max(0, hops - 1), hopType: 'xgress/edge', hopId: '', error }
+}
+
+export function traceAnswerMessage(connectionId: number, answer: TraceAnswer): Outgoing {
   return connectionMessage(edgeMessage.traceRouteAnswer, connectionId, [
-    [edgeHeader.hops, int32Value(Math.max(0, hops - 1))],
-    [edgeHeader.timestamp, uint64Value(readUint64(headers, edgeHeader.timestamp) ?? 0n)],
-    [edgeHeader.hopType, textValue('xgress/edge')],
-    [edgeHeader.hopId, textValue('')],
-    ...(error === '' ? [] : [[edgeHeader.traceError, textValue(error)] as const]),
+    [headerKey.replyFor, int32Value(answer.userValue)],
+    [edgeHeader.hops, int32Value(answer.hops)],
+    [edgeHeader.timestamp, uint64Value(answer.timestamp)],
+    [edgeHeader.hopType, textValue(answer.hopType)],
+    [edgeHeader.hopId, textValue(answer.hopId)],
+    ...(answer.error === '' ? [] : [[edgeHeader.traceError, textValue(answer.error)] as const]),
   ])
 }

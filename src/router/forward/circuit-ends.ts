@@ -1,4 +1,5 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
+import type { TraceAnswer, TraceRequest } from './route-trace.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
 /** Content of one payload, without its place in the stream. It is neither cut nor joined. */
@@ -21,6 +22,8 @@ export interface Application {
   onFinished(): void
   /** After `send` has returned false: there is room again. */
   onWritable(): void
+  /** The answer to `CircuitEnd.trace`, or to nothing: it is as the far side says. */
+  onTraced?(answer: TraceAnswer): void
   /**
    * Called once, last.
    * @param reason one clause.
@@ -40,6 +43,8 @@ export interface CircuitEnd {
   finish(): void
   /** The application takes no more: the other end stops sending, and the circuit closes. */
   failWrite(reason: string): void
+  /** Asks for a hop of the route; the answer may be lost. Absent: it cannot be asked here. */
+  trace?(request: TraceRequest): void
   /** After `deliver` has returned false: the application takes more. */
   resume(): void
   /** Payloads that were sent still arrive. */

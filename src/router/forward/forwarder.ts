@@ -20,8 +20,9 @@ import { Faults } from './faults.ts'
 import type { Route } from './forward-messages.ts'
 import { LocalDeliveries } from './local-deliveries.ts'
 import type { TransmitKind } from './outbox.ts'
-import { circuitIdOf, circuitMessage, frameOnward } from './payload.ts'
+import { circuitIdOf, circuitMessage, frameOnward, traceRouteAnswer } from './payload.ts'
 import { refusedEnd } from './refused-end.ts'
+import { hopsOfTrace, withHops } from './route-trace.ts'
 import { Routes } from './routes.ts'
 import { sideOf, Traffic } from './traffic.ts'
 import { type BufferRoom, Xgress } from './xgress.ts'
@@ -40,6 +41,7 @@ export interface ForwardLink {
 }
 
 export interface ForwarderParts {
+  readonly routerId: string
   readonly config: RouterConfig['forwarder']
   readonly clock: Clock
   readonly log: RouterProgramLogger
@@ -420,13 +422,16 @@ export class Forwarder implements LocalCircuits {
   #forward(
     circuit: CarriedCircuit | undefined,
     from: Sender,
-    message: ChannelMessage,
+    given: ChannelMessage,
     queuedBytesMax: number,
     isRepeated = false,
   ): Fate {
     const next = circuit?.next(from.address, from.peerId)
     if (circuit === undefined || next === undefined) return 'astray'
     if (!isRepeated) circuit.activeMs = this.#parts.clock.monotonicMs()
+    const hops = hopsOfTrace(given)
+    if (hops === 1) return this.#answerTrace(circuit, from, given)
+    const message = hops === null ? given : withHops(given, hops - 1)
     if (next.peerId === null) return this.#toEnd(circuit, from, next, message, queuedBytesMax)
     const found = this.#links.get(next.address)
     if (found?.link.peerId !== next.peerId) return 'astray'
@@ -438,6 +443,21 @@ export class Forwarder implements LocalCircuits {
     this.#traffic.sent('fabric', message)
     this.#use(circuit, 'fabric.tx', message)
     this.#count(message)
+    return 'sent'
+  }
+
+  /** The route is traced as far as this router: the answer goes to where the request came from. */
+  #answerTrace(circuit: CarriedCircuit, from: Sender, request: ChannelMessage): Fate {
+    const answer = traceRouteAnswer(request, { type: 'forwarder', id: this.#parts.routerId })
+    const { headers = new Map(), body = new Uint8Array() } = answer ?? {}
+    if (answer === null) return 'sent'
+    const frame = { contentType: answer.contentType, sequence: 0, headers, body }
+    if (from.peerId === null) {
+      return this.#toEnd(circuit, from, from, frame, acknowledgementsQueuedBytesMax)
+    }
+    const link = this.#links.get(from.address)?.link
+    if (link?.trySend(frame, acknowledgementsQueuedBytesMax) !== true) return 'full'
+    this.#traffic.sent('fabric', frame)
     return 'sent'
   }
 

@@ -41,7 +41,7 @@ const header = {
   stamp: 2260,
 } as const
 
-const controlHeader = {
+export const controlHeader = {
   hops: 20,
   type: 21,
   id: 22,
@@ -49,8 +49,8 @@ const controlHeader = {
   userValue: 24,
   error: 25,
 } as const
-const TRACE_REQUEST = 1
-const TRACE_ANSWER = 2
+export const TRACE_REQUEST = 1
+export const TRACE_ANSWER = 2
 
 /** Sequence numbers are 32-bit and signed at the other end. */
 export const SEQUENCE_MAX = 0x7fff_ffff

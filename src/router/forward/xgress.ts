@@ -18,6 +18,7 @@ import {
   traceRouteAnswer,
 } from './payload.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
+import { readTraceAnswer, type TraceRequest, traceRequestMessage } from './route-trace.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
 /** The room that ends share for what they keep until it is acknowledged or delivered. */
@@ -167,8 +168,20 @@ export class Xgress implements CircuitEnd {
       const traced = this.#parts.traced ?? { type: 'xgress', id: '' }
       const answer = traceRouteAnswer(message, traced)
       if (answer !== null) this.#parts.transmit(answer, 'acknowledgement')
+      else this.#onTraced(message)
     }
     this.#run()
+  }
+
+  #onTraced(message: ChannelMessage): void {
+    const answer = readTraceAnswer(message)
+    const { application } = this.#parts
+    if (answer !== null) this.#callApplication(() => application.onTraced?.(answer))
+  }
+
+  trace(request: TraceRequest): void {
+    if (this.#isOver || this.#isUnrouted) return
+    this.#parts.transmit(traceRequestMessage(this.#circuitId, request), 'acknowledgement')
   }
 
   /** @param nowMs of the monotonic clock. */

@@ -6,6 +6,7 @@ import type {
   LocalCircuits,
   Piece,
 } from '../../../src/router/forward/circuit-ends.ts'
+import type { TraceRequest } from '../../../src/router/forward/route-trace.ts'
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
 
 /** An end whose far side is the test's. */
@@ -13,6 +14,7 @@ export class TestEnd implements CircuitEnd {
   readonly circuit: LocalCircuit
   readonly application: Application
   readonly sent: Piece[] = []
+  readonly traced: TraceRequest[] = []
   isClosed = false
   closedReason = ''
   /** Whether more is taken than was sent. */
@@ -41,6 +43,10 @@ export class TestEnd implements CircuitEnd {
   send(piece: Piece): boolean {
     if (!this.isClosed) this.sent.push(piece)
     return this.takes
+  }
+
+  trace(request: TraceRequest): void {
+    this.traced.push(request)
   }
 
   finish(): void {

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { readBytesMap, readTextList } from '../../../src/channel/header-maps.ts'
-import { int32Value, readText, textValue } from '../../../src/channel/headers.ts'
+import type { ChannelMessage } from '../../../src/channel/frame.ts'
+import { int32Value, readText, textValue, uint64Value } from '../../../src/channel/headers.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
 import {
   EdgeBench,
@@ -164,6 +165,46 @@ describe('A client that connects', () => {
     expect(Buffer.from(answer.body).toString()).toContain('in use')
     client.send(data, 7, 'still there')
     await eventually(() => end.texts).toEqual(['still there'])
+  })
+})
+
+describe('The route of a connection', () => {
+  const headersOf = (hops: number): [number, Uint8Array][] => [
+    [1016, int32Value(hops)],
+    [1015, uint64Value(77n)],
+  ]
+  const text = (answer: ChannelMessage, key: number): string =>
+    Buffer.from(answer.headers.get(key) ?? []).toString()
+
+  test('has the router that is asked as its first hop', async () => {
+    const client = await bench.admitted('ann')
+    const end = await dialed(client, 7)
+    const answer = await client.request(60_796, 7, '', headersOf(1))
+    expect([text(answer, 1017), text(answer, 1020)]).toEqual(['xgress/edge', ''])
+    expect(end.traced).toEqual([])
+  })
+
+  test('is asked of the circuit for further hops, and the answer is that of the request', async () => {
+    const client = await bench.admitted('ann')
+    const end = await dialed(client, 7)
+    const asked = client.request(60_796, 7, '', headersOf(3))
+    await eventually(() => end.traced).toMatchObject([{ hops: 2, timestamp: 77n }])
+    const [request] = end.traced
+    const answer = { hopType: 'forwarder', hopId: 'r2', hops: 0, timestamp: 77n, error: '' }
+    const userValue = request?.userValue ?? 0
+    end.application.onTraced?.({ ...answer, userValue })
+    const got = await asked
+    expect([got.contentType, text(got, 1017), text(got, 1018)]).toEqual([60_797, 'forwarder', 'r2'])
+    expect([got.headers.get(1016), got.headers.get(1015)]).toEqual([
+      int32Value(0),
+      uint64Value(77n),
+    ])
+  })
+
+  test('is not known beyond the router without a circuit', async () => {
+    const client = await bench.admitted('ann')
+    const answer = await client.request(60_796, 9, '', headersOf(2))
+    expect(text(answer, 1020)).toBe('the connection has no route that can be traced')
   })
 })
 

@@ -78,6 +78,7 @@ export class TestRouter {
         this.lines.push({ level, fields, message })
       }
     this.forwarder = new Forwarder({
+      routerId: id,
       config: loaded.config.forwarder,
       clock,
       log: { info: at('info'), warn: at('warn'), error: at('error') },

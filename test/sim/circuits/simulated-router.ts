@@ -137,7 +137,13 @@ export class SimulatedRouter {
     const config = this.#config
     const random = world.chance
     const connections = () => controllers.connections
-    const forwarder = new Forwarder({ config: config.forwarder, clock, log: SILENT, connections })
+    const forwarder = new Forwarder({
+      routerId: id,
+      config: config.forwarder,
+      clock,
+      log: SILENT,
+      connections,
+    })
     forwarder.registerDialer(BINDING, {
       dial: (request, signal) => this.#onDialed(forwarder, request, signal),
     })

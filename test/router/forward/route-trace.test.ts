@@ -1,0 +1,72 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { int32Value } from '../../../src/channel/headers.ts'
+import type { TraceAnswer } from '../../../src/router/forward/route-trace.ts'
+import { eventually } from '../support.ts'
+import { hostAt, Peer } from './peer.ts'
+import { endsOf, linked, type TestLink, TestController, TestRouter } from './support.ts'
+
+// Goal: the route of a circuit is traced hop by hop, up to its other end. Method: three routers in a line, with an end at either side.
+
+class Tracer extends Peer {
+  readonly answers: TraceAnswer[] = []
+
+  onTraced(answer: TraceAnswer): void {
+    this.answers.push(answer)
+  }
+}
+
+const circuit = endsOf('circuit1')
+const controller = new TestController()
+const routers: TestRouter[] = []
+let links: TestLink[] = []
+let client: Tracer
+beforeEach(async () => {
+  for (const id of ['r1', 'r2', 'r3']) routers.push(new TestRouter(id))
+  for (const router of routers) controller.connect(router)
+  const [one, two, three] = routers as [TestRouter, TestRouter, TestRouter]
+  links = [linked(one, two, 'l1'), linked(two, three, 'l2')]
+  hostAt(three.forwarder)
+  await controller.lay(circuit, routers, links)
+  client = new Tracer()
+  const place = { id: circuit.id, address: circuit.ingress, isTerminator: false }
+  client.end = one.forwarder.open({ ...place, owner: controller.connectionOf(one) }, client)
+})
+afterEach(() => {
+  for (const { forwarder } of routers.splice(0)) forwarder.stop()
+})
+
+test('each router answers for its hop, and the other end for all beyond', async () => {
+  const asked = [1, 2, 3, 4, 9]
+  for (const hops of asked) client.end?.trace?.({ hops, timestamp: 77n, userValue: 100 + hops })
+  await eventually(() => client.answers).toHaveLength(asked.length)
+  const shown = client.answers
+    .toSorted((one, other) => one.userValue - other.userValue)
+    .map(({ hopType, hopId, hops, userValue }) => [userValue, hopType, hopId, hops])
+  expect(shown).toEqual([
+    [101, 'forwarder', 'r1', 0],
+    [102, 'forwarder', 'r2', 0],
+    [103, 'forwarder', 'r3', 0],
+    [104, 'xgress', '', 0],
+    [109, 'xgress', '', 5],
+  ])
+  expect(client.answers.every(({ timestamp }) => timestamp === 77n)).toBe(true)
+})
+
+test('requests that count no hops, or very many, reach the end and hurt nobody', async () => {
+  for (const hops of [0, -1]) client.end?.trace?.({ hops, timestamp: 0n, userValue: 1 })
+  await eventually(() => client.answers.map(({ hopType }) => hopType)).toEqual(['xgress', 'xgress'])
+})
+
+test('a router answers no request over a link that the circuit does not take', async () => {
+  const thief = new TestRouter('r4')
+  routers.push(thief)
+  const seen: number[] = []
+  thief.forwarder.onLinkMessage = (_, { contentType }) => seen.push(contentType)
+  const two = routers[1] as TestRouter
+  const headers = new Map([[20, int32Value(1)]])
+  const body = Buffer.from(`\u0001${circuit.id}`)
+  linked(thief, two, 'l9').ofFirst.trySend({ contentType: 1102, headers, body }, 1024)
+  await eventually(() => two.forwarder.figures()['forwarder.faults']).toBe(1)
+  expect(seen).toEqual([])
+})
