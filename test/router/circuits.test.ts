@@ -78,6 +78,19 @@ async function lay(linkId: string): Promise<void> {
   }
 }
 
+/** Bytes of the circuit by kind, over all reports: each byte is told once. */
+function used(controller: ScriptedController): Record<string, number> {
+  const sums: Record<string, number> = {}
+  for (const { body } of controller.ofType(1007)) {
+    for (const { buckets } of fromBinary(MetricsSchema, body).usageCounters) {
+      for (const [kind, bytes] of Object.entries(buckets[circuit.id]?.values ?? {})) {
+        sums[kind] = (sums[kind] ?? 0) + Number(bytes)
+      }
+    }
+  }
+  return sums
+}
+
 function clientAt(forwarder: RouterProgram['forwarder'], owner: ScriptedController): Peer {
   const client = new Peer()
 
@@ -123,18 +136,6 @@ test('10 MiB there and 1 MiB back arrive whole, and what is told of the circuit 
     )
   await eventually(() => told('forwarder.bytes')).toBeGreaterThan(11 * MIB)
   expect(told('forwarder.circuits')).toBe(1)
-  // What the last report tells is added to those of before: each byte is told once.
-  const used = (controller: ScriptedController): Record<string, number> => {
-    const sums: Record<string, number> = {}
-    for (const { body } of controller.ofType(1007)) {
-      for (const { buckets } of fromBinary(MetricsSchema, body).usageCounters) {
-        for (const [kind, bytes] of Object.entries(buckets[circuit.id]?.values ?? {})) {
-          sums[kind] = (sums[kind] ?? 0) + Number(bytes)
-        }
-      }
-    }
-    return sums
-  }
   await eventually(() => used(controllers[0])).toMatchObject({
     'ingress.rx': 10 * MIB,
     'ingress.tx': MIB,
@@ -158,4 +159,19 @@ test('a circuit whose router stops ends at the other one when its controller rem
   expect(client.closed).not.toBeNull()
   controllers[1].send(unrouteMessage(circuit.id, true))
   await eventually(() => host.closed).toBe('the circuit was unrouted')
+})
+
+test('a router that stops tells the bytes that it has not told before', async () => {
+  const router = await first.running([controllers[0].address], '')
+  await eventually(() => controllers[0].isConnected).toBe(true)
+  const host = hostAt(router.forwarder)
+  const dial = { binding: 'test', address: 'host', peerData: new Map() }
+  const path = { routerIds: ['router1'], links: [], cost: 0 }
+  const [route] = routesOf(circuit, path, { attempt: 0, timeoutMs: 10_000, tags: {}, dial })
+  await controllers[0].channel?.request(route ?? { contentType: 0 })
+  clientAt(router.forwarder, controllers[0]).send(Buffer.from('hello'))
+  await eventually(() => host.bytes).toBe(5)
+  expect(used(controllers[0])).toEqual({})
+  await first.closeRouters()
+  await eventually(() => used(controllers[0])).toEqual({ 'ingress.rx': 5, 'egress.tx': 5 })
 })
