@@ -1,0 +1,135 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+
+import { FailureNotice } from '../../app/failure.tsx'
+import { pathTo } from '../../app/navigation.ts'
+import { PageHead } from '../../app/page-head.tsx'
+import { isReadOnly } from '../../app/services.ts'
+import { Button, LinkButton } from '../../controls/button.tsx'
+import { Field, TextField } from '../../controls/field.tsx'
+import { texts } from '../../texts.ts'
+import { collectionPath, readRecord, write } from '../records/record-data.ts'
+import { RolesInput } from '../records/reference-inputs.tsx'
+import { TokenCard } from './token-card.tsx'
+
+/** A token by which a new record enrolls, and when it ends. */
+export interface EnrollmentToken {
+  readonly jwt: string
+  readonly expiresAt: string
+}
+
+interface EnrollingWizardProps {
+  readonly kind: 'identities' | 'edge-routers'
+  readonly words: {
+    readonly title: string
+    readonly lead: string
+    readonly nameHint: string
+    readonly make: string
+    readonly open: string
+    /** The command that enrolls it on its host, by the file of the token. */
+    readonly command: (fileName: string) => string
+  }
+  /** The body of the new record. */
+  readonly bodyOf: (
+    name: string,
+    roleAttributes: readonly string[],
+  ) => Readonly<Record<string, unknown>>
+  readonly tokenIn: (record: object) => EnrollmentToken
+  /** Further fields of the form. */
+  readonly children?: ComponentChildren
+}
+
+/** A new record that enrolls, and the token by which it does. */
+export function EnrollingWizard(props: EnrollingWizardProps) {
+  const { kind, words, bodyOf, tokenIn, children } = props
+  const { wizards } = texts
+  const name = useSignal('')
+  const roles = useSignal<readonly string[]>([])
+  const made = useSignal<(EnrollmentToken & { readonly id: string }) | null>(null)
+  const error = useSignal<unknown>(null)
+  const isBusy = useSignal(false)
+  const make = async (): Promise<void> => {
+    isBusy.value = true
+    error.value = null
+    try {
+      const body = bodyOf(name.value, roles.value)
+      const id = (await write({ method: 'POST', path: collectionPath(kind), body })) ?? ''
+      const { record } = await readRecord(kind, id)
+      made.value = { id, ...tokenIn(record) }
+    } catch (failure) {
+      error.value = failure
+    } finally {
+      isBusy.value = false
+    }
+  }
+  const { value: shown } = made
+  return (
+    <>
+      <PageHead title={words.title} lead={words.lead} />
+      {shown === null ? (
+        <form
+          class="panel record-form"
+          aria-label={words.title}
+          onSubmit={(event) => {
+            event.preventDefault()
+            if (!isBusy.value) void make()
+          }}
+        >
+          <div class="panel-body form">
+            <FailureNotice error={error.value} />
+            <TextField
+              label={wizards.fields.name.label}
+              hint={words.nameHint}
+              isRequired
+              isFocused
+              value={name.value}
+              onInput={(typed) => (name.value = typed)}
+            />
+            <Field label={wizards.attributes} hint={wizards.attributesHint}>
+              {(ids) => (
+                <RolesInput
+                  ids={ids}
+                  kind={kind}
+                  isOwn
+                  semantic="AnyOf"
+                  chosen={roles.value}
+                  onChange={(chosen) => (roles.value = chosen)}
+                />
+              )}
+            </Field>
+            {children}
+          </div>
+          <div class="form-foot">
+            <span />
+            <Button
+              type="submit"
+              kind="primary"
+              isBusy={isBusy.value}
+              refused={isReadOnly.value ? texts.banner.refused : null}
+            >
+              {words.make}
+            </Button>
+          </div>
+        </form>
+      ) : (
+        <TokenCard
+          title={wizards.enrolls(name.value)}
+          fileName={`${name.value}.jwt`}
+          jwt={shown.jwt}
+          expiresAt={shown.expiresAt}
+          command={words.command}
+        >
+          <LinkButton href={pathTo(kind, shown.id)}>{words.open}</LinkButton>
+          <Button
+            onClick={() => {
+              made.value = null
+              name.value = ''
+            }}
+          >
+            {wizards.another}
+          </Button>
+        </TokenCard>
+      )}
+    </>
+  )
+}
