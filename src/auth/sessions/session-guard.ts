@@ -287,21 +287,21 @@ export class SessionGuard {
     asked: Permission = wanted.permission,
   ): RequestAdmission {
     const isBearer = 'text' in token
-    const invalid = refused(isBearer ? 'bearer-invalid' : 'invalid')
-    if (found === 'unknown' || found === 'refused') return invalid
+    const invalid = isBearer ? 'bearer-invalid' : 'invalid'
+    if (found === 'unknown' || found === 'refused') return refused(invalid)
     if (found === 'expired') return refused(isBearer ? 'bearer-expired' : 'expired')
     const { address } = shown
     const isOfSession =
       'text' in token ? isTokenOf(token, found.session as ApiSession) : !found.session['clientId']
-    if (!isOfSession) return invalid
+    if (!isOfSession) return refused(invalid)
     if (
       'isOfOldKey' in token &&
       token.isOfOldKey &&
       !isSameAddress(address, found.session['ipAddress'])
     ) {
-      return invalid
+      return refused(invalid)
     }
-    if (!this.#isHonouredAt(shown, wanted.api, found.session as ApiSession)) return invalid
+    if (!this.#isHonouredAt(shown, wanted.api, found.session as ApiSession)) return refused(invalid)
     const principal: SessionPrincipal = {
       ...(factor === null ? found : this.#factor.completed(found, factor)),
       kind: 'session',
