@@ -18,9 +18,10 @@ interface Beat {
 const EARLY_MS = 1
 
 /**
- * One timer for all that a thread does again and again. A timer each would wake the thread at a
- * time each: an idle controller spent most of its processor time on waking. Here what has the same
- * period runs in the same turn, and so does what has a multiple of it. Never keeps a process alive.
+ * One timer for what a thread of a controller does again and again while nobody asks anything. A
+ * timer each would wake the thread at a time each: an idle controller spent most of its processor
+ * time on waking. Here what has the same period runs in the same turn, and so does what has a
+ * multiple of it. Never keeps a process alive.
  */
 class SharedTimer implements PeriodicScheduler {
   readonly #beats = new Map<number, Beat>()

@@ -1,14 +1,13 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
-import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 
 import { until } from '../process/support/client.ts'
 import { Fleet } from '../process/support/fleet.ts'
 import { OurRouter } from '../stock/our-router.ts'
-import { allowsNamespaces } from '../support/network-namespace.ts'
+import { driveInNamespace } from '../support/network-namespace.ts'
 import { freePort } from '../support/ports.ts'
 import { DriveRecords, echoed, echoedDatagram } from './tunnel-records.ts'
 
@@ -18,7 +17,6 @@ import { DriveRecords, echoed, echoedDatagram } from './tunnel-records.ts'
 
 const NAME_SERVER = '127.0.0.1:5353'
 const EXIT_FAILED = 1
-const isWithin = process.env['FLOTILLA_TUNNEL_DRIVE'] === '1'
 
 const routes = (): string =>
   ['-4', '-6']
@@ -138,14 +136,4 @@ async function drive(): Promise<void> {
   if (faults.length > 0) process.exitCode = EXIT_FAILED
 }
 
-if (!allowsNamespaces()) {
-  console.log('skipped: this machine lets no program make a network namespace (unshare, ip)')
-} else if (isWithin) {
-  await drive()
-} else {
-  const command = `ip link set lo up && exec "${process.execPath}" "${import.meta.filename}"`
-  const args = ['--map-root-user', '--net', '--fork', '--kill-child', 'sh', '-c', command]
-  const env = { ...process.env, FLOTILLA_TUNNEL_DRIVE: '1' }
-  const [code] = (await once(spawn('unshare', args, { stdio: 'inherit', env }), 'exit')) as [number]
-  process.exitCode = code
-}
+await driveInNamespace(import.meta.filename, drive)

@@ -1,4 +1,5 @@
-import { execFile, execFileSync } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
@@ -35,4 +36,21 @@ export async function runInNamespace(file: string): Promise<string> {
     const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
     throw new Error(`tests in the namespace failed:\n${stdout}\n${stderr}`, { cause: error })
   }
+}
+
+/** Runs a drive, the whole of the program `file`, in a network namespace of its own: the program starts itself again there. */
+export async function driveInNamespace(file: string, drive: () => Promise<void>): Promise<void> {
+  if (process.env['FLOTILLA_DRIVE_NAMESPACE'] === '1') {
+    await drive()
+    return
+  }
+  if (!allowsNamespaces()) {
+    console.log('skipped: this machine lets no program make a network namespace (unshare, ip)')
+    return
+  }
+  const command = `ip link set lo up && exec "${process.execPath}" "${file}"`
+  const args = ['--map-root-user', '--net', '--fork', '--kill-child', 'sh', '-c', command]
+  const env = { ...process.env, FLOTILLA_DRIVE_NAMESPACE: '1' }
+  const [code] = (await once(spawn('unshare', args, { stdio: 'inherit', env }), 'exit')) as [number]
+  process.exitCode = code
 }

@@ -1,26 +1,21 @@
 import type { NamedSchema } from '../../entities/operations.ts'
+import { orNull } from '../../entities/nested.ts'
 import { dateTime, entityRef, flag, nullableEntityRef, text } from '../../entities/shapes.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { integer, texts } from '../schemas/envelope.ts'
 import { missingCodes } from './missing-pieces.ts'
+import { arrayOf, closed } from './shapes.ts'
 
-const integer = { type: 'integer' } as const
-const texts = { type: 'array', items: text } as const
 const count = { type: ['integer', 'null'] } as const
 
-const closed = (properties: JsonObject): JsonObject => ({
-  type: 'object',
-  properties,
-  required: Object.keys(properties),
-})
 /** A reference to a record with more about it. */
 const refWith = (more: JsonObject, required = Object.keys(more)): JsonObject => ({
   type: 'object',
   properties: { ...(entityRef['properties'] as JsonObject), ...more },
   required: [...(entityRef['required'] as readonly string[]), ...required],
 })
-const listOf = (items: JsonObject): JsonObject => ({ type: 'array', items })
 /** Null where the caller may not read the kind. */
-const withheldOr = (schema: JsonObject): JsonObject => ({ anyOf: [schema, { type: 'null' }] })
+const withheldOr = orNull
 
 /** The roles of each list that mean the record of that side. */
 const matched = { identityRoles: texts, serviceRoles: texts, edgeRouterRoles: texts } as const
@@ -37,30 +32,30 @@ const right = closed({
   isReachable: flag,
   policiesCount: count,
   policies: withheldOr(
-    listOf(
+    arrayOf(
       refWith(
-        { semantic: text, ...matched, checks: withheldOr(listOf(check)), checksCount: count },
+        { semantic: text, ...matched, checks: withheldOr(arrayOf(check)), checksCount: count },
         ['semantic', 'checks', 'checksCount'],
       ),
     ),
   ),
-  missing: listOf(
+  missing: arrayOf(
     closed({
       code: { type: 'string', enum: missingCodes },
       message: text,
-      records: listOf(entityRef),
+      records: arrayOf(entityRef),
     }),
   ),
 })
 
-const routerPolicies = withheldOr(listOf(refWith({ semantic: text, ...matched }, ['semantic'])))
+const routerPolicies = withheldOr(arrayOf(refWith({ semantic: text, ...matched }, ['semantic'])))
 
 const routers = closed({
   identityCount: integer,
   serviceCount: integer,
   commonCount: integer,
   onlineCount: integer,
-  common: listOf(refWith({ isOnline: flag })),
+  common: arrayOf(refWith({ isOnline: flag })),
   identityPolicies: routerPolicies,
   servicePolicies: routerPolicies,
 })
@@ -68,14 +63,14 @@ const routers = closed({
 const terminators = closed({
   totalCount: integer,
   onlineCount: integer,
-  items: listOf(
+  items: arrayOf(
     refWith({ address: text, binding: text, router: nullableEntityRef, isOnline: flag }),
   ),
 })
 
 const sessions = closed({
   totalCount: integer,
-  items: listOf(
+  items: arrayOf(
     closed({
       id: text,
       createdAt: dateTime,
@@ -106,7 +101,7 @@ export const accessExplained: NamedSchema = {
     terminators: withheldOr(terminators),
     sessions: withheldOr(sessions),
     configs: withheldOr(
-      listOf(
+      arrayOf(
         refWith({
           type: nullableEntityRef,
           source: { type: 'string', enum: ['service', 'identity'] },

@@ -1,16 +1,17 @@
 import type { NamedSchema } from '../../entities/operations.ts'
+import { orNull } from '../../entities/nested.ts'
 import { entityRef, flag, text } from '../../entities/shapes.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { accessRights } from '../../ports/access-preview.ts'
+import { integer } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { previewedActions, previewedKinds } from './previewed-writes.ts'
+import { arrayOf, closed } from './shapes.ts'
 
 export const previewBodyLimits = {
   /** Changes of one preview: as many as writes of one entry. */
   previewChangesMax: 64,
 } as const
-
-const integer = { type: 'integer' } as const
 
 const change = {
   type: 'object',
@@ -36,14 +37,7 @@ export const accessPreview = objectSchema(
   ['changes'],
 )
 
-const closed = (properties: JsonObject): JsonObject => ({
-  type: 'object',
-  properties,
-  required: Object.keys(properties),
-})
 const counts = closed({ given: integer, taken: integer })
-const orNull = (schema: JsonObject): JsonObject => ({ anyOf: [schema, { type: 'null' }] })
-const listOf = (items: JsonObject): JsonObject => ({ type: 'array', items })
 
 const record: JsonObject = {
   ...entityRef,
@@ -62,15 +56,15 @@ export const accessPreviewed: NamedSchema = {
       serviceRouter: orNull(counts),
     }),
     postureChangesCount: integer,
-    postureChanges: listOf(
+    postureChanges: arrayOf(
       closed({
         policy: record,
-        given: listOf(record),
-        taken: listOf(record),
-        written: listOf(record),
+        given: arrayOf(record),
+        taken: arrayOf(record),
+        written: arrayOf(record),
       }),
     ),
-    rows: listOf(
+    rows: arrayOf(
       closed({
         right: { type: 'string', enum: accessRights },
         change: { type: 'string', enum: ['given', 'taken'] },
@@ -80,6 +74,6 @@ export const accessPreviewed: NamedSchema = {
       }),
     ),
     pagination: closed({ limit: integer, offset: integer, totalCount: integer }),
-    withheld: listOf(text),
+    withheld: arrayOf(text),
   }),
 }

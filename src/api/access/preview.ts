@@ -17,6 +17,7 @@ import type { ApiLimits } from '../limits.ts'
 import { type BodyOf, type Operation, withBody } from '../operation.ts'
 import type { Preparers } from '../preparers/preparer.ts'
 import { callerOf } from '../sessions/current.ts'
+import { integer } from '../schemas/envelope.ts'
 import { accessPreview, accessPreviewed } from './preview-schema.ts'
 import { type AskedChange, placed, PreviewedWrites, readPermissionsOf } from './previewed-writes.ts'
 import { Readable } from './readable.ts'
@@ -34,7 +35,6 @@ export const previewAnswerLimits = {
   previewedPoliciesMax: 50,
 } as const
 
-const integer = { type: 'integer' } as const
 const body = { schema: accessPreview, isRequired: true } as const
 
 /** Rights of pairs with an edge router. */

@@ -178,7 +178,9 @@ export class SessionGuard {
     const finding =
       accessToken === undefined
         ? this.#tokens.judge(sessionToken, this.#parts.clock.nowMs())
-        : this.#stillGood(accessToken)
+        : this.#accessTokens.isInForce(accessToken)
+          ? accessToken
+          : 'invalid'
     if (typeof finding === 'string') {
       return refused(accessToken === undefined ? 'invalid' : 'bearer-invalid')
     }
@@ -210,10 +212,6 @@ export class SessionGuard {
         return 'this controller cannot check whether the session is still valid'
       throw error
     }
-  }
-
-  #stillGood(token: OidcToken): OidcToken | 'invalid' {
-    return this.#accessTokens.isInForce(token) ? token : 'invalid'
   }
 
   #isStillAccepted(caller: SessionPrincipal): boolean {
