@@ -16,7 +16,7 @@ export interface ClientClaim {
   /** The identity that the router takes it for; absent: the router does not say. */
   readonly identityId?: string
   readonly apiSessionToken: string
-  /** Hex SHA-1 of what the client showed the router. */
+  /** Hex SHA-1 of what the client showed the router; may be empty with a `serviceId` alone. */
   readonly fingerprints: readonly string[]
   readonly type: 'Dial' | 'Bind'
 }

@@ -130,6 +130,14 @@ describe('a claim that names a service', () => {
     const first = await clients.judge(claim)
     expect(first).toMatchObject({ ok: true, client: { identityId, serviceId } })
     expect(await clients.judge(claim)).toEqual(first)
+    expect(await clients.judge({ ...claim, fingerprints: [] }), 'compared there').toEqual(first)
+  })
+
+  test('does not hold for a certificate of somebody else', async () => {
+    const { identityId, tokens } = await newPerson()
+    const claim = byServiceOf(await claimOf(tokens), identityId)
+    const { fingerprints } = await claimOf((await newPerson()).tokens)
+    expect(await clients.judge({ ...claim, fingerprints })).toEqual(noSession)
   })
 
   test('does not hold for another identity than that of the token', async () => {

@@ -1,9 +1,11 @@
 import { fromBinary } from '@bufbuild/protobuf'
 
 import { type Route, RouteSchema, UnrouteSchema } from '../../proto/gen/router_pb.ts'
+import { textValue } from '../../src/channel/headers.ts'
 import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
 import { circuitRecord } from '../../src/fabric/circuits/circuit-record.ts'
 import { type Circuit, circuitTable } from '../../src/fabric/circuits/circuit-table.ts'
+import type { Host } from '../../src/fabric/circuits/hosts.ts'
 import { SharedCircuits } from '../../src/fabric/circuits/shared-circuits.ts'
 import { linkDuty, linkGone } from '../../src/fabric/links/link-duty.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
@@ -26,6 +28,10 @@ export class HeirStage {
   readonly links: LinkTable
   readonly duty: CircuitDuty
   isInQuorum = true
+  /** Terminators of every service, with their routers. */
+  hosted: readonly (readonly [terminatorId: string, routerId: string])[] = []
+  /** Of every client that dials. */
+  judged: JudgedClaim = { ok: false, fault: 'access' }
   nowMs = 1_000_000
 
   constructor() {
@@ -49,15 +55,13 @@ export class HeirStage {
       log: quiet,
       draw: () => 0,
       tunnels: this.tunnels,
-      clients: {
-        judge: () => Promise.resolve({ ok: false, fault: 'access' } satisfies JudgedClaim),
-      },
+      clients: { judge: () => Promise.resolve(this.judged) },
       hosts: {
         service: () => ({
           encryptionRequired: false,
           maxIdleTimeMs: 60_000,
           strategy: 'smartrouting',
-          hosts: [],
+          hosts: this.hosted.map(([terminatorId, routerId]) => hostAt(terminatorId, routerId)),
         }),
         routerCost: () => 10,
         isEndOnly: () => false,
@@ -109,6 +113,21 @@ export class HeirStage {
   }
 }
 
+function hostAt(terminatorId: string, routerId: string): Host {
+  return {
+    terminatorId,
+    routerId,
+    hostId: 'i2',
+    isMadeByRouter: false,
+    binding: 'edge',
+    address: `at ${terminatorId}`,
+    cost: 0,
+    precedence: 'default',
+    instanceId: '',
+    peerData: new Map(),
+  }
+}
+
 /** From `er1` over the link `l1` to `er2`, unless said otherwise. */
 export function circuitOf(id: string, more: Partial<Circuit> = {}): Circuit {
   return {
@@ -132,6 +151,18 @@ export function circuitOf(id: string, more: Partial<Circuit> = {}): Circuit {
     },
     ...more,
   }
+}
+
+/** A router asks for a circuit by service, with an id that it has drawn or ''. */
+export async function askByService(pipe: Pipe, id: string): Promise<void> {
+  const headers = new Map([
+    [14, textValue('access token')],
+    [15, textValue('i1')],
+    [16, textValue('s1')],
+    [17, textValue(id)],
+  ])
+  pipe.say({ contentType: 20_222, sequence: 52, headers })
+  await settle()
 }
 
 export function routes(pipe: Pipe): Route[] {

@@ -250,10 +250,7 @@ export class ApiRouterClients implements RouterClients {
     }
   }
 
-  /**
-   * The session of a token, as the API would honour it, from a client that showed one of its
-   * certificates.
-   */
+  /** The session of a token, as the API would honour it, from a client with its certificate. */
   async #apiSessionOf(claim: ClientClaim): Promise<ApiSession | null> {
     const { sessions } = this.#needs
     const token = await this.#accessTokenOf(claim)
@@ -263,9 +260,7 @@ export class ApiRouterClients implements RouterClients {
     const session = caller.session as ApiSession
     const isOfSession = token === null ? !session.clientId : isTokenOf(token, session)
     const client = isOfSession ? this.#clientOf(session) : null
-    if (client === null || !claim.fingerprints.some((one) => client.fingerprints.includes(one))) {
-      return null
-    }
+    if (client === null || !isShownBy(claim, client.fingerprints)) return null
     sessions.use(session.id)
     return session
   }
@@ -318,6 +313,16 @@ export class ApiRouterClients implements RouterClients {
     }
     return ids
   }
+}
+
+/**
+ * Whether the client showed the router a certificate of its session. A router that names a service
+ * has compared that with the token already and need not repeat it: the list is its own word, which
+ * a router that lies reads from the token.
+ */
+function isShownBy({ fingerprints, serviceId }: ClientClaim, own: readonly string[]): boolean {
+  if (fingerprints.length === 0) return serviceId !== undefined
+  return fingerprints.some((one) => own.includes(one))
 }
 
 /** The fault that a router is told where no service session is opened. */

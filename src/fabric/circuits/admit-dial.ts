@@ -57,7 +57,13 @@ export async function admitDial(
 async function admitClient(
   { clients }: DialJudges,
   routerId: string,
-  { of: _of, instanceId: _instanceId, peerData: _peerData, ...shown }: ClientCircuit,
+  {
+    of: _of,
+    circuitId: _id,
+    instanceId: _instanceId,
+    peerData: _peerData,
+    ...shown
+  }: ClientCircuit,
 ): Promise<AdmittedDial> {
   const judged = await clients.judge({ ...shown, routerId, type: 'Dial' })
   if (!judged.ok) {

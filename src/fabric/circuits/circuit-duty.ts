@@ -24,6 +24,7 @@ import {
   CHANNEL_HEADERS_MAX,
   circuitAnswer,
   circuitRefusal,
+  type ClientCircuit,
   type PeerData,
   readCircuitRequest,
 } from './circuit-request.ts'
@@ -50,6 +51,8 @@ const { routeAttemptsMax, routeTimeoutMs } = routerLimits
 const result = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } as const
 /** Bound to by the tunnel of a router. */
 const TUNNEL = 'tunnel'
+/** Long enough that a router cannot draw those of others beforehand. */
+const CIRCUIT_ID = /^[A-Za-z0-9_-]{16,64}$/
 
 export interface CircuitDutyParts extends DialJudges {
   readonly table: CircuitTable
@@ -87,6 +90,15 @@ interface Attempted {
   readonly peerData: PeerData
 }
 
+interface WantedWay {
+  /** Of the circuit. */
+  readonly id: string
+  /** The router that it begins at. */
+  readonly start: string
+  readonly instanceId: string
+  readonly peerData: PeerData
+}
+
 interface WantedHost {
   readonly serviceId: string
   readonly instanceId: string
@@ -117,8 +129,8 @@ export class CircuitDuty implements RouterDuty {
   readonly #circuits: CircuitTable
   readonly #costs: DialCosts
   readonly #attempts = new Map<string, Attempt>()
-  /** Being laid: the session of the client, and whether it has ended meanwhile. */
-  readonly #lays = new Set<{ readonly sessionId: string; isOver: boolean }>()
+  /** Being laid, by circuit: the session of the client, and whether it has ended meanwhile. */
+  readonly #lays = new Map<string, { readonly sessionId: string; isOver: boolean }>()
   readonly #allowance: CircuitAllowance
 
   constructor(parts: CircuitDutyParts) {
@@ -156,7 +168,7 @@ export class CircuitDuty implements RouterDuty {
 
   /** A client whose session has ended keeps no circuit, whatever ended it. */
   onSessionsEnded(sessionIds: ReadonlySet<string>): void {
-    for (const lay of this.#lays) if (sessionIds.has(lay.sessionId)) lay.isOver = true
+    for (const lay of this.#lays.values()) if (sessionIds.has(lay.sessionId)) lay.isOver = true
     this.upkeep.onSessionsEnded(sessionIds)
   }
 
@@ -205,27 +217,39 @@ export class CircuitDuty implements RouterDuty {
     if (asked === null) throw new CircuitRefused(INTERNAL, 'the request is malformed')
     const { client, isGranted } = await admitDial(this.#parts, router.id, asked)
     this.#allowance.admit(router.id, client)
+    const id = asked.of === 'client' ? this.#idFor(asked) : newCircuitId()
     const lay = { sessionId: client.sessionId, isOver: false }
-    this.#lays.add(lay)
+    this.#lays.set(id, lay)
     try {
-      const laid = await this.#lay(router.id, client, asked.instanceId, asked.peerData)
+      const laid = await this.#lay({ ...asked, id, start: router.id }, client)
       if (!lay.isOver && isGranted()) return laid
       this.#circuits.remove(laid.circuit.ends.id, true)
       throw new CircuitRefused(claimFaultCodes.session, 'the right to dial has ended')
     } finally {
-      this.#lays.delete(lay)
+      this.#lays.delete(id)
     }
   }
 
+  /**
+   * The id that the router has drawn, where it has drawn one. The routers on the way would take a
+   * second circuit of an id for another way of the first.
+   * @throws {CircuitRefused}
+   */
+  #idFor({ circuitId: id = newCircuitId() }: ClientCircuit): string {
+    if (!CIRCUIT_ID.test(id)) throw new CircuitRefused(INTERNAL, 'the circuit id is malformed')
+    const isOwn = this.#lays.has(id) || this.#circuits.kept(id) !== undefined
+    if (isOwn || this.#parts.shared?.isKnown(id) === true) {
+      throw new CircuitRefused(INTERNAL, 'a circuit has that id already')
+    }
+    return id
+  }
+
   async #lay(
-    start: string,
+    { id, start, instanceId, peerData }: WantedWay,
     client: AdmittedClient,
-    instanceId: string,
-    peerData: PeerData,
   ): Promise<Laid> {
     const failed = new Map<string, RouteFault>()
     let [lastFault, lastTried] = [NO_HOST, '']
-    const id = newCircuitId()
     const beganMs = this.#parts.clock.monotonicMs()
     const layMs = (): number => this.#parts.clock.monotonicMs() - beganMs
     for (let attempt = 0; attempt < routeAttemptsMax; attempt += 1) {

@@ -32,6 +32,7 @@ const header = {
   apiSessionToken: 14,
   identityId: 15,
   serviceId: 16,
+  wantedId: 17,
   fabricIngressAddress: 1100,
 } as const
 
@@ -48,6 +49,8 @@ interface WantedCircuit {
 /** A client of the router asks, by its service session or by its access token alone. */
 export interface ClientCircuit extends WantedCircuit, Omit<ClientClaim, 'routerId' | 'type'> {
   readonly of: 'client'
+  /** The id that the router has drawn for the circuit; absent: the controller draws it. */
+  readonly circuitId?: string
 }
 
 /** For the tunnel of the router itself. */
@@ -130,13 +133,14 @@ function requestInHeaders({ contentType, headers }: ChannelMessage): ClientCircu
 function serviceIn(
   contentType: number,
   headers: ChannelMessage['headers'],
-): Pick<ClientClaim, 'sessionToken' | 'serviceId' | 'identityId'> {
+): Pick<ClientCircuit, 'sessionToken' | 'serviceId' | 'identityId' | 'circuitId'> {
   if (contentType !== routerMessage.createCircuitByName) {
     return { sessionToken: readText(headers, header.sessionToken) ?? '' }
   }
   const serviceId = readText(headers, header.serviceId) ?? ''
   const identityId = readText(headers, header.identityId) ?? ''
-  return { sessionToken: '', serviceId, identityId }
+  const circuitId = readText(headers, header.wantedId) ?? ''
+  return { sessionToken: '', serviceId, identityId, ...(circuitId === '' ? {} : { circuitId }) }
 }
 
 /** Answers that are a body, by their request; all have the same form. */

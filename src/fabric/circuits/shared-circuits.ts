@@ -79,6 +79,11 @@ export class SharedCircuits {
     return this.#take(circuit)
   }
 
+  /** Another controller answers for a circuit of this id, or none does. */
+  isKnown(id: string): boolean {
+    return this.#recordOf(id) !== undefined
+  }
+
   /** The session of its client has ended, maybe while nobody answered for the circuit. */
   isOver({ live: { sessionId } }: Circuit): boolean {
     return sessionId !== NO_SESSION && this.#parts.isSessionOver(sessionId)

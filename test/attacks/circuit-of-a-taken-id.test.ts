@@ -1,0 +1,49 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import type { Pipe } from '../channel/pipe.ts'
+import { askByService, circuitOf, HeirStage, routes } from '../fabric/heir-stage.ts'
+
+// The attack: a router may draw the ids of the circuits that it asks for. A stolen one on the way of a circuit, with a client of its
+// own, asks for a circuit of the same id: the routers on the way would take its ends for another way of the circuit of others.
+
+const taken = 'a-circuit-of-somebody-else'
+const own = { identityId: 'mallory', identityName: 'mallory', serviceId: 's1' }
+
+let stage: HeirStage
+let stolen: Pipe
+
+beforeEach(async () => {
+  stage = new HeirStage()
+  stage.judged = { ok: true, client: { ...own, sessionId: 'own', apiSessionId: 'own' } }
+  stage.hosted = [['t1', 'er1']]
+  stolen = await stage.routers.dial('er1')
+})
+afterEach(() => stage.routers.channels.stop())
+
+async function ask(id: string): Promise<readonly string[]> {
+  await askByService(stolen, id)
+  return routes(stolen).map(({ circuitId }) => circuitId)
+}
+
+test('a router lays no circuit under the id of one that this controller answers for', async () => {
+  stage.circuits.set(taken, circuitOf(taken))
+  expect(await ask(taken)).toEqual([])
+  expect(stage.circuits.get(taken)).toMatchObject({ clientId: 'i1' })
+})
+
+test('a router lays no circuit under the id of one that is being laid', async () => {
+  expect(await ask(taken)).toEqual([taken])
+  expect(await ask(taken)).toEqual([taken])
+})
+
+test('a router lays no circuit under the id of one of another controller', async () => {
+  stage.told('ctrl0', taken)
+  expect(await ask(taken)).toEqual([])
+})
+
+test('a router lays no circuit under the id of one whose controller is gone', async () => {
+  stage.isInQuorum = false
+  stage.told('ctrl0', taken)
+  await stage.lose('ctrl0')
+  expect(await ask(taken)).toEqual([])
+})

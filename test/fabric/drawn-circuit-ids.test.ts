@@ -1,0 +1,64 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import type { Route } from '../../proto/gen/router_pb.ts'
+import { int32Value, readText, textValue } from '../../src/channel/headers.ts'
+import { type Pipe, settle } from '../channel/pipe.ts'
+import { askByService, HeirStage, routes } from './heir-stage.ts'
+
+const drawn = 'drawn-by-the-router'
+const client = { identityId: 'i1', identityName: 'clerk', serviceId: 's1' }
+
+let stage: HeirStage
+let er1: Pipe
+
+beforeEach(async () => {
+  stage = new HeirStage()
+  stage.judged = { ok: true, client: { ...client, sessionId: 'dial', apiSessionId: 'session' } }
+  stage.hosted = [['t1', 'er1']]
+  er1 = await stage.routers.dial('er1')
+})
+afterEach(() => stage.routers.channels.stop())
+
+const refusals = (): readonly string[] =>
+  er1.ofType(20_002).map(({ body }) => Buffer.from(body).toString())
+
+async function answerRoute(route: Route | undefined): Promise<void> {
+  const headers = new Map([
+    [1101, int32Value(route?.attempt ?? 0)],
+    [1102, Uint8Array.of(1)],
+  ])
+  er1.say({ contentType: 1022, headers, body: textValue(route?.circuitId ?? '') })
+  await settle()
+}
+
+describe('a circuit that a router asks for by service', () => {
+  test('has the id that the router has drawn', async () => {
+    await askByService(er1, drawn)
+    await answerRoute(routes(er1)[0])
+    const [reply] = er1.ofType(20_223)
+    expect(readText(reply?.headers ?? new Map(), 11)).toBe(drawn)
+    expect(stage.circuits.get(drawn)).toMatchObject({ clientId: 'i1', serviceId: 's1' })
+  })
+
+  test('has an id of the controller where the router leaves it to it', async () => {
+    await askByService(er1, '')
+    expect(routes(er1)[0]?.circuitId).toMatch(/^[0-9a-f-]{36}$/)
+  })
+
+  test('is refused while one of that id is there, and not after it', async () => {
+    await askByService(er1, drawn)
+    await answerRoute(routes(er1)[0])
+    await askByService(er1, drawn)
+    expect(refusals()).toEqual(['a circuit has that id already'])
+    expect(routes(er1)).toHaveLength(1)
+    stage.circuits.remove(drawn, true)
+    await askByService(er1, drawn)
+    expect(refusals()).toHaveLength(1)
+    expect(routes(er1)).toHaveLength(2)
+  })
+
+  test.each(['short', 'x'.repeat(65), 'with some spaces'])('is refused as %j', async (id) => {
+    await askByService(er1, id)
+    expect(refusals()).toEqual(['the circuit id is malformed'])
+  })
+})
