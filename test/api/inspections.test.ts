@@ -6,7 +6,9 @@ let controller: TestController
 let root: CallerOf
 
 beforeAll(async () => {
-  controller = await startController({ schemaMsMax: 300 })
+  // Who waits for an expression of somebody else waits as long as a busy machine takes.
+  const waits = { schemaWaitMsMax: 60_000, schemaLateMsMax: 60_000 }
+  controller = await startController({ schemaMsMax: 300, ...waits })
   root = new CallerOf(controller)
   root.token = controller.openSession('admin-id')
 })
