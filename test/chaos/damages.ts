@@ -77,7 +77,10 @@ export class DamageCampaign {
       const outcome = told.length === 0 ? 'nothing was missed' : told.join(', ')
       return `ctrl${victim} ${signal}, ${done}: ${outcome}`
     } catch (error) {
-      throw new Error(`${String(error)}\n${fleet.logs()}`, { cause: error })
+      const logs = fleet.logs()
+      // What it goes on to write, the next round would take for what nobody asked for.
+      await load.end().catch(() => undefined)
+      throw new Error(`${String(error)}\n${logs}`, { cause: error })
     } finally {
       for (const client of clients) client.close()
     }
@@ -105,6 +108,8 @@ export class DamageCampaign {
       },
       60_000,
     )
+    // It votes and may lead before its admin socket is there.
+    await until(`ctrl${victim} answers`, () => fleet.status(victim), 60_000)
     const alarms = await fleet.cluster(victim, 'status', '--json')
     if (alarms.includes('LOG_REPAIRING')) throw new Error(`ctrl${victim} leads and owes: ${alarms}`)
   }

@@ -1,4 +1,5 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
@@ -336,5 +337,22 @@ describe('The cluster verbs', () => {
     const done = await run(['cluster', 'status', '--config', other])
     expect(done.code).toBe(1)
     expect(done.stderr).toContain(`start it with: flotilla controller run ${other}`)
+  })
+
+  test('one that is not up to its admin socket is said to start', async () => {
+    const starting = join(folder, 'starting.yml')
+    const data = join(folder, 'nowhere yet')
+    const text = readFileSync(config, 'utf8')
+    writeFileSync(starting, text.replace('data: data', `data: ${JSON.stringify(data)}`))
+    const child = spawn('sh', ['-c', 'read line', 'controller', 'run', starting])
+    try {
+      mkdirSync(join(data, 'lock'), { recursive: true })
+      writeFileSync(join(data, 'lock', 'holder'), `${child.pid}\n`)
+      const asked = run(['cluster', 'status', '--config', starting])
+      const sentence = `the controller (process ${child.pid}) is starting; ask again in a moment`
+      expect(await asked).toMatchObject({ code: 1, stderr: `flotilla: ctrl1: ${sentence}\n` })
+    } finally {
+      child.kill('SIGKILL')
+    }
   })
 })

@@ -4,6 +4,7 @@ import { loadControllerConfig } from '../../config/controller/load.ts'
 import { formatFault } from '../../config/engine/fault.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE, usageFailure } from '../../controller/failure.ts'
+import { runningPid } from '../controller/pid-file.ts'
 import { shellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { AdminError, type AdminRequest, askController } from './admin-socket.ts'
@@ -135,13 +136,18 @@ function askAtSocket(path: string): AskOperation {
       return await askController(config.data, request)
     } catch (error) {
       if (!(error instanceof AdminError)) throw error
-      const hint =
-        error.code === 'NOT_RUNNING'
-          ? `; start it with: flotilla controller run ${shellWord(path)}`
-          : ''
-      throw new CommandFailure(EXIT_FAILED, `${config.id}: ${error.message}${hint}`, error)
+      const said = error.code === 'NOT_RUNNING' ? notAnswering(path, config) : error.message
+      throw new CommandFailure(EXIT_FAILED, `${config.id}: ${said}`, error)
     }
   }
+}
+
+/** A controller takes its data folder, votes and may lead before its admin socket is there. */
+function notAnswering(path: string, { data }: ControllerConfig): string {
+  const pid = runningPid(path, data)
+  if (pid !== null) return `the controller (process ${pid}) is starting; ask again in a moment`
+  const start = `flotilla controller run ${shellWord(path)}`
+  return `no controller is running on ${data}; start it with: ${start}`
 }
 
 /**
