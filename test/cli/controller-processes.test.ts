@@ -15,7 +15,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { LOG_BYTES_MAX, Processes, type ProcessEvent } from '../../src/cli/quickstart/processes.ts'
-import { runningPid, writePidFile } from '../../src/cli/controller/pid-file.ts'
+import { runningPid, writePidFile } from '../../src/controller/admin/pid-file.ts'
 import { type ControllerPlan, planQuickstart } from '../../src/cli/quickstart/plan.ts'
 import { eventually } from '../support/eventually.ts'
 

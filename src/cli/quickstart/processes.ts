@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, copyFileSync, openSync, renameSync, statSync, truncateSync } from 'node:fs'
 
-import { removePidFile, runningPid, writePidFile } from '../controller/pid-file.ts'
+import { removePidFile, runningPid, writePidFile } from '../../controller/admin/pid-file.ts'
 import type { ProcessPlan } from './plan.ts'
 
 /** A log larger than this is put aside, in the place of the older one that was. */
