@@ -15,6 +15,7 @@ import { historyLimits } from '../src/api/metrics/figure-history.ts'
 import { refusalLimits } from '../src/api/refusal-quota.ts'
 import { detachmentLimits } from '../src/api/records/detachments.ts'
 import { inspectionLimits } from '../src/api/fabric/inspections-schema.ts'
+import { validationLimits } from '../src/api/fabric/validations.ts'
 import { tracesMax } from '../src/api/identities/traces.ts'
 import { writeLimits } from '../src/api/write-allowance.ts'
 import { channelLimits } from '../src/channel/limits.ts'
@@ -109,6 +110,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/records/detachments.ts': detachmentLimits,
   'src/api/write-allowance.ts': writeLimits,
   'src/api/fabric/inspections-schema.ts': inspectionLimits,
+  'src/api/fabric/validations.ts': validationLimits,
   'src/api/access/explain.ts': explainLimits,
   'src/api/access/explanation-view.ts': explanationViewLimits,
   'src/api/access/roles.ts': roleLimits,

@@ -69,7 +69,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'api/schemas',
     'api/sessions',
   ],
-  'api/events': ['api', 'api/answers', 'api/sessions', 'api/transport'],
+  'api/events': ['api', 'api/answers', 'api/fabric', 'api/sessions', 'api/transport'],
   'api/fabric': ['api', 'api/answers', 'api/cluster', 'api/metrics', 'api/schemas'],
   'api/files': ['api', 'api/answers'],
   'api/host': ['api', 'api/answers', 'api/metrics', 'api/schemas', 'api/sessions'],

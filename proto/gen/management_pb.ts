@@ -2,15 +2,15 @@
 // @generated from file management.proto (package flotilla.management.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Message } from "@bufbuild/protobuf";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file management.proto.
  */
 export const file_management: GenFile = /*@__PURE__*/
-  fileDesc("ChBtYW5hZ2VtZW50LnByb3RvEhZmbG90aWxsYS5tYW5hZ2VtZW50LnYxIkIKD1ZhbGlkYXRpb25TdGFydBIPCgdzdWNjZXNzGAEgASgIEg8KB21lc3NhZ2UYAiABKAkSDQoFY291bnQYAyABKARiBnByb3RvMw");
+  fileDesc("ChBtYW5hZ2VtZW50LnByb3RvEhZmbG90aWxsYS5tYW5hZ2VtZW50LnYxIkIKD1ZhbGlkYXRpb25TdGFydBIPCgdzdWNjZXNzGAEgASgIEg8KB21lc3NhZ2UYAiABKAkSDQoFY291bnQYAyABKAQipgEKFlZhbGlkYXRlQWxsVGVybWluYXRvcnMSGgoSdGVybWluYXRvcnNfZmlsdGVyGAEgASgJEhMKC2ZpeF9pbnZhbGlkGAIgASgIEhkKEWlkZW50aXRpZXNfZmlsdGVyGAMgASgJEiUKHWV4cGVjdGVkX3Blcl9zZXJ2aWNlX2FuZF9ob3N0GAQgASgNEhkKEWV4cGVjdGVkX3Blcl9ob3N0GAUgASgNIqYCChlWYWxpZGF0ZWRUZXJtaW5hdG9yRGV0YWlsEhUKDXRlcm1pbmF0b3JfaWQYASABKAkSEgoKc2VydmljZV9pZBgCIAEoCRIUCgxzZXJ2aWNlX25hbWUYAyABKAkSEQoJcm91dGVyX2lkGAQgASgJEhMKC3JvdXRlcl9uYW1lGAUgASgJEg8KB2JpbmRpbmcYBiABKAkSDwoHYWRkcmVzcxgHIAEoCRIPCgdob3N0X2lkGAggASgJEhMKC2NyZWF0ZV9kYXRlGAkgASgJEjkKBXN0YXRlGAogASgOMiouZmxvdGlsbGEubWFuYWdlbWVudC52MS5UZXJtaW5hdG9yU3RhbmRpbmcSDQoFZml4ZWQYCyABKAgSDgoGZGV0YWlsGAwgASgJIkkKDVZhbGlkYXRlZEhvc3QSEwoLaWRlbnRpdHlfaWQYASABKAkSEgoKc2VydmljZV9pZBgCIAEoCRIPCgdtZXNzYWdlGAMgASgJIiEKD1ZhbGlkYXRlUm91dGVycxIOCgZmaWx0ZXIYASABKAkilgEKFFZhbGlkYXRlZFJvdXRlckxpbmtzEhEKCXJvdXRlcl9pZBgBIAEoCRITCgtyb3V0ZXJfbmFtZRgCIAEoCRIPCgdzdWNjZXNzGAMgASgIEg8KB21lc3NhZ2UYBCABKAkSNAoFbGlua3MYBSADKAsyJS5mbG90aWxsYS5tYW5hZ2VtZW50LnYxLlZhbGlkYXRlZExpbmsihgIKDVZhbGlkYXRlZExpbmsSDwoHbGlua19pZBgBIAEoCRI+ChBjb250cm9sbGVyX3N0YXRlGAIgASgOMiQuZmxvdGlsbGEubWFuYWdlbWVudC52MS5MaW5rU3RhbmRpbmcSOgoMcm91dGVyX3N0YXRlGAMgASgOMiQuZmxvdGlsbGEubWFuYWdlbWVudC52MS5MaW5rU3RhbmRpbmcSGQoRaXNfcGVlcl9jb25uZWN0ZWQYBCABKAgSEAoIaXNfdmFsaWQYBSABKAgSFgoOcGVlcl9yb3V0ZXJfaWQYBiABKAkSEQoJaXNfZGlhbGVkGAcgASgIEhAKCG1lc3NhZ2VzGAggAygJIo8CChdWYWxpZGF0ZWRSb3V0ZXJDaXJjdWl0cxIRCglyb3V0ZXJfaWQYASABKAkSEwoLcm91dGVyX25hbWUYAiABKAkSDwoHc3VjY2VzcxgDIAEoCBIPCgdtZXNzYWdlGAQgASgJEk8KCGNpcmN1aXRzGAUgAygLMj0uZmxvdGlsbGEubWFuYWdlbWVudC52MS5WYWxpZGF0ZWRSb3V0ZXJDaXJjdWl0cy5DaXJjdWl0c0VudHJ5GlkKDUNpcmN1aXRzRW50cnkSCwoDa2V5GAEgASgJEjcKBXZhbHVlGAIgASgLMiguZmxvdGlsbGEubWFuYWdlbWVudC52MS5WYWxpZGF0ZWRDaXJjdWl0OgI4ASKqAgoQVmFsaWRhdGVkQ2lyY3VpdBISCgpjaXJjdWl0X2lkGAEgASgJEiAKGGlzX21pc3NpbmdfaW5fY29udHJvbGxlchgCIAEoCBIfChdpc19taXNzaW5nX2luX2ZvcndhcmRlchgDIAEoCBIaChJpc19taXNzaW5nX2luX2VkZ2UYBCABKAgSHAoUaXNfbWlzc2luZ19pbl9jbGllbnQYBSABKAgSUAoMZGVzdGluYXRpb25zGAYgAygLMjouZmxvdGlsbGEubWFuYWdlbWVudC52MS5WYWxpZGF0ZWRDaXJjdWl0LkRlc3RpbmF0aW9uc0VudHJ5GjMKEURlc3RpbmF0aW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEqegoSVGVybWluYXRvclN0YW5kaW5nEgkKBVZBTElEEAASCwoHVU5LTk9XThABEhkKFVVOS05PV05fQklORElOR19USEVSRRACEhwKGFVOS05PV05fVEVSTUlOQVRPUl9USEVSRRADEhMKD0JBRF9TVEFURV9USEVSRRAEKjYKDExpbmtTdGFuZGluZxIQCgxMSU5LX1VOS05PV04QABIUChBMSU5LX0VTVEFCTElTSEVEEAFiBnByb3RvMw");
 
 /**
  * How each of its validations begins: whether it was started, and how many answers follow.
@@ -40,4 +40,412 @@ export type ValidationStart = Message<"flotilla.management.v1.ValidationStart"> 
  */
 export const ValidationStartSchema: GenMessage<ValidationStart> = /*@__PURE__*/
   messageDesc(file_management, 0);
+
+/**
+ * 10100: are the terminators of the records at their routers?
+ *
+ * @generated from message flotilla.management.v1.ValidateAllTerminators
+ */
+export type ValidateAllTerminators = Message<"flotilla.management.v1.ValidateAllTerminators"> & {
+  /**
+   * @generated from field: string terminators_filter = 1;
+   */
+  terminatorsFilter: string;
+
+  /**
+   * those that are not are removed
+   *
+   * @generated from field: bool fix_invalid = 2;
+   */
+  fixInvalid: boolean;
+
+  /**
+   * @generated from field: string identities_filter = 3;
+   */
+  identitiesFilter: string;
+
+  /**
+   * 0: any number
+   *
+   * @generated from field: uint32 expected_per_service_and_host = 4;
+   */
+  expectedPerServiceAndHost: number;
+
+  /**
+   * 0: any number
+   *
+   * @generated from field: uint32 expected_per_host = 5;
+   */
+  expectedPerHost: number;
+};
+
+/**
+ * Describes the message flotilla.management.v1.ValidateAllTerminators.
+ * Use `create(ValidateAllTerminatorsSchema)` to create a new message.
+ */
+export const ValidateAllTerminatorsSchema: GenMessage<ValidateAllTerminators> = /*@__PURE__*/
+  messageDesc(file_management, 1);
+
+/**
+ * 10102.
+ *
+ * @generated from message flotilla.management.v1.ValidatedTerminatorDetail
+ */
+export type ValidatedTerminatorDetail = Message<"flotilla.management.v1.ValidatedTerminatorDetail"> & {
+  /**
+   * @generated from field: string terminator_id = 1;
+   */
+  terminatorId: string;
+
+  /**
+   * @generated from field: string service_id = 2;
+   */
+  serviceId: string;
+
+  /**
+   * @generated from field: string service_name = 3;
+   */
+  serviceName: string;
+
+  /**
+   * @generated from field: string router_id = 4;
+   */
+  routerId: string;
+
+  /**
+   * @generated from field: string router_name = 5;
+   */
+  routerName: string;
+
+  /**
+   * @generated from field: string binding = 6;
+   */
+  binding: string;
+
+  /**
+   * @generated from field: string address = 7;
+   */
+  address: string;
+
+  /**
+   * @generated from field: string host_id = 8;
+   */
+  hostId: string;
+
+  /**
+   * @generated from field: string create_date = 9;
+   */
+  createDate: string;
+
+  /**
+   * @generated from field: flotilla.management.v1.TerminatorStanding state = 10;
+   */
+  state: TerminatorStanding;
+
+  /**
+   * @generated from field: bool fixed = 11;
+   */
+  fixed: boolean;
+
+  /**
+   * @generated from field: string detail = 12;
+   */
+  detail: string;
+};
+
+/**
+ * Describes the message flotilla.management.v1.ValidatedTerminatorDetail.
+ * Use `create(ValidatedTerminatorDetailSchema)` to create a new message.
+ */
+export const ValidatedTerminatorDetailSchema: GenMessage<ValidatedTerminatorDetail> = /*@__PURE__*/
+  messageDesc(file_management, 2);
+
+/**
+ * 10121: a host has another number of terminators than was expected; not counted by the start.
+ *
+ * @generated from message flotilla.management.v1.ValidatedHost
+ */
+export type ValidatedHost = Message<"flotilla.management.v1.ValidatedHost"> & {
+  /**
+   * @generated from field: string identity_id = 1;
+   */
+  identityId: string;
+
+  /**
+   * @generated from field: string service_id = 2;
+   */
+  serviceId: string;
+
+  /**
+   * @generated from field: string message = 3;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message flotilla.management.v1.ValidatedHost.
+ * Use `create(ValidatedHostSchema)` to create a new message.
+ */
+export const ValidatedHostSchema: GenMessage<ValidatedHost> = /*@__PURE__*/
+  messageDesc(file_management, 3);
+
+/**
+ * 10103 for links, 10118 for circuits.
+ *
+ * @generated from message flotilla.management.v1.ValidateRouters
+ */
+export type ValidateRouters = Message<"flotilla.management.v1.ValidateRouters"> & {
+  /**
+   * @generated from field: string filter = 1;
+   */
+  filter: string;
+};
+
+/**
+ * Describes the message flotilla.management.v1.ValidateRouters.
+ * Use `create(ValidateRoutersSchema)` to create a new message.
+ */
+export const ValidateRoutersSchema: GenMessage<ValidateRouters> = /*@__PURE__*/
+  messageDesc(file_management, 4);
+
+/**
+ * 10105.
+ *
+ * @generated from message flotilla.management.v1.ValidatedRouterLinks
+ */
+export type ValidatedRouterLinks = Message<"flotilla.management.v1.ValidatedRouterLinks"> & {
+  /**
+   * @generated from field: string router_id = 1;
+   */
+  routerId: string;
+
+  /**
+   * @generated from field: string router_name = 2;
+   */
+  routerName: string;
+
+  /**
+   * @generated from field: bool success = 3;
+   */
+  success: boolean;
+
+  /**
+   * @generated from field: string message = 4;
+   */
+  message: string;
+
+  /**
+   * @generated from field: repeated flotilla.management.v1.ValidatedLink links = 5;
+   */
+  links: ValidatedLink[];
+};
+
+/**
+ * Describes the message flotilla.management.v1.ValidatedRouterLinks.
+ * Use `create(ValidatedRouterLinksSchema)` to create a new message.
+ */
+export const ValidatedRouterLinksSchema: GenMessage<ValidatedRouterLinks> = /*@__PURE__*/
+  messageDesc(file_management, 5);
+
+/**
+ * @generated from message flotilla.management.v1.ValidatedLink
+ */
+export type ValidatedLink = Message<"flotilla.management.v1.ValidatedLink"> & {
+  /**
+   * @generated from field: string link_id = 1;
+   */
+  linkId: string;
+
+  /**
+   * @generated from field: flotilla.management.v1.LinkStanding controller_state = 2;
+   */
+  controllerState: LinkStanding;
+
+  /**
+   * @generated from field: flotilla.management.v1.LinkStanding router_state = 3;
+   */
+  routerState: LinkStanding;
+
+  /**
+   * @generated from field: bool is_peer_connected = 4;
+   */
+  isPeerConnected: boolean;
+
+  /**
+   * @generated from field: bool is_valid = 5;
+   */
+  isValid: boolean;
+
+  /**
+   * @generated from field: string peer_router_id = 6;
+   */
+  peerRouterId: string;
+
+  /**
+   * @generated from field: bool is_dialed = 7;
+   */
+  isDialed: boolean;
+
+  /**
+   * @generated from field: repeated string messages = 8;
+   */
+  messages: string[];
+};
+
+/**
+ * Describes the message flotilla.management.v1.ValidatedLink.
+ * Use `create(ValidatedLinkSchema)` to create a new message.
+ */
+export const ValidatedLinkSchema: GenMessage<ValidatedLink> = /*@__PURE__*/
+  messageDesc(file_management, 6);
+
+/**
+ * 10120.
+ *
+ * @generated from message flotilla.management.v1.ValidatedRouterCircuits
+ */
+export type ValidatedRouterCircuits = Message<"flotilla.management.v1.ValidatedRouterCircuits"> & {
+  /**
+   * @generated from field: string router_id = 1;
+   */
+  routerId: string;
+
+  /**
+   * @generated from field: string router_name = 2;
+   */
+  routerName: string;
+
+  /**
+   * @generated from field: bool success = 3;
+   */
+  success: boolean;
+
+  /**
+   * @generated from field: string message = 4;
+   */
+  message: string;
+
+  /**
+   * @generated from field: map<string, flotilla.management.v1.ValidatedCircuit> circuits = 5;
+   */
+  circuits: { [key: string]: ValidatedCircuit };
+};
+
+/**
+ * Describes the message flotilla.management.v1.ValidatedRouterCircuits.
+ * Use `create(ValidatedRouterCircuitsSchema)` to create a new message.
+ */
+export const ValidatedRouterCircuitsSchema: GenMessage<ValidatedRouterCircuits> = /*@__PURE__*/
+  messageDesc(file_management, 7);
+
+/**
+ * @generated from message flotilla.management.v1.ValidatedCircuit
+ */
+export type ValidatedCircuit = Message<"flotilla.management.v1.ValidatedCircuit"> & {
+  /**
+   * @generated from field: string circuit_id = 1;
+   */
+  circuitId: string;
+
+  /**
+   * @generated from field: bool is_missing_in_controller = 2;
+   */
+  isMissingInController: boolean;
+
+  /**
+   * @generated from field: bool is_missing_in_forwarder = 3;
+   */
+  isMissingInForwarder: boolean;
+
+  /**
+   * @generated from field: bool is_missing_in_edge = 4;
+   */
+  isMissingInEdge: boolean;
+
+  /**
+   * @generated from field: bool is_missing_in_client = 5;
+   */
+  isMissingInClient: boolean;
+
+  /**
+   * @generated from field: map<string, string> destinations = 6;
+   */
+  destinations: { [key: string]: string };
+};
+
+/**
+ * Describes the message flotilla.management.v1.ValidatedCircuit.
+ * Use `create(ValidatedCircuitSchema)` to create a new message.
+ */
+export const ValidatedCircuitSchema: GenMessage<ValidatedCircuit> = /*@__PURE__*/
+  messageDesc(file_management, 8);
+
+/**
+ * @generated from enum flotilla.management.v1.TerminatorStanding
+ */
+export const TerminatorStanding = {
+  /**
+   * @generated from enum value: VALID = 0;
+   */
+  VALID: 0,
+
+  /**
+   * its router does not say
+   *
+   * @generated from enum value: UNKNOWN = 1;
+   */
+  UNKNOWN: 1,
+
+  /**
+   * @generated from enum value: UNKNOWN_BINDING_THERE = 2;
+   */
+  UNKNOWN_BINDING_THERE: 2,
+
+  /**
+   * @generated from enum value: UNKNOWN_TERMINATOR_THERE = 3;
+   */
+  UNKNOWN_TERMINATOR_THERE: 3,
+
+  /**
+   * @generated from enum value: BAD_STATE_THERE = 4;
+   */
+  BAD_STATE_THERE: 4,
+} as const;
+
+/**
+ * @generated from enum flotilla.management.v1.TerminatorStanding
+ */
+export type TerminatorStanding = (typeof TerminatorStanding)[keyof typeof TerminatorStanding] | UnknownEnum;
+
+/**
+ * Describes the enum flotilla.management.v1.TerminatorStanding.
+ */
+export const TerminatorStandingSchema: GenEnum<TerminatorStanding> = /*@__PURE__*/
+  enumDesc(file_management, 0);
+
+/**
+ * @generated from enum flotilla.management.v1.LinkStanding
+ */
+export const LinkStanding = {
+  /**
+   * @generated from enum value: LINK_UNKNOWN = 0;
+   */
+  LINK_UNKNOWN: 0,
+
+  /**
+   * @generated from enum value: LINK_ESTABLISHED = 1;
+   */
+  LINK_ESTABLISHED: 1,
+} as const;
+
+/**
+ * @generated from enum flotilla.management.v1.LinkStanding
+ */
+export type LinkStanding = (typeof LinkStanding)[keyof typeof LinkStanding] | UnknownEnum;
+
+/**
+ * Describes the enum flotilla.management.v1.LinkStanding.
+ */
+export const LinkStandingSchema: GenEnum<LinkStanding> = /*@__PURE__*/
+  enumDesc(file_management, 1);
 

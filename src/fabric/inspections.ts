@@ -11,7 +11,9 @@ import type { RouterChannels } from './router-channels.ts'
 const JSON_DEPTH_MAX = 64
 
 /** Asks routers over their channels to this controller. */
-export function inspectionsOf(channels: Pick<RouterChannels, 'connection'>): RouterInspections {
+export function inspectionsOf(
+  channels: Pick<RouterChannels, 'connection'>,
+): Pick<RouterInspections, 'inspect'> {
   return {
     inspect: async (routerId, names) => {
       const channel = channels.connection(routerId)?.channel

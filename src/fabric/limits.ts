@@ -112,6 +112,8 @@ export const routerLimits = {
   terminatorsAskedAfterMs: 5000,
   /** Terminators that one message asks for. */
   terminatorsAskedAtOnceMax: 500,
+  /** A router has so long to say what it finds of terminators; one of the family takes 30 s. */
+  terminatorLookMs: 35_000,
   /** Identities with a connection to one router that are shown as connected. */
   routerClientsMax: 100_000,
   /** Figures of one report of a router that events tell of. */

@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import { EVENT_NAMESPACES, type EventNamespace } from '../lib/event-namespaces.ts'
 import type { TextPattern } from '../lib/text/text-pattern.ts'
 import type { ByteStream } from './byte-stream.ts'
+import type { NetworkValidations } from './network-validations.ts'
 
 /**
  * Who may read the events of a namespace. Those that show records and people are for
@@ -99,6 +100,7 @@ export interface EventStreams {
    * A web socket whose request was admitted: the management channel of the API family, over which
    * its client names what it wants.
    * @param permits which of the namespaces asked for its caller may see.
+   * @param validations that its caller may ask for.
    */
   upgrade(
     upgrade: {
@@ -109,6 +111,7 @@ export interface EventStreams {
     },
     reader: Omit<EventReader, 'after' | 'filter'>,
     permits: (namespace: EventNamespace) => boolean,
+    validations: NetworkValidations,
   ): void
   /** Names of the kinds of records that entity changes tell of. */
   readonly entityTypes: readonly string[]

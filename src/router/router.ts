@@ -14,6 +14,8 @@ import type {
   ControlMessageHandler,
   ControlMessageTable,
 } from './controllers/control-connection.ts'
+import { TerminatorFault } from '../../proto/gen/router_pb.ts'
+import { answersForTerminators } from './controllers/asked-terminators.ts'
 import { combinedTables } from './controllers/combined-tables.ts'
 import { ControllerOperations } from './controllers/controller-operations.ts'
 import { Controllers } from './controllers/controllers.ts'
@@ -29,6 +31,7 @@ import {
 import { Edge, EDGE_BINDING } from './edge/edge.ts'
 import { terminatorDialers } from './dial/dialers.ts'
 import { TargetSockets } from './dial/target-sockets.ts'
+import type { TerminatorDialer } from './forward/circuit-ends.ts'
 import { Forwarder } from './forward/forwarder.ts'
 import type { HealthCheck } from './health/checks.ts'
 import { HealthServers } from './health/health-server.ts'
@@ -128,7 +131,7 @@ export class RouterProgram {
       model: this.#model,
     })
     this.#listeners = this.#newListeners(identity, connections)
-    this.#registerDialers(identity)
+    const dialers = this.#registerDialers(identity)
     this.#links = this.#newLinks(identity, connections)
     const { listeners } = this.#links
     const linkListeners = listeners.length === 0 ? null : listenersValue(listeners)
@@ -164,6 +167,7 @@ export class RouterProgram {
       this.#forwarder.messages(),
       this.#tunnel?.messages() ?? new Map(),
       this.#edge.messages(),
+      this.#answersForOthers(dialers),
     ])
     this.#metrics = new MetricsReporter({
       clock,
@@ -216,17 +220,28 @@ export class RouterProgram {
     })
   }
 
-  #registerDialers(identity: () => RouterIdentity): void {
+  #registerDialers(identity: () => RouterIdentity): ReadonlyMap<string, TerminatorDialer> {
     this.#forwarder.registerDialer(EDGE_BINDING, this.#edge.dialer)
-    for (const [binding, dialer] of terminatorDialers({
+    const dialers = terminatorDialers({
       config: this.#parts.config.dialers,
       circuits: this.#forwarder,
       sockets: this.#targetSockets,
       caPem: () => identity().caPem,
       ownPorts: () => this.#listeners.ports,
-    })) {
-      this.#forwarder.registerDialer(binding, dialer)
-    }
+    })
+    for (const [binding, dialer] of dialers) this.#forwarder.registerDialer(binding, dialer)
+    return dialers
+  }
+
+  /** Terminators of clients and of a tunnel are known where they are made, all others nowhere. */
+  #answersForOthers(dialers: ReadonlyMap<string, TerminatorDialer>): ControlMessageTable {
+    const hosting = new Set<string>()
+    if (this.#parts.config.edge !== null) hosting.add(EDGE_BINDING)
+    if (this.#tunnel !== null) hosting.add(TUNNEL_BINDING)
+    return answersForTerminators(
+      (binding) => !hosting.has(binding),
+      ({ binding }) => (dialers.has(binding) ? null : TerminatorFault.UNKNOWN_BINDING),
+    )
   }
 
   #newModelSubscription(connections: () => readonly ControlConnection[]): ModelSubscription {
@@ -471,7 +486,7 @@ export class RouterProgram {
         index: Number(this.#model.index),
         timeline: this.#model.timelineId,
       }),
-      'router-circuits': () => ({ circuits: this.#forwarder.shown() }),
+      'router-circuits': () => this.#forwarder.shown(),
       'sdk-terminators': () => ({ entries: this.#edge.terminators }),
       'ert-terminators': () => this.#tunnel?.shown() ?? { entries: [] },
       metrics: () => this.#figures(),

@@ -31,11 +31,15 @@ export class WebSocketClient {
   }
 
   ask(body: unknown, kind = 10_040): void {
+    const bytes =
+      body instanceof Uint8Array
+        ? body
+        : textValue(typeof body === 'string' ? body : JSON.stringify(body))
     const data = encodeFrame({
       contentType: kind,
       sequence: 7,
       headers: new Map<number, Uint8Array>(),
-      body: textValue(typeof body === 'string' ? body : JSON.stringify(body)),
+      body: bytes,
     })
     this.frame(0x82, data)
   }

@@ -62,8 +62,8 @@ test('what is no request is answered, or ends the socket', async () => {
   }
 })
 
-test('a validation is refused in the form that the CLI of the family waits for', async () => {
-  for (const kind of [10_100, 10_103, 10_118]) {
+test('a validation that is not offered is refused in the form that the CLI of the family waits for', async () => {
+  for (const kind of [10_106, 10_109, 10_112, 10_115, 10_122]) {
     const one = opened(root.token ?? '')
     one.ask('', kind)
     await eventually(() => expect(one.messages).toHaveLength(1))

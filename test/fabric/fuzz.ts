@@ -132,7 +132,6 @@ export function dutiesStage(processor?: RouterChannelsParts['processor']): {
     }),
     new TerminatorDuty({ clients: shown, writes }),
     new TerminatorValidation({
-      connections,
       writes,
       log,
       clock: systemClock,

@@ -1,8 +1,15 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { TerminatorStatesSchema, ValidateTerminatorsSchema } from '../../proto/gen/router_pb.ts'
+import {
+  TerminatorFault,
+  TerminatorStatesSchema,
+  ValidateTerminatorsSchema,
+} from '../../proto/gen/router_pb.ts'
+import { int32Value } from '../../src/channel/headers.ts'
+import { headerKey } from '../../src/channel/numbers.ts'
 import { TerminatorValidation } from '../../src/fabric/clients/terminator-validation.ts'
+import { routerLimits } from '../../src/fabric/limits.ts'
 import type { RouterTerminator } from '../../src/ports/hosted-terminators.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from './stage.ts'
@@ -10,6 +17,7 @@ import { RouterStage } from './stage.ts'
 // Goal: terminators that their router does not have do not stay; no router has a say in those of others.
 
 let stage: RouterStage
+let validation: TerminatorValidation
 let ofRouters: Record<string, RouterTerminator[]>
 /** As `router terminator …` of each removal. */
 let removed: string[]
@@ -27,22 +35,19 @@ beforeEach(() => {
   outcome = ''
   isLeader = true
   nowMs = 1000
-  const { channels } = stage
-  channels.add(
-    new TerminatorValidation({
-      terminators: { ofRouter: (id) => ofRouters[id] ?? [] },
-      writes: {
-        remove: ({ router }, ids) => {
-          removed.push([router.id, ...ids].join(' '))
-          return Promise.resolve(outcome)
-        },
+  validation = new TerminatorValidation({
+    terminators: { ofRouter: (id) => ofRouters[id] ?? [] },
+    writes: {
+      remove: ({ router }, ids) => {
+        removed.push([router.id, ...ids].join(' '))
+        return Promise.resolve(outcome)
       },
-      isLeader: () => isLeader,
-      connections: () => channels.connections(),
-      clock: { monotonicMs: () => nowMs },
-      log: { info: () => undefined, warn: () => undefined },
-    }),
-  )
+    },
+    isLeader: () => isLeader,
+    clock: { monotonicMs: () => nowMs },
+    log: { info: () => undefined, warn: () => undefined },
+  })
+  stage.channels.add(validation)
 })
 afterEach(() => stage.channels.stop())
 
@@ -125,4 +130,90 @@ test('a router is asked again when what it has not could not be removed', async 
   await answer(er1, { t1: false }, markerOf(er1))
   await pass(5000)
   expect(asked(er1)).toHaveLength(2)
+})
+
+describe('a look at terminators', () => {
+  const { terminatorLookMs } = routerLimits
+
+  /** By a follower: any controller may look. */
+  async function looked(pipe: Pipe, ids: readonly string[], isFixing = false) {
+    isLeader = false
+    const connection = stage.channels.connection('er1') ?? expect.unreachable('er1 is connected')
+    const findings = validation.look(
+      connection,
+      ids.map((id) => terminator(id)),
+      isFixing,
+    )
+    await settle()
+    return { findings, marker: markerOf(pipe) }
+  }
+
+  test('asks the router and, through it, the hosts; and removes nothing by itself', async () => {
+    const er1 = await stage.dial('er1')
+    const { findings, marker } = await looked(er1, ['t1', 't2'])
+    expect(asked(er1).at(-1)).toMatchObject({ fixInvalid: false, postCreate: false })
+    await answer(er1, { t1: true }, marker)
+    await answer(er1, { t2: false }, marker)
+    expect(await findings).toEqual(
+      new Map([
+        ['t1', { state: 'valid', detail: '' }],
+        ['t2', { state: 'unknownBinding', detail: '' }],
+      ]),
+    )
+    expect(removed).toEqual([])
+  })
+
+  test('lets the router mend when it is told so', async () => {
+    const er1 = await stage.dial('er1')
+    const { findings, marker } = await looked(er1, ['t1'], true)
+    expect(asked(er1).at(-1)).toMatchObject({ fixInvalid: true, postCreate: false })
+    await answer(er1, { t1: true }, marker)
+    expect((await findings).size).toBe(1)
+  })
+
+  test('takes of its router what it asked, once, and nothing of another one', async () => {
+    const er1 = await stage.dial('er1')
+    const er2 = await stage.dial('er2')
+    const { findings, marker } = await looked(er1, ['t1', 't2'])
+    await answer(er2, { t1: false, t2: false }, marker)
+    await answer(er1, { t1: true, t3: false }, marker)
+    await answer(er1, { t1: false, t2: true }, marker)
+    const valid = { state: 'valid', detail: '' }
+    expect(Object.fromEntries(await findings)).toEqual({ t1: valid, t2: valid })
+  })
+
+  test('ends in time with what a router that says less has said', async () => {
+    const er1 = await stage.dial('er1')
+    const { findings, marker } = await looked(er1, ['t1', 't2'])
+    await answer(er1, { t1: true }, marker)
+    await pass(terminatorLookMs - 1)
+    let isOver = false
+    void findings.then(() => {
+      isOver = true
+    })
+    await settle()
+    expect(isOver).toBe(false)
+    await pass(1)
+    expect([...(await findings).keys()]).toEqual(['t1'])
+  })
+
+  test('ends when the router goes', async () => {
+    const er1 = await stage.dial('er1')
+    const { findings } = await looked(er1, ['t1'])
+    er1.destroy()
+    expect((await findings).size).toBe(0)
+  })
+
+  test('ends with the one answer of a router of the family, which leaves out what it asks again', async () => {
+    const er1 = await stage.dial('er1')
+    const { findings, marker } = await looked(er1, ['t1', 't2'])
+    const states = {
+      t1: { valid: false, reason: TerminatorFault.BAD_STATE, detail: 'gone', marker },
+    }
+    const body = toBinary(TerminatorStatesSchema, create(TerminatorStatesSchema, { states }))
+    const headers = new Map([[headerKey.replyFor, int32Value(99)]])
+    er1.say({ contentType: 1042, body, headers })
+    await settle()
+    expect(await findings).toEqual(new Map([['t1', { state: 'badState', detail: 'gone' }]]))
+  })
 })

@@ -10,6 +10,9 @@ import {
   InterfacesSchema,
   MetricsSchema,
   RouterLinksSchema,
+  TerminatorFault,
+  TerminatorStatesSchema,
+  ValidateTerminatorsSchema,
 } from '../../proto/gen/router_pb.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
@@ -49,6 +52,28 @@ describe('A router', () => {
     })
     // Bits 1 and 2: several channels, and services named in place of sessions.
     expect([...(a.hellos[0]?.headers.get(1002) ?? [])]).toEqual([6])
+  })
+
+  test('answers for terminators of every binding, of those that it does not know too', async () => {
+    const a = await network.controller('a')
+    await network.running([a.address], 'dialers: [{binding: transport}]\n')
+    await connected(a)
+    const bindings = ['transport', 'transport_udp', 'tunnel', 'nosuch', 'edge']
+    const message = create(ValidateTerminatorsSchema, {
+      terminators: bindings.map((binding) => ({ id: `of ${binding}`, binding, marker: 7n })),
+    })
+    a.send({ contentType: 1041, body: toBinary(ValidateTerminatorsSchema, message) })
+    await eventually(() => a.ofType(1042)).toHaveLength(1)
+    const answer = a.ofType(1042)[0]?.body ?? new Uint8Array()
+    const { states } = fromBinary(TerminatorStatesSchema, answer)
+    const unknown = { valid: false, reason: TerminatorFault.UNKNOWN_BINDING, marker: 7n }
+    expect(states).toMatchObject({
+      'of transport': { valid: true, marker: 7n },
+      'of transport_udp': unknown,
+      'of tunnel': unknown,
+      'of nosuch': unknown,
+      'of edge': unknown,
+    })
   })
 
   test('connects to every member that it is told, and lets go of one that the leader does not name', async () => {

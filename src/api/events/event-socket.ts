@@ -10,13 +10,14 @@ import { answerOf } from '../answers/problem.ts'
 import type { CallerCredentials } from '../../auth/principal/credentials.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import { hostUserOf } from '../../auth/principal/host-user.ts'
+import { networkValidationsFor, type ValidationNeeds } from '../fabric/validations.ts'
 import { basePaths } from '../paths.ts'
 import { credentialsOf, type SocketCaller } from '../transport/request-head.ts'
 import { EVENTS_PERMISSION, maySee, readerOf } from './event-access.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { SessionGuard } from '../../auth/sessions/session-guard.ts'
 
-interface Needs {
+interface Needs extends ValidationNeeds {
   readonly logger: ServiceLogger
   readonly events: EventStreams
   readonly refusal: () => ProblemCode | null
@@ -84,7 +85,9 @@ async function admit(
     isOfRecords ||= RECORD_NAMESPACES.has(namespace)
     return true
   }
-  if (!socket.destroyed) needs.events.upgrade({ request, socket, head }, reader, permits)
+  const validations = networkValidationsFor(needs, caller)
+  if (!socket.destroyed)
+    needs.events.upgrade({ request, socket, head }, reader, permits, validations)
 }
 
 /** @throws {Problem} UNAUTHORIZED. */

@@ -94,6 +94,7 @@ export class RouterService {
   readonly #channels: RouterChannels
   #listener: RouterListener | null = null
   #circuitDuty: CircuitDuty | null = null
+  #validation: TerminatorValidation | null = null
 
   constructor(parts: RouterParts) {
     this.#parts = parts
@@ -134,7 +135,14 @@ export class RouterService {
         this.#circuitDuty?.upkeep.onLinkGone(link)
       },
     })
-    this.inspections = inspectionsOf(channels)
+    this.inspections = {
+      ...inspectionsOf(channels),
+      terminators: async (routerId, asked, isFixing) => {
+        const connection = channels.connection(routerId)
+        if (connection === undefined) return null
+        return (await this.#validation?.look(connection, asked, isFixing)) ?? null
+      },
+    }
     if (config.routers.bind === null) return
     const connections = (): Iterable<RouterConnection> => channels.connections()
     channels.add(new PeerDuty({ routerIds: () => enabledRouters(machine), connections }))
@@ -195,16 +203,14 @@ export class RouterService {
     )
     const writes = new RouterWrites({ proposer, log })
     channels.add(new TerminatorDuty({ clients: shown, writes }))
-    channels.add(
-      new TerminatorValidation({
-        terminators,
-        writes,
-        isLeader,
-        log,
-        clock: systemClock,
-        connections: () => channels.connections(),
-      }),
-    )
+    this.#validation = new TerminatorValidation({
+      terminators,
+      writes,
+      isLeader,
+      log,
+      clock: systemClock,
+    })
+    channels.add(this.#validation)
     channels.add(new EndedHosts({ terminators, proposer, isLeader, log }))
     channels.add(
       new TunnelDuty({

@@ -1,38 +1,25 @@
-import { create, toBinary } from '@bufbuild/protobuf'
-
-import { ValidationStartSchema } from '../../../proto/gen/management_pb.ts'
 import { type ChannelMessage, encodeFrame, FrameDecoder } from '../../channel/frame.ts'
 import { flagValue, int32Value, textValue } from '../../channel/headers.ts'
 import { contentType, headerKey } from '../../channel/numbers.ts'
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
-import { notBuiltYet } from '../../lib/not-built-yet.ts'
+import { Problem } from '../../lib/problems.ts'
 import type { EventFilter, EventPosition } from '../../ports/events.ts'
+import type { NetworkValidations, ValidationFinding } from '../../ports/network-validations.ts'
 import type { EmittedEvent } from '../emitted-event.ts'
 import { eventLimits } from '../limits.ts'
 import type { StreamOutput } from './event-stream.ts'
 import { filterOfSubscriptions, SubscriptionFault } from './subscriptions.ts'
+import {
+  beginValidation,
+  findingMessage,
+  validationAnswers,
+  validationStart,
+} from './validation-messages.ts'
 import { closeCode, EventSocket, type Upgrade } from './web-socket.ts'
 
 /** Of the management protocol of the API family. */
 const messages = { streamEvents: 10_040, event: 10_041 } as const
 const EVENT_TYPE_HEADER = 10
-/**
- * What `ziti fabric validate` asks for, with the type of the answer that it waits for: of
- * terminators, links, terminators of SDKs, the data model, connections of identities, terminators
- * of edge routers, circuits and dialers.
- */
-const validationAnswers: ReadonlyMap<number, number> = notBuiltYet(
-  new Map([
-    [10_100, 10_101],
-    [10_103, 10_104],
-    [10_106, 10_107],
-    [10_109, 10_110],
-    [10_112, 10_113],
-    [10_115, 10_116],
-    [10_118, 10_119],
-    [10_122, 10_123],
-  ]),
-)
 const REQUEST_WAIT_MS = 10_000
 
 const frameLimits = {
@@ -43,6 +30,7 @@ const frameLimits = {
 
 export interface ManagementChannelParts {
   readonly permits: (namespace: EventNamespace) => boolean
+  readonly validations: NetworkValidations
   /** Its client has said what it wants. */
   readonly onRequest: (filter: EventFilter) => void
   readonly onDrain: () => void
@@ -50,31 +38,44 @@ export interface ManagementChannelParts {
 }
 
 /**
- * The channel that the CLI of the API family opens for events: a frame of the channel protocol in
- * each message of a web socket, without a hello. One request for events is taken; all else is
- * answered as it must be, or passed over.
+ * The channel that the CLI of the API family opens for events and for validations: a frame of the
+ * channel protocol in each message of a web socket, without a hello. One request for events is
+ * taken, and one validation at a time; all else is answered as it must be, or passed over.
  */
 export class ManagementChannel implements StreamOutput {
   readonly #parts: ManagementChannelParts
   readonly #socket: EventSocket
-  readonly #deadline: NodeJS.Timeout
+  #deadline: NodeJS.Timeout | undefined
   #sequence = 0
   #hasAsked = false
+  #isValidating = false
+  #isClosed = false
+  /** Goes on with a validation, once its client has read. */
+  #resume: () => void = () => undefined
 
   constructor(upgrade: Upgrade, parts: ManagementChannelParts) {
     this.#parts = parts
+    this.#waitForRequest()
+    this.#socket = new EventSocket(upgrade, {
+      onMessage: (data) => this.#onMessage(data),
+      onDrain: () => {
+        parts.onDrain()
+        this.#resume()
+      },
+      onClose: () => {
+        this.#isClosed = true
+        clearTimeout(this.#deadline)
+        this.#resume()
+        parts.onClose()
+      },
+    })
+  }
+
+  #waitForRequest(): void {
     this.#deadline = setTimeout(
       () => this.close('no request was received in time'),
       REQUEST_WAIT_MS,
     )
-    this.#socket = new EventSocket(upgrade, {
-      onMessage: (data) => this.#onMessage(data),
-      onDrain: parts.onDrain,
-      onClose: () => {
-        clearTimeout(this.#deadline)
-        parts.onClose()
-      },
-    })
   }
 
   event({ namespace, text }: EmittedEvent): boolean {
@@ -102,18 +103,55 @@ export class ManagementChannel implements StreamOutput {
       this.#socket.close(closeCode.protocol, 'a message is not one frame of the channel')
     } else if (message.contentType === messages.streamEvents) this.#onRequest(message)
     else if (message.contentType === contentType.ping) this.#reply(message, true, 'ok')
-    else if (validationAnswers.has(message.contentType)) this.#refuseValidation(message)
+    else if (validationAnswers.has(message.contentType)) void this.#validate(message)
     else if (!message.headers.has(headerKey.replyFor)) {
       this.#reply(message, false, `content type ${message.contentType} is not offered here`)
     }
   }
 
-  /** In the form that its client reads: of another type it would tell its user nothing but that. */
-  #refuseValidation({ contentType: asked, sequence }: ChannelMessage): void {
-    const refusal = create(ValidationStartSchema, { message: 'validation is not offered here yet' })
+  /** The answer is in the form that the CLI reads: of another type it would say nothing else. */
+  async #validate(message: ChannelMessage): Promise<void> {
+    if (this.#isValidating) {
+      return this.#start(message, 'a validation is under way on this connection; open another one')
+    }
+    this.#isValidating = true
+    clearTimeout(this.#deadline)
+    try {
+      const { count, findings } = await beginValidation(this.#parts.validations, message)
+      this.#start(message, '', count)
+      let rest = count
+      for await (const finding of findings) {
+        if (finding.kind !== 'host') rest -= 1
+        if (!(await this.#tell(finding))) return
+      }
+      // Its client would wait for those that are missing.
+      if (rest > 0) this.close('the validation failed; the log of the controller says why')
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      this.#start(message, sentenceOf(error))
+    } finally {
+      this.#isValidating = false
+      if (!this.#hasAsked && !this.#isClosed) this.#waitForRequest()
+    }
+  }
+
+  /** @param refusal '': it was started. */
+  #start({ contentType: asked, sequence }: ChannelMessage, refusal: string, count = 0): void {
     const headers = new Map([[headerKey.replyFor, int32Value(sequence)]])
-    const body = toBinary(ValidationStartSchema, refusal)
-    this.#send(validationAnswers.get(asked) ?? contentType.result, headers, body)
+    const kind = validationAnswers.get(asked) ?? contentType.result
+    this.#send(kind, headers, validationStart(refusal, count))
+  }
+
+  /** @returns false when there is nobody any more to tell. */
+  async #tell(finding: ValidationFinding): Promise<boolean> {
+    if (this.#isClosed) return false
+    const { contentType: kind, body } = findingMessage(finding)
+    if (!this.#send(kind, new Map<number, Uint8Array>(), body)) {
+      await new Promise<void>((resolve) => {
+        this.#resume = resolve
+      })
+    }
+    return !this.#isClosed
   }
 
   #onRequest(message: ChannelMessage): void {
@@ -151,4 +189,8 @@ export class ManagementChannel implements StreamOutput {
       encodeFrame({ contentType: kind, sequence: this.#sequence, headers, body }),
     )
   }
+}
+
+function sentenceOf({ fault, message }: Problem): string {
+  return fault === null ? message : `${fault.field} ${fault.reason}`
 }

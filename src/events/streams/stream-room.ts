@@ -3,6 +3,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
 import type { ByteStream } from '../../ports/byte-stream.ts'
 import type { EventReader, EventStreams } from '../../ports/events.ts'
+import type { NetworkValidations } from '../../ports/network-validations.ts'
 import type { EventBus } from '../event-bus.ts'
 import { eventLimits } from '../limits.ts'
 import { entityTypeNames } from '../published-records.ts'
@@ -82,12 +83,14 @@ export class StreamRoom implements EventStreams {
     upgrade: Upgrade,
     reader: Omit<EventReader, 'after' | 'filter'>,
     permits: (namespace: EventNamespace) => boolean,
+    validations: NetworkValidations,
   ): void {
     const { bus, clock } = this.#parts
     // It takes its place before it has asked: whoever never asks could have any number of them.
     let stream: EventStream | null = null
     const channel: ManagementChannel = new ManagementChannel(upgrade, {
       permits,
+      validations,
       onRequest: (filter) => {
         if (stream !== null) this.#gone(stream)
         stream = this.#add(new EventStream(bus, clock, { ...reader, filter, after: null }, channel))

@@ -1,11 +1,18 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
-import { TerminatorStatesSchema, ValidateTerminatorsSchema } from '../../../proto/gen/router_pb.ts'
+import {
+  TerminatorFault,
+  type TerminatorState,
+  TerminatorStatesSchema,
+  ValidateTerminatorsSchema,
+} from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
+import { headerKey } from '../../channel/numbers.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { HostedTerminators, RouterTerminator } from '../../ports/hosted-terminators.ts'
+import type { TerminatorStanding } from '../../ports/router-inspections.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
@@ -13,13 +20,13 @@ import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import type { RouterWrites } from './router-writes.ts'
 
-const { terminatorsAskedAfterMs, terminatorsAskedAtOnceMax } = routerLimits
+const { terminatorsAskedAfterMs, terminatorsAskedAtOnceMax, terminatorLookMs } = routerLimits
+const DETAIL_CHARACTERS_MAX = 1024
 
 export interface TerminatorValidationParts {
   readonly terminators: Pick<HostedTerminators, 'ofRouter'>
   readonly writes: Pick<RouterWrites, 'remove'>
   readonly isLeader: () => boolean
-  readonly connections: () => Iterable<RouterConnection>
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly log: RouterLogger
 }
@@ -29,6 +36,16 @@ interface Asked {
   /** The router answers with it. */
   readonly marker: bigint
   readonly ids: Set<string>
+}
+
+/** A look at terminators of one router, over one connection; nothing follows from it here. */
+interface Look {
+  readonly connection: RouterConnection
+  readonly ids: Set<string>
+  readonly found: Map<string, TerminatorStanding>
+  /** Monotonic ms at which it ends with what was found. */
+  readonly dueMs: number
+  readonly end: () => void
 }
 
 /**
@@ -42,6 +59,8 @@ export class TerminatorValidation implements RouterDuty {
   readonly #asked = new Map<RouterConnection, Asked>()
   /** Monotonic ms at which each router is asked. */
   readonly #dueMs = new Map<RouterConnection, number>()
+  /** Looks by the marker that the router answers with. */
+  readonly #looks = new Map<bigint, Look>()
   #markers = 0n
 
   constructor(parts: TerminatorValidationParts) {
@@ -61,17 +80,43 @@ export class TerminatorValidation implements RouterDuty {
   onDisconnected(connection: RouterConnection): void {
     this.#asked.delete(connection)
     this.#dueMs.delete(connection)
+    for (const look of this.#looks.values()) if (look.connection === connection) look.end()
+  }
+
+  /**
+   * Asks the router, which asks the hosts, and takes what it answers within
+   * {@link routerLimits.terminatorLookMs}.
+   * @param isFixing the router lets go of those whose host is gone.
+   */
+  async look(
+    connection: RouterConnection,
+    terminators: readonly RouterTerminator[],
+    isFixing: boolean,
+  ): Promise<ReadonlyMap<string, TerminatorStanding>> {
+    const found = new Map<string, TerminatorStanding>()
+    if (terminators.length === 0 || connection.channel.isClosed) return found
+    this.#markers += 1n
+    const marker = this.#markers
+    const { promise, resolve: end } = Promise.withResolvers<void>()
+    const dueMs = this.#parts.clock.monotonicMs() + terminatorLookMs
+    const ids = new Set(terminators.map(({ id }) => id))
+    this.#looks.set(marker, { connection, ids, found, dueMs, end })
+    connection.channel.send(validationOf(terminators, marker, { isFixing, isPastCreation: false }))
+    await promise
+    this.#looks.delete(marker)
+    return found
   }
 
   onSweep(): void {
     const { isLeader, clock } = this.#parts
+    const nowMs = clock.monotonicMs()
+    for (const look of this.#looks.values()) if (nowMs >= look.dueMs) look.end()
     if (!isLeader()) {
       // Another controller asks; should this one lead, it asks all of them.
       for (const connection of this.#asked.keys()) this.onConnected(connection)
       this.#asked.clear()
       return
     }
-    const nowMs = clock.monotonicMs()
     for (const [connection, dueMs] of this.#dueMs) {
       if (connection.channel.isClosed) this.onDisconnected(connection)
       else if (nowMs >= dueMs) this.#ask(connection)
@@ -86,19 +131,29 @@ export class TerminatorValidation implements RouterDuty {
     this.#dueMs.delete(connection)
     this.#asked.set(connection, { marker, ids: new Set(asked.map(({ id }) => id)) })
     for (let at = 0; at < asked.length; at += terminatorsAskedAtOnceMax) {
-      channel.send(validationOf(asked.slice(at, at + terminatorsAskedAtOnceMax), marker))
+      const some = asked.slice(at, at + terminatorsAskedAtOnceMax)
+      channel.send(validationOf(some, marker, { isFixing: true, isPastCreation: true }))
     }
   }
 
-  *#onStates(connection: RouterConnection, { body }: ChannelMessage): Generator<void, void> {
-    const { states } = yield* decodeInSteps(TerminatorStatesSchema, body)
+  *#onStates(connection: RouterConnection, message: ChannelMessage): Generator<void, void> {
+    const { states } = yield* decodeInSteps(TerminatorStatesSchema, message.body)
     const asked = this.#asked.get(connection)
     const gone: string[] = []
-    for (const [id, { valid, marker }] of Object.entries(states)) {
-      const isAnswer = asked?.marker === marker && asked.ids.delete(id)
-      if (isAnswer && !valid) gone.push(id)
+    const looks = new Set<Look>()
+    for (const [id, state] of Object.entries(states)) {
+      const look = this.#looks.get(state.marker)
+      if (asked?.marker === state.marker) {
+        if (asked.ids.delete(id) && !state.valid) gone.push(id)
+      } else if (look?.connection === connection && look.ids.delete(id)) {
+        look.found.set(id, standingOf(state))
+        looks.add(look)
+      }
       yield
     }
+    // A router of the family answers once, for all of which it can; ours by the binding.
+    const isWhole = message.headers.has(headerKey.replyFor)
+    for (const look of looks) if (isWhole || look.ids.size === 0) look.end()
     if (gone.length > 0) void this.#remove(connection, gone)
   }
 
@@ -118,11 +173,32 @@ export class TerminatorValidation implements RouterDuty {
   }
 }
 
-function validationOf(terminators: readonly RouterTerminator[], marker: bigint): Outgoing {
+function standingOf({ valid, reason, detail }: TerminatorState): TerminatorStanding {
+  const text = detail.slice(0, DETAIL_CHARACTERS_MAX)
+  if (valid) return { state: 'valid', detail: text }
+  switch (reason) {
+    case TerminatorFault.UNKNOWN_BINDING:
+      return { state: 'unknownBinding', detail: text }
+    case TerminatorFault.UNKNOWN_TERMINATOR:
+      return { state: 'unknownTerminator', detail: text }
+    default:
+      return { state: 'badState', detail: text }
+  }
+}
+
+function validationOf(
+  terminators: readonly RouterTerminator[],
+  marker: bigint,
+  how: {
+    /** The router lets go of those whose host is gone. */
+    readonly isFixing: boolean
+    /** The router answers for itself, and asks no host. */
+    readonly isPastCreation: boolean
+  },
+): Outgoing {
   const message = create(ValidateTerminatorsSchema, {
-    fixInvalid: true,
-    // The router answers for itself, and asks no host.
-    postCreate: true,
+    fixInvalid: how.isFixing,
+    postCreate: how.isPastCreation,
     terminators: terminators.map((terminator) => ({ ...terminator, marker })),
   })
   return {

@@ -174,7 +174,7 @@ export class TunnelDuty implements RouterDuty {
     connection: RouterConnection,
     asked: CreateTunnelTerminator,
   ): Promise<CreateAnswer> {
-    const { tunnels, writes, reads } = this.#parts
+    const { tunnels, writes, reads, log } = this.#parts
     const claim = {
       routerId: connection.router.id,
       type: 'Bind',
@@ -186,6 +186,9 @@ export class TunnelDuty implements RouterDuty {
       ({ ok }) => !ok,
     )
     if (judged.ok) return await writes.create(connection, asked, { serviceId: judged.serviceId })
+    // The router says nothing of it, and may not ask again before something else changes.
+    const fields = { routerId: claim.routerId, serviceId: asked.serviceId, reason: judged.fault }
+    log.warn(fields, 'the tunnel of a router may not host a service that it asked for')
     return {
       result: CreateTerminatorResult.FAILED_OTHER,
       errorCode: tunnelFaultCodes[judged.fault],

@@ -11,10 +11,8 @@ import {
   ModelPrecedence,
   RemoveTerminatorsSchema,
   SessionRemovedSchema,
-  TerminatorStatesSchema,
   UpdateEdgeTerminatorSchema,
   ValidateSessionsSchema,
-  ValidateTerminatorsSchema,
 } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import { bytesMapValue, readBytesMap, textListValue } from '../../channel/header-maps.ts'
@@ -25,8 +23,6 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 export const edgeControlMessage = {
   result: 2,
   removeTerminators: 1038,
-  validateTerminators: 1041,
-  terminatorStates: 1042,
   error: 20_002,
   sessionRemoved: 20_102,
   apiSessionAdded: 20_200,
@@ -245,20 +241,6 @@ export function healthEventMessage(asked: MessageInitShape<typeof HealthEventSch
   return {
     contentType: edgeControlMessage.healthEvent,
     body: toBinary(HealthEventSchema, create(HealthEventSchema, asked)),
-  }
-}
-
-/** @throws when the bytes are no such message. */
-export function readValidation(body: Uint8Array) {
-  return fromBinary(ValidateTerminatorsSchema, body)
-}
-
-export function terminatorStatesMessage(
-  states: Exclude<MessageInitShape<typeof TerminatorStatesSchema>['states'], undefined>,
-): Outgoing {
-  return {
-    contentType: edgeControlMessage.terminatorStates,
-    body: toBinary(TerminatorStatesSchema, create(TerminatorStatesSchema, { states })),
   }
 }
 

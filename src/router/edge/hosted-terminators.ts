@@ -5,6 +5,11 @@ import { CreateTerminatorResult, TerminatorFault } from '../../../proto/gen/rout
 import type { Clock } from '../../lib/clock.ts'
 import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
 import { errorMessage } from '../../lib/error-code.ts'
+import {
+  readTerminatorQuestion,
+  terminatorQuestion,
+  terminatorStatesMessage,
+} from '../controllers/asked-terminators.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
 import { routerProgramLimits } from '../limits.ts'
@@ -13,9 +18,7 @@ import type { ClientChannel } from './client-channel.ts'
 import {
   edgeControlMessage,
   readTerminatorAnswer,
-  readValidation,
   removeTerminatorsMessage,
-  terminatorStatesMessage,
 } from './control-messages.ts'
 import {
   type ClosedReason,
@@ -80,7 +83,7 @@ export class ClientTerminators {
     return new Map([
       [edgeControlMessage.createTerminatorAnswer, (_, { body }) => this.#onAnswer(body)],
       [
-        edgeControlMessage.validateTerminators,
+        terminatorQuestion.asked,
         (connection, message) => {
           void this.#validate(connection, message)
         },
@@ -369,7 +372,7 @@ export class ClientTerminators {
 
   /** Answers which of these there are; one whose host is silent is left out, and asked later. */
   async #validate(connection: ControlConnection, { body }: ChannelMessage): Promise<void> {
-    const { terminators, postCreate, fixInvalid } = readValidation(body)
+    const { terminators, postCreate, fixInvalid } = readTerminatorQuestion(body)
     const own = terminators.slice(0, limits.hostedMax)
     const states = await Promise.all(
       own.map(async ({ id, binding, marker }) => {

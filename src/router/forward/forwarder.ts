@@ -331,11 +331,12 @@ export class Forwarder implements LocalCircuits {
     }
   }
 
-  /** Circuits by id, as an inspection shows them. */
-  shown(): Readonly<Record<string, object>> {
+  /** Circuits by id, as an inspection shows them, and how many more there are. */
+  shown(): { readonly circuits: Readonly<Record<string, object>>; readonly omitted: number } {
     const nowMs = this.#parts.clock.monotonicMs()
-    const shown = Array.from(this.#circuits.all()).slice(0, routerProgramLimits.circuitsShownMax)
-    return Object.fromEntries(
+    const all = Array.from(this.#circuits.all())
+    const shown = all.slice(0, routerProgramLimits.circuitsShownMax)
+    const circuits = Object.fromEntries(
       shown.map((circuit) => [
         circuit.id,
         {
@@ -354,6 +355,7 @@ export class Forwarder implements LocalCircuits {
         },
       ]),
     )
+    return { circuits, omitted: all.length - shown.length }
   }
 
   #shownPlace(circuit: CarriedCircuit, { address, peerId }: Place): 'link' | 'end' | 'missing' {

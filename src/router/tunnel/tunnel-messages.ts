@@ -8,10 +8,7 @@ import {
   CreateTunnelTerminatorSchema,
   ModelPrecedence,
   RemoveTerminatorsSchema,
-  TerminatorFault,
-  TerminatorStatesSchema,
   UpdateTunnelTerminatorSchema,
-  ValidateTerminatorsSchema,
 } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import { flagValue, textValue } from '../../channel/headers.ts'
@@ -22,8 +19,6 @@ import type { Precedence } from './host-config.ts'
 /** Content types between routers and controllers that are about tunnels. */
 export const tunnelMessage = {
   removeTerminators: 1038,
-  validateTerminators: 1041,
-  terminatorStates: 1042,
   error: 20_002,
   createCircuit: 20_220,
   circuitCreated: 20_221,
@@ -163,30 +158,6 @@ export function readCreatedCircuit({ contentType, body }: ChannelMessage): Creat
   if (circuitId === '' || address === '') return 'the controller has answered without a circuit'
   const data = Object.entries(peerData).map(([key, value]) => [Number(key), value] as const)
   return { id: circuitId, address, peerData: new Map(data) }
-}
-
-export interface AskedTerminator {
-  readonly id: string
-  readonly binding: string
-  readonly marker: bigint
-}
-
-/** @throws when the bytes are no such message. */
-export function readTunnelValidation(body: Uint8Array): readonly AskedTerminator[] {
-  return fromBinary(ValidateTerminatorsSchema, body).terminators
-}
-
-/** @param isHosted whether a terminator is here. */
-export function tunnelTerminatorStatesMessage(
-  asked: readonly AskedTerminator[],
-  isHosted: (id: string) => boolean,
-): Outgoing {
-  const states = asked.map(({ id, marker }) => {
-    return [id, { valid: isHosted(id), reason: TerminatorFault.UNKNOWN_TERMINATOR, marker }]
-  })
-  const message = create(TerminatorStatesSchema, { states: Object.fromEntries(states) })
-  const body = toBinary(TerminatorStatesSchema, message)
-  return { contentType: tunnelMessage.terminatorStates, body }
 }
 
 /** How a tunnel asks controllers for a circuit. */

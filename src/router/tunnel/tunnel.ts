@@ -1,6 +1,8 @@
+import { TerminatorFault } from '../../../proto/gen/router_pb.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Random } from '../../lib/random.ts'
+import { answersForTerminators } from '../controllers/asked-terminators.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
 import type { TargetSockets } from '../dial/target-sockets.ts'
@@ -11,13 +13,7 @@ import type { RouterProgramLogger } from '../logger.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
 import { ANY_ADDRESS, configuredService } from './offered-services.ts'
 import { TerminatorOffers } from './terminator-offers.ts'
-import {
-  noWish,
-  readTunnelValidation,
-  tunnelExchange,
-  tunnelMessage,
-  tunnelTerminatorStatesMessage,
-} from './tunnel-messages.ts'
+import { noWish, tunnelExchange } from './tunnel-messages.ts'
 import { TunnelServices } from './tunnel-services.ts'
 import { servicesInModel } from './usable-services.ts'
 
@@ -80,19 +76,10 @@ export class Tunnel {
   }
 
   messages(): ControlMessageTable {
-    return new Map([
-      [
-        tunnelMessage.validateTerminators,
-        ({ channel }, { body }) => {
-          const asked = readTunnelValidation(body).filter(
-            ({ binding }) => binding === TUNNEL_BINDING,
-          )
-          if (asked.length === 0) return
-          const isHosted = (id: string) => this.#services.isHosted(id)
-          channel.send(tunnelTerminatorStatesMessage(asked, isHosted))
-        },
-      ],
-    ])
+    return answersForTerminators(
+      (binding) => binding === TUNNEL_BINDING,
+      ({ id }) => (this.#services.isHosted(id) ? null : TerminatorFault.UNKNOWN_TERMINATOR),
+    )
   }
 
   onConnected(): void {

@@ -412,7 +412,10 @@ export async function startController(
     }),
     ...live,
     restores: new LocalRestores(),
-    routerInspections: { inspect: () => Promise.resolve({ values: [], errors: [] }) },
+    routerInspections: {
+      inspect: () => Promise.resolve({ values: [], errors: [] }),
+      terminators: () => Promise.resolve(null),
+    },
     clock,
     scheduler,
     limits: all,

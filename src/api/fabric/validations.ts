@@ -1,0 +1,405 @@
+import type { Entity } from '../../entities/define.ts'
+import type { Router } from '../../entities/kinds/router.ts'
+import type { Terminator } from '../../entities/kinds/terminator.ts'
+import { assert } from '../../lib/assert.ts'
+import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { fieldProblem, Problem } from '../../lib/problems.ts'
+import { traceOf } from '../../lib/trace-context.ts'
+import { mayCall } from '../../auth/principal/permissions.ts'
+import { actorOf, type Caller, originBy } from '../../auth/principal/principal.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { LiveChannel } from '../../ports/live-channels.ts'
+import type { LiveCircuit } from '../../ports/live-circuits.ts'
+import type { LiveLink, LiveLinks } from '../../ports/live-links.ts'
+import type { LiveTable } from '../../ports/live-table.ts'
+import type {
+  MiscountedHost,
+  NetworkValidations,
+  RouterCircuitsFound,
+  RouterLinksFound,
+  TerminatorsAsked,
+  ValidatedCircuit,
+  ValidatedLink,
+  ValidatedTerminator,
+  Validation,
+  ValidationFinding,
+} from '../../ports/network-validations.ts'
+import type {
+  RouterInspection,
+  RouterInspections,
+  TerminatorStanding,
+} from '../../ports/router-inspections.ts'
+import type { ServiceLogger } from '../../ports/logger.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Writer } from '../writes.ts'
+import {
+  circuitsTold,
+  type ToldCircuits,
+  circuitValues,
+  linksTold,
+  type ToldLink,
+} from './told-by-routers.ts'
+
+export interface ValidationNeeds {
+  readonly state: StateView
+  readonly cluster: Pick<ClusterView, 'selfId'>
+  readonly links: Pick<LiveLinks, 'list'>
+  readonly circuits: Pick<LiveTable<LiveCircuit>, 'list'>
+  readonly channels: Pick<LiveTable<LiveChannel>, 'get'>
+  readonly routerInspections: RouterInspections
+  readonly processor: Pick<ProcessorShare, 'finish'>
+  readonly writer: Pick<Writer, 'deleteEntity'>
+  readonly logger: ServiceLogger
+}
+
+export const validationLimits = {
+  /** Records that one validation is about; beyond: refused. */
+  validatedMax: 100_000,
+  /** Terminators that one question to a router is about. */
+  terminatorsAskedAtOnceMax: 50,
+  /** Routers that one validation asks at once. */
+  routersAskedAtOnceMax: 8,
+} as const
+
+const { validatedMax, terminatorsAskedAtOnceMax, routersAskedAtOnceMax } = validationLimits
+/** Permissions are judged for a call that changes something, as fixing does. */
+const wanted = { api: 'fabric', method: 'POST' } as const
+/** A router of the family has it for an edge client in the destinations of a circuit. */
+const EDGE_DESTINATION = 'xg-edge-fwd'
+
+/**
+ * Validations for one caller. What this controller keeps of links and circuits is for whoever may
+ * read events; records, and so terminators and all that filters tell of them, are for
+ * administrators.
+ */
+export function networkValidationsFor(needs: ValidationNeeds, caller: Caller): NetworkValidations {
+  const { state } = needs
+  const isAdmin = (): boolean => mayCall(caller, 'admin', wanted)
+  const found = async (
+    entity: Entity['name'],
+    filter: string,
+    field: string,
+  ): Promise<readonly EntityRecord[]> => {
+    if (filter !== '' && !isAdmin()) throw unauthorized('filters are for administrators')
+    const listing = state.listing({ of: 'kind', entity }, { filter, limit: -1 })
+    assert(listing !== null, 'only a sub-list may have no parent')
+    const { records } = await needs.processor.finish(caller.identity.id, listing)
+    if (records.length <= validatedMax) return records
+    const what = `means ${records.length} records, and at most ${validatedMax} are validated at once`
+    throw fieldProblem(field, what)
+  }
+  const ofRouters = async (
+    filter: string,
+    one: (router: Router) => Promise<ValidationFinding>,
+  ): Promise<Validation> => {
+    const routers = (await found('router', filter, 'filter')) as readonly Router[]
+    const findings = eachInOrder(routers, routersAskedAtOnceMax, one)
+    return { count: routers.length, findings: untilFault(findings, needs.logger) }
+  }
+  return {
+    terminators: async (asked) => {
+      if (!isAdmin()) throw unauthorized('terminators are validated by administrators')
+      const records = await found('terminator', asked.filter, 'terminatorsFilter')
+      const terminators = records as readonly Terminator[]
+      const identities =
+        asked.perHost === 0
+          ? []
+          : await found('identity', asked.identitiesFilter || 'not isAdmin', 'identitiesFilter')
+      const miscounted = [
+        ...miscountedByService(terminators, asked.perServiceAndHost),
+        ...miscountedHosts(terminators, identities, asked.perHost),
+      ]
+      const batches = batchesOf(terminators)
+      const validated = eachInOrder(batches, routersAskedAtOnceMax, (batch) =>
+        validateBatch(needs, caller, batch, asked.isFixing),
+      )
+      const findings = untilFault(inTurn(validated, miscounted), needs.logger)
+      return { count: terminators.length, findings }
+    },
+    links: (filter) => ofRouters(filter, (router) => validateLinks(needs, router)),
+    circuits: (filter) => ofRouters(filter, (router) => validateCircuits(needs, router)),
+  }
+}
+
+function unauthorized(detail: string): Problem {
+  return new Problem('UNAUTHORIZED', { detail })
+}
+
+/** A mistake of ours ends them early: whoever counts them sees that some are missing. */
+async function* untilFault(
+  findings: AsyncIterable<ValidationFinding>,
+  logger: ServiceLogger,
+): AsyncGenerator<ValidationFinding, void> {
+  try {
+    yield* findings
+  } catch (error) {
+    logger.error({ err: error }, 'unhandled error in a validation')
+  }
+}
+
+/** Runs so many at once; results come in the order of the items. */
+async function* eachInOrder<T, R>(
+  items: readonly T[],
+  atOnceMax: number,
+  one: (item: T) => Promise<R>,
+): AsyncGenerator<R, void> {
+  const running: Promise<R>[] = []
+  for (const item of items) {
+    running.push(one(item))
+    const first = running.length < atOnceMax ? undefined : running.shift()
+    if (first !== undefined) yield await first
+  }
+  for (const rest of running) yield await rest
+}
+
+async function* inTurn(
+  batches: AsyncIterable<readonly ValidatedTerminator[]>,
+  hosts: readonly MiscountedHost[],
+): AsyncGenerator<ValidationFinding, void> {
+  for await (const batch of batches) yield* batch
+  yield* hosts
+}
+
+/** Each is of one router. */
+function batchesOf(terminators: readonly Terminator[]): readonly (readonly Terminator[])[] {
+  const byRouter = Map.groupBy(terminators, ({ routerId }) => routerId)
+  const batches: (readonly Terminator[])[] = []
+  for (const all of byRouter.values()) {
+    for (let at = 0; at < all.length; at += terminatorsAskedAtOnceMax) {
+      batches.push(all.slice(at, at + terminatorsAskedAtOnceMax))
+    }
+  }
+  return batches
+}
+
+async function validateBatch(
+  needs: ValidationNeeds,
+  caller: Caller,
+  batch: readonly Terminator[],
+  isFixing: boolean,
+): Promise<readonly ValidatedTerminator[]> {
+  const { cluster, routerInspections, state } = needs
+  const routerId = batch[0]?.routerId ?? ''
+  const asked = batch.map(({ id, binding, address }) => ({ id, binding, address }))
+  const standings = await routerInspections.terminators(routerId, asked, isFixing)
+  const silent =
+    standings === null
+      ? `the router is not connected to ${cluster.selfId}`
+      : 'the router did not say in time'
+  return await Promise.all(
+    batch.map(async (terminator) => {
+      const standing = standings?.get(terminator.id) ?? null
+      const shown = shownTerminator(state, terminator)
+      if (standing === null) {
+        return { ...shown, state: 'unknown' as const, isFixed: false, detail: silent }
+      }
+      if (standing.state === 'valid' || !isFixing) return { ...shown, ...standing, isFixed: false }
+      return { ...shown, ...standing, ...(await removed(needs, caller, terminator, standing)) }
+    }),
+  )
+}
+
+/** A terminator that its router has let go of may be gone already. */
+async function removed(
+  { writer, state }: ValidationNeeds,
+  caller: Caller,
+  { id }: Terminator,
+  { detail }: TerminatorStanding,
+): Promise<Pick<ValidatedTerminator, 'isFixed' | 'detail'>> {
+  const request = {
+    trace: traceOf(undefined),
+    idempotency: { case: 'none' },
+    isAbandoned: () => false,
+    onProposed: () => undefined,
+    onOutcome: () => undefined,
+  } as const
+  const actor = actorOf(caller.kind === 'session' ? { ...caller, permission: 'admin' } : caller)
+  try {
+    await writer.deleteEntity(originBy(request, actor), 'terminator', id)
+    return { isFixed: true, detail }
+  } catch (error) {
+    if (state.get('terminator', id) === undefined) return { isFixed: true, detail }
+    const reason = `it could not be removed: ${errorMessage(error)}`
+    return { isFixed: false, detail: detail === '' ? reason : `${detail}; ${reason}` }
+  }
+}
+
+function shownTerminator(state: StateView, terminator: Terminator) {
+  const { id, serviceId, routerId, binding, address, hostId, createdAt } = terminator
+  return {
+    kind: 'terminator',
+    terminatorId: id,
+    serviceId,
+    serviceName: nameOf(state, 'service', serviceId),
+    routerId,
+    routerName: nameOf(state, 'router', routerId),
+    binding,
+    address,
+    hostId,
+    createdAt: new Date(createdAt).toISOString(),
+  } as const
+}
+
+/** A record that is gone has its id for a name. */
+function nameOf(state: StateView, kind: string, id: string): string {
+  const name = state.get(kind, id)?.['name']
+  return typeof name === 'string' ? name : id
+}
+
+function* miscountedByService(
+  terminators: readonly Terminator[],
+  expected: TerminatorsAsked['perServiceAndHost'],
+): Iterable<MiscountedHost> {
+  if (expected === 0) return
+  const byPair = Map.groupBy(terminators, ({ serviceId, hostId }) => `${serviceId}/${hostId}`)
+  for (const [first, ...more] of byPair.values()) {
+    if (first === undefined || more.length + 1 === expected) continue
+    const message = countMessage(expected, more.length + 1)
+    yield { kind: 'host', identityId: first.hostId, serviceId: first.serviceId, message }
+  }
+}
+
+function* miscountedHosts(
+  terminators: readonly Terminator[],
+  identities: readonly EntityRecord[],
+  expected: TerminatorsAsked['perHost'],
+): Iterable<MiscountedHost> {
+  if (expected === 0) return
+  const byHost = Map.groupBy(terminators, ({ hostId }) => hostId)
+  for (const { id } of identities) {
+    const count = byHost.get(id)?.length ?? 0
+    if (count === expected) continue
+    yield { kind: 'host', identityId: id, serviceId: '', message: countMessage(expected, count) }
+  }
+}
+
+function countMessage(expected: number, count: number): string {
+  return `expected ${expected} terminators, but had ${count}`
+}
+
+/** @returns what the router tells of itself, or why it does not. */
+async function askRouter(
+  { channels, cluster, routerInspections }: ValidationNeeds,
+  { id }: Router,
+  names: readonly string[],
+): Promise<RouterInspection | string> {
+  if (channels.get(id) === undefined) return `the router is not connected to ${cluster.selfId}`
+  return await routerInspections.inspect(id, names)
+}
+
+async function validateLinks(needs: ValidationNeeds, router: Router): Promise<RouterLinksFound> {
+  const of = { kind: 'links', routerId: router.id, routerName: router.name } as const
+  const inspected = await askRouter(needs, router, ['links'])
+  if (typeof inspected === 'string') return { ...of, fault: inspected, links: [] }
+  const told = linksTold(inspected)
+  if (told === null) return { ...of, fault: silenceOf(inspected, 'links'), links: [] }
+  const known = new Map(
+    needs.links
+      .list()
+      .filter(({ sourceRouterId, destRouterId }) =>
+        [sourceRouterId, destRouterId].includes(router.id),
+      )
+      .map((link) => [link.id, link]),
+  )
+  const isConnected = (id: string): boolean => needs.channels.get(id) !== undefined
+  const links = told.map((link) => comparedLink(link, known.get(link.id), isConnected))
+  for (const { id } of told) known.delete(id)
+  for (const link of known.values()) {
+    const isDialed = link.sourceRouterId === router.id
+    const peerRouterId = isDialed ? link.destRouterId : link.sourceRouterId
+    links.push({
+      linkId: link.id,
+      isKnown: true,
+      isThere: false,
+      peerRouterId,
+      isPeerConnected: isConnected(peerRouterId),
+      isDialed,
+      isValid: false,
+      messages: [],
+    })
+  }
+  return { ...of, fault: null, links }
+}
+
+function comparedLink(
+  { id, peerRouterId, isDialed, sockets }: ToldLink,
+  known: LiveLink | undefined,
+  isConnected: (routerId: string) => boolean,
+): ValidatedLink {
+  const isPeerConnected = isConnected(peerRouterId)
+  // The router that dialed it reports its sockets, from its own side.
+  const differing =
+    known === undefined || !isDialed || sockets === null ? [] : differingSockets(known, sockets)
+  return {
+    linkId: id,
+    isKnown: known !== undefined,
+    isThere: true,
+    peerRouterId,
+    isPeerConnected,
+    isDialed,
+    // A link whose other router is not connected here need not be known here.
+    isValid: known === undefined ? !isPeerConnected : isPeerConnected && differing.length === 0,
+    messages: differing,
+  }
+}
+
+function differingSockets({ connections }: LiveLink, told: readonly string[]): readonly string[] {
+  const known = connections
+    .map(({ type, sourceAddress, destAddress }) => `${type} ${sourceAddress} ${destAddress}`)
+    .sort()
+  // A controller keeps the first few of them.
+  if (known.length < told.length && known.every((socket) => told.includes(socket))) return []
+  return known.join('\n') === told.join('\n')
+    ? []
+    : [`the router has the sockets [${told.join(', ')}], the controller [${known.join(', ')}]`]
+}
+
+async function validateCircuits(
+  needs: ValidationNeeds,
+  router: Router,
+): Promise<RouterCircuitsFound> {
+  const of = { kind: 'circuits', routerId: router.id, routerName: router.name } as const
+  const inspected = await askRouter(needs, router, Object.values(circuitValues))
+  if (typeof inspected === 'string') return { ...of, fault: inspected, circuits: [] }
+  const told = circuitsTold(inspected)
+  if (told === null) return { ...of, fault: silenceOf(inspected, 'circuits'), circuits: [] }
+  const { omitted, forwarder } = told
+  const fault =
+    omitted === 0
+      ? null
+      : `it shows ${forwarder.size} circuits and has ${forwarder.size + omitted}; those that it does not show were not compared`
+  return { ...of, fault, circuits: comparedCircuits(needs, router.id, told) }
+}
+
+function comparedCircuits(
+  { circuits, cluster }: ValidationNeeds,
+  routerId: string,
+  told: ToldCircuits,
+): readonly ValidatedCircuit[] {
+  const { forwarder, edge, clients, omitted } = told
+  const known = new Set<string>()
+  const shown = new Set<string>()
+  for (const { id, routerIds } of circuits.list()) if (routerIds.includes(routerId)) known.add(id)
+  for (const id of known) if (omitted === 0 || forwarder.has(id)) shown.add(id)
+  for (const those of [forwarder, edge, clients]) {
+    for (const [id, { controllerId }] of those) if (controllerId === cluster.selfId) shown.add(id)
+  }
+  return Array.from(shown, (circuitId) => {
+    const destinations = forwarder.get(circuitId)?.destinations ?? {}
+    const isAtClient = Object.values(destinations).includes(EDGE_DESTINATION)
+    return {
+      circuitId,
+      isMissingInController: !known.has(circuitId),
+      isMissingInForwarder: !forwarder.has(circuitId),
+      isMissingInEdge: isAtClient && !edge.has(circuitId),
+      isMissingInClient: isAtClient && !clients.has(circuitId),
+      destinations,
+    }
+  })
+}
+
+function silenceOf({ errors }: RouterInspection, what: string): string {
+  return errors.length > 0 ? errors.join(', ') : `the router does not tell of its ${what}`
+}
