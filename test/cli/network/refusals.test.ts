@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
+import { parseNetwork } from '../../../src/cli/network/document.ts'
 import { Administrator } from '../client/support.ts'
 
 // Goal: a file with one mistake changes nothing, and its mistake is named with its line.
@@ -163,4 +164,13 @@ services:
   person.file('ports.yml', config('{ port: 80, protocols: [tcp] }'))
   expect(await person.out('apply', '-f', path, '--json')).toContain('"isDone": true')
   expect(await person.out('apply', '-f', path)).toBe('no change needed\n')
+})
+
+test('of 300,000 keys the one that stands twice is found: each is looked at once, not beside all others', () => {
+  const keys = Array.from({ length: 300_000 }, (_, at) => `k${at}: 1`).join(', ')
+  const text = `version: 1\nservices:\n  - name: web\n    tags: {${keys},\n      k7: 2}\n`
+  const { faults } = parseNetwork(text)
+  expect(faults).toEqual([
+    { line: 5, problem: expect.stringContaining('the same key is given twice') },
+  ])
 })
