@@ -41,6 +41,8 @@ interface Known extends Verified {
 export class BearerSessions {
   readonly #parts: BearerSessionsParts
   readonly #byToken = new Map<string, Known>()
+  /** Tokens by each id whose record may end them: of the identity, the session, the token. */
+  readonly #byId = new Map<string, Set<Known>>()
   readonly #leaves = new Map<string, TokenLeaf | null>()
   /** Keys of the leaves that the model has now. */
   #keyIds: ReadonlySet<string> = new Set()
@@ -49,9 +51,11 @@ export class BearerSessions {
   constructor(parts: BearerSessionsParts) {
     this.#parts = parts
     this.#readKeys()
-    this.#stop = parts.model.onChanged(() => {
-      this.#readKeys()
-      this.sweep()
+    this.#stop = parts.model.onChanged((changedIds) => {
+      if (changedIds === null) {
+        this.#readKeys()
+        this.sweep()
+      } else this.#look(changedIds)
     })
   }
 
@@ -83,7 +87,7 @@ export class BearerSessions {
       const leftMs = endMs - clock.monotonicMs()
       if (leftMs <= 0 || !this.#mayBecomeGood(text, found)) return null
       const { promise, resolve } = Promise.withResolvers<void>()
-      const stop = model.onChanged(resolve)
+      const stop = model.onChanged(() => resolve())
       const timer = setTimeout(resolve, leftMs)
       await promise
       clearTimeout(timer)
@@ -94,15 +98,38 @@ export class BearerSessions {
 
   /** Tells of tokens whose time is over, or of which the model says so. */
   sweep(): void {
-    const { clock, isShown, onEnded } = this.#parts
+    this.#endBad(this.#byToken.values())
+    const { clock, isShown } = this.#parts
     const unshownMs = clock.monotonicMs() - bearerUnshownMs
-    const ended = new Set<string>()
-    for (const [text, known] of this.#byToken) {
-      const isGood = this.#isGood(known)
-      if (!isGood) ended.add(text)
-      if (!isGood || (known.sinceMs < unshownMs && !isShown(text))) this.#byToken.delete(text)
+    for (const known of this.#byToken.values()) {
+      if (known.sinceMs < unshownMs && !isShown(known.token.text)) this.#forget(known)
     }
-    if (ended.size > 0) onEnded(ended)
+  }
+
+  /** Looks at the tokens that records with these ids may end: a model may change all the time. */
+  #look(changedIds: ReadonlySet<string>): void {
+    const named = new Set<Known>()
+    for (const id of changedIds) for (const known of this.#byId.get(id) ?? []) named.add(known)
+    this.#endBad(named)
+  }
+
+  #endBad(all: Iterable<Known>): void {
+    const ended = new Set<string>()
+    for (const known of all) {
+      if (this.#isGood(known)) continue
+      ended.add(known.token.text)
+      this.#forget(known)
+    }
+    if (ended.size > 0) this.#parts.onEnded(ended)
+  }
+
+  #forget(known: Known): void {
+    this.#byToken.delete(known.token.text)
+    for (const id of idsThatEnd(known)) {
+      const others = this.#byId.get(id)
+      others?.delete(known)
+      if (others?.size === 0) this.#byId.delete(id)
+    }
   }
 
   stop(): void {
@@ -139,8 +166,13 @@ export class BearerSessions {
       fingerprints: new Set(fingerprints.map((print) => print.toLowerCase())),
       controllerId: '',
     }
-    const sinceMs = this.#parts.clock.monotonicMs()
-    this.#byToken.set(text, { token, keyId, session, sinceMs })
+    const kept = { token, keyId, session, sinceMs: this.#parts.clock.monotonicMs() }
+    this.#byToken.set(text, kept)
+    for (const id of idsThatEnd(kept)) {
+      const others = this.#byId.get(id)
+      if (others === undefined) this.#byId.set(id, new Set([kept]))
+      else others.add(kept)
+    }
     return session
   }
 
@@ -169,6 +201,10 @@ export class BearerSessions {
     }
     this.#keyIds = new Set([...this.#leaves.values()].flatMap((leaf) => leaf?.keyId ?? []))
   }
+}
+
+function idsThatEnd({ token }: Verified): readonly string[] {
+  return [token.identityId, token.sessionId, token.tokenId]
 }
 
 function cutOffMs({ issuedBefore }: ModelRevocation): number {

@@ -4,6 +4,7 @@ import {
   type DataState,
   DataStateSchema,
   ModelChangeSetSchema,
+  type ModelEvent,
   ValidateModelSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
@@ -13,6 +14,8 @@ import { ModelContents, type ModelLimits } from './model-contents.ts'
 /** Events that are applied before other work has its turn. */
 const STEP_EVENTS = 500
 const DIFFERENCES_MAX = 1000
+/** Ids of changed records that are told one by one. */
+const CHANGED_IDS_MAX = 10_000
 
 /** The outcome of a set of changes. */
 export type ChangeOutcome = 'applied' | 'old' | 'not following' | 'too large'
@@ -29,6 +32,8 @@ export class RouterDataModel {
   #timelineId = ''
   #isFilled = false
   #isChangeDue = false
+  /** Changed records whose change is to be told; null: any may have changed. */
+  #changedIds: Set<string> | null = new Set()
 
   constructor(limits: ModelLimits) {
     this.#limits = limits
@@ -53,8 +58,12 @@ export class RouterDataModel {
     return this.#isFilled
   }
 
-  /** @param listener called once a turn in which it has changed. @returns the way to stop it. */
-  onChanged(listener: () => void): () => void {
+  /**
+   * @param listener called once a turn in which it has changed, with the ids of identities and
+   * revocations that have; null: any of these may have, or the keys of controllers.
+   * @returns the way to stop it.
+   */
+  onChanged(listener: (changedIds: ReadonlySet<string> | null) => void): () => void {
     this.#changes.on('changed', listener)
     return () => this.#changes.off('changed', listener)
   }
@@ -93,7 +102,7 @@ export class RouterDataModel {
     this.#index = state.endIndex
     this.#timelineId = state.timelineId
     this.#isFilled = true
-    this.#changed()
+    this.#changed(null)
     return null
   }
 
@@ -112,7 +121,7 @@ export class RouterDataModel {
       this.clear()
       return 'too large'
     }
-    this.#changed()
+    this.#changed(set.changes)
     return 'applied'
   }
 
@@ -130,7 +139,7 @@ export class RouterDataModel {
     this.#index = 0n
     this.#timelineId = ''
     this.#isFilled = false
-    this.#changed()
+    this.#changed(null)
   }
 
   *#contentsOf({
@@ -147,12 +156,23 @@ export class RouterDataModel {
     return { contents, excess: contents.excess(this.#limits) }
   }
 
-  #changed(): void {
+  /** @param events null: all of it is new. */
+  #changed(events: readonly ModelEvent[] | null): void {
+    if (events === null) this.#changedIds = null
+    for (const { model } of events ?? []) {
+      if (model.case === 'publicKey') this.#changedIds = null
+      else if (model.case === 'identity' || model.case === 'revocation') {
+        this.#changedIds?.add(model.value.id)
+      }
+    }
+    if ((this.#changedIds?.size ?? 0) > CHANGED_IDS_MAX) this.#changedIds = null
     if (this.#isChangeDue) return
     this.#isChangeDue = true
     setImmediate(() => {
+      const changedIds = this.#changedIds
       this.#isChangeDue = false
-      this.#changes.emit('changed')
+      this.#changedIds = new Set()
+      this.#changes.emit('changed', changedIds)
     })
   }
 }

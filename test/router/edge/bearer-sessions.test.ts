@@ -1,9 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { readText, textValue } from '../../../src/channel/headers.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
+import { unverifiedClaims } from '../../../src/pki/oidc-token.ts'
+import { BearerSessions } from '../../../src/router/edge/bearer-sessions.ts'
 import { identitySpiffeId } from '../../../src/pki/spiffe.ts'
 import { trustDomain } from '../support.ts'
-import { BearerBench, modelIdentity, SECOND_MS } from './bearers.ts'
+import type { ModelEvent } from '../../../src/ports/router-model.ts'
+import { BearerBench, modelIdentity, revocationOf, SECOND_MS } from './bearers.ts'
 import { eventually, madeCircuit, serviceToken, type TestClient } from './support.ts'
 
 // Goal: a client of OIDC shows a router its access token, and is served for as long as that counts, whichever controllers are
@@ -164,4 +168,58 @@ test('Controllers are told of no use of such tokens: they are renewed at their A
   bench.controller.tellSessions([await bench.person('bob')], { isFull: true })
   expect(bench.edge.channels).toBe(1)
   expect(bench.controller.ofType(20_203)).toEqual([])
+})
+
+test('A change of the model looks at the tokens that it may end, and at no others', async () => {
+  const names = ['ann', 'bob', 'cy', 'dan']
+  const people = await Promise.all(names.map((name) => bearers.person(name)))
+  let looks = 0
+  const nowMs = (): number => {
+    looks += 1
+    return Date.now()
+  }
+  const ended: string[] = []
+  const sessions = new BearerSessions({
+    model: bearers.bench.model,
+    clock: { ...systemClock, nowMs },
+    isShown: () => true,
+    onEnded: (tokens) => ended.push(...tokens),
+  })
+  for (const [at, person] of people.entries()) {
+    const token = await bearers.token(person, { jti: `token ${at}` })
+    expect(await sessions.await(token, 0)).not.toBeNull()
+  }
+  /** The identities whose tokens end by it, and how many were looked at. */
+  const after = async (event: ModelEvent) => {
+    const told = new Promise<void>((resolve) => {
+      const stop = bearers.bench.model.onChanged(() => {
+        stop()
+        resolve()
+      })
+    })
+    looks = 0
+    bearers.tell(event)
+    await told
+    const gone = ended.splice(0).map((token) => unverifiedClaims(token)?.['sub'])
+    return { gone, looks }
+  }
+  const [, bob, cy] = people
+  const hourAgoMs = Date.now() - 3_600_000
+  expect(await after(modelIdentity('somebody'))).toEqual({ gone: [], looks: 0 })
+  const disabled = modelIdentity('ann', { disabledAt: hourAgoMs })
+  expect(await after(disabled)).toEqual({ gone: ['ann'], looks: 1 })
+  const ofSession = revocationOf(bob?.sessionId ?? '', 'API_SESSION', Date.now())
+  expect(await after(ofSession)).toEqual({ gone: ['bob'], looks: 1 })
+  expect(await after(revocationOf('token 2', 'JTI', Date.now()))).toEqual({
+    gone: ['cy'],
+    looks: 1,
+  })
+  const ofIdentity = revocationOf(cy?.identityId ?? '', 'IDENTITY', hourAgoMs)
+  expect(await after(ofIdentity)).toEqual({ gone: [], looks: 0 })
+  expect(await after(revocationOf('dan', 'IDENTITY', Date.now() + 60_000))).toEqual({
+    gone: ['dan'],
+    looks: 1,
+  })
+  expect(sessions.size).toBe(0)
+  sessions.stop()
 })
