@@ -14,12 +14,15 @@ import { startNavigation } from './app/navigation.ts'
 import { registerGoKeys } from './app/pages.tsx'
 import { members, session } from './app/services.ts'
 import { Shell } from './app/shell.tsx'
+import { finishSignIn, isReturning } from './app/sign-in.ts'
 import { startShortcuts } from './app/shortcuts.ts'
 import { startTheme } from './app/theme.ts'
 import { Toasts } from './app/toasts.tsx'
 import { LogIn, LogInAgain } from './pages/log-in/log-in.tsx'
+import { texts } from './texts.ts'
 
 startTheme()
+finishSignIn()
 startNavigation()
 startShortcuts()
 registerGoKeys()
@@ -30,6 +33,7 @@ function App() {
   const { current, hasEnded } = session
   const isIn = current.value !== null && !current.value.isPartial
   const stays = isIn || hasEnded.value
+  if (isReturning.value) return <p class="soft gate">{texts.logIn.returning}</p>
   return (
     <>
       {stays ? <Shell /> : <LogIn />}

@@ -112,6 +112,9 @@ export const texts = {
     busy: 'Logging in …',
     or: 'or',
     byCertificate: 'Log in with a certificate',
+    bySignInPage: 'Log in on the sign-in page',
+    signInUnknown: 'This tab did not ask for that log-in, or has used it already. Log in again.',
+    returning: 'Logging in …',
     refused: 'User name or password is wrong, or the account is locked.',
     certificateRefused:
       'The browser presented no certificate that logs in here. Import the certificate of an identity into the browser.',

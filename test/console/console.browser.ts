@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 
 import { until } from '../process/support/client.ts'
+import { codeOf } from '../support/totp.ts'
 import { TestCluster } from '../process/support/cluster.ts'
 import {
   axeFindings,
@@ -279,6 +280,80 @@ describe.skipIf(browserMissing !== null)('The console', () => {
       site.close()
     }
     browser.complaints.length = 0
+  })
+
+  test('a person logs in on the sign-in page and comes back to the page that was asked for', async () => {
+    const page = await browser.page()
+    await page.goto(url(1, 'services'))
+    await page.getByRole('button', { name: 'Log in on the sign-in page' }).click()
+    await page.waitForURL(/\/oidc\/login\/password/)
+    await page.getByLabel('User name').fill(cluster.admin.username)
+    await page.getByLabel('Password').fill(cluster.admin.password)
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await page.getByRole('heading', { name: 'Services' }).waitFor()
+    expect(page.url()).toBe(url(1, 'services'))
+    await page.getByText('wiki').first().waitFor()
+    // Records of the other controllers are read by the same token, and the session ends by the menu.
+    await page.reload()
+    await page.getByText('wiki').first().waitFor()
+    const session = `JSON.parse(sessionStorage.getItem('flotilla.session'))`
+    const { token, name } = (await page.evaluate(session)) as Readonly<Record<string, string>>
+    expect(name).toBe('Default Admin')
+    const peer = `${cluster.admin.controllers[1]}${management}/current-identity`
+    const asked = `fetch(${JSON.stringify(peer)}, {headers: {authorization: 'Bearer ${token}'}})`
+    expect(await page.evaluate(`${asked}.then(({ status }) => status)`)).toBe(200)
+    await page.goto(url(1, '?iss=x&state=of-another&code=c'))
+    await page.getByText('This tab did not ask for that log-in').waitFor({ state: 'detached' })
+    await page.locator('nav a').first().waitFor({ state: 'attached' })
+    const stranger = await browser.page()
+    await stranger.goto(url(1, '?iss=x&state=of-another&code=c'))
+    await stranger.getByText('This tab did not ask for that log-in').waitFor()
+    expect(stranger.url()).toBe(url(1))
+  })
+
+  test('whoever must have an authenticator app sets it up on the sign-in page, and gives a code in the console afterwards', async () => {
+    const password = 'a long enough password'
+    const primary = {
+      cert: { allowed: false, allowExpiredCerts: false },
+      extJwt: { allowed: false, allowedSigners: [] },
+      updb: {
+        allowed: true,
+        lockoutDurationMinutes: 0,
+        maxAttempts: 0,
+        minPasswordLength: 8,
+        requireMixedCase: false,
+        requireNumberChar: false,
+        requireSpecialChar: false,
+      },
+    }
+    const secondary = { requireTotp: true }
+    const authPolicyId = await create('auth-policies', { name: 'with a code', primary, secondary })
+    const body = { name: 'ada', type: 'User', isAdmin: true, authPolicyId }
+    const identityId = await create('identities', body)
+    await create('authenticators', { method: 'updb', identityId, username: 'lovelace', password })
+
+    const page = await browser.page()
+    await page.goto(url(1))
+    await page.getByRole('button', { name: 'Log in on the sign-in page' }).click()
+    await page.getByLabel('User name').fill('lovelace')
+    await page.getByLabel('Password').fill(password)
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await page.getByRole('button', { name: 'Set up an app' }).click()
+    const typed = (await page.locator('.key').textContent()) ?? ''
+    const recoveryCode = (await page.locator('.list code').first().textContent()) ?? ''
+    const app = `otpauth://totp/ada?secret=${typed.replaceAll(/\s/g, '')}`
+    await page.screenshot({ path: join(shots, 'sign-in-enrollment.png') })
+    await page.getByLabel('Code', { exact: true }).fill(codeOf(app, Date.now()))
+    await page.getByRole('button', { name: 'Finish and log in' }).click()
+    await page.locator('nav a').first().waitFor({ state: 'attached' })
+
+    const again = await browser.page()
+    await again.goto(url(2))
+    await fillLogIn(again, { username: 'lovelace', password })
+    // The code of this half minute was used.
+    await again.getByLabel('Code').fill(recoveryCode)
+    await again.getByRole('button', { name: 'Continue' }).click()
+    await again.locator('nav a').first().waitFor({ state: 'attached' })
   })
 
   test('a session that ends keeps the page and what was typed', async () => {

@@ -33,7 +33,11 @@ const json = (status: number, body: object, headers: Record<string, string> = {}
     headers: { 'content-type': 'application/json', ...headers },
   })
 
-const session: SessionSource = { token: () => 'a token', renew: () => Promise.resolve(false) }
+const session: SessionSource = {
+  token: () => 'a token',
+  shown: (token) => ['net-session', token],
+  renew: () => Promise.resolve(false),
+}
 
 /** A client of two controllers, the first of which served the page. */
 function clientOf(answering: Answering, source = session) {
@@ -118,6 +122,7 @@ test('a refused session is renewed once, and the request goes on', async () => {
   let token = 'old'
   const source: SessionSource = {
     token: () => token,
+    shown: (shownToken) => ['net-session', shownToken],
     renew: () => {
       token = 'new'
       return Promise.resolve(true)

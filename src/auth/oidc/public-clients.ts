@@ -12,6 +12,8 @@ const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1']
 const CUSTOM_SCHEME = 'openziti://auth'
+/** The console of a controller takes its own codes. */
+const CONSOLE_PATH = '/console/'
 /** Schemes by which an address runs or shows what stands in it, whoever has registered it. */
 const RUNNING_SCHEMES: readonly string[] = ['javascript:', 'data:', 'vbscript:', 'blob:', 'file:']
 
@@ -98,10 +100,11 @@ export function isRedirectAllowed(
     text !== `${protocol}//${hostname}:${port}${pathname}`
   )
     return false
-  if (pathname !== `/auth${end}`) return false
-  if (LOOPBACK.includes(hostname)) return protocol === 'http:' || protocol === 'https:'
   const withPort = `${hostname}:${port === '' ? '443' : port}`
-  return protocol === 'https:' && ownHosts.includes(withPort)
+  const isOwn = protocol === 'https:' && ownHosts.includes(withPort)
+  if (end === '/callback' && pathname === CONSOLE_PATH) return isOwn
+  if (pathname !== `/auth${end}`) return false
+  return isOwn || (LOOPBACK.includes(hostname) && ['http:', 'https:'].includes(protocol))
 }
 
 /** RFC 7636, 4.6, by S256 alone. */

@@ -4,11 +4,12 @@ import { ApiClient, isLeaderless, MANAGEMENT } from '../client/api-client.ts'
 import { EventFeed } from '../client/event-feed.ts'
 import { type ControllerRow, Members } from '../client/members.ts'
 import { TabSession } from '../client/session.ts'
+import { isWatched } from './loaded.ts'
 
 // The parts of this tab, put together once.
 
 export const members = new Members(location.origin)
-export const session = new TabSession(sessionStorage)
+export const session = new TabSession(sessionStorage, isWatched)
 export const client = new ApiClient(members, session)
 session.attach(client)
 export const feed = new EventFeed(client)

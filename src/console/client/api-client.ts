@@ -14,6 +14,8 @@ export interface Ask {
   /** Path with the base of its API and its query. */
   readonly path: string
   readonly body?: unknown
+  /** Sent as a form in place of a body. */
+  readonly form?: Readonly<Record<string, string>>
   readonly ifMatch?: string
   /** Milliseconds without an answer until the next controller is asked. */
   readonly patienceMs?: number
@@ -45,6 +47,8 @@ const LAST_PATIENCE_MS = 20_000
 /** Source of the token of a request, asked again when that is refused. */
 export interface SessionSource {
   token(): string | null
+  /** The header that shows a token. */
+  shown(token: string): readonly [name: string, value: string]
   /** Resolves once there is a session again; false when the caller may not do what it asked. */
   renew(refusedToken: string | null): Promise<boolean>
 }
@@ -96,7 +100,7 @@ export class ApiClient {
   async stream(path: string, headers: Headers, signal: AbortSignal): Promise<Response> {
     const origin = this.#members.current.value
     const token = this.#session.token()
-    if (token !== null) headers.set('net-session', token)
+    if (token !== null) headers.set(...this.#session.shown(token))
     const response = await this.#fetch(origin + path, {
       headers,
       signal,
@@ -139,15 +143,17 @@ export class ApiClient {
     origin: string,
     isLast: boolean,
   ): Promise<Answer> {
-    const { method = 'GET', path, body, signal, ifMatch } = ask
+    const { method = 'GET', path, body, form, signal, ifMatch } = ask
     const usual = requestId === null ? READ_PATIENCE_MS : WRITE_PATIENCE_MS
     const patienceMs = ask.patienceMs ?? usual
     const timeout = AbortSignal.timeout(
       isLast ? Math.max(patienceMs, LAST_PATIENCE_MS) : patienceMs,
     )
     const headers = new Headers({ accept: 'application/json, */*;q=0.1' })
-    if (token !== null) headers.set('net-session', token)
+    if (token !== null) headers.set(...this.#session.shown(token))
     if (body !== undefined) headers.set('content-type', 'application/json')
+    const text = body === undefined ? undefined : JSON.stringify(body)
+    const sent = form === undefined ? text : new URLSearchParams(form)
     if (requestId !== null && ask.isRepeatable !== false) headers.set('net-request-id', requestId)
     if (ifMatch !== undefined) headers.set('if-match', ifMatch)
     if (this.#position !== null && method === 'GET') headers.set('net-min-index', this.#position)
@@ -155,7 +161,7 @@ export class ApiClient {
       const response = await this.#fetch(origin + path, {
         method,
         headers,
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ...(sent === undefined ? {} : { body: sent }),
         signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
         credentials: ask.showsCertificate === true ? 'same-origin' : 'omit',
         cache: 'no-store',

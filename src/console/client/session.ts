@@ -2,6 +2,15 @@ import { signal } from '@preact/signals'
 
 import { type Answer, type ApiClient, MANAGEMENT, type SessionSource } from './api-client.ts'
 import { ApiProblem } from './problem.ts'
+import {
+  codeForm,
+  exchangeForm,
+  type Form,
+  type GivenTokens,
+  givenTokens,
+  type ReturnedCode,
+  TOKEN_PATH,
+} from './sign-in.ts'
 
 /** Held for the tab alone, and sent to members of the cluster alone. */
 const STORED = 'flotilla.session'
@@ -12,6 +21,8 @@ export interface Session {
   readonly name: string
   /** A second factor is asked for before anything else. */
   readonly isPartial: boolean
+  /** UTC ms at which an access token ends; null: the token of a session of the API. */
+  readonly endsAtMs: number | null
 }
 
 export type LogInMethod =
@@ -35,10 +46,16 @@ export class TabSession implements SessionSource {
   readonly #storage: Storage
   readonly #waiting: ((isThere: boolean) => void)[] = []
   #client: ApiClient | null = null
+  #renewal: ReturnType<typeof setTimeout> | undefined
 
-  constructor(storage: Storage) {
+  readonly #isWatched: () => boolean
+
+  /** @param isWatched false while the person has left the tab, whose session is to end. */
+  constructor(storage: Storage, isWatched: () => boolean) {
     this.#storage = storage
+    this.#isWatched = isWatched
     this.current.value = stored(storage)
+    this.#renewInTime()
   }
 
   attach(client: ApiClient): void {
@@ -47,6 +64,12 @@ export class TabSession implements SessionSource {
 
   token(): string | null {
     return this.current.value?.token ?? null
+  }
+
+  shown(token: string): readonly [name: string, value: string] {
+    const { value } = this.current
+    const isAccess = value?.token === token && value.endsAtMs !== null
+    return isAccess ? ['authorization', `Bearer ${token}`] : ['net-session', token]
   }
 
   /**
@@ -77,6 +100,55 @@ export class TabSession implements SessionSource {
       patienceMs: 15_000,
     })
     this.#take(answer)
+  }
+
+  /** Ends the way over the sign-in page of the controller. */
+  async signIn(returned: ReturnedCode, origin: string): Promise<void> {
+    this.#hold(await this.#tokens(codeForm(returned, origin)))
+  }
+
+  async #tokens(form: Form): Promise<GivenTokens> {
+    const { body } = await this.#ask({
+      method: 'POST',
+      path: TOKEN_PATH,
+      form,
+      needsSession: false,
+      isRepeatable: false,
+      patienceMs: 15_000,
+    })
+    return givenTokens(body)
+  }
+
+  #hold({ access, identityId, name, lifetimeMs }: GivenTokens): void {
+    const { name: before = '' } = this.current.value ?? {}
+    const endsAtMs = Date.now() + lifetimeMs
+    this.#put({
+      token: access,
+      identityId,
+      name: name === '' ? before : name,
+      isPartial: false,
+      endsAtMs,
+    })
+  }
+
+  /**
+   * An access token is exchanged while it is good, at half of its time left: none that lives longer
+   * lies in the browser. A tab that nobody looks at lets it end.
+   */
+  #renewInTime(): void {
+    clearTimeout(this.#renewal)
+    const { token, endsAtMs } = this.current.value ?? {}
+    if (token === undefined || endsAtMs === null || endsAtMs === undefined) return
+    const waitMs = Math.max(1000, (endsAtMs - Date.now()) / 2)
+    this.#renewal = setTimeout(() => {
+      if (this.current.value?.token !== token || Date.now() >= endsAtMs) return
+      if (!this.#isWatched()) return this.#renewInTime()
+      this.#tokens(exchangeForm(token)).then(
+        (given) => this.#hold(given),
+        // The half of the rest is tried; at the end the next request says that it is over.
+        () => this.#renewInTime(),
+      )
+    }, waitMs)
   }
 
   /** @param code of an authenticator app, or a recovery code. */
@@ -112,11 +184,13 @@ export class TabSession implements SessionSource {
       identityId: String(identityId ?? ''),
       name: String(identity?.name ?? ''),
       isPartial: authQueries.length > 0,
+      endsAtMs: null,
     })
   }
 
   #put(session: Session | null): void {
     this.current.value = session
+    this.#renewInTime()
     if (session === null) this.#storage.removeItem(STORED)
     else this.#storage.setItem(STORED, JSON.stringify(session))
     if (session === null || session.isPartial) return
@@ -143,11 +217,17 @@ export class TabSession implements SessionSource {
 
 function stored(storage: Storage): Session | null {
   try {
-    const { token, identityId, name, isPartial } = JSON.parse(
+    const { token, identityId, name, isPartial, endsAtMs } = JSON.parse(
       storage.getItem(STORED) ?? '{}',
     ) as Partial<Session>
     if (typeof token !== 'string') return null
-    return { token, identityId: identityId ?? '', name: name ?? '', isPartial: isPartial === true }
+    return {
+      token,
+      identityId: identityId ?? '',
+      name: name ?? '',
+      isPartial: isPartial === true,
+      endsAtMs: typeof endsAtMs === 'number' ? endsAtMs : null,
+    }
   } catch {
     return null
   }

@@ -87,6 +87,12 @@ const lookalikes = [
   'openziti://evil.example/callback',
   'flotilla://auth/callback',
   'http://localhost:1280/auth/logout',
+  'http://localhost:8080/console/',
+  'https://127.0.0.1:8443/console/',
+  'https://evil.example/console/',
+  'http://controller.example:1280/console/',
+  'https://localhost:1280/console/services',
+  'https://localhost:1280/console/?x',
   'http://controller.example:1280/auth/callback',
   `http://localhost:8080/auth/callback${'/'.repeat(300)}`,
 ]
@@ -105,6 +111,7 @@ test.each([
   'https://127.0.0.1:8443/auth/callback',
   'openziti://auth/callback',
   'https://localhost:1280/auth/callback',
+  'https://localhost:1280/console/',
 ])('%s is an address of a client', async (redirect_uri) => {
   expect((await newClient().authorize({ redirect_uri })).status).toBe(302)
 })

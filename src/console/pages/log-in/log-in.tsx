@@ -8,9 +8,11 @@ import type { LogInMethod } from '../../client/session.ts'
 import { Button } from '../../controls/button.tsx'
 import { TextField } from '../../controls/field.tsx'
 import { Mark } from '../../controls/icon.tsx'
+import { signInFault, startSignIn } from '../../app/sign-in.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 
+/** The whole page; a dialog before a page has no way over another page, which would lose it. */
 export function LogIn() {
   const { logIn, product } = texts
   useEffect(() => {
@@ -27,7 +29,7 @@ export function LogIn() {
           <h1>{logIn.title}</h1>
           <p class="page-lead">{logIn.lead(location.host)}</p>
         </div>
-        <LogInForm />
+        <LogInForm hasSignIn />
       </div>
     </main>
   )
@@ -58,8 +60,9 @@ export function LogInAgain() {
   )
 }
 
-function LogInForm() {
-  return session.current.value?.isPartial === true ? <FactorForm /> : <PasswordForm />
+function LogInForm({ hasSignIn = false }: { readonly hasSignIn?: boolean }) {
+  if (session.current.value?.isPartial === true) return <FactorForm />
+  return <PasswordForm hasSignIn={hasSignIn} />
 }
 
 /** The same words for a wrong name and for a wrong password. */
@@ -68,11 +71,11 @@ function refusalText(error: unknown): string {
   return isRefused ? texts.logIn.refused : failureText(error)
 }
 
-function PasswordForm() {
+function PasswordForm({ hasSignIn }: { readonly hasSignIn: boolean }) {
   const { logIn } = texts
   const username = useSignal('')
   const password = useSignal('')
-  const fault = useSignal('')
+  const fault = useSignal(hasSignIn ? signInFault.value : '')
   const busy = useSignal<LogInMethod['kind'] | null>(null)
   const attempt = (method: LogInMethod): void => {
     if (busy.value !== null) return
@@ -128,6 +131,17 @@ function PasswordForm() {
       >
         {logIn.byCertificate}
       </Button>
+      {hasSignIn ? (
+        <Button
+          icon="identity"
+          isWide
+          onClick={() => {
+            startSignIn().catch((error: unknown) => (fault.value = failureText(error)))
+          }}
+        >
+          {logIn.bySignInPage}
+        </Button>
+      ) : null}
     </form>
   )
 }

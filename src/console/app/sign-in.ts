@@ -1,0 +1,37 @@
+import { signal } from '@preact/signals'
+
+import { beginSignIn, CALLBACK_PATH, returnedCode } from '../client/sign-in.ts'
+import { texts } from '../texts.ts'
+import { failureText } from './failure.tsx'
+import { session } from './services.ts'
+
+/** Why the way over the sign-in page did not end in a session; '': it did, or was not taken. */
+export const signInFault = signal('')
+/** True while the code of the sign-in page is redeemed: the log-in is not shown meanwhile. */
+export const isReturning = signal(false)
+
+/** Leaves for the sign-in page of this controller. */
+export async function startSignIn(): Promise<void> {
+  const backTo = location.pathname + location.search
+  location.assign(await beginSignIn(sessionStorage, location.origin, backTo))
+}
+
+/** Goes on where the person left for the sign-in page. Called before the address is read. */
+export function finishSignIn(): void {
+  const query = new URLSearchParams(location.search)
+  const isBack = location.pathname === CALLBACK_PATH && query.has('state')
+  if (!isBack) return
+  const returned = returnedCode(sessionStorage, location)
+  // The code stays neither in the address nor in the history of the browser.
+  history.replaceState(null, '', returned?.backTo ?? CALLBACK_PATH)
+  if (returned === null) {
+    signInFault.value = texts.logIn.signInUnknown
+    return
+  }
+  isReturning.value = true
+  session
+    .signIn(returned, location.origin)
+    .catch((error: unknown) => (signInFault.value = failureText(error)))
+    .finally(() => (isReturning.value = false))
+    .catch(() => undefined)
+}

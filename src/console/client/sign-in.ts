@@ -1,0 +1,150 @@
+/** Kept between the way to the sign-in page and the way back, for the tab alone. */
+const STORED = 'flotilla.sign-in'
+export const TOKEN_PATH = '/oidc/oauth/token'
+const AUTHORIZE_PATH = '/oidc/authorize'
+/** A client that every network knows (docs/log-in.md). */
+const CLIENT_ID = 'openziti'
+const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token'
+
+/** An address below the origin, where the controller sends the browser back to. */
+export const CALLBACK_PATH = '/console/'
+
+interface Begun {
+  readonly state: string
+  readonly verifier: string
+  /** Path and query of the page that was asked for. */
+  readonly backTo: string
+}
+
+/** A code with all that its redemption needs. */
+export interface ReturnedCode {
+  readonly code: string
+  readonly verifier: string
+  readonly backTo: string
+}
+
+/** Tokens of an answer, as far as the console uses them. */
+export interface GivenTokens {
+  readonly access: string
+  readonly identityId: string
+  readonly name: string
+  readonly lifetimeMs: number
+}
+
+/**
+ * Begins the code flow (RFC 6749, 4.1; RFC 7636) at the page of the controller, which asks for
+ * every factor and sets one up where the policy wants it.
+ * @returns the address to go to.
+ */
+export async function beginSignIn(
+  storage: Storage,
+  origin: string,
+  backTo: string,
+): Promise<string> {
+  const [state, verifier] = [randomText(), randomText()]
+  const begun: Begun = { state, verifier, backTo }
+  storage.setItem(STORED, JSON.stringify(begun))
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))
+  const query = new URLSearchParams({
+    client_id: CLIENT_ID,
+    response_type: 'code',
+    // No refresh token: it would outlive the tab.
+    scope: 'openid',
+    redirect_uri: origin + CALLBACK_PATH,
+    code_challenge: base64url(new Uint8Array(digest)),
+    code_challenge_method: 'S256',
+    state,
+  })
+  return `${AUTHORIZE_PATH}?${query.toString()}`
+}
+
+/**
+ * The code in the address that the browser came back by. It counts once, and only in the tab that
+ * has asked for it: nobody logs another one in by a link.
+ * @returns null when there is none, or not for this tab.
+ */
+export function returnedCode(
+  storage: Storage,
+  { pathname, search }: Pick<URL, 'pathname' | 'search'>,
+): ReturnedCode | null {
+  const query = new URLSearchParams(search)
+  const [code, state] = [query.get('code'), query.get('state')]
+  if (pathname !== CALLBACK_PATH || code === null || state === null) return null
+  const begun = begunIn(storage)
+  storage.removeItem(STORED)
+  if (begun === null || begun.state !== state) return null
+  return { code, verifier: begun.verifier, backTo: begun.backTo }
+}
+
+export function codeForm({ code, verifier }: ReturnedCode, origin: string): Form {
+  return {
+    grant_type: 'authorization_code',
+    client_id: CLIENT_ID,
+    redirect_uri: origin + CALLBACK_PATH,
+    code,
+    code_verifier: verifier,
+  }
+}
+
+/** A later token for one that is still good (RFC 8693). */
+export function exchangeForm(access: string): Form {
+  return {
+    grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+    client_id: CLIENT_ID,
+    subject_token: access,
+    subject_token_type: ACCESS_TOKEN,
+    requested_token_type: ACCESS_TOKEN,
+  }
+}
+
+export type Form = Readonly<Record<string, string>>
+
+/** @throws {TypeError} for an answer without tokens. */
+export function givenTokens(body: unknown): GivenTokens {
+  const { access_token, id_token, expires_in } = body as Readonly<Record<string, unknown>>
+  if (typeof access_token !== 'string' || typeof expires_in !== 'number') {
+    throw new TypeError('the answer holds no token')
+  }
+  // The controller itself has given it over TLS, and judges every request by its own records.
+  const { sub, name } = claimsOf(typeof id_token === 'string' ? id_token : access_token)
+  return {
+    access: access_token,
+    identityId: String(sub ?? ''),
+    name: String(name ?? ''),
+    lifetimeMs: expires_in * 1000,
+  }
+}
+
+function begunIn(storage: Storage): Begun | null {
+  try {
+    const { state, verifier, backTo } = JSON.parse(
+      storage.getItem(STORED) ?? '{}',
+    ) as Partial<Begun>
+    if (typeof state !== 'string' || typeof verifier !== 'string') return null
+    const isOwn = typeof backTo === 'string' && backTo.startsWith(CALLBACK_PATH)
+    return { state, verifier, backTo: isOwn ? backTo : CALLBACK_PATH }
+  } catch {
+    return null
+  }
+}
+
+function claimsOf(token: string): Readonly<Record<string, unknown>> {
+  try {
+    const payload = (token.split('.')[1] ?? '').replaceAll('-', '+').replaceAll('_', '/')
+    const bytes = Uint8Array.from(atob(payload), (letter) => letter.charCodeAt(0))
+    return JSON.parse(new TextDecoder().decode(bytes)) as Readonly<Record<string, unknown>>
+  } catch {
+    return {}
+  }
+}
+
+function randomText(): string {
+  return base64url(crypto.getRandomValues(new Uint8Array(32)))
+}
+
+function base64url(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '')
+}

@@ -1,0 +1,203 @@
+import { createHash } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+
+import { ApiClient } from '../../src/console/client/api-client.ts'
+import { Members } from '../../src/console/client/members.ts'
+import { TabSession } from '../../src/console/client/session.ts'
+import { beginSignIn, returnedCode } from '../../src/console/client/sign-in.ts'
+
+// Goal: a person comes back from the sign-in page of a controller to the page that was asked for, and stays logged in as long as the
+// tab is open; nobody is logged in by a link that another one has sent.
+
+const origin = 'https://one.example:1280'
+
+class TabStorage implements Storage {
+  readonly #items = new Map<string, string>()
+  get length(): number {
+    return this.#items.size
+  }
+  clear(): void {
+    this.#items.clear()
+  }
+  getItem(key: string): string | null {
+    return this.#items.get(key) ?? null
+  }
+  key(): null {
+    return null
+  }
+  removeItem(key: string): void {
+    this.#items.delete(key)
+  }
+  setItem(key: string, value: string): void {
+    this.#items.set(key, value)
+  }
+}
+
+let storage: TabStorage
+beforeEach(() => {
+  storage = new TabStorage()
+})
+
+async function begun(backTo = '/console/services?x=1') {
+  const address = new URL(await beginSignIn(storage, origin, backTo), origin)
+  return { path: address.pathname, query: address.searchParams }
+}
+
+const back = (state: string, pathname = '/console/') =>
+  returnedCode(storage, { pathname, search: `?iss=x&state=${state}&code=c1` })
+
+describe('The way to the sign-in page and back', () => {
+  test('shows the digest of what only this tab knows, and comes back to the page that was asked for', async () => {
+    const { path, query } = await begun()
+    expect(path).toBe('/oidc/authorize')
+    expect(Object.fromEntries(query)).toMatchObject({
+      response_type: 'code',
+      scope: 'openid',
+      redirect_uri: `${origin}/console/`,
+      code_challenge_method: 'S256',
+    })
+    const found = back(query.get('state') ?? '')
+    expect(found).toMatchObject({ code: 'c1', backTo: '/console/services?x=1' })
+    const digest = createHash('sha256')
+      .update(found?.verifier ?? '')
+      .digest('base64url')
+    expect(query.get('code_challenge')).toBe(digest)
+  })
+
+  test('ends once, and in the tab that began it', async () => {
+    const { query } = await begun()
+    const state = query.get('state') ?? ''
+    expect(back('of another')).toBeNull()
+    expect(back(state), 'a wrong state has ended it').toBeNull()
+    const again = (await begun()).query.get('state') ?? ''
+    expect(back(again)).not.toBeNull()
+    expect(back(again)).toBeNull()
+    storage.clear()
+    expect(back(again)).toBeNull()
+  })
+
+  test('is no other page, and leads to no other site', async () => {
+    const { query } = await begun('//elsewhere.example/')
+    const state = query.get('state') ?? ''
+    expect(back(state, '/console/services')).toBeNull()
+    expect(back(state)?.backTo).toBe('/console/')
+  })
+})
+
+describe('An access token', () => {
+  const lifetimeSeconds = 1800
+  let asked: { readonly form: URLSearchParams; readonly authorization: string | null }[]
+  let status: number
+  let count: number
+  let isWatched: boolean
+
+  beforeEach(() => {
+    vi.useFakeTimers()
+    asked = []
+    status = 200
+    count = 0
+    isWatched = true
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  const claims = (name: string): string =>
+    Buffer.from(JSON.stringify({ sub: 'id-of-ann', name })).toString('base64url')
+
+  function tab(): TabSession {
+    const session = new TabSession(storage, () => isWatched)
+    const fetcher: typeof fetch = (_input, init) => {
+      asked.push({
+        form: new URLSearchParams(init?.body as URLSearchParams),
+        authorization: new Headers(init?.headers).get('authorization'),
+      })
+      count += 1
+      const tokens = {
+        access_token: `h.${claims('')}.${count}`,
+        id_token: `h.${claims('Ann ü')}.s`,
+        expires_in: lifetimeSeconds,
+      }
+      const refusal = { error: 'invalid_grant', error_description: 'it has ended' }
+      const body = JSON.stringify(status === 200 ? tokens : refusal)
+      const headers = { 'content-type': 'application/json' }
+      return Promise.resolve(new Response(body, { status, headers }))
+    }
+    session.attach(new ApiClient(new Members(origin), session, fetcher))
+    return session
+  }
+
+  const code = { code: 'c1', verifier: 'v1', backTo: '/console/' }
+  const pass = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1000)
+
+  test('is given for the code and shown as such; a reload keeps it', async () => {
+    const session = tab()
+    await session.signIn(code, origin)
+    expect(Object.fromEntries(asked[0]?.form ?? [])).toMatchObject({
+      grant_type: 'authorization_code',
+      code: 'c1',
+      code_verifier: 'v1',
+      redirect_uri: `${origin}/console/`,
+    })
+    expect(session.current.value).toMatchObject({
+      identityId: 'id-of-ann',
+      name: 'Ann ü',
+      isPartial: false,
+    })
+    const token = session.token() ?? ''
+    expect(session.shown(token)).toEqual(['authorization', `Bearer ${token}`])
+    const reloaded = tab()
+    expect(reloaded.shown(reloaded.token() ?? '')).toEqual(['authorization', `Bearer ${token}`])
+  })
+
+  test('is exchanged before its end, again and again', async () => {
+    const session = tab()
+    await session.signIn(code, origin)
+    const first = session.token()
+    await pass(lifetimeSeconds / 2)
+    expect(session.token()).not.toBe(first)
+    expect(Object.fromEntries(asked[1]?.form ?? [])).toMatchObject({
+      grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+      subject_token: first,
+    })
+    await pass(lifetimeSeconds * 3)
+    expect(asked.length).toBeGreaterThan(6)
+    expect(session.current.value?.name).toBe('Ann ü')
+  })
+
+  test('that is not exchanged is tried again until its end, and then no more', async () => {
+    const session = tab()
+    await session.signIn(code, origin)
+    const first = session.token()
+    status = 400
+    await pass(lifetimeSeconds + 60)
+    expect(session.token()).toBe(first)
+    const tries = asked.length
+    expect(tries).toBeGreaterThan(3)
+    expect(tries).toBeLessThan(20)
+    await pass(lifetimeSeconds)
+    expect(asked).toHaveLength(tries)
+  })
+
+  test('ends where nobody looks at the tab, and lives on for whoever comes back before', async () => {
+    const session = tab()
+    await session.signIn(code, origin)
+    const first = session.token()
+    isWatched = false
+    await pass(lifetimeSeconds - 120)
+    expect(session.token()).toBe(first)
+    isWatched = true
+    await pass(60)
+    expect(session.token()).not.toBe(first)
+    isWatched = false
+    await pass(lifetimeSeconds * 2)
+    expect(asked).toHaveLength(2)
+  })
+
+  test('is not given for a code that is none', async () => {
+    const session = tab()
+    status = 400
+    await expect(session.signIn(code, origin)).rejects.toThrow('it has ended')
+    expect(session.current.value).toBeNull()
+  })
+})
