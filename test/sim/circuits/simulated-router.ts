@@ -108,7 +108,7 @@ export class SimulatedRouter {
 
   /** Circuits that it carries, by id. */
   get carried(): readonly string[] {
-    return Object.keys(this.life?.forwarder.shown() ?? {})
+    return Object.keys(this.life?.forwarder.shown().circuits ?? {})
   }
 
   /** A client of it dials. */
