@@ -11,6 +11,8 @@ const SOCKET_BYTES = 64 * 1024
 const { accepted, connect, connections, version, controller } = await attackedListener({
   answerPieceBytes,
   answerStallMs: 1500,
+  // However slowly a client may read, it is not closed for that: only for reading nothing.
+  answerBytesPerSecondMin: 1,
 })
 const get = 'GET /edge/management/v1/openapi.json HTTP/1.1\r\nhost: x\r\n\r\n'
 const { body } = await controller.app.inject('/edge/management/v1/openapi.json')
