@@ -14,9 +14,27 @@ import { refusalProblem } from '../lib/refusal-problem.ts'
 import { formatUuid } from '../lib/text/uuid.ts'
 import { callerIdOf } from '../ports/actor.ts'
 import type { ProposalInput, Proposer } from '../ports/proposer.ts'
-import type { CommandWriter, Idempotency, WriteCommand, WriteOrigin } from '../ports/writer.ts'
+import { traceOf } from '../lib/trace-context.ts'
+import type {
+  CommandWriter,
+  Idempotency,
+  WriteCommand,
+  WriteOrigin,
+  WriteRequest,
+} from '../ports/writer.ts'
 
 const utf8 = new TextEncoder()
+
+/** A write that no request of the API carries: it begins a trace, and nobody repeats it. */
+export function unrequestedWrite(): WriteRequest {
+  return {
+    trace: traceOf(undefined),
+    idempotency: { case: 'none' },
+    isAbandoned: () => false,
+    onProposed: () => undefined,
+    onOutcome: () => undefined,
+  }
+}
 
 type EntityWriteKind =
   | typeof CommandKind.ENTITY_CREATE

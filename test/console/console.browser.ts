@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 
+import { openPrimary } from '../../src/entities/parts/auth-policy-factors.ts'
 import { until } from '../process/support/client.ts'
 import { codeOf } from '../support/totp.ts'
 import { TestCluster } from '../process/support/cluster.ts'
@@ -302,9 +303,12 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const peer = `${cluster.admin.controllers[1]}${management}/current-identity`
     const asked = `fetch(${JSON.stringify(peer)}, {headers: {authorization: 'Bearer ${token}'}})`
     expect(await page.evaluate(`${asked}.then(({ status }) => status)`)).toBe(200)
+    // A link of somebody else changes nothing for who is logged in, and is not told after the log-out.
     await page.goto(url(1, '?iss=x&state=of-another&code=c'))
-    await page.getByText('This tab did not ask for that log-in').waitFor({ state: 'detached' })
-    await page.locator('nav a').first().waitFor({ state: 'attached' })
+    await page.getByRole('button', { name: 'Log out' }).click()
+    await page.getByLabel('User name').waitFor()
+    expect(await page.getByText('This tab did not ask for that log-in').count()).toBe(0)
+    expect(await page.evaluate(`${asked}.then(({ status }) => status)`)).toBe(401)
     const stranger = await browser.page()
     await stranger.goto(url(1, '?iss=x&state=of-another&code=c'))
     await stranger.getByText('This tab did not ask for that log-in').waitFor()
@@ -313,21 +317,12 @@ describe.skipIf(browserMissing !== null)('The console', () => {
 
   test('whoever must have an authenticator app sets it up on the sign-in page, and gives a code in the console afterwards', async () => {
     const password = 'a long enough password'
-    const primary = {
-      cert: { allowed: false, allowExpiredCerts: false },
-      extJwt: { allowed: false, allowedSigners: [] },
-      updb: {
-        allowed: true,
-        lockoutDurationMinutes: 0,
-        maxAttempts: 0,
-        minPasswordLength: 8,
-        requireMixedCase: false,
-        requireNumberChar: false,
-        requireSpecialChar: false,
-      },
-    }
     const secondary = { requireTotp: true }
-    const authPolicyId = await create('auth-policies', { name: 'with a code', primary, secondary })
+    const authPolicyId = await create('auth-policies', {
+      name: 'with a code',
+      primary: openPrimary,
+      secondary,
+    })
     const body = { name: 'ada', type: 'User', isAdmin: true, authPolicyId }
     const identityId = await create('identities', body)
     await create('authenticators', { method: 'updb', identityId, username: 'lovelace', password })

@@ -24,7 +24,7 @@ import { openServiceSession } from '../../auth/sessions/open-service-session.ts'
 import { namedSessionId, serviceSessionIn } from '../../auth/sessions/service-session-token.ts'
 import { type Clock, judgedNowMs } from '../../lib/clock.ts'
 import { newShortId } from '../../lib/random.ts'
-import { traceOf } from '../../lib/trace-context.ts'
+import { unrequestedWrite } from '../writes.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { CommandWriter, WriteOrigin } from '../../ports/writer.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -339,12 +339,8 @@ function originFor({ id, identityId, ipAddress }: ApiSession): WriteOrigin {
   const shown = { signerId: '', signerRevision: '0' }
   const value = { identityId, sessionId: id, address: ipAddress, ...shown }
   return {
+    ...unrequestedWrite(),
     actor: { case: 'session', value: { ...value, permission: 'session' } },
-    trace: traceOf(undefined),
-    idempotency: { case: 'none' },
-    isAbandoned: () => false,
-    onProposed: () => undefined,
-    onOutcome: () => undefined,
   }
 }
 

@@ -2,7 +2,7 @@ import type { RouterInspection } from '../../ports/router-inspections.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
-/** A link as a router tells of it. */
+/** A link in the answer of a router to an inspection. */
 export interface ToldLink {
   readonly id: string
   readonly peerRouterId: string
@@ -11,7 +11,7 @@ export interface ToldLink {
   readonly sockets: readonly string[] | null
 }
 
-/** A circuit as the forwarder of a router tells of it. */
+/** A circuit in the answer of a router to an inspection. */
 export interface ToldCircuit {
   readonly controllerId: string
   /** Address to what stands there. */

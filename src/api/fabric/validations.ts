@@ -6,7 +6,6 @@ import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
-import { traceOf } from '../../lib/trace-context.ts'
 import { mayCall } from '../../auth/principal/permissions.ts'
 import { actorOf, type Caller, originBy } from '../../auth/principal/principal.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
@@ -33,7 +32,7 @@ import type {
 } from '../../ports/router-inspections.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { Writer } from '../writes.ts'
+import { unrequestedWrite, type Writer } from '../writes.ts'
 import {
   circuitsTold,
   type ToldCircuits,
@@ -49,7 +48,7 @@ export interface ValidationNeeds {
   readonly circuits: Pick<LiveTable<LiveCircuit>, 'list'>
   readonly channels: Pick<LiveTable<LiveChannel>, 'get'>
   readonly routerInspections: RouterInspections
-  readonly processor: Pick<ProcessorShare, 'finish'>
+  readonly processor: Pick<ProcessorShare, 'finish' | 'run'>
   readonly writer: Pick<Writer, 'deleteEntity'>
   readonly logger: ServiceLogger
 }
@@ -66,17 +65,30 @@ export const validationLimits = {
 const { validatedMax, terminatorsAskedAtOnceMax, routersAskedAtOnceMax } = validationLimits
 /** Permissions are judged for a call that changes something, as fixing does. */
 const wanted = { api: 'fabric', method: 'POST' } as const
+/** Does work of the main thread when its caller has a turn. */
+type InTurns = <T>(work: () => T) => Promise<T>
+
 /** A router of the family has it for an edge client in the destinations of a circuit. */
 const EDGE_DESTINATION = 'xg-edge-fwd'
 
 /**
- * Validations for one caller. What this controller keeps of links and circuits is for whoever may
- * read events; records, and so terminators and all that filters tell of them, are for
- * administrators.
+ * Validations for one caller. Links and circuits of this controller need the permission to read
+ * events. Terminators are records, and filters tell of records: both need an administrator.
  */
 export function networkValidationsFor(needs: ValidationNeeds, caller: Caller): NetworkValidations {
   const { state } = needs
   const isAdmin = (): boolean => mayCall(caller, 'admin', wanted)
+  // The tables of a controller may be large, and are looked through once for each router.
+  const inTurns: InTurns = (work) =>
+    new Promise((resolve, reject) => {
+      needs.processor.run(caller.identity.id, () => {
+        try {
+          resolve(work())
+        } catch (error) {
+          reject(error as Error)
+        }
+      })
+    })
   const found = async (
     entity: Entity['name'],
     filter: string,
@@ -118,8 +130,8 @@ export function networkValidationsFor(needs: ValidationNeeds, caller: Caller): N
       const findings = untilFault(inTurn(validated, miscounted), needs.logger)
       return { count: terminators.length, findings }
     },
-    links: (filter) => ofRouters(filter, (router) => validateLinks(needs, router)),
-    circuits: (filter) => ofRouters(filter, (router) => validateCircuits(needs, router)),
+    links: (filter) => ofRouters(filter, (router) => validateLinks(needs, router, inTurns)),
+    circuits: (filter) => ofRouters(filter, (router) => validateCircuits(needs, router, inTurns)),
   }
 }
 
@@ -127,7 +139,7 @@ function unauthorized(detail: string): Problem {
   return new Problem('UNAUTHORIZED', { detail })
 }
 
-/** A mistake of ours ends them early: whoever counts them sees that some are missing. */
+/** An unexpected error is logged and ends the findings: fewer than the count are given. */
 async function* untilFault(
   findings: AsyncIterable<ValidationFinding>,
   logger: ServiceLogger,
@@ -208,16 +220,9 @@ async function removed(
   { id }: Terminator,
   { detail }: TerminatorStanding,
 ): Promise<Pick<ValidatedTerminator, 'isFixed' | 'detail'>> {
-  const request = {
-    trace: traceOf(undefined),
-    idempotency: { case: 'none' },
-    isAbandoned: () => false,
-    onProposed: () => undefined,
-    onOutcome: () => undefined,
-  } as const
   const actor = actorOf(caller.kind === 'session' ? { ...caller, permission: 'admin' } : caller)
   try {
-    await writer.deleteEntity(originBy(request, actor), 'terminator', id)
+    await writer.deleteEntity(originBy(unrequestedWrite(), actor), 'terminator', id)
     return { isFixed: true, detail }
   } catch (error) {
     if (state.get('terminator', id) === undefined) return { isFixed: true, detail }
@@ -279,7 +284,7 @@ function countMessage(expected: number, count: number): string {
   return `expected ${expected} terminators, but had ${count}`
 }
 
-/** @returns what the router tells of itself, or why it does not. */
+/** @returns the answer of the router, or the reason why there is none. */
 async function askRouter(
   { channels, cluster, routerInspections }: ValidationNeeds,
   { id }: Router,
@@ -289,12 +294,24 @@ async function askRouter(
   return await routerInspections.inspect(id, names)
 }
 
-async function validateLinks(needs: ValidationNeeds, router: Router): Promise<RouterLinksFound> {
+async function validateLinks(
+  needs: ValidationNeeds,
+  router: Router,
+  inTurns: InTurns,
+): Promise<RouterLinksFound> {
   const of = { kind: 'links', routerId: router.id, routerName: router.name } as const
   const inspected = await askRouter(needs, router, ['links'])
   if (typeof inspected === 'string') return { ...of, fault: inspected, links: [] }
   const told = linksTold(inspected)
   if (told === null) return { ...of, fault: silenceOf(inspected, 'links'), links: [] }
+  return { ...of, fault: null, links: await inTurns(() => comparedLinks(needs, router, told)) }
+}
+
+function comparedLinks(
+  needs: ValidationNeeds,
+  router: Router,
+  told: readonly ToldLink[],
+): readonly ValidatedLink[] {
   const known = new Map(
     needs.links
       .list()
@@ -320,7 +337,7 @@ async function validateLinks(needs: ValidationNeeds, router: Router): Promise<Ro
       messages: [],
     })
   }
-  return { ...of, fault: null, links }
+  return links
 }
 
 function comparedLink(
@@ -359,6 +376,7 @@ function differingSockets({ connections }: LiveLink, told: readonly string[]): r
 async function validateCircuits(
   needs: ValidationNeeds,
   router: Router,
+  inTurns: InTurns,
 ): Promise<RouterCircuitsFound> {
   const of = { kind: 'circuits', routerId: router.id, routerName: router.name } as const
   const inspected = await askRouter(needs, router, Object.values(circuitValues))
@@ -370,7 +388,8 @@ async function validateCircuits(
     omitted === 0
       ? null
       : `it shows ${forwarder.size} circuits and has ${forwarder.size + omitted}; those that it does not show were not compared`
-  return { ...of, fault, circuits: comparedCircuits(needs, router.id, told) }
+  const circuits = await inTurns(() => comparedCircuits(needs, router.id, told))
+  return { ...of, fault, circuits }
 }
 
 function comparedCircuits(

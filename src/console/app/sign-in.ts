@@ -5,10 +5,16 @@ import { texts } from '../texts.ts'
 import { failureText } from './failure.tsx'
 import { session } from './services.ts'
 
-/** Why the way over the sign-in page did not end in a session; '': it did, or was not taken. */
-export const signInFault = signal('')
+let fault = ''
 /** True while the code of the sign-in page is redeemed: the log-in is not shown meanwhile. */
 export const isReturning = signal(false)
+
+/** The reason why the sign-in page led to no session, told once; '': there is none to tell. */
+export function takeSignInFault(): string {
+  const told = fault
+  fault = ''
+  return told
+}
 
 /** Leaves for the sign-in page of this controller. */
 export async function startSignIn(): Promise<void> {
@@ -25,13 +31,13 @@ export function finishSignIn(): void {
   // The code stays neither in the address nor in the history of the browser.
   history.replaceState(null, '', returned?.backTo ?? CALLBACK_PATH)
   if (returned === null) {
-    signInFault.value = texts.logIn.signInUnknown
+    if (session.current.value === null) fault = texts.logIn.signInUnknown
     return
   }
   isReturning.value = true
   session
     .signIn(returned, location.origin)
-    .catch((error: unknown) => (signInFault.value = failureText(error)))
+    .catch((error: unknown) => (fault = failureText(error)))
     .finally(() => (isReturning.value = false))
     .catch(() => undefined)
 }

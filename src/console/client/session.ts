@@ -133,7 +133,7 @@ export class TabSession implements SessionSource {
 
   /**
    * An access token is exchanged while it is good, at half of its time left: none that lives longer
-   * lies in the browser. A tab that nobody looks at lets it end.
+   * lies in the browser. In a tab that is not used, it is left to end.
    */
   #renewInTime(): void {
     clearTimeout(this.#renewal)

@@ -60,7 +60,7 @@ export async function beginSignIn(
 
 /**
  * The code in the address that the browser came back by. It counts once, and only in the tab that
- * has asked for it: nobody logs another one in by a link.
+ * has asked for it: a link of an attacker logs nobody in (RFC 6749, 10.12).
  * @returns null when there is none, or not for this tab.
  */
 export function returnedCode(

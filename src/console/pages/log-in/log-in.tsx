@@ -8,7 +8,7 @@ import type { LogInMethod } from '../../client/session.ts'
 import { Button } from '../../controls/button.tsx'
 import { TextField } from '../../controls/field.tsx'
 import { Mark } from '../../controls/icon.tsx'
-import { signInFault, startSignIn } from '../../app/sign-in.ts'
+import { startSignIn, takeSignInFault } from '../../app/sign-in.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 
@@ -75,7 +75,10 @@ function PasswordForm({ hasSignIn }: { readonly hasSignIn: boolean }) {
   const { logIn } = texts
   const username = useSignal('')
   const password = useSignal('')
-  const fault = useSignal(hasSignIn ? signInFault.value : '')
+  const fault = useSignal('')
+  useEffect(() => {
+    if (hasSignIn) fault.value = takeSignInFault()
+  }, [])
   const busy = useSignal<LogInMethod['kind'] | null>(null)
   const attempt = (method: LogInMethod): void => {
     if (busy.value !== null) return
