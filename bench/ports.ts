@@ -148,7 +148,13 @@ async function flood(what: Flood): Promise<void> {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { seconds: { type: 'string', default: '6' } } })
+  const { values } = parseArgs({
+    options: {
+      seconds: { type: 'string', default: '6' },
+      // Only the floods whose name has this in it.
+      only: { type: 'string', default: '' },
+    },
+  })
   const seconds = Number(values.seconds)
   console.log(heading('Writes of one administrator beside floods of connections'))
   await using cluster = await TestCluster.start({ hasCalmElections: false, routers: 1 })
@@ -203,13 +209,14 @@ async function main(): Promise<void> {
   console.log(
     `    the leader used ${Math.round((processorMs(pid) - before) / seconds)} ms a second`,
   )
-  for (const kind of [
+  const kinds = [
     ...messages.keys(),
     'idle connections at the mesh, 1,000 a second',
     'TLS handshakes at the mesh, 300 a second',
     'resets of HTTP/2 at the mesh, on 4 connections',
     'a router that comes and goes 270 times a second',
-  ]) {
+  ].filter((kind) => kind.includes(values.only))
+  for (const kind of kinds) {
     const what = JSON.stringify({ ...common, kind })
     const args = ['-n', '19', process.execPath, import.meta.filename, 'flood', what]
     const child = spawn('nice', args, { stdio: ['pipe', 'pipe', 'inherit'] })

@@ -12,7 +12,7 @@ import {
  * message takes a hundred times the bytes of an empty one on the wire.
  */
 
-/** Units of a nested message beside its fields, as an object is made for each. */
+/** Units of a nested message beside its members, as an object is made for each. */
 const MESSAGE_UNITS = 4
 /** Bound of one field of a body with its contents, which is decoded in one step. */
 export const FIELD_UNITS_MAX = 4096
@@ -32,16 +32,21 @@ interface Field {
   /** Fields of a nested message. */
   readonly fields: Fields | null
 }
-type Fields = ReadonlyMap<number, Field>
+interface Fields {
+  readonly byNumber: ReadonlyMap<number, Field>
+  /** Members that every message has once it is decoded, those that did not come included. */
+  readonly membersMade: number
+}
 
 const known = new WeakMap<DescMessage, Fields>()
 
 function fieldsOf(schema: DescMessage): Fields {
   const before = known.get(schema)
   if (before !== undefined) return before
-  const fields = new Map<number, Field>()
+  const byNumber = new Map<number, Field>()
+  const fields: Fields = { byNumber, membersMade: schema.members.length }
   known.set(schema, fields)
-  for (const field of schema.fields) fields.set(field.number, fieldOf(field))
+  for (const field of schema.fields) byNumber.set(field.number, fieldOf(field))
   return fields
 }
 
@@ -49,8 +54,10 @@ function fieldOf(field: DescField): Field {
   if (field.fieldKind === 'map') {
     const value = valueOf(field.mapKind, field.scalar, field.message)
     const key = valueOf('scalar', field.mapKey, undefined)
-    const fields = new Map([[1, key] as const, [2, value] as const])
-    return { type: wire.bytes, isList: false, fields }
+    const byNumber = new Map([[1, key] as const, [2, value] as const])
+    // A reader makes the value of an entry that has none.
+    const membersMade = value.fields === null ? 0 : MESSAGE_UNITS + value.fields.membersMade
+    return { type: wire.bytes, isList: false, fields: { byNumber, membersMade } }
   }
   if (field.fieldKind === 'list') {
     const each = valueOf(field.listKind, field.scalar, field.message)
@@ -107,7 +114,7 @@ class Scan {
     const tag = this.#varint(end)
     this.units += 1
     const type = tag & 7
-    const field = fields.get(tag >>> 3)
+    const field = fields.byNumber.get(tag >>> 3)
     const isPacked = field?.isList === true && type === wire.bytes
     // A reader would take other bytes for its fields than those that are counted here.
     if (field !== undefined && field.type !== type && !isPacked) throw new Malformed()
@@ -135,9 +142,12 @@ class Scan {
     if (length > end - this.at || depth >= DEPTH_MAX) throw new Malformed()
     const inner = this.at + length
     this.units += MESSAGE_UNITS
+    const least = this.units + fields.membersMade
     while (this.at < inner && this.units <= unitsMax) {
       this.field(fields, inner, unitsMax, depth + 1)
     }
+    // An empty message costs its reader as much as a full one: all of its members are made.
+    this.units = Math.max(this.units, least)
   }
 
   /** Reads at most 32 bits; higher bits belong to no tag or length and are skipped. */

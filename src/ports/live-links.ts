@@ -1,5 +1,8 @@
 import type { LiveRow, LiveTable } from './live-table.ts'
 
+/** Ids of all links that a router has dialed. */
+export type LinkIds = Pick<ReadonlySet<string>, 'has'>
+
 /**
  * A link between two routers, as the one that dialed it reports it. Not replicated: each controller
  * hears of it by itself.

@@ -42,7 +42,7 @@ const reason = (): string => stage.lines.filter((line) => line.startsWith('messa
 
 test('a message of more elements than it may have is refused before it is decoded', async () => {
   const pipe = await dialed()
-  const body = empties(1, messageBounds.routerLinks.elementsMax / 5 + 1)
+  const body = empties(1, messageBounds.routerLinks.elementsMax / 10)
   pipe.say({ contentType: 1035, sequence: 7, body })
   await eventually(() => {
     expect(isRefused(pipe, 7)).toBe(true)
@@ -150,6 +150,29 @@ test('nothing more is read of a router before its last frame is worked on', asyn
     await new Promise((resolve) => setImmediate(resolve))
   }
   expect(wasPaused).toBe(true)
+})
+
+test('a router that has much to say leaves half of the time to others', async () => {
+  const pipe = await dialed()
+  const works: { fromMs: number; toMs: number }[] = []
+  stage.channels.add({
+    handlers: new Map([
+      [
+        77,
+        function* () {
+          const fromMs = performance.now()
+          while (performance.now() - fromMs < 20) yield
+          works.push({ fromMs, toMs: performance.now() })
+        },
+      ],
+    ]),
+  })
+  for (let at = 0; at < 5; at += 1) pipe.say({ contentType: 77, sequence: at })
+  await eventually(() => {
+    expect(works).toHaveLength(5)
+  })
+  const rests = works.slice(1).map(({ fromMs }, at) => fromMs - (works[at]?.toMs ?? 0))
+  expect(Math.min(...rests)).toBeGreaterThan(10)
 })
 
 /** A stage with a cluster that takes every write. */

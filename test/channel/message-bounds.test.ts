@@ -18,7 +18,7 @@ import { seededRandom } from '../../src/lib/random.ts'
 import { routerMessage } from '../../src/fabric/messages.ts'
 import { controlMessage } from '../../src/router/controllers/messages.ts'
 import { linkMessage } from '../../src/router/links/link-messages.ts'
-import { heaviestBodies, wrapped } from '../fabric/heavy-bodies.ts'
+import { empties, heaviestBodies, wrapped } from '../fabric/heavy-bodies.ts'
 
 /** Of a controller or a router alone to send; or empty, or judged by nobody as nobody reads them. */
 const unread = new Set<number>([
@@ -73,10 +73,25 @@ test('what is decoded in steps is what it is at once', () => {
 })
 
 test('an element is a tag, and four more for a message within', () => {
-  const listener = { address: 'a', groups: ['g', 'h'] }
+  const listener = { address: 'a', protocol: 'p', groups: ['g', 'h'], localBinding: 'b' }
   const body = toBinary(LinkListenersSchema, create(LinkListenersSchema, { listeners: [listener] }))
-  expect(bodyFault(LinkListenersSchema, body, 8)).toBeNull()
-  expect(bodyFault(LinkListenersSchema, body, 7)).toBe('more than 7 elements')
+  expect(bodyFault(LinkListenersSchema, body, 10)).toBeNull()
+  expect(bodyFault(LinkListenersSchema, body, 9)).toBe('more than 9 elements')
+})
+
+test('a message counts all of its members, as a decoded one has them all', () => {
+  const { fields } = LinkListenersSchema
+  const within = fields.find(({ number }) => number === 1)?.message?.members.length ?? 0
+  const body = empties(1, 2)
+  expect(bodyFault(LinkListenersSchema, body, 2 * (1 + 4 + within))).toBeNull()
+  expect(bodyFault(LinkListenersSchema, body, 2 * (1 + 4 + within) - 1)).toContain('more than')
+  // The value of an entry of a map is made although it did not come.
+  const figures = empties(8, 1)
+  const value = MetricsSchema.fields.find(({ number }) => number === 8)
+  const made = value?.fieldKind === 'map' ? (value.message?.members.length ?? 0) : 0
+  expect(made).toBeGreaterThan(1)
+  expect(bodyFault(MetricsSchema, figures, 1 + 4 + 4 + made)).toBeNull()
+  expect(bodyFault(MetricsSchema, figures, 1 + 4 + 4 + made - 1)).toContain('more than')
 })
 
 test('a field that holds more than is decoded in one step is a fault', () => {

@@ -9,6 +9,7 @@ import {
   RouterLinksSchema,
 } from '../../proto/gen/router_pb.ts'
 import { messageBounds } from '../../src/channel/message-bounds.ts'
+import { bodyFault } from '../../src/channel/wire-scan.ts'
 
 // Bodies that cost the most for their bytes, and the largest that routers of the family may send.
 
@@ -56,9 +57,18 @@ export function hostileBodies(
 
 type Bound = keyof typeof messageBounds
 
-function within(name: Bound, field: number, unitsEach: number): [string, number, Uint8Array] {
-  const { number, elementsMax, bytesMax } = messageBounds[name]
-  const count = Math.min(Math.floor(elementsMax / unitsEach), bytesMax / 2 - 1)
+/** So many empty values of a field as its bound allows. */
+function within(name: Bound, field: number): [string, number, Uint8Array] {
+  const { number, schema, elementsMax, bytesMax } = messageBounds[name]
+  const body = empties(field, bytesMax / 2 - 1)
+  const fits = (count: number): boolean =>
+    schema !== null && bodyFault(schema, body.subarray(0, 2 * count), elementsMax) === null
+  let [count, beyond] = [1, bytesMax / 2]
+  while (beyond - count > 1) {
+    const middle = Math.floor((count + beyond) / 2)
+    if (fits(middle)) count = middle
+    else beyond = middle
+  }
   return [`${count} empty in ${name}`, number, empties(field, count)]
 }
 
@@ -100,16 +110,16 @@ export function heaviestBodies(): readonly (readonly [string, number, Uint8Array
   const idleTimes = Object.fromEntries(ids.map((id) => [id, aMinuteOfNs]))
   const confirmed = { circuitIds: ids, idleTimes }
   return [
-    within('routerLinks', 1, 5),
-    within('connectEvents', 1, 5),
-    within('metrics', 8, 5),
-    within('linkListeners', 1, 5),
-    within('circuitConfirmation', 1, 1),
-    within('removeTerminators', 1, 1),
-    within('apiSessionHeartbeat', 1, 1),
-    within('validateSessions', 1, 1),
-    within('verifyRouter', 2, 1),
-    within('createTerminator', 3, 1),
+    within('routerLinks', 1),
+    within('connectEvents', 1),
+    within('metrics', 8),
+    within('linkListeners', 1),
+    within('circuitConfirmation', 1),
+    within('removeTerminators', 1),
+    within('apiSessionHeartbeat', 1),
+    within('validateSessions', 1),
+    within('verifyRouter', 2),
+    within('createTerminator', 3),
     [
       '5,400 links of four sockets',
       1035,

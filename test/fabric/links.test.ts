@@ -198,6 +198,16 @@ describe('a link', () => {
     expect(er2.ofType(1004)).toHaveLength(1)
   })
 
+  test('named twice in one report is the last of the two, and one without an id is none', async () => {
+    const er1 = await stage.dial('er1')
+    await report(er1, [
+      { ...link, iteration: 2 },
+      { ...link, id: '' },
+      { ...link, iteration: 3 },
+    ])
+    expect(table.list().map(({ id, iteration }) => [id, iteration])).toEqual([['l1', 3]])
+  })
+
   test('beyond what one router may report is left out, and said once a report', async () => {
     const er1 = await stage.dial('er1')
     const many = Array.from({ length: routerLimits.linksPerRouterMax + 3 }, (_, at) => ({

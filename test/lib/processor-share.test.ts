@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
 import { Problem } from '../../src/lib/problems.ts'
 
@@ -111,4 +111,28 @@ test('more than may wait is refused, for the caller that has its part and not fo
   }
   expect(fill).toThrow(Problem)
   expect(share.run('b', () => undefined)).toBe(true)
+})
+
+test('long work is followed by a rest of as long as it took, short work by none', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout'] })
+  try {
+    const { share, pass } = shareOf()
+    function* work(steps: number): Generator<void, void> {
+      for (let at = 0; at < steps; at += 1) {
+        pass(2)
+        yield
+      }
+    }
+    expect(share.begin('a', () => work(1))).toBeNull()
+    let isOver = false
+    const long = share.begin('a', () => work(10))?.then(() => (isOver = true))
+    while (vi.getTimerCount() === 0) await turn()
+    await vi.advanceTimersByTimeAsync(19)
+    expect(isOver).toBe(false)
+    await vi.advanceTimersByTimeAsync(1)
+    await long
+    expect(isOver).toBe(true)
+  } finally {
+    vi.useRealTimers()
+  }
 })

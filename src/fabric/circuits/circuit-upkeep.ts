@@ -7,7 +7,7 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { TellFact } from '../../ports/live-facts.ts'
-import type { LiveLink, LiveLinks, PathLink } from '../../ports/live-links.ts'
+import type { LinkIds, LiveLink, LiveLinks, PathLink } from '../../ports/live-links.ts'
 import type { TunnelClaim } from '../../ports/router-tunnels.ts'
 import type { RouterConnection } from '../connection.ts'
 import { routerLimits } from '../limits.ts'
@@ -165,7 +165,7 @@ export class CircuitUpkeep {
    * A router names all the links that it has dialed. What was known of its links has gone with its
    * channel, but for the circuits over them.
    */
-  *onLinksTold(sourceRouterId: string, ids: ReadonlySet<string>): Generator<void, void> {
+  *onLinksTold(sourceRouterId: string, ids: LinkIds): Generator<void, void> {
     yield* this.#rerouteFrom((link) => link.sourceRouterId === sourceRouterId && !ids.has(link.id))
     const connection = this.#parts.connection(sourceRouterId)
     if (connection === undefined || this.#routedAgain.has(connection)) return

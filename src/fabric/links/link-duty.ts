@@ -12,7 +12,7 @@ import {
   VerifyRouterSchema,
 } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
-import type { LinkConnection, LiveLink } from '../../ports/live-links.ts'
+import type { LinkConnection, LinkIds, LiveLink } from '../../ports/live-links.ts'
 import type { RouterMetrics } from '../../ports/live-facts.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
@@ -35,7 +35,7 @@ export interface LinkDutyParts {
    */
   readonly onOtherFault: (connection: RouterConnection, fault: Fault) => Iterator<void> | undefined
   /** A router has named all links that it has dialed. @returns what there is to do, in steps. */
-  readonly onLinksTold?: (routerId: string, ids: ReadonlySet<string>) => Iterable<void> | undefined
+  readonly onLinksTold?: (routerId: string, ids: LinkIds) => Iterable<void> | undefined
   /**
    * Whether one of the fingerprints, hex SHA-1, is that of the certificate by which the router
    * connects. Judged by the records, so that any controller can answer for a router that is
@@ -54,15 +54,19 @@ export function linkDuty(parts: LinkDutyParts): RouterDuty {
         function* ({ router }, { body }) {
           const { links, fullRefresh } = yield* decodeInSteps(RouterLinksSchema, body)
           // Those that were lost go first, or there may be no room for the new ones.
-          const ids = new Set(links.map(({ id }) => id))
-          if (fullRefresh) yield* table.keep(router.id, ids)
-          let leftOut = 0
+          const byId = new Map<string, RouterLink>()
           for (const link of links) {
+            if (link.id !== '') byId.set(link.id, link)
+            yield
+          }
+          if (fullRefresh) yield* table.keep(router.id, byId)
+          let leftOut = 0
+          for (const link of byId.values()) {
             if (!table.report(router.id, reportedLink(link))) leftOut += 1
             yield
           }
           if (fullRefresh) table.onAllTold(router.id)
-          if (fullRefresh) yield* onLinksTold?.(router.id, ids) ?? []
+          if (fullRefresh) yield* onLinksTold?.(router.id, byId) ?? []
           if (leftOut > 0) log.warn({ routerId: router.id, leftOut }, 'too many links of a router')
         },
       ],

@@ -1,4 +1,5 @@
 import type {
+  LinkIds,
   LinkChanges,
   LinkConnection,
   LiveLink,
@@ -87,7 +88,7 @@ export class LinkTable implements LiveLinks {
   }
 
   /** The router has no links but those; the others are lost, one a step. */
-  *keep(sourceRouterId: string, ids: ReadonlySet<string>): Generator<void, void> {
+  *keep(sourceRouterId: string, ids: LinkIds): Generator<void, void> {
     for (const id of Array.from(this.#bySource.get(sourceRouterId) ?? [])) {
       if (!ids.has(id)) this.#lose(id)
       yield

@@ -19,6 +19,8 @@ const FREE_PART = 0.25
 /** Where there is no room to wait, it is asked for again after so long. */
 const ASK_AGAIN_MS = 10
 
+const REST_MS_MAX = 1000
+
 /** What a caller has used lately: a bucket that leaks at {@link FREE_PART}. */
 interface Use {
   usedMs: number
@@ -95,21 +97,28 @@ export class ProcessorShare {
   /**
    * Begins the work now, or when it is its caller's turn, and takes the steps that it gives to
    * their end. It is never refused, so a caller begins one at a time: it waits for room as well.
-   * @returns when it is over; null: it is.
+   * Long work is followed by a rest of as long as it took, or a caller that always has more to say
+   * takes all of the processor that is left, from other processes of the machine as well.
+   * @returns when it is over, with the rest; null: it is.
    */
   begin(caller: string, work: () => Iterator<void> | null): Promise<void> | null {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     let steps: Iterator<void> | null = null
     let isOver = false
+    let tookMs = 0
     const goOn = (): void => {
+      const fromMs = this.#clock.monotonicMs()
+      const isLong = tookMs > 0
       try {
         isOver = steps === null || this.#slice(steps).done === true
       } catch (error) {
         reject(error as Error)
         return
       }
-      if (isOver) resolve()
-      else this.#enqueueAtLast(caller, goOn)
+      tookMs += this.#clock.monotonicMs() - fromMs
+      if (!isOver) this.#enqueueAtLast(caller, goOn)
+      else if (isLong) setTimeout(resolve, Math.min(tookMs, REST_MS_MAX))
+      else resolve()
     }
     const task = (): void => {
       try {
