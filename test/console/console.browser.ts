@@ -7,7 +7,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 
 import { openPrimary } from '../../src/entities/parts/auth-policy-factors.ts'
 import { until } from '../process/support/client.ts'
+import { dataOf, Enrolling, newRequest } from '../process/support/enrolling.ts'
 import { codeOf } from '../support/totp.ts'
+import { texts } from '../../src/console/texts.ts'
 import { TestCluster } from '../process/support/cluster.ts'
 import {
   axeFindings,
@@ -349,6 +351,54 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await again.getByLabel('Code').fill(recoveryCode)
     await again.getByRole('button', { name: 'Continue' }).click()
     await again.locator('nav a').first().waitFor({ state: 'attached' })
+  })
+
+  test('a person logs in by the certificate that the browser has, and one without it is told', async () => {
+    const enrolling = await Enrolling.on(cluster)
+    const body = { name: 'with a key', type: 'User', isAdmin: true, enrollment: { ott: true } }
+    const identityId = await create('identities', body)
+    const { enrollment } = await enrolling.shown(1, `/identities/${identityId}`)
+    const requested = await newRequest()
+    const { token } = (enrollment as { readonly ott: { readonly token: string } }).ott
+    const { cert } = dataOf(await enrolling.ott(1, token, requested))
+    const certificate = {
+      cert: Buffer.from(String(cert)),
+      key: Buffer.from(requested.privateKeyPem),
+    }
+    const page = await browser.page({
+      certificate: { origin: new URL(url(1)).origin, ...certificate },
+    })
+    await page.goto(url(1))
+    await page.getByRole('button', { name: texts.logIn.byCertificate }).click()
+    await page.locator('nav a').first().waitFor({ state: 'attached' })
+    expect(await page.locator('body').textContent()).toContain('with a key')
+
+    const without = await browser.page()
+    await without.goto(url(1))
+    await without.getByRole('button', { name: texts.logIn.byCertificate }).click()
+    await without.getByText(texts.logIn.certificateRefused).waitFor()
+  })
+
+  test('eight tabs of one browser all go on, and each hears of a change', async () => {
+    const first = await open(1, 'events')
+    const others = Array.from({ length: 7 }, () => first.context().newPage())
+    const tabs = [first]
+    for (const opening of others) {
+      const page = await opening
+      await logIn(page, url(1), cluster.admin)
+      await page.getByRole('link', { name: 'Events' }).click()
+      tabs.push(page)
+    }
+    const heard = (page: Page): Promise<void> => page.locator('.event-name').first().waitFor()
+    for (const page of tabs) await page.getByLabel(texts.events.filter).fill('seen by all')
+    await create('services', { name: 'seen by all', encryptionRequired: true })
+    await Promise.all(tabs.map(heard))
+    // The tab with the stream is one of those that are closed.
+    await Promise.all(tabs.slice(0, 7).map((page) => page.close()))
+    const last = tabs[7] ?? first
+    await last.getByLabel(texts.events.filter).fill('seen by the last')
+    await create('services', { name: 'seen by the last', encryptionRequired: true })
+    await heard(last)
   })
 
   test('a session that ends keeps the page and what was typed', async () => {

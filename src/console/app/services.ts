@@ -12,7 +12,7 @@ export const members = new Members(location.origin)
 export const session = new TabSession(sessionStorage, isWatched)
 export const client = new ApiClient(members, session)
 session.attach(client)
-export const feed = new EventFeed(client)
+export const feed = new EventFeed(client, navigator.locks)
 
 /** A leader that has been silent for so long is none. */
 const LEADERLESS_MS = 3_000

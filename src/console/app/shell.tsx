@@ -21,17 +21,25 @@ export function Shell() {
     const refresh = (): void => {
       if (isWatched()) refreshMembers().catch(() => undefined)
     }
+    const timer = setInterval(refresh, REFRESH_MS)
+    return () => clearInterval(timer)
+  }, [])
+  const identityId = session.current.value?.identityId ?? null
+  useEffect(() => {
+    if (identityId === null) return undefined
+    let isOver = false
     // The first answer says where the log stands, and so from where on events are shown.
     refreshMembers()
       .catch(() => undefined)
-      .finally(() => feed.start())
+      .finally(() => {
+        if (!isOver) feed.start(identityId)
+      })
       .catch(() => undefined)
-    const timer = setInterval(refresh, REFRESH_MS)
     return () => {
-      clearInterval(timer)
+      isOver = true
       feed.stop()
     }
-  }, [])
+  }, [identityId])
   const page = pageAt(place.value)
   useEffect(() => {
     isMenuOpen.value = false

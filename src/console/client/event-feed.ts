@@ -20,9 +20,33 @@ const KEPT_MAX = 500
 /** A new tab shows the events of the last entries of the log. */
 const ENTRIES_BEFORE = 50
 
+/** Locks that the tabs of an origin share (`navigator.locks`): one holds, the others wait. */
+interface TabLocks {
+  request(
+    name: string,
+    options: { readonly signal: AbortSignal },
+    whileHeld: () => Promise<void>,
+  ): Promise<unknown>
+}
+
+/** News that the tab with the stream tells the other tabs of the same identity. */
+interface News {
+  readonly kind: 'news'
+  readonly state: FeedState
+  /** Newest first. */
+  readonly events: readonly NetworkEvent[]
+  readonly lastId: string
+  readonly isGap: boolean
+}
+
+/** A tab asks for all news that there are; the tab with the stream answers with what it keeps. */
+type Told = { readonly kind: 'asked' } | { readonly kind: 'kept'; readonly news: News } | News
+
 /**
- * The one stream of events of this tab. It goes on after the last event on whichever controller
- * answers; after a gap, whoever shows records reads them again.
+ * The stream of events of all tabs in which an identity is logged in. One of them reads it and
+ * tells the others: a browser has six connections for an origin, and with six streams no tab gets
+ * another answer. When that tab is closed, the next one goes on after the last event, on whichever
+ * controller answers; after a gap, whoever shows records reads them again.
  */
 export class EventFeed {
   readonly state = signal<FeedState>('off')
@@ -31,25 +55,85 @@ export class EventFeed {
   /** Counts the times that what is shown may have missed something. */
   readonly gaps = signal(0)
   readonly #client: ApiClient
+  readonly #locks: TabLocks
+  #identityId = ''
   #lastId = ''
   #passesGap = false
   #stopping: AbortController | null = null
+  #channel: InstanceType<typeof BroadcastChannel> | null = null
+  #isReader = false
+  /** Knows no event yet, and so takes all that the tab with the stream keeps. */
+  #isNew = true
 
-  constructor(client: ApiClient) {
+  constructor(client: ApiClient, locks: TabLocks) {
     this.#client = client
+    this.#locks = locks
   }
 
-  start(): void {
+  /** Follows the events that this identity may see; those of another one are forgotten. */
+  start(identityId: string): void {
     if (this.#stopping !== null) return
+    if (identityId !== this.#identityId) {
+      this.#lastId = ''
+      this.events.value = []
+    }
+    this.#isNew = this.#lastId === ''
+    this.#identityId = identityId
     const stopping = new AbortController()
     this.#stopping = stopping
-    this.#run(stopping.signal).catch(() => undefined)
+    const name = `flotilla.events.${identityId}`
+    const channel = new BroadcastChannel(name)
+    this.#channel = channel
+    channel.onmessage = ({ data }: { readonly data: unknown }) => this.#hear(data as Told)
+    this.#tell({ kind: 'asked' })
+    const read = async (): Promise<void> => {
+      this.#isReader = true
+      await this.#run(stopping.signal)
+      if (this.#stopping === stopping) this.#isReader = false
+    }
+    this.#locks.request(name, { signal: stopping.signal }, read).catch(() => undefined)
   }
 
   stop(): void {
     this.#stopping?.abort()
     this.#stopping = null
+    this.#channel?.close()
+    this.#channel = null
+    this.#isReader = false
     this.state.value = 'off'
+  }
+
+  #tell(told: Told): void {
+    this.#channel?.postMessage(told)
+  }
+
+  #hear(told: Told): void {
+    if (told.kind === 'asked') {
+      if (this.#isReader) this.#tell({ kind: 'kept', news: this.#news(this.events.value, false) })
+    } else if (!this.#isReader) {
+      const isKept = told.kind === 'kept'
+      // A tab that has been told of events before has heard of each since then.
+      if (isKept && !this.#isNew) this.state.value = told.news.state
+      else this.#show(isKept ? told.news : told, isKept)
+      if (isKept) this.#isNew = false
+    }
+  }
+
+  #show({ state, events, lastId, isGap }: News, isAll: boolean): void {
+    this.state.value = state
+    if (lastId !== '') this.#lastId = lastId
+    if (isGap) this.gaps.value += 1
+    const before = isAll ? [] : this.events.value
+    if (isAll || events.length > 0) this.events.value = [...events, ...before].slice(0, KEPT_MAX)
+  }
+
+  #news(events: readonly NetworkEvent[], isGap: boolean): News {
+    return { kind: 'news', state: this.state.value, events, lastId: this.#lastId, isGap }
+  }
+
+  #enter(state: FeedState): void {
+    this.state.value = state
+    this.#tell(this.#news([], false))
   }
 
   async #run(stopped: AbortSignal): Promise<void> {
@@ -59,13 +143,14 @@ export class EventFeed {
         waitMs = RETRY_MS_MIN
       } catch (error) {
         if (error instanceof ApiProblem && error.status === 401) {
-          this.state.value = 'refused'
+          // The next tab may have a session that is good.
+          this.#enter('refused')
           return
         }
       }
       if (stopped.aborted) return
-      this.state.value = 'broken'
-      await new Promise((resolve) => setTimeout(resolve, waitMs))
+      this.#enter('broken')
+      await rest(waitMs, stopped)
       waitMs = Math.min(2 * waitMs, RETRY_MS_MAX)
     }
   }
@@ -79,30 +164,42 @@ export class EventFeed {
     if (this.#lastId !== '') headers.set('last-event-id', this.#lastId)
     const response = await this.#client.stream(`${FABRIC}/events`, headers, stopped)
     if (response.body === null) return
-    this.state.value = 'live'
+    this.#enter('live')
     const lines = new EventLines()
     for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
       this.#take(lines.push(piece))
     }
   }
 
-  #gap(): void {
-    if (!this.#passesGap) this.gaps.value += 1
-    this.#passesGap = false
-  }
-
   #take(events: readonly StreamEvent[]): void {
     const shown: NetworkEvent[] = []
+    let isGap = false
     for (const { id, type, data } of events) {
       if (id !== '') this.#lastId = id
-      if (type === 'gap') this.#gap()
-      else if (type !== 'ready' && type !== 'closed') {
+      if (type === 'gap') {
+        isGap ||= !this.#passesGap
+        this.#passesGap = false
+      } else if (type !== 'ready' && type !== 'closed') {
         const event = eventOf(id, data)
         if (isNews(event)) shown.unshift(event)
       }
     }
-    if (shown.length > 0) this.events.value = [...shown, ...this.events.value].slice(0, KEPT_MAX)
+    const news = this.#news(shown, isGap)
+    this.#show(news, false)
+    this.#tell(news)
   }
+}
+
+/** Ends at once where the feed is stopped: who rests keeps the other tabs from the stream. */
+async function rest(ms: number, stopped: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    const end = (): void => {
+      clearTimeout(timer)
+      resolve()
+    }
+    stopped.addEventListener('abort', end, { once: true })
+  })
 }
 
 /** Metrics are for monitoring systems, and the end of an entry repeats what its changes say. */

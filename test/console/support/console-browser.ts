@@ -15,6 +15,8 @@ export type Scheme = 'light' | 'dark'
 export interface PageOptions {
   readonly scheme?: Scheme
   readonly width?: number
+  /** One that the browser has, PEM, for an origin. */
+  readonly certificate?: { readonly origin: string; readonly cert: Buffer; readonly key: Buffer }
 }
 
 /** What axe has found, as a person reads it. */
@@ -61,11 +63,12 @@ export class ConsoleBrowser {
     return new ConsoleBrowser(browser)
   }
 
-  async page({ scheme = 'light', width = 1280 }: PageOptions = {}): Promise<Page> {
+  async page({ scheme = 'light', width = 1280, certificate }: PageOptions = {}): Promise<Page> {
     const context = await this.#browser.newContext({
       ignoreHTTPSErrors: true,
       colorScheme: scheme,
       viewport: { width, height: 860 },
+      ...(certificate === undefined ? {} : { clientCertificates: [certificate] }),
     })
     this.#contexts.push(context)
     await context.addInitScript({ content: tellViolations })

@@ -1,0 +1,192 @@
+import { afterEach, expect, test } from 'vitest'
+
+import { ApiClient, type SessionSource } from '../../src/console/client/api-client.ts'
+import { EventFeed } from '../../src/console/client/event-feed.ts'
+import { Members } from '../../src/console/client/members.ts'
+import { eventually } from '../support/eventually.ts'
+
+// Goal: an identity has one stream of events in a browser, however many tabs it has open, and each tab shows all events.
+
+const session: SessionSource = {
+  token: () => 'a token',
+  shown: (token) => ['net-session', token],
+  renew: () => Promise.resolve(false),
+}
+
+interface Stream {
+  readonly lastId: string | null
+  say(id: string, type?: string): void
+  end(): void
+}
+
+let streams: Stream[] = []
+let status = 200
+const feeds: EventFeed[] = []
+/** Each test has a name of its own, as tabs of a browser hear of each other by it. */
+let count = 0
+let identityId = ''
+
+afterEach(() => {
+  for (const feed of feeds.splice(0)) feed.stop()
+  streams = []
+  status = 200
+})
+
+function streamOf(lastId: string | null, signal: AbortSignal | null | undefined): Response {
+  const encoder = new TextEncoder()
+  let controller: ReadableStreamDefaultController<Uint8Array> | undefined
+  const body = new ReadableStream<Uint8Array>({
+    start: (given) => {
+      controller = given
+    },
+  })
+  signal?.addEventListener('abort', () => controller?.error(signal.reason))
+  streams.push({
+    lastId,
+    say: (id, type = 'service') => {
+      const data = JSON.stringify({ namespace: type, timestamp: '2030-01-01T00:00:00Z' })
+      controller?.enqueue(encoder.encode(`id: ${id}\nevent: ${type}\ndata: ${data}\n\n`))
+    },
+    end: () => controller?.close(),
+  })
+  return new Response(body, { status: 200 })
+}
+
+function tab(): EventFeed {
+  const fetcher: typeof fetch = (_input, init) => {
+    const lastId = new Headers(init?.headers).get('last-event-id')
+    if (status === 200) return Promise.resolve(streamOf(lastId, init?.signal))
+    return Promise.resolve(new Response('{}', { status }))
+  }
+  const client = new ApiClient(new Members('https://one.test'), session, fetcher)
+  const feed = new EventFeed(client, navigator.locks)
+  feeds.push(feed)
+  return feed
+}
+
+function started(id = identityId): EventFeed {
+  const feed = tab()
+  feed.start(id)
+  return feed
+}
+
+function anIdentity(): void {
+  count += 1
+  identityId = `identity-${count}`
+}
+
+const ids = (feed: EventFeed): string[] => feed.events.value.map(({ id }) => id)
+
+test('one tab reads, and all show the same', async () => {
+  anIdentity()
+  const first = started()
+  await eventually(() => {
+    expect(first.state.value).toBe('live')
+  })
+  streams[0]?.say('1:5:1')
+  await eventually(() => {
+    expect(ids(first)).toEqual(['1:5:1'])
+  })
+  const others = [started(), started()]
+  await eventually(() => {
+    expect(others.map(ids)).toEqual([['1:5:1'], ['1:5:1']])
+  })
+  streams[0]?.say('1:6:1')
+  await eventually(() => {
+    expect(others.map(ids)).toEqual([
+      ['1:6:1', '1:5:1'],
+      ['1:6:1', '1:5:1'],
+    ])
+    expect(others.map(({ state }) => state.value)).toEqual(['live', 'live'])
+  })
+  expect(streams).toHaveLength(1)
+})
+
+test('the next tab goes on after the last event when the one that read is closed', async () => {
+  anIdentity()
+  const first = started()
+  await eventually(() => {
+    expect(streams).toHaveLength(1)
+  })
+  const second = started()
+  streams[0]?.say('1:7:1')
+  await eventually(() => {
+    expect(ids(second)).toEqual(['1:7:1'])
+  })
+  first.stop()
+  await eventually(() => {
+    expect(streams).toHaveLength(2)
+  })
+  expect(streams[1]?.lastId).toBe('1:7:1')
+  streams[1]?.say('1:8:1')
+  await eventually(() => {
+    expect(ids(second)).toEqual(['1:8:1', '1:7:1'])
+  })
+  expect(ids(first)).toEqual(['1:7:1'])
+})
+
+test('a gap is one for each tab that had seen what was before it', async () => {
+  anIdentity()
+  const first = started()
+  await eventually(() => {
+    expect(streams).toHaveLength(1)
+  })
+  streams[0]?.say('1:7:1')
+  const second = started()
+  await eventually(() => {
+    expect(ids(second)).toEqual(['1:7:1'])
+  })
+  streams[0]?.end()
+  await eventually(() => {
+    expect(streams).toHaveLength(2)
+  })
+  streams[1]?.say('1:90:1', 'gap')
+  await eventually(() => {
+    expect([first.gaps.value, second.gaps.value]).toEqual([1, 1])
+  })
+})
+
+test('a tab whose session has ended leaves the stream to the next one', async () => {
+  anIdentity()
+  status = 401
+  const first = started()
+  await eventually(() => {
+    expect(first.state.value).toBe('refused')
+  })
+  status = 200
+  const second = started()
+  await eventually(() => {
+    expect([first.state.value, second.state.value]).toEqual(['live', 'live'])
+  })
+  // Logged in again, it follows without a second stream.
+  first.stop()
+  first.start(identityId)
+  streams[0]?.say('1:9:1')
+  await eventually(() => {
+    expect(ids(first)).toEqual(['1:9:1'])
+  })
+  expect(streams).toHaveLength(1)
+})
+
+test('another identity has a stream of its own, and sees nothing of what was shown before', async () => {
+  anIdentity()
+  const first = started()
+  await eventually(() => {
+    expect(streams).toHaveLength(1)
+  })
+  streams[0]?.say('1:7:1')
+  await eventually(() => {
+    expect(ids(first)).toEqual(['1:7:1'])
+  })
+  const stranger = started(`${identityId}-b`)
+  await eventually(() => {
+    expect(streams).toHaveLength(2)
+  })
+  expect(streams[1]?.lastId).toBeNull()
+  first.stop()
+  first.start(`${identityId}-b`)
+  streams[1]?.say('1:8:1')
+  await eventually(() => {
+    expect([ids(first), ids(stranger)]).toEqual([['1:8:1'], ['1:8:1']])
+  })
+})
