@@ -277,6 +277,8 @@ export const texts = {
     noMatch: 'Nothing matches the filter',
     noMatchWhat: 'Names are compared without regard to case.',
     clear: 'Clear the filter',
+    notAll: (rows: number) =>
+      `The first ${rows.toLocaleString('en')} are listed. Filter to find the others.`,
     pages: 'Pages of the list',
     range: (offset: number, rows: number, all: number) =>
       `${(offset + 1).toLocaleString('en')}–${Math.min(offset + rows, all).toLocaleString('en')} of ${all.toLocaleString('en')}`,

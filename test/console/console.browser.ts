@@ -70,6 +70,30 @@ async function makeRecords(): Promise<void> {
   await create('service-policies', { ...policy, name: attack, type: 'Dial' })
 }
 
+const MANY = 10_000
+
+/** Identities `many 00001` to `many 10000`. */
+async function makeMany(): Promise<void> {
+  let made = 0
+  const make = async (k: number): Promise<void> => {
+    const client = await cluster.loggedIn(k)
+    while (made < MANY) {
+      made += 1
+      const name = `many ${String(made).padStart(5, '0')}`
+      const body = { name, type: 'Device', isAdmin: false, roleAttributes: ['many'] }
+      const answer = await client.request('POST', `${management}/identities`, { body })
+      expect(answer.status, answer.text).toBe(201)
+    }
+  }
+  await Promise.all(Array.from({ length: 24 }, (_, at) => make((at % 3) + 1)))
+}
+
+/** Scripts of the page are texts: these tests know no DOM. */
+const watchLongTasks = `globalThis.longTasks = []
+new PerformanceObserver((list) => {
+  for (const { duration } of list.getEntries()) longTasks.push(Math.round(duration))
+}).observe({ entryTypes: ['longtask'] })`
+
 const url = (k: number, path = ''): string => `${cluster.admin.controllers[k - 1]}/console/${path}`
 
 async function open(k: number, path = ''): Promise<Page> {
@@ -399,6 +423,39 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await last.getByLabel(texts.events.filter).fill('seen by the last')
     await create('services', { name: 'seen by the last', encryptionRequired: true })
     await heard(last)
+  })
+
+  test('ten thousand records are scrolled from the first to the last, and picked from by name', async () => {
+    await makeMany()
+    const page = await open(1, 'identities?sort=name')
+    await page.evaluate(watchLongTasks)
+    await page.getByText('many 00001', { exact: true }).waitFor()
+    const drawn = page.locator('.table tbody tr:not([aria-hidden])')
+    expect(await drawn.count()).toBeLessThanOrEqual(90)
+    // As a wheel does it: 40 turns to somewhere in the middle, then to the end.
+    for (let at = 0; at < 40; at += 1) await page.mouse.wheel(0, 900)
+    await page.waitForURL(/offset=/)
+    const place = Number(new URL(page.url()).searchParams.get('offset'))
+    await page.getByText(`many ${String(place + 10).padStart(5, '0')}`, { exact: true }).waitFor()
+    await page.evaluate('scrollTo(0, document.body.scrollHeight)')
+    await page.getByText('many 10000', { exact: true }).waitFor()
+    expect(await drawn.count()).toBeLessThanOrEqual(90)
+    console.log(
+      `tasks above 50 ms while scrolling: ${await page.evaluate<string>('longTasks.join()')}`,
+    )
+
+    // A record and back: the list stands where it stood.
+    await page.getByRole('link', { name: 'many 09990', exact: true }).click()
+    await page.getByRole('heading', { name: 'many 09990' }).waitFor()
+    await page.goBack()
+    await page.getByText('many 09990', { exact: true }).waitFor()
+    expect(await page.getByText('many 09990', { exact: true }).isVisible()).toBe(true)
+
+    await page.goto(url(1, 'access'))
+    const picker = page.getByRole('combobox').first()
+    await picker.fill('many 0777')
+    await page.getByRole('option', { name: 'many 07770' }).waitFor()
+    expect(await page.getByRole('option').count()).toBe(10)
   })
 
   test('a session that ends keeps the page and what was typed', async () => {

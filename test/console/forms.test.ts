@@ -169,7 +169,7 @@ test('a line is broken where nothing was measured', () => {
 })
 
 test('the state of a list stands in its address', () => {
-  const state = { typed: 'a&b', sort: 'name', isDescending: true, offset: 50 }
+  const state = { typed: 'a&b', sort: 'name', isDescending: true, offset: 60 }
   expect(listStateOf(new URLSearchParams(searchOf(state)))).toEqual(state)
   expect(searchOf(listStateOf(new URLSearchParams()))).toBe('')
 })

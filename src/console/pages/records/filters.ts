@@ -24,7 +24,13 @@ export interface ListState {
   readonly offset: number
 }
 
-export const PAGE_ROWS = 50
+/** The offset of a list is a multiple of it: the page that the first row in sight belongs to. */
+export const PAGE_ROWS = 30
+
+/** The rows that are read: a page before the first one in sight, and the two after it. */
+export function firstRowOf({ offset }: Pick<ListState, 'offset'>): number {
+  return Math.max(0, offset - PAGE_ROWS)
+}
 
 export function listStateOf(query: URLSearchParams): ListState {
   const sort = query.get('sort') ?? ''
@@ -33,7 +39,7 @@ export function listStateOf(query: URLSearchParams): ListState {
     typed: query.get('q') ?? '',
     sort: sort.replace(/^-/, ''),
     isDescending: sort.startsWith('-'),
-    offset: Number.isSafeInteger(offset) && offset > 0 ? offset : 0,
+    offset: Number.isSafeInteger(offset) && offset > 0 ? offset - (offset % PAGE_ROWS) : 0,
   }
 }
 
@@ -48,7 +54,8 @@ export function searchOf({ typed, sort, isDescending, offset }: ListState): stri
 }
 
 export function requestQueryOf(state: ListState, fields: readonly string[]): string {
-  const query = new URLSearchParams({ limit: String(PAGE_ROWS), offset: String(state.offset) })
+  const [limit, offset] = [String(3 * PAGE_ROWS), String(firstRowOf(state))]
+  const query = new URLSearchParams({ limit, offset })
   const filter = filterOf(state.typed, fields)
   if (filter !== '') query.set('filter', filter)
   if (state.sort !== '') query.set('sort', `${state.sort} ${state.isDescending ? 'desc' : 'asc'}`)

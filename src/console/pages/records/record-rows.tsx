@@ -1,0 +1,204 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+
+import { goTo, pathTo } from '../../app/navigation.ts'
+import { onKey } from '../../app/shortcuts.ts'
+import { Button } from '../../controls/button.tsx'
+import { Icon } from '../../controls/icon.tsx'
+import { Empty, Skeleton } from '../../controls/status.tsx'
+import { Time } from '../../controls/time.tsx'
+import { texts } from '../../texts.ts'
+import { Cell } from './cell.tsx'
+import { type ListState, searchOf } from './filters.ts'
+import { labelOf } from './form-model.ts'
+import type { Kind } from './kinds.ts'
+import type { RecordRow, RowPage } from './record-data.ts'
+import { LISTED_ROWS_MAX, useRowWindow } from './row-window.ts'
+
+export interface ListPageData {
+  readonly page: RowPage
+  /** Place of the first row of the page among all. */
+  readonly firstRow: number
+  readonly columns: readonly string[]
+  readonly hasNames: boolean
+  readonly mayCreate: boolean
+  readonly canCreate: boolean
+}
+
+/** The table of a list, which is scrolled from its first record to its last. */
+export function Rows(props: {
+  readonly kind: Kind
+  readonly state: ListState
+  readonly shown: ListPageData | null
+}) {
+  const { kind, state, shown } = props
+  const { list } = texts
+  const at = useSignal(-1)
+  const rows = shown?.page.rows ?? []
+  const firstRow = shown?.firstRow ?? 0
+  const totalRows = Math.min(shown?.page.totalCount ?? 0, LISTED_ROWS_MAX)
+  const part = useRowWindow({
+    offset: state.offset,
+    firstRow,
+    rows: rows.length,
+    totalRows,
+    onPage: (offset) =>
+      goTo(pathTo(kind.path) + searchOf({ ...state, offset }), { replaces: true }),
+  })
+  const order = `${state.typed} ${state.sort} ${state.isDescending}`
+  const orderBefore = useRef(order)
+  useEffect(() => {
+    if (orderBefore.current !== order) scrollTo(0, 0)
+    orderBefore.current = order
+    at.value = -1
+  }, [order])
+  useEffect(() => {
+    const step = (by: number) => (): void => {
+      at.value = Math.min(totalRows - 1, Math.max(0, at.value + by))
+      part.show(at.value)
+    }
+    const open = (): void => {
+      const row = rows[at.value - firstRow]
+      if (row !== undefined) goTo(pathTo(kind.path, row.id))
+    }
+    const undo = [onKey('j', step(1)), onKey('k', step(-1)), onKey('Enter', open), onKey('e', open)]
+    return () => undo.forEach((one) => one())
+  }, [rows, firstRow, totalRows, kind])
+  if (shown !== null && totalRows === 0) {
+    return (
+      <div class="panel">
+        <Empty icon={kind.icon} title={state.typed === '' ? list.none(kind.many) : list.noMatch}>
+          <p>{state.typed === '' ? kind.what : list.noMatchWhat}</p>
+          {state.typed === '' ? null : (
+            <Button onClick={() => goTo(pathTo(kind.path))}>{list.clear}</Button>
+          )}
+        </Empty>
+      </div>
+    )
+  }
+  const cells = 2 + (shown?.columns.length ?? 0)
+  return (
+    <section class="panel" aria-label={kind.many} aria-busy={shown === null}>
+      <div class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
+        <table class="table even" aria-rowcount={shown === null ? undefined : totalRows + 1}>
+          <Head kind={kind} state={state} shown={shown} />
+          <tbody ref={part.body}>
+            <Space heightPx={part.beforePx} cells={cells} />
+            {shown === null
+              ? [0, 1, 2, 3, 4].map((key) => (
+                  <tr key={key}>
+                    <td>
+                      <Skeleton width="60%" />
+                    </td>
+                  </tr>
+                ))
+              : rows.map((row, index) => (
+                  <Row
+                    key={row.id}
+                    kind={kind}
+                    row={row}
+                    shown={shown}
+                    place={firstRow + index}
+                    isAt={firstRow + index === at.value}
+                  />
+                ))}
+            <Space heightPx={part.afterPx} cells={cells} />
+          </tbody>
+        </table>
+      </div>
+      {(shown?.page.totalCount ?? 0) > LISTED_ROWS_MAX ? (
+        <p class="panel-body soft small">{list.notAll(LISTED_ROWS_MAX)}</p>
+      ) : null}
+    </section>
+  )
+}
+
+/** Room for rows that are not read. */
+function Space({ heightPx, cells }: { readonly heightPx: number; readonly cells: number }) {
+  if (heightPx === 0) return null
+  return (
+    <tr aria-hidden="true" class="space">
+      <td colSpan={cells} style={{ height: `${heightPx}px` }} />
+    </tr>
+  )
+}
+
+function Head(props: {
+  readonly kind: Kind
+  readonly state: ListState
+  readonly shown: ListPageData | null
+}) {
+  const { kind, state, shown } = props
+  const sortable = new Set(shown?.page.filterableFields ?? [])
+  const first = shown?.hasNames === false ? 'id' : 'name'
+  return (
+    <thead>
+      <tr>
+        {[first, ...(shown?.columns ?? []), 'createdAt'].map((name) => (
+          <Header
+            key={name}
+            name={name}
+            kind={kind}
+            state={state}
+            isSortable={sortable.has(name) && !name.endsWith('Roles')}
+          />
+        ))}
+      </tr>
+    </thead>
+  )
+}
+
+function Header(props: {
+  readonly name: string
+  readonly kind: Kind
+  readonly state: ListState
+  readonly isSortable: boolean
+}) {
+  const { name, kind, state, isSortable } = props
+  const isSorted = state.sort === name
+  const label = kind.fields[name]?.label ?? labelOf(name.replace(/Id$/, ''))
+  if (!isSortable) return <th scope="col">{label}</th>
+  const next = { ...state, sort: name, isDescending: isSorted && !state.isDescending, offset: 0 }
+  const sorted = state.isDescending ? 'descending' : 'ascending'
+  return (
+    <th scope="col" aria-sort={isSorted ? sorted : 'none'}>
+      <button
+        type="button"
+        class="sort"
+        onClick={() => goTo(pathTo(kind.path) + searchOf(next), { replaces: true })}
+      >
+        {label}
+        {isSorted ? <Icon name={state.isDescending ? 'sortDown' : 'sortUp'} size={12} /> : null}
+      </button>
+    </th>
+  )
+}
+
+function Row(props: {
+  readonly kind: Kind
+  readonly row: RecordRow
+  readonly shown: ListPageData
+  readonly place: number
+  readonly isAt: boolean
+}) {
+  const { kind, row, shown, place, isAt } = props
+  const { name } = row as { readonly name?: unknown }
+  const title = typeof name === 'string' && name !== '' ? name : row.id
+  return (
+    <tr class={isAt ? 'at' : ''} aria-rowindex={place + 2}>
+      <th scope="row">
+        <a class="clip" href={pathTo(kind.path, row.id)}>
+          {title}
+        </a>
+      </th>
+      {shown.columns.map((column) => (
+        <td key={column}>
+          <Cell name={column} value={row[column]} />
+        </td>
+      ))}
+      <td>
+        <Time at={String(row['createdAt'] ?? '')} />
+      </td>
+    </tr>
+  )
+}

@@ -1,0 +1,93 @@
+import { useSignal } from '@preact/signals'
+import type { RefObject } from 'preact'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+
+import { PAGE_ROWS } from './filters.ts'
+
+/** A browser draws no element that is much higher than the rows of so many records. */
+export const LISTED_ROWS_MAX = 200_000
+/** Until one is drawn and measured. */
+const ROW_PX_ASSUMED = 40
+/** Rows are asked for so often while somebody scrolls. */
+const ASK_MS = 120
+
+export interface RowWindow {
+  readonly body: RefObject<HTMLTableSectionElement | null>
+  /** Heights of what is not read, before and after the rows that are. */
+  readonly beforePx: number
+  readonly afterPx: number
+  /** Brings a row into sight. */
+  readonly show: (row: number) => void
+}
+
+/** The page of the row that stands at the upper edge of the window. */
+export function pageInSight(bodyTopPx: number, rowPx: number, totalRows: number): number {
+  const first = Math.floor(Math.max(0, -bodyTopPx) / rowPx)
+  const last = Math.max(0, totalRows - 1)
+  return Math.floor(Math.min(first, last) / PAGE_ROWS) * PAGE_ROWS
+}
+
+export interface WindowOptions {
+  /** The page in sight, as the address says. */
+  readonly offset: number
+  /** The first of the rows that are read, and how many they are. */
+  readonly firstRow: number
+  readonly rows: number
+  readonly totalRows: number
+  /** Another page has come into sight. */
+  readonly onPage: (offset: number) => void
+}
+
+/**
+ * A list that is scrolled as a whole although a part of its rows is read: the rest is empty space
+ * of the same height. All rows are of one height.
+ */
+export function useRowWindow(options: WindowOptions): RowWindow {
+  const { firstRow, rows, totalRows } = options
+  const body = useRef<HTMLTableSectionElement>(null)
+  const rowPx = useSignal(ROW_PX_ASSUMED)
+  const latest = useRef(options)
+  latest.current = options
+  const topOf = (row: number): number =>
+    (body.current?.getBoundingClientRect().top ?? 0) + row * rowPx.peek()
+  useLayoutEffect(() => {
+    const measured = body.current?.querySelector('tr:not([aria-hidden])')?.getBoundingClientRect()
+    if (measured !== undefined && measured.height > 0) rowPx.value = measured.height
+  })
+  // Whoever comes back, or by a link, sees the row again that was in sight.
+  const isThere = useRef(false)
+  useLayoutEffect(() => {
+    if (isThere.current || rows === 0) return
+    isThere.current = true
+    if (options.offset > 0) scrollBy(0, topOf(options.offset))
+  }, [rows])
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | null = null
+    const look = (): void => {
+      timer = null
+      const { offset, totalRows: all, onPage } = latest.current
+      const seen = pageInSight(topOf(0), rowPx.peek(), all)
+      if (isThere.current && seen !== offset) onPage(seen)
+    }
+    const onScroll = (): void => {
+      timer ??= setTimeout(look, ASK_MS)
+    }
+    addEventListener('scroll', onScroll, { passive: true })
+    return () => {
+      removeEventListener('scroll', onScroll)
+      if (timer !== null) clearTimeout(timer)
+    }
+  }, [])
+  const show = (row: number): void => {
+    const top = topOf(row)
+    const bottom = top + rowPx.peek()
+    if (top < 0) scrollBy(0, top)
+    else if (bottom > innerHeight) scrollBy(0, bottom - innerHeight)
+  }
+  return {
+    body,
+    beforePx: firstRow * rowPx.value,
+    afterPx: Math.max(0, totalRows - firstRow - rows) * rowPx.value,
+    show,
+  }
+}
