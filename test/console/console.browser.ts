@@ -36,7 +36,8 @@ beforeAll(async () => {
     return
   }
   mkdirSync(shots, { recursive: true })
-  cluster = await TestCluster.start({ routers: 2 })
+  // As controllers are: how soon the console goes on is printed.
+  cluster = await TestCluster.start({ routers: 2, hasCalmElections: false })
   browser = await ConsoleBrowser.start()
   await makeRecords()
 })
@@ -45,8 +46,10 @@ afterAll(async () => {
   await browser[Symbol.asyncDispose]()
   await cluster[Symbol.asyncDispose]()
 })
-afterEach(() => {
-  if (browserMissing === null) expect(browser.complaints.splice(0)).toEqual([])
+afterEach(async () => {
+  if (browserMissing !== null) return
+  await browser.closePages()
+  expect(browser.complaints.splice(0)).toEqual([])
 })
 
 type Body = Readonly<Record<string, unknown>>
@@ -473,6 +476,37 @@ describe.skipIf(browserMissing !== null)('The console', () => {
       .getByRole('heading', { name: 'Your session has ended' })
       .waitFor({ state: 'detached' })
     expect(await page.getByLabel('Name *').inputValue()).toBe('a long name that was hard to type')
+  })
+
+  test.each([
+    ['the controller that serves it is killed', 'SIGKILL', false],
+    ['the controller that serves it falls silent', 'SIGSTOP', false],
+    ['the leader is killed', 'SIGKILL', true],
+  ] as const)('a change that was previewed is saved while %s', async (what, signal, isLeader) => {
+    const leader = await cluster.leader()
+    const [first = 2] = await cluster.followers()
+    const name = `saved while ${what}`
+    const id = await create('services', { name, encryptionRequired: true })
+    const page = await open(first, `services/${id}`)
+    await page.getByLabel('Role attributes').fill('web')
+    await page.getByRole('option', { name: '#web' }).first().click()
+    await page.getByRole('button', { name: 'Save' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('may dial').first().waitFor()
+    const away = isLeader ? leader : first
+    cluster.kill(away, signal)
+    const killed = performance.now()
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    console.log(`${what}: saved ${Math.round(performance.now() - killed)} ms later`)
+    if (signal === 'SIGSTOP') cluster.kill(away, 'SIGCONT')
+    else cluster.run(away)
+    await until(`${cluster.id(away)} follows`, async () =>
+      (await cluster.status(away)).some(({ role }) => role === 'leader'),
+    )
+    const [saved] = await rowsOf('services', `id = "${id}"`)
+    expect(saved?.['roleAttributes']).toEqual(['web'])
+    browser.complaints.length = 0
   })
 
   test('the console goes on with another controller, then without a leader, and a draft stays', async () => {

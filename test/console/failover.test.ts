@@ -103,6 +103,15 @@ test('what is not kept by its id is never sent twice', async () => {
   expect(sent[0]?.headers.get('net-request-id')).toBeNull()
 })
 
+test('what changes nothing is asked of the next controller, without an id', async () => {
+  const { client, sent } = clientOf(({ origin }) =>
+    origin === one ? refusing() : json(200, { data: {} }),
+  )
+  await client.ask({ method: 'POST', path: '/x', body: {}, changesNothing: true })
+  expect(sent.map(({ origin }) => origin)).toEqual([one, two])
+  expect(sent.map(({ headers }) => headers.get('net-request-id'))).toEqual([null, null])
+})
+
 test('when no controller answers it says so', async () => {
   const { client } = clientOf(refusing)
   await expect(client.ask({ path: '/x' })).rejects.toBeInstanceOf(Unreachable)

@@ -24,6 +24,10 @@ export function Shell() {
     const timer = setInterval(refresh, REFRESH_MS)
     return () => clearInterval(timer)
   }, [])
+  // A stream that breaks is the first sign of a controller that is gone.
+  useEffect(() => {
+    if (feed.state.value === 'broken') refreshMembers().catch(() => undefined)
+  }, [feed.state.value])
   const identityId = session.current.value?.identityId ?? null
   useEffect(() => {
     if (identityId === null) return undefined

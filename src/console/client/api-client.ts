@@ -21,6 +21,8 @@ export interface Ask {
   readonly patienceMs?: number
   /** False: what it does is not kept by request id, so that it is never sent twice. */
   readonly isRepeatable?: boolean
+  /** True: it only reads, although it has a body. */
+  readonly changesNothing?: boolean
   /** False for log-ins: no session is shown. */
   readonly needsSession?: boolean
   /** The one controller to ask, for what each of them knows of itself. */
@@ -39,8 +41,9 @@ export interface Answer {
   readonly origin: string
 }
 
-const READ_PATIENCE_MS = 2_000
-const WRITE_PATIENCE_MS = 10_000
+const PATIENCE_MS = 2_000
+/** Whoever cannot ask another controller waits for this one. */
+const UNREPEATABLE_PATIENCE_MS = 10_000
 /** The last controller left is waited for longer: there is no better one. */
 const LAST_PATIENCE_MS = 20_000
 
@@ -81,7 +84,8 @@ export class ApiClient {
    * @throws {OutcomeUnknown}
    */
   async ask(ask: Ask): Promise<Answer> {
-    const requestId = ask.method === undefined || ask.method === 'GET' ? null : newRequestId()
+    const isRead = (ask.method ?? 'GET') === 'GET' || ask.changesNothing === true
+    const requestId = isRead ? null : newRequestId()
     for (let tries = 0; ; tries += 1) {
       const token = ask.needsSession === false ? null : this.#session.token()
       const answer = await this.#askMembers(ask, requestId, token)
@@ -144,7 +148,8 @@ export class ApiClient {
     isLast: boolean,
   ): Promise<Answer> {
     const { method = 'GET', path, body, form, signal, ifMatch } = ask
-    const usual = requestId === null ? READ_PATIENCE_MS : WRITE_PATIENCE_MS
+    const isRepeatable = requestId === null || ask.isRepeatable !== false
+    const usual = isRepeatable ? PATIENCE_MS : UNREPEATABLE_PATIENCE_MS
     const patienceMs = ask.patienceMs ?? usual
     const timeout = AbortSignal.timeout(
       isLast ? Math.max(patienceMs, LAST_PATIENCE_MS) : patienceMs,
@@ -154,9 +159,9 @@ export class ApiClient {
     if (body !== undefined) headers.set('content-type', 'application/json')
     const text = body === undefined ? undefined : JSON.stringify(body)
     const sent = form === undefined ? text : new URLSearchParams(form)
-    if (requestId !== null && ask.isRepeatable !== false) headers.set('net-request-id', requestId)
+    if (requestId !== null && isRepeatable) headers.set('net-request-id', requestId)
     if (ifMatch !== undefined) headers.set('if-match', ifMatch)
-    if (this.#position !== null && method === 'GET') headers.set('net-min-index', this.#position)
+    if (this.#position !== null && requestId === null) headers.set('net-min-index', this.#position)
     try {
       const response = await this.#fetch(origin + path, {
         method,

@@ -82,8 +82,13 @@ export class ConsoleBrowser {
     return page
   }
 
+  /** An identity has a bounded number of streams of events, one of which each browser takes. */
+  async closePages(): Promise<void> {
+    for (const context of this.#contexts.splice(0)) await context.close()
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const context of this.#contexts) await context.close()
+    await this.closePages()
     await this.#browser.close()
   }
 }

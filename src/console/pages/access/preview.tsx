@@ -66,7 +66,8 @@ async function load(change: PreviewedChange, signal: AbortSignal): Promise<Previ
     method: 'POST',
     path: `${MANAGEMENT}${OPERATION}?limit=${ROWS}`,
     body: { changes: [one] },
-    isRepeatable: false,
+    changesNothing: true,
+    patienceMs: 5_000,
     signal,
   })
   const { data: found } = body as {
