@@ -5,6 +5,10 @@ const count = (amount: number, one: string, many: string): string =>
 
 const upperFirst = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1)
 
+/** A title within a sentence; `JWT signers` stays as it is. */
+const within = (text: string): string =>
+  /^[A-Z][a-z]/.test(text) ? text.slice(0, 1).toLowerCase() + text.slice(1) : text
+
 /** `edgeRouterPolicy` as people write it. */
 const words = (name: string): string =>
   name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).trim()
@@ -269,11 +273,11 @@ export const texts = {
 
   list: {
     create: (one: string) => `Create ${one}`,
-    filter: (many: string) => `Filter ${many.toLowerCase()}`,
-    filterPlaceholder: 'Filter by name or id; = for a filter expression',
+    filter: (many: string) => `Filter ${within(many)}`,
+    filterPlaceholder: 'Name or id; = for a filter expression',
     total: (amount: number, isFiltered: boolean) =>
       isFiltered ? count(amount, 'match', 'matches') : `${amount.toLocaleString('en')} in all`,
-    none: (many: string) => `No ${many.toLowerCase()} yet`,
+    none: (many: string) => `No ${within(many)} yet`,
     noMatch: 'Nothing matches the filter',
     noMatchWhat: 'Names are compared without regard to case.',
     clear: 'Clear the filter',
@@ -425,7 +429,7 @@ export const texts = {
   live: {
     lead: 'What is open now',
     tables: 'What to show',
-    id: 'Id',
+    id: 'ID',
     names: {
       'api-sessions': 'API sessions',
       sessions: 'Service sessions',

@@ -1,7 +1,8 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { decodeJwt } from 'jose'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 
@@ -252,6 +253,76 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('button', { name: 'Enable' }).waitFor()
     const [tablet] = await rowsOf('identities', 'name = "tablet"')
     expect(tablet?.['disabled']).toBe(true)
+  })
+
+  test('a network is formed by the console alone, and each refusal on the way says why', async () => {
+    const page = await open(1, 'wizards/router')
+    await page.getByLabel('Name *').fill('gate')
+    await page.getByRole('button', { name: texts.wizards.makeRouter }).click()
+    await page.getByRole('button', { name: 'Download gate.jwt' }).waitFor()
+
+    await page.goto(url(1, 'wizards/identity'))
+    await page.getByLabel('Name *').fill('ada')
+    await page.getByLabel(texts.wizards.attributes).fill('people')
+    await page.getByRole('option', { name: '#people' }).click()
+    await page.getByRole('button', { name: 'Create the identity' }).click()
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Download ada.jwt' }).click(),
+    ])
+    const jwt = readFileSync(await download.path(), 'utf8')
+    const { jti } = decodeJwt(jwt)
+    const enrolling = await Enrolling.on(cluster)
+    dataOf(await enrolling.ott(1, String(jti), await newRequest()))
+
+    await page.goto(url(1, 'wizards/service'))
+    await page.getByLabel('Name *').fill('printing')
+    await page.getByLabel('Address for clients *').fill('printing.internal')
+    await page.getByLabel('Address at the host *').fill('127.0.0.1')
+    await page.getByLabel('Who may use it').fill('people')
+    await page.getByRole('option', { name: '#people' }).click()
+    await page.getByRole('button', { name: 'Create all' }).click()
+    await page.getByText('Everything is in place').waitFor()
+
+    const [ada] = await rowsOf('identities', 'name = "ada"')
+    const [printing] = await rowsOf('services', 'name = "printing"')
+    const asked = `access?identity=${String(ada?.['id'])}&service=${String(printing?.['id'])}`
+    await page.goto(url(1, asked))
+    await page.getByRole('heading', { name: 'ada cannot reach printing' }).waitFor()
+    await page.getByText('No edge router policy gives the identity an edge router').waitFor()
+
+    for (const [kind, roles] of [
+      ['edge-router-policies', 'Identity roles'],
+      ['service-edge-router-policies', 'Service roles'],
+    ] as const) {
+      await page.goto(url(1, `${kind}/new`))
+      await page.getByLabel('Name *').fill(`all of ${kind}`)
+      for (const label of [roles, 'Edge router roles']) {
+        await page.getByLabel(label).fill('all')
+        await page.getByRole('option', { name: '#all' }).first().click()
+      }
+      await page.getByRole('button', { name: 'Create', exact: true }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click()
+      await page.getByRole('heading', { name: `all of ${kind}` }).waitFor()
+    }
+    await page.goto(url(1, asked))
+    await page.getByText('The service has no terminator: nothing hosts it').waitFor()
+    expect(await page.getByText('No edge router policy gives').count()).toBe(0)
+
+    await page.goto(url(1, 'terminators/new'))
+    for (const [label, name] of [
+      ['Service *', 'printing'],
+      ['Router *', 'router1'],
+    ] as const) {
+      await page.getByLabel(label).fill(name)
+      await page.getByRole('option', { name }).first().click()
+    }
+    await page.getByLabel('Binding *').fill('transport')
+    await page.getByLabel('Address *').fill('tcp:127.0.0.1:9100')
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await page.getByText('transport').first().waitFor()
+    await page.goto(url(1, asked))
+    await page.getByRole('heading', { name: 'ada can reach printing' }).waitFor()
   })
 
   test('the keys go, move and open without a pointer', async () => {

@@ -16,21 +16,27 @@ export interface FramedPage {
   readonly headers?: Readonly<Record<string, string>>
 }
 
+/** The mark of the console, on a ground of its own. */
+const mark = `data:image/svg+xml,${encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#3350d0"/>' +
+    '<path d="M15.5 5.5v14.5H7.5z M17.5 10v10h7z M5.5 22.5h21c-1.2 2.3-3.3 3.7-5.5 3.7H11c-2.2 0-4.3-1.4-5.5-3.7z" fill="#fff"/></svg>',
+)}`
+
 /**
  * The style of every page, light and dark as the system is. Fields are 16 px, as telephones zoom in
  * on smaller ones, and what is touched is 44 px high.
  */
 const style = `
-:root{color-scheme:light dark;--ground:light-dark(#eef1f5,#0e141b);--card:light-dark(#fff,#18212b);
---ink:light-dark(#16202b,#e9eef4);--soft:light-dark(#51606f,#a4b1bf);--line:light-dark(#c3ccd6,#3a4857);
---act:light-dark(#0f5a8a,#4aa3d8);--on:light-dark(#fff,#08131c);--bad:light-dark(#a3161f,#ff9a9a);
---tint:light-dark(#fdecec,#3a1b1f)}
+:root{color-scheme:light dark;--ground:light-dark(#f6f7f9,#0e1014);--card:light-dark(#fff,#15181e);
+--ink:light-dark(#171a21,#eceef3);--soft:light-dark(#4b5262,#b4bac7);--line:light-dark(#848b9a,#6d7687);
+--act:light-dark(#3350d0,#4059d6);--on:#fff;--bad:light-dark(#b3261e,#ff8f86);
+--tint:light-dark(#fce9e7,#3b1715)}
 *{box-sizing:border-box}
 body{margin:0;min-height:100vh;min-height:100svh;display:grid;place-items:center;padding:1rem;
 background:var(--ground);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}
-main{width:100%;max-width:25rem;padding:2rem;border:1px solid var(--line);border-radius:.9rem;background:var(--card)}
+main{width:100%;max-width:25rem;padding:2rem;border:1px solid light-dark(#e2e5eb,#272c36);border-radius:.9rem;background:var(--card)}
 .brand{display:flex;align-items:center;gap:.55rem;margin:0 0 1.5rem;color:var(--soft);font-size:.875rem;font-weight:600}
-.brand::before{content:"";width:1.1rem;height:1.1rem;border-radius:.3rem;background:var(--act)}
+.brand::before{content:"";width:1.5rem;height:1.5rem;background:url("${mark}")}
 h1{margin:0 0 .5rem;font-size:1.5rem;line-height:1.25}
 h2{margin:1.75rem 0 .5rem;font-size:1.0625rem}
 p{margin:.5rem 0}

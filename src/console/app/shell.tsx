@@ -48,6 +48,7 @@ export function Shell() {
   useEffect(() => {
     isMenuOpen.value = false
     document.title = `${page.title} · ${texts.product}`
+    document.querySelector('.nav [aria-current]')?.scrollIntoView({ block: 'nearest' })
   }, [page.title, place.value])
   return (
     <>

@@ -42,7 +42,7 @@ export interface Answer {
 }
 
 const PATIENCE_MS = 2_000
-/** Whoever cannot ask another controller waits for this one. */
+/** A change that cannot be sent twice waits for the one controller that has it. */
 const UNREPEATABLE_PATIENCE_MS = 10_000
 /** The last controller left is waited for longer: there is no better one. */
 const LAST_PATIENCE_MS = 20_000

@@ -132,7 +132,7 @@ function Table(props: {
   return (
     <>
       <div class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
-        <table class="table">
+        <table class="table even">
           <thead>
             <tr>
               <th scope="col">{live.id}</th>
@@ -151,8 +151,10 @@ function Table(props: {
           <tbody>
             {page.rows.map((row) => (
               <tr key={row.id}>
-                <th scope="row" class="mono">
-                  {row.id}
+                <th scope="row">
+                  <span class="clip mono" title={row.id}>
+                    {row.id}
+                  </span>
                 </th>
                 {table.columns.map((name) => (
                   <td key={name}>

@@ -53,11 +53,17 @@ export function searchOf({ typed, sort, isDescending, offset }: ListState): stri
   return text === '' ? '' : `?${text}`
 }
 
+/** The field that a list is sorted by; '' is the order of the controllers. */
+export function sortOf({ sort }: Pick<ListState, 'sort'>, hasNames: boolean): string {
+  return sort === '' && hasNames ? 'name' : sort
+}
+
 export function requestQueryOf(state: ListState, fields: readonly string[]): string {
   const [limit, offset] = [String(3 * PAGE_ROWS), String(firstRowOf(state))]
   const query = new URLSearchParams({ limit, offset })
   const filter = filterOf(state.typed, fields)
   if (filter !== '') query.set('filter', filter)
-  if (state.sort !== '') query.set('sort', `${state.sort} ${state.isDescending ? 'desc' : 'asc'}`)
+  const sort = sortOf(state, fields.includes('name'))
+  if (sort !== '') query.set('sort', `${sort} ${state.isDescending ? 'desc' : 'asc'}`)
   return query.toString()
 }

@@ -40,7 +40,7 @@ export function labelOf(name: string): string {
     .split(' ')
     .map((word) => (/^[A-Z]{2,}$/.test(word) ? word : word.toLowerCase()))
     .join(' ')
-  const known = words.replace(/\b(id|jwt|url|jwks|pem|ca|mfa|os|ott|ip|mac|totp)\b/g, (word) =>
+  const known = words.replace(/\b(id|api|jwt|url|jwks|pem|ca|mfa|os|ott|ip|mac|totp)\b/g, (word) =>
     word.toUpperCase(),
   )
   return known.slice(0, 1).toUpperCase() + known.slice(1)

@@ -116,7 +116,11 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'transit-routers',
-    ['transit router', 'Transit routers', 'Routers without clients.'],
+    [
+      'transit router',
+      'Transit routers',
+      'Routers of the fabric. One that is created here takes no clients.',
+    ],
     'router',
     'router',
     { columns: ['isOnline', 'isVerified', 'cost', 'disabled'], fields: { name: {}, cost: {} } },

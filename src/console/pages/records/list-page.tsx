@@ -34,7 +34,7 @@ async function load(kind: Kind, state: ListState, signal: AbortSignal): Promise<
   }
 }
 
-/** All records of a kind, filtered and sorted by the server, which is asked for the rows in sight. */
+/** All records of a kind: filtered and sorted by the server, and read where they are in sight. */
 export function ListPage({ kind }: { readonly kind: Kind }) {
   const { list } = texts
   const state = listStateOf(place.value.query)

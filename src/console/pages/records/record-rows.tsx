@@ -9,7 +9,7 @@ import { Empty, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { Cell } from './cell.tsx'
-import { type ListState, searchOf } from './filters.ts'
+import { type ListState, searchOf, sortOf } from './filters.ts'
 import { labelOf } from './form-model.ts'
 import type { Kind } from './kinds.ts'
 import type { RecordRow, RowPage } from './record-data.ts'
@@ -140,6 +140,7 @@ function Head(props: {
             name={name}
             kind={kind}
             state={state}
+            hasNames={shown?.hasNames === true}
             isSortable={sortable.has(name) && !name.endsWith('Roles')}
           />
         ))}
@@ -152,10 +153,11 @@ function Header(props: {
   readonly name: string
   readonly kind: Kind
   readonly state: ListState
+  readonly hasNames: boolean
   readonly isSortable: boolean
 }) {
-  const { name, kind, state, isSortable } = props
-  const isSorted = state.sort === name
+  const { name, kind, state, hasNames, isSortable } = props
+  const isSorted = sortOf(state, hasNames) === name
   const label = kind.fields[name]?.label ?? labelOf(name.replace(/Id$/, ''))
   if (!isSortable) return <th scope="col">{label}</th>
   const next = { ...state, sort: name, isDescending: isSorted && !state.isDescending, offset: 0 }

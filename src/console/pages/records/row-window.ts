@@ -6,7 +6,7 @@ import { PAGE_ROWS } from './filters.ts'
 
 /** A browser draws no element that is much higher than the rows of so many records. */
 export const LISTED_ROWS_MAX = 200_000
-/** Until one is drawn and measured. */
+/** Height of a row until one is drawn and measured. */
 const ROW_PX_ASSUMED = 40
 /** Rows are asked for so often while somebody scrolls. */
 const ASK_MS = 120
@@ -54,7 +54,7 @@ export function useRowWindow(options: WindowOptions): RowWindow {
     const measured = body.current?.querySelector('tr:not([aria-hidden])')?.getBoundingClientRect()
     if (measured !== undefined && measured.height > 0) rowPx.value = measured.height
   })
-  // Whoever comes back, or by a link, sees the row again that was in sight.
+  // A reader who comes back, or by a link, sees the row again that was in sight.
   const isThere = useRef(false)
   useLayoutEffect(() => {
     if (isThere.current || rows === 0) return

@@ -94,3 +94,8 @@ function idIn(value: unknown): string {
 function numberIn(value: unknown): number {
   return typeof value === 'number' && Number.isFinite(value) ? value : 0
 }
+
+/** The order in which people look for them; a drawing has them in the order of their ids. */
+export function byName(nodes: readonly GraphNode[]): readonly GraphNode[] {
+  return [...nodes].sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }))
+}

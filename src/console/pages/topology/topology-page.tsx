@@ -10,6 +10,7 @@ import { texts } from '../../texts.ts'
 import { readFabric } from '../live/live-data.ts'
 import { Drawing } from './drawing.tsx'
 import {
+  byName,
   type Circuit,
   circuitsOf,
   DRAWN_NODES_MAX,
@@ -192,7 +193,7 @@ function LinkTable({ graph }: { readonly graph: Graph }) {
               </tr>
             </thead>
             <tbody>
-              {graph.nodes.map(({ id, name, isOnline }) => (
+              {byName(graph.nodes).map(({ id, name, isOnline }) => (
                 <tr key={id}>
                   <th scope="row">
                     <a href={pathTo('routers', id)}>{name}</a>
