@@ -262,13 +262,13 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('button', { name: 'Download gate.jwt' }).waitFor()
 
     await page.goto(url(1, 'wizards/identity'))
-    await page.getByLabel('Name *').fill('ada')
+    await page.getByLabel('Name *').fill('bea')
     await page.getByLabel(texts.wizards.attributes).fill('people')
     await page.getByRole('option', { name: '#people' }).click()
     await page.getByRole('button', { name: 'Create the identity' }).click()
     const [download] = await Promise.all([
       page.waitForEvent('download'),
-      page.getByRole('button', { name: 'Download ada.jwt' }).click(),
+      page.getByRole('button', { name: 'Download bea.jwt' }).click(),
     ])
     const jwt = readFileSync(await download.path(), 'utf8')
     const { jti } = decodeJwt(jwt)
@@ -284,11 +284,11 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('button', { name: 'Create all' }).click()
     await page.getByText('Everything is in place').waitFor()
 
-    const [ada] = await rowsOf('identities', 'name = "ada"')
+    const [bea] = await rowsOf('identities', 'name = "bea"')
     const [printing] = await rowsOf('services', 'name = "printing"')
-    const asked = `access?identity=${String(ada?.['id'])}&service=${String(printing?.['id'])}`
+    const asked = `access?identity=${String(bea?.['id'])}&service=${String(printing?.['id'])}`
     await page.goto(url(1, asked))
-    await page.getByRole('heading', { name: 'ada cannot reach printing' }).waitFor()
+    await page.getByRole('heading', { name: 'bea cannot reach printing' }).waitFor()
     await page.getByText('No edge router policy gives the identity an edge router').waitFor()
 
     for (const [kind, roles] of [
@@ -322,7 +322,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('button', { name: 'Create', exact: true }).click()
     await page.getByText('transport').first().waitFor()
     await page.goto(url(1, asked))
-    await page.getByRole('heading', { name: 'ada can reach printing' }).waitFor()
+    await page.getByRole('heading', { name: 'bea can reach printing' }).waitFor()
   })
 
   test('the keys go, move and open without a pointer', async () => {
