@@ -4,6 +4,7 @@ import { TokenFactor } from '../auth/principal/token-factor.ts'
 import { TokenJudge } from '../auth/tokens/token-judge.ts'
 import { DeviceLogIns } from '../auth/oidc/device-log-ins.ts'
 import { LogInFlow } from '../auth/oidc/log-in-flow.ts'
+import { KeyBinding } from '../auth/oidc/key-binding.ts'
 import { RefreshUses } from '../auth/sessions/refresh-uses.ts'
 import { OidcTokens } from '../auth/sessions/oidc-tokens.ts'
 import { SealedTexts } from '../auth/oidc/sealed-texts.ts'
@@ -115,6 +116,7 @@ export function createServices(parts: ApiParts): ApiServices {
     refreshUses,
     oidcTokens,
     seals,
+    keyBinding: new KeyBinding(parts),
   })
   const metrics = metricsOf(parts)
   return {

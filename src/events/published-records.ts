@@ -30,7 +30,7 @@ export const publishedRecords: Readonly<Record<string, Published>> = {
       'isMfaComplete',
       'mfaPassedAt',
     ],
-    withheld: ['certFingerprint', 'codeHash'],
+    withheld: ['certFingerprint', 'codeHash', 'certificateRequest'],
   },
   authPolicy: {
     shown: ['name', 'primary', 'secondary', 'isSystem'],
@@ -309,7 +309,11 @@ const VALUE_WEIGHT = 24
 export function weightOf(record: EntityRecord | undefined): number {
   if (record === undefined) return 0
   let weight = EMPTY_WEIGHT
-  for (const name in record) weight += VALUE_WEIGHT + valueWeight(record[name] ?? null)
+  for (const name in record) {
+    const value = record[name] ?? null
+    // Most values are texts.
+    weight += VALUE_WEIGHT + (typeof value === 'string' ? value.length : valueWeight(value))
+  }
   return weight
 }
 

@@ -33,6 +33,8 @@ export interface ExtensionOrder extends IdentityOrder {
 export interface SessionOrder extends IdentityOrder {
   readonly apiSessionId: string
   readonly certificateId: string
+  /** `log-in`: it lasts as long as those of identities. Left out: for a few hours. */
+  readonly madeAt?: 'log-in'
 }
 
 export interface RouterOrder {

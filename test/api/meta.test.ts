@@ -38,7 +38,7 @@ test('the version is told to anybody, at every base and alias, with the addresse
         'health-checks': apiVersion('/health-checks'),
       },
       buildDate: '2026-01-02T03:04:05.000Z',
-      capabilities: ['OIDC_AUTH', 'HA_CONTROLLER'],
+      capabilities: ['OIDC_AUTH', 'OIDC_AUTH_WITH_CSR', 'HA_CONTROLLER'],
       revision: '0123456789ab',
       runtimeVersion: 'node test',
       version: 'v1.2.3',
@@ -78,7 +78,7 @@ test('OIDC is announced, and served, once every member knows it', async () => {
   expect(await authorize()).toBe(404)
   levels.featureLevel = 2
   const since = await version()
-  expect(since['capabilities']).toEqual(['OIDC_AUTH', 'HA_CONTROLLER'])
+  expect(since['capabilities']).toEqual(['OIDC_AUTH', 'OIDC_AUTH_WITH_CSR', 'HA_CONTROLLER'])
   const oidc = { apiBaseUrls: ['https://c:1/oidc'], path: '/oidc', version: 'v1' }
   expect(since['apiVersions']).toMatchObject({ 'edge-oidc': { v1: oidc } })
   expect(await authorize()).toBe(400)
@@ -94,7 +94,11 @@ test('OIDC is announced, and served, once every member knows it', async () => {
   expect(await authorize()).toBe(400)
   const { id } = check.body.data as { id: string }
   expect((await root.call('DELETE', `${management}/posture-checks/${id}`)).status).toBe(200)
-  expect((await version())['capabilities']).toEqual(['OIDC_AUTH', 'HA_CONTROLLER'])
+  expect((await version())['capabilities']).toEqual([
+    'OIDC_AUTH',
+    'OIDC_AUTH_WITH_CSR',
+    'HA_CONTROLLER',
+  ])
   await app.close()
 })
 

@@ -8,6 +8,7 @@ import { withoutTest } from '../support/titles.ts'
 const flow = 'api/oidc.test.ts > a log-in by the code flow > '
 const refresh = 'attacks/oidc/refresh.test.ts > '
 const sessions = 'api/oidc-sessions.test.ts > '
+const keys = 'attacks/oidc/session-keys.test.ts > '
 const authorization = 'attacks/oidc/authorization.test.ts > '
 
 const rows: Readonly<Record<string, readonly string[]>> = {
@@ -41,6 +42,18 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   ],
   'only the certificate of the log-in binds tokens': [
     `${refresh}a token of a client that has logged in by a certificate > is bound to none that came along with a password`,
+  ],
+  'a certificate for the key of a request amid the log-in, and its tokens with that alone': [
+    `${keys}the tokens of a client that asked for a certificate amid its log-in > are worth nothing without it, wherever they are shown`,
+    `${keys}the tokens of a client that asked for a certificate amid its log-in > are so after a second factor as well, under the id of the first step`,
+    `${keys}the tokens of a client that asked for a certificate amid its log-in > count for the certificate of the log-in too, where there was one`,
+    `${keys}a request for a certificate > leads to one for the identity and the session, whatever it names`,
+    `${keys}a request for a certificate > that cannot be signed lets the log-in pass and its code fail, and leaves no session`,
+  ],
+  'a certificate for another key at a refresh and an exchange; a bearer session stays one': [
+    `${keys}the tokens of a client that asked for a certificate amid its log-in > count for the key of the last refresh, and for that of the log-in`,
+    `${keys}the tokens of a client that asked for a certificate amid its log-in > are exchanged with its certificate alone, for another key where it asks`,
+    `${keys}a request for a certificate > is passed over where tokens are bound to no key, and binds none`,
   ],
   'each challenge, of session tokens, access tokens and tokens of signers': [
     `${sessions}a request is told > that it needs a token of either kind`,

@@ -3,14 +3,12 @@ import {
   AuthenticatorExtendSchema,
   AuthenticatorExtendVerifySchema,
   CommandKind,
-  SessionCertificateCreateSchema,
   SessionCertificateDeleteSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
-import { newShortId } from '../../lib/random.ts'
 import { isOfRecord, networkChain } from '../../auth/certificates/client-certificate.ts'
 import { originOf, type RequestContext } from '../call.ts'
 import { authoritiesPem, answerThisCallAlone } from './enrollment-answers.ts'
@@ -28,6 +26,7 @@ import {
   sessionCertificateDetail,
 } from './enrollment-schema.ts'
 import { callerOf } from '../sessions/current.ts'
+import { makeSessionCertificate } from '../../auth/sessions/made-certificate.ts'
 import { networkCertificate } from '../../auth/certificates/trusted-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
@@ -253,24 +252,9 @@ class SessionCertificates {
 
   async create(call: RequestContext, requestPem: string): Promise<Reply> {
     const { session, identity } = callerOf(call)
-    const id = newShortId()
-    const order = {
-      identityId: identity.id,
-      apiSessionId: session.id,
-      certificateId: id,
-      requestPem,
-    }
-    const issued = await this.#needs.issuer.session(order, identity.id)
+    const order = { identityId: identity.id, apiSessionId: session.id, requestPem }
+    const { id, chainPem, payload } = await makeSessionCertificate(this.#needs.issuer, order)
     answerThisCallAlone(call)
-    const message = create(SessionCertificateCreateSchema, {
-      id,
-      apiSessionId: session.id,
-      certificate: networkCertificate(issued),
-      subject: issued.subject,
-      validFromMs: BigInt(issued.notBeforeMs),
-      validToMs: BigInt(issued.notAfterMs),
-    })
-    const payload = toBinary(SessionCertificateCreateSchema, message)
     await this.#needs.writer.write(originOf(call), {
       kind: CommandKind.SESSION_CERTIFICATE_CREATE,
       payload,
@@ -278,7 +262,7 @@ class SessionCertificates {
     return answer(201, {
       _links: { self: { href: `.${path}/${id}` } },
       id,
-      certificate: issued.chainPem,
+      certificate: chainPem,
       cas: authoritiesPem(this.#needs),
     })
   }

@@ -19,12 +19,12 @@ const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
  * Clients act on what is announced, and keep to it: a capability is named here once it works on
  * every member.
  */
-const clusterCapabilities: readonly string[] = ['OIDC_AUTH', 'HA_CONTROLLER']
+const clusterCapabilities: readonly string[] = ['OIDC_AUTH', 'OIDC_AUTH_WITH_CSR', 'HA_CONTROLLER']
 /**
  * Clients that choose tell controllers their posture where OIDC is not announced. By OIDC they tell
  * it to routers, which would have to be believed.
  */
-const capabilitiesWithChecks = clusterCapabilities.filter((name) => name !== 'OIDC_AUTH')
+const capabilitiesWithChecks = clusterCapabilities.filter((name) => !name.startsWith('OIDC'))
 
 const bindingPaths: Readonly<Record<BindingName, string>> = {
   'edge-client': basePaths.client,

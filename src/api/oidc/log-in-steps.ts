@@ -1,4 +1,6 @@
-import type { LogInFlow, LogInStep } from '../../auth/oidc/log-in-flow.ts'
+import { carriedRequest } from '../../auth/oidc/key-binding.ts'
+import type { LogInStep } from '../../auth/oidc/flow-steps.ts'
+import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import type { LogInCredential } from '../../auth/log-in/log-in.ts'
 import type { SecondFactors } from '../../auth/factors/second-factors.ts'
 import { actorOf, originBy, type SessionPrincipal } from '../../auth/principal/principal.ts'
@@ -120,7 +122,8 @@ export class LogInSteps {
       by === 'password'
         ? { by, username: of('username') ?? '', password: of('password') ?? '' }
         : { by }
-    const step = await this.#needs.oidcFlow.logIn(id, credential, call.credentials, aboutIn(body), {
+    const told = { ...aboutIn(body), certificateRequest: carriedRequest(of('csrPem')) }
+    const step = await this.#needs.oidcFlow.logIn(id, credential, call.credentials, told, {
       write: writeRequestOf(call),
       turn: call,
     })

@@ -11,6 +11,7 @@ export const logInForm = objectSchema('oidcLogIn', {
   username: field,
   password: field,
   code: field,
+  csrPem: field,
   configTypes: { type: ['array', 'null'], items: text, maxItems: 100 },
   envInfo: { ...envInfo, type: ['object', 'null'] },
   sdkInfo: { ...sdkInfo, type: ['object', 'null'] },

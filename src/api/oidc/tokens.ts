@@ -1,4 +1,6 @@
 import type { DeviceLogIns } from '../../auth/oidc/device-log-ins.ts'
+import { carriedRequest } from '../../auth/oidc/key-binding.ts'
+import type { FlowTokens } from '../../auth/oidc/flow-steps.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
 import type { RedirectPlaces } from '../../auth/oidc/redirect-places.ts'
@@ -132,7 +134,7 @@ async function tokens(needs: Needs, call: RequestContext, body: unknown): Promis
     }
     case 'refresh_token': {
       const token = await judged(needs, call, of('refresh_token'), ['refresh'])
-      return grantedAnswer(await renewed(needs, call, token, clientId, of('scope')))
+      return grantedAnswer(await renewed(needs, call, { token, clientId, of }))
     }
     case DEVICE_GRANT: {
       const request = { write: writeRequestOf(call), turn: call }
@@ -152,7 +154,7 @@ async function tokens(needs: Needs, call: RequestContext, body: unknown): Promis
         )
       }
       const token = await judged(needs, call, of('subject_token'), [purpose])
-      const minted = await renewed(needs, call, token, clientId, of('scope'))
+      const minted = await renewed(needs, call, { token, clientId, of })
       // An access token, which routers see, leads to no token that lives longer.
       const given = purpose === 'access' ? { ...minted, refresh: null } : minted
       return exchanged(given, of('requested_token_type') ?? type)
@@ -167,23 +169,29 @@ async function tokens(needs: Needs, call: RequestContext, body: unknown): Promis
   }
 }
 
+interface Renewal {
+  readonly token: OidcToken
+  readonly clientId: string
+  /** Parameters of the request. */
+  readonly of: (name: string) => string | undefined
+}
+
 async function renewed(
   needs: Needs,
   call: RequestContext,
-  token: OidcToken,
-  clientId: string,
-  scope: string | undefined,
-): Promise<MintedTokens> {
+  { token, clientId, of }: Renewal,
+): Promise<FlowTokens> {
   const issuer = needs.issuers.of(call)
   if (issuer === null) throw unknownHost()
   if (token.clientId !== clientId) {
     throw new OAuthError('invalid_grant', 'the token is of another client')
   }
-  const scopes = scope?.split(' ') ?? token.scopes
+  const scopes = of('scope')?.split(' ') ?? token.scopes
   if (!scopes.every((one) => token.scopes.includes(one))) {
     throw new OAuthError('invalid_scope', 'scope names more than the token has')
   }
-  return await needs.oidcFlow.renew(token, issuer, scopes, call.credentials)
+  const requestPem = carriedRequest(of('csr_pem'))
+  return await needs.oidcFlow.renew(token, issuer, scopes, call.credentials, requestPem)
 }
 
 async function judged(
@@ -198,13 +206,15 @@ async function judged(
   throw new OAuthError('invalid_grant', reason)
 }
 
-function grantedAnswer({ access, refresh, id, expiresInSeconds }: MintedTokens): Reply {
+function grantedAnswer(granted: MintedTokens & Partial<FlowTokens>): Reply {
+  const { access, refresh, id, expiresInSeconds, sessionCertificate = null } = granted
   return jsonAnswer({
     access_token: access,
     token_type: 'Bearer',
     expires_in: expiresInSeconds,
     ...(refresh === null ? {} : { refresh_token: refresh }),
     ...(id === null ? {} : { id_token: id }),
+    ...(sessionCertificate === null ? {} : { session_cert: sessionCertificate }),
   })
 }
 
@@ -212,7 +222,8 @@ function grantedAnswer({ access, refresh, id, expiresInSeconds }: MintedTokens):
  * RFC 8693, 2.2.1, as clients of the family read it: a refresh token comes in a member of its own,
  * beside a new access token.
  */
-function exchanged({ access, refresh, id, expiresInSeconds }: MintedTokens, wanted: string): Reply {
+function exchanged(granted: FlowTokens, wanted: string): Reply {
+  const { access, refresh, id, expiresInSeconds, sessionCertificate } = granted
   const refreshMember = refresh === null ? {} : { refresh_token: refresh }
   const byType: Readonly<Record<string, JsonObject | null>> = {
     [ACCESS]: { access_token: access, token_type: 'Bearer', ...refreshMember },
@@ -224,7 +235,13 @@ function exchanged({ access, refresh, id, expiresInSeconds }: MintedTokens, want
   if (members === null) {
     throw new OAuthError('invalid_request', 'requested_token_type is none that can be given')
   }
-  return jsonAnswer({ ...members, issued_token_type: wanted, expires_in: expiresInSeconds })
+  const made = sessionCertificate === null ? {} : { session_cert: sessionCertificate }
+  return jsonAnswer({
+    ...members,
+    ...made,
+    issued_token_type: wanted,
+    expires_in: expiresInSeconds,
+  })
 }
 
 /** RFC 7009, 2.2: a token that is not good is answered as one that was revoked. */

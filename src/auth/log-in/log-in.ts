@@ -77,6 +77,8 @@ export interface OidcOpening {
   readonly codeHash: string
   /** The session must be there, and its code not redeemed. */
   readonly isBegun: boolean
+  /** PEM; '': none came. */
+  readonly certificateRequest: string
 }
 
 export interface OpenedSession {
@@ -217,9 +219,7 @@ export class LogIns {
       sdkInfoJson: infoJson(sdk, sdkInfo),
       ...(certificate === undefined ? {} : { certificate }),
       ...(token === undefined ? {} : { token: { signerId: token.signerId, claim: token.claim } }),
-      ...(oidc === undefined
-        ? {}
-        : { oidc: { clientId: oidc.clientId, codeHash: oidc.codeHash, isBegun: oidc.isBegun } }),
+      ...(oidc === undefined ? {} : { oidc: oidcProofOf(oidc) }),
     })
     return toBinary(SessionCreateSchema, message)
   }
@@ -235,6 +235,10 @@ export class LogIns {
   #refused(error: TokenChallenge['error']): LogInRefusal {
     return { code: 'UNAUTHORIZED', challenge: tokenRefusal(this.#needs, error) }
   }
+}
+
+function oidcProofOf({ clientId, codeHash, isBegun, certificateRequest }: OidcOpening) {
+  return { clientId, codeHash, isBegun, certificateRequest }
 }
 
 const invalid: LogInRefusal = { code: 'INVALID_AUTH', challenge: null }

@@ -11,6 +11,7 @@ import {
   type PendingFactor,
   pendingFactors,
 } from '../../fsm/apply/authentication.ts'
+import { isKeyBound } from '../../fsm/apply/session-reach.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { type Clock, judgedNowMs } from '../../lib/clock.ts'
 import { Problem, type ProblemCode } from '../../lib/problems.ts'
@@ -19,25 +20,28 @@ import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
-import type {
-  AboutClient,
-  LogInCredential,
-  LogInRefusal,
-  LogInRequest,
-  LogIns,
-  Proof,
-} from '../log-in/log-in.ts'
+import type { AboutClient, LogInCredential, LogInRequest, LogIns, Proof } from '../log-in/log-in.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { SessionPrincipal } from '../principal/principal.ts'
 import { factorChallenge, type TokenFactor } from '../principal/token-factor.ts'
-import type { TokenChallenge } from '../tokens/challenge.ts'
 import { holderIn, type SessionTracker } from '../sessions/session-tracker.ts'
 import type { RefreshUses } from '../sessions/refresh-uses.ts'
 import { OAuthError } from './oauth-error.ts'
 import type { MintedTokens, OidcTokens } from '../sessions/oidc-tokens.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
 import { type AuthorizationRequest, isVerifierOf } from './public-clients.ts'
+import type {
+  BegunFlow,
+  CarriedProof,
+  CodeAnswer,
+  DeviceFlow,
+  FlowTokens,
+  LogInStep,
+  PassedLogIn,
+  TokenOfSession,
+} from './flow-steps.ts'
 import type { SealedTexts } from './sealed-texts.ts'
+import type { KeyBinding } from './key-binding.ts'
 
 const REQUEST_MS = 10 * 60_000
 const PROGRESS_MS = 60_000
@@ -47,62 +51,6 @@ const TOKENS_GIVEN_MAX = 10_000
 const CODE_REPEATED_MS = 10_000
 /** Below the issuer: where a person ends who has let a device log in. */
 export const DEVICE_DONE = '/device/done'
-
-/** A begun flow, as its sealed id says; no controller keeps anything of it. */
-export interface BegunFlow extends AuthorizationRequest {
-  readonly sessionId: string
-  readonly issuer: string
-  /** A person goes through it in place of a device, which brings its own code. */
-  readonly isOfDevice?: boolean
-}
-
-/** Primary authentication that was right, on its way to the code. */
-interface PassedLogIn {
-  readonly flow: BegunFlow
-  /** The session is there already, as a factor had to be given in it; else the proof makes it. */
-  readonly proof: CarriedProof | null
-}
-
-/** A proof without its record, which is read again where the session is made. */
-interface CarriedProof {
-  readonly identityId: string
-  readonly authenticatorId: string
-  readonly authenticatorRevision: number
-  readonly certificate: Proof['certificate'] | null
-  readonly token: Proof['token'] | null
-  readonly about: Omit<AboutClient, 'api' | 'oidc'>
-}
-
-export type LogInStep =
-  | { readonly kind: 'refused'; readonly refusal: LogInRefusal }
-  /** Second factors are missing: they are given under the same id. */
-  | {
-      readonly kind: 'pending'
-      readonly factors: readonly PendingFactor[]
-      readonly identityId: string
-      /** Set where the token of a signer is missing among the bearer tokens of the request. */
-      readonly challenge: TokenChallenge | null
-    }
-  | { readonly kind: 'passed'; readonly issuer: string; readonly progressId: string }
-
-/** The flow that the secret of a device leads to. */
-export interface DeviceFlow {
-  readonly flow: BegunFlow
-  readonly clientId: string
-  readonly sessionId: string
-  readonly userCode: string
-  readonly isOver: boolean
-}
-
-export interface CodeAnswer {
-  readonly redirectUri: string
-  readonly code: string
-  readonly state: string
-  readonly issuer: string
-}
-
-/** The session that a token speaks of. */
-export type TokenOfSession = Pick<OidcToken, 'sessionId' | 'identityId' | 'clientId'>
 
 interface Needs {
   readonly state: StateView
@@ -115,6 +63,7 @@ interface Needs {
   readonly refreshUses: RefreshUses
   readonly seals: SealedTexts
   readonly oidcTokens: OidcTokens
+  readonly keyBinding: KeyBinding
 }
 
 /**
@@ -211,7 +160,7 @@ export class LogInFlow {
     if (proof !== null && begun === undefined) {
       const full = this.#proofOf(proof)
       if (full === null) throw new Problem('INVALID_AUTH')
-      const oidc = { ...ofFlow(flow), codeHash: '', isBegun: false }
+      const oidc = { ...ofFlow(flow), codeHash: '', isBegun: false, certificateRequest: '' }
       await logIns.open(full, shown, { ...proof.about, api: null, oidc }, request.write)
     }
     return flow.redirectUri
@@ -271,9 +220,10 @@ export class LogInFlow {
     id: string,
     credential: LogInCredential,
     shown: CallerCredentials,
-    about: Omit<AboutClient, 'api' | 'oidc'>,
+    told: Omit<AboutClient, 'api' | 'oidc'> & { readonly certificateRequest?: string },
     request: LogInRequest,
   ): Promise<LogInStep> {
+    const { certificateRequest = '', ...about } = told
     const flow = await this.#begun(id)
     if (flow === null) return refused
     // Tokens of such a log-in count with the key of the certificate, which the device has not.
@@ -294,10 +244,10 @@ export class LogInFlow {
     const required = pendingFactors(state, identity, begun ?? { isMfaComplete: false })
     const pending = await this.#lacking(flow, identity, required, shown)
     if (pending.length === 0 && begun === undefined) {
-      return await this.#passed(flow, carried(proof, named))
+      return await this.#passed(flow, { ...carried(proof, named), certificateRequest })
     }
     if (begun === undefined) {
-      const oidc = { ...ofFlow(flow), codeHash: '', isBegun: false }
+      const oidc = { ...ofFlow(flow), codeHash: '', isBegun: false, certificateRequest }
       await logIns.open(proof, shown, { ...named, api: null, oidc }, request.write)
     }
     return pending.length > 0
@@ -384,8 +334,8 @@ export class LogInFlow {
     given: { readonly clientId: string; readonly redirectUri: string; readonly verifier: string },
     shown: CallerCredentials,
     request: LogInRequest,
-  ): Promise<MintedTokens> {
-    const { seals, state, oidcTokens } = this.#needs
+  ): Promise<FlowTokens> {
+    const { seals, state, oidcTokens, keyBinding } = this.#needs
     const passed = (await seals.open('code', code)) as unknown as PassedLogIn | null
     if (passed === null) throw invalidGrant('the code is unknown, or its time is over')
     const { flow, proof } = passed
@@ -395,18 +345,31 @@ export class LogInFlow {
     }
     const codeHash = createHash('sha256').update(code).digest('hex')
     await this.#needs.reads.reachLatest()
-    const session =
-      (await this.#redeemed(flow, codeHash)) ??
-      (await this.#opened(flow, proof, codeHash, shown, request))
+    const before = await this.#redeemed(flow, codeHash)
+    const begun = state.get<ApiSession>('apiSession', flow.sessionId)
+    const { identityId = '', certificateRequest = '' } = begun ?? proof ?? {}
+    const ids = { identityId, apiSessionId: flow.sessionId }
+    // A request that cannot be signed leaves no session that nobody can use.
+    const made = await keyBinding.certify(ids, certificateRequest)
+    const session = before ?? (await this.#opened(flow, proof, codeHash, shown, request))
+    if (made !== null) await keyBinding.keep(made)
     const identity = state.get<Identity>('identity', session.identityId)
     if (identity === undefined) throw invalidGrant('the identity is gone')
     const { issuer, scopes, nonce } = flow
-    return await oidcTokens.mint({ session, identity, issuer, scopes, nonce, generation: 1 })
+    const minted = await oidcTokens.mint({
+      session,
+      identity,
+      issuer,
+      scopes,
+      nonce,
+      generation: 1,
+    })
+    return { ...minted, sessionCertificate: made?.chainPem ?? null }
   }
 
   /**
    * Tokens for a refresh token or an access token: from the record, without a write. A held token
-   * ends with its session.
+   * ends with its session. One that is bound to a key may ask for a certificate for another.
    * @throws {OAuthError} invalid_grant; access_denied without the certificate that it is bound to.
    */
   async renew(
@@ -414,18 +377,31 @@ export class LogInFlow {
     issuer: string,
     scopes: readonly string[],
     shown: CallerCredentials,
-  ): Promise<MintedTokens> {
-    const { sessions, refreshUses, oidcTokens } = this.#needs
+    certificateRequest: string,
+  ): Promise<FlowTokens> {
+    const { sessions, refreshUses, oidcTokens, keyBinding } = this.#needs
     const { session, identity } = await this.holderOf(token, shown)
     const generation = token.generation + 1
     // A certificate keeps others from using a token; without one, two who do are told by it.
-    const isOpen = session.certFingerprint === null && token.generation > 0
+    const isBound = isKeyBound(session)
+    const isOpen = !isBound && token.generation > 0
     if (isOpen && refreshUses.isReused(session.id, token.generation)) {
       await this.#end(session.id)
       throw invalidGrant('the token was used before; its session has ended')
     }
     sessions.use(session.id)
-    return await oidcTokens.mint({ session, identity, issuer, scopes, nonce: '', generation })
+    const ids = { identityId: identity.id, apiSessionId: session.id }
+    const made = isBound ? await keyBinding.certify(ids, certificateRequest) : null
+    if (made !== null) await keyBinding.keep(made)
+    const minted = await oidcTokens.mint({
+      session,
+      identity,
+      issuer,
+      scopes,
+      nonce: '',
+      generation,
+    })
+    return { ...minted, sessionCertificate: made?.chainPem ?? null }
   }
 
   /**
@@ -495,7 +471,8 @@ export class LogInFlow {
     const { logIns, state } = this.#needs
     const full = proof === null ? this.#proofOfSession(flow) : this.#proofOf(proof)
     if (full === null) throw invalidGrant('the credential was changed; log in again')
-    const oidc = { ...ofFlow(flow), codeHash, isBegun: proof === null }
+    const { certificateRequest = '' } = proof ?? {}
+    const oidc = { ...ofFlow(flow), codeHash, isBegun: proof === null, certificateRequest }
     const about = proof?.about ?? {}
     try {
       await logIns.open(full, shown, { ...about, api: null, oidc }, request.write)
@@ -560,7 +537,10 @@ function ofFlow({ sessionId, clientId }: BegunFlow): { sessionId: string; client
   return { sessionId, clientId }
 }
 
-function carried(proof: Proof, about: CarriedProof['about']): CarriedProof {
+function carried(
+  proof: Proof,
+  about: CarriedProof['about'],
+): Omit<CarriedProof, 'certificateRequest'> {
   const { identityId, authenticator, certificate = null, token = null } = proof
   return {
     identityId,

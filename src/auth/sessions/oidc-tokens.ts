@@ -2,7 +2,9 @@ import { createHash, randomUUID } from 'node:crypto'
 
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
+import type { SessionCertificate } from '../../entities/kinds/session-certificate.ts'
 import type { Revocation } from '../../entities/kinds/revocation.ts'
+import { isKeyBound } from '../../fsm/apply/session-reach.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -53,7 +55,7 @@ export interface MintedTokens {
 }
 
 interface Needs {
-  readonly state: Pick<StateView, 'get'>
+  readonly state: Pick<StateView, 'get' | 'findAll'>
   readonly jwt: JwtSigner
   readonly clock: Clock
   readonly limits: OidcTokenLimits
@@ -211,7 +213,7 @@ export class OidcTokens {
     lifetimeMs: number,
   ): Promise<string> {
     const { session, identity, scopes } = subject
-    const certificates = session.certFingerprint === null ? null : [session.certFingerprint]
+    const certificates = isKeyBound(session) ? this.#certificatesOf(session) : null
     return this.#needs.jwt.sign({
       ...common(subject, nowMs, lifetimeMs),
       nbf: Math.floor(nowMs / 1000) - EARLIER_SECONDS,
@@ -236,6 +238,17 @@ export class OidcTokens {
         ? {}
         : { z_eid: identity.externalId }),
     })
+  }
+
+  /** The certificate of the log-in, and the newest that was made for the session. */
+  #certificatesOf({ id, certFingerprint }: ApiSession): string[] {
+    const made = this.#needs.state.findAll<SessionCertificate>(
+      'sessionCertificate',
+      'apiSessionId',
+      id,
+    )
+    const newest = made.toSorted((a, b) => b.revision - a.revision)[0]
+    return [certFingerprint, newest?.fingerprint ?? null].flatMap((print) => print ?? [])
   }
 
   #signId(

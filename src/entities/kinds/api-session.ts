@@ -42,6 +42,8 @@ export const apiSession = defineEntity({
     /** Client of OIDC ('': none), and SHA-256 of the code that it redeemed, hex. */
     clientId: text({ since: 2, settable: 'never', shown: 'never' }),
     codeHash: text({ since: 2, settable: 'never', shown: 'never' }),
+    /** PEM that came with its log-in ('': none): worth nothing without a certificate. */
+    certificateRequest: text({ since: 2, settable: 'never', shown: 'never', charactersMax: 4096 }),
     /** Only moves forward. */
     lastActivityAt: timestamp({ settable: 'never', shown: 'whenSet' }),
     identity: refOf('identity', 'identityId'),

@@ -18,12 +18,18 @@ const SAID_FROM_LEVEL = 2
  * Whether the client of the session may use routers, which see its token. One of an identity with
  * rights only where it is worth nothing without the key of its certificate.
  */
-export function mayMeetRouters(
-  { api, certFingerprint }: ApiSession,
-  identity: Identity | undefined,
-): boolean {
+export function mayMeetRouters(session: ApiSession, identity: Identity | undefined): boolean {
+  const { api } = session
   if (identity === undefined || api === 'management') return false
-  return !isPrivileged(identity) || (api === 'client' && certFingerprint !== null)
+  return !isPrivileged(identity) || (api === 'client' && isKeyBound(session))
+}
+
+/**
+ * Whether its tokens are worth nothing without the key of a certificate: that it was opened by, or
+ * that was made for its client amid the log-in.
+ */
+export function isKeyBound({ certFingerprint, certificateRequest }: ApiSession): boolean {
+  return certFingerprint !== null || Boolean(certificateRequest)
 }
 
 /**
@@ -46,7 +52,7 @@ export function mayManage(records: Records, session: ApiSession): boolean {
 
 /**
  * Whether a client with that certificate, or with none, may use the session at the client API. Of
- * one that a certificate opened the token alone is not enough, as routers have it.
+ * one that is bound to a key the token alone is not enough, as routers have it.
  * @param fingerprint of the certificate that the client proved to hold; null: of none.
  */
 export function isShownBy(
@@ -55,13 +61,9 @@ export function isShownBy(
   fingerprint: string | null,
 ): boolean {
   const { api, certFingerprint, clientId } = session
-  if (
-    (api !== 'client' && !clientId) ||
-    certFingerprint === null ||
-    fingerprint === certFingerprint
-  )
-    return true
-  return fingerprint !== null && certificatesOf(records, session).includes(fingerprint)
+  if ((api !== 'client' && !clientId) || !isKeyBound(session)) return true
+  if (fingerprint === null) return false
+  return fingerprint === certFingerprint || certificatesOf(records, session).includes(fingerprint)
 }
 
 /**

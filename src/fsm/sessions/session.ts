@@ -166,6 +166,7 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
     api: isApi(message.api) ? message.api : '',
     clientId: message.oidc?.clientId ?? '',
     codeHash: message.oidc?.codeHash ?? '',
+    certificateRequest: message.oidc?.certificateRequest ?? '',
     isMfaComplete: false,
     mfaPassedAt: null,
   })

@@ -27,6 +27,7 @@ export type CertificateOrder =
       readonly apiSessionId: string
       readonly certificateId: string
       readonly requestPem: string
+      readonly madeAt?: 'log-in'
     }
   | {
       readonly kind: 'router'
@@ -67,8 +68,10 @@ export function issueCertificates(
       const [current] = parseCertificates(order.currentPem)
       return [extendIdentity(enroll(order.requestPem), order.identityId, current)]
     }
-    case 'session':
-      return [certifySession(enroll(order.requestPem, sessionCertificateMs), order)]
+    case 'session': {
+      const lifetimeMs = order.madeAt === 'log-in' ? enrolledCertificateMs : sessionCertificateMs
+      return [certifySession(enroll(order.requestPem, lifetimeMs), order)]
+    }
     case 'router': {
       const { routerId, naming } = order
       const server = ofServer(() =>

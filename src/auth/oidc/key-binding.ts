@@ -1,0 +1,86 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { CommandKind, SessionCertificateDeleteSchema } from '../../../proto/gen/command_pb.ts'
+import type { SessionCertificate } from '../../entities/kinds/session-certificate.ts'
+import { sessionCertificatesMax } from '../../fsm/enrollment/certificate.ts'
+import { Problem } from '../../lib/problems.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
+import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
+import type { Proposer } from '../../ports/proposer.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import {
+  type MadeSessionCertificate,
+  makeSessionCertificate,
+} from '../sessions/made-certificate.ts'
+import { OAuthError } from './oauth-error.ts'
+
+/** A longer request is none: it travels within the code, which stands in an address. */
+const REQUEST_CHARACTERS_MAX = 4096
+const UNREADABLE = 'unreadable'
+
+/** The request as a log-in carries it to where its code is redeemed, which judges it. */
+export function carriedRequest(pem: string | undefined): string {
+  if (pem === undefined) return ''
+  return pem.length > REQUEST_CHARACTERS_MAX ? UNREADABLE : pem
+}
+
+interface Needs {
+  readonly state: Pick<StateView, 'findAll'>
+  readonly issuer: CertificateIssuer
+  readonly proposer: Proposer
+}
+
+/**
+ * Certificates that clients ask for amid a log-in or a refresh. The tokens of such a session count
+ * for whoever shows a certificate of it, and so are worth nothing to who steals them alone.
+ */
+export class KeyBinding {
+  readonly #needs: Needs
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+  }
+
+  /**
+   * A certificate for the key of a request, which need not be there yet for its session.
+   * @returns null: nothing was asked for. @throws {OAuthError} invalid_request.
+   */
+  async certify(
+    ids: { readonly identityId: string; readonly apiSessionId: string },
+    requestPem: string,
+  ): Promise<MadeSessionCertificate | null> {
+    if (requestPem === '') return null
+    try {
+      return await makeSessionCertificate(this.#needs.issuer, {
+        ...ids,
+        requestPem,
+        madeAt: 'log-in',
+      })
+    } catch (error) {
+      if (!(error instanceof Problem && error.code === 'COULD_NOT_PROCESS_CSR')) throw error
+      throw new OAuthError('invalid_request', 'the certificate request is none that can be signed')
+    }
+  }
+
+  /** Keeps it with its session, so that every controller takes it; the oldest makes room. */
+  async keep({ apiSessionId, payload }: MadeSessionCertificate): Promise<void> {
+    const { state, proposer } = this.#needs
+    const own = state.findAll<SessionCertificate>(
+      'sessionCertificate',
+      'apiSessionId',
+      apiSessionId,
+    )
+    const oldest = own.toSorted((a, b) => a.revision - b.revision)[0]
+    if (own.length >= sessionCertificatesMax && oldest !== undefined) {
+      const message = create(SessionCertificateDeleteSchema, { id: oldest.id, apiSessionId })
+      await proposer.propose({
+        kind: CommandKind.SESSION_CERTIFICATE_DELETE,
+        payload: toBinary(SessionCertificateDeleteSchema, message),
+        actor: SYSTEM_ACTOR,
+      })
+    }
+    const kind = CommandKind.SESSION_CERTIFICATE_CREATE
+    const { outcome } = await proposer.propose({ kind, payload, actor: SYSTEM_ACTOR })
+    if (!outcome.ok) throw new OAuthError('invalid_grant', 'the session has ended')
+  }
+}

@@ -1,0 +1,36 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { SessionCertificateCreateSchema } from '../../../proto/gen/command_pb.ts'
+import { newShortId } from '../../lib/random.ts'
+import type { CertificateIssuer, SessionOrder } from '../../ports/certificate-issuer.ts'
+import { networkCertificate } from '../certificates/trusted-authorities.ts'
+
+/** A certificate that was issued for a session, and counts once its command is applied. */
+export interface MadeSessionCertificate {
+  readonly id: string
+  readonly apiSessionId: string
+  /** PEM, leaf first, then the intermediates. */
+  readonly chainPem: string
+  /** A SessionCertificateCreate. */
+  readonly payload: Uint8Array
+}
+
+/** @throws {Problem} as {@link CertificateIssuer}. */
+export async function makeSessionCertificate(
+  issuer: CertificateIssuer,
+  order: Omit<SessionOrder, 'certificateId'>,
+): Promise<MadeSessionCertificate> {
+  const id = newShortId()
+  const { identityId, apiSessionId } = order
+  const issued = await issuer.session({ ...order, certificateId: id }, identityId)
+  const message = create(SessionCertificateCreateSchema, {
+    id,
+    apiSessionId,
+    certificate: networkCertificate(issued),
+    subject: issued.subject,
+    validFromMs: BigInt(issued.notBeforeMs),
+    validToMs: BigInt(issued.notAfterMs),
+  })
+  const payload = toBinary(SessionCertificateCreateSchema, message)
+  return { id, apiSessionId, chainPem: issued.chainPem, payload }
+}

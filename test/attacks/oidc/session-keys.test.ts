@@ -1,0 +1,225 @@
+import { describe, expect, test } from 'vitest'
+
+import {
+  createCertificateRequest,
+  createControllerRequest,
+  generatePrivateKeyPem,
+} from '../../../src/pki/authority/certificate-request.ts'
+import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import { sessionCertificatesMax } from '../../../src/fsm/enrollment/certificate.ts'
+import { parseCertificates } from '../../../src/pki/certificate.ts'
+import { management } from '../../api/support/caller.ts'
+import { claimsOf } from '../../api/support/network.ts'
+import { OidcClient, type OidcReply, type Tokens } from '../../api/support/oidc.ts'
+import { Certificates, ownIdentity, password, twoControllers } from './support.ts'
+
+// The attack: somebody has the tokens of a client that asked for a certificate amid its log-in, or asks for one that names
+// somebody else.
+
+const DAY_MS = 86_400_000
+const two = await twoControllers()
+const { controller, root, newClient, newPerson, newPersonWithCodes } = two
+const certificates = await Certificates.open(two)
+
+interface Asked {
+  readonly privateKeyPem: string
+  readonly csr: string
+}
+
+async function newRequest(id = 'mallory'): Promise<Asked> {
+  const privateKeyPem = generatePrivateKeyPem()
+  return { privateKeyPem, csr: await createCertificateRequest({ privateKeyPem, id }) }
+}
+
+/** A log-in by password that asks for a certificate, up to its code. */
+async function codeFor(oidc: OidcClient, username: string, csrPem: string): Promise<string> {
+  const id = await oidc.begin()
+  const step = await oidc.send('POST', '/oidc/login/password', { id, username, password, csrPem })
+  expect(step.status).toBe(302)
+  return await oidc.codeOf(step)
+}
+
+const tokensIn = ({ json }: OidcReply): Tokens => json as unknown as Tokens
+const keyOf = ({ json }: OidcReply, { privateKeyPem }: Asked): CertifiedKey => ({
+  certificatePem: String(json['session_cert']),
+  privateKeyPem,
+})
+const doorOf = (key: CertifiedKey | null): OidcClient => new OidcClient(certificates.door(key))
+const printOf = ({ certificatePem }: CertifiedKey): string =>
+  parseCertificates(certificatePem)[0].sha1
+
+async function boundLogIn(username: string) {
+  const asked = await newRequest()
+  const oidc = newClient()
+  const answer = await oidc.redeem(await codeFor(oidc, username, asked.csr))
+  expect(answer.status, answer.text).toBe(200)
+  return { tokens: tokensIn(answer), key: keyOf(answer, asked) }
+}
+
+async function sessionsOf(identityId: string): Promise<number> {
+  const filter = encodeURIComponent(`identity = "${identityId}"`)
+  const { body } = await root.call('GET', `${management}/api-sessions?filter=${filter}`)
+  return (body.data as readonly unknown[]).length
+}
+
+describe('the tokens of a client that asked for a certificate amid its log-in', () => {
+  test('are worth nothing without it, wherever they are shown', async () => {
+    const { id, username } = await newPerson()
+    const { tokens, key } = await boundLogIn(username)
+    const claims = claimsOf(tokens.access_token)
+    expect(claims).toMatchObject({ z_cfs: [printOf(key)], amr: ['password'] })
+    expect(claims).not.toHaveProperty('z_acf')
+    const own = doorOf(key)
+    expect(await own.statusAt(ownIdentity, tokens.access_token)).toBe(200)
+    expect((await own.refresh(tokens.refresh_token)).status).toBe(200)
+    expect((await own.refresh(tokens.refresh_token)).json).not.toHaveProperty('session_cert')
+
+    const { key: other } = await certificates.newHolder()
+    const second = (await boundLogIn(username)).key
+    for (const stolen of [null, other, second]) {
+      const thief = doorOf(stolen)
+      expect(await thief.statusAt(ownIdentity, tokens.access_token)).toBe(401)
+      expect(await thief.statusAt('/oidc/userinfo', tokens.access_token)).toBe(401)
+      // A request for a certificate is no excuse for the lack of one.
+      const { csr } = await newRequest()
+      const { status, json } = await thief.refresh(tokens.refresh_token, { csr_pem: csr })
+      expect([status, json['error']]).toEqual([400, 'access_denied'])
+    }
+    expect(await sessionsOf(id)).toBe(2)
+  })
+
+  test('count for the key of the last refresh, and for that of the log-in', async () => {
+    const { username } = await newPerson()
+    const { tokens, key } = await boundLogIn(username)
+    const own = doorOf(key)
+    const asked = await newRequest()
+    const renewed = await own.refresh(tokens.refresh_token, { csr_pem: asked.csr })
+    const next = keyOf(renewed, asked)
+    expect(claimsOf(tokensIn(renewed).access_token)['z_cfs']).toEqual([printOf(next)])
+    for (const one of [key, next]) {
+      const door = doorOf(one)
+      expect(await door.statusAt(ownIdentity, tokensIn(renewed).access_token)).toBe(200)
+    }
+    const bad = await own.refresh(tokens.refresh_token, { csr_pem: 'no request' })
+    expect([bad.status, bad.json['error']]).toEqual([400, 'invalid_request'])
+  })
+
+  test('go on however often it asks for another key: the oldest certificate makes room', async () => {
+    const { tokens, key } = await boundLogIn((await newPerson()).username)
+    let last = key
+    for (let at = 0; at < sessionCertificatesMax + 2; at += 1) {
+      const asked = await newRequest()
+      const answer = await doorOf(last).refresh(tokens.refresh_token, { csr_pem: asked.csr })
+      expect(answer.status, answer.text).toBe(200)
+      last = keyOf(answer, asked)
+      controller.clock.advance(1000)
+    }
+    expect(await doorOf(last).statusAt(ownIdentity, tokens.access_token)).toBe(200)
+    expect(await doorOf(key).statusAt(ownIdentity, tokens.access_token)).toBe(401)
+  })
+
+  test('are exchanged with its certificate alone, for another key where it asks', async () => {
+    const { tokens, key } = await boundLogIn((await newPerson()).username)
+    const asked = await newRequest()
+    const answer = await doorOf(key).send('POST', '/oidc/oauth/token', {
+      grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+      client_id: 'native',
+      subject_token: tokens.refresh_token,
+      subject_token_type: 'urn:ietf:params:oauth:token-type:refresh_token',
+      requested_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+      csr_pem: asked.csr,
+    })
+    expect(answer.status).toBe(200)
+    const next = keyOf(answer, asked)
+    expect(await doorOf(next).statusAt(ownIdentity, tokensIn(answer).access_token)).toBe(200)
+  })
+
+  test('count for the certificate of the log-in too, where there was one', async () => {
+    const { key: login } = await certificates.newHolder()
+    const oidc = doorOf(login)
+    const id = await oidc.begin()
+    const asked = await newRequest()
+    const step = await oidc.send('POST', '/oidc/login/cert', { id, csrPem: asked.csr })
+    const answer = await oidc.redeem(await oidc.codeOf(step))
+    const made = keyOf(answer, asked)
+    const { access_token: access } = tokensIn(answer)
+    const prints = [printOf(login), printOf(made)]
+    expect(claimsOf(access)).toMatchObject({ z_cfs: prints, z_acf: prints[0], amr: ['cert'] })
+    for (const key of [login, made]) {
+      expect(await doorOf(key).statusAt(ownIdentity, access)).toBe(200)
+    }
+    expect(await doorOf(null).statusAt(ownIdentity, access)).toBe(401)
+  })
+
+  test('are so after a second factor as well, under the id of the first step', async () => {
+    const { username, app } = await newPersonWithCodes()
+    const oidc = newClient()
+    const id = await oidc.begin()
+    const asked = await newRequest()
+    const form = { id, username, password, csrPem: asked.csr }
+    expect((await oidc.send('POST', '/oidc/login/password', form)).status).toBe(200)
+    const step = await oidc.send('POST', '/oidc/login/totp', { id, code: app.freshCode() })
+    const answer = await oidc.redeem(await oidc.codeOf(step))
+    const { access_token: access } = tokensIn(answer)
+    expect(await doorOf(keyOf(answer, asked)).statusAt(ownIdentity, access)).toBe(200)
+    expect(await doorOf(null).statusAt(ownIdentity, access)).toBe(401)
+  })
+
+  test('are given again with a certificate where the answer was lost', async () => {
+    const { username } = await newPerson()
+    const asked = await newRequest()
+    const oidc = newClient()
+    const code = await codeFor(oidc, username, asked.csr)
+    await oidc.redeem(code)
+    const again = await oidc.redeem(code)
+    const { access_token: access } = tokensIn(again)
+    expect(await doorOf(keyOf(again, asked)).statusAt(ownIdentity, access)).toBe(200)
+  })
+})
+
+describe('a request for a certificate', () => {
+  test('leads to one for the identity and the session, whatever it names', async () => {
+    const { id, username } = await newPerson()
+    const privateKeyPem = generatePrivateKeyPem()
+    const csr = await createControllerRequest({
+      privateKeyPem,
+      id: 'ctrl1',
+      trustDomain: 'flotilla.test',
+      hosts: ['ctrl1.example.net', '127.0.0.1'],
+    })
+    const oidc = newClient()
+    const answer = await oidc.redeem(await codeFor(oidc, username, csr))
+    const [leaf] = parseCertificates(String(answer.json['session_cert']))
+    const { z_asid: sessionId } = claimsOf(tokensIn(answer).access_token)
+    const path = `/identity/${id}/apiSession/${String(sessionId)}/apiSessionCertificate/`
+    expect(leaf.commonName).toBe(id)
+    expect([...leaf.dnsNames, ...leaf.ipAddresses, ...leaf.emails]).toEqual([])
+    expect(leaf.uris).toHaveLength(1)
+    expect(leaf.uris[0]).toContain(path)
+    const days = (leaf.notAfterMs - controller.clock.nowMs()) / DAY_MS
+    expect(days).toBeGreaterThan(300)
+  })
+
+  test('that cannot be signed lets the log-in pass and its code fail, and leaves no session', async () => {
+    const { csr } = await newRequest()
+    const der = Buffer.from(csr.replaceAll(/-----[^-]+-----|\s/g, ''), 'base64')
+    der[der.length - 1] = (der.at(-1) ?? 0) ^ 1
+    const head = '-----BEGIN CERTIFICATE REQUEST-----'
+    const forged = `${head}\n${der.toString('base64')}\n${head.replace('BEGIN', 'END')}\n`
+    for (const csrPem of ['no request', forged, csr + 'x'.repeat(5000)]) {
+      const { id, username } = await newPerson()
+      const oidc = newClient()
+      const { status, json } = await oidc.redeem(await codeFor(oidc, username, csrPem))
+      expect([status, json['error']]).toEqual([400, 'invalid_request'])
+      expect(await sessionsOf(id)).toBe(0)
+    }
+  })
+
+  test('is passed over where tokens are bound to no key, and binds none', async () => {
+    const tokens = await newClient().logIn((await newPerson()).username, password)
+    const { csr } = await newRequest()
+    const { status, json } = await newClient().refresh(tokens.refresh_token, { csr_pem: csr })
+    expect([status, json['session_cert']]).toEqual([200, undefined])
+    expect(claimsOf((json as unknown as Tokens).access_token)['z_cfs']).toBeNull()
+  })
+})
