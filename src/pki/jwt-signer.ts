@@ -36,8 +36,8 @@ export interface LeafJwtParts {
   readonly leafPem: () => string
   /** The current members, this one included or not. */
   readonly members: () => readonly MemberLeaf[]
-  /** Keys of the current members, as their records pin them: asked at each use of a token. */
-  readonly pinnedKeys: () => readonly Uint8Array[]
+  /** The current members, as their records pin their keys: asked at each use of a token. */
+  readonly pinned: () => readonly Pick<MemberLeaf, 'publicKeySha256'>[]
   readonly clock: Clock
 }
 
@@ -76,8 +76,10 @@ export class LeafJwtSigner {
   }
 
   isMemberKey(keyId: string): boolean {
-    const wanted = Buffer.from(keyId, 'hex')
-    return this.#parts.pinnedKeys().some((key) => wanted.equals(key))
+    for (const { publicKeySha256 } of this.#parts.pinned()) {
+      if (hexOf(publicKeySha256) === keyId) return true
+    }
+    return false
   }
 
   publicJwks(): readonly JsonObject[] {
@@ -154,4 +156,13 @@ function pinnedLeaf(pem: string, publicKeySha256: Uint8Array): TokenLeaf | null 
     if (error instanceof CertificateError) return null
     throw error
   }
+}
+
+/** Each request by an access token asks for those of the members. */
+const hexByKey = new WeakMap<Uint8Array, string>()
+
+function hexOf(key: Uint8Array): string {
+  let hex = hexByKey.get(key)
+  if (hex === undefined) hexByKey.set(key, (hex = Buffer.from(key).toString('hex')))
+  return hex
 }

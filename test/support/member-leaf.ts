@@ -37,7 +37,7 @@ export function signerOf(
     privateKeyPem: () => own.privateKeyPem,
     leafPem: () => own.certificatePem,
     members: () => members,
-    pinnedKeys: () => members.map(({ publicKeySha256 }) => publicKeySha256),
+    pinned: () => members,
     clock: { nowMs: now, monotonicMs: () => 0 },
   })
 }

@@ -57,8 +57,7 @@ export function jwtSignerOf(
         publicKeySha256,
       }))
     },
-    pinnedKeys: () =>
-      clusterNode.configuration().record.members.map(({ publicKeySha256 }) => publicKeySha256),
+    pinned: () => clusterNode.configuration().record.members,
     clock: systemClock,
   })
 }
