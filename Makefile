@@ -164,6 +164,7 @@ bench: $(INSTALLED)
 	node bench/failover.ts
 	node bench/log-in-storm.ts
 	node bench/oidc.ts
+	node bench/revocation.ts
 	node bench/refusal.ts
 	node bench/posture.ts
 	node bench/enrollment.ts
