@@ -7,9 +7,9 @@ import { publicKeysOf } from '../src/fabric/model/public-keys.ts'
 import { parseCertificates } from '../src/pki/certificate.ts'
 import { BearerSessions } from '../src/router/edge/bearer-sessions.ts'
 import { admin, startController } from '../test/api/support/controller.ts'
-import { OidcClient } from '../test/api/support/oidc.ts'
+import { OidcClient, type OidcDoor, type OidcReply } from '../test/api/support/oidc.ts'
 import { raiseLevel } from '../test/api/support/raise-level.ts'
-import { clientKey } from '../test/api/support/tls.ts'
+import { clientKey, TlsListener } from '../test/api/support/tls.ts'
 import { memberLeaf, signerOf } from '../test/support/member-leaf.ts'
 import { TestProvider } from '../test/support/identity-provider.ts'
 import { heading, spread } from './support/report.ts'
@@ -80,6 +80,7 @@ async function main(): Promise<void> {
   await checks(access)
   await refreshes(oidc, refresh)
   await logIns(oidc)
+  await logInsOfPeople()
   await sweeps()
 }
 
@@ -136,22 +137,66 @@ async function refreshes(oidc: OidcClient, first: string): Promise<void> {
   await compared({ refreshes: requests })
 }
 
-/** By a token of a provider: a password would measure its hash alone. */
+async function manage(path: string, body: object): Promise<string> {
+  const url = `/edge/management/v1/${path}`
+  const headers = { 'net-session': root }
+  const answer = await app.inject({ method: 'POST', url, headers, payload: body })
+  if (answer.statusCode !== 201) throw new Error(answer.payload)
+  return answer.json<{ data: { id: string } }>().data.id
+}
+
+/** By password, most of which is its hash; and by certificate, each request over a TLS connection of its own. */
+async function logInsOfPeople(): Promise<void> {
+  const oidc = new OidcClient(controller)
+  const redeemed = async (client: OidcClient, step: OidcReply): Promise<void> => {
+    const { status } = await client.redeem(await client.codeOf(step))
+    if (status !== 200) throw new Error(`a redemption is answered with ${status}`)
+  }
+  const byPassword = { username: admin.username, password: admin.password }
+  await compared({
+    'log-ins by a password, REST': async () => {
+      const url = `${api}/authenticate?method=password`
+      const answer = await app.inject({ method: 'POST', url, payload: byPassword })
+      if (answer.statusCode !== 200) throw new Error(answer.payload)
+    },
+    'log-ins by a password, the whole code flow': async () =>
+      await redeemed(oidc, await oidc.passed(admin.username, admin.password)),
+  })
+  const id = await manage('identities', { name: 'holder', type: 'Device', isAdmin: false })
+  const by = await clientKey(controller.authorities.issuing, id, controller.clock.nowMs())
+  const [{ pem: certPem }] = parseCertificates(by.certificatePem)
+  await manage('authenticators', { method: 'cert', identityId: id, certPem })
+  const listener = await TlsListener.open(controller)
+  const door: OidcDoor = {
+    app: {
+      inject: async ({ method, url, headers, payload: body }) => {
+        const asked = { method, path: url, by, headers, ...(body === undefined ? {} : { body }) }
+        const { status, text, headers: told } = await listener.call(asked)
+        return { statusCode: status, headers: told, payload: text }
+      },
+    },
+  }
+  const holder = new OidcClient(door)
+  await compared({
+    'log-ins by a certificate, REST': async () => {
+      const path = `${api}/authenticate?method=cert`
+      const { status, text } = await listener.call({ path, by, body: {} })
+      if (status !== 200) throw new Error(text)
+    },
+    'log-ins by a certificate, the whole code flow': async () => {
+      const form = { id: await holder.begin() }
+      await redeemed(holder, await holder.send('POST', '/oidc/login/cert', form))
+    },
+  })
+  await listener.close()
+}
+
+/** By a token of a provider. */
 async function logIns(oidc: OidcClient): Promise<void> {
   const provider = new TestProvider('https://idp.bench', 'bench', () => controller.clock.nowMs())
   const key = await clientKey(controller.authorities.issuing, 'provider', controller.clock.nowMs())
   const [{ sha1, pem, publicKeySha256 }] = parseCertificates(key.certificatePem)
   const leaf = { ...key, certificatePem: pem, publicKeySha256 }
-  const manage = async (path: string, body: object): Promise<string> => {
-    const answer = await app.inject({
-      method: 'POST',
-      url: `/edge/management/v1/${path}`,
-      headers: { 'net-session': root },
-      payload: body,
-    })
-    if (answer.statusCode !== 201) throw new Error(answer.payload)
-    return answer.json<{ data: { id: string } }>().data.id
-  }
   await manage('external-jwt-signers', {
     name: 'idp',
     issuer: provider.issuer,

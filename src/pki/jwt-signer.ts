@@ -1,4 +1,4 @@
-import { createHash, sign } from 'node:crypto'
+import { createHash, type KeyObject, sign } from 'node:crypto'
 
 import { SignJWT } from 'jose'
 
@@ -51,17 +51,25 @@ export class LeafJwtSigner {
   /** By PEM: parsing one takes longer than a signature. No more than were asked for last. */
   #leaves = new Map<string, TokenLeaf | null>()
 
+  #key: { readonly pem: string; readonly key: KeyObject } | null = null
+
   constructor(parts: LeafJwtParts) {
     this.#parts = parts
   }
 
   async sign(claims: JsonObject): Promise<string> {
     const { privateKeyPem, leafPem } = this.#parts
-    const key = parsePrivateKey(privateKeyPem())
+    const key = this.#keyOf(privateKeyPem())
     const { kid } = this.#own(leafPem())
     return await new SignJWT(claims)
       .setProtectedHeader({ alg: jwtAlgorithmOf(key), kid, typ: 'JWT' })
       .sign(key)
+  }
+
+  /** Reading a key from its PEM takes as long as a signature by it. */
+  #keyOf(pem: string): KeyObject {
+    if (this.#key?.pem !== pem) this.#key = { pem, key: parsePrivateKey(pem) }
+    return this.#key.key
   }
 
   async verify(token: string, options?: ClaimsOptions): Promise<JsonObject | null> {
@@ -95,7 +103,7 @@ export class LeafJwtSigner {
   }
 
   signText(text: string): Promise<{ algorithm: string; kid: string; signature: string }> {
-    const key = parsePrivateKey(this.#parts.privateKeyPem())
+    const key = this.#keyOf(this.#parts.privateKeyPem())
     const { kid, algorithm } = this.#own(this.#parts.leafPem())
     const hash = `sha${algorithm.slice(2)}`
     return new Promise((resolve, reject) => {

@@ -86,11 +86,14 @@ export class OidcTokens {
     const [accessMs, refreshMs] = [limits.accessTokenMs, limits.refreshTokenMs].map((lifetimeMs) =>
       Math.max(1000, Math.min(lifetimeMs, endsAtMs - nowMs)),
     ) as [number, number]
-    const access = await this.#sign(subject, 'access', nowMs, accessMs)
     const hasRefresh = subject.scopes.includes('offline_access')
+    const [access, refresh] = await Promise.all([
+      this.#sign(subject, 'access', nowMs, accessMs),
+      hasRefresh ? this.#sign(subject, 'refresh', nowMs, refreshMs) : null,
+    ])
     return {
       access,
-      refresh: hasRefresh ? await this.#sign(subject, 'refresh', nowMs, refreshMs) : null,
+      refresh,
       id: subject.scopes.includes('openid')
         ? await this.#signId(subject, access, nowMs, accessMs)
         : null,
