@@ -116,7 +116,7 @@ export function createServices(parts: ApiParts): ApiServices {
     refreshUses,
     oidcTokens,
     seals,
-    keyBinding: new KeyBinding(parts),
+    keyBinding: new KeyBinding({ ...parts, writer }),
   })
   const metrics = metricsOf(parts)
   return {

@@ -191,7 +191,8 @@ async function renewed(
     throw new OAuthError('invalid_scope', 'scope names more than the token has')
   }
   const requestPem = carriedRequest(of('csr_pem'))
-  return await needs.oidcFlow.renew(token, issuer, scopes, call.credentials, requestPem)
+  const write = writeRequestOf(call)
+  return await needs.oidcFlow.renew(token, issuer, scopes, call.credentials, requestPem, write)
 }
 
 async function judged(

@@ -4,10 +4,12 @@ import { CommandKind, SessionCertificateDeleteSchema } from '../../../proto/gen/
 import type { SessionCertificate } from '../../entities/kinds/session-certificate.ts'
 import { sessionCertificatesMax } from '../../fsm/enrollment/certificate.ts'
 import { Problem } from '../../lib/problems.ts'
-import { SYSTEM_ACTOR } from '../../ports/actor.ts'
+import { systemActor } from '../../ports/actor.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
-import type { Proposer } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
+import type { CommandWriter, WriteRequest } from '../../ports/writer.ts'
+import type { CallerCredentials } from '../principal/credentials.ts'
+import { originBy } from '../principal/principal.ts'
 import {
   type MadeSessionCertificate,
   makeSessionCertificate,
@@ -27,7 +29,7 @@ export function carriedRequest(pem: string | undefined): string {
 interface Needs {
   readonly state: Pick<StateView, 'findAll'>
   readonly issuer: CertificateIssuer
-  readonly proposer: Proposer
+  readonly writer: CommandWriter
 }
 
 /**
@@ -62,25 +64,36 @@ export class KeyBinding {
     }
   }
 
-  /** Keeps it with its session, so that every controller takes it; the oldest makes room. */
-  async keep({ apiSessionId, payload }: MadeSessionCertificate): Promise<void> {
-    const { state, proposer } = this.#needs
+  /**
+   * Keeps it with its session, so that every controller takes it; the oldest makes room.
+   * @throws {OAuthError} invalid_grant: the session has ended.
+   */
+  async keep(
+    { apiSessionId, payload }: MadeSessionCertificate,
+    identityId: string,
+    { address }: Pick<CallerCredentials, 'address'>,
+    request: WriteRequest,
+  ): Promise<void> {
+    const { state, writer } = this.#needs
+    const origin = originBy(request, systemActor({ address, identityId }), { case: 'notKept' })
     const own = state.findAll<SessionCertificate>(
       'sessionCertificate',
       'apiSessionId',
       apiSessionId,
     )
     const oldest = own.toSorted((a, b) => a.revision - b.revision)[0]
-    if (own.length >= sessionCertificatesMax && oldest !== undefined) {
-      const message = create(SessionCertificateDeleteSchema, { id: oldest.id, apiSessionId })
-      await proposer.propose({
-        kind: CommandKind.SESSION_CERTIFICATE_DELETE,
-        payload: toBinary(SessionCertificateDeleteSchema, message),
-        actor: SYSTEM_ACTOR,
-      })
+    try {
+      if (own.length >= sessionCertificatesMax && oldest !== undefined) {
+        const message = create(SessionCertificateDeleteSchema, { id: oldest.id, apiSessionId })
+        await writer.write(origin, {
+          kind: CommandKind.SESSION_CERTIFICATE_DELETE,
+          payload: toBinary(SessionCertificateDeleteSchema, message),
+        })
+      }
+      await writer.write(origin, { kind: CommandKind.SESSION_CERTIFICATE_CREATE, payload })
+    } catch (error) {
+      const hasEnded = error instanceof Problem && error.code === 'UNAUTHORIZED'
+      throw hasEnded ? new OAuthError('invalid_grant', 'the session has ended') : error
     }
-    const kind = CommandKind.SESSION_CERTIFICATE_CREATE
-    const { outcome } = await proposer.propose({ kind, payload, actor: SYSTEM_ACTOR })
-    if (!outcome.ok) throw new OAuthError('invalid_grant', 'the session has ended')
   }
 }

@@ -18,6 +18,7 @@ import { Problem, type ProblemCode } from '../../lib/problems.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { Proposer } from '../../ports/proposer.ts'
+import type { WriteRequest } from '../../ports/writer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { AboutClient, LogInCredential, LogInRequest, LogIns, Proof } from '../log-in/log-in.ts'
@@ -352,7 +353,7 @@ export class LogInFlow {
     // A request that cannot be signed leaves no session that nobody can use.
     const made = await keyBinding.certify(ids, certificateRequest)
     const session = before ?? (await this.#opened(flow, proof, codeHash, shown, request))
-    if (made !== null) await keyBinding.keep(made)
+    if (made !== null) await keyBinding.keep(made, identityId, shown, request.write)
     const identity = state.get<Identity>('identity', session.identityId)
     if (identity === undefined) throw invalidGrant('the identity is gone')
     const { issuer, scopes, nonce } = flow
@@ -378,6 +379,7 @@ export class LogInFlow {
     scopes: readonly string[],
     shown: CallerCredentials,
     certificateRequest: string,
+    write: WriteRequest,
   ): Promise<FlowTokens> {
     const { sessions, refreshUses, oidcTokens, keyBinding } = this.#needs
     const { session, identity } = await this.holderOf(token, shown)
@@ -392,7 +394,7 @@ export class LogInFlow {
     sessions.use(session.id)
     const ids = { identityId: identity.id, apiSessionId: session.id }
     const made = isBound ? await keyBinding.certify(ids, certificateRequest) : null
-    if (made !== null) await keyBinding.keep(made)
+    if (made !== null) await keyBinding.keep(made, identity.id, shown, write)
     const minted = await oidcTokens.mint({
       session,
       identity,
@@ -426,10 +428,19 @@ export class LogInFlow {
     if (session.codeHash === '' || lacksOwnFactor(found.pendingFactors)) {
       throw invalidGrant('a second factor is missing; log in again')
     }
-    if (!this.#needs.logIns.isProven(session, shown)) {
+    if (!(await this.#isProven(session, shown))) {
       throw new OAuthError('access_denied', 'the client certificate of the session is required')
     }
     return { session, identity: found.identity as Identity }
+  }
+
+  /** A certificate of the session may have been made on another controller a moment ago. */
+  async #isProven(session: ApiSession, shown: CallerCredentials): Promise<boolean> {
+    const { logIns, reads } = this.#needs
+    if (logIns.isProven(session, shown)) return true
+    if (shown.peerChain() === null) return false
+    await reads.reachLatest()
+    return logIns.isProven(session, shown)
   }
 
   /** Ends the session of a token, for whichever of its tokens was shown. */

@@ -130,7 +130,10 @@ export class SessionGuard {
     if ('text' in good && typeof found !== 'string' && isUnsettled(found.session as ApiSession)) {
       return this.#confirm(shown, good, wanted)
     }
-    return this.#accept(shown, found, good, wanted)
+    const admission = this.#accept(shown, found, good, wanted)
+    // A certificate of the session may have been made on another controller a moment ago.
+    const isOther = admission === notShown.session || admission === notShown.bearer
+    return isOther && shown.peerChain() !== null ? this.#confirm(shown, good, wanted) : admission
   }
 
   /**
@@ -299,7 +302,9 @@ export class SessionGuard {
     ) {
       return refused(invalid)
     }
-    if (!this.#isHonouredAt(shown, wanted.api, found.session as ApiSession)) return refused(invalid)
+    if (!this.#isHonouredAt(shown, wanted.api, found.session as ApiSession)) {
+      return isBearer ? notShown.bearer : notShown.session
+    }
     const principal: SessionPrincipal = {
       ...(factor === null ? found : this.#factor.completed(found, factor)),
       kind: 'session',
@@ -353,6 +358,9 @@ function isSameAddress(address: string, recorded: unknown): boolean {
 function plainAddress(address: string): string {
   return address.startsWith(MAPPED_IPV4) ? address.slice(MAPPED_IPV4.length) : address
 }
+
+/** A session at an API where it does not count, or without its certificate. */
+const notShown = { session: refused('invalid'), bearer: refused('bearer-invalid') }
 
 function refused(challenge: Challenge): RequestAdmission {
   return { isAdmitted: false, principal: null, challenge }

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 
 import {
   createCertificateRequest,
@@ -11,6 +11,7 @@ import { parseCertificates } from '../../../src/pki/certificate.ts'
 import { management } from '../../api/support/caller.ts'
 import { claimsOf } from '../../api/support/network.ts'
 import { OidcClient, type OidcReply, type Tokens } from '../../api/support/oidc.ts'
+import { TlsListener } from '../../api/support/tls.ts'
 import { Certificates, ownIdentity, password, twoControllers } from './support.ts'
 
 // The attack: somebody has the tokens of a client that asked for a certificate amid its log-in, or asks for one that names
@@ -47,6 +48,17 @@ const keyOf = ({ json }: OidcReply, { privateKeyPem }: Asked): CertifiedKey => (
 const doorOf = (key: CertifiedKey | null): OidcClient => new OidcClient(certificates.door(key))
 const printOf = ({ certificatePem }: CertifiedKey): string =>
   parseCertificates(certificatePem)[0].sha1
+
+/** An object with one method in place of another. */
+function instead<T extends object, N extends keyof T>(target: T, method: N, value: T[N]): T {
+  return new Proxy(target, {
+    get: (_, name) => {
+      if (name === method) return value
+      const found: unknown = Reflect.get(target, name, target)
+      return typeof found === 'function' ? (found.bind(target) as unknown) : found
+    },
+  })
+}
 
 async function boundLogIn(username: string) {
   const asked = await newRequest()
@@ -163,6 +175,42 @@ describe('the tokens of a client that asked for a certificate amid its log-in', 
     const { access_token: access } = tokensIn(answer)
     expect(await doorOf(keyOf(answer, asked)).statusAt(ownIdentity, access)).toBe(200)
     expect(await doorOf(null).statusAt(ownIdentity, access)).toBe(401)
+  })
+
+  test('count at a controller that lags, once it has what was made on another', async () => {
+    const { tokens, key } = await boundLogIn((await newPerson()).username)
+    let isLate = true
+    const { state, reads } = controller.parts
+    const lagging = instead(state, 'findAll', (...given) =>
+      isLate && given[0] === 'sessionCertificate' ? [] : state.findAll(...given),
+    )
+    const latest = instead(reads, 'reachLatest', () => {
+      isLate = false
+      return reads.reachLatest()
+    })
+    const parts = { state: lagging, reads: latest }
+    const listener = await TlsListener.open(controller, undefined, parts)
+    afterAll(() => listener.close())
+    const headers = { authorization: `Bearer ${tokens.access_token}` }
+    const asked = { method: 'GET', path: ownIdentity, headers } as const
+    expect((await listener.call({ ...asked, by: key })).status).toBe(200)
+    expect(isLate).toBe(false)
+    isLate = true
+    // Nothing is asked of the cluster for whoever shows no certificate at all.
+    expect((await listener.call(asked)).status).toBe(401)
+    expect(isLate).toBe(true)
+    const form = {
+      grant_type: 'refresh_token',
+      client_id: 'native',
+      refresh_token: tokens.refresh_token,
+    }
+    const renewed = await listener.call({
+      path: '/oidc/oauth/token',
+      by: key,
+      body: new URLSearchParams(form).toString(),
+      headers: { 'content-type': 'application/x-www-form-urlencoded', host: 'localhost:1280' },
+    })
+    expect([renewed.status, isLate]).toEqual([200, false])
   })
 
   test('are given again with a certificate where the answer was lost', async () => {
