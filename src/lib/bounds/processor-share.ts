@@ -19,6 +19,8 @@ const FREE_PART = 0.25
 /** Where there is no room to wait, it is asked for again after so long. */
 const ASK_AGAIN_MS = 10
 
+/** Work of more slices is followed by a rest; a busy machine makes two of what fits into one. */
+const SHORT_SLICES_MAX = 3
 const REST_MS_MAX = 1000
 
 /** What a caller has used lately: a bucket that leaks at {@link FREE_PART}. */
@@ -106,9 +108,9 @@ export class ProcessorShare {
     let steps: Iterator<void> | null = null
     let isOver = false
     let tookMs = 0
+    let slices = 0
     const goOn = (): void => {
       const fromMs = this.#clock.monotonicMs()
-      const isLong = tookMs > 0
       try {
         isOver = steps === null || this.#slice(steps).done === true
       } catch (error) {
@@ -116,8 +118,9 @@ export class ProcessorShare {
         return
       }
       tookMs += this.#clock.monotonicMs() - fromMs
+      slices += 1
       if (!isOver) this.#enqueueAtLast(caller, goOn)
-      else if (isLong) setTimeout(resolve, Math.min(tookMs, REST_MS_MAX))
+      else if (slices > SHORT_SLICES_MAX) setTimeout(resolve, Math.min(tookMs, REST_MS_MAX))
       else resolve()
     }
     const task = (): void => {
