@@ -224,9 +224,11 @@ export class LogInFlow {
     told: Omit<AboutClient, 'api' | 'oidc'> & { readonly certificateRequest?: string },
     request: LogInRequest,
   ): Promise<LogInStep> {
-    const { certificateRequest = '', ...about } = told
+    const { certificateRequest: asked = '', ...about } = told
     const flow = await this.#begun(id)
     if (flow === null) return refused
+    // The tokens are for a device, which has not the key of the person's browser.
+    const certificateRequest = flow.isOfDevice === true ? '' : asked
     // Tokens of such a log-in count with the key of the certificate, which the device has not.
     if (flow.isOfDevice === true && credential.by === 'cert') return refused
     const { logIns, state } = this.#needs

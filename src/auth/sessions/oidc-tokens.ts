@@ -4,7 +4,7 @@ import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { SessionCertificate } from '../../entities/kinds/session-certificate.ts'
 import type { Revocation } from '../../entities/kinds/revocation.ts'
-import { isKeyBound } from '../../fsm/apply/session-reach.ts'
+import { certificatesOf, isKeyBound } from '../../fsm/apply/session-reach.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -55,7 +55,7 @@ export interface MintedTokens {
 }
 
 interface Needs {
-  readonly state: Pick<StateView, 'get' | 'findAll'>
+  readonly state: Pick<StateView, 'get' | 'findAll' | 'featureLevel'>
   readonly jwt: JwtSigner
   readonly clock: Clock
   readonly limits: OidcTokenLimits
@@ -243,15 +243,17 @@ export class OidcTokens {
     })
   }
 
-  /** The certificate of the log-in, and the newest that was made for the session. */
-  #certificatesOf({ id, certFingerprint }: ApiSession): string[] {
-    const made = this.#needs.state.findAll<SessionCertificate>(
-      'sessionCertificate',
-      'apiSessionId',
-      id,
-    )
+  /**
+   * The certificate of the log-in, and the newest that was made for the session; never none, as a
+   * token that names none counts for everybody.
+   */
+  #certificatesOf(session: ApiSession): readonly string[] {
+    const { state } = this.#needs
+    const { id, certFingerprint } = session
+    const made = state.findAll<SessionCertificate>('sessionCertificate', 'apiSessionId', id)
     const newest = made.toSorted((a, b) => b.revision - a.revision)[0]
-    return [certFingerprint, newest?.fingerprint ?? null].flatMap((print) => print ?? [])
+    const own = [certFingerprint, newest?.fingerprint ?? null].flatMap((print) => print ?? [])
+    return own.length > 0 ? own : certificatesOf(state, session)
   }
 
   #signId(

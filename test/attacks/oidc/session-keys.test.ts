@@ -8,8 +8,8 @@ import {
 import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import { sessionCertificatesMax } from '../../../src/fsm/enrollment/certificate.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
-import { management } from '../../api/support/caller.ts'
-import { claimsOf } from '../../api/support/network.ts'
+import { client, management } from '../../api/support/caller.ts'
+import { claimsOf, made } from '../../api/support/network.ts'
 import { OidcClient, type OidcReply, type Tokens } from '../../api/support/oidc.ts'
 import { TlsListener } from '../../api/support/tls.ts'
 import { Certificates, ownIdentity, password, twoControllers } from './support.ts'
@@ -153,14 +153,33 @@ describe('the tokens of a client that asked for a certificate amid its log-in', 
     const asked = await newRequest()
     const step = await oidc.send('POST', '/oidc/login/cert', { id, csrPem: asked.csr })
     const answer = await oidc.redeem(await oidc.codeOf(step))
-    const made = keyOf(answer, asked)
+    const issued = keyOf(answer, asked)
     const { access_token: access } = tokensIn(answer)
-    const prints = [printOf(login), printOf(made)]
+    const prints = [printOf(login), printOf(issued)]
     expect(claimsOf(access)).toMatchObject({ z_cfs: prints, z_acf: prints[0], amr: ['cert'] })
-    for (const key of [login, made]) {
+    for (const key of [login, issued]) {
       expect(await doorOf(key).statusAt(ownIdentity, access)).toBe(200)
     }
     expect(await doorOf(null).statusAt(ownIdentity, access)).toBe(401)
+  })
+
+  test('name a certificate still when that of the session is taken back', async () => {
+    const { id: identityId, key: enrolled } = await certificates.newHolder()
+    const username = `holder ${identityId}`
+    const credential = { method: 'updb', identityId, username, password }
+    await made(root, `${management}/authenticators`, credential)
+    const { tokens, key } = await boundLogIn(username)
+    const own = `${client}/current-api-session/certificates`
+    const headers = { authorization: `Bearer ${tokens.access_token}` }
+    const { json } = await doorOf(key).send('GET', own, undefined, headers)
+    for (const { id } of (json as { readonly data: readonly { readonly id: string }[] }).data) {
+      expect((await doorOf(key).send('DELETE', `${own}/${id}`, undefined, headers)).status).toBe(
+        200,
+      )
+    }
+    expect(await doorOf(key).statusAt(ownIdentity, tokens.access_token)).toBe(401)
+    const renewed = tokensIn(await doorOf(enrolled).refresh(tokens.refresh_token))
+    expect(claimsOf(renewed.access_token)['z_cfs']).toEqual([printOf(enrolled)])
   })
 
   test('are so after a second factor as well, under the id of the first step', async () => {
