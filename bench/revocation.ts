@@ -174,6 +174,10 @@ const router = new OurRouter({
 })
 await router.enroll(enrollmentJwt)
 router.start()
+// It ends with this process, however that does.
+process.on('exit', () => {
+  if (router.pid > 0) process.kill(router.pid, 'SIGKILL')
+})
 
 for (const what of ['an identity is disabled', 'a session is deleted'] as const) {
   const atControllers: number[] = []
