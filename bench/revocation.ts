@@ -36,7 +36,7 @@ await using cluster = await TestCluster.start({ hasCalmElections: false })
 const admins = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
 const ca = readFileSync(cluster.admin.ca)
 const [root] = admins
-if (root === undefined) throw new Error('nobody is logged in')
+if (root === undefined) throw new Error('the cluster has no controller')
 
 async function made(path: string, body: object): Promise<string> {
   const answer = await root?.request('POST', management + path, { body })

@@ -53,7 +53,7 @@ export interface MessageBound {
   readonly schema: DescMessage | null
   /** A longer body is not even kept while it comes in. */
   readonly bytesMax: number
-  /** Tags and lengths; a message within it counts four more. */
+  /** Tags and lengths; a message within it counts four more, and all of its members at least. */
   readonly elementsMax: number
   /** The same for each of its fields with its contents; absent: {@link FIELD_UNITS_MAX}. */
   readonly fieldElementsMax?: number

@@ -130,21 +130,23 @@ describe('a device', () => {
     expect((await controller.app.inject({ method: 'GET', url, headers })).statusCode).toBe(200)
   })
 
-  test('of somebody with a second factor waits for that one too', async () => {
+  test('of somebody with a second factor waits for that one too, and is bound to no key of their browser', async () => {
     const device = await begunDevice()
     const name = await person()
     const caller = new CallerOf(controller)
     await caller.logIn({ username: name, password }, client)
     const { recoveryCodes } = await turnOnMfa(controller, caller)
     const id = idOn(await enter(device.userCode))
-    const asked = await logIn(id, name)
+    const form = { id, username: name, password, csrPem: 'a request of the browser' }
+    const asked = await browser.send('POST', '/oidc/login/password', form, html)
     expect(asked.text).toContain('authenticator app')
     expect((await device.ask()).json['error']).toBe('authorization_pending')
     const [code = ''] = recoveryCodes
     const step = await browser.send('POST', '/oidc/login/totp', { id, code }, html)
     await follow(step)
     const { json } = await device.ask()
-    expect(claimsOf(json['access_token'])).toMatchObject({ amr: ['password', 'totp'] })
+    const claims = claimsOf(json['access_token'])
+    expect(claims).toMatchObject({ amr: ['password', 'totp'], z_cfs: null })
   })
 
   test('that asks too often is told to slow down, and one that was refused is told so', async () => {

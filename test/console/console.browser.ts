@@ -525,6 +525,10 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByText('many 09990', { exact: true }).waitFor()
     expect(await page.getByText('many 09990', { exact: true }).isVisible()).toBe(true)
 
+    // An address from before, when there were more.
+    await page.goto(url(1, 'identities?offset=999990'))
+    await page.getByText('many 10000', { exact: true }).waitFor()
+
     await page.goto(url(1, 'access'))
     const picker = page.getByRole('combobox').first()
     await picker.fill('many 0777')

@@ -24,15 +24,18 @@ import { RouterStage } from './stage.ts'
 let stage: RouterStage
 let table: LinkTable
 const barred = new Set<string>()
+let seen: string[]
 
 beforeEach(() => {
   barred.clear()
+  seen = []
   stage = new RouterStage()
   const { channels } = stage
   table = new LinkTable({
     owner: 'ctrl1',
     isBarred: (id) => barred.has(id),
     isConnected: (id) => channels.connection(id) !== undefined,
+    onSeen: ({ id }, how) => seen.push(`${id} ${how}`),
     onGone: () => undefined,
     tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
   })
@@ -206,6 +209,7 @@ describe('a link', () => {
       { ...link, iteration: 3 },
     ])
     expect(table.list().map(({ id, iteration }) => [id, iteration])).toEqual([['l1', 3]])
+    expect(seen).toEqual(['l1 new'])
   })
 
   test('beyond what one router may report is left out, and said once a report', async () => {

@@ -16,7 +16,7 @@ import {
 } from '../sessions/made-certificate.ts'
 import { OAuthError } from './oauth-error.ts'
 
-/** A longer request is none: it travels within the code, which stands in an address. */
+/** A longer request is refused: it travels inside the code, which is part of a URL. */
 const REQUEST_CHARACTERS_MAX = 4096
 const UNREADABLE = 'unreadable'
 
@@ -34,7 +34,7 @@ interface Needs {
 
 /**
  * Certificates that clients ask for amid a log-in or a refresh. The tokens of such a session count
- * for whoever shows a certificate of it, and so are worth nothing to who steals them alone.
+ * only together with a certificate of it: stolen tokens alone are useless.
  */
 export class KeyBinding {
   readonly #needs: Needs

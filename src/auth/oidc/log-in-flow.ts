@@ -247,7 +247,7 @@ export class LogInFlow {
     const required = pendingFactors(state, identity, begun ?? { isMfaComplete: false })
     const pending = await this.#lacking(flow, identity, required, shown)
     if (pending.length === 0 && begun === undefined) {
-      return await this.#passed(flow, { ...carried(proof, named), certificateRequest })
+      return await this.#passed(flow, carried(proof, named, certificateRequest))
     }
     if (begun === undefined) {
       const oidc = { ...ofFlow(flow), codeHash: '', isBegun: false, certificateRequest }
@@ -352,7 +352,7 @@ export class LogInFlow {
     const begun = state.get<ApiSession>('apiSession', flow.sessionId)
     const { identityId = '', certificateRequest = '' } = begun ?? proof ?? {}
     const ids = { identityId, apiSessionId: flow.sessionId }
-    // A request that cannot be signed leaves no session that nobody can use.
+    // The request is judged first: a bad one must not leave a session that its client cannot use.
     const made = await keyBinding.certify(ids, certificateRequest)
     const session = before ?? (await this.#opened(flow, proof, codeHash, shown, request))
     if (made !== null) await keyBinding.keep(made, identityId, shown, request.write)
@@ -553,7 +553,8 @@ function ofFlow({ sessionId, clientId }: BegunFlow): { sessionId: string; client
 function carried(
   proof: Proof,
   about: CarriedProof['about'],
-): Omit<CarriedProof, 'certificateRequest'> {
+  certificateRequest: string,
+): CarriedProof {
   const { identityId, authenticator, certificate = null, token = null } = proof
   return {
     identityId,
@@ -562,6 +563,7 @@ function carried(
     certificate,
     token,
     about,
+    certificateRequest,
   }
 }
 

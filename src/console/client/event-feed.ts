@@ -29,7 +29,7 @@ interface TabLocks {
   ): Promise<unknown>
 }
 
-/** News that the tab with the stream tells the other tabs of the same identity. */
+/** Events and state that the reading tab sends to the other tabs of its identity. */
 interface News {
   readonly kind: 'news'
   readonly state: FeedState
@@ -43,10 +43,10 @@ interface News {
 type Told = { readonly kind: 'asked' } | { readonly kind: 'kept'; readonly news: News } | News
 
 /**
- * The stream of events of all tabs in which an identity is logged in. One of them reads it and
- * tells the others: a browser has six connections for an origin, and with six streams no tab gets
- * another answer. When that tab is closed, the next one goes on after the last event, on whichever
- * controller answers; after a gap, whoever shows records reads them again.
+ * The stream of events, shared by all tabs in which an identity is logged in. One tab reads it and
+ * sends what it reads to the others, because a browser opens at most six connections to an origin.
+ * When the reading tab closes, the next one continues after the last event, on whichever controller
+ * answers. A gap tells the pages to read their records again.
  */
 export class EventFeed {
   readonly state = signal<FeedState>('off')
@@ -193,12 +193,13 @@ export class EventFeed {
 /** Ends at once where the feed is stopped: who rests keeps the other tabs from the stream. */
 async function rest(ms: number, stopped: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms)
     const end = (): void => {
       clearTimeout(timer)
+      stopped.removeEventListener('abort', end)
       resolve()
     }
-    stopped.addEventListener('abort', end, { once: true })
+    const timer = setTimeout(end, ms)
+    stopped.addEventListener('abort', end)
   })
 }
 

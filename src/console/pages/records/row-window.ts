@@ -20,11 +20,15 @@ export interface RowWindow {
   readonly show: (row: number) => void
 }
 
+/** The page of the last row. */
+export function lastPage(totalRows: number): number {
+  return Math.floor(Math.max(0, totalRows - 1) / PAGE_ROWS) * PAGE_ROWS
+}
+
 /** The page of the row that stands at the upper edge of the window. */
 export function pageInSight(bodyTopPx: number, rowPx: number, totalRows: number): number {
   const first = Math.floor(Math.max(0, -bodyTopPx) / rowPx)
-  const last = Math.max(0, totalRows - 1)
-  return Math.floor(Math.min(first, last) / PAGE_ROWS) * PAGE_ROWS
+  return Math.min(Math.floor(first / PAGE_ROWS) * PAGE_ROWS, lastPage(totalRows))
 }
 
 export interface WindowOptions {
@@ -61,6 +65,11 @@ export function useRowWindow(options: WindowOptions): RowWindow {
     isThere.current = true
     if (options.offset > 0) scrollBy(0, topOf(options.offset))
   }, [rows])
+  // An address may name rows that were deleted since.
+  const isBeyond = totalRows > 0 && firstRow >= totalRows
+  useEffect(() => {
+    if (isBeyond) latest.current.onPage(lastPage(totalRows))
+  }, [isBeyond, totalRows])
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | null = null
     const look = (): void => {
@@ -86,7 +95,7 @@ export function useRowWindow(options: WindowOptions): RowWindow {
   }
   return {
     body,
-    beforePx: firstRow * rowPx.value,
+    beforePx: Math.min(firstRow, totalRows) * rowPx.value,
     afterPx: Math.max(0, totalRows - firstRow - rows) * rowPx.value,
     show,
   }
