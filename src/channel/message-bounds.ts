@@ -6,6 +6,7 @@ import {
   ApiSessionRemovedSchema,
   CircuitConfirmationSchema,
   ClientHelloSchema,
+  ClientPostureSchema,
   ConnectEventsSchema,
   CreateCircuitSchema,
   CreateTerminatorV2AnswerSchema,
@@ -24,6 +25,7 @@ import {
   MetricsSchema,
   ModelChangeSetSchema,
   PeerStateChangesSchema,
+  PostureResponsesSchema,
   RemoveTerminatorSchema,
   RemoveTerminatorsSchema,
   RouterLinksSchema,
@@ -140,6 +142,14 @@ export const messageBounds = {
     fieldElementsMax: 8_388_608,
   },
   subscribeToModel: bound(20_505, SubscribeToDataModelSchema, 4 * KIB, 64),
+  clientPosture: {
+    ...bound(29_000, ClientPostureSchema, 96 * KIB, 16_384),
+    fieldElementsMax: 16_384,
+  },
+  devicePosture: {
+    ...bound(10_800, PostureResponsesSchema, 64 * KIB, 8192),
+    fieldElementsMax: 8192,
+  },
   edgeData: bound(60_786, null, 4 * MIB),
   circuitPayload: bound(1100, null, 4 * MIB),
 } as const satisfies Readonly<Record<string, MessageBound>>

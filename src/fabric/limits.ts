@@ -78,7 +78,11 @@ export const routerLimits = {
   refusedClaimsOfSessionMax: 120,
   /** Entries of the log in a minute that were refused because of an API session at one router. */
   refusedEntriesOfSessionMax: 120,
-  /** Each of these three of all. */
+  /** Reports of the device of an API session in a minute, by one router. */
+  postureReportsOfSessionMax: 120,
+  /** Things that one such report names. */
+  postureReportsMax: 256,
+  /** Each of these four of all. */
   refusedClaimsMax: 100_000,
   /** Circuits that this controller has made and not ended; routers and clients share the room. */
   circuitsMax: 200_000,

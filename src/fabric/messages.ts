@@ -84,6 +84,8 @@ export const routerMessage = {
   modelValidation: 20_504,
   subscribeToModel: 20_505,
   modelIndex: 20_506,
+  /** This product's own. */
+  clientPosture: 29_000,
 } as const
 
 const ROUTER_DATA_MODEL_HEADER = 1024

@@ -1,5 +1,7 @@
 /** A router that takes the name of a service in place of a service session. */
 export const CONNECT_BY_SERVICE = 2
+/** A router that judges what clients of OIDC tell it of their devices. */
+export const JUDGES_POSTURE = 5
 
 /**
  * What routers of the API family can do for clients, by the bits of the mask in their hello; other
@@ -9,7 +11,7 @@ const names: ReadonlyMap<number, string> = new Map([
   [1, 'MULTI_CHANNEL'],
   [CONNECT_BY_SERVICE, 'CONNECT_V2'],
   [4, 'SERVICE_SUBSCRIPTIONS'],
-  [5, 'POSTURE_CHECKS'],
+  [JUDGES_POSTURE, 'POSTURE_CHECKS'],
   [6, 'BIND_SUCCESS'],
 ])
 

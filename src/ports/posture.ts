@@ -12,7 +12,15 @@ export interface Posture {
   readonly processes: readonly ProcessReport[]
   /** Of one API session; absent: of none, which has shown no second factor. */
   readonly factor?: ShownFactor
+  /** A router has judged these in place of the controllers; absent: nothing. */
+  readonly judgedByRouter?: ReadonlySet<DeviceKind>
 }
+
+/** Kinds of facts that a device alone knows. */
+export type DeviceKind = 'os' | 'domain' | 'mac' | 'process'
+
+/** A router that judges posture is told all of these by its clients. */
+export const deviceKinds: ReadonlySet<DeviceKind> = new Set(['os', 'domain', 'mac', 'process'])
 
 /** What an API session has shown of its second factor, to be judged at a time; all UTC ms. */
 export interface ShownFactor extends EndpointState {
@@ -70,6 +78,7 @@ export type PostureReport =
   | ({ readonly kind: 'mac' } & Omit<MacReport, 'atMs'>)
   | ({ readonly kind: 'process' } & Omit<ProcessReport, 'atMs'>)
   | { readonly kind: 'endpoint'; readonly isWoken: boolean; readonly isUnlocked: boolean }
+  | { readonly kind: 'router'; readonly routerId: string }
 
 /**
  * `same`: all of it was known. `tooLarge`: it would not fit even in place of all earlier reports.
@@ -145,6 +154,16 @@ export interface PostureService {
   ofIdentity(identityId: string): JudgedPosture
   /** What its identity reported, and what was shown in the session. */
   ofSession(session: EntityRecord): JudgedPosture
+  /**
+   * The same for a router that judges posture itself: what devices alone know of themselves passes,
+   * and a second factor is judged here.
+   */
+  ofSessionAtJudge(session: EntityRecord): JudgedPosture
+  /**
+   * A router that judges posture itself has let the client of the session dial or host: the session
+   * is not ended for what its device has told that router alone.
+   */
+  notedAtJudge(session: EntityRecord, routerId: string): void
   /**
    * How often reports on an identity changed what it passes; only grows as long as the controllers
    * run.

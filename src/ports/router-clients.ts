@@ -1,3 +1,5 @@
+import type { PostureReport } from './posture.ts'
+
 /** An API session whose client may connect to edge routers. */
 export interface ClientSession {
   readonly id: string
@@ -19,7 +21,12 @@ export interface ClientClaim {
   /** Hex SHA-1 of what the client showed the router; may be empty with a `serviceId` alone. */
   readonly fingerprints: readonly string[]
   readonly type: 'Dial' | 'Bind'
+  /** The router judges what clients of OIDC tell it of their devices, and has done so. */
+  readonly isJudgedByRouter?: boolean
 }
+
+/** A client, as a router shows it. */
+export type ShownClient = Pick<ClientClaim, 'routerId' | 'apiSessionToken' | 'fingerprints'>
 
 /** Whoever a claim is right for. */
 export interface AdmittedClient {
@@ -99,4 +106,10 @@ export interface RouterClients {
   /** Of a service session, by token or id, when it is gone: with the id where it is known. */
   goneSession(token: string): GoneSession | null
   judge(claim: ClientClaim): Promise<JudgedClaim>
+  /**
+   * Takes what the device of a client of OIDC has told its router.
+   * @returns whether there is such a client that the router may know.
+   * @throws {Problem} as `PostureService.report`.
+   */
+  report(client: ShownClient, reports: readonly PostureReport[]): Promise<boolean>
 }

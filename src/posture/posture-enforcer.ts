@@ -141,7 +141,7 @@ export class PostureEnforcer {
       logger.warn({}, 'no room for posture data; posture responses are refused with 429')
       throw new Problem('SERVER_TOO_MANY_REQUESTS')
     }
-    const after = { ...reports.of(identityId), factor: before.factor }
+    const after = { ...reports.of(identityId, session.id), factor: before.factor }
     await this.#follow(identityId, { before, after, hasWoken: made.some(isEndpoint) })
   }
 
@@ -217,11 +217,23 @@ export class PostureEnforcer {
     if (state.count('postureCheck') === 0) return
     for (let looks = 0; looks < limits.postureLooksMax; looks += SLICE) {
       const sessions = state.serviceSessionsAfter(this.#lookedAt, SLICE)
-      const settled = sessions.filter((session) => !this.#lostMs.has(String(session['identityId'])))
+      const settled = sessions.filter((session) => this.#isSettled(session as Session))
       await this.#endFailing(settled)
       this.#lookedAt = sessions.length < SLICE ? '' : (sessions.at(-1)?.id ?? '')
       if (this.#lookedAt === '') return
     }
+  }
+
+  /**
+   * A client of OIDC has its service session before it is connected to the router that it tells its
+   * posture: until then nothing is known of it, and what it dials is refused.
+   */
+  #isSettled({ identityId, apiSessionId, createdAt }: Session): boolean {
+    const { clock, limits, state, reports } = this.#parts
+    if (this.#lostMs.has(identityId)) return false
+    if (clock.nowMs() - createdAt >= limits.postureGraceMs) return true
+    const isOfOidc = (state.get('apiSession', apiSessionId) as ApiSession | undefined)?.clientId
+    return !isOfOidc || !reports.isUnheardOf(identityId)
   }
 
   /**

@@ -6,7 +6,7 @@ import {
   type PostureRecord,
   PostureRecordSchema,
 } from '../../proto/gen/soft_pb.ts'
-import type { PostureReport } from '../ports/posture.ts'
+import { type DeviceKind, deviceKinds, type PostureReport } from '../ports/posture.ts'
 
 /**
  * The facts of one identity, by what each is about; a later fact on the same thing takes the place
@@ -43,6 +43,7 @@ export function factsOf(record: PostureRecord | undefined): Facts {
   return facts
 }
 
+const routerSlot = (apiSessionId: string): string => `router ${apiSessionId}`
 const endpointSlot = (apiSessionId: string): string => `endpoint ${apiSessionId}`
 /** One path is one process, whichever checks ask for it: clients answer each path once. */
 const processSlot = (path: string, checkId: string): string =>
@@ -50,6 +51,7 @@ const processSlot = (path: string, checkId: string): string =>
 
 export function slotOf(report: PostureReport, apiSessionId: string): string {
   if (report.kind === 'endpoint') return endpointSlot(apiSessionId)
+  if (report.kind === 'router') return routerSlot(apiSessionId)
   if (report.kind === 'process') return processSlot(report.path, report.checkId)
   return report.kind
 }
@@ -58,6 +60,7 @@ export function slotOf(report: PostureReport, apiSessionId: string): string {
 function slotOfFact({ what, checkId }: PostureFact): string | null {
   if (what.case === undefined) return null
   if (what.case === 'endpoint') return endpointSlot(what.value.apiSessionId)
+  if (what.case === 'router') return routerSlot(what.value.apiSessionId)
   if (what.case === 'process') return processSlot(what.value.path, checkId)
   return what.case
 }
@@ -109,7 +112,39 @@ function initOf(
       const unlockedAtMs = report.isUnlocked ? BigInt(nowMs) : (before?.unlockedAtMs ?? 0n)
       return { what: { case: 'endpoint', value: { apiSessionId, wokenAtMs, unlockedAtMs } } }
     }
+    case 'router': {
+      const { routerId } = report
+      return { what: { case: 'router', value: { apiSessionId, routerId } } }
+    }
   }
+}
+
+/**
+ * The later word on each kind counts: that of the router which has judged it in an API session, or
+ * that of the device to a controller.
+ * @returns the kinds that the router has judged since.
+ */
+export function judgedByRouter(facts: Facts, apiSessionId: string): ReadonlySet<DeviceKind> {
+  const judged = facts.get(routerSlot(apiSessionId))
+  const kinds = new Set<DeviceKind>(judged === undefined ? [] : deviceKinds)
+  if (judged === undefined) return kinds
+  for (const { what, version } of facts.values()) {
+    const { case: kind } = what
+    if (version > judged.version && isDeviceKind(kind)) kinds.delete(kind)
+  }
+  return kinds
+}
+
+/** @returns whether the device has reported nothing since the router has judged. */
+export function isLastWord(facts: Facts, slot: string): boolean {
+  const version = facts.get(slot)?.version ?? 0n
+  return [...facts.values()].every(
+    (fact) => fact.version <= version || !isDeviceKind(fact.what.case),
+  )
+}
+
+function isDeviceKind(kind: string | undefined): kind is DeviceKind {
+  return deviceKinds.has(kind as DeviceKind)
 }
 
 export function sameReport(known: PostureFact, { checkId, what }: Report): boolean {

@@ -4,7 +4,7 @@ import { hexDigits } from '../lib/text/hex-digits.ts'
 import { shownTime } from '../lib/text/shown-time.ts'
 import { isInVersionRange } from '../lib/text/version-range.ts'
 import { factorTimes, isFresh, isTimedOut, passesFactor } from './factor-judge.ts'
-import type { Posture, ProcessReport } from '../ports/posture.ts'
+import type { DeviceKind, Posture, ProcessReport } from '../ports/posture.ts'
 
 interface OperatingSystem {
   readonly type: string
@@ -40,7 +40,18 @@ export function passes(check: PostureCheck, posture: Posture): boolean {
   return isPassing
 }
 
+/** Checks are judged by one kind of report each, but for a second factor. */
+const kindOf: Readonly<Record<string, DeviceKind>> = {
+  OS: 'os',
+  DOMAIN: 'domain',
+  MAC: 'mac',
+  PROCESS: 'process',
+  PROCESS_MULTI: 'process',
+}
+
 function judge(check: PostureCheck, posture: Posture): boolean {
+  const kind = kindOf[check.typeId]
+  if (kind !== undefined && posture.judgedByRouter?.has(kind) === true) return true
   switch (check.typeId) {
     case 'OS':
       return passesOs(systemsOf(check), posture)

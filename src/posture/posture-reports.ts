@@ -16,6 +16,8 @@ import {
   type Facts,
   factsOf,
   inOrder,
+  isLastWord,
+  judgedByRouter,
   pack,
   sameReport,
   slotOf,
@@ -72,7 +74,9 @@ export class PostureReports {
     this.#listeners.push(listener)
   }
 
-  of(identityId: string): Posture {
+  /** @param apiSessionId also with what a router has judged in the session. */
+  of(identityId: string, apiSessionId?: string): Posture {
+    const { facts } = this.#merged(identityId)
     const posture: { -readonly [name in keyof Posture]: Posture[name] } = {
       os: null,
       domain: null,
@@ -80,7 +84,7 @@ export class PostureReports {
       processes: [],
     }
     const processes: ProcessReport[] = []
-    for (const [, { what, checkId, atMs: reportedAt }] of inOrder(this.#merged(identityId).facts)) {
+    for (const [, { what, checkId, atMs: reportedAt }] of inOrder(facts)) {
       const atMs = integer(reportedAt)
       if (what.case === 'os') {
         const { type, version, build } = what.value
@@ -95,6 +99,7 @@ export class PostureReports {
       }
     }
     posture.processes = processes
+    if (apiSessionId !== undefined) posture.judgedByRouter = judgedByRouter(facts, apiSessionId)
     return posture
   }
 
@@ -110,6 +115,11 @@ export class PostureReports {
       })
     }
     return found
+  }
+
+  /** @returns whether nothing was reported of it. */
+  isUnheardOf(identityId: string): boolean {
+    return this.#merged(identityId).facts.size === 0
   }
 
   /** Takes all that one request reports, or nothing of it. */
@@ -131,6 +141,7 @@ export class PostureReports {
       const known = merged.facts.get(slot)
       const what = whatOf(report, apiSessionId, known, nowMs)
       isSame &&= known !== undefined && sameReport(known, what)
+      if (report.kind === 'router') isSame &&= isLastWord(merged.facts, slot)
       // A report at another controller goes with that one, so this controller keeps it, too.
       const isOwn = known !== undefined && facts.get(slot)?.version === known.version
       isDue ||= !isOwn || isOld(known, nowMs)
@@ -191,7 +202,8 @@ export class PostureReports {
       return
     }
     const isOver = ({ what }: PostureFact): boolean =>
-      what.case === 'endpoint' && !apiSessionIds.has(what.value.apiSessionId)
+      (what.case === 'endpoint' || what.case === 'router') &&
+      !apiSessionIds.has(what.value.apiSessionId)
     this.#dropWhere(identityId, (fact, counting) => isOver(fact) || isOverridden(fact, counting))
   }
 

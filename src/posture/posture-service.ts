@@ -1,16 +1,17 @@
 import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Problem } from '../lib/problems.ts'
-import type {
-  EndpointState,
-  FailedRequest,
-  Granted,
-  JudgedPosture,
-  Posture,
-  PostureFailure,
-  PostureReport,
-  PostureService,
-  ShownFactor,
+import {
+  deviceKinds,
+  type EndpointState,
+  type FailedRequest,
+  type Granted,
+  type JudgedPosture,
+  type Posture,
+  type PostureFailure,
+  type PostureReport,
+  type PostureService,
+  type ShownFactor,
 } from '../ports/posture.ts'
 import type { SoftState } from '../ports/soft-topics.ts'
 import type { JudgedCheck, PromptedService, Prompts } from '../ports/state-view.ts'
@@ -50,7 +51,7 @@ export class ControllerPosture implements PostureService {
     this.#enforcer = new PostureEnforcer({
       ...parts,
       reports: this.#reports,
-      postureOf: (session) => this.#postureOf(session),
+      postureOf: (session) => this.#enforcedOf(session),
     })
   }
 
@@ -86,9 +87,25 @@ export class ControllerPosture implements PostureService {
     return judged(this.#postureOf(session))
   }
 
+  ofSessionAtJudge(session: EntityRecord): JudgedPosture {
+    return judged({ ...this.#postureOf(session), judgedByRouter: deviceKinds })
+  }
+
+  notedAtJudge(session: EntityRecord, routerId: string): void {
+    const { identityId, id } = session as ApiSession
+    // Without room the round of the leader ends the session, and the client dials again.
+    this.#reports.report(identityId, id, [{ kind: 'router', routerId }])
+  }
+
   #postureOf(session: EntityRecord): SessionPosture {
     const { identityId } = session as ApiSession
     return { ...this.#reports.of(identityId), factor: this.factorOf(session) }
+  }
+
+  /** The session is ended by it: what a router has judged counts. */
+  #enforcedOf(session: EntityRecord): SessionPosture {
+    const { identityId, id } = session as ApiSession
+    return { ...this.#reports.of(identityId, id), factor: this.factorOf(session) }
   }
 
   moves(identityId: string): number {

@@ -180,6 +180,13 @@ export const routerProgramLimits = {
   /** Connections within channels: of one channel, and of all. */
   clientConnectionsPerChannelMax: 16_384,
   clientConnectionsMax: 131_072,
+  /** Reports of clients on their devices that are kept: of a channel, and of all. */
+  clientPostureBytesMax: 32 * 1024,
+  clientPosturesBytesMax: 64 * 1024 * 1024,
+  /** Reports of one client that controllers have not answered yet. */
+  clientPosturesWaitingMax: 16,
+  /** Each answer is waited for so long. */
+  clientPostureMs: 5000,
   /** Requests of one identity that a controller works on; more wait, or are refused. */
   connectsAtOnceMax: 32,
   connectsWaitingMax: 1024,

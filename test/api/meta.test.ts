@@ -82,23 +82,6 @@ test('OIDC is announced, and served, once every member knows it', async () => {
   const oidc = { apiBaseUrls: ['https://c:1/oidc'], path: '/oidc', version: 'v1' }
   expect(since['apiVersions']).toMatchObject({ 'edge-oidc': { v1: oidc } })
   expect(await authorize()).toBe(400)
-  const check = await root.call('POST', `${management}/posture-checks`, {
-    name: 'linux',
-    typeId: 'OS',
-    operatingSystems: [{ type: 'Linux', versions: [] }],
-  })
-  expect(check.status, check.text).toBe(201)
-  const withChecks = await version()
-  expect(withChecks['capabilities']).toEqual(['HA_CONTROLLER'])
-  expect(withChecks['apiVersions']).toMatchObject({ 'edge-oidc': { v1: oidc } })
-  expect(await authorize()).toBe(400)
-  const { id } = check.body.data as { id: string }
-  expect((await root.call('DELETE', `${management}/posture-checks/${id}`)).status).toBe(200)
-  expect((await version())['capabilities']).toEqual([
-    'OIDC_AUTH',
-    'OIDC_AUTH_WITH_CSR',
-    'HA_CONTROLLER',
-  ])
   await app.close()
 })
 

@@ -47,12 +47,14 @@ beforeEach(() => {
   outcome = { ok: true, id: 't1' }
   const clients = {
     judge: (claim: ClientClaim) => Promise.resolve(judge(claim)),
+    report: () => Promise.resolve(true),
   }
   const reads = {
     reachLatest: () => {
       looks += 1
       return Promise.resolve()
     },
+    report: () => Promise.resolve(true),
   }
   const proposer = {
     propose: () => {

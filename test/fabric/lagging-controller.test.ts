@@ -58,6 +58,7 @@ beforeEach(() => {
       judgements += 1
       return Promise.resolve(judged)
     },
+    report: () => Promise.resolve(true),
   }
   channels.add(
     new CircuitDuty({

@@ -196,6 +196,39 @@ describe('what machines tell', () => {
   })
 })
 
+describe('what a router has judged', () => {
+  const judged = (routerId: string): PostureReport => ({ kind: 'router', routerId })
+  const kindsOf = (board: PostureReports, session = 's1'): string[] => [
+    ...(board.of('alice', session).judgedByRouter ?? []),
+  ]
+
+  test('stands for all that the device has told no controller since, in its session alone', () => {
+    const them = new Boards(2)
+    them.board(0).report('alice', 's1', [os('1.0.0')])
+    them.board(0).report('alice', 's1', [judged('er1')])
+    them.carryAll()
+    for (const board of them.boards) {
+      expect(kindsOf(board)).toEqual(['os', 'domain', 'mac', 'process'])
+      expect(kindsOf(board, 's2')).toEqual([])
+      expect(board.of('alice').judgedByRouter).toBe(undefined)
+    }
+    them.board(1).report('alice', 's1', [domain('home')])
+    them.carryAll()
+    for (const board of them.boards) expect(kindsOf(board)).toEqual(['os', 'mac', 'process'])
+    expect(them.board(1).report('alice', 's1', [judged('er1')])).toBe('taken')
+    them.carryAll()
+    for (const board of them.boards) expect(kindsOf(board).length).toBe(4)
+    expect(them.board(1).report('alice', 's1', [judged('er1')]), 'told again').toBe('same')
+  })
+
+  test('ends with its session', () => {
+    const them = new Boards(1)
+    them.board(0).report('alice', 's1', [judged('er1'), os('1.0.0')])
+    them.board(0).keepOnly('alice', new Set(['s2']))
+    expect(kindsOf(them.board(0))).toEqual([])
+  })
+})
+
 describe('failed requests', () => {
   const failed = (serviceId: string, atMs: number, size = 10) => ({
     serviceId,

@@ -19,6 +19,7 @@ import type {
   JudgedClaim,
   RouterClients,
   SessionAudience,
+  ShownClient,
 } from '../../ports/router-clients.ts'
 import { openServiceSession } from '../../auth/sessions/open-service-session.ts'
 import { namedSessionId, serviceSessionIn } from '../../auth/sessions/service-session-token.ts'
@@ -28,7 +29,7 @@ import { unrequestedWrite } from '../writes.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { CommandWriter, WriteOrigin } from '../../ports/writer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { PostureService } from '../../ports/posture.ts'
+import type { PostureReport, PostureService } from '../../ports/posture.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
 import { isTokenOf, type OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
@@ -207,10 +208,26 @@ export class ApiRouterClients implements RouterClients {
     if (!between.commonRouters.some(({ id }) => id === claim.routerId)) {
       return { ok: false, fault: 'router' }
     }
-    const failures = posture.failures(session, posture.ofSession(apiSession))
-    if (failures.length > 0) return { ok: false, fault: 'posture' }
+    // A client of another session tells controllers of its device, whatever its router does.
+    const isJudged = Boolean(apiSession.clientId) && claim.isJudgedByRouter === true
+    const shown = isJudged ? posture.ofSessionAtJudge(apiSession) : posture.ofSession(apiSession)
+    const failures = posture.failures(session, shown)
+    if (failures.length > 0) {
+      posture.refused(session, failures, new Problem('INVALID_POSTURE'))
+      return { ok: false, fault: 'posture' }
+    }
+    if (isJudged) posture.notedAtJudge(apiSession, claim.routerId)
     const named = { identityId, identityName: identity.name, serviceId }
     return { ok: true, client: { ...named, sessionId: session.id, apiSessionId: apiSession.id } }
+  }
+
+  async report(client: ShownClient, reports: readonly PostureReport[]): Promise<boolean> {
+    const session = await this.#apiSessionOf(client)
+    if (!session?.clientId) return false
+    const { state, posture } = this.#needs
+    if (!state.routersOfIdentity(session.identityId).has(client.routerId)) return false
+    await posture.report(session, reports)
+    return true
   }
 
   async #shownSession(apiSession: ApiSession, token: string): Promise<Session | ClaimFault> {
@@ -251,7 +268,9 @@ export class ApiRouterClients implements RouterClients {
   }
 
   /** The session of a token, as the API would honour it, from a client with its certificate. */
-  async #apiSessionOf(claim: ClientClaim): Promise<ApiSession | null> {
+  async #apiSessionOf(
+    claim: ShownClient & Pick<ClientClaim, 'serviceId'>,
+  ): Promise<ApiSession | null> {
     const { sessions } = this.#needs
     const token = await this.#accessTokenOf(claim)
     const id = token?.sessionId ?? this.#sessionIdOf(claim.apiSessionToken)
@@ -265,7 +284,7 @@ export class ApiRouterClients implements RouterClients {
     return session
   }
 
-  async #accessTokenOf({ apiSessionToken, routerId }: ClientClaim): Promise<OidcToken | null> {
+  async #accessTokenOf({ apiSessionToken, routerId }: ShownClient): Promise<OidcToken | null> {
     const { oidcTokens } = this.#needs
     if (!seemsAccessToken(apiSessionToken)) return null
     const known = oidcTokens.recall(apiSessionToken)
@@ -320,7 +339,10 @@ export class ApiRouterClients implements RouterClients {
  * has compared that with the token already and need not repeat it: the list is its own word, which
  * a router that lies reads from the token.
  */
-function isShownBy({ fingerprints, serviceId }: ClientClaim, own: readonly string[]): boolean {
+function isShownBy(
+  { fingerprints, serviceId }: Pick<ClientClaim, 'fingerprints' | 'serviceId'>,
+  own: readonly string[],
+): boolean {
   if (fingerprints.length === 0) return serviceId !== undefined
   return fingerprints.some((one) => own.includes(one))
 }

@@ -8,7 +8,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import { routerCapabilities } from '../../lib/router-capabilities.ts'
 
 interface Needs {
-  readonly state: Pick<StateView, 'featureLevel' | 'count'>
+  readonly state: Pick<StateView, 'featureLevel'>
   readonly version: VersionInfo
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
 }
@@ -20,11 +20,6 @@ const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
  * every member.
  */
 const clusterCapabilities: readonly string[] = ['OIDC_AUTH', 'OIDC_AUTH_WITH_CSR', 'HA_CONTROLLER']
-/**
- * Clients that choose tell controllers their posture where OIDC is not announced. By OIDC they tell
- * it to routers, which would have to be believed.
- */
-const capabilitiesWithChecks = clusterCapabilities.filter((name) => !name.startsWith('OIDC'))
 
 const bindingPaths: Readonly<Record<BindingName, string>> = {
   'edge-client': basePaths.client,
@@ -38,11 +33,7 @@ const bindingPaths: Readonly<Record<BindingName, string>> = {
 export function metaOperations(needs: Needs): Operation[] {
   const before = detailAnswer(versionOf(needs, false, []))
   const since = detailAnswer(versionOf(needs, true, clusterCapabilities))
-  const withChecks = detailAnswer(versionOf(needs, true, capabilitiesWithChecks))
-  const versionAnswer = (): Reply => {
-    if (needs.state.featureLevel < OIDC_LEVEL) return before
-    return needs.state.count('postureCheck') === 0 ? since : withChecks
-  }
+  const versionAnswer = (): Reply => (needs.state.featureLevel < OIDC_LEVEL ? before : since)
   const capabilities = wholeAnswer(knownCapabilities)
   const ofRouters = wholeAnswer(routerCapabilities)
   const common = {

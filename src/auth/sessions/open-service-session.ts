@@ -1,10 +1,11 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, ServiceSessionCreateSchema } from '../../../proto/gen/command_pb.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { canonicalJson, type JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { PostureService } from '../../ports/posture.ts'
+import { type JudgedPosture, type PostureService, unknownPosture } from '../../ports/posture.ts'
 import type { DialBind, StateView } from '../../ports/state-view.ts'
 import type { CommandWriter, WriteOrigin } from '../../ports/writer.ts'
 
@@ -25,7 +26,9 @@ export interface ServiceSessionNeeds {
 
 /**
  * Judges the posture of the client of an API session and asks for a service session; again where a
- * check changed in between, so that it was refused for what would pass now.
+ * check changed in between, so that it was refused for what would pass now. A client of OIDC tells
+ * its posture to routers, and is connected to none before it has a service session: what it dials
+ * or hosts is judged instead.
  * @param apiSession as it was when the client was admitted.
  * @returns its id: that of the one that is there, where there is one for the service and the type.
  * @throws {Problem} what apply refuses it with; INVALID_POSTURE with the checks that fail.
@@ -40,7 +43,8 @@ export async function openServiceSession(
   const wanted = { apiSessionId, identityId, serviceId, type }
   for (let judgements = 1; ; judgements += 1) {
     // The session as it stands now: a code may have been given since the client was admitted.
-    const shown = posture.ofSession(state.get('apiSession', apiSessionId) ?? apiSession)
+    const now = state.get('apiSession', apiSessionId) ?? apiSession
+    const shown = isJudgedLater(now) ? judgedLater : posture.ofSession(now)
     const passingChecks = posture
       .grantingChecks(wanted, shown)
       .map((check) => ({ id: check.id, revision: BigInt(check.revision) }))
@@ -59,3 +63,9 @@ export async function openServiceSession(
     }
   }
 }
+
+function isJudgedLater(apiSession: EntityRecord): boolean {
+  return Boolean((apiSession as ApiSession).clientId)
+}
+
+const judgedLater: JudgedPosture = { ...unknownPosture, passes: () => true }

@@ -40,6 +40,7 @@ import { RouterWrites } from '../../fabric/clients/router-writes.ts'
 import { SessionDuty } from '../../fabric/clients/session-duty.ts'
 import { ShownSessions } from '../../fabric/clients/shown-sessions.ts'
 import { TerminatorValidation } from '../../fabric/clients/terminator-validation.ts'
+import { PostureDuty } from '../../fabric/clients/posture-duty.ts'
 import { TerminatorDuty } from '../../fabric/clients/terminator-duty.ts'
 import { TunnelDuty } from '../../fabric/clients/tunnel-duty.ts'
 import type { RouterConnection } from '../../fabric/connection.ts'
@@ -203,6 +204,7 @@ export class RouterService {
     )
     const writes = new RouterWrites({ proposer, log })
     channels.add(new TerminatorDuty({ clients: shown, writes }))
+    channels.add(new PostureDuty({ clients: shown, log }))
     this.#validation = new TerminatorValidation({
       terminators,
       writes,

@@ -36,16 +36,21 @@ export interface AdmittedDial {
   readonly isGranted: () => boolean
 }
 
+export interface AskingRouter {
+  readonly router: { readonly id: string }
+  readonly judgesPosture: boolean
+}
+
 /** @throws {CircuitRefused} */
 export async function admitDial(
   judges: DialJudges,
-  routerId: string,
+  by: AskingRouter,
   asked: CircuitRequest,
 ): Promise<AdmittedDial> {
   const admitted =
     asked.of === 'tunnel'
-      ? await admitTunnel(judges, routerId, asked)
-      : await admitClient(judges, routerId, asked)
+      ? await admitTunnel(judges, by.router.id, asked)
+      : await admitClient(judges, by, asked)
   const service = judges.hosts.service(admitted.client.serviceId)
   if (service === undefined) throw new CircuitRefused(claimFaultCodes.service, 'no such service')
   if (service.encryptionRequired && !asked.peerData.has(PUBLIC_KEY)) {
@@ -56,7 +61,7 @@ export async function admitDial(
 
 async function admitClient(
   { clients }: DialJudges,
-  routerId: string,
+  { router, judgesPosture: isJudgedByRouter }: AskingRouter,
   {
     of: _of,
     circuitId: _id,
@@ -65,7 +70,12 @@ async function admitClient(
     ...shown
   }: ClientCircuit,
 ): Promise<AdmittedDial> {
-  const judged = await clients.judge({ ...shown, routerId, type: 'Dial' })
+  const judged = await clients.judge({
+    ...shown,
+    routerId: router.id,
+    isJudgedByRouter,
+    type: 'Dial',
+  })
   if (!judged.ok) {
     throw new CircuitRefused(claimFaultCodes[judged.fault], `dial refused: ${judged.fault}`)
   }

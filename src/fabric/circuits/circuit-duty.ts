@@ -212,10 +212,11 @@ export class CircuitDuty implements RouterDuty {
   }
 
   /** @throws {CircuitRefused} */
-  async #make({ router }: RouterConnection, message: ChannelMessage): Promise<Laid> {
+  async #make(connection: RouterConnection, message: ChannelMessage): Promise<Laid> {
+    const { router } = connection
     const asked = readCircuitRequest(message)
     if (asked === null) throw new CircuitRefused(INTERNAL, 'the request is malformed')
-    const { client, isGranted } = await admitDial(this.#parts, router.id, asked)
+    const { client, isGranted } = await admitDial(this.#parts, connection, asked)
     this.#allowance.admit(router.id, client)
     const id = asked.of === 'client' ? this.#idFor(asked) : newCircuitId()
     const lay = { sessionId: client.sessionId, isOver: false }

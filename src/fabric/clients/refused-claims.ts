@@ -7,7 +7,7 @@ import type { ClaimFault, ClientClaim } from '../../ports/router-clients.ts'
 import { routerLimits } from '../limits.ts'
 
 const { refusedClaimsOfRouterMax, refusedClaimsOfSessionMax, refusedClaimsMax } = routerLimits
-const { refusedEntriesOfSessionMax } = routerLimits
+const { refusedEntriesOfSessionMax, postureReportsOfSessionMax } = routerLimits
 const WINDOW_MS = 60_000
 
 type Claim = Pick<ClientClaim, 'routerId' | 'apiSessionToken'>
@@ -21,12 +21,14 @@ export class RefusedClaims {
   readonly #ofRouters: Quota
   readonly #ofSessions: Quota
   readonly #entries: Quota
+  readonly #reports: Quota
 
   constructor(clock: Pick<Clock, 'monotonicMs'>) {
     const limits = { allMax: refusedClaimsMax, windowMs: WINDOW_MS }
     this.#ofRouters = new Quota({ ...limits, ofOneMax: refusedClaimsOfRouterMax }, clock)
     this.#ofSessions = new Quota({ ...limits, ofOneMax: refusedClaimsOfSessionMax }, clock)
     this.#entries = new Quota({ ...limits, ofOneMax: refusedEntriesOfSessionMax }, clock)
+    this.#reports = new Quota({ ...limits, ofOneMax: postureReportsOfSessionMax }, clock)
   }
 
   /**
@@ -45,6 +47,14 @@ export class RefusedClaims {
   /** @throws {Problem} when so many entries were refused that no more is made. */
   beginEntry(claim: Claim): void {
     if (!this.#entries.hasLeft(keyOf(claim))) throw new Problem('SERVER_TOO_MANY_REQUESTS')
+  }
+
+  /**
+   * A report goes on to all controllers, and costs each of them.
+   * @throws {Problem} when it has reported so often lately that no more is taken.
+   */
+  beginReport(client: Claim): void {
+    if (!this.#reports.take(keyOf(client))) throw new Problem('SERVER_TOO_MANY_REQUESTS')
   }
 
   chargeEntry(claim: Claim): void {

@@ -1,6 +1,12 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
-import type { ClientClaim, JudgedClaim, RouterClients } from '../../ports/router-clients.ts'
+import type { PostureReport } from '../../ports/posture.ts'
+import type {
+  ClientClaim,
+  JudgedClaim,
+  RouterClients,
+  ShownClient,
+} from '../../ports/router-clients.ts'
 import { judgedAtLatest } from '../judged-at-latest.ts'
 import { routerLimits } from '../limits.ts'
 import { RefusedClaims } from './refused-claims.ts'
@@ -11,8 +17,8 @@ const { sessionsShownMax, sessionsShownPerRouterMax } = routerLimits
  * Judges claims, and keeps the tokens that were right: a service session has as many tokens as it
  * was asked for, and an older router knows it by the one that its client showed.
  */
-export class ShownSessions implements Pick<RouterClients, 'judge'> {
-  readonly #clients: Pick<RouterClients, 'judge'>
+export class ShownSessions implements Pick<RouterClients, 'judge' | 'report'> {
+  readonly #clients: Pick<RouterClients, 'judge' | 'report'>
   readonly #reads: Pick<LatestReads, 'reachLatest'>
   readonly #refused: RefusedClaims
   /** Token by session, by router; the oldest first. */
@@ -20,7 +26,7 @@ export class ShownSessions implements Pick<RouterClients, 'judge'> {
   #count = 0
 
   constructor(
-    clients: Pick<RouterClients, 'judge'>,
+    clients: Pick<RouterClients, 'judge' | 'report'>,
     reads: Pick<LatestReads, 'reachLatest'>,
     clock: Pick<Clock, 'monotonicMs'>,
   ) {
@@ -42,6 +48,21 @@ export class ShownSessions implements Pick<RouterClients, 'judge'> {
       this.#note(claim.routerId, judged.client.sessionId, claim.sessionToken)
     }
     return judged
+  }
+
+  /**
+   * A client may have logged in at another controller a moment ago.
+   * @throws {Problem} as `RouterClients.report`, and when its client reports too often.
+   */
+  async report(client: ShownClient, reports: readonly PostureReport[]): Promise<boolean> {
+    this.#refused.beginReport(client)
+    const isTaken = await judgedAtLatest(
+      this.#reads,
+      () => this.#clients.report(client, reports),
+      (taken) => !taken && this.#refused.isWorthAnotherLook(client),
+    )
+    if (!isTaken) this.#refused.charge(client, 'apiSession')
+    return isTaken
   }
 
   /** A claim that holds has led to an entry of the log that was refused. */

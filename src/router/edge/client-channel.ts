@@ -42,6 +42,8 @@ export interface ClientServices {
   unbind(client: ClientChannel, message: ChannelMessage, connectionId: number): void
   updateBind(client: ClientChannel, message: ChannelMessage, connectionId: number): void
   onHealth(client: ClientChannel, message: ChannelMessage, connectionId: number): void
+  /** The client reports on its device. */
+  onPosture(client: ClientChannel, message: ChannelMessage): void
   /** @returns why the token does not replace the one that the client has shown; null: it does. */
   renewToken(client: ClientChannel, token: string): Promise<string | null>
   /** @returns whether the client hosts something by this connection. */
@@ -122,6 +124,9 @@ export class ClientChannel {
         return
       case edgeMessage.xgressClosed:
         this.#xgresses.get(Buffer.from(body).toString('utf8'))?.leave()
+        return
+      case edgeMessage.posture:
+        this.#parts.services.onPosture(this, message)
         return
       case edgeMessage.updateToken:
         void this.#renewToken(message)

@@ -40,6 +40,8 @@ export interface ConnectsParts {
   readonly controllerFor: (client: ClientChannel) => ControlConnection | null
   /** Null: the identity may dial no service of that name. */
   readonly serviceIdNamed: (name: string, identityId: string) => string | null
+  /** Resolves when the controller has what the client has reported on its device. */
+  readonly postureSettled: (client: ClientChannel, controllerId: string) => Promise<void>
   readonly timeoutMs: number
 }
 
@@ -120,6 +122,7 @@ export class Connects {
       if (connection.isOver) return
       const controller = this.#parts.controllerFor(client)
       if (controller === null) throw new Error('no controller is connected')
+      await this.#parts.postureSettled(client, controller.id)
       const answer = await this.#ask(controller, asked)
       if (answer.kind === 'made') this.#open(asked, connection, controller, answer)
       else if (!connection.isOver) {

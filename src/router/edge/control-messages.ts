@@ -4,11 +4,13 @@ import {
   ApiSessionAddedSchema,
   ApiSessionHeartbeatSchema,
   ApiSessionRemovedSchema,
+  ClientPostureSchema,
   ConnectEventsSchema,
   CreateTerminatorV2AnswerSchema,
   CreateTerminatorV2Schema,
   HealthEventSchema,
   ModelPrecedence,
+  type PostureResponse,
   RemoveTerminatorsSchema,
   SessionRemovedSchema,
   UpdateEdgeTerminatorSchema,
@@ -39,6 +41,7 @@ export const edgeControlMessage = {
   createCircuitByName: 20_222,
   createCircuitByNameAnswer: 20_223,
   connectEvents: 20_415,
+  clientPosture: 29_000,
 } as const
 
 const header = {
@@ -165,6 +168,21 @@ export function createCircuitMessage(asked: CircuitAsked): Outgoing {
       [header.peerData, bytesMapValue(asked.peerData)],
       [header.apiSessionToken, textValue(asked.apiSessionToken)],
     ]),
+  }
+}
+
+export function clientPostureMessage(
+  { apiSessionToken, fingerprint }: Claim,
+  responses: readonly PostureResponse[],
+): Outgoing {
+  const message = create(ClientPostureSchema, {
+    apiSessionToken,
+    fingerprints: [fingerprint],
+    posture: { responses: [...responses] },
+  })
+  return {
+    contentType: edgeControlMessage.clientPosture,
+    body: toBinary(ClientPostureSchema, message),
   }
 }
 

@@ -34,6 +34,7 @@ import {
   EDGE_PROTOCOL,
   edgeMessage,
   MULTIPLEX_HEADER,
+  TAKES_POSTURE_HEADER,
 } from './edge-messages.ts'
 
 export interface EdgeListenerParts {
@@ -258,6 +259,7 @@ export class EdgeListener {
       new Map<number, Uint8Array>([
         [headerKey.helloVersion, textValue(versionLine(version))],
         [MULTIPLEX_HEADER, flagValue(true)],
+        [TAKES_POSTURE_HEADER, flagValue(true)],
         [CLIENT_CAPABILITIES_HEADER, maskValue(clientCapabilities)],
       ]),
     )

@@ -18,6 +18,8 @@ export const EDGE_PROTOCOL = 'ziti-edge'
 
 /** Content types between a client and a router. */
 export const edgeMessage = {
+  /** A client reports on its device. */
+  posture: 10_800,
   payload: 1100,
   acknowledgement: 1101,
   control: 1102,
@@ -84,6 +86,9 @@ export const edgeHeader = {
 
 /** A header of the answer to a hello: several connections may share a channel. */
 export const MULTIPLEX_HEADER = 1024
+
+/** Another one: clients of OIDC may tell their posture to this router. */
+export const TAKES_POSTURE_HEADER = 1032
 
 /** Another one: a mask of what the router can do for clients, and its bits. */
 export const CLIENT_CAPABILITIES_HEADER = 1039

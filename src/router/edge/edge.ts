@@ -18,6 +18,7 @@ import { BearerSessions } from './bearer-sessions.ts'
 import { isStillAdmitted } from './client-admission.ts'
 import type { ClientChannel, ClientServices } from './client-channel.ts'
 import { ConnectedIdentities } from './connected-identities.ts'
+import { ClientPostures } from './client-postures.ts'
 import { Connects } from './connects.ts'
 import {
   edgeControlMessage,
@@ -70,6 +71,7 @@ export class Edge {
   readonly #listeners: EdgeListener[] = []
   readonly #sessions: ApiSessions
   readonly #bearers: BearerSessions
+  readonly #postures: ClientPostures
   readonly #terminators: ClientTerminators
   readonly #identities: ConnectedIdentities
   /** Channels by the token of their API session. */
@@ -96,12 +98,14 @@ export class Edge {
       onWhole: (connection) => this.#askAboutSessions(connection),
     })
     const { clock, log, connections, circuits, operations } = parts
+    this.#postures = new ClientPostures({ connections, failures: this.#failures })
     this.#terminators = new ClientTerminators({
       clock,
       log,
       connections,
       operations,
       controllerFor: (client) => this.#controllerFor(client),
+      postureSettled: (client, controllerId) => this.#postures.settled(client, controllerId),
     })
     this.#identities = new ConnectedIdentities(connections)
     this.dialer = new EdgeDialer({ circuits, terminators: this.#terminators })
@@ -216,10 +220,12 @@ export class Edge {
     if (this.#parts.config.edge === null) return
     this.#identities.tellAll(connection)
     this.#terminators.onControllerConnected(connection)
+    this.#postures.onControllerConnected(connection)
   }
 
   onControllerClosed(connection: ControlConnection): void {
     this.#sessions.onControllerClosed(connection)
+    this.#postures.onControllerClosed(connection)
   }
 
   #opened(): ListenerConfig[] {
@@ -239,6 +245,7 @@ export class Edge {
       tasks: this.#connects,
       controllerFor: (client) => this.#controllerFor(client),
       serviceIdNamed: (name, identityId) => this.#serviceIdNamed(name, identityId),
+      postureSettled: (client, controllerId) => this.#postures.settled(client, controllerId),
       timeoutMs: options.getCircuitTimeout,
     })
     return new EdgeListener({
@@ -276,6 +283,7 @@ export class Edge {
       unbind: (client, message, id) => terminators.unbind(client, message, id),
       updateBind: (client, message, id) => terminators.updateBind(client, message, id),
       onHealth: (client, message, id) => terminators.onHealth(client, message, id),
+      onPosture: (client, message) => this.#postures.take(client, message),
       renewToken: (client, token) => this.#renewToken(client, token, lookupTimeoutMs),
       isHosting: (client, id) => terminators.isHosting(client, id),
       takeRoom: (client) => {
@@ -315,6 +323,7 @@ export class Edge {
     if (channels?.size === 0) this.#byToken.delete(token)
     this.#identities.remove(client)
     this.#terminators.onClientClosed(client)
+    this.#postures.onClientClosed(client)
   }
 
   *#clients(): Generator<ClientChannel> {

@@ -41,6 +41,8 @@ export interface HostedTerminatorsParts {
   readonly operations: ControllerOperations
   /** Null: no controller is connected. */
   readonly controllerFor: (client: ClientChannel) => ControlConnection | null
+  /** Resolves when the controller has what the client has reported on its device. */
+  readonly postureSettled: (client: ClientChannel, controllerId: string) => Promise<void>
 }
 
 const limits = routerProgramLimits
@@ -336,10 +338,11 @@ export class ClientTerminators {
 
   /** Ends with the answer, which `#onAnswer` takes, or without one when it is to be asked again. */
   async #askInTurn(terminator: HostedTerminator): Promise<void> {
-    const { controllerFor, clock } = this.#parts
+    const { controllerFor, postureSettled, clock } = this.#parts
     const { id, client } = terminator
-    terminator.dueMs = clock.monotonicMs()
     const controller = controllerFor(client)
+    if (controller !== null) await postureSettled(client, controller.id)
+    terminator.dueMs = clock.monotonicMs()
     if (this.#byId.get(id) !== terminator || controller === null) return
     if (terminator.isEstablished) return
     terminator.controllerId = controller.id

@@ -56,6 +56,7 @@ export class FakeController {
   #edge: Edge | null = null
   /** Answers what it is asked; null: it does not. */
   circuits: ((request: Outgoing) => Outgoing | null) | null = null
+  postures: (() => Outgoing | null) | null = null
   terminators: ((asked: CreateTerminatorV2) => Partial<Answer> | null) | null = () => ({})
 
   constructor(id: string) {
@@ -147,12 +148,16 @@ export class FakeController {
     const sequence = this.sent.length
     const waiter = Promise.withResolvers<ChannelMessage>()
     this.#waiters.set(sequence, waiter)
-    const answer =
-      outgoing.contentType === 20_218 || outgoing.contentType === 20_222
-        ? (this.circuits?.(outgoing) ?? null)
-        : { contentType: 2, headers: new Map([[2, flagValue(true)]]) }
+    const answer = this.#answerTo(outgoing)
     if (answer !== null) setImmediate(() => this.answer(answer, sequence))
     return waiter.promise
+  }
+
+  #answerTo(outgoing: Outgoing): Outgoing | null {
+    const { contentType } = outgoing
+    if (contentType === 20_218 || contentType === 20_222) return this.circuits?.(outgoing) ?? null
+    if (contentType === 29_000 && this.postures !== null) return this.postures()
+    return { contentType: 2, headers: new Map([[2, flagValue(true)]]) }
   }
 
   /** Of the request that was sent last, or as the so-manieth message. */

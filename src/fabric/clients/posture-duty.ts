@@ -1,0 +1,105 @@
+import {
+  type ClientPosture,
+  ClientPostureSchema,
+  type PostureResponse,
+} from '../../../proto/gen/router_pb.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
+import { decodeInSteps } from '../../channel/wire-scan.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { Problem } from '../../lib/problems.ts'
+import { hexDigits } from '../../lib/text/hex-digits.ts'
+import type { PostureReport } from '../../ports/posture.ts'
+import type { RouterConnection } from '../connection.ts'
+import type { RouterDuty } from '../duty.ts'
+import { routerLimits } from '../limits.ts'
+import { routerMessage } from '../messages.ts'
+import type { RouterLogger } from '../router-channels.ts'
+import type { ShownSessions } from './shown-sessions.ts'
+
+export interface PostureDutyParts {
+  readonly clients: Pick<ShownSessions, 'report'>
+  readonly log: RouterLogger
+}
+
+/**
+ * Takes reports of clients of OIDC on their devices. The API family has them report to routers;
+ * here it is controllers that judge, and a router passes the reports on.
+ */
+export class PostureDuty implements RouterDuty {
+  readonly handlers: RouterDuty['handlers']
+  readonly #parts: PostureDutyParts
+
+  constructor(parts: PostureDutyParts) {
+    this.#parts = parts
+    this.handlers = new Map([
+      [routerMessage.clientPosture, (connection, message) => this.#take(connection, message)],
+    ])
+  }
+
+  *#take(connection: RouterConnection, message: ChannelMessage): Generator<void, void> {
+    const told = yield* decodeInSteps(ClientPostureSchema, message.body)
+    void this.#report(connection, message, told)
+  }
+
+  async #report(
+    { channel, router }: RouterConnection,
+    message: ChannelMessage,
+    { apiSessionToken, fingerprints, posture }: ClientPosture,
+  ): Promise<void> {
+    const { clients, log } = this.#parts
+    const responses = posture?.responses ?? []
+    const refuse = (reason: string): void => void channel.replyResult(message, false, reason)
+    try {
+      const reports = responses.flatMap(reportsOf)
+      if (reports.length > routerLimits.postureReportsMax) {
+        refuse('too many reports at once')
+        return
+      }
+      const client = { routerId: router.id, apiSessionToken, fingerprints }
+      const isTaken = reports.length === 0 || (await clients.report(client, reports))
+      if (isTaken) channel.replyResult(message, true)
+      else refuse('the client has no such session')
+    } catch (error) {
+      const reason = errorMessage(error)
+      if (!(error instanceof Problem)) {
+        log.warn({ routerId: router.id, reason }, 'posture of a client cannot be taken')
+      }
+      refuse(reason)
+    }
+  }
+}
+
+/** No device says which checks it answers here. */
+const checkId = ''
+
+/**
+ * Reads the reports in one response. The token that a client was given for a code is none: the
+ * controllers gave it, and have noted the code.
+ */
+function reportsOf({ type }: PostureResponse): readonly PostureReport[] {
+  switch (type.case) {
+    case 'os': {
+      const { type: name, version, build } = type.value
+      return [{ kind: 'os', checkId, type: name, version, build }]
+    }
+    case 'domain':
+      return [{ kind: 'domain', checkId, domain: type.value.name }]
+    case 'macs':
+      return [{ kind: 'mac', checkId, addresses: type.value.addresses.map(hexDigits) }]
+    case 'processList':
+      return type.value.processes.map(({ path, isRunning, hash, signerFingerprints }) => ({
+        kind: 'process',
+        checkId,
+        path,
+        isRunning,
+        hash: hexDigits(hash),
+        signerFingerprints: signerFingerprints.map(hexDigits),
+      }))
+    case 'woken':
+      return [{ kind: 'endpoint', isWoken: true, isUnlocked: false }]
+    case 'unlocked':
+      return [{ kind: 'endpoint', isWoken: false, isUnlocked: true }]
+    case undefined:
+      return []
+  }
+}

@@ -1,0 +1,105 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+
+import { management } from './support/caller.ts'
+import { controllerForFile } from './support/for-file.ts'
+import { atWork, type Device, domain, OidcDevices } from './support/oidc-device.ts'
+import { raiseLevel } from './support/raise-level.ts'
+
+// Goal: a client of OIDC reports its posture to routers, and is judged by it when it dials or hosts.
+// Method: a log-in by the code flow; claims and reports as routers bring them.
+
+const { controller, root } = await controllerForFile()
+const { parts } = controller
+const devices = new OidcDevices(controller, root)
+
+beforeAll(() => raiseLevel(controller))
+
+async function sessionsOf({ call }: Device): Promise<number> {
+  return ((await call('GET', '/sessions')).body.data as unknown[]).length
+}
+
+/** The leader goes round, once it has led for long enough. */
+async function sweep(): Promise<void> {
+  for (let round = 0; round < 2; round += 1) {
+    controller.scheduler.run(parts.limits.sweepMs)
+    await new Promise((go) => setImmediate(go))
+  }
+}
+
+const refused = { ok: false, fault: 'posture' }
+
+describe('a client of OIDC', () => {
+  test('has its service session before it has told anything, and dials once it has told its router', async () => {
+    const device = await devices.behind(atWork)
+    const token = await devices.openSession(device)
+    expect(await devices.dial(device, token)).toMatchObject(refused)
+    expect(await devices.clients.report(device.shown, [domain('home')])).toBe(true)
+    expect(await devices.dial(device, token)).toMatchObject(refused)
+    expect(await devices.clients.report(device.shown, [domain('corp.test')])).toBe(true)
+    expect(await devices.dial(device, token)).toMatchObject({ ok: true })
+    const services = await device.call('GET', '/services')
+    expect(services.text).toContain('"isPassing":true')
+  })
+
+  test('is refused a dial with what failed, where an operator looks for it', async () => {
+    const device = await devices.behind(atWork)
+    expect(await devices.dial(device, await devices.openSession(device))).toMatchObject(refused)
+    const path = `${management}/identities/${device.id}/failed-service-requests`
+    expect((await root.get(path)).body.data).toMatchObject([
+      {
+        serviceId: device.serviceId,
+        sessionType: 'Dial',
+        policyFailures: [{ checks: [{ postureCheckType: 'DOMAIN' }] }],
+      },
+    ])
+  })
+
+  test('loses what it has dialed when its device tells its router that it passes no more', async () => {
+    const device = await devices.behind(atWork)
+    await devices.openSession(device)
+    await devices.clients.report(device.shown, [domain('corp.test')])
+    await devices.clients.report(device.shown, [domain('home')])
+    expect(await sessionsOf(device)).toBe(0)
+  })
+
+  test('that tells nothing has its service session for a minute', async () => {
+    const device = await devices.behind(atWork)
+    await devices.openSession(device)
+    // The leader has led for long enough, and the session is young.
+    controller.clock.advance(parts.limits.postureGraceMs)
+    await sweep()
+    const young = await devices.behind(atWork)
+    await devices.openSession(young)
+    await sweep()
+    expect(await sessionsOf(young)).toBe(1)
+    controller.clock.advance(parts.limits.postureGraceMs)
+    await sweep()
+    expect(await sessionsOf(young)).toBe(0)
+  })
+})
+
+describe('a router that judges posture itself', () => {
+  const isJudgedByRouter = true
+
+  test('is believed what only the device knows, in that dial alone', async () => {
+    const device = await devices.behind(atWork)
+    const token = await devices.openSession(device)
+    expect(await devices.dial(device, token, { isJudgedByRouter })).toMatchObject({ ok: true })
+    expect(await devices.dial(device, token)).toMatchObject(refused)
+  })
+
+  test('keeps what its client has dialed, until the device tells a controller otherwise', async () => {
+    const device = await devices.behind(atWork)
+    const token = await devices.openSession(device)
+    await devices.dial(device, token, { isJudgedByRouter })
+    controller.clock.advance(parts.limits.postureGraceMs)
+    await sweep()
+    expect(await sessionsOf(device)).toBe(1)
+    await devices.clients.report(device.shown, [domain('home')])
+    expect(await sessionsOf(device)).toBe(0)
+    const again = await devices.openSession(device)
+    expect(await devices.dial(device, again, { isJudgedByRouter })).toMatchObject({ ok: true })
+    await sweep()
+    expect(await sessionsOf(device)).toBe(1)
+  })
+})

@@ -1,0 +1,158 @@
+import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import {
+  ClientPostureSchema,
+  type PostureResponse,
+  PostureResponsesSchema,
+} from '../../../proto/gen/router_pb.ts'
+import { flagValue, readFlag, textValue } from '../../../src/channel/headers.ts'
+import { parseCertificate } from '../../../src/pki/certificate.ts'
+import { BearerBench } from './bearers.ts'
+import {
+  EdgeBench,
+  eventually,
+  type FakeController,
+  madeCircuit,
+  type Person,
+  serviceToken,
+  type TestClient,
+} from './support.ts'
+
+// Goal: what a client of OIDC tells this router of its device is known to every controller before what the client asks for next
+// is judged by one.
+// Method: a real channel to a real listener; the controllers are the test's.
+
+const POSTURE = 10_800
+const CLIENT_POSTURE = 29_000
+const CONNECT = 60_783
+/** Refused at once where it names no service: what came before it has been read then. */
+const CONNECT_BY_SERVICE = 60_806
+
+type Told = MessageInitShape<typeof PostureResponsesSchema>['responses']
+
+let bearers: BearerBench
+let ann: Person
+beforeEach(async () => {
+  bearers = await BearerBench.open()
+  ann = await bearers.person('ann')
+})
+afterEach(() => bearers.bench.close())
+
+const domain = (name: string) => ({ type: { case: 'domain' as const, value: { name } } })
+const process = (path: string, isRunning = true) => ({
+  type: { case: 'processList' as const, value: { processes: [{ path, isRunning }] } },
+})
+const woken = { type: { case: 'woken' as const, value: {} } }
+
+function tell(client: TestClient, responses: Told = []): void {
+  const body = toBinary(PostureResponsesSchema, create(PostureResponsesSchema, { responses }))
+  client.channel.send({ contentType: POSTURE, body })
+}
+
+/** What a controller was told, message by message. */
+function toldTo(controller: FakeController) {
+  return controller
+    .ofType(CLIENT_POSTURE)
+    .map(({ body }) => fromBinary(ClientPostureSchema, body ?? new Uint8Array()))
+}
+
+function shown({ type }: PostureResponse): string {
+  if (type.case === 'domain') return type.value.name
+  if (type.case !== 'processList') return type.case ?? ''
+  return type.value.processes.map(({ path, isRunning }) => `${path} ${isRunning}`).join()
+}
+
+const textsOf = (controller: FakeController): string[][] =>
+  toldTo(controller).map(({ posture }) => (posture?.responses ?? []).map(shown))
+
+test('a router says to its clients that it takes their posture', async () => {
+  const client = await bearers.bench.connect(ann)
+  expect(readFlag(client.answer?.headers ?? new Map(), 1032)).toBe(true)
+})
+
+describe('what a client tells of its device', () => {
+  test('reaches the controller with the token and the certificate of the client', async () => {
+    const client = await bearers.bench.connect(ann)
+    tell(client, [domain('corp.test')])
+    await eventually(() => toldTo(bearers.bench.controller)).toMatchObject([
+      {
+        apiSessionToken: ann.token,
+        fingerprints: [parseCertificate(ann.key.certificatePem).sha1],
+      },
+    ])
+    expect(textsOf(bearers.bench.controller)).toEqual([['corp.test']])
+  })
+
+  test('is told as a whole each time, the last word on each thing, and what happened once', async () => {
+    const client = await bearers.bench.connect(ann)
+    tell(client, [domain('home'), process('/bin/a'), process('/bin/b')])
+    tell(client, [process('/bin/a', false), woken])
+    tell(client, [domain('corp.test')])
+    await eventually(() => textsOf(bearers.bench.controller)).toEqual([
+      ['home', '/bin/a true', '/bin/b true'],
+      ['home', '/bin/a false', '/bin/b true', 'woken'],
+      ['corp.test', '/bin/a false', '/bin/b true'],
+    ])
+  })
+
+  test('is there before the controller judges what the client asks for next', async () => {
+    const { controller } = bearers.bench
+    controller.circuits = () => madeCircuit('c1')
+    controller.postures = () => null
+    const client = await bearers.bench.connect(ann)
+    tell(client, [domain('corp.test')])
+    const dialed = client.request(CONNECT, 1, serviceToken('s1'))
+    await eventually(() => toldTo(controller).length).toBe(1)
+    await client.request(CONNECT_BY_SERVICE, 9, '')
+    expect(controller.ofType(20_218), 'a dial goes on before the answer').toEqual([])
+    controller.answer({ contentType: 2, headers: new Map([[2, flagValue(true)]]) })
+    await dialed
+    expect(controller.ofType(20_218).length).toBe(1)
+  })
+
+  test('is told again to a controller that comes back', async () => {
+    const { controller, edge } = bearers.bench
+    const client = await bearers.bench.connect(ann)
+    tell(client, [domain('corp.test'), woken])
+    await eventually(() => textsOf(controller).length).toBe(1)
+    edge.onControllerClosed(controller.connection)
+    edge.onControllerConnected(controller.connection)
+    await eventually(() => textsOf(controller)).toEqual([['corp.test', 'woken'], ['corp.test']])
+  })
+
+  test('is logged where a controller refuses it', async () => {
+    const { controller, lines } = bearers.bench
+    controller.postures = () => ({
+      contentType: 2,
+      body: textValue('the client has no such session'),
+    })
+    const client = await bearers.bench.connect(ann)
+    tell(client, [domain('corp.test')])
+    await eventually(() => lines.filter(({ level }) => level === 'warn')).toMatchObject([
+      { fields: { controllerId: 'ctrl1', reason: 'the client has no such session' } },
+    ])
+  })
+
+  test('ends its channel where it is too much', async () => {
+    const client = await bearers.bench.connect(ann)
+    const many = Array.from({ length: 20 }, (_, k) => process(`/${k}/${'x'.repeat(2000)}`))
+    tell(client, many)
+    await eventually(() => client.closedReason).not.toBe(null)
+    expect(toldTo(bearers.bench.controller)).toEqual([])
+  })
+
+  test('goes nowhere in a session that is not one of OIDC', async () => {
+    const bench = await EdgeBench.open()
+    try {
+      const person = await bench.person('bob')
+      bench.controller.tellSessions([person])
+      const client = await bench.connect(person)
+      tell(client, [domain('corp.test')])
+      await client.request(CONNECT_BY_SERVICE, 9, '')
+      expect(toldTo(bench.controller)).toEqual([])
+    } finally {
+      await bench.close()
+    }
+  })
+})
