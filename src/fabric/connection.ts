@@ -1,6 +1,6 @@
 import type { Channel } from '../channel/channel.ts'
 import type { ChannelMessage } from '../channel/frame.ts'
-import { JUDGES_POSTURE } from '../lib/router-capabilities.ts'
+import { judgesPosture } from '../lib/router-capabilities.ts'
 import { readMask } from '../channel/headers.ts'
 import type { Hello, VersionLine } from '../channel/hello.ts'
 import type { RouterStatus } from '../ports/router-status.ts'
@@ -59,7 +59,7 @@ export class RouterConnection {
   readonly hello: Hello
   /** Of the program of the router. */
   readonly version: VersionLine
-  /** It judges what clients of OIDC tell it of their devices, as its hello says. */
+  /** Its hello says that it judges what clients of OIDC report on their devices. */
   readonly judgesPosture: boolean
   readonly #parts: ConnectionParts
   /** Of the last lists of controllers and leaders that it was sent; '' and 0: none. */
@@ -76,7 +76,7 @@ export class RouterConnection {
     this.hello = parts.hello
     this.version = parts.version
     const capabilities = readMask(parts.hello.headers, routerCapabilitiesHeader)
-    this.judgesPosture = capabilities.has(JUDGES_POSTURE)
+    this.judgesPosture = judgesPosture(capabilities)
   }
 
   /** The certificate that it was sent is the one in force: the channel goes on by it. */

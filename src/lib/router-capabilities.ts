@@ -1,17 +1,18 @@
-/** A router that takes the name of a service in place of a service session. */
+/** A router whose hello has the headers of routers from 2.0 on. */
+export const MULTI_CHANNEL = 1
+/** A router that takes the name of a service in place of a service session; from 2.1 on. */
 export const CONNECT_BY_SERVICE = 2
-/** A router that judges what clients of OIDC tell it of their devices. */
-export const JUDGES_POSTURE = 5
+const POSTURE_CHECKS = 5
 
 /**
  * What routers of the API family can do for clients, by the bits of the mask in their hello; other
  * bits are between them and controllers, or of a version that is not known here.
  */
 const names: ReadonlyMap<number, string> = new Map([
-  [1, 'MULTI_CHANNEL'],
+  [MULTI_CHANNEL, 'MULTI_CHANNEL'],
   [CONNECT_BY_SERVICE, 'CONNECT_V2'],
   [4, 'SERVICE_SUBSCRIPTIONS'],
-  [JUDGES_POSTURE, 'POSTURE_CHECKS'],
+  [POSTURE_CHECKS, 'POSTURE_CHECKS'],
   [6, 'BIND_SUCCESS'],
 ])
 
@@ -20,6 +21,15 @@ export const routerCapabilities: readonly string[] = [...names.values()]
 
 /** A number of JSON tells no more bits apart. */
 const MASK_BITS_MAX = 53
+
+/**
+ * Routers of the family judge what clients of OIDC report on their devices from 2.0 on, and say so
+ * from 2.1 on. Routers of this product pass the reports on: they connect by service, and do not say
+ * that they judge.
+ */
+export function judgesPosture(bits: ReadonlySet<number>): boolean {
+  return bits.has(POSTURE_CHECKS) || (bits.has(MULTI_CHANNEL) && !bits.has(CONNECT_BY_SERVICE))
+}
 
 export function capabilityNames(bits: readonly number[]): string[] {
   return [...names].flatMap(([bit, name]) => (bits.includes(bit) ? [name] : []))

@@ -16,8 +16,10 @@ export interface HostedTerminators {
    * router that it may not use any more.
    */
   ungranted(identityId: string): readonly string[]
+  /** Policies let the identity use the router. */
+  mayUse(identityId: string, routerId: string): boolean
   /**
-   * Told of identities that may have lost a right to host; null: any may have.
+   * Told of identities that may have lost a right to host, or to use a router; null: any may have.
    * @returns the way to end it.
    */
   follow(onEnded: (identityIds: readonly string[] | null) => void): () => void

@@ -86,6 +86,14 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${refresh}a refresh token of somebody > ends when an administrator disables them, and stays ended once they are enabled`,
     `${refresh}a refresh token of somebody > ends when an administrator deletes them, or their session`,
   ],
+  'posture by way of routers, judged again as it changes': [
+    'api/oidc-posture.test.ts > a client of OIDC > has its service session before it has told anything, and dials once it has told its router',
+    'api/oidc-posture.test.ts > a client of OIDC > loses what it has dialed when its device tells its router that it passes no more',
+    'api/oidc-posture.test.ts > a router that judges posture itself > keeps what its client has dialed, until the device tells a controller otherwise',
+    'attacks/oidc/posture-at-a-router.test.ts > a router that says that it judges posture > is not believed a second factor',
+    'router/edge/client-postures.test.ts > what a client tells of its device > is there before the controller judges what the client asks for next',
+    'router/edge/client-postures.test.ts > what a client tells of its device > is told again to a controller that comes back',
+  ],
   'channels at a router close with a revocation; a later log-in survives': [
     'attacks/access-token-at-a-router.test.ts > A client that is connected is cut off > when its session is revoked',
     'attacks/access-token-at-a-router.test.ts > A client that is connected is cut off > when what its identity was given before is revoked',

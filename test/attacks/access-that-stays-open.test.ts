@@ -28,6 +28,7 @@ interface Dialed extends Device {
   readonly routerId: string
   readonly serviceId: string
   readonly policyId: string
+  readonly routerPolicyId: string
   readonly checkId: string
   readonly token: string
   readonly apiSessionId: string
@@ -64,11 +65,12 @@ async function dialing(): Promise<Dialed> {
     serviceRoles: [`@${serviceId}`],
     postureCheckRoles: [`@${checkId}`],
   })
-  await make('edge-router-policies', { ...each, edgeRouterRoles: [`@${routerId}`] })
+  const edgeRouterRoles = [`@${routerId}`]
+  const routerPolicyId = await make('edge-router-policies', { ...each, edgeRouterRoles })
   await make('service-edge-router-policies', {
     semantic: 'AnyOf',
     serviceRoles: [`@${serviceId}`],
-    edgeRouterRoles: [`@${routerId}`],
+    edgeRouterRoles,
   })
   await made(root, `${management}/terminators`, {
     service: serviceId,
@@ -117,6 +119,7 @@ async function dialing(): Promise<Dialed> {
     routerId,
     serviceId,
     policyId,
+    routerPolicyId,
     checkId,
     token,
     apiSessionId,
@@ -201,6 +204,21 @@ test.each(Object.keys(reasons))(
     expect(unrouted(of)).toEqual([{ circuitId: of.circuitId, now: true }])
   },
 )
+
+const ofRouters: Readonly<Record<string, (of: Dialed) => Promise<void>>> = {
+  'its edge-router policy is deleted': ({ routerPolicyId }) =>
+    manage('DELETE', `/edge-router-policies/${routerPolicyId}`),
+  'its edge-router policy means other identities': ({ routerPolicyId }) =>
+    manage('PATCH', `/edge-router-policies/${routerPolicyId}`, { identityRoles: ['#nobody'] }),
+}
+
+test.each(Object.keys(ofRouters))('a circuit ends at its router as %s', async (reason) => {
+  const [of, other] = [await dialed(), await dialed()]
+  await ofRouters[reason]?.(of)
+  routers.stage.channels.sweep()
+  await eventually(() => expect(unrouted(of)).toEqual([{ circuitId: of.circuitId, now: true }]))
+  expect(unrouted(other)).toEqual([])
+})
 
 test('a circuit that is being laid as its session ends is not opened', async () => {
   const of = await dialing()

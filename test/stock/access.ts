@@ -9,10 +9,15 @@ import { type StockClient, StockNetwork } from './network.ts'
 import { seen } from './stock-router.ts'
 
 // A client of the public family holds a circuit through one of its routers, and its access is taken away: for each reason, how
-// long the connection stays open from the answer to the request that took it. `node test/stock/access.ts --binary PATH`
+// long the connection stays open from the answer to the request that took it. `node test/stock/access.ts --binary PATH`, and with
+// `--router ours` through a router of ours.
 
 const { values: options } = parseArgs({
-  options: { binary: { type: 'string' }, only: { type: 'string', default: '' } },
+  options: {
+    binary: { type: 'string' },
+    only: { type: 'string', default: '' },
+    router: { type: 'string', default: 'stock' },
+  },
 })
 const { binary } = options
 if (binary === undefined || !existsSync(binary)) {
@@ -60,10 +65,10 @@ const reasons: Readonly<Record<string, (of: Held) => Promise<unknown>>> = {
     network.manage('POST', `identities/${user.id}/disable`, { durationMinutes: 5 }),
   'its identity is deleted': ({ user }) => network.manage('DELETE', `identities/${user.id}`),
   'its service is deleted': ({ serviceId }) => network.manage('DELETE', `services/${serviceId}`),
-  'a posture check of its policy asks for another system': ({ checkId }) =>
+  'a posture check of its policy asks for another program': ({ checkId }) =>
     network.manage('PATCH', `posture-checks/${checkId}`, {
-      typeId: 'OS',
-      operatingSystems: [{ type: 'Windows', versions: [] }],
+      typeId: 'PROCESS',
+      process: programOf('/bin/none'),
     }),
   'its policy gets a posture check that it fails': async ({ policyId }) => {
     const failing = await network.post('posture-checks', {
@@ -83,7 +88,9 @@ const reasons: Readonly<Record<string, (of: Held) => Promise<unknown>>> = {
 }
 
 const startedMs = performance.now()
-await using network = await StockNetwork.start(binary, ['er1'])
+const isOurs = options.router === 'ours'
+await using network = await StockNetwork.start(binary, isOurs ? [] : ['er1'])
+if (isOurs) await network.addOurRouter('er1')
 const { folder } = network.cluster
 for (const k of [1, 2, 3]) await seen(`the router online on ctrl${k}`, () => network.areOnline(k))
 await network.post('service-edge-router-policies', {
@@ -139,7 +146,11 @@ try {
   for (const child of children) child.kill('SIGKILL')
 }
 
-/** A service of its own, hosted, that one client may dial while its system is Linux. */
+function programOf(path: string): object {
+  return { osType: 'Linux', path, hashes: [], signerFingerprint: '' }
+}
+
+/** A service of its own, hosted, that one client may dial while a program runs. */
 async function offered(serial: number): Promise<Held> {
   const [name, role] = [`echo${serial}`, `users${serial}`]
   const serviceId = await network.post('services', {
@@ -147,21 +158,16 @@ async function offered(serial: number): Promise<Held> {
     encryptionRequired: true,
     roleAttributes: ['echo'],
   })
-  const checkId = await network.post('posture-checks', {
-    name: `linux${serial}`,
-    typeId: 'OS',
-    roleAttributes: [],
-    operatingSystems: [{ type: 'Linux', versions: [] }],
-  })
   const program = join(folder, `watched${serial}`)
   copyFileSync('/bin/sleep', program)
   const watched = spawn(program, ['600'], { stdio: 'ignore' })
   children.push(watched)
-  const runsId = await network.post('posture-checks', {
+  // Routers of the family know one program of a device, and systems whose version has three parts.
+  const checkId = await network.post('posture-checks', {
     name: `runs${serial}`,
     typeId: 'PROCESS',
     roleAttributes: [],
-    process: { osType: 'Linux', path: program, hashes: [], signerFingerprint: '' },
+    process: programOf(program),
   })
   const policyId = await network.post('service-policies', {
     name: `d${serial}`,
@@ -169,7 +175,7 @@ async function offered(serial: number): Promise<Held> {
     semantic: 'AnyOf',
     serviceRoles: [`@${serviceId}`],
     identityRoles: [`#${role}`],
-    postureCheckRoles: [`@${checkId}`, `@${runsId}`],
+    postureCheckRoles: [`@${checkId}`],
   })
   const user = await network.addClient(`user${serial}`, role)
   const routerPolicyId = await network.post('edge-router-policies', {
@@ -215,17 +221,17 @@ function started(args: readonly string[], name: string): ChildProcessWithoutNull
   return child
 }
 
-/** Of the one that it has. */
+/** Of its newest one: an attempt to dial that was made too early has left others. */
 async function idOf(kind: 'sessions' | 'api-sessions', { id }: StockClient): Promise<string> {
-  const apiSession = await only('api-sessions', `identity="${id}"`)
-  return kind === 'api-sessions' ? apiSession : await only(kind, `apiSession="${apiSession}"`)
+  const apiSession = await newest('api-sessions', `identity="${id}"`)
+  return kind === 'api-sessions' ? apiSession : await newest(kind, `apiSession="${apiSession}"`)
 }
 
-async function only(kind: string, filter: string): Promise<string> {
-  const path = `/edge/management/v1/${kind}?filter=${encodeURIComponent(filter)}`
+async function newest(kind: string, of: string): Promise<string> {
+  const filter = encodeURIComponent(`${of} sort by createdAt desc limit 1`)
+  const path = `/edge/management/v1/${kind}?filter=${filter}`
   const { body } = await network.client(1).request('GET', path)
-  const found = (body.data ?? []) as { id: string }[]
-  const [first] = found
-  if (first === undefined || found.length > 1) throw new Error(`${path}: ${JSON.stringify(body)}`)
+  const [first] = (body.data ?? []) as { id: string }[]
+  if (first === undefined) throw new Error(`${path}: ${JSON.stringify(body)}`)
   return first.id
 }

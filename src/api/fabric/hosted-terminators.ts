@@ -51,6 +51,10 @@ export class ApiHostedTerminators implements HostedTerminators {
       .map(({ id }) => id)
   }
 
+  mayUse(identityId: string, routerId: string): boolean {
+    return this.#needs.state.routersOfIdentity(identityId).has(routerId)
+  }
+
   follow(onEnded: (identityIds: readonly string[] | null) => void): () => void {
     return this.#records.follow(['session', 'identity', 'router', 'edgeRouterPolicy'], {
       onEntry: (_index, changes) => {

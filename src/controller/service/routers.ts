@@ -213,7 +213,16 @@ export class RouterService {
       clock: systemClock,
     })
     channels.add(this.#validation)
-    channels.add(new EndedHosts({ terminators, proposer, isLeader, log }))
+    channels.add(
+      new EndedHosts({
+        terminators,
+        proposer,
+        isLeader,
+        log,
+        endCircuits: (identityIds, mayUse) =>
+          this.#circuitDuty?.upkeep.endAtForbidden(identityIds, mayUse),
+      }),
+    )
     channels.add(
       new TunnelDuty({
         tunnels,

@@ -212,6 +212,26 @@ export class CircuitUpkeep {
     }
   }
 
+  /**
+   * A client keeps no circuit that begins at a router which it may not use any more.
+   * @param identityIds those that may have lost one; null: any may have.
+   */
+  endAtForbidden(
+    identityIds: ReadonlySet<string> | null,
+    mayUse: (identityId: string, routerId: string) => boolean,
+  ): void {
+    const judged = new Map<string, boolean>()
+    for (const { ends, live, path, isOfTunnel } of Array.from(this.#circuits.allKept())) {
+      const { clientId } = live
+      if (isOfTunnel || identityIds?.has(clientId) === false) continue
+      const routerId = path.routerIds[0] ?? ''
+      const key = `${clientId} ${routerId}`
+      const isAllowed = judged.get(key) ?? mayUse(clientId, routerId)
+      judged.set(key, isAllowed)
+      if (!isAllowed) this.#circuits.remove(ends.id, true)
+    }
+  }
+
   /** A tunnel of a router keeps no circuit that it may not dial, or host, any more. */
   endUngranted(isGranted: IsTunnelGranted): void {
     const judged = new Map<string, boolean>()

@@ -13,12 +13,19 @@ export interface EndedHostsParts {
   readonly terminators: HostedTerminators
   readonly proposer: Proposer
   readonly isLeader: () => boolean
+  /** Ends circuits of these clients that begin at a router that they may not use; null: of all. */
+  readonly endCircuits: (
+    identityIds: ReadonlySet<string> | null,
+    mayUse: HostedTerminators['mayUse'],
+  ) => void
   readonly log: RouterLogger
 }
 
 /**
  * Removes the terminators of clients whose service sessions have ended. A router is told of each
  * end and removes them itself; one that keeps them would go on getting the traffic of the service.
+ * It also ends circuits of clients at routers that policies let them use no more: no router knows
+ * that of a client of OIDC.
  */
 export class EndedHosts implements RouterDuty {
   readonly handlers: RouterDuty['handlers'] = new Map()
@@ -27,6 +34,8 @@ export class EndedHosts implements RouterDuty {
   readonly #ended = new Set<string>()
   #stop: (() => void) | null = null
   #isAllDue = true
+  /** Clients that may have circuits to end; null: all. */
+  #moved: Set<string> | null = null
   #isLooking = false
 
   constructor(parts: EndedHostsParts) {
@@ -36,6 +45,7 @@ export class EndedHosts implements RouterDuty {
   onSweep(): void {
     const { terminators, isLeader } = this.#parts
     this.#stop ??= terminators.follow((identityIds) => this.#onEnded(identityIds))
+    this.#endCircuits()
     if (isLeader()) {
       if (this.#isAllDue || this.#ended.size > 0) void this.#look()
       return
@@ -51,8 +61,23 @@ export class EndedHosts implements RouterDuty {
   }
 
   #onEnded(identityIds: readonly string[] | null): void {
-    if (identityIds === null) this.#isAllDue = true
-    for (const id of identityIds ?? []) this.#ended.add(id)
+    if (identityIds === null) {
+      this.#isAllDue = true
+      this.#moved = null
+    }
+    for (const id of identityIds ?? []) {
+      this.#ended.add(id)
+      this.#moved?.add(id)
+    }
+  }
+
+  /** Each controller ends its own. */
+  #endCircuits(): void {
+    const moved = this.#moved
+    if (moved?.size === 0) return
+    const { terminators, endCircuits } = this.#parts
+    this.#moved = new Set()
+    endCircuits(moved, (identityId, routerId) => terminators.mayUse(identityId, routerId))
   }
 
   async #look(): Promise<void> {

@@ -11,6 +11,7 @@ import {
 import type { Outgoing } from '../../channel/channel.ts'
 import { readMask } from '../../channel/headers.ts'
 import { messageBounds } from '../../channel/message-bounds.ts'
+import { MULTI_CHANNEL } from '../../lib/router-capabilities.ts'
 import { bodyFault } from '../../channel/wire-scan.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { RouterConnection } from '../connection.ts'
@@ -23,8 +24,6 @@ const { linkListenersMax, routerTextCharactersMax } = routerLimits
 const listenersHeader = 1000
 /** Where routers before 2.0 have them; a newer one keeps the secret of its group there. */
 const olderListenersHeader = 10
-/** The capability of a router that numbers its headers from 1000 on. */
-const MULTI_CHANNEL = 1
 
 export interface PeerDutyParts {
   /** Ids of the routers that others may have links with, connected or not. */

@@ -13,6 +13,8 @@ import { isDisabled } from '../../lib/is-disabled.ts'
 import type { ModelCheckTerms, ModelEvent, ModelIdentity } from '../../ports/router-model.ts'
 import { authorityKey } from './public-keys.ts'
 
+const EVERY_VERSION = '>=0.0.0'
+
 const utf8 = new TextEncoder()
 const actions = { create: Action.CREATE, update: Action.UPDATE, delete: Action.DELETE } as const
 const policyTypes = {
@@ -124,7 +126,8 @@ function subtypeOf(terms: ModelCheckTerms): Subtype {
         value: {
           osList: terms.systems.map(({ osType, versions }) => ({
             osType,
-            osVersions: [...versions],
+            // Routers of the family pass no version where none is named; every one passes.
+            osVersions: versions.length === 0 ? [EVERY_VERSION] : [...versions],
           })),
         },
       }

@@ -9,7 +9,7 @@ import {
   UpdateClusterLeaderSchema,
   UpdateCtrlAddressesSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { CONNECT_BY_SERVICE } from '../../lib/router-capabilities.ts'
+import { CONNECT_BY_SERVICE, MULTI_CHANNEL } from '../../lib/router-capabilities.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import { versionLine, type VersionLine } from '../../channel/hello.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
@@ -43,8 +43,6 @@ export const CONTROL_PROTOCOL = 'ziti-ctrl'
 const CONTROL_TYPE = 'ctrl.default'
 const LINK_LISTENERS_HEADER = 1000
 const CAPABILITIES_HEADER = 1002
-/** Says that the headers of the hello are those of routers from 2.0 on. */
-const CAPABILITY_MULTI_CHANNEL = 1
 const DATA_MODEL_HEADER = 1024
 const DATA_MODEL_INDEX_HEADER = 1025
 
@@ -62,7 +60,7 @@ export function routerHello(
       [headerKey.type, textValue(CONTROL_TYPE)],
       [headerKey.isGrouped, flagValue(true)],
       [headerKey.isFirstGroupConnection, flagValue(true)],
-      [CAPABILITIES_HEADER, maskValue([CAPABILITY_MULTI_CHANNEL, CONNECT_BY_SERVICE])],
+      [CAPABILITIES_HEADER, maskValue([MULTI_CHANNEL, CONNECT_BY_SERVICE])],
       ...(linkListeners === null ? [] : [[LINK_LISTENERS_HEADER, linkListeners] as const]),
     ]),
     body: textValue(routerId),

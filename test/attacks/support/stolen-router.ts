@@ -81,7 +81,15 @@ export class StolenRouters {
       new TerminatorDuty({ clients: this.shown, writes: new RouterWrites({ proposer, log }) }),
     )
     const terminators = new ApiHostedTerminators(parts, machine)
-    channels.add(new EndedHosts({ terminators, proposer, log, isLeader: () => true }))
+    channels.add(
+      new EndedHosts({
+        terminators,
+        proposer,
+        log,
+        isLeader: () => true,
+        endCircuits: (ids, mayUse) => this.circuits.upkeep.endAtForbidden(ids, mayUse),
+      }),
+    )
     channels.add(
       new TunnelDuty({
         proposer,
