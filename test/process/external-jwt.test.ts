@@ -6,6 +6,7 @@ import { Provider } from 'oidc-provider'
 import * as openid from 'openid-client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
+import { codeOf } from '../support/totp.ts'
 import { ecKey, jwkOf, KeyServer, TestProvider } from '../support/identity-provider.ts'
 import { Browser } from './support/browser.ts'
 import { type Answer, isRunning, until } from './support/client.ts'
@@ -204,12 +205,35 @@ function fetchVia(browser: Browser): openid.CustomFetch {
   }
 }
 
+type Asked = Awaited<ReturnType<Browser['ask']>>
+
 /** A controller dies, and the one before is back by then: two of three are there at each step. */
 class Killer {
   #dead = 0
 
   /** @param whom the leader once, which costs an election; else one that follows. */
   async kill(whom: 'leader' | 'follower' = 'follower'): Promise<void> {
+    await this.#choose(whom)
+    await this.#killChosen()
+  }
+
+  /** Kills the controller that a request was sent to, before it is answered or as it is. */
+  async killAmid(
+    whom: 'leader' | 'follower',
+    ask: (onSent: () => void) => Promise<Asked>,
+  ): Promise<Asked | null> {
+    await this.#choose(whom)
+    const all = front.ports
+    front.ports = [cluster.port + this.#dead - 1]
+    const { promise: sent, resolve } = Promise.withResolvers<void>()
+    const answer = ask(resolve).catch(() => null)
+    await sent
+    front.ports = all
+    await this.#killChosen()
+    return await answer
+  }
+
+  async #choose(whom: 'leader' | 'follower'): Promise<void> {
     const before = this.#dead
     if (before !== 0) {
       cluster.run(before)
@@ -221,6 +245,9 @@ class Killer {
     const leader = await cluster.leader()
     this.#dead =
       whom === 'leader' ? leader : ([1, 2, 3].find((k) => k !== leader && k !== before) ?? 1)
+  }
+
+  async #killChosen(): Promise<void> {
     const pid = cluster.pid(this.#dead)
     cluster.kill(this.#dead)
     await until('it is dead', () => Promise.resolve(!isRunning(pid)))
@@ -233,10 +260,12 @@ class Killer {
   }
 }
 
+/** The one that it has killed last stays dead from test to test. */
+const killer = new Killer()
+
 test('a certified client that is not ours logs in, one controller killed between each two steps', async () => {
   const { username, password, ca } = cluster.admin
   const browser = new Browser(readFileSync(ca, 'utf8'))
-  const killer = new Killer()
   const issuer = `https://${front.address}/oidc`
   const options = { [openid.customFetch]: fetchVia(browser) }
   const config = await openid.discovery(new URL(issuer), 'native', {}, openid.None(), options)
@@ -280,4 +309,80 @@ test('a certified client that is not ours logs in, one controller killed between
       error: 'invalid_grant',
     },
   )
+})
+
+/** Somebody whose log-in takes a password and a code; recovery codes, as a time-based one counts once a step. */
+async function withSecondFactor(username: string, password: string): Promise<string[]> {
+  const identityId = await made('identities', { name: username, type: 'User', isAdmin: false })
+  await made('authenticators', { method: 'updb', identityId, username, password })
+  const client = cluster.client(1)
+  const own = '/edge/client/v1'
+  const body = { username, password }
+  const opened = await client.request('POST', `${own}/authenticate?method=password`, { body })
+  client.token = String((opened.body.data as { token: string }).token)
+  const mfa = `${own}/current-identity/mfa`
+  expect((await client.request('POST', mfa)).status).toBe(201)
+  const shown = (await client.request('GET', mfa)).body.data as {
+    provisioningUrl: string
+    recoveryCodes: string[]
+  }
+  const code = codeOf(shown.provisioningUrl, Date.now())
+  const verified = await client.request('POST', `${mfa}/verify`, { body: { code } })
+  expect(verified.status, verified.text).toBe(200)
+  return shown.recoveryCodes
+}
+
+test('a controller that is killed amid any step of a log-in costs one restart of it at most', async () => {
+  const [username, password] = ['heidi', 'a password of its own']
+  const codes = await withSecondFactor(username, password)
+  const browser = new Browser(readFileSync(cluster.admin.ca, 'utf8'))
+  const at = (path: string): URL => new URL(path, `https://${front.address}`)
+  const json = { accept: 'application/json' }
+
+  /** @returns the access token; null: a step was not answered, or not with what comes next. */
+  async function logIn(fatal: string): Promise<string | null> {
+    const verifier = openid.randomPKCECodeVerifier()
+    const redirect = 'http://127.0.0.1:9/auth/callback'
+    const step = (name: string, path: string, form: Record<string, string> | null = null) => {
+      const ask = (onSent?: () => void) => browser.ask(at(path), form, json, onSent)
+      if (name !== fatal) return ask()
+      // A code is a write: the leader takes it.
+      return killer.killAmid(name === 'code' ? 'leader' : 'follower', ask)
+    }
+    const query = new URLSearchParams({
+      client_id: 'native',
+      redirect_uri: redirect,
+      response_type: 'code',
+      scope: 'openid offline_access',
+      code_challenge: await openid.calculatePKCECodeChallenge(verifier),
+      code_challenge_method: 'S256',
+    })
+    const begun = await step('authorize', `/oidc/authorize?${query}`)
+    const page = begun?.headers.location ?? null
+    if (page === null) return null
+    const id = at(page).searchParams.get('authRequestID') ?? ''
+    const passed = await step('password', '/oidc/login/password', { id, username, password })
+    if (passed?.status !== 200) return null
+    const code = codes.shift() ?? ''
+    const left = await step('code', '/oidc/login/totp', { id, code })
+    if (left?.status !== 302) return null
+    const { pathname, search } = at(left.headers.location ?? '/')
+    const back = await step('callback', pathname + search)
+    if (back?.status !== 302) return null
+    const tokens = await step('token', '/oidc/oauth/token', {
+      grant_type: 'authorization_code',
+      client_id: 'native',
+      redirect_uri: redirect,
+      code_verifier: verifier,
+      code: new URL(back.headers.location ?? '').searchParams.get('code') ?? '',
+    })
+    return (JSON.parse(tokens?.text ?? '{}') as { access_token?: string }).access_token ?? null
+  }
+
+  for (const fatal of ['authorize', 'password', 'code', 'callback', 'token']) {
+    const token = (await logIn(fatal)) ?? (await logIn('none'))
+    const headers = { ...json, authorization: `Bearer ${token}` }
+    const own = await browser.ask(at('/edge/client/v1/current-identity'), null, headers)
+    expect(own.status, `${fatal}: ${own.text}`).toBe(200)
+  }
 })

@@ -23,6 +23,7 @@ export class Browser {
     url: URL,
     form: Readonly<Record<string, string>> | null = null,
     headers: Readonly<Record<string, string>> = {},
+    onSent: () => void = () => undefined,
   ): Promise<Page> {
     const body = form === null ? '' : new URLSearchParams(form).toString()
     const cookie = [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ')
@@ -48,6 +49,7 @@ export class Browser {
         })
       })
       asked.on('error', reject)
+      asked.on('finish', onSent)
       asked.end(body)
     })
   }
