@@ -86,6 +86,22 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${refresh}a refresh token of somebody > ends when an administrator disables them, and stays ended once they are enabled`,
     `${refresh}a refresh token of somebody > ends when an administrator deletes them, or their session`,
   ],
+  'the next certificate of a client: told by the session, taken in it': [
+    'api/oidc-certificates.test.ts > a holder who is to extend a certificate, keys rolled: %s > is told by the session, and goes on by the next one in the same session',
+  ],
+  'certificates of the session, and its config types': [
+    'api/oidc-certificates.test.ts > a session of OIDC makes certificates of its own, the leaf before what has signed it',
+    'api/oidc-certificates.test.ts > a session of OIDC has the config types that its client asked for, by name or id',
+    'router/edge/bearer-sessions.test.ts > A client is admitted > by a certificate of its identity, whatever the token names',
+  ],
+  'OIDC is announced beside sessions of the REST log-in, which go on': [
+    'api/meta.test.ts > OIDC is announced, and served, once every member knows it',
+    'api/enrollment/certificates.test.ts > log-in by certificate > takes no body, an empty one, and what a client tells of itself, which is kept',
+  ],
+  'a token that takes the place of another at a router': [
+    'router/edge/bearer-sessions.test.ts > A token that takes the place of another > keeps all channels of its session open after the time of the first',
+    'router/edge/bearer-sessions.test.ts > A token that takes the place of another > is answered with a failure, and the channel closed, where its session has no such token',
+  ],
   'posture by way of routers, judged again as it changes': [
     'api/oidc-posture.test.ts > a client of OIDC > has its service session before it has told anything, and dials once it has told its router',
     'api/oidc-posture.test.ts > a client of OIDC > loses what it has dialed when its device tells its router that it passes no more',

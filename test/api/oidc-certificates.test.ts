@@ -1,0 +1,142 @@
+import { X509Certificate } from 'node:crypto'
+
+import { describe, expect, test } from 'vitest'
+
+import { newShortId } from '../../src/lib/random.ts'
+import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import {
+  createCertificateRequest,
+  generatePrivateKeyPem,
+} from '../../src/pki/authority/certificate-request.ts'
+import { parseCertificates } from '../../src/pki/certificate.ts'
+import { Certificates, ownIdentity, password, twoControllers } from '../attacks/oidc/support.ts'
+import { client, management } from './support/caller.ts'
+import { made, shown } from './support/network.ts'
+import { OidcClient } from './support/oidc.ts'
+
+// Goal: clients of OIDC keep, extend and add to their certificates as clients of the REST log-in do.
+
+const two = await twoControllers()
+const { controller, root, newPerson } = two
+const certificates = await Certificates.open(two)
+const ownSession = `${client}/current-api-session`
+
+interface Answer {
+  readonly status: number
+  readonly data: Record<string, unknown>
+}
+
+/** Requests by an access token, over connections that show a certificate, or none. */
+function bearer(token: string, key: CertifiedKey | null) {
+  return async (method: 'GET' | 'POST', path: string, body?: object): Promise<Answer> => {
+    const { app } = certificates.door(key)
+    const reply = await app.inject({
+      method,
+      url: path,
+      headers: {
+        host: 'localhost',
+        authorization: `Bearer ${token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
+    })
+    const { data } = JSON.parse(reply.payload) as { data?: Record<string, unknown> }
+    return { status: reply.statusCode, data: data ?? {} }
+  }
+}
+
+/** Somebody who has enrolled: the network has made the certificate. */
+async function enrolled(): Promise<{ id: string; key: CertifiedKey }> {
+  const body = { name: `device ${newShortId()}`, type: 'Device', enrollment: { ott: true } }
+  const id = await made(root, `${management}/identities`, { ...body, isAdmin: false })
+  const { enrollment } = await shown(root, `${management}/identities/${id}`)
+  const { ott } = enrollment as { ott: { token: string } }
+  const privateKeyPem = generatePrivateKeyPem()
+  const clientCsr = await createCertificateRequest({ privateKeyPem, id: 'x' })
+  const answer = await certificates.door(null).app.inject({
+    method: 'POST',
+    url: `${client}/enroll?token=${ott.token}`,
+    headers: { host: 'localhost', 'content-type': 'application/json' },
+    payload: JSON.stringify({ clientCsr }),
+  })
+  expect(answer.statusCode, answer.payload).toBe(200)
+  const { data } = JSON.parse(answer.payload) as { data: { cert: string } }
+  return { id, key: { certificatePem: data.cert, privateKeyPem } }
+}
+
+describe.each([false, true])(
+  'a holder who is to extend a certificate, keys rolled: %s',
+  (rollKeys) => {
+    test('is told by the session, and goes on by the next one in the same session', async () => {
+      const { id, key } = await enrolled()
+      const filter = encodeURIComponent(`identity = "${id}"`)
+      const listed = await root.call('GET', `${management}/authenticators?filter=${filter}`)
+      const [{ id: authenticatorId } = { id: '' }] = listed.body.data as { id: string }[]
+      const authenticator = `${management}/authenticators/${authenticatorId}`
+      const asked = await root.call('POST', `${authenticator}/request-extend`, { rollKeys })
+      expect(asked.status, asked.text).toBe(200)
+      expect((await shown(root, authenticator))['isExtendRequested']).toBe(true)
+
+      const door = new OidcClient(certificates.door(key))
+      const { access_token: token, refresh_token: refresh } = await door.logInByCertificate()
+      const ask = bearer(token, key)
+      const session = { isCertExtendable: true, isCertExtendRequested: true }
+      expect((await ask('GET', ownSession)).data).toMatchObject(
+        rollKeys ? { ...session, isCertKeyRollRequested: true } : session,
+      )
+      const privateKeyPem = rollKeys ? generatePrivateKeyPem() : key.privateKeyPem
+      const clientCertCsr = await createCertificateRequest({ privateKeyPem, id: 'next' })
+      const own = `${client}/current-identity/authenticators/${authenticatorId}`
+      const extended = await ask('POST', `${own}/extend`, { clientCertCsr })
+      expect(extended.status).toBe(200)
+      const clientCert = String(extended.data['clientCert'])
+      expect((await ask('POST', `${own}/extend-verify`, { clientCert })).status).toBe(200)
+      const after = await shown(root, authenticator)
+      const flags = [after['isExtendRequested'], after['isKeyRollRequested']]
+      expect(flags).toEqual([undefined, undefined])
+      const next = { certificatePem: clientCert, privateKeyPem }
+      expect((await bearer(token, next)('GET', ownIdentity)).status).toBe(200)
+      expect((await new OidcClient(certificates.door(next)).refresh(refresh)).status).toBe(200)
+    })
+  },
+)
+
+test('a session of OIDC makes certificates of its own, the leaf before what has signed it', async () => {
+  const { id, username } = await newPerson()
+  const log = async (): Promise<ReturnType<typeof bearer>> => {
+    const { access_token: token } = await new OidcClient(controller).logIn(username, password)
+    return bearer(token, null)
+  }
+  const [ask, other] = [await log(), await log()]
+  const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
+  const created = await ask('POST', `${ownSession}/certificates`, { csr })
+  expect(created.status).toBe(201)
+  const chain = parseCertificates(String(created.data['certificate']))
+  const { data: session } = await ask('GET', ownSession)
+  const made = `/apiSession/${String(session['id'])}/apiSessionCertificate/${String(created.data['id'])}`
+  expect(chain[0].uris).toEqual([`spiffe://test.internal/identity/${id}${made}`])
+  const each = chain.map((one) => new X509Certificate(one.pem))
+  expect(each.length).toBeGreaterThan(1)
+  for (const [at, signer] of each.slice(1).entries()) {
+    expect(each[at]?.checkIssued(signer)).toBe(true)
+  }
+  expect((await ask('GET', `${ownSession}/certificates`)).data).toHaveLength(1)
+  expect((await other('GET', `${ownSession}/certificates`)).data).toHaveLength(0)
+})
+
+test('a session of OIDC has the config types that its client asked for, by name or id', async () => {
+  const { username } = await newPerson()
+  const names = [`a ${newShortId()}`, `b ${newShortId()}`]
+  const ids: string[] = []
+  for (const name of names) {
+    ids.push(await made(root, `${management}/config-types`, { name, schema: {} }))
+  }
+  const oidc = new OidcClient(controller)
+  const id = await oidc.begin({ configTypes: ids[0] ?? '' })
+  const form = new URLSearchParams({ id, username, password })
+  form.append('configTypes', names[1] ?? '')
+  const step = await oidc.send('POST', '/oidc/login/password', form.toString())
+  const { json } = await oidc.redeem(await oidc.codeOf(step))
+  const { data } = await bearer(String(json['access_token']), null)('GET', ownSession)
+  expect([...(data['configTypes'] as string[])].sort()).toEqual([...ids].sort())
+})
