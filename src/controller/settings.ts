@@ -39,21 +39,25 @@ function apisIn(configured: readonly ConfiguredName[]): ConfiguredApi[] {
   return configured.filter((name): name is ConfiguredApi => Object.hasOwn(apiNames, name))
 }
 
-export function apisOf(configured: readonly ConfiguredName[]): ApiName[] {
+/** Clients of the family look for the OpenID provider where they find the client API. */
+function servesOidc({ oidc }: ControllerConfig, configured: readonly ConfiguredName[]): boolean {
+  return oidc.enabled && configured.includes('edge-client')
+}
+
+export function apisOf(config: ControllerConfig, configured: readonly ConfiguredName[]): ApiName[] {
   const apis = apisIn(configured).map((name) => apiNames[name])
-  // Clients of the family look for the OpenID provider where they find the client API.
-  return apis.includes('client') ? [...apis, 'oidc'] : apis
+  return servesOidc(config, configured) ? [...apis, 'oidc'] : apis
 }
 
 /** API to base URLs (`https://host:port`), in the order of the listeners. */
-export function bindingsOf({
-  web,
-}: ControllerConfig): Partial<Record<BindingName, readonly string[]>> {
+export function bindingsOf(
+  config: ControllerConfig,
+): Partial<Record<BindingName, readonly string[]>> {
   const bindings: Partial<Record<BindingName, string[]>> = {}
-  for (const { advertise, apis } of web) {
+  for (const { advertise, apis } of config.web) {
     const url = `https://${advertise}`
     for (const api of apisIn(apis)) (bindings[api] ??= []).push(url)
-    if (apis.includes('edge-client')) (bindings['edge-oidc'] ??= []).push(url)
+    if (servesOidc(config, apis)) (bindings['edge-oidc'] ??= []).push(url)
   }
   return bindings
 }
@@ -64,7 +68,7 @@ export function apiAddressesOf(config: ControllerConfig): ApiAddress[] {
   const ofRouters = { api: ROUTER_ADDRESS_NAME, url: routerAddress ?? '', version: '' }
   const ofApis = config.web.flatMap(({ advertise, apis }) => {
     const paths = apisIn(apis).map((api): [string, string] => [api, apiPaths[api]])
-    const all = apis.includes('edge-client') ? [...paths, ['edge-oidc', '/oidc'] as const] : paths
+    const all = servesOidc(config, apis) ? [...paths, ['edge-oidc', '/oidc'] as const] : paths
     return all.map(([api, path]) => ({ api, url: `https://${advertise}${path}`, version: 'v1' }))
   })
   return routerAddress === null ? ofApis : [...ofApis, ofRouters]

@@ -3,6 +3,7 @@ import { createApi } from '../../src/api/server.ts'
 import { operationsOf } from '../../src/entities/operations.ts'
 import { entities } from '../../src/entities/registry.ts'
 import { CallerOf, client, fabric, management } from './support/caller.ts'
+import { admin } from './support/controller.ts'
 import { controllerForFile } from './support/for-file.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
@@ -33,6 +34,7 @@ test('the version is told to anybody, at every base and alias, with the addresse
       apiVersions: {
         edge: apiVersion(client),
         'edge-client': apiVersion(client),
+        'edge-oidc': apiVersion('/oidc'),
         'edge-management': apiVersion(management),
         fabric: apiVersion(fabric),
         'health-checks': apiVersion('/health-checks'),
@@ -344,4 +346,23 @@ test('a page of another origin may ask, by the headers and methods that the API 
   expect((await ask('')).status).toBe(400)
   expect((await ask('TRACE')).status).toBe(405)
   expect((await ask('GET', 'x-other')).status).toBe(403)
+})
+
+test('OIDC that is switched off is neither announced nor served, and the REST log-in is', async () => {
+  const { 'edge-oidc': _oidc, ...bindings } = controller.parts.bindings
+  const app = createApi({ ...controller.parts, bindings }).listener({
+    apis: ['client'],
+    https: null,
+  })
+  const version = await app.inject(`${client}/version`)
+  const { data } = version.json<{ data: Record<string, object> }>()
+  expect(data['capabilities']).toEqual(['HA_CONTROLLER'])
+  expect(data['apiVersions']).not.toHaveProperty('edge-oidc')
+  expect((await app.inject('/oidc/.well-known/openid-configuration')).statusCode).toBe(404)
+  const asked = await app.inject(`${client}/current-identity`)
+  expect(asked.headers['www-authenticate']).not.toContain('openziti-oidc')
+  const payload = { ...admin }
+  const url = `${client}/authenticate?method=password`
+  expect((await app.inject({ method: 'POST', url, payload })).statusCode).toBe(200)
+  await app.close()
 })

@@ -96,6 +96,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   ],
   'OIDC is announced beside sessions of the REST log-in, which go on': [
     'api/meta.test.ts > OIDC is announced, and served, once every member knows it',
+    'api/meta.test.ts > OIDC that is switched off is neither announced nor served, and the REST log-in is',
     'api/enrollment/certificates.test.ts > log-in by certificate > takes no body, an empty one, and what a client tells of itself, which is kept',
   ],
   'a token that takes the place of another at a router': [

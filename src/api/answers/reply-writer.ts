@@ -25,7 +25,7 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { VersionInfo } from '../parts.ts'
+import type { BindingName, VersionInfo } from '../parts.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { AuditTrail } from '../../ports/audit.ts'
 import type { TellFact } from '../../ports/live-facts.ts'
@@ -37,6 +37,7 @@ interface Needs {
   readonly clock: Clock
   readonly limits: ApiLimits
   readonly version: VersionInfo
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
   readonly instanceId: string
   readonly logger: ServiceLogger
   readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
@@ -102,7 +103,9 @@ export class ReplyWriter {
     const headers = this.#headers(reply, call, 'application/json')
     if (retryAfterSeconds !== null) headers['retry-after'] = retryAfterSeconds
     if (status === 401 && call.challenge !== null) {
-      const isOidcOffered = this.#needs.state.featureLevel >= OIDC_LEVEL
+      const { state, bindings } = this.#needs
+      const isServed = bindings['edge-oidc'] !== undefined
+      const isOidcOffered = isServed && state.featureLevel >= OIDC_LEVEL
       headers['www-authenticate'] = challengeText(call.challenge, isOidcOffered)
     }
     this.#send(reply, call, status, headers, body)

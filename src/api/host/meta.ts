@@ -32,7 +32,9 @@ const bindingPaths: Readonly<Record<BindingName, string>> = {
 /** What needs no session and hardly changes while a controller runs: made once. */
 export function metaOperations(needs: Needs): Operation[] {
   const before = detailAnswer(versionOf(needs, false, []))
-  const since = detailAnswer(versionOf(needs, true, clusterCapabilities))
+  const isServed = needs.bindings['edge-oidc'] !== undefined
+  const without = clusterCapabilities.filter((name) => !name.startsWith('OIDC'))
+  const since = detailAnswer(versionOf(needs, isServed, isServed ? clusterCapabilities : without))
   const versionAnswer = (): Reply => (needs.state.featureLevel < OIDC_LEVEL ? before : since)
   const capabilities = wholeAnswer(knownCapabilities)
   const ofRouters = wholeAnswer(routerCapabilities)

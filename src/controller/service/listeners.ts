@@ -28,7 +28,7 @@ export class Listeners {
   /** @throws the error of the first one that cannot listen; those before it are closed again. */
   static async open(
     api: Api,
-    { web }: ControllerConfig,
+    config: ControllerConfig,
     credentials: Credentials,
     byName: CertificatesByName | null = null,
   ): Promise<Listeners> {
@@ -40,7 +40,7 @@ export class Listeners {
       ...(byName === null ? {} : { SNICallback: chooseBy(byName) }),
     }
     try {
-      for (const listener of web) {
+      for (const listener of config.web) {
         const { bind, apis } = listener
         const mounts = mountsOf(listener)
         const address = parseHostPort(bind)
@@ -48,7 +48,7 @@ export class Listeners {
         // A name that stands for several addresses, as localhost does, is served at each of them.
         for (const { address: host } of await lookup(address.host, { all: true })) {
           const app = api.listener({
-            apis: apisOf(apis),
+            apis: apisOf(config, apis),
             hasOpenMetrics: apis.includes('metrics'),
             mounts,
             https,

@@ -444,6 +444,7 @@ export async function startController(
       'edge-management': [baseUrl],
       fabric: [baseUrl],
       'health-checks': [baseUrl],
+      'edge-oidc': [baseUrl],
     },
     health: () => ({
       isHealthy: controller.isHealthy,
