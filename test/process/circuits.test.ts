@@ -41,7 +41,7 @@ test('the link that carries them is cut: they take another way', async () => {
   const { cable } = network
   const moved = await network.moved(() => {
     cable.isOut = true
-    cable.cutBusiest()
+    expect(cable.cutBusiest(network.pids('left', 'right'))).toBeGreaterThan(1)
   })
   expect(moved).toBeGreaterThanOrEqual(NEAR)
   await expectWhole(FAR + NEAR)

@@ -15,8 +15,6 @@ export interface OurRouterOptions {
   /** The port that other routers are told; absent: that at which it listens. */
   readonly linkAdvertised?: number
   readonly linkGroups?: readonly string[]
-  /** Links that it dials have one socket. */
-  readonly hasSingleSockets?: boolean
   /** Absent: it dials others. */
   readonly isDialedOnly?: boolean
   /** Where clients connect; absent: nowhere. */
@@ -45,7 +43,6 @@ export class OurRouter {
   async enroll(jwt: string): Promise<void> {
     const { folder, endpoint, linkPort, edgePort, sections = [] } = this.options
     const { linkGroups = [], isDialedOnly = false, linkAdvertised = linkPort } = this.options
-    const split = this.options.hasSingleSockets === true ? ', split: false' : ''
     const groups = linkGroups.length === 0 ? '' : `, groups: [${linkGroups.join()}]`
     await mkdir(folder, { recursive: true })
     const at = `127.0.0.1:${linkPort}`
@@ -58,7 +55,7 @@ identity: {cert: r.cert, server_cert: r.server.cert, key: r.key, ca: r.ca}
 ctrl: {endpoint: "${endpoint}"}
 csr: {sans: {dns: [localhost], ip: [127.0.0.1]}}
 edge: {}
-link: {listeners: [{binding: transport, bind: "tls:${at}", advertise: "tls:127.0.0.1:${linkAdvertised}"${groups}}], dialers: [${isDialedOnly ? '' : `{binding: transport${split}${groups}}`}]}
+link: {listeners: [{binding: transport, bind: "tls:${at}", advertise: "tls:127.0.0.1:${linkAdvertised}"${groups}}], dialers: [${isDialedOnly ? '' : `{binding: transport${groups}}`}]}
 ${edgePort === undefined ? '' : listener}
 ${sections.join('\n')}
 `,

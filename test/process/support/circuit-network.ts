@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 
@@ -11,6 +12,26 @@ import { WordServer, WordStreams } from './word-streams.ts'
 const names = ['entry', 'left', 'right', 'host'] as const
 type RouterName = (typeof names)[number]
 type Group = 'left' | 'right' | 'middle'
+
+/** Local ports of the connections of a process, as the kernel of Linux lists them. */
+function portsOf(pid: number): ReadonlySet<number> {
+  const inodes = new Set<string>()
+  for (const name of readdirSync(`/proc/${pid}/fd`)) {
+    try {
+      const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${name}`)) ?? []
+      if (inode !== undefined) inodes.add(inode)
+    } catch {
+      // It was closed meanwhile.
+    }
+  }
+  const [, ...lines] = readFileSync(`/proc/${pid}/net/tcp`, 'utf8').trim().split('\n')
+  return new Set(
+    lines.flatMap((line) => {
+      const [, local = '', , , , , , , , inode = ''] = line.trim().split(/\s+/)
+      return inodes.has(inode) ? [Number.parseInt(local.split(':')[1] ?? '', 16)] : []
+    }),
+  )
+}
 
 /** Carries the links to one router, so that they can be cut. */
 class LinkCable {
@@ -45,10 +66,21 @@ class LinkCable {
     await once(this.#server, 'listening')
   }
 
-  /** Cuts the link that has carried most. */
-  cutBusiest(): void {
-    const [busiest] = Array.from(this.#sockets).sort(([, a], [, b]) => b.bytes - a.bytes)
-    busiest?.[0].destroy()
+  /**
+   * Cuts the link that has carried most, with all of its sockets.
+   * @param dialers processes that links come from, one link each.
+   * @returns how many sockets it had.
+   */
+  cutBusiest(dialers: readonly number[]): number {
+    const links = dialers.map((pid) => {
+      const ports = portsOf(pid)
+      return Array.from(this.#sockets).filter(([{ remotePort = 0 }]) => ports.has(remotePort))
+    })
+    const carried = (link: (typeof links)[number]): number =>
+      link.reduce((sum, [, { bytes }]) => sum + bytes, 0)
+    const [busiest = []] = links.sort((a, b) => carried(b) - carried(a))
+    for (const [socket] of busiest) socket.destroy()
+    return busiest.length
   }
 
   close(): void {
@@ -119,6 +151,10 @@ export class CircuitNetwork {
   get cable(): LinkCable {
     if (this.#cable === null) throw new Error('the network is not started')
     return this.#cable
+  }
+
+  pids(...of: readonly RouterName[]): number[] {
+    return of.map((name) => this.#router(name).router.pid)
   }
 
   /** Opens streams through circuits to both services. */
@@ -257,8 +293,6 @@ export class CircuitNetwork {
       folder: join(this.fleet.dir, name),
       endpoint: `tls:127.0.0.1:${this.fleet.port + 100}`,
       isDialedOnly: isEnd,
-      // The cable cuts a socket, and does not know which others are of the same link.
-      hasSingleSockets: true,
       sections: [
         'dialers: [{binding: transport}]',
         ...(name === 'entry' ? [await this.#entries()] : []),
