@@ -16,7 +16,7 @@ import { refusalLimits } from '../src/api/refusal-quota.ts'
 import { detachmentLimits } from '../src/api/records/detachments.ts'
 import { inspectionLimits } from '../src/api/fabric/inspections-schema.ts'
 import { validationLimits } from '../src/api/fabric/validations.ts'
-import { tracesMax } from '../src/api/identities/traces.ts'
+import { traceLimits } from '../src/fabric/circuits/traced-identities.ts'
 import { writeLimits } from '../src/api/write-allowance.ts'
 import { channelLimits } from '../src/channel/limits.ts'
 import { messageBounds, OTHER_BODY_BYTES_MAX } from '../src/channel/message-bounds.ts'
@@ -117,7 +117,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/metrics/figure-history.ts': historyLimits,
   'src/api/access/preview.ts': previewAnswerLimits,
   'src/api/access/preview-schema.ts': previewBodyLimits,
-  'src/api/identities/traces.ts': { tracesMax },
+  'src/fabric/circuits/traced-identities.ts': traceLimits,
   'src/api/cluster/answer-times.ts': answerTimes,
   'src/api/identities/identity-trace.ts': { traceMsMax },
   'src/fsm/query/list.ts': pageLimits,

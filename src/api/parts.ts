@@ -12,6 +12,7 @@ import type { JwtSigner } from '../auth/sessions/jwt-signer.ts'
 import type { NetworkAuthorities } from '../auth/certificates/network-authorities.ts'
 import type { SchemaJudge } from './schemas/schema-judge.ts'
 import type { EventStreams } from '../ports/events.ts'
+import type { IdentityTraces } from '../ports/identity-traces.ts'
 import type { TellFact } from '../ports/live-facts.ts'
 import type { LiveChannel } from '../ports/live-channels.ts'
 import type { LiveCircuit } from '../ports/live-circuits.ts'
@@ -120,6 +121,8 @@ export interface ApiParts {
   readonly health: () => HealthReport
   /** Numbers of consensus, mesh and disk for `/metrics`. */
   readonly vitals?: () => HostStats
+  /** Identities whose circuits are logged. */
+  readonly traces: IdentityTraces
   /** Log-ins by device code that wait for a person. */
   readonly waitingDevices: OpenTopic<'device-log-ins'>
   /** Of the soft state, for `/metrics`. */

@@ -11,6 +11,7 @@ import {
   CircuitRecordSchema,
   DeviceLogInSchema,
   FailedRequestsSchema,
+  IdentityTraceSchema,
   LeadershipHoldSchema,
   PresenceSchema,
   RefreshUseSchema,
@@ -133,6 +134,8 @@ export const softTopics = {
    * controller then, as long as their routers carry them.
    */
   circuits: packed(CircuitRecordSchema, { ttlMs: 4000, ownerBytesMax: 16 * 1024 * 1024 }),
+  /** Identities that are traced, by id. The cap is above what `tracesMax` of them take. */
+  traces: messages(IdentityTraceSchema, { ttlMs: 60_000, ownerBytesMax: 1024 * 1024 }),
   /**
    * Log-ins by device code that wait for a person, by user code; a denied one is published by the
    * controller that was told. They outlive the controller that the device asked. The cap is far

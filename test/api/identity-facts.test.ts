@@ -63,6 +63,24 @@ describe('tracing an identity', () => {
     expect((await trace({ enabled: false })).body.data).toMatchObject({ traceId: '' })
   })
 
+  test('is of the channels that are named, or of both', async () => {
+    const channelsOf = async (channels?: readonly string[]): Promise<number | undefined> => {
+      await trace({
+        enabled: true,
+        duration: '1m',
+        ...(channels === undefined ? {} : { channels }),
+      })
+      return controller.parts.traces.of('alice-id')?.channels
+    }
+    expect(await channelsOf()).toBe(3)
+    expect(await channelsOf([])).toBe(3)
+    expect(await channelsOf(['all'])).toBe(3)
+    expect(await channelsOf(['selectPath'])).toBe(1)
+    expect(await channelsOf(['establishPath', 'no such channel'])).toBe(2)
+    await trace({ enabled: false })
+    expect(controller.parts.traces.of('alice-id')).toBe(null)
+  })
+
   test.each([['soon'], [''], [undefined], ['10'], ['-1m'], ['0'], [`${traceMsMax + 1}ms`]])(
     'is refused for the duration %j',
     async (duration) => {

@@ -1,32 +1,32 @@
 import { parseDuration } from '../../lib/text/duration.ts'
-import { fieldProblem } from '../../lib/problems.ts'
+import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import { requireReach } from '../../auth/principal/permissions.ts'
 import { detailAnswer, type Reply, timeText } from '../answers/envelope.ts'
 import { type Operation, withBody } from '../operation.ts'
 import { traceDetail, traceSpec } from './identities-schema.ts'
-import { Traces } from './traces.ts'
 import type { ValueOf } from '../schemas/typed-schema.ts'
 import { callerOf } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { type IdentityTraces, traceChannels } from '../../ports/identity-traces.ts'
 
 interface Needs {
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly clock: Clock
+  readonly traces: IdentityTraces
 }
 
 /** Whoever wants a longer one asks again. */
 export const traceMsMax = 24 * 60 * 60_000
 
 /**
- * Tracing of the data flows of one identity, which lasts for a time and never longer than this
+ * Tracing of the circuits of one identity, which lasts for a time and never longer than this
  * process.
  */
 export function identityTraceOperations(needs: Needs): Operation[] {
-  const traces = new Traces(needs.clock)
   return [
     withBody({
       operationId: 'updateIdentityTracing',
@@ -45,7 +45,7 @@ export function identityTraceOperations(needs: Needs): Operation[] {
         return needs.reads.found(call, `identity with id ${id}`, () => {
           if (needs.state.get('identity', id) === undefined) return null
           requireReach(needs.state, callerOf(call), id)
-          return change(needs, traces, id, wanted)
+          return change(needs, id, wanted)
         })
       },
     }),
@@ -53,10 +53,9 @@ export function identityTraceOperations(needs: Needs): Operation[] {
 }
 
 function change(
-  { clock }: Needs,
-  traces: Traces,
+  { clock, traces }: Needs,
   id: string,
-  { enabled, duration, traceId }: ValueOf<typeof traceSpec.schema>,
+  { enabled, duration, traceId, channels }: ValueOf<typeof traceSpec.schema>,
 ): Reply {
   if (enabled !== true) {
     const ended = traces.of(id)
@@ -76,11 +75,19 @@ function change(
   const trace = {
     traceId: traceId === undefined || traceId === null || traceId === '' ? newShortId() : traceId,
     untilMs: Math.round(clock.nowMs() + durationMs),
+    channels: channelsOf(channels ?? []),
   }
-  traces.begin(id, trace)
+  if (!traces.begin(id, trace)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
   return detailAnswer({
     enabled: true,
     traceId: trace.traceId,
     until: timeText(trace.untilMs),
   })
+}
+
+/** All of them where none is named, as in the family; names that nobody knows mean nothing. */
+function channelsOf(names: readonly string[]): number {
+  const isAll = names.length === 0 || names.includes('all')
+  const chosen = Object.entries(traceChannels).filter(([name]) => isAll || names.includes(name))
+  return chosen.reduce((sum, [, bit]) => sum + bit, 0)
 }

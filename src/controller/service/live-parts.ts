@@ -21,6 +21,7 @@ export type LiveParts = Pick<
   | 'routerInspections'
   | 'scheduler'
   | 'softState'
+  | 'traces'
 >
 
 export interface LiveSources {
@@ -43,7 +44,7 @@ export function openLiveParts({
   log,
 }: LiveSources): LiveParts {
   const { soft } = clusterNode
-  const { channels, circuits, links, inspections: routerInspections } = routers
+  const { channels, circuits, links, traces, inspections: routerInspections } = routers
   const posture = new ControllerPosture({
     soft,
     cluster: clusterNode,
@@ -59,6 +60,7 @@ export function openLiveParts({
     channels,
     circuits,
     links,
+    traces,
     routerInspections,
     posture,
     scheduler: periodicScheduler,

@@ -33,6 +33,7 @@ import {
   type CircuitTable,
 } from '../../fabric/circuits/circuit-table.ts'
 import { InvalidHosts } from '../../fabric/circuits/invalid-hosts.ts'
+import { TracedIdentities } from '../../fabric/circuits/traced-identities.ts'
 import { SharedCircuits } from '../../fabric/circuits/shared-circuits.ts'
 import { ConnectionDuty } from '../../fabric/clients/connection-duty.ts'
 import { EndedHosts } from '../../fabric/clients/ended-hosts.ts'
@@ -90,6 +91,7 @@ export class RouterService {
   readonly links: LinkTable
   readonly circuits: CircuitTable
   readonly inspections: RouterInspections
+  readonly traces: TracedIdentities
   readonly #parts: RouterParts
   readonly #log: RouterLogger
   readonly #channels: RouterChannels
@@ -116,6 +118,8 @@ export class RouterService {
       cluster: clusterOf(clusterNode),
     })
     this.#channels = channels
+    const topic = clusterNode.soft.open('traces')
+    this.traces = new TracedIdentities({ selfId: config.id, topic, clock: systemClock })
     this.circuits = circuitTable(
       config.id,
       (id, message) => channels.connection(id)?.channel.send(message),
@@ -256,6 +260,7 @@ export class RouterService {
       hosts: hostsOf(machine),
       clients: shown,
       tunnels,
+      traces: this.traces,
       reads,
       tell: this.#parts.tell,
       onInvalidHost: (host) => invalidHosts.note(host),

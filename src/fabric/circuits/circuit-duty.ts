@@ -44,6 +44,8 @@ import type { SharedCircuits } from './shared-circuits.ts'
 import { cheapestPaths } from './path.ts'
 import { dialerData, hostData, STICKY } from './peer-data.ts'
 import { type CircuitEnds, REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
+import { CircuitTrace } from './circuit-trace.ts'
+import type { TracedIdentities } from './traced-identities.ts'
 
 const { routeAttemptsMax, routeTimeoutMs } = routerLimits
 
@@ -64,6 +66,8 @@ export interface CircuitDutyParts extends DialJudges {
   readonly draw: () => number
   readonly log: RouterLogger
   readonly tell?: TellFact
+  /** Absent: no identity is traced. */
+  readonly traces?: Pick<TracedIdentities, 'of' | 'sweep'>
   /** Absent: this controller is the only one. */
   readonly shared?: SharedCircuits
   /** Told of a host that its own router does not know. */
@@ -81,6 +85,13 @@ interface Attempt {
   readonly peerData: Map<number, Uint8Array>
   /** @param isOfHost the router of the terminator has it, so it counts against the terminator. */
   readonly settle: (fault: RouteFault | null, isOfHost: boolean) => void
+}
+
+interface AttemptTerms {
+  readonly attempt: number
+  readonly client: AdmittedClient
+  readonly peerData: PeerData
+  readonly trace: CircuitTrace | null
 }
 
 interface Attempted {
@@ -164,6 +175,7 @@ export class CircuitDuty implements RouterDuty {
 
   onSweep(): void {
     this.upkeep.onSweep()
+    this.#parts.traces?.sweep()
   }
 
   /** A client whose session has ended keeps no circuit, whatever ended it. */
@@ -250,6 +262,7 @@ export class CircuitDuty implements RouterDuty {
     client: AdmittedClient,
   ): Promise<Laid> {
     const failed = new Map<string, RouteFault>()
+    const trace = this.#traceOf(id, client)
     let [lastFault, lastTried] = [NO_HOST, '']
     const beganMs = this.#parts.clock.monotonicMs()
     const layMs = (): number => this.#parts.clock.monotonicMs() - beganMs
@@ -261,10 +274,12 @@ export class CircuitDuty implements RouterDuty {
         attempt === 0
           ? await judgedAtLatest(this.#parts.reads, choose, (host) => host === null)
           : choose()
+      trace?.onChosen(attempt, chosen)
       if (chosen === null) break
       const { host, path, isSticky } = chosen
       const ends = { id, ingress: newAddress(), egress: newAddress() }
-      const laid = await this.#attempt(ends, chosen, attempt, client, peerData)
+      const laid = await this.#attempt(ends, chosen, { attempt, client, peerData, trace })
+      trace?.onAttempted(attempt, laid.fault)
       if (laid.fault === null) {
         const named = { clientId: client.identityId, serviceId: client.serviceId }
         const circuit = {
@@ -312,6 +327,12 @@ export class CircuitDuty implements RouterDuty {
     throw new CircuitRefused(INVALID_TERMINATOR, lastFault.text)
   }
 
+  #traceOf(circuitId: string, client: AdmittedClient): CircuitTrace | null {
+    const { traces, log } = this.#parts
+    const trace = traces?.of(client.identityId) ?? null
+    return trace === null ? null : new CircuitTrace({ log, trace, circuitId, client })
+  }
+
   #tellDial({ serviceId }: AdmittedClient, terminatorId: string, result: DialResult): void {
     this.#parts.tell?.({ kind: 'dial', serviceId, terminatorId, result })
   }
@@ -354,14 +375,14 @@ export class CircuitDuty implements RouterDuty {
   async #attempt(
     ends: CircuitEnds,
     { host, path }: HostCandidate,
-    attempt: number,
-    client: AdmittedClient,
-    peerData: PeerData,
+    { attempt, client, peerData, trace }: AttemptTerms,
   ): Promise<Attempted> {
     const tags = { serviceId: client.serviceId, clientId: client.identityId, hostId: host.hostId }
     const { binding, address } = host
     const dial = { binding, address, peerData: hostData(peerData, client) }
-    const routes = routesOf(ends, path, { attempt, timeoutMs: routeTimeoutMs, tags, dial })
+    const traced = trace === null ? {} : { trace: trace.ofRoutes }
+    const terms = { attempt, timeoutMs: routeTimeoutMs, tags, dial, ...traced }
+    const routes = routesOf(ends, path, terms)
     const { promise, resolve } = Promise.withResolvers<Omit<Attempted, 'peerData'>>()
     const settle: Attempt['settle'] = (fault, isOfHost) => resolve({ fault, isOfHost })
     const made: Attempt = {

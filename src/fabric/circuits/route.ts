@@ -18,6 +18,8 @@ export interface RouteTerms {
   readonly attempt: number
   readonly timeoutMs: number
   readonly tags: Readonly<Record<string, string>>
+  /** Routers log the circuit with these; absent: they do not. */
+  readonly trace?: { readonly fields: Readonly<Record<string, string>>; readonly channels: number }
   /** What is dialed at the last router; null: the circuit is there and takes another way. */
   readonly dial: {
     readonly binding: string
@@ -51,7 +53,10 @@ export function routesOf(ends: CircuitEnds, path: CircuitPath, terms: RouteTerms
         { srcAddress: inner, dstAddress: outer, dstType: outerType },
         { srcAddress: outer, dstAddress: inner, dstType: innerType },
       ],
-      context: {},
+      context:
+        terms.trace === undefined
+          ? {}
+          : { fields: { ...terms.trace.fields }, channelMask: terms.trace.channels },
       timeout: BigInt(terms.timeoutMs) * NS,
       tags: { ...terms.tags },
       ...(isLast && terms.dial !== null

@@ -55,7 +55,13 @@ export interface Route {
   readonly egress: RouteEgress | null
   /** The circuit is there already, with both its ends, and goes another way. */
   readonly isReroute: boolean
+  /** Logged with what becomes of the route; null: its client is not traced. */
+  readonly traced: Readonly<Record<string, string>> | null
 }
+
+/** The channel of a trace that logs routes. */
+const ESTABLISH_PATH = 2
+const TRACE_FIELDS = ['traceId', 'sessionId', 'apiSessionId'] as const
 
 export interface RouteEgress {
   readonly binding: string
@@ -80,7 +86,11 @@ export function isCircuitName(text: string): boolean {
  * @throws when the bytes are no such message.
  */
 export function readRoute(body: Uint8Array): Route | null {
-  const { circuitId, attempt, forwards, timeout, tags, egress } = fromBinary(RouteSchema, body)
+  const { circuitId, attempt, forwards, timeout, tags, egress, context } = fromBinary(
+    RouteSchema,
+    body,
+  )
+  const { fields = {}, channelMask = 0 } = context ?? {}
   const read = forwards.flatMap(({ srcAddress, dstAddress, dstType }): Forward[] => {
     const kind = kinds.get(dstType)
     if (kind === undefined || !isCircuitName(srcAddress) || !isCircuitName(dstAddress)) return []
@@ -97,6 +107,10 @@ export function readRoute(body: Uint8Array): Route | null {
     isReroute: attempt === REROUTE_ATTEMPT,
     timeoutMs: timeoutMs > BigInt(dialMsMax) ? dialMsMax : Number(timeoutMs),
     clientId: boundedTag(tags[CLIENT_TAG]),
+    traced:
+      (channelMask & ESTABLISH_PATH) === 0
+        ? null
+        : Object.fromEntries(TRACE_FIELDS.map((name) => [name, boundedTag(fields[name])])),
     tags: Object.fromEntries(
       KEPT_TAGS.map((name) => [name, boundedTag(tags[name])]).filter(([, value]) => value !== ''),
     ),

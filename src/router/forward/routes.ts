@@ -212,6 +212,13 @@ export class Routes {
     const missing = isGone ? null : forwarder.route(circuit, route)
     if (!isGone && missing === null) {
       connection.channel.reply(message, routeDone(route, peerData))
+      if (route.traced !== null) {
+        const { circuitId, attempt, forwards, egress } = route
+        const ways = forwards.map(({ from, to }) => `${from} -> ${to}`)
+        const binding = egress === null ? {} : { binding: egress.binding }
+        const shown = { ...route.traced, circuitId, attempt, ways, ...binding }
+        this.#parts.log.info(shown, 'traced: circuit routed')
+      }
       return
     }
     forwarder.forget(circuit)
@@ -233,7 +240,10 @@ export class Routes {
     // Whoever takes all that it may have would fill the log as well.
     if (code === dialError.outOfResources) {
       this.#failures.warnOf(clientId, reason, { circuitId, clientId })
-    } else this.#parts.log.info({ circuitId, reason }, 'a circuit could not be routed')
+    } else {
+      const fields = { ...route.traced, circuitId, reason }
+      this.#parts.log.info(fields, 'a circuit could not be routed')
+    }
     channel.reply(message, routeFailed(route, code, reason))
   }
 }

@@ -9,10 +9,11 @@ import {
   FormSchema,
   SessionCreateSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { DeviceLogIn } from '../../../proto/gen/soft_pb.ts'
+import type { DeviceLogIn, IdentityTrace } from '../../../proto/gen/soft_pb.ts'
 import { hashPassword } from '../../../src/auth/factors/password-verifier.ts'
 import { TokenSigner } from '../../../src/auth/sessions/token-signer.ts'
 import type { KeyEndpointRules } from '../../../src/auth/tokens/key-endpoint.ts'
+import { TracedIdentities } from '../../../src/fabric/circuits/traced-identities.ts'
 import { ConfirmedReads } from '../../../src/api/consistency.ts'
 import { type ApiLimits, limitsWith } from '../../../src/api/limits.ts'
 import type { ApiParts } from '../../../src/api/parts.ts'
@@ -367,6 +368,7 @@ export async function startController(
   const refreshes = new LocalTopic<RefreshUse>(cluster.selfId)
   const posture = new LocalTopic<Uint8Array>(cluster.selfId)
   const waitingDevices = new LocalTopic<DeviceLogIn>(cluster.selfId)
+  const traces = new LocalTopic<IdentityTrace>(cluster.selfId)
   const topics = { posture, 'failed-requests': new LocalTopic<Uint8Array>(cluster.selfId) }
   const soft = { open: (name: keyof typeof topics) => topics[name] } as unknown as SoftState
   const baseUrl = 'https://localhost:1280'
@@ -398,6 +400,7 @@ export async function startController(
     admission,
     activity,
     waitingDevices,
+    traces: new TracedIdentities({ selfId: cluster.selfId, topic: traces, clock }),
     refreshes,
     posture: new ControllerPosture({
       soft,

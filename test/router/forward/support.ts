@@ -19,7 +19,12 @@ import {
 import { channelLimits } from '../../../src/channel/limits.ts'
 import { circuitDataTypes } from '../../../src/channel/numbers.ts'
 import { parseRouterConfig } from '../../../src/config/router/load.ts'
-import { type CircuitEnds, routesOf, unrouteMessage } from '../../../src/fabric/circuits/route.ts'
+import {
+  type CircuitEnds,
+  routesOf,
+  unrouteMessage,
+  type RouteTerms,
+} from '../../../src/fabric/circuits/route.ts'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
 import type { LiveLink } from '../../../src/ports/live-links.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
@@ -256,8 +261,9 @@ export class TestController {
     const dial = { binding, address: destination, peerData: terms.peerData ?? new Map() }
     const path = { routerIds: routers.map(({ id }) => id), links: links as LiveLink[], cost: 0 }
     const isReroute = terms.isReroute === true
-    const { tags = {} } = terms
-    const more = { attempt, timeoutMs, tags, dial: isReroute ? null : dial }
+    const { tags = {}, trace } = terms
+    const traced = trace === undefined ? {} : { trace }
+    const more = { attempt, timeoutMs, tags, dial: isReroute ? null : dial, ...traced }
     const routes = routesOf(ends, path, more)
     return await Promise.all(
       routers.map((router, at) => this.ask(router, routes[at] ?? { contentType: 0 })),
@@ -313,6 +319,7 @@ export interface LayTerms {
   readonly peerData?: ReadonlyMap<number, Uint8Array>
   readonly isReroute?: boolean
   readonly tags?: Readonly<Record<string, string>>
+  readonly trace?: RouteTerms['trace']
 }
 
 export function unroute(circuitId: string, now: boolean): Outgoing {

@@ -1,0 +1,117 @@
+import { create } from '@bufbuild/protobuf'
+
+import { type IdentityTrace as Told, IdentityTraceSchema } from '../../../proto/gen/soft_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { IdentityTrace, IdentityTraces } from '../../ports/identity-traces.ts'
+import type { OpenTopic } from '../../ports/soft-topics.ts'
+
+export const traceLimits = {
+  /** Identities that one controller traces at a time. */
+  tracesMax: 1000,
+  /** A trace that another controller was told of ends for so long. */
+  traceEndedMs: 24 * 60 * 60_000,
+} as const
+
+interface Needs {
+  readonly selfId: string
+  readonly topic: OpenTopic<'traces'>
+  readonly clock: Pick<Clock, 'nowMs'>
+}
+
+interface Own {
+  readonly told: Told
+  /** UTC ms. */
+  readonly untilMs: number
+}
+
+/**
+ * The traces that any controller was asked for, by the soft state: a circuit may be made at each of
+ * them. Each takes back its own when their time is over, so that no two clocks are compared.
+ */
+export class TracedIdentities implements IdentityTraces {
+  readonly #needs: Needs
+  /** Traces by identity, the oldest first. */
+  readonly #own = new Map<string, Own>()
+  readonly #heard = new Map<string, Map<string, Told>>()
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+    needs.topic.onChange((owner, identityId, told) => this.#hear(owner, identityId, told))
+  }
+
+  of(identityId: string): IdentityTrace | null {
+    const heard = this.#heard.get(identityId)
+    if (heard === undefined && !this.#own.has(identityId)) return null
+    const [first = null] = this.#live(identityId)
+    return first
+  }
+
+  begin(
+    identityId: string,
+    { untilMs, ...trace }: IdentityTrace & { readonly untilMs: number },
+  ): boolean {
+    const [oldest] = this.#own.keys()
+    const isFull = this.#own.size >= traceLimits.tracesMax && !this.#own.has(identityId)
+    if (isFull && oldest !== undefined) this.#drop(oldest)
+    return this.#publish(identityId, { ...trace, endedIds: this.#others(identityId) }, untilMs)
+  }
+
+  end(identityId: string): void {
+    const endedIds = this.#others(identityId)
+    if (endedIds.length === 0) {
+      this.#drop(identityId)
+      return
+    }
+    const untilMs = this.#needs.clock.nowMs() + traceLimits.traceEndedMs
+    this.#publish(identityId, { traceId: '', channels: 0, endedIds }, untilMs)
+  }
+
+  /** Takes back what is over. */
+  sweep(): void {
+    const nowMs = this.#needs.clock.nowMs()
+    for (const [identityId, { untilMs }] of this.#own) {
+      if (untilMs <= nowMs) this.#drop(identityId)
+    }
+  }
+
+  /** @returns those that nobody has ended, this controller's own first. */
+  #live(identityId: string): Told[] {
+    const own = this.#own.get(identityId)
+    const isOver = own !== undefined && own.untilMs <= this.#needs.clock.nowMs()
+    const mine = own === undefined || isOver ? [] : [own.told]
+    const all = [...mine, ...(this.#heard.get(identityId)?.values() ?? [])]
+    const ended = new Set(all.flatMap(({ endedIds }) => endedIds))
+    return all.filter(({ traceId }) => traceId !== '' && !ended.has(traceId))
+  }
+
+  /** Traces that were ended before are among them: what says so may be taken back first. */
+  #others(identityId: string): string[] {
+    const heard = this.#heard.get(identityId)?.values() ?? []
+    return Array.from(heard, ({ traceId }) => traceId).filter((id) => id !== '')
+  }
+
+  #publish(
+    identityId: string,
+    fields: IdentityTrace & { readonly endedIds: string[] },
+    untilMs: number,
+  ): boolean {
+    const told = create(IdentityTraceSchema, fields)
+    if (!this.#needs.topic.publish(identityId, told)) return false
+    this.#own.delete(identityId)
+    this.#own.set(identityId, { told, untilMs })
+    return true
+  }
+
+  #drop(identityId: string): void {
+    if (this.#own.delete(identityId)) this.#needs.topic.withdraw(identityId)
+  }
+
+  #hear(owner: string, identityId: string, told: Told | undefined): void {
+    if (owner === this.#needs.selfId) return
+    const heard = this.#heard.get(identityId) ?? new Map<string, Told>()
+    if (told === undefined) heard.delete(owner)
+    else heard.set(owner, told)
+    if (heard.size === 0) this.#heard.delete(identityId)
+    else this.#heard.set(identityId, heard)
+  }
+}

@@ -1,0 +1,93 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+
+import type { IdentityTrace } from '../../proto/gen/soft_pb.ts'
+import { TracedIdentities, traceLimits } from '../../src/fabric/circuits/traced-identities.ts'
+import { LocalTopic } from '../api/support/local-topic.ts'
+import { ManualClock } from '../api/support/manual-time.ts'
+
+// Goal: an identity that one controller was asked to trace is traced by all, until one of them ends it, or its time.
+
+const ids = ['ctrl1', 'ctrl2', 'ctrl3']
+let clocks: ManualClock[]
+let topics: LocalTopic<IdentityTrace>[]
+let traces: TracedIdentities[]
+
+beforeEach(() => {
+  clocks = ids.map(() => new ManualClock())
+  topics = ids.map((id) => new LocalTopic<IdentityTrace>(id))
+  traces = ids.map((selfId, at) => {
+    const [topic, clock] = [topics[at], clocks[at]]
+    if (topic === undefined || clock === undefined) throw new Error('no such controller')
+    return new TracedIdentities({ selfId, topic, clock })
+  })
+})
+
+/** What each has published, and has not any more, comes to the others. */
+function carry(key = 'alice'): void {
+  for (const [from, owner] of ids.entries()) {
+    for (const [to, topic] of topics.entries()) {
+      if (from !== to) topic.hear(owner, key, topics[from]?.own.get(key))
+    }
+  }
+}
+
+function begin(at: number, traceId: string, ms = 60_000, key = 'alice'): boolean | undefined {
+  const untilMs = (clocks[at]?.nowMs() ?? 0) + ms
+  return traces[at]?.begin(key, { traceId, channels: 3, untilMs })
+}
+
+const seen = (key = 'alice'): (string | undefined)[] => traces.map((each) => each.of(key)?.traceId)
+
+describe('a trace', () => {
+  test('is known to all controllers, and ends for all when its time is over at the one that was asked', () => {
+    begin(0, 'mine')
+    carry()
+    expect(seen()).toEqual(['mine', 'mine', 'mine'])
+    // The clocks of the others say nothing about it.
+    clocks[1]?.advance(3_600_000)
+    expect(seen()).toEqual(['mine', 'mine', 'mine'])
+    clocks[0]?.advance(60_000)
+    expect(seen()[0]).toBe(undefined)
+    traces[0]?.sweep()
+    carry()
+    expect(seen()).toEqual([undefined, undefined, undefined])
+  })
+
+  test('is ended by any controller, and so is the one before by the next', () => {
+    begin(0, 'first')
+    carry()
+    traces[1]?.end('alice')
+    carry()
+    expect(seen()).toEqual([undefined, undefined, undefined])
+    begin(2, 'second')
+    carry()
+    expect(seen()).toEqual(['second', 'second', 'second'])
+    begin(1, 'third')
+    carry()
+    expect(seen()).toEqual(['third', 'third', 'third'])
+    traces[1]?.end('alice')
+    carry()
+    expect(seen()).toEqual([undefined, undefined, undefined])
+  })
+
+  test('goes with the controller that was asked for it', () => {
+    begin(0, 'mine')
+    carry()
+    topics[1]?.lose('ctrl1')
+    expect(seen()[1]).toBe(undefined)
+  })
+
+  test('is one of a thousand at a controller: the oldest one ends', () => {
+    for (let at = 0; at <= traceLimits.tracesMax; at += 1) begin(0, `${at}`, 60_000, `i${at}`)
+    expect(topics[0]?.own.size).toBe(traceLimits.tracesMax)
+    expect(traces[0]?.of('i0')).toBe(null)
+    expect(traces[0]?.of('i1')?.traceId).toBe('1')
+  })
+
+  test('is refused where the others cannot be told', () => {
+    const [topic] = topics
+    if (topic !== undefined) topic.isFull = true
+    expect(begin(0, 'mine')).toBe(false)
+    expect(seen()[0]).toBe(undefined)
+  })
+})
