@@ -16,7 +16,7 @@ TEST_TOOLS := curl git openssl
 # The console in the browser, as controllers serve it; built again when a source of it is newer.
 CONSOLE := $(if $(wildcard src/console),dist/console/index.html)
 
-.PHONY: test-tools missing-tools quickstart console test-console test build lint lint-code lint-format fmt proto sim zoo walk guards attacks traces chaos enrollment-kills router-fleet tunnel-drive circuits soak upgrade release-fixture deploy-check package bench bench-raft clean
+.PHONY: test-tools missing-tools quickstart console test-console test build lint lint-code lint-format fmt proto sim zoo walk guards attacks traces chaos enrollment-kills router-fleet tunnel-drive circuits soak upgrade release-fixture deploy-check package bench bench-scale bench-profile bench-raft clean
 
 quickstart: $(INSTALLED) $(CONSOLE)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT) --routers $(ROUTERS)
@@ -183,6 +183,15 @@ bench: $(INSTALLED)
 	node bench/events.ts
 	node bench/linearizability.ts
 	node bench/data-path.ts
+
+# How costs grow with the network, as a table and as curves in .test/scale.
+bench-scale: $(INSTALLED)
+	node --expose-gc bench/scale.ts $(if $(MOST),--most $(MOST))
+
+# Where a controller spends its time under creates, and under reads.
+bench-profile: $(INSTALLED)
+	node bench/profile.ts --of create
+	node bench/profile.ts --of read
 
 bench-raft: $(INSTALLED)
 	node bench/raft.ts

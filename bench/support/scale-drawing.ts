@@ -1,0 +1,47 @@
+export interface Curves {
+  /** Along the lower edge, each ten times the one before. */
+  readonly sizes: readonly number[]
+  readonly curves: readonly { readonly name: string; readonly values: readonly number[] }[]
+  readonly unit: string
+}
+
+const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [900, 480, 70, 300, 20, 50]
+const colours = ['#1b6ca8', '#c0392b', '#1e8449', '#8e44ad', '#b9770e', '#34495e', '#148f77']
+
+/** Both axes are logarithmic: a line that is flat costs the same at every size, one of 45° grows with it. */
+export function scaleDrawing({ sizes, curves, unit }: Curves): string {
+  const all = curves.flatMap(({ values }) => values).filter((value) => value > 0)
+  const low = Math.floor(Math.log10(Math.min(...all)))
+  const high = Math.ceil(Math.log10(Math.max(...all)))
+  const x = (at: number): number =>
+    LEFT + ((WIDTH - LEFT - RIGHT) * at) / Math.max(1, sizes.length - 1)
+  const y = (value: number): number =>
+    HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * (Math.log10(value) - low)) / (high - low)
+  const rows: string[] = []
+  for (let power = low; power <= high; power += 1) {
+    const at = y(10 ** power).toFixed(1)
+    rows.push(
+      `<line x1="${LEFT}" y1="${at}" x2="${WIDTH - RIGHT}" y2="${at}" stroke="#ddd"/>`,
+      `<text x="${LEFT - 8}" y="${at}" text-anchor="end" dy="4">${10 ** power} ${unit}</text>`,
+    )
+  }
+  for (const [at, size] of sizes.entries()) {
+    const label = size.toLocaleString('en')
+    const place = `x="${x(at).toFixed(1)}" y="${HEIGHT - BOTTOM + 20}"`
+    rows.push(`<text ${place} text-anchor="middle">${label}</text>`)
+  }
+  for (const [at, { name, values }] of curves.entries()) {
+    const colour = colours[at % colours.length] ?? '#000'
+    const points = values.map((value, k) => `${x(k).toFixed(1)},${y(value).toFixed(1)}`).join(' ')
+    rows.push(
+      `<polyline points="${points}" fill="none" stroke="${colour}" stroke-width="2"/>`,
+      `<text x="${WIDTH - RIGHT + 12}" y="${TOP + 20 + at * 22}" fill="${colour}">${name}</text>`,
+    )
+  }
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12">
+<rect width="100%" height="100%" fill="#fff"/>
+${rows.join('\n')}
+<text x="${LEFT}" y="${HEIGHT - 8}">identities</text>
+</svg>
+`
+}
