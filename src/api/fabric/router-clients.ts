@@ -189,7 +189,7 @@ export class ApiRouterClients implements RouterClients {
   }
 
   async judge(claim: ClientClaim): Promise<JudgedClaim> {
-    const { state, posture } = this.#needs
+    const { state } = this.#needs
     const apiSession = await this.#apiSessionOf(claim)
     if (apiSession === null) return { ok: false, fault: 'apiSession' }
     const session =
@@ -208,17 +208,21 @@ export class ApiRouterClients implements RouterClients {
     if (!between.commonRouters.some(({ id }) => id === claim.routerId)) {
       return { ok: false, fault: 'router' }
     }
-    // A client of another session tells controllers of its device, whatever its router does.
-    const isJudged = Boolean(apiSession.clientId) && claim.isJudgedByRouter === true
-    const shown = isJudged ? posture.ofSessionAtJudge(apiSession) : posture.ofSession(apiSession)
-    const failures = posture.failures(session, shown)
-    if (failures.length > 0) {
-      posture.refused(session, failures, new Problem('INVALID_POSTURE'))
-      return { ok: false, fault: 'posture' }
-    }
-    if (isJudged) posture.notedAtJudge(apiSession, claim.routerId)
+    if (!this.#passesPosture(claim, apiSession, session)) return { ok: false, fault: 'posture' }
     const named = { identityId, identityName: identity.name, serviceId }
     return { ok: true, client: { ...named, sessionId: session.id, apiSessionId: apiSession.id } }
+  }
+
+  #passesPosture(claim: ClientClaim, apiSession: ApiSession, session: Session): boolean {
+    const { posture } = this.#needs
+    let failures = posture.failures(session, posture.ofSession(apiSession))
+    if (failures.length === 0) return true
+    // A client of another session tells controllers of its device, whatever its router does.
+    const isJudged = Boolean(apiSession.clientId) && claim.isJudgedByRouter === true
+    if (isJudged) failures = posture.failures(session, posture.ofSessionAtJudge(apiSession))
+    if (failures.length === 0) posture.notedAtJudge(apiSession, claim.routerId)
+    else posture.refused(session, failures, new Problem('INVALID_POSTURE'))
+    return failures.length === 0
   }
 
   async report(client: ShownClient, reports: readonly PostureReport[]): Promise<boolean> {

@@ -142,6 +142,17 @@ describe('what a client tells of its device', () => {
     expect(toldTo(bearers.bench.controller)).toEqual([])
   })
 
+  test('ends its channel, and nothing else, where it cannot be read', async () => {
+    const [client, other] = [await bearers.bench.connect(ann), await bearers.bench.connect(ann)]
+    // A domain whose name is no text.
+    const body = Uint8Array.of(0x0a, 0x05, 0x22, 0x03, 0x0a, 0x01, 0xff)
+    client.channel.send({ contentType: POSTURE, body })
+    await eventually(() => client.closedReason).not.toBe(null)
+    await other.request(CONNECT_BY_SERVICE, 9, '')
+    expect(other.closedReason).toBe(null)
+    expect(toldTo(bearers.bench.controller)).toEqual([])
+  })
+
   test('goes nowhere in a session that is not one of OIDC', async () => {
     const bench = await EdgeBench.open()
     try {
