@@ -29,7 +29,11 @@ export class EnrollingController {
     // The other side judges certificates by the real time.
     controller.clock.advance(Date.now() - controller.clock.nowMs())
     const own = await serverKey(controller)
-    const bindings: Record<string, string[]> = { 'edge-client': [], 'edge-management': [] }
+    const bindings: Record<string, string[]> = {
+      'edge-client': [],
+      'edge-management': [],
+      'edge-oidc': [],
+    }
     const [{ pem, publicKeySha256 }] = parseCertificates(own.certificatePem)
     const member = { certificatePem: pem, publicKeySha256 }
     const jwt = signerOf(own, [member], () => controller.clock.nowMs())
