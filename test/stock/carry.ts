@@ -8,29 +8,46 @@ import { inBackground, offerEcho, sendAndReceive } from './echo.ts'
 import { StockNetwork } from './network.ts'
 import { seen } from './stock-router.ts'
 
-// A host and a client of the public family reach each other through one router of ours.
-// `node test/stock/carry.ts --binary PATH [--bytes N]`
+// A host and a client of the public family reach each other through routers: that of the host and that of the client, or one for
+// both. `node test/stock/carry.ts --binary PATH [--bytes N] [--routers ours|stock|ours,stock|stock,ours|stock,stock|ours,ours]`
 
 const { values: options } = parseArgs({
-  options: { binary: { type: 'string' }, bytes: { type: 'string', default: '4000000' } },
+  options: {
+    binary: { type: 'string' },
+    bytes: { type: 'string', default: '4000000' },
+    routers: { type: 'string', default: 'ours' },
+  },
 })
+const kinds = options.routers.split(',')
+if (kinds.length > 2 || !kinds.every((kind) => kind === 'ours' || kind === 'stock')) {
+  console.error('--routers takes one or two of ours and stock, as ours,stock')
+  process.exit(2)
+}
 const { binary } = options
 if (binary === undefined || !existsSync(binary)) {
   console.log('skipped: --binary names no program of the router family, so there is nothing to try')
   process.exit(0)
 }
 await using network = await StockNetwork.start(binary, [])
-const router = await network.addOurRouter('ours')
+const names = kinds.map((kind, at) => `${kind}${at + 1}`)
+for (const [at, name] of names.entries()) {
+  if (kinds[at] === 'ours') await network.addOurRouter(name)
+  else await network.addRouter(name)
+}
+const [atHost = '', atUser = atHost] = names
 const { folder } = network.cluster
 const children: ChildProcess[] = []
 try {
   for (const k of [1, 2, 3]) await seen(`the router online on ctrl${k}`, () => network.areOnline(k))
-  await seen('where clients connect to it', async () => {
-    const detail = await network.detail(1, `edge-routers/${network.routerIds[0]}`)
-    const { tls } = detail['supportedProtocols'] as { tls?: string }
-    return tls?.includes(String(router.options.edgePort)) === true
+  await seen('where clients connect to them', async () => {
+    const details = await Promise.all(
+      network.routerIds.map((id) => network.detail(1, `edge-routers/${id}`)),
+    )
+    return details.every(
+      ({ supportedProtocols }) => (supportedProtocols as { tls?: string }).tls !== undefined,
+    )
   })
-  await offerEcho(network, { hosts: 'ours', users: 'ours' })
+  await offerEcho(network, { hosts: atHost, users: atUser })
   const { file: host } = await network.addClient('host', 'hosts')
   const { id: userId, file: user } = await network.addClient('user', 'users')
   const log = join(folder, 'host.log')
@@ -66,7 +83,7 @@ try {
 
   async function comesBack(what: string, bytes: Buffer): Promise<void> {
     const digest = (of: Buffer): string => createHash('sha256').update(of).digest('hex')
-    await seen(`${what} comes back through our router`, async () => {
+    await seen(`${what} comes back through ${options.routers}`, async () => {
       const back = await sendAndReceive(binary ?? '', user, bytes)
       const isSame = digest(back.bytes) === digest(bytes)
       if (!isSame) console.log(`    ${back.bytes.length} of ${bytes.length}: ${back.errors}`)
@@ -74,7 +91,9 @@ try {
     })
   }
 } catch (error) {
-  console.log((await router.logText()).split('\n').slice(-40).join('\n'))
+  for (const router of network.ourRouters) {
+    console.log((await router.logText()).split('\n').slice(-40).join('\n'))
+  }
   throw error
 } finally {
   for (const child of children) child.kill('SIGKILL')
