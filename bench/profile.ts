@@ -87,7 +87,7 @@ for (const file of files.sort()) {
 }
 await cluster[Symbol.asyncDispose]()
 
-/** The threads of a controller are told apart by what they run. */
+/** A profile does not name its thread: the sources that it ran do. */
 function threadOf({ nodes }: Profile): string {
   const urls = new Set(nodes.map(({ callFrame }) => callFrame.url))
   const has = (part: string): boolean => [...urls].some((url) => url.includes(part))

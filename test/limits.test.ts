@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { tokenLimits } from '../src/auth/tokens/token-text.ts'
 import { defaultLimits } from '../src/api/limits.ts'
 import { answerTimes } from '../src/api/cluster/answer-times.ts'
-import { traceMsMax } from '../src/api/identities/identity-trace.ts'
+import { traceMsMax } from '../src/ports/identity-traces.ts'
 import { explainLimits } from '../src/api/access/explain.ts'
 import { explanationViewLimits } from '../src/api/access/explanation-view.ts'
 import { previewAnswerLimits } from '../src/api/access/preview.ts'
@@ -119,7 +119,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/access/preview-schema.ts': previewBodyLimits,
   'src/fabric/circuits/traced-identities.ts': traceLimits,
   'src/api/cluster/answer-times.ts': answerTimes,
-  'src/api/identities/identity-trace.ts': { traceMsMax },
+  'src/ports/identity-traces.ts': { traceMsMax },
   'src/fsm/query/list.ts': pageLimits,
   'src/auth/oidc/device-log-ins.ts': deviceLimits,
   'src/fsm/query/scanner.ts': queryLimits,

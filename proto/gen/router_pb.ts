@@ -2942,7 +2942,7 @@ export const ModelDifferenceSchema: GenMessage<ModelDifference> = /*@__PURE__*/
   messageDesc(file_router, 92);
 
 /**
- * 10800 at routers: what the device of a client reports of itself; a device of OIDC tells its routers.
+ * 10800, from a client of OIDC to a router: reports on its device.
  *
  * @generated from message flotilla.router.v1.PostureResponses
  */
@@ -3124,7 +3124,7 @@ export const PostureDomainSchema: GenMessage<PostureDomain> = /*@__PURE__*/
   messageDesc(file_router, 99);
 
 /**
- * Its time is by the clock of the device, which nobody relies on.
+ * The device also sends a time of its own clock; controllers use theirs.
  *
  * @generated from message flotilla.router.v1.PostureMoment
  */

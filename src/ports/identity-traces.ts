@@ -1,6 +1,9 @@
 /** Parts of a trace, by the names and bits that routers of the API family know. */
 export const traceChannels = { selectPath: 1, establishPath: 2 } as const
 
+/** The longest trace; whoever wants a longer one asks again. */
+export const traceMsMax = 24 * 60 * 60_000
+
 export interface IdentityTrace {
   /** Lines of the logs have it. */
   readonly traceId: string

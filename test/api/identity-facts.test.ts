@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { traceMsMax } from '../../src/api/identities/identity-trace.ts'
+import { traceMsMax } from '../../src/ports/identity-traces.ts'
 import { management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 

@@ -230,6 +230,16 @@ test('a circuit that is being laid as its session ends is not opened', async () 
   expect(unrouted(of)).toEqual([{ circuitId: of.circuitId, now: true }])
 })
 
+test('a circuit that is being laid as its client loses the router is not opened', async () => {
+  routers.stage.channels.sweep()
+  const of = await dialing()
+  await manage('DELETE', `/edge-router-policies/${of.routerPolicyId}`)
+  routers.stage.channels.sweep()
+  await of.lay()
+  expect(of.router.pipe.ofType(20_219)).toEqual([])
+  expect(unrouted(of)).toEqual([{ circuitId: of.circuitId, now: true }])
+})
+
 function unrouted({ router }: Dialed): { circuitId: string; now: boolean }[] {
   return router.pipe
     .ofType(1006)

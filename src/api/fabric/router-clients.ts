@@ -217,7 +217,7 @@ export class ApiRouterClients implements RouterClients {
     const { posture } = this.#needs
     let failures = posture.failures(session, posture.ofSession(apiSession))
     if (failures.length === 0) return true
-    // A client of another session tells controllers of its device, whatever its router does.
+    // Clients of other sessions report to controllers alone.
     const isJudged = Boolean(apiSession.clientId) && claim.isJudgedByRouter === true
     if (isJudged) failures = posture.failures(session, posture.ofSessionAtJudge(apiSession))
     if (failures.length === 0) posture.notedAtJudge(apiSession, claim.routerId)

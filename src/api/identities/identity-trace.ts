@@ -10,7 +10,7 @@ import { callerOf } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { type IdentityTraces, traceChannels } from '../../ports/identity-traces.ts'
+import { type IdentityTraces, traceChannels, traceMsMax } from '../../ports/identity-traces.ts'
 
 interface Needs {
   readonly state: StateView
@@ -18,9 +18,6 @@ interface Needs {
   readonly clock: Clock
   readonly traces: IdentityTraces
 }
-
-/** Whoever wants a longer one asks again. */
-export const traceMsMax = 24 * 60 * 60_000
 
 /**
  * Tracing of the circuits of one identity, which lasts for a time and never longer than this

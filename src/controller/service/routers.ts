@@ -224,7 +224,7 @@ export class RouterService {
         isLeader,
         log,
         endCircuits: (identityIds, mayUse) =>
-          this.#circuitDuty?.upkeep.endAtForbidden(identityIds, mayUse),
+          this.#circuitDuty?.endAtForbidden(identityIds, mayUse),
       }),
     )
     channels.add(

@@ -87,6 +87,15 @@ interface Attempt {
   readonly settle: (fault: RouteFault | null, isOfHost: boolean) => void
 }
 
+interface Lay {
+  readonly sessionId: string
+  readonly clientId: string
+  /** The router that the circuit begins at. */
+  readonly start: string
+  /** The right of the client has ended meanwhile. */
+  isOver: boolean
+}
+
 interface AttemptTerms {
   readonly attempt: number
   readonly client: AdmittedClient
@@ -140,8 +149,8 @@ export class CircuitDuty implements RouterDuty {
   readonly #circuits: CircuitTable
   readonly #costs: DialCosts
   readonly #attempts = new Map<string, Attempt>()
-  /** Being laid, by circuit: the session of the client, and whether it has ended meanwhile. */
-  readonly #lays = new Map<string, { readonly sessionId: string; isOver: boolean }>()
+  /** Circuits that are being laid. */
+  readonly #lays = new Map<string, Lay>()
   readonly #allowance: CircuitAllowance
 
   constructor(parts: CircuitDutyParts) {
@@ -182,6 +191,15 @@ export class CircuitDuty implements RouterDuty {
   onSessionsEnded(sessionIds: ReadonlySet<string>): void {
     for (const lay of this.#lays.values()) if (sessionIds.has(lay.sessionId)) lay.isOver = true
     this.upkeep.onSessionsEnded(sessionIds)
+  }
+
+  /** Also keeps those that are being laid from being opened. */
+  endAtForbidden(...[identityIds, mayUse]: Parameters<CircuitUpkeep['endAtForbidden']>): void {
+    for (const lay of this.#lays.values()) {
+      const isMeant = lay.sessionId !== NO_SESSION && identityIds?.has(lay.clientId) !== false
+      if (isMeant && !mayUse(lay.clientId, lay.start)) lay.isOver = true
+    }
+    this.upkeep.endAtForbidden(identityIds, mayUse)
   }
 
   async #onRequest(connection: RouterConnection, message: ChannelMessage): Promise<void> {
@@ -231,7 +249,8 @@ export class CircuitDuty implements RouterDuty {
     const { client, isGranted } = await admitDial(this.#parts, connection, asked)
     this.#allowance.admit(router.id, client)
     const id = asked.of === 'client' ? this.#idFor(asked) : newCircuitId()
-    const lay = { sessionId: client.sessionId, isOver: false }
+    const { sessionId, identityId: clientId } = client
+    const lay = { sessionId, clientId, start: router.id, isOver: false }
     this.#lays.set(id, lay)
     try {
       const laid = await this.#lay({ ...asked, id, start: router.id }, client)

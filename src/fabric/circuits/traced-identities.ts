@@ -2,14 +2,12 @@ import { create } from '@bufbuild/protobuf'
 
 import { type IdentityTrace as Told, IdentityTraceSchema } from '../../../proto/gen/soft_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { IdentityTrace, IdentityTraces } from '../../ports/identity-traces.ts'
+import { type IdentityTrace, type IdentityTraces, traceMsMax } from '../../ports/identity-traces.ts'
 import type { OpenTopic } from '../../ports/soft-topics.ts'
 
 export const traceLimits = {
   /** Identities that one controller traces at a time. */
   tracesMax: 1000,
-  /** A trace that another controller was told of ends for so long. */
-  traceEndedMs: 24 * 60 * 60_000,
 } as const
 
 interface Needs {
@@ -62,7 +60,8 @@ export class TracedIdentities implements IdentityTraces {
       this.#drop(identityId)
       return
     }
-    const untilMs = this.#needs.clock.nowMs() + traceLimits.traceEndedMs
+    // No trace of another controller lasts longer.
+    const untilMs = this.#needs.clock.nowMs() + traceMsMax
     this.#publish(identityId, { traceId: '', channels: 0, endedIds }, untilMs)
   }
 

@@ -87,7 +87,7 @@ export class StolenRouters {
         proposer,
         log,
         isLeader: () => true,
-        endCircuits: (ids, mayUse) => this.circuits.upkeep.endAtForbidden(ids, mayUse),
+        endCircuits: (ids, mayUse) => this.circuits.endAtForbidden(ids, mayUse),
       }),
     )
     channels.add(

@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest'
+
+import { encodedEvent } from '../../src/fabric/model/encode.ts'
+import type { ModelEvent } from '../../src/ports/router-model.ts'
+
+function versionsOf(versions: readonly string[]): unknown {
+  const terms = { case: 'os', systems: [{ osType: 'Linux', versions }] } as const
+  const value = { id: 'c1', name: 'linux', typeId: 'OS', terms }
+  const event: ModelEvent = { kind: 'postureCheck', action: 'create', value }
+  return JSON.parse(
+    JSON.stringify(encodedEvent(event, 0), (_, each: unknown) =>
+      typeof each === 'bigint' ? String(each) : each,
+    ),
+  )
+}
+
+test('a system of any version reaches routers as a range: those of the family pass none without', () => {
+  expect(JSON.stringify(versionsOf([]))).toContain('"osVersions":[">=0.0.0"]')
+  expect(JSON.stringify(versionsOf(['>=5.4.0']))).toContain('"osVersions":[">=5.4.0"]')
+})
