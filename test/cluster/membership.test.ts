@@ -184,10 +184,21 @@ test('leadership moves to the voter named, asked of any controller, and a learne
   const [first, second] = managed.cluster.ids.filter((id) => id !== leader.id)
   if (first === undefined || second === undefined) throw new Error('three were formed')
   const control = managed.control(first)
-  expect(await control.transferLeadership(second, anOperator)).toBe(second)
+  // A transfer may end without a new leader on a busy machine; whoever is told so asks again.
+  const moved = async (target: string | null): Promise<string> => {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await control.transferLeadership(target, anOperator)
+      } catch (error) {
+        const { code } = error as { readonly code?: string }
+        if (code !== 'TRANSFER_LEADERSHIP_ERROR' || attempt === 5) throw error
+      }
+    }
+  }
+  expect(await moved(second)).toBe(second)
   expect(managed.cluster.node(first).clusterNode.leaderId()).toBe(second)
-  expect(await control.transferLeadership(second, anOperator)).toBe(second)
-  expect(await control.transferLeadership(null, anOperator)).not.toBe(second)
+  expect(await moved(second)).toBe(second)
+  expect(await moved(null)).not.toBe(second)
   await expect(control.transferLeadership('n9', anOperator)).rejects.toMatchObject({
     code: 'NOT_FOUND',
   })
