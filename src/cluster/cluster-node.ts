@@ -25,7 +25,9 @@ import { StateFollower } from './state-follower.ts'
 import type { MeshIdentity } from './mesh/mesh-service.ts'
 import { PeerRpc } from './peer/peer-rpc.ts'
 
-const SWEEP_MS = 100
+const SWEEP_MS = 250
+/** How often a controller that stops looks whether its writes are answered. */
+const DRAIN_LOOK_MS = 100
 
 /**
  * Main's door to the cluster. A write becomes a Command with this controller's origin, goes to the
@@ -142,7 +144,7 @@ export class ClusterNode implements Proposer, ClusterView {
     }
     const endMs = this.#parts.clock.monotonicMs() + this.#options.drainMsMax
     while (this.#proposals.count > 0 && this.#parts.clock.monotonicMs() < endMs) {
-      await new Promise((resolve) => setTimeout(resolve, SWEEP_MS))
+      await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS))
     }
   }
 

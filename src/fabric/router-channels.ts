@@ -206,13 +206,19 @@ export class RouterChannels {
       for (const duty of this.#duties) duty.onRevoked?.(connection)
       channel.close(reason)
     }
+    this.#tellAll()
+    for (const duty of this.#duties) duty.onSweep?.()
+  }
+
+  #tellAll(): void {
+    const connections = Array.from(this.connections())
+    if (connections.length === 0) return
     const addresses = this.#addresses()
     const leaderIndex = this.#parts.cluster.leaderIndex()
-    for (const connection of this.connections()) {
+    for (const connection of connections) {
       this.#tellAddresses(connection, addresses, false)
       this.#tellLeader(connection, leaderIndex)
     }
-    for (const duty of this.#duties) duty.onSweep?.()
   }
 
   /**

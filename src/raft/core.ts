@@ -7,7 +7,7 @@ import { assert, present } from '../lib/assert.ts'
 import type { Random } from '../lib/random.ts'
 import { decodeMembership } from './configuration.ts'
 import type { CoreStatus, Effects } from './effects.ts'
-import { onOwnVoteDurable, tickElection } from './election.ts'
+import { onOwnVoteDurable, quietElectionTicks, tickElection } from './election.ts'
 import type { Input } from './input.ts'
 import { RaftLog } from './log.ts'
 import { changeConfiguration } from './membership-change.ts'
@@ -20,6 +20,7 @@ import {
   onSnapshotFailed,
   onSnapshotSent,
   onUnreachable,
+  quietLeaderTicks,
   sendDue,
   tickLeader,
 } from './replication.ts'
@@ -171,6 +172,15 @@ export class Core {
       case 'unreachable':
         return onUnreachable(state, input.to)
     }
+  }
+
+  /**
+   * So many ticks at least make nothing due: a driver may let them pass and step them in together.
+   * The number falls with each tick, and any other input may change it.
+   */
+  get quietTicks(): number {
+    const state = this.#state
+    return state.role === 'leader' ? quietLeaderTicks(state) : quietElectionTicks(state)
   }
 
   /** @returns the work since the last call; null when there is none. Call until null. */

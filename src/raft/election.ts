@@ -20,6 +20,12 @@ export function tickElection(state: RaftState): void {
   else state.resetElectionTimer()
 }
 
+/** See `Core.quietTicks`. */
+export function quietElectionTicks(state: RaftState): number {
+  if (isSoleVoter(state)) return 0
+  return Math.max(0, state.electionDeadlineTicks - state.electionElapsedTicks - 1)
+}
+
 /** Nobody else could be leading, so there is nothing to wait for. */
 function isSoleVoter(state: RaftState): boolean {
   const { voters, outgoingVoters } = state.configuration

@@ -26,8 +26,8 @@ export const defaultRaftNodeLimits: RaftNodeLimits = {
 export interface Scheduler {
   /** Runs `task` once, soon, after whatever else has arrived meanwhile. */
   soon(task: () => void): void
-  /** Runs `task` again and again. @returns what ends it. */
-  every(periodMs: number, task: () => void): () => void
+  /** Runs `task` once, after `delayMs`. @returns what cancels it. */
+  after(delayMs: number, task: () => void): () => void
 }
 
 /**

@@ -1,4 +1,3 @@
-import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Core, FullStatus } from './core.ts'
@@ -13,12 +12,17 @@ import { entryBytes } from './log.ts'
 import type { Input, Proposal } from './input.ts'
 import type { Disk, Index, Message, NodeId, Position, Transport } from './types.ts'
 import type { RaftNodeLimits, Scheduler, RaftNodeCallbacks, RaftNodeStart } from './node-start.ts'
+import { TickTimer } from './tick-timer.ts'
 
 export const systemScheduler: Scheduler = {
   soon: (task) => {
     setImmediate(task)
   },
-  every: (periodMs, task) => periodicScheduler.every(periodMs, task),
+  after: (delayMs, task) => {
+    const timer = setTimeout(task, delayMs)
+    timer.unref()
+    return () => clearTimeout(timer)
+  },
 }
 
 interface TransferWait {
@@ -43,8 +47,7 @@ export class RaftNode {
 
   #isRunning = false
   #isTurnPlanned = false
-  #isTickDue = false
-  #stopTicking: (() => void) | null = null
+  readonly #ticks: TickTimer
   #inbox: Input[] = []
   #inboxMessages = 0
   #inboxBytes = 0
@@ -69,6 +72,12 @@ export class RaftNode {
     this.#scheduler = start.scheduler
     this.#limits = start.limits
     this.#callbacks = start.callbacks
+    this.#ticks = new TickTimer({
+      tickMs: start.limits.tickMs,
+      clock: start.clock,
+      scheduler: start.scheduler,
+      onDue: () => this.#plan(),
+    })
   }
 
   start(): void {
@@ -79,12 +88,7 @@ export class RaftNode {
     this.#disk.onFailed = (error) => {
       this.#fail(error)
     }
-    // Sets a flag only: after a stall one tick is due, not all that were missed, which would be an
-    // election.
-    this.#stopTicking = this.#scheduler.every(this.#limits.tickMs, () => {
-      this.#isTickDue = true
-      this.#plan()
-    })
+    this.#ticks.start()
     this.#plan()
   }
 
@@ -95,7 +99,7 @@ export class RaftNode {
   stop(): void {
     if (!this.#isRunning) return
     this.#isRunning = false
-    this.#stopTicking?.()
+    this.#ticks.stop()
     for (const [id, resolve] of this.#reads) resolve({ id, ok: false, code: 'NOT_LEADER' })
     for (const [id, resolve] of this.#changes) resolve({ id, ok: false, code: 'NOT_LEADER' })
     for (const { resolve } of this.#transfers) resolve(false)
@@ -228,6 +232,11 @@ export class RaftNode {
   }
 
   #turn(): void {
+    const ticks = this.#ticks.take()
+    // Ticks that make nothing due passed before the inputs came: a leader that is heard now was
+    // silent until now, and not after it.
+    const quietTicks = Math.min(ticks, this.#core.quietTicks)
+    for (let at = 0; at < quietTicks; at += 1) this.#tick()
     const inputs = this.#inbox
     this.#inbox = []
     this.#inboxMessages = 0
@@ -237,18 +246,20 @@ export class RaftNode {
       this.#core.step(input)
     }
     this.#stepProposals()
-    // Last, so that a leader's message that arrived during a stall is heard before its silence is
-    // counted.
-    if (this.#isTickDue) {
-      this.#isTickDue = false
-      this.#core.step({ type: 'tick', nowMs: this.#clock.nowMs() })
-    }
+    // The one that may make something due comes last, so that a leader's message that arrived
+    // during a stall is heard before its silence is counted.
+    if (ticks > quietTicks) this.#tick()
     this.#releaseGated()
     for (let effects = this.#core.takeEffects(); effects !== null;) {
       this.#carryOut(effects)
       effects = this.#isRunning ? this.#core.takeEffects() : null
     }
     this.#settleTransfers()
+    if (this.#isRunning) this.#ticks.plan(this.#core.quietTicks)
+  }
+
+  #tick(): void {
+    this.#core.step({ type: 'tick', nowMs: this.#clock.nowMs() })
   }
 
   #stepProposals(): void {

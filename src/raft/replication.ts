@@ -31,6 +31,14 @@ export function tickLeader(state: RaftState): void {
   releaseHeld(state)
 }
 
+/**
+ * See `Core.quietTicks`. All else that a leader does by the clock may wait for its next heartbeat:
+ * to step down, and to give up a snapshot, a transfer or a disk that takes too long.
+ */
+export function quietLeaderTicks({ options, heartbeatElapsedTicks }: RaftState): number {
+  return Math.max(0, options.heartbeatTicks - heartbeatElapsedTicks - 1)
+}
+
 function hasQuorumContact(state: RaftState): boolean {
   const contactTick = quorumValue(state.configuration, (id) =>
     id === state.id ? state.ticks : (state.progress.get(id)?.lastContactTick ?? 0),

@@ -3,7 +3,7 @@ import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-const LOOK_MS = 200
+const LOOK_MS = 250
 
 /**
  * V8 starts a collection for the sake of buffers only when some hundred megabytes of them are dead;

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { systemClock } from '../../src/lib/clock.ts'
+import { type Clock, systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { Core } from '../../src/raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../../src/raft/effects.ts'
@@ -75,6 +75,7 @@ interface HarnessOptions {
   readonly core?: Partial<CoreOptions>
   readonly limits?: Partial<RaftNodeLimits>
   readonly callbacks?: Partial<RaftNodeCallbacks>
+  readonly clock?: Clock
   readonly scheduler?: Scheduler
   /** Whether committed entries are reported applied by themselves. */
   readonly isApplying?: boolean
@@ -117,7 +118,7 @@ function harness(id: NodeId, voters: readonly NodeId[], options: HarnessOptions 
         options.send?.(message)
       },
     },
-    clock: systemClock,
+    clock: options.clock ?? systemClock,
     scheduler: options.scheduler ?? systemScheduler,
     limits: { ...defaultRaftNodeLimits, tickMs: 10, ...options.limits },
     callbacks: {
@@ -356,25 +357,112 @@ test('a configuration change is answered once it is logged, and seen left in the
   })
 })
 
-test('after a stall one tick is due, not all that were missed', () => {
-  const soon: (() => void)[] = []
-  let timer: () => void = () => undefined
-  const one = harness('1', ['1', '2', '3'], {
-    scheduler: {
-      soon: (task) => soon.push(task),
-      every: (_periodMs, task) => {
-        timer = task
-        return () => undefined
-      },
+/** Time that a test lets pass, and the timer and turns that a node has planned. */
+class ManualLoop {
+  nowMs = 0
+  firings = 0
+  #timer: { readonly dueMs: number; readonly task: () => void } | null = null
+  readonly #turns: (() => void)[] = []
+
+  readonly clock = { nowMs: () => this.nowMs, monotonicMs: () => this.nowMs }
+  readonly scheduler: Scheduler = {
+    soon: (task) => this.#turns.push(task),
+    after: (delayMs, task) => {
+      const timer = { dueMs: this.nowMs + delayMs, task }
+      this.#timer = timer
+      return () => {
+        if (this.#timer === timer) this.#timer = null
+      }
     },
-  })
+  }
+
+  turn(): void {
+    for (let task = this.#turns.shift(); task !== undefined; task = this.#turns.shift()) task()
+  }
+
+  /** Runs what becomes due on the way. */
+  pass(ms: number): void {
+    const endMs = this.nowMs + ms
+    for (let timer = this.#timer; timer !== null && timer.dueMs <= endMs; timer = this.#timer) {
+      this.nowMs = timer.dueMs
+      this.#fire()
+    }
+    this.nowMs = endMs
+  }
+
+  /** Nothing runs meanwhile. */
+  stall(ms: number): void {
+    this.nowMs += ms
+    if (this.#timer !== null && this.#timer.dueMs <= this.nowMs) this.#fire()
+  }
+
+  #fire(): void {
+    this.firings += 1
+    const timer = this.#timer
+    this.#timer = null
+    timer?.task()
+    this.turn()
+  }
+}
+
+/** A follower of 2 in term 2, which has just been heard. */
+function follower(): {
+  readonly loop: ManualLoop
+  readonly one: Harness
+  readonly hear: () => void
+} {
+  const loop = new ManualLoop()
+  const one = harness('1', ['1', '2', '3'], loop)
   const body = { type: 'heartbeatRequest', commit: 0, readSequence: 1 } as const
-  one.node.receive({ ...body, from: '2', to: '1', term: 2 })
-  soon.shift()?.()
+  const hear = (): void => {
+    one.node.receive({ ...body, from: '2', to: '1', term: 2 })
+    loop.turn()
+  }
+  hear()
   expect(one.node.status()).toMatchObject({ leader: '2', leaderSilenceTicks: 0 })
-  for (let missed = 0; missed < 100; missed += 1) timer()
-  for (let task = soon.shift(); task !== undefined; task = soon.shift()) task()
-  expect(one.node.status()).toMatchObject({ role: 'follower', leaderSilenceTicks: 1 })
+  return { loop, one, hear }
+}
+
+test('after a stall two ticks are due at most, not all that were missed', () => {
+  const { loop, one } = follower()
+  loop.stall(1000)
+  expect(one.node.status()).toMatchObject({ role: 'follower', leaderSilenceTicks: 2 })
+})
+
+test('a follower that hears its leader is woken by looks alone, and counts every tick', () => {
+  const { loop, one, hear } = follower()
+  loop.pass(50)
+  hear()
+  const before = loop.firings
+  for (let heartbeat = 0; heartbeat < 20; heartbeat += 1) {
+    loop.pass(20)
+    hear()
+    expect(one.node.status()).toMatchObject({ role: 'follower', leaderSilenceTicks: 0 })
+  }
+  // In forty ticks, each fifth.
+  expect(loop.firings - before).toBe(8)
+  loop.pass(30)
+  one.node.applied(2, 0)
+  loop.turn()
+  expect(one.node.status().leaderSilenceTicks).toBe(3)
+})
+
+test('a leader that falls silent is missed after as many ticks, however often the node is woken', () => {
+  const ticksToCampaign = (stepMs: number): number => {
+    const { loop, one } = follower()
+    const startMs = loop.nowMs
+    while (one.node.status().role === 'follower') {
+      loop.pass(stepMs)
+      one.node.applied(2, 0)
+      loop.turn()
+    }
+    return Math.floor((loop.nowMs - startMs) / 10)
+  }
+  const { electionTimeoutTicks, electionTimeoutTicksMax } = defaultCoreOptions
+  const ticks = [1, 3, 10].map(ticksToCampaign)
+  expect(ticks).toEqual([ticks[0], ticks[0], ticks[0]])
+  expect(ticks[0]).toBeGreaterThanOrEqual(electionTimeoutTicks)
+  expect(ticks[0]).toBeLessThanOrEqual(electionTimeoutTicksMax)
 })
 
 test.for<[string, (one: Harness) => void]>([

@@ -25,6 +25,8 @@ export interface MachineState {
 /** What a node asks of the world around it. All times ms. */
 export interface World {
   after(delayMs: number, task: () => void): void
+  /** Without the skew of any clock. */
+  readonly nowMs: number
   clockMs(id: NodeId): number
   syncMs(id: NodeId): number
   applyMs(): number
@@ -166,6 +168,7 @@ export class SimulatedNode implements Watched {
 
   #drive(core: Core, disk: SimulatedDisk): RaftNode {
     const world = this.#world
+    const startedMs = world.nowMs
     const watched: Disk = {
       write: (write) => {
         world.onWrite(this, write)
@@ -194,7 +197,7 @@ export class SimulatedNode implements Watched {
           world.send(this, message)
         },
       },
-      clock: { nowMs: () => world.clockMs(this.id), monotonicMs: () => world.clockMs(this.id) },
+      clock: { nowMs: () => world.clockMs(this.id), monotonicMs: () => world.nowMs - startedMs },
       scheduler: {
         soon: (task) => {
           this.#whileAlive(0, () => {
@@ -202,7 +205,15 @@ export class SimulatedNode implements Watched {
             if (this.isRunning) world.onTurn(this)
           })
         },
-        every: (periodMs, task) => this.#every(periodMs, task),
+        after: (delayMs, task) => {
+          let isCancelled = false
+          this.#whileAlive(delayMs, () => {
+            if (!isCancelled) task()
+          })
+          return () => {
+            isCancelled = true
+          }
+        },
       },
       limits: defaultRaftNodeLimits,
       callbacks: {
@@ -224,21 +235,6 @@ export class SimulatedNode implements Watched {
         },
       },
     })
-  }
-
-  #every(periodMs: number, task: () => void): () => void {
-    let isEnded = false
-    const next = (): void => {
-      this.#whileAlive(periodMs, () => {
-        if (isEnded) return
-        task()
-        next()
-      })
-    }
-    next()
-    return () => {
-      isEnded = true
-    }
   }
 
   /** Behind the consensus turn, in another thread as it were; batches in order. */

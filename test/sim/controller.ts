@@ -351,9 +351,11 @@ export class Controller {
 
   #clock(): Clock {
     const clock = this.#world.clockOf(this.id)
+    // Its zero is the start of the process, so that the ticks of controllers fall apart.
+    const startedMs = clock.monotonicMs()
     return {
       nowMs: () => Math.floor(clock.nowMs() + this.#busyMs),
-      monotonicMs: () => clock.monotonicMs() + this.#busyMs,
+      monotonicMs: () => clock.monotonicMs() - startedMs + this.#busyMs,
     }
   }
 

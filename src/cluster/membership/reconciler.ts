@@ -59,7 +59,7 @@ export interface ReconcilerParts {
   readonly joinTimeoutMs?: number
 }
 
-const TURN_MS = 200
+const TURN_MS = 250
 /** After a duty that failed; the next turn would fail for the same reason. */
 const BACK_OFF_MS = 2_000
 const PROBE_TIMEOUT_MS = 1_000

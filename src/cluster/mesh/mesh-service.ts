@@ -45,18 +45,24 @@ export const meshService = {
   call: frameMethod('Call', false),
 } as const
 
-const keepalive: ChannelOptions = {
-  'grpc.keepalive_time_ms': 1000,
-  'grpc.keepalive_timeout_ms': 2000,
+const bothEnds: ChannelOptions = {
   'grpc.max_receive_message_length': FRAME_BYTES_MAX,
   'grpc.max_send_message_length': FRAME_BYTES_MAX,
   'grpc.enable_channelz': 0,
 }
 
-export const serverOptions: ChannelOptions = keepalive
+/** Whoever dials looks after the connection; the other end only gives up those left behind. */
+export const serverOptions: ChannelOptions = {
+  ...bothEnds,
+  'grpc.keepalive_time_ms': 10_000,
+  'grpc.keepalive_timeout_ms': 5_000,
+}
 
+/** A connection that carries nothing any more is given up within three seconds. */
 export const clientOptions: ChannelOptions = {
-  ...keepalive,
+  ...bothEnds,
+  'grpc.keepalive_time_ms': 1_500,
+  'grpc.keepalive_timeout_ms': 1_500,
   'grpc.keepalive_permit_without_calls': 1,
   // A link owns its connection: another link's proof of identity must not stand for it.
   'grpc.use_local_subchannel_pool': 1,

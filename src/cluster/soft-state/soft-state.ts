@@ -60,8 +60,8 @@ const RESYNC_TOPIC = 'soft-resync'
 const NAME_CHARACTERS_MAX = 64
 const KEY_CHARACTERS_MAX = 128
 /** A value is dropped, and a sign of life sent, so late at most. */
-const LOOK_MS = 200
-const SWEEP_MS = 400
+const LOOK_MS = 250
+const SWEEP_MS = 500
 
 interface Topic<T> extends SoftReader {
   readonly name: string

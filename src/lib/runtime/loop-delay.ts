@@ -1,7 +1,7 @@
 import { periodicScheduler } from '../periodic-scheduler.ts'
 
-const SAMPLE_MS = 100
-const WINDOW_SAMPLES = 50
+const SAMPLE_MS = 250
+const WINDOW_SAMPLES = 20
 const PERCENTILE = 0.99
 
 export interface LoopDelayGauge {

@@ -1,6 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { assert } from '../../../src/lib/assert.ts'
-import { systemClock } from '../../../src/lib/clock.ts'
 import { seededRandom } from '../../../src/lib/random.ts'
 import { Core } from '../../../src/raft/core.ts'
 import { defaultRaftNodeLimits } from '../../../src/raft/node-start.ts'
@@ -24,19 +23,22 @@ export async function scenario(): Promise<void> {
     configuration,
     appliedTimeMs: 0,
   })
-  const ticks: (() => void)[] = []
+  let passedMs = 0
   let hasFailed = false
   let hasStopped = false
   const node = new RaftNode({
     core,
     disk,
     transport: { send: () => undefined },
-    clock: systemClock,
+    clock: { nowMs: () => Date.now(), monotonicMs: () => passedMs },
     scheduler: {
       soon: (task) => setImmediate(task),
-      every: (_periodMs, task) => {
-        ticks.push(task)
-        return () => ticks.splice(0)
+      after: (_delayMs, task) => {
+        const tick = setImmediate(() => {
+          passedMs += defaultRaftNodeLimits.tickMs
+          task()
+        })
+        return () => clearImmediate(tick)
       },
     },
     limits: defaultRaftNodeLimits,
@@ -55,7 +57,6 @@ export async function scenario(): Promise<void> {
   })
   node.start()
   for (let turns = 0; turns < TURNS_MAX && !hasStopped; turns += 1) {
-    for (const tick of ticks) tick()
     await turn()
   }
   node.stop()
