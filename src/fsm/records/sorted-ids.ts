@@ -1,10 +1,13 @@
-import { compareText, isPlainText } from '../../lib/text/text-order.ts'
+import { compareText, isPlainText, sortTexts } from '../../lib/text/text-order.ts'
 
 const CHUNK_LENGTH_MAX = 512
 
 /** First position in `sorted` whose value is not below `id`. */
-function lowerBound(sorted: readonly string[], id: string): number {
-  const isPlain = isPlainText(id)
+function lowerBound(
+  sorted: readonly string[],
+  id: string,
+  isPlain: boolean = isPlainText(id),
+): number {
   let low = 0
   let high = sorted.length
   while (low < high) {
@@ -42,7 +45,7 @@ export class SetScope implements IdScope {
   }
 
   #walk(): readonly string[] {
-    this.#sorted ??= [...this.#ids].sort(compareText)
+    this.#sorted ??= sortTexts([...this.#ids])
     return this.#sorted
   }
 
@@ -87,8 +90,7 @@ export class SortedIds implements IdScope {
   }
 
   /** Index of the chunk that holds `id` or would hold it. */
-  #chunkOf(id: string): number {
-    const isPlain = isPlainText(id)
+  #chunkOf(id: string, isPlain: boolean = isPlainText(id)): number {
     let low = 0
     let high = this.#chunks.length - 1
     while (low < high) {
@@ -107,14 +109,19 @@ export class SortedIds implements IdScope {
 
   /** @returns false when it was there already. */
   add(id: string): boolean {
-    const at = this.#chunkOf(id)
-    const chunk = this.#chunks[at]
-    if (chunk === undefined) {
-      this.#chunks.push([id])
-      this.#size = 1
+    const end = this.#chunks.at(-1)
+    const last = end?.at(-1)
+    const isPlain = isPlainText(id)
+    // Ids mostly come in order: by the time they were drawn, or as the store has them.
+    if (last === undefined || (isPlain ? last < id : compareText(last, id) < 0)) {
+      if (end !== undefined && end.length < CHUNK_LENGTH_MAX) end.push(id)
+      else this.#chunks.push([id])
+      this.#size += 1
       return true
     }
-    const position = lowerBound(chunk, id)
+    const at = this.#chunkOf(id, isPlain)
+    const chunk = this.#chunks[at] ?? []
+    const position = lowerBound(chunk, id, isPlain)
     if (chunk[position] === id) return false
     chunk.splice(position, 0, id)
     this.#size += 1

@@ -299,7 +299,9 @@ export class State {
       const table = this.table(name)
       const values = JSON.parse(value) as Readonly<Record<string, Json>>
       const record = table.shape(values, this.featureLevel)
-      this.#place(table, record.id, { record, lanes: lanesOf(key, value) })
+      const lanes = lanesOf(key, value)
+      table.load({ record, lanes })
+      this.#digestOf(table.entity.digest).add(lanes)
     } else if (kind === 'o' && name !== undefined) {
       this.origins.load(name, JSON.parse(value) as StoredOrigin)
     } else if (kind === 'r') {
@@ -313,6 +315,9 @@ export class State {
 
   /** All stored records are taken back. */
   loaded(): void {
+    for (const [name, table] of this.tables) {
+      if (table.entity.name === name && table.rows.size > 0) table.index()
+    }
     this.requests.loaded()
     this.access.rebuild()
   }

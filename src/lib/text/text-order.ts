@@ -28,3 +28,9 @@ export function compareText(a: string, b: string): number {
   }
   return a.length - b.length
 }
+
+/** Sorts in place, by {@link compareText}. */
+export function sortTexts(texts: string[]): string[] {
+  // Without a comparison of its own, `sort` goes by UTF-16 units and takes a fraction of the time.
+  return texts.every(isPlainText) ? texts.sort() : texts.sort(compareText)
+}

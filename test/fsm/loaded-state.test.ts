@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest'
+import { State } from '../../src/fsm/records/state.ts'
+import { formedState, identity, policy, service } from './support/log.ts'
+
+/** All that the indexes of a state hold, and the orders beside them. */
+function indexed(state: State) {
+  return Array.from(state.tables, ([name, { entity, ids, indexes }]) => ({
+    name,
+    ids: [...ids],
+    entries: Array.from(indexes.entries(), (entry) => Object.values(entry).join(' ')).sort(),
+    values: Object.keys(entity.fields).map((field) => [field, [...(indexes.values(field) ?? [])]]),
+  }))
+}
+
+function loadedAgain(state: State): State {
+  const loaded = new State()
+  loaded.featureLevel = state.featureLevel
+  for (const { key, value } of state.takeDirty()) if (value !== null) loaded.load(key, value)
+  loaded.loaded()
+  return loaded
+}
+
+test('a state that is loaded finds its records as the one did that stored them', () => {
+  const { state, log } = formedState()
+  // Neither names nor ids come in order, and one name is above all that UTF-16 orders by itself.
+  for (const name of ['zoë', '\u{1F600}', '\uFF5E', 'bob', 'alice']) {
+    log.create('identity', `id-${name.codePointAt(0)}`, identity(name, ['staff', name]))
+  }
+  log.create('service', 'mail', service('mail', ['office']))
+  log.create('servicePolicy', 'use', policy('use', ['#staff'], ['@mail']))
+  const loaded = loadedAgain(state)
+  expect(indexed(loaded)).toEqual(indexed(state))
+  expect(loaded.table('identity').indexes.values('name')?.size).toBe(6)
+  expect(loaded.entitiesDigest()).toBe(state.entitiesDigest())
+})
+
+test('fields that are stored as zero or not at all are loaded as zero, in the order of all records', () => {
+  const { state, log } = formedState()
+  log.create('identity', 'alice', identity('Alice'))
+  const loaded = loadedAgain(state)
+  const [before, after] = [state, loaded].map((one) => one.get('identity', 'alice'))
+  expect(before).toBeDefined()
+  expect(JSON.stringify(after)).toBe(JSON.stringify(before))
+})
