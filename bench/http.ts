@@ -1,5 +1,9 @@
+import { fork } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { processMemory } from '../test/chaos/process-memory.ts'
 import { TestCluster } from '../test/process/support/cluster.ts'
 import { formatUuid, newUuidv7 } from '../src/lib/text/uuid.ts'
 import { LeanClient } from './support/lean-client.ts'
@@ -8,50 +12,85 @@ import { heading, percentile, spread } from './support/report.ts'
 
 // HTTPS writes and reads of a real three-controller cluster on loopback, clients included on the same machine. Below each
 // rate stands the processor time of a request, summed over the controllers and by controller and thread: on a shared
-// machine that is the figure that repeats.
+// machine that is the figure that repeats. A running cluster of the public family is measured beside it, by the same clients
+// in the same run, with `--peer FILE` or FLOTILLA_STOCK_CONTROLLERS=FILE. The file is JSON: `controllers`, their URLs; `ca`, the
+// path of the certificates that they are verified by; `header` and `token` of a session of an administrator, as in
+// `authorization: Bearer ` and the token; `pids` of the controllers. The goals come last, with what was reached.
 
 const { values: options } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '3' },
+    peer: { type: 'string' },
   },
 })
 const rounds = Number(options.rounds)
 const seconds = Number(options.seconds)
+const peerFile = options.peer ?? process.env['FLOTILLA_STOCK_CONTROLLERS']
+const FIRST_SECONDS = 5
+const MANAGEMENT = '/edge/management/v1'
 
-console.log(heading('HTTPS through a three-controller cluster; min / median / max over rounds'))
-await using cluster = await TestCluster.start({ hasCalmElections: false })
-const { admin } = cluster
-const session = await cluster.loggedIn(1)
-const token = session.token
-const leader = (await cluster.leader()) - 1
+/** Controllers that are measured, and how an administrator speaks to them. */
+interface Target {
+  readonly title: string
+  readonly controllers: readonly string[]
+  readonly ca: string
+  readonly header: string
+  readonly token: string
+  readonly pids: readonly number[]
+  /** Position among the controllers; null where it is not known. */
+  readonly leader: number | null
+}
+
+interface Run {
+  readonly perSecond: number
+  readonly p50: number
+  readonly p99: number
+  readonly requests: number
+}
+
+/** One figure of a goal: medians over rounds, and processor time over all controllers. */
+interface Figure {
+  readonly perSecond: number
+  readonly p50: number
+  readonly ms: number
+}
+
 let serial = 0
 
 /** A reading of all controllers, to subtract later. */
-const processorTimes = (): { pid: number; before: Map<string, number> }[] =>
-  [1, 2, 3].map((k) => {
-    const pid = cluster.pid(k) ?? 0
-    return { pid, before: threadsMs(pid) }
-  })
+const processorTimes = (target: Target): { pid: number; before: Map<string, number> }[] =>
+  target.pids.map((pid) => ({ pid, before: threadsMs(pid) }))
+
+function totalOf(threads: ReadonlyMap<string, number>): number {
+  return [...threads.values()].reduce((sum, ms) => sum + ms, 0)
+}
 
 /** `total (controller: thread ms, ...)`, with threads below a hundredth of the total left out. */
-function processorTimeSince(from: ReturnType<typeof processorTimes>, per: number): string {
+function processorTimeSince(
+  target: Target,
+  from: ReturnType<typeof processorTimes>,
+  per: number,
+): { readonly ms: number; readonly text: string } {
   const taken = from.map(({ pid, before }) => threadsMsSince(pid, before))
-  const total = taken.flatMap((threads) => [...threads.values()]).reduce((sum, ms) => sum + ms, 0)
+  const total = taken.reduce((sum, threads) => sum + totalOf(threads), 0)
   const parts = taken.map((threads, at) => {
+    const role =
+      target.leader === null ? 'controller' : at === target.leader ? 'leader' : 'follower'
+    if (threads.size > 16) return `${role} ${(totalOf(threads) / per).toFixed(3)}`
     const shown = [...threads].filter(([, ms]) => ms > total / 100).sort(([, a], [, b]) => b - a)
-    const role = at === leader ? 'leader' : 'follower'
     return `${role} ${shown.map(([name, ms]) => `${name} ${(ms / per).toFixed(3)}`).join(', ')}`
   })
-  return `${(total / per).toFixed(3)} ms (${parts.join('; ')})`
+  return { ms: total / per, text: `${(total / per).toFixed(3)} ms (${parts.join('; ')})` }
 }
 
 async function load(
   clients: readonly LeanClient[],
   send: (client: LeanClient) => Promise<number>,
-): Promise<{ perSecond: number; p50: number; p99: number; requests: number }> {
+  forSeconds: number = seconds,
+): Promise<Run> {
   const latencies: number[] = []
-  const end = performance.now() + seconds * 1000
+  const end = performance.now() + forSeconds * 1000
   await Promise.all(
     clients.map(async (client) => {
       while (performance.now() < end) {
@@ -63,57 +102,73 @@ async function load(
     }),
   )
   return {
-    perSecond: latencies.length / seconds,
+    perSecond: latencies.length / forSeconds,
     p50: percentile(latencies, 0.5),
     p99: percentile(latencies, 0.99),
     requests: latencies.length,
   }
 }
 
-async function measure(
-  title: string,
+const connected = (
+  target: Target,
   controllers: readonly number[],
-  clientCount: number,
-  send: (client: LeanClient) => Promise<number>,
-): Promise<void> {
-  const clients = await Promise.all(
-    Array.from({ length: clientCount }, (_, at) =>
+  count: number,
+): Promise<LeanClient[]> =>
+  Promise.all(
+    Array.from({ length: count }, (_, at) =>
       LeanClient.connect(
-        admin.controllers[controllers[at % controllers.length] ?? 0] ?? '',
-        admin.ca,
+        target.controllers[controllers[at % controllers.length] ?? 0] ?? '',
+        target.ca,
+        target.header,
       ),
     ),
   )
-  await load(clients.slice(0, 8), send)
-  const runs: Awaited<ReturnType<typeof load>>[] = []
-  const from = processorTimes()
-  for (let round = 0; round < rounds; round += 1) runs.push(await load(clients, send))
+
+interface Measure {
+  readonly title: string
+  /** Positions of those that are asked. */
+  readonly at: readonly number[]
+  readonly clients: number
+  readonly send: (client: LeanClient) => Promise<number>
+  /** From the first request on, once; what is warm comes after a short load and in rounds. */
+  readonly isFirst?: boolean
+}
+
+async function measure(
+  target: Target,
+  { title, at, clients: count, send, isFirst = false }: Measure,
+): Promise<Figure> {
+  const clients = await connected(target, at, count)
+  if (!isFirst) await load(clients.slice(0, 8), send)
+  const runs: Run[] = []
+  const from = processorTimes(target)
+  for (let round = 0; round < (isFirst ? 1 : rounds); round += 1) {
+    runs.push(await load(clients, send, isFirst ? FIRST_SECONDS : seconds))
+  }
   const requests = runs.reduce((sum, run) => sum + run.requests, 0)
-  const processorTime = processorTimeSince(from, requests)
+  const { ms, text } = processorTimeSince(target, from, requests)
   for (const client of clients) client.close()
+  const [rates, p50s, p99s] = [
+    runs.map((run) => run.perSecond),
+    runs.map((run) => run.p50),
+    runs.map((run) => run.p99),
+  ]
   console.log(
-    `${title.padEnd(46)} ${spread(runs.map((r) => r.perSecond)).padStart(24)} /s   p50 ${spread(
-      runs.map((r) => r.p50),
-      2,
-    )} ms   p99 ${spread(
-      runs.map((r) => r.p99),
-      1,
-    )} ms\n  processor time of a request: ${processorTime}`,
+    `${target.title}: ${title.padEnd(46)} ${spread(rates).padStart(24)} /s   p50 ${spread(p50s, 2)} ms   p99 ${spread(p99s, 1)} ms\n  processor time of a request: ${text}`,
   )
+  return { perSecond: percentile(rates, 0.5), p50: percentile(p50s, 0.5), ms }
 }
 
 const WINDOW_SECONDS = 5
 const WINDOWS_MAX = 12
 
-/** Of all controllers and threads. */
-const totalMs = (): number =>
-  [1, 2, 3].reduce((sum, k) => sum + processorMs(cluster.pid(k) ?? 0), 0)
-
 /**
  * Processor time of idle controllers, once it falls no more: after a start the compilers work on,
  * and the collector takes up to half a minute to give the heap back.
+ * @returns ms a second and controller.
  */
-async function measureIdle(idleSeconds: number): Promise<void> {
+async function measureIdle(target: Target, idleSeconds: number): Promise<number> {
+  const totalMs = (): number => target.pids.reduce((sum, pid) => sum + processorMs(pid), 0)
   let last = Infinity
   for (let window = 0; window < WINDOWS_MAX; window += 1) {
     const before = totalMs()
@@ -122,46 +177,165 @@ async function measureIdle(idleSeconds: number): Promise<void> {
     if (now > last * 0.95) break
     last = now
   }
-  const from = processorTimes()
+  const from = processorTimes(target)
   await sleep(idleSeconds * 1000)
-  console.log(
-    `idle, processor time of a second, three controllers: ${processorTimeSince(from, idleSeconds)}`,
-  )
+  const { ms, text } = processorTimeSince(target, from, idleSeconds)
+  console.log(`${target.title}: idle, processor time of a second, all controllers: ${text}`)
+  return ms / target.pids.length
 }
 
-const create = async (client: LeanClient): Promise<number> => {
+const creating = (target: Target) => async (client: LeanClient) => {
   serial += 1
   const body = `{"name":"bench-${serial}","encryptionRequired":true,"roleAttributes":["a","b"]}`
   const id = `net-request-id: ${formatUuid(newUuidv7(Date.now()))}\r\n`
-  return (await client.request('POST', '/edge/management/v1/services', token, body, id)).status
+  return (await client.request('POST', `${MANAGEMENT}/services`, target.token, body, id)).status
 }
 
+const getting = (target: Target, path: string) => async (client: LeanClient) =>
+  (await client.request('GET', `${MANAGEMENT}${path}`, target.token)).status
+
+/** Id of a service, made for this. */
+async function serviceOf(target: Target): Promise<string> {
+  const client = (await connected(target, [0], 1))[0]
+  const body = JSON.stringify({ name: `read-${Date.now()}`, encryptionRequired: true })
+  const answer = await client?.request('POST', `${MANAGEMENT}/services`, target.token, body)
+  client?.close()
+  const { data } = JSON.parse(answer?.body ?? '{}') as { readonly data?: { readonly id: string } }
+  if (data === undefined) throw new Error(`${target.title} made no service: ${answer?.body}`)
+  return data.id
+}
+
+/** What the goals compare, of one cluster; first things first, as a fresh cluster is measured. */
+async function goalsOf(target: Target) {
+  const all = target.controllers.map((_, at) => at)
+  const create = creating(target)
+  const one = [all.find((at) => at !== target.leader) ?? 0]
+  const first = await measure(target, {
+    title: `creates, 64 clients, first ${FIRST_SECONDS} s`,
+    at: all,
+    clients: 64,
+    send: create,
+    isFirst: true,
+  })
+  const warm = await measure(target, {
+    title: 'creates, 64 clients',
+    at: all,
+    clients: 64,
+    send: create,
+  })
+  const at = [target.leader ?? 0]
+  const alone = await measure(target, { title: 'creates, 1 client', at, clients: 1, send: create })
+  const read = getting(target, `/services/${await serviceOf(target)}`)
+  const reads = await measure(target, {
+    title: 'reads by id, 32 clients',
+    at: one,
+    clients: 32,
+    send: read,
+  })
+  const list = getting(target, '/services?limit=100')
+  const lists = await measure(target, {
+    title: 'lists of 100, 32 clients',
+    at: one,
+    clients: 32,
+    send: list,
+  })
+  return { first, warm, alone, reads, lists }
+}
+
+type Goals = Awaited<ReturnType<typeof goalsOf>>
+
+/** `node:https` alone with an answer of 2,000 bytes: what no server of ours can be below. */
+async function bareReadMs(cluster: TestCluster): Promise<number> {
+  const files = ['cert.pem', 'controller.key'].map((name) => join(cluster.folder, 'ctrl1', name))
+  const server = fork(join(import.meta.dirname, 'support/bare-tls-server.ts'), files)
+  const port = await new Promise<number>((resolve) => server.once('message', resolve))
+  const controllers = [`https://127.0.0.1:${port}`]
+  const pids = [server.pid ?? 0]
+  const { ca } = cluster.admin
+  const target = { title: 'node:https', controllers, ca, header: '', token: '', pids, leader: null }
+  const { ms } = await measure(target, {
+    title: 'answers alone, 32 clients',
+    at: [0],
+    clients: 32,
+    send: async (client) => (await client.request('GET', '/', null)).status,
+  })
+  server.disconnect()
+  return ms
+}
+
+const times = (a: number, b: number | undefined): string =>
+  b === undefined ? '' : `, ${(a / b).toFixed(1)}x the peer`
+
+function tell(ours: Goals, peer: Goals | null, others: readonly (readonly string[])[]): void {
+  const rate = (name: keyof Goals): string =>
+    `${Math.round(ours[name].perSecond)}/s, ${ours[name].ms.toFixed(3)} ms${times(ours[name].perSecond, peer?.[name].perSecond)}`
+  const rows = [
+    ['what', 'goal', 'reached'],
+    ['creates, 64 clients', '12x the peer, 0.45 ms', rate('warm')],
+    [`creates, first ${FIRST_SECONDS} s`, '6x the peer', rate('first')],
+    [
+      'create, 1 client, p50',
+      '1.3 ms, a quarter of the peer',
+      `${ours.alone.p50.toFixed(2)} ms${times(ours.alone.p50, peer?.alone.p50)}`,
+    ],
+    ['reads by id, 32 clients', '5x the peer, 0.045 ms', rate('reads')],
+    ['lists of 100, 32 clients', '25x the peer, 0.35 ms', rate('lists')],
+    ...others,
+  ]
+  const widths = [0, 1].map((at) => Math.max(...rows.map((row) => (row[at] ?? '').length)))
+  for (const row of rows)
+    console.log(row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  '))
+}
+
+console.log(heading('HTTPS through a three-controller cluster; min / median / max over rounds'))
+await using cluster = await TestCluster.start({ hasCalmElections: false })
+const { admin } = cluster
+const session = await cluster.loggedIn(1)
+const leader = (await cluster.leader()) - 1
+const ours: Target = {
+  title: 'ours',
+  controllers: admin.controllers,
+  ca: admin.ca,
+  header: 'net-session: ',
+  token: session.token ?? '',
+  pids: [1, 2, 3].map((k) => cluster.pid(k) ?? 0),
+  leader,
+}
+const peer: Target | null =
+  peerFile === undefined
+    ? null
+    : {
+        title: 'peer',
+        leader: null,
+        ...(JSON.parse(readFileSync(peerFile, 'utf8')) as Omit<Target, 'title' | 'leader'>),
+      }
+
+const memoryMiB = (): string =>
+  spread(ours.pids.map((pid) => (processMemory(pid)?.rssKib ?? 0) / 1024))
+const goals = await goalsOf(ours)
+const create = creating(ours)
 const followers = [0, 1, 2].filter((k) => k !== leader)
-await measureIdle(20)
-await measure('write, leader, 1 client', [leader], 1, create)
-await measure('write, follower, 1 client', followers.slice(0, 1), 1, create)
-await measure('write, leader, 64 clients', [leader], 64, create)
-await measure('write, all three, 64 clients', [0, 1, 2], 64, create)
-await measure('write, followers, 64 clients', followers, 64, create)
-
-const made = await session.request('POST', '/edge/management/v1/services', {
-  body: { name: 'read-me', encryptionRequired: true },
-})
-const { id } = made.body.data as { id: string }
-const path = `/edge/management/v1/services/${id}`
-const read = async (client: LeanClient): Promise<number> =>
-  (await client.request('GET', path, token)).status
-await measure('read by id, one controller, 1 client', [followers[0] ?? 0], 1, read)
-await measure('read by id, one controller, 64 clients', [followers[0] ?? 0], 64, read)
-const list = (filter: string) => async (client: LeanClient) => {
-  const query = `limit=100&filter=${encodeURIComponent(filter)}`
-  return (await client.request('GET', `/edge/management/v1/services?${query}`, token)).status
+for (const [title, at, clients] of [
+  ['creates, follower, 1 client', followers.slice(0, 1), 1],
+  ['creates, leader, 64 clients', [leader], 64],
+  ['creates, followers, 64 clients', followers, 64],
+] as const) {
+  await measure(ours, { title, at, clients, send: create })
 }
-const one = [followers[0] ?? 0]
-await measure('list of 100, indexed filter, 1 client', one, 1, list('anyOf(roleAttributes) = "a"'))
-await measure(
-  'list of 100, scan and sort, 1 client',
-  one,
-  1,
-  list('name contains "h-1" sort by name'),
-)
+const one = followers.slice(0, 1)
+for (const [title, filter] of [
+  ['list of 100, indexed filter, 1 client', 'anyOf(roleAttributes) = "a"'],
+  ['list of 100, scan and sort, 1 client', 'name contains "h-1" sort by name'],
+] as const) {
+  const send = getting(ours, `/services?limit=100&filter=${encodeURIComponent(filter)}`)
+  await measure(ours, { title, at: one, clients: 1, send })
+}
+const bareMs = await bareReadMs(cluster)
+const peerGoals = peer === null ? null : await goalsOf(peer)
+const idleMs = await measureIdle(ours, 20)
+const peerIdleMs = peer === null ? undefined : await measureIdle(peer, 20)
+tell(goals, peerGoals, [
+  ['a read beside node:https alone', '2x', `${(goals.reads.ms / bareMs).toFixed(1)}x`],
+  ['idle', '12 ms/s a controller', `${idleMs.toFixed(1)} ms/s${times(idleMs, peerIdleMs)}`],
+  ['memory after all of this', '130 MB when idle', `${memoryMiB()} MiB a controller`],
+])

@@ -8,12 +8,14 @@ import tls from 'node:tls'
 export class LeanClient {
   readonly #socket: tls.TLSSocket
   readonly #host: string
+  readonly #tokenHeader: string
   #buffer: Buffer = Buffer.alloc(0)
   #waiting: { resolve: (answer: LeanAnswer) => void; reject: (error: Error) => void } | null = null
 
-  private constructor(socket: tls.TLSSocket, host: string) {
+  private constructor(socket: tls.TLSSocket, host: string, tokenHeader: string) {
     this.#socket = socket
     this.#host = host
+    this.#tokenHeader = tokenHeader
     socket.setNoDelay(true)
     socket.on('data', (chunk: Buffer) => this.#receive(chunk))
     const fail = (error: Error): void => {
@@ -25,7 +27,12 @@ export class LeanClient {
     socket.on('close', () => fail(new Error('connection closed')))
   }
 
-  static connect(baseUrl: string, ca: string): Promise<LeanClient> {
+  /** @param tokenHeader what stands before the token of a session. */
+  static connect(
+    baseUrl: string,
+    ca: string,
+    tokenHeader: string = 'net-session: ',
+  ): Promise<LeanClient> {
     const url = new URL(baseUrl)
     return new Promise((resolve, reject) => {
       const socket = tls.connect(
@@ -37,7 +44,7 @@ export class LeanClient {
         },
         () => {
           socket.off('error', reject)
-          resolve(new LeanClient(socket, url.host))
+          resolve(new LeanClient(socket, url.host, tokenHeader))
         },
       )
       socket.once('error', reject)
@@ -56,7 +63,7 @@ export class LeanClient {
     body = '',
     extra = '',
   ): Promise<LeanAnswer> {
-    const session = token === null ? '' : `net-session: ${token}\r\n`
+    const session = token === null ? '' : `${this.#tokenHeader}${token}\r\n`
     const content =
       body === ''
         ? ''
@@ -79,7 +86,9 @@ export class LeanClient {
     const end = this.#buffer.indexOf('\r\n\r\n')
     if (end < 0) return
     const head = this.#buffer.toString('latin1', 0, end)
-    const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0)
+    const length = /transfer-encoding: chunked/i.test(head)
+      ? chunkedLength(this.#buffer, end + 4)
+      : Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0)
     if (this.#buffer.length < end + 4 + length) return
     const body = this.#buffer.toString('utf8', end + 4, end + 4 + length)
     this.#buffer = this.#buffer.subarray(end + 4 + length)
@@ -89,6 +98,14 @@ export class LeanClient {
     const retryAfterSeconds = seconds === undefined ? null : Number(seconds)
     waiting?.resolve({ status: Number(head.slice(9, 12)), body, retryAfterSeconds })
   }
+}
+
+const LAST_CHUNK = '\r\n0\r\n\r\n'
+
+/** Of a body that ends what has arrived, as with one request in flight; else beyond that. */
+function chunkedLength(buffer: Buffer, start: number): number {
+  const isWhole = buffer.toString('latin1', buffer.length - LAST_CHUNK.length) === LAST_CHUNK
+  return isWhole ? buffer.length - start : Infinity
 }
 
 export interface LeanAnswer {
