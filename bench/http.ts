@@ -14,8 +14,8 @@ import { heading, percentile, spread } from './support/report.ts'
 // rate stands the processor time of a request, summed over the controllers and by controller and thread: on a shared
 // machine that is the figure that repeats. A running cluster of the public family is measured beside it, by the same clients
 // in the same run, with `--peer FILE` or FLOTILLA_STOCK_CONTROLLERS=FILE. The file is JSON: `controllers`, their URLs; `ca`, the
-// path of the certificates that they are verified by; `header` and `token` of a session of an administrator, as in
-// `authorization: Bearer ` and the token; `pids` of the controllers. The goals come last, with what was reached.
+// path of the certificates that they are verified by; `headers`, one for each, that show a session of an administrator there;
+// `pids` of the controllers. The goals come last, with what was reached.
 
 const { values: options } = parseArgs({
   options: {
@@ -35,8 +35,8 @@ interface Target {
   readonly title: string
   readonly controllers: readonly string[]
   readonly ca: string
-  readonly header: string
-  readonly token: string
+  /** A line for each that shows the session of an administrator. */
+  readonly headers: readonly string[]
   readonly pids: readonly number[]
   /** Position among the controllers; null where it is not known. */
   readonly leader: number | null
@@ -115,13 +115,10 @@ const connected = (
   count: number,
 ): Promise<LeanClient[]> =>
   Promise.all(
-    Array.from({ length: count }, (_, at) =>
-      LeanClient.connect(
-        target.controllers[controllers[at % controllers.length] ?? 0] ?? '',
-        target.ca,
-        target.header,
-      ),
-    ),
+    Array.from({ length: count }, (_, turn) => {
+      const at = controllers[turn % controllers.length] ?? 0
+      return LeanClient.connect(target.controllers[at] ?? '', target.ca, target.headers[at])
+    }),
   )
 
 interface Measure {
@@ -184,21 +181,21 @@ async function measureIdle(target: Target, idleSeconds: number): Promise<number>
   return ms / target.pids.length
 }
 
-const creating = (target: Target) => async (client: LeanClient) => {
+const create = async (client: LeanClient): Promise<number> => {
   serial += 1
   const body = `{"name":"bench-${serial}","encryptionRequired":true,"roleAttributes":["a","b"]}`
   const id = `net-request-id: ${formatUuid(newUuidv7(Date.now()))}\r\n`
-  return (await client.request('POST', `${MANAGEMENT}/services`, target.token, body, id)).status
+  return (await client.request('POST', `${MANAGEMENT}/services`, '', body, id)).status
 }
 
-const getting = (target: Target, path: string) => async (client: LeanClient) =>
-  (await client.request('GET', `${MANAGEMENT}${path}`, target.token)).status
+const getting = (path: string) => async (client: LeanClient) =>
+  (await client.request('GET', `${MANAGEMENT}${path}`, '')).status
 
 /** Id of a service, made for this. */
 async function serviceOf(target: Target): Promise<string> {
   const client = (await connected(target, [0], 1))[0]
   const body = JSON.stringify({ name: `read-${Date.now()}`, encryptionRequired: true })
-  const answer = await client?.request('POST', `${MANAGEMENT}/services`, target.token, body)
+  const answer = await client?.request('POST', `${MANAGEMENT}/services`, '', body)
   client?.close()
   const { data } = JSON.parse(answer?.body ?? '{}') as { readonly data?: { readonly id: string } }
   if (data === undefined) throw new Error(`${target.title} made no service: ${answer?.body}`)
@@ -208,7 +205,6 @@ async function serviceOf(target: Target): Promise<string> {
 /** What the goals compare, of one cluster; first things first, as a fresh cluster is measured. */
 async function goalsOf(target: Target) {
   const all = target.controllers.map((_, at) => at)
-  const create = creating(target)
   const one = [all.find((at) => at !== target.leader) ?? 0]
   const first = await measure(target, {
     title: `creates, 64 clients, first ${FIRST_SECONDS} s`,
@@ -225,14 +221,14 @@ async function goalsOf(target: Target) {
   })
   const at = [target.leader ?? 0]
   const alone = await measure(target, { title: 'creates, 1 client', at, clients: 1, send: create })
-  const read = getting(target, `/services/${await serviceOf(target)}`)
+  const read = getting(`/services/${await serviceOf(target)}`)
   const reads = await measure(target, {
     title: 'reads by id, 32 clients',
     at: one,
     clients: 32,
     send: read,
   })
-  const list = getting(target, '/services?limit=100')
+  const list = getting('/services?limit=100')
   const lists = await measure(target, {
     title: 'lists of 100, 32 clients',
     at: one,
@@ -252,7 +248,7 @@ async function bareReadMs(cluster: TestCluster): Promise<number> {
   const controllers = [`https://127.0.0.1:${port}`]
   const pids = [server.pid ?? 0]
   const { ca } = cluster.admin
-  const target = { title: 'node:https', controllers, ca, header: '', token: '', pids, leader: null }
+  const target = { title: 'node:https', controllers, ca, headers: [''], pids, leader: null }
   const { ms } = await measure(target, {
     title: 'answers alone, 32 clients',
     at: [0],
@@ -296,8 +292,7 @@ const ours: Target = {
   title: 'ours',
   controllers: admin.controllers,
   ca: admin.ca,
-  header: 'net-session: ',
-  token: session.token ?? '',
+  headers: [1, 2, 3].map(() => `net-session: ${session.token}`),
   pids: [1, 2, 3].map((k) => cluster.pid(k) ?? 0),
   leader,
 }
@@ -313,7 +308,6 @@ const peer: Target | null =
 const memoryMiB = (): string =>
   spread(ours.pids.map((pid) => (processMemory(pid)?.rssKib ?? 0) / 1024))
 const goals = await goalsOf(ours)
-const create = creating(ours)
 const followers = [0, 1, 2].filter((k) => k !== leader)
 for (const [title, at, clients] of [
   ['creates, follower, 1 client', followers.slice(0, 1), 1],
@@ -327,7 +321,7 @@ for (const [title, filter] of [
   ['list of 100, indexed filter, 1 client', 'anyOf(roleAttributes) = "a"'],
   ['list of 100, scan and sort, 1 client', 'name contains "h-1" sort by name'],
 ] as const) {
-  const send = getting(ours, `/services?limit=100&filter=${encodeURIComponent(filter)}`)
+  const send = getting(`/services?limit=100&filter=${encodeURIComponent(filter)}`)
   await measure(ours, { title, at: one, clients: 1, send })
 }
 const bareMs = await bareReadMs(cluster)
