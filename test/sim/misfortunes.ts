@@ -442,7 +442,9 @@ export class Misfortunes {
    */
   #mayForget(controller: Controller): boolean {
     const status = this.#world.leader()?.core?.status
-    if (status === undefined || this.#operator.isAnyDiskLost) return false
+    // A removal that is on its way may be logged once the disk is gone: then the leader needs this vote in the new
+    // configuration, and nobody else has the entries of the leader.
+    if (status === undefined || this.#operator.hasWishes) return false
     const { configuration, isConfigurationCommitted } = status
     if (!isConfigurationCommitted || configuration.outgoingVoters.length > 0) return false
     for (const other of this.#world.controllers.values()) {

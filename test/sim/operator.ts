@@ -80,11 +80,7 @@ export class Operator {
     return this.#entering.has(id)
   }
 
-  /** Some voter has lost its disk, or has an old one and may not have been told yet. */
-  get isAnyDiskLost(): boolean {
-    return this.#entering.size > 0
-  }
-
+  /** A change is asked for, or some voter has lost its disk, or has an old one and may not have been told yet. */
   get hasWishes(): boolean {
     return this.#wishes.length > 0 || this.#entering.size > 0
   }
