@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 
 import type { StockNetwork } from './network.ts'
 
@@ -45,16 +45,14 @@ export async function offerEcho(
   }
 }
 
-/** A program in the background; what it says is kept in a file. */
+/**
+ * A program in the background, which writes what it says to a file by itself: an echo server says
+ * two lines a KB.
+ */
 export function inBackground(binary: string, args: readonly string[], log: string): ChildProcess {
-  const child = spawn(binary, args, { stdio: ['pipe', 'pipe', 'pipe'] })
-  let said = ''
-  const keep = (chunk: Buffer): void => {
-    said += chunk.toString()
-    writeFileSync(log, said)
-  }
-  child.stdout?.on('data', keep)
-  child.stderr?.on('data', keep)
+  const said = openSync(log, 'w')
+  const child = spawn(binary, args, { stdio: ['pipe', said, said] })
+  closeSync(said)
   return child
 }
 
@@ -63,6 +61,9 @@ export interface CameBack {
   /** The last lines of its log. */
   readonly errors: string
 }
+
+/** With nothing back for so long a client is given up, however much is still to come. */
+const STALLED_AFTER_MS = 20_000
 
 /**
  * What a client of the family gets back that sends `bytes` over a connection of its own.
@@ -77,15 +78,16 @@ export async function sendAndReceive(
   const child = spawn(binary, ['demo', 'zcat', '-i', identityFile, 'ziti:echo'])
   const parts: Buffer[] = []
   let received = 0
+  let deadline = performance.now() + STALLED_AFTER_MS
   child.stdout.on('data', (chunk: Buffer) => {
     parts.push(chunk)
     received += chunk.length
+    deadline = performance.now() + STALLED_AFTER_MS
   })
   let errors = ''
   child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))
   child.stdin.on('error', () => undefined)
   child.stdin.write(bytes)
-  const deadline = performance.now() + 20_000
   while (received < bytes.length && child.exitCode === null && performance.now() < deadline) {
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
