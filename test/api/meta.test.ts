@@ -37,7 +37,7 @@ test('the version is told to anybody, at every base and alias, with the addresse
         'edge-oidc': apiVersion('/oidc'),
         'edge-management': apiVersion(management),
         fabric: apiVersion(fabric),
-        'health-checks': apiVersion('/health-checks'),
+        'health-checks': apiVersion('/health-checks/v1'),
       },
       buildDate: '2026-01-02T03:04:05.000Z',
       capabilities: ['OIDC_AUTH', 'OIDC_AUTH_WITH_CSR', 'HA_CONTROLLER'],

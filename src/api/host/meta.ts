@@ -25,7 +25,7 @@ const bindingPaths: Readonly<Record<BindingName, string>> = {
   'edge-client': basePaths.client,
   'edge-management': basePaths.management,
   fabric: basePaths.fabric,
-  'health-checks': '/health-checks',
+  'health-checks': '/health-checks/v1',
   'edge-oidc': basePaths.oidc,
 }
 
