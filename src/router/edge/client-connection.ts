@@ -64,7 +64,9 @@ export class ClientConnection implements Application {
 
   /** Takes a piece of the client. */
   take(piece: Piece): void {
-    if (this.#isLeaving || this.#isOver) return
+    // Data for a circuit that is over is not kept: it would hold up all else of a client that writes
+    // without reading, and that client would never read why.
+    if (this.#isLeaving || this.#isOver || this.#closedReason !== null) return
     this.#parts.flow.addQueued(roomOf(piece))
     this.#queue.push(piece)
     this.#flushQueue()
