@@ -1,6 +1,7 @@
 import { canonicalJson } from '../lib/text/canonical-json.ts'
 import type { StorePosition } from '../ports/state-store.ts'
 import { BackupFault, damaged } from './fault.ts'
+import { isCount, isJsonObject } from '../lib/text/json-value.ts'
 
 export const BACKUP_FORMAT = 1
 
@@ -93,14 +94,10 @@ type Members = Readonly<Record<string, unknown>>
 function parseObject(bytes: Uint8Array): Members | null {
   try {
     const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'))
-    return isObject(value) ? value : null
+    return isJsonObject(value) ? value : null
   } catch {
     return null
   }
-}
-
-function isObject(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function isManifest(found: Members): found is Members & BackupManifest {
@@ -118,17 +115,16 @@ function isManifest(found: Members): found is Members & BackupManifest {
 }
 
 function isEncryption(value: unknown): boolean {
-  if (!isObject(value)) return false
+  if (!isJsonObject(value)) return false
   return typeof value['wrappedKey'] === 'string' && typeof value['recipientSha256'] === 'string'
 }
 
 function isSummary(found: Members): found is Members & BackupSummary {
   const { counts, frames, bytes } = found
   return (
-    isObject(counts) && Object.values(counts).every(isCount) && isCount(frames) && isCount(bytes)
+    isJsonObject(counts) &&
+    Object.values(counts).every(isCount) &&
+    isCount(frames) &&
+    isCount(bytes)
   )
-}
-
-function isCount(value: unknown): boolean {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }

@@ -1,13 +1,12 @@
 import { canonicalJson } from '../lib/text/canonical-json.ts'
+import { isJsonObject } from '../lib/text/json-value.ts'
 import { crc32 } from 'node:zlib'
 
 /** The object that a small file beside the log holds; null when it holds none. */
 export function parseObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null
+    return isJsonObject(value) ? value : null
   } catch {
     return null
   }

@@ -1,3 +1,5 @@
+import { isJsonObject } from '../lib/text/json-value.ts'
+
 /** The client API of the controllers of a cluster, asked as one identity. */
 export interface ControllerApi {
   /** Opens a session, by which all that follows is asked. @throws {LogInRefused | Error} */
@@ -38,9 +40,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 /** An empty object for anything that is none. */
 export function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Fields)
-    : {}
+  return isJsonObject(value) ? value : {}
 }
 
 /** The records of a list; what is no object is left out. */

@@ -1,4 +1,5 @@
 import type { RouterInspection } from '../../ports/router-inspections.ts'
+import { isJsonObject } from '../../lib/text/json-value.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
@@ -41,7 +42,7 @@ const DESTINATIONS_MAX = 16
 /** @returns null when the router does not tell of its links. */
 export function linksTold({ values }: RouterInspection): readonly ToldLink[] | null {
   const value = values.find(({ name }) => name === 'links')?.value
-  if (!isMembers(value)) return null
+  if (!isJsonObject(value)) return null
   return listOf(value['links']).map((link) => {
     const { id, dest, dialed, connections } = link
     const sockets = Array.isArray(connections)
@@ -57,7 +58,7 @@ export function linksTold({ values }: RouterInspection): readonly ToldLink[] | n
 export function circuitsTold({ values }: RouterInspection): ToldCircuits | null {
   const named = (wanted: string): unknown => values.find(({ name }) => name === wanted)?.value
   const forwarder = named(circuitValues.forwarder)
-  if (!isMembers(forwarder)) return null
+  if (!isJsonObject(forwarder)) return null
   const { omitted } = forwarder
   return {
     forwarder: circuitsOf(forwarder),
@@ -70,11 +71,11 @@ export function circuitsTold({ values }: RouterInspection): ToldCircuits | null 
 /** A router names those of its clients by connection and circuit: the member has the circuit. */
 function circuitsOf(value: unknown): ReadonlyMap<string, ToldCircuit> {
   const circuits = new Map<string, ToldCircuit>()
-  if (!isMembers(value) || !isMembers(value['circuits'])) return circuits
+  if (!isJsonObject(value) || !isJsonObject(value['circuits'])) return circuits
   for (const [key, told] of Object.entries(value['circuits']).slice(0, TOLD_MAX)) {
-    if (!isMembers(told)) continue
+    if (!isJsonObject(told)) continue
     const id = textOf(told['circuitId']) || textOf(key)
-    const destinations = isMembers(told['destinations']) ? told['destinations'] : {}
+    const destinations = isJsonObject(told['destinations']) ? told['destinations'] : {}
     circuits.set(id, {
       controllerId: textOf(told['ctrlId']),
       destinations: Object.fromEntries(
@@ -88,11 +89,7 @@ function circuitsOf(value: unknown): ReadonlyMap<string, ToldCircuit> {
 }
 
 function listOf(value: unknown): readonly Members[] {
-  return Array.isArray(value) ? value.slice(0, TOLD_MAX).filter(isMembers) : []
-}
-
-function isMembers(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return Array.isArray(value) ? value.slice(0, TOLD_MAX).filter(isJsonObject) : []
 }
 
 function textOf(value: unknown): string {

@@ -4,6 +4,7 @@ import type { Ticket } from '../../pki/secrets/ticket.ts'
 import { refusalIn } from '../client/refusal.ts'
 import { ask, HttpsFault, type HttpsAnswer } from '../client/https.ts'
 import { errorMessage } from '../../lib/error-code.ts'
+import { isCount } from '../../lib/text/json-value.ts'
 
 const REACH_MS = 5_000
 /**
@@ -159,8 +160,4 @@ function answerOf(data: unknown): JoinAnswer | null {
     isVoter,
     nowMs,
   }
-}
-
-function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }

@@ -1,7 +1,7 @@
 import { callerHeader } from '../../controller/admin/caller.ts'
 import { adminSocketAddress } from '../../controller/admin/socket-address.ts'
 import { errorCode } from '../../lib/error-code.ts'
-import { jsonOrNull } from '../../lib/text/json-or-null.ts'
+import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { versionOfEarlier } from './earlier-release.ts'
 import { ask, askForStream, HttpsFault, type HttpsRequest, textOf } from './https.ts'
 import { refusalIn } from './refusal.ts'

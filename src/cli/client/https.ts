@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 
-import { jsonOrNull } from '../../lib/text/json-or-null.ts'
+import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { request as requestOf } from '../../lib/runtime/node-http.ts'
 import { Connections, type Peer, timedOut } from './connections.ts'
 import { errorMessage } from '../../lib/error-code.ts'

@@ -1,4 +1,4 @@
-import { jsonOrNull } from '../../lib/text/json-or-null.ts'
+import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { askForStream, faultOf, textOf } from '../client/https.ts'
 import { ApiRefusal, refusalIn } from '../client/refusal.ts'
 import type { ConnectionKey } from '../client/client-key.ts'

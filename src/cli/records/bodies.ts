@@ -10,6 +10,7 @@ import { fieldNamed, type Kind, spoken, withArticle } from './kinds.ts'
 import { memberAt, withMember } from './names.ts'
 import { memberSchema, valueOf } from './values.ts'
 import { errorMessage } from '../../lib/error-code.ts'
+import { isJsonObject } from '../../lib/text/json-value.ts'
 
 export type WriteMode = 'create' | 'patch'
 
@@ -167,8 +168,7 @@ export function completedBody(kind: Kind, body: JsonObject): JsonObject {
   const result: Record<string, Json> = { ...usualValues[kind.id], ...body }
   for (const { name, filledFrom } of kind.fields) {
     const value = result[name]
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-    if (filledFrom !== null && isObject) result[name] = merged(filledFrom, value as JsonObject)
+    if (filledFrom !== null && isJsonObject(value)) result[name] = merged(filledFrom, value)
   }
   return result
 }

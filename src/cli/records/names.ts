@@ -5,6 +5,7 @@ import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import type { ReferenceShape } from './fields.ts'
 import { type Kind, kindById, recordPath, spoken, withArticle } from './kinds.ts'
+import { isJsonObject } from '../../lib/text/json-value.ts'
 
 /** A record as the API shows it. */
 export type Row = JsonObject & { readonly id: string }
@@ -163,8 +164,7 @@ export function withMember(object: JsonObject, path: readonly string[], value: J
   const [name = '', ...rest] = path
   if (rest.length === 0) return { ...object, [name]: value }
   const inner = memberAt(object, [name])
-  const isObject = typeof inner === 'object' && inner !== null && !Array.isArray(inner)
-  return { ...object, [name]: withMember(isObject ? (inner as JsonObject) : {}, rest, value) }
+  return { ...object, [name]: withMember(isJsonObject(inner) ? inner : {}, rest, value) }
 }
 
 /** What a reference is to be given as, for help and refusals. */

@@ -2,6 +2,7 @@ import { nearest } from '../../config/engine/suggest.ts'
 import { usageFailure } from '../../controller/failure.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { propertiesOf, typesOf } from './fields.ts'
+import { isJsonObject } from '../../lib/text/json-value.ts'
 
 /**
  * The value that a word of the command line stands for where this schema holds.
@@ -70,7 +71,7 @@ function listOf(path: string, word: string, schema: JsonObject): Json {
 
 function objectOf(path: string, word: string): Json {
   const value = parsed(path, word)
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  if (isJsonObject(value)) return value
   throw usageFailure(
     `${path}: expected an object as JSON, such as '{"a": 1}', or ${path}.MEMBER=VALUE`,
   )
@@ -93,9 +94,7 @@ export function memberSchema(schema: JsonObject, name: string): JsonObject | nul
   const own = Object.hasOwn(properties, name) ? properties[name] : undefined
   if (own !== undefined) return own
   const values = schema['additionalProperties']
-  if (typeof values === 'object' && values !== null && !Array.isArray(values)) {
-    return values as JsonObject
-  }
+  if (isJsonObject(values)) return values
   const isOpen = values === true || (Object.keys(properties).length === 0 && values !== false)
   return isOpen ? {} : null
 }

@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path'
 
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { jsonOrNull } from '../../lib/text/json-or-null.ts'
+import { jsonOrNull } from '../../lib/text/json-value.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   checkKeyMatches,

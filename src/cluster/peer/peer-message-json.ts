@@ -7,6 +7,7 @@ import {
 } from '@bufbuild/protobuf'
 
 import { Problem } from '../../lib/problems.ts'
+import { isCount, isJsonObject } from '../../lib/text/json-value.ts'
 
 // The form in which release 0.1 writes the messages of proto/peer.proto; no later release sends it
 // to one that understands the other.
@@ -114,12 +115,12 @@ function stringOf({ localName }: DescField, value: unknown): string {
 }
 
 function countOf({ localName }: DescField, value: unknown): number {
-  if (Number.isSafeInteger(value) && Number(value) >= 0) return Number(value)
+  if (isCount(value)) return value
   throw malformed(`${localName} is no count`)
 }
 
 function objectOf(value: unknown, name: string): Json {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Json
+  if (isJsonObject(value)) return value as Json
   throw malformed(`${name} is no object`)
 }
 

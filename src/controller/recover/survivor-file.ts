@@ -1,5 +1,6 @@
 import type { Position } from '../../raft/types.ts'
 import type { Survivor, SurvivorMember } from './survivor.ts'
+import { isCount, isJsonObject } from '../../lib/text/json-value.ts'
 
 const MEMBERS_MAX = 256
 const TEXT_MAX = 1024
@@ -43,7 +44,7 @@ function memberOf(value: unknown): SurvivorMember {
 }
 
 function objectIn(value: unknown, what: string): Fields {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields
+  if (isJsonObject(value)) return value
   throw new Error(`${what} is no object`)
 }
 
@@ -55,6 +56,6 @@ function textIn(found: Fields, key: string): string {
 
 function countIn(found: Fields, key: string): number {
   const value = found[key]
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
+  if (isCount(value)) return value
   throw new Error(`${key} is no whole number`)
 }

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 
 import { canonicalJson, type Json } from '../../lib/text/canonical-json.ts'
 import { isTrustDomain } from '../../lib/text/names.ts'
+import { isCount } from '../../lib/text/json-value.ts'
 
 /** What lets one new controller in. The text is a secret until it is used. */
 export interface Ticket {
@@ -150,10 +151,6 @@ function ticketOf(value: Readonly<Record<string, Json | undefined>> | null): Tic
 
 function bytesOf(value: Json | undefined): Uint8Array | null {
   return typeof value === 'string' ? Uint8Array.from(Buffer.from(value, 'base64url')) : null
-}
-
-function isCount(value: Json | undefined): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
 function addressesOf(value: Json | undefined): readonly string[] | null {

@@ -1,4 +1,4 @@
-import { jsonOrNull } from '../../lib/text/json-or-null.ts'
+import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { type Network, parseIp, parseName, parseCidr } from '../tunnel/address-rules.ts'
 import { ServiceConfigReader, PORT_MAX, type PortRange } from '../tunnel/service-config-reader.ts'

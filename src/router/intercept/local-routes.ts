@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
-import { jsonOrNull } from '../../lib/text/json-or-null.ts'
+import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
 import type { Network } from '../tunnel/address-rules.ts'

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-import { jsonOrNull } from '../../lib/text/json-or-null.ts'
+import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { routerProgramLimits } from '../limits.ts'
 
 const { requestLineBytesMax, requestLineMsMax } = routerProgramLimits

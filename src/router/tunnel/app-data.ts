@@ -1,4 +1,4 @@
-import { jsonOrNull } from '../../lib/text/json-or-null.ts'
+import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { dialError, DialFailure } from '../forward/circuit-ends.ts'
 import { routerProgramLimits } from '../limits.ts'
 

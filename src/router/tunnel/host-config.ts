@@ -1,4 +1,4 @@
-import { jsonOrNull } from '../../lib/text/json-or-null.ts'
+import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { AddressRules, type Network, networkOf } from './address-rules.ts'
 import { ServiceConfigReader, PORT_MAX, type PortRange } from './service-config-reader.ts'

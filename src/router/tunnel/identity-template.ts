@@ -1,5 +1,5 @@
 import type { ModelIdentity } from '../../../proto/gen/router_pb.ts'
-import { jsonOrNull } from '../../lib/text/json-or-null.ts'
+import { jsonOrNull } from '../../lib/text/json-value.ts'
 
 const PLACEHOLDER =
   /\$(?:tunneler_id\.(?:name|(?:appData|tag)\[([^\]]*)\])|((?:src|dst)_(?:protocol|hostname|ip|port)))/g

@@ -6,6 +6,7 @@ import type { MembershipRecord, DiskPromise, PeerDiskRecord } from '../../ports/
 import { corrupt, newerFormat } from '../errors.ts'
 import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
 import { checkOf, parseObject } from '../json-file.ts'
+import { isCount } from '../../lib/text/json-value.ts'
 
 export const ROSTER_NAME = 'ROSTER'
 const ROSTER_FORMAT = 1
@@ -154,10 +155,6 @@ function storeMarkOf(value: unknown): DiskPromise | null {
   if (typeof value !== 'object' || value === null) return null
   const { term, index, applied } = value as Record<string, unknown>
   return isCount(term) && isCount(index) && isCount(applied) ? { term, index, applied } : null
-}
-
-function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
 function bytesOf(value: unknown): Uint8Array | null {

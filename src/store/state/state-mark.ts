@@ -1,4 +1,5 @@
 import type { StorePosition } from '../../ports/state-store.ts'
+import { isCount } from '../../lib/text/json-value.ts'
 
 export const STATE_FORMAT = 2
 
@@ -18,10 +19,6 @@ export function encodeMark(mark: StorePosition): string {
   })
 }
 
-function isIndex(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
-}
-
 /**
  * @returns null: no mark; a number: another format, that of a newer program or one from before the
  * first release.
@@ -36,11 +33,11 @@ export function decodeMark(text: string): StorePosition | number | null {
   if (typeof value !== 'object' || value === null) return null
   const found = value as Record<string, unknown>
   const { format, term, index, timeMs, configuration, featureLevel, digest, entitiesDigest } = found
-  if (!isIndex(format)) return null
+  if (!isCount(format)) return null
   if (format !== STATE_FORMAT) return format
-  if (!isIndex(term) || !isIndex(index) || !isIndex(timeMs)) return null
+  if (!isCount(term) || !isCount(index) || !isCount(timeMs)) return null
   if (typeof configuration !== 'string' || typeof digest !== 'string') return null
-  if (typeof entitiesDigest !== 'string' || !isIndex(featureLevel)) return null
+  if (typeof entitiesDigest !== 'string' || !isCount(featureLevel)) return null
   return {
     position: { term, index },
     timeMs,
