@@ -6,6 +6,7 @@ import type { FairShare } from '../lib/bounds/fair-share.ts'
 import { KeyedRate } from '../lib/bounds/keyed-rate.ts'
 import { routerLimits } from './limits.ts'
 import type { RouterChannels } from './router-channels.ts'
+import { closeServer, listenAt, portOf } from '../lib/runtime/listening.ts'
 
 /** What a dialer asks for in the TLS handshake that speaks the control channel of routers. */
 const CONTROL_PROTOCOL = 'ziti-ctrl'
@@ -92,11 +93,7 @@ export class RouterListener {
     address: { readonly host: string; readonly port: number },
   ): Promise<RouterListener> {
     const listener = new RouterListener(parts, credentials)
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    listener.#server.once('error', reject)
-    listener.#server.listen(address.port, address.host, resolve)
-    await promise
-    listener.#server.off('error', reject)
+    await listenAt(listener.#server, { port: address.port, host: address.host })
     listener.#server.on('error', () => undefined)
     parts.channels.start()
     return listener
@@ -109,8 +106,7 @@ export class RouterListener {
 
   /** Where it listens, for one that was opened on any free port. */
   get port(): number {
-    const address = this.#server.address()
-    return typeof address === 'object' && address !== null ? address.port : 0
+    return portOf(this.#server)
   }
 
   /** New connections get this certificate; standing ones go on as they are. */
@@ -120,9 +116,8 @@ export class RouterListener {
 
   /** Closes every channel; routers go on to another controller. */
   async close(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#server.close(() => resolve())
+    const closed = closeServer(this.#server)
     this.#parts.channels.stop()
-    await promise
+    await closed
   }
 }

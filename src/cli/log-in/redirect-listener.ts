@@ -1,11 +1,11 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { createServer } from '../../lib/runtime/node-http.ts'
 import { redirectPage } from './redirect-page.ts'
+import { listenAt, portOf } from '../../lib/runtime/listening.ts'
 
 export const redirectLimits = {
   /** A controller waits for a person as long. */
@@ -39,8 +39,7 @@ export class RedirectListener {
     made.#server.maxConnections = redirectLimits.redirectConnectionsMax
     made.#server.headersTimeout = redirectLimits.redirectRequestMs
     made.#server.requestTimeout = redirectLimits.redirectRequestMs
-    made.#server.listen({ host: '127.0.0.1', port: 0, exclusive: true })
-    await once(made.#server, 'listening')
+    await listenAt(made.#server, { host: '127.0.0.1', port: 0, exclusive: true })
     return made
   }
 
@@ -49,7 +48,7 @@ export class RedirectListener {
   }
 
   get #host(): string {
-    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    return `127.0.0.1:${portOf(this.#server)}`
   }
 
   /** @throws {CommandFailure} when nothing came in time. */

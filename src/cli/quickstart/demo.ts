@@ -1,5 +1,4 @@
 import { Agent, createServer, get, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,6 +10,7 @@ import { ApiClient, type ApiClientOptions } from '../client/api-client.ts'
 import { formatTable, printLine } from '../terminal/output.ts'
 import { LOOPBACK, planOfFolder, type RouterPlan } from './plan.ts'
 import { administratorOf, DEMO_SERVICE } from './routers.ts'
+import { listenAt, portOf } from '../../lib/runtime/listening.ts'
 
 const ONLINE_MS_MAX = 30_000
 const ANSWER_MS_MAX = 5_000
@@ -200,13 +200,8 @@ async function servePage(): Promise<Server> {
       `This page is served on ${LOOPBACK}:${portOf(server)} and came through the overlay.\n`,
     )
   })
-  server.listen(0, LOOPBACK)
-  await once(server, 'listening')
+  await listenAt(server, { port: 0, host: LOOPBACK })
   return server
-}
-
-function portOf(server: Server): number {
-  return (server.address() as AddressInfo).port
 }
 
 /** Routers learn of the terminator, and of the link between them, a moment later. */

@@ -1,7 +1,6 @@
 import { PACKAGE_ROOT } from '../../lib/runtime/package-root.ts'
-import { createHash } from 'node:crypto'
 import { readFileSync, realpathSync } from 'node:fs'
-import { createServer, type Server } from 'node:net'
+import type { Server } from 'node:net'
 import { join, relative } from 'node:path'
 
 import { makeFolder } from '../terminal/make-folder.ts'
@@ -30,6 +29,7 @@ import {
 } from './plan.ts'
 import { prepareRouter } from './routers.ts'
 import { errorMessage } from '../../lib/error-code.ts'
+import { lockPath } from '../terminal/process-lock.ts'
 
 const READY_MS_MAX = 120_000
 const POLL_MS = 100
@@ -307,19 +307,11 @@ async function checkPorts(
   throw new CommandFailure(EXIT_FAILED, `${faults.join('\n')}\n(--port chooses other ports)`)
 }
 
-/**
- * An abstract unix socket named after DIR: the kernel gives it to one process, and takes it back
- * however that ends, so no stale lock is ever left.
- * @throws {CommandFailure} when another quickstart has it.
- */
+/** @throws {CommandFailure} when another quickstart has DIR. */
 async function lockFolder(plan: QuickstartPlan): Promise<Server> {
-  const name = createHash('sha256').update(realpathSync(plan.dir)).digest('hex').slice(0, 32)
-  const server = createServer((socket) => socket.destroy())
+  const realPath = realpathSync(plan.dir)
   try {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject)
-      server.listen(`\0flotilla-quickstart-${process.getuid?.() ?? 0}-${name}`, resolve)
-    })
+    return await lockPath('quickstart', realPath)
   } catch (error) {
     throw new CommandFailure(
       EXIT_FAILED,
@@ -327,8 +319,6 @@ async function lockFolder(plan: QuickstartPlan): Promise<Server> {
       error,
     )
   }
-  server.unref()
-  return server
 }
 
 /** ^C, SIGTERM and SIGHUP: the first stops in order, the second at once. */

@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
-import { createServer, type Server } from 'node:net'
+import type { Server } from 'node:net'
 
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { programVersion, programVersionLine } from '../../controller/version.ts'
@@ -21,6 +20,7 @@ import {
   systemRandom,
 } from '../terminal/long-running.ts'
 import { checkedRouterConfig } from './check.ts'
+import { lockPath } from '../terminal/process-lock.ts'
 
 export interface RunRouterOptions {
   readonly extend?: boolean
@@ -68,25 +68,17 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
 }
 
 /**
- * Two processes of one router would send each other away from every controller for ever. An
- * abstract unix socket named after the configuration: the kernel gives it to one process, and takes
- * it back however that ends.
+ * Two processes of one router would send each other away from every controller for ever.
  * @throws {CommandFailure} when another router runs by the same configuration on this host.
  */
 async function lockConfiguration(path: string): Promise<Server> {
-  const name = createHash('sha256').update(realpathSync(path)).digest('hex').slice(0, 32)
-  const server = createServer((socket) => socket.destroy())
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  server.once('error', reject)
-  server.listen(`\0flotilla-router-${process.getuid?.() ?? 0}-${name}`, resolve)
+  const realPath = realpathSync(path)
   try {
-    await promise
+    return await lockPath('router', realPath)
   } catch (error) {
     const message = `a router with the configuration ${path} is already running; stop it first, or give this one its own configuration and identity`
     throw new CommandFailure(EXIT_FAILED, message, error)
   }
-  server.unref()
-  return server
 }
 
 /** Over the client API of a controller, by the certificate in force. */

@@ -1,7 +1,5 @@
 import { constants } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { createServer, type Server, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../../lib/clock.ts'
@@ -9,6 +7,7 @@ import { boundConnections } from '../../lib/bounds/connections.ts'
 import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
 import { meshLimits } from './limits.ts'
 import { contextOptions, type MeshIdentity } from './mesh-service.ts'
+import { listenAt, portOf } from '../../lib/runtime/listening.ts'
 
 export interface MeshListenerParts {
   readonly clock: Clock
@@ -92,11 +91,10 @@ export class MeshListener {
       if (this.#isClosed || socket.alpnProtocol !== 'h2') socket.destroy()
       else this.#parts.onConnection(socket)
     })
-    server.listen(port, host)
-    await once(server, 'listening')
+    await listenAt(server, { port, host })
     server.on('error', () => undefined)
     this.#servers.push(server)
-    return (server.address() as AddressInfo).port
+    return portOf(server)
   }
 }
 

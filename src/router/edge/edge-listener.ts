@@ -36,6 +36,8 @@ import {
   MULTIPLEX_HEADER,
   TAKES_POSTURE_HEADER,
 } from './edge-messages.ts'
+import { closeServer, portOf } from '../../lib/runtime/listening.ts'
+import { bindServer } from '../listen/bind-server.ts'
 
 export interface EdgeListenerParts {
   readonly identity: () => RouterIdentity
@@ -104,24 +106,12 @@ export class EdgeListener {
 
   /** The port that was chosen, where the configuration leaves it open. */
   get port(): number {
-    const address = this.#server.address()
-    return typeof address === 'object' && address !== null ? address.port : 0
+    return portOf(this.#server)
   }
 
   /** @throws {RouterFailure} when it cannot listen. */
-  async listen({ host, port, text }: Address, place: string): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#server.once('error', reject)
-    this.#server.listen(port, host, resolve)
-    try {
-      await promise
-    } catch (error) {
-      const reason = errorMessage(error)
-      throw new RouterFailure(`${place}.bind: cannot listen on ${text}: ${reason}`, {
-        cause: error,
-      })
-    }
-    this.#server.off('error', reject)
+  async listen(bind: Address, place: string): Promise<void> {
+    await bindServer(this.#server, bind, `${place}.bind`)
     this.#server.on('error', (error) =>
       this.#parts.log.warn({ err: error }, 'listener for clients failed'),
     )
@@ -133,10 +123,9 @@ export class EdgeListener {
   }
 
   async close(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#server.close(() => resolve())
+    const closed = closeServer(this.#server)
     for (const channel of Array.from(this.#open)) channel.close('the router stops')
-    await promise
+    await closed
   }
 
   #credentials(): { cert: string; key: string; ca: string } {

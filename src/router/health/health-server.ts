@@ -2,11 +2,12 @@ import { createServer, type Server } from 'node:https'
 
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
-import { errorMessage } from '../../lib/error-code.ts'
 import { certificateByName, readServerIdentity, type RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
 import { healthAnswer, type HealthCheck } from './checks.ts'
+import { closeServer, portOf } from '../../lib/runtime/listening.ts'
+import { bindServer } from '../listen/bind-server.ts'
 
 type WebConfig = RouterConfig['web'][number]
 
@@ -39,10 +40,7 @@ export class HealthServers {
 
   /** Ports as they are open, in the order of the configuration. */
   get ports(): readonly number[] {
-    return this.#servers.map(({ server }) => {
-      const address = server.address()
-      return typeof address === 'object' && address !== null ? address.port : 0
-    })
+    return this.#servers.map(({ server }) => portOf(server))
   }
 
   /** New connections get the certificates in force. */
@@ -53,10 +51,9 @@ export class HealthServers {
   async stop(): Promise<void> {
     await Promise.all(
       this.#servers.map(({ server }) => {
-        const { promise, resolve } = Promise.withResolvers<void>()
-        server.close(() => resolve())
+        const closed = closeServer(server)
         server.closeAllConnections()
-        return promise
+        return closed
       }),
     )
   }
@@ -102,20 +99,7 @@ export class HealthServers {
       request.resume()
     })
     server.on('tlsClientError', (_error, socket) => socket.destroy())
-    const { host, port } = point.interface
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    server.once('error', reject)
-    server.listen(port, host, resolve)
-    try {
-      await promise
-    } catch (error) {
-      const reason = errorMessage(error)
-      throw new RouterFailure(
-        `${pointPlace}.interface: cannot listen on ${formatHostPort(point.interface)}: ${reason}`,
-        { cause: error },
-      )
-    }
-    server.off('error', reject)
+    await bindServer(server, point.interface, `${pointPlace}.interface`)
     server.on('error', (error) => log.warn({ err: error }, 'health server failed'))
     this.#servers.push({
       server,

@@ -8,7 +8,6 @@ import type { ChannelLimits } from '../../channel/limits.ts'
 import { boundConnections, endpointOf, PendingConnections } from '../../lib/bounds/connections.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
-import { errorMessage } from '../../lib/error-code.ts'
 import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
 import type { Address } from '../../config/router/values.ts'
 import { certificateByName, type RouterIdentity } from '../identity/identity.ts'
@@ -17,6 +16,8 @@ import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
 import { groupOfAnswer, LINK_PROTOCOL, type LinkHello, readLinkHello } from './link-messages.ts'
 import { type LinkRegistry, type LinkUser } from './link-registry.ts'
 import { Link, type LinkQueues, type LinkSocketType, linkSocketTypes } from './link.ts'
+import { closeServer } from '../../lib/runtime/listening.ts'
+import { bindServer } from '../listen/bind-server.ts'
 
 export interface LinkAcceptorParts {
   readonly identity: () => RouterIdentity
@@ -75,19 +76,8 @@ export class LinkAcceptor {
   }
 
   /** @throws {RouterFailure} when it cannot listen. */
-  async listen({ host, port, text }: Address, place: string): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#server.once('error', reject)
-    this.#server.listen(port, host, resolve)
-    try {
-      await promise
-    } catch (error) {
-      const reason = errorMessage(error)
-      throw new RouterFailure(`${place}.bind: cannot listen on ${text}: ${reason}`, {
-        cause: error,
-      })
-    }
-    this.#server.off('error', reject)
+  async listen(bind: Address, place: string): Promise<void> {
+    await bindServer(this.#server, bind, `${place}.bind`)
     this.#server.on('error', (error) =>
       this.#parts.log.warn({ err: error }, 'link listener failed'),
     )
@@ -99,10 +89,9 @@ export class LinkAcceptor {
   }
 
   async close(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#server.close(() => resolve())
+    const closed = closeServer(this.#server)
     for (const channel of Array.from(this.#open)) channel.close('the router stops')
-    await promise
+    await closed
   }
 
   #credentials(): { cert: string; key: string; ca: string } {

@@ -9,7 +9,8 @@ import { bindDatagrams } from './bind-datagrams.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { DatagramApplication } from '../streams/datagram-application.ts'
 import { type ClientRequest, clientAnswer, readClientRequest } from './request-line.ts'
-import { cannotListen, type ChosenService, type ListenerParts } from './stream-listener.ts'
+import { type ChosenService, type ListenerParts } from './stream-listener.ts'
+import { cannotListen } from './bind-server.ts'
 
 const {
   datagramPeersMax,
@@ -62,7 +63,7 @@ export class DatagramListener {
       await bindDatagrams(this.#socket, bind)
     } catch (error) {
       this.#isClosed = true
-      throw cannotListen(place, bind, error)
+      throw cannotListen(`${place}.bind`, bind, error)
     }
     this.#socket.on('error', (error) => this.#warn('listener failed', { err: error }))
   }

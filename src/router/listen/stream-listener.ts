@@ -14,6 +14,8 @@ import { SocketApplication } from '../streams/socket-application.ts'
 import type { CircuitSource, CircuitWish } from './circuit-requests.ts'
 import type { FailureLog } from './failure-log.ts'
 import { clientAnswer, readClientRequest, readRequestLine } from './request-line.ts'
+import { closeServer, portOf } from '../../lib/runtime/listening.ts'
+import { bindServer } from './bind-server.ts'
 
 const { streamConnectionsMax, streamConnectionsPerSourceMax, streamHandshakesMax, lingerMs } =
   routerProgramLimits
@@ -90,22 +92,13 @@ export class StreamListener {
   }
 
   get port(): number {
-    const address = this.#server.address()
-    return typeof address === 'object' && address !== null ? address.port : 0
+    return portOf(this.#server)
   }
 
   /** @throws {RouterFailure} when it cannot listen. */
   async listen(): Promise<void> {
     const { bind, place, ipv6Only = false } = this.#parts
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#server.once('error', reject)
-    this.#server.listen({ port: bind.port, host: bind.host, ipv6Only }, resolve)
-    try {
-      await promise
-    } catch (error) {
-      throw cannotListen(place, bind, error)
-    }
-    this.#server.off('error', reject)
+    await bindServer(this.#server, { ...bind, ipv6Only }, `${place}.bind`)
     this.#server.on('error', (error) => this.#warn('listener failed', { err: error }))
   }
 
@@ -121,10 +114,9 @@ export class StreamListener {
 
   /** Its connections and their circuits end. */
   async close(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#server.close(() => resolve())
+    const closed = closeServer(this.#server)
     for (const socket of this.#sockets) socket.destroy()
-    await promise
+    await closed
   }
 
   #credentials(): { cert: string; key: string } {
@@ -210,10 +202,4 @@ function endsOf({ localAddress, localPort, remoteAddress, remotePort }: Socket):
 
 function placeOf({ remoteAddress = '', remotePort = 0 }: Socket): string {
   return formatHostPort({ host: remoteAddress, port: remotePort })
-}
-
-export function cannotListen(place: string, { text }: Address, error: unknown): RouterFailure {
-  return new RouterFailure(`${place}.bind: cannot listen on ${text}: ${errorMessage(error)}`, {
-    cause: error,
-  })
 }

@@ -1,0 +1,18 @@
+import { createHash } from 'node:crypto'
+import { createServer, type Server } from 'node:net'
+
+import { listenAt } from '../../lib/runtime/listening.ts'
+
+/**
+ * An abstract unix socket named after a path without links: the kernel gives it to one process of a
+ * user, and takes it back however that ends, so no stale lock is ever left.
+ * @returns the lock, which keeps no process alive. Rejects when another process has it.
+ */
+export async function lockPath(program: 'quickstart' | 'router', path: string): Promise<Server> {
+  const name = createHash('sha256').update(path).digest('hex').slice(0, 32)
+  const server = createServer((socket) => socket.destroy())
+  await listenAt(server, { path: `\0flotilla-${program}-${process.getuid?.() ?? 0}-${name}` })
+  server.on('error', () => undefined)
+  server.unref()
+  return server
+}
