@@ -6,16 +6,26 @@ export const text = { type: 'string' } as const
 export const dateTime = { type: 'string', format: 'date-time' } as const
 export const flag = { type: 'boolean' } as const
 
-export const links: JsonObject = {
-  type: 'object',
-  additionalProperties: { type: 'object', properties: { href: text }, required: ['href'] },
+/** An object that always has all of these members, and may have others. */
+export function wholeObject(properties: JsonObject): JsonObject {
+  return { type: 'object', properties, required: Object.keys(properties) }
 }
 
-export const entityRef: JsonObject = {
-  type: 'object',
-  properties: { _links: links, entity: text, id: text, name: text },
-  required: ['_links', 'entity', 'id', 'name'],
+export function arrayOf(items: JsonObject): JsonObject {
+  return { type: 'array', items }
 }
+
+export const links: JsonObject = {
+  type: 'object',
+  additionalProperties: wholeObject({ href: text }),
+}
+
+export const entityRef: JsonObject = wholeObject({
+  _links: links,
+  entity: text,
+  id: text,
+  name: text,
+})
 
 export const entityRefWithUrlName: JsonObject = {
   ...entityRef,
@@ -26,7 +36,7 @@ export const nullableEntityRef: JsonObject = { anyOf: [entityRef, { type: 'null'
 
 export const namedRoles: JsonObject = {
   type: 'array',
-  items: { type: 'object', properties: { role: text, name: text }, required: ['role', 'name'] },
+  items: wholeObject({ role: text, name: text }),
 }
 
 const dialBind: JsonObject = { type: 'string', enum: ['Dial', 'Bind', 'Invalid'] }
@@ -66,16 +76,12 @@ const postureQuery: JsonObject = {
 
 export const policyQueryList: JsonObject = {
   type: 'array',
-  items: {
-    type: 'object',
-    properties: {
-      policyId: text,
-      policyType: dialBind,
-      isPassing: flag,
-      postureQueries: { type: 'array', items: postureQuery },
-    },
-    required: ['policyId', 'policyType', 'isPassing', 'postureQueries'],
-  },
+  items: wholeObject({
+    policyId: text,
+    policyType: dialBind,
+    isPassing: flag,
+    postureQueries: { type: 'array', items: postureQuery },
+  }),
 }
 
 /** Network interfaces, as a router or a client tells of them. */

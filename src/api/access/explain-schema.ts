@@ -1,10 +1,17 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { orNull } from '../../entities/nested.ts'
-import { dateTime, entityRef, flag, nullableEntityRef, text } from '../../entities/shapes.ts'
+import {
+  arrayOf,
+  dateTime,
+  entityRef,
+  flag,
+  nullableEntityRef,
+  text,
+  wholeObject,
+} from '../../entities/shapes.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { integer, texts } from '../schemas/envelope.ts'
 import { missingCodes } from './missing-pieces.ts'
-import { arrayOf, closed } from './shapes.ts'
 
 const count = { type: ['integer', 'null'] } as const
 
@@ -27,7 +34,7 @@ const check = refWith({
   failing: integer,
 })
 
-const right = closed({
+const right = wholeObject({
   isGranted: flag,
   isReachable: flag,
   policiesCount: count,
@@ -40,7 +47,7 @@ const right = closed({
     ),
   ),
   missing: arrayOf(
-    closed({
+    wholeObject({
       code: { type: 'string', enum: missingCodes },
       message: text,
       records: arrayOf(entityRef),
@@ -50,7 +57,7 @@ const right = closed({
 
 const routerPolicies = withheldOr(arrayOf(refWith({ semantic: text, ...matched }, ['semantic'])))
 
-const routers = closed({
+const routers = wholeObject({
   identityCount: integer,
   serviceCount: integer,
   commonCount: integer,
@@ -60,7 +67,7 @@ const routers = closed({
   servicePolicies: routerPolicies,
 })
 
-const terminators = closed({
+const terminators = wholeObject({
   totalCount: integer,
   onlineCount: integer,
   items: arrayOf(
@@ -68,10 +75,10 @@ const terminators = closed({
   ),
 })
 
-const sessions = closed({
+const sessions = wholeObject({
   totalCount: integer,
   items: arrayOf(
-    closed({
+    wholeObject({
       id: text,
       createdAt: dateTime,
       passesForDial: { type: ['boolean', 'null'] },
@@ -83,10 +90,10 @@ const sessions = closed({
 /** One identity and one service. */
 export const accessExplained: NamedSchema = {
   name: 'accessExplained',
-  schema: closed({
+  schema: wholeObject({
     identity: entityRef,
     service: entityRef,
-    identityState: closed({
+    identityState: wholeObject({
       isDisabled: flag,
       disabledUntil: { anyOf: [dateTime, { type: 'null' }] },
       isAdmin: flag,

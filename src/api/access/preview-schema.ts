@@ -1,12 +1,11 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { orNull } from '../../entities/nested.ts'
-import { entityRef, flag, text } from '../../entities/shapes.ts'
+import { arrayOf, entityRef, flag, text, wholeObject } from '../../entities/shapes.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { accessRights } from '../../ports/access-preview.ts'
 import { integer } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { previewedActions, previewedKinds } from './previewed-writes.ts'
-import { arrayOf, closed } from './shapes.ts'
 
 export const previewBodyLimits = {
   /** Changes of one preview: as many as writes of one entry. */
@@ -37,7 +36,7 @@ export const accessPreview = objectSchema(
   ['changes'],
 )
 
-const counts = closed({ given: integer, taken: integer })
+const counts = wholeObject({ given: integer, taken: integer })
 
 const record: JsonObject = {
   ...entityRef,
@@ -48,8 +47,8 @@ const record: JsonObject = {
 /** The answer of a preview. */
 export const accessPreviewed: NamedSchema = {
   name: 'accessPreviewed',
-  schema: closed({
-    counts: closed({
+  schema: wholeObject({
+    counts: wholeObject({
       dial: counts,
       bind: counts,
       router: orNull(counts),
@@ -57,7 +56,7 @@ export const accessPreviewed: NamedSchema = {
     }),
     postureChangesCount: integer,
     postureChanges: arrayOf(
-      closed({
+      wholeObject({
         policy: record,
         given: arrayOf(record),
         taken: arrayOf(record),
@@ -65,7 +64,7 @@ export const accessPreviewed: NamedSchema = {
       }),
     ),
     rows: arrayOf(
-      closed({
+      wholeObject({
         right: { type: 'string', enum: accessRights },
         change: { type: 'string', enum: ['given', 'taken'] },
         identity: orNull(record),
@@ -73,7 +72,7 @@ export const accessPreviewed: NamedSchema = {
         router: orNull(record),
       }),
     ),
-    pagination: closed({ limit: integer, offset: integer, totalCount: integer }),
+    pagination: wholeObject({ limit: integer, offset: integer, totalCount: integer }),
     withheld: arrayOf(text),
   }),
 }

@@ -7,6 +7,7 @@ import type { Reply } from '../answers/envelope.ts'
 import type { ListAnswers } from '../answers/list-answers.ts'
 import type { RequestContext } from '../call.ts'
 import type { Operation } from '../operation.ts'
+import { wholeObject } from '../../entities/shapes.ts'
 
 interface Needs {
   readonly state: StateView
@@ -18,11 +19,7 @@ export const roleLimits = { roleRowsMax: 500 } as const
 
 const roleCount: NamedSchema = {
   name: 'roleCount',
-  schema: {
-    type: 'object',
-    properties: { attribute: { type: 'string' }, count: { type: 'integer' } },
-    required: ['attribute', 'count'],
-  },
+  schema: wholeObject({ attribute: { type: 'string' }, count: { type: 'integer' } }),
 }
 
 /** Kinds with role attributes, and the permission to read them. */

@@ -1,8 +1,8 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { flag, text } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
+import { integer } from '../schemas/envelope.ts'
 
-const integer = { type: 'integer' } as const
 const shortText = { type: 'string', maxLength: 300 } as const
 
 export const invitationRequest = objectSchema('clusterInvitation', {

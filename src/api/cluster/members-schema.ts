@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text } from '../../entities/shapes.ts'
+import { flag, text, wholeObject } from '../../entities/shapes.ts'
 import { integer, texts } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
@@ -34,11 +34,7 @@ export const member: NamedSchema = {
 
 export const membersSchema: NamedSchema = {
   name: 'clusterMembers',
-  schema: {
-    type: 'object',
-    properties: { data: { type: 'array', items: member.schema } },
-    required: ['data'],
-  },
+  schema: wholeObject({ data: { type: 'array', items: member.schema } }),
 }
 
 export const leadershipTransfer = objectSchema('transferLeadership', {
@@ -82,27 +78,14 @@ export const plannedChange = objectSchema('clusterChange', changeProperties, ['v
 
 export const changePlan: NamedSchema = {
   name: 'clusterChangePlan',
-  schema: {
-    type: 'object',
-    properties: {
-      change: plannedChange.schema,
-      isNeeded: flag,
-      votersBefore: texts,
-      votersAfter: texts,
-      toleranceBefore: integer,
-      toleranceAfter: integer,
-      warnings: texts,
-      confirmation: { type: ['string', 'null'] },
-    },
-    required: [
-      'change',
-      'isNeeded',
-      'votersBefore',
-      'votersAfter',
-      'toleranceBefore',
-      'toleranceAfter',
-      'warnings',
-      'confirmation',
-    ],
-  },
+  schema: wholeObject({
+    change: plannedChange.schema,
+    isNeeded: flag,
+    votersBefore: texts,
+    votersAfter: texts,
+    toleranceBefore: integer,
+    toleranceAfter: integer,
+    warnings: texts,
+    confirmation: { type: ['string', 'null'] },
+  }),
 }

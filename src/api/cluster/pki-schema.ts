@@ -1,10 +1,10 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { flag, text } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
+import { texts } from '../schemas/envelope.ts'
 
 const number = { type: 'number' } as const
 const textOrNull = { type: ['string', 'null'] } as const
-const texts = { type: 'array', items: text } as const
 
 const shownCertificate = {
   type: 'object',

@@ -2,8 +2,8 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import { flag, text } from '../../entities/shapes.ts'
 import { historyFigures } from '../metrics/figure-history.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
+import { integer } from '../schemas/envelope.ts'
 
-const integer = { type: 'integer' } as const
 const number = { type: 'number' } as const
 
 const member = {

@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { entityRef, flag, text } from '../../entities/shapes.ts'
+import { entityRef, flag, text, wholeObject } from '../../entities/shapes.ts'
 import { baseProperties, baseRequired } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
@@ -7,44 +7,23 @@ import { objectSchema } from '../schemas/typed-schema.ts'
 const whole = { type: 'integer', minimum: 0 } as const
 export const link: NamedSchema = {
   name: 'linkDetail',
-  schema: {
-    type: 'object',
-    properties: {
-      id: text,
-      protocol: text,
-      sourceRouter: entityRef,
-      destRouter: entityRef,
-      state: { type: 'string', enum: ['Pending', 'Connected'] },
-      down: flag,
-      iteration: whole,
-      staticCost: whole,
-      cost: whole,
-      sourceLatency: whole,
-      destLatency: whole,
-      connections: {
-        type: 'array',
-        items: {
-          type: 'object',
-          properties: { type: text, source: text, dest: text },
-          required: ['type', 'source', 'dest'],
-        },
-      },
+  schema: wholeObject({
+    id: text,
+    protocol: text,
+    sourceRouter: entityRef,
+    destRouter: entityRef,
+    state: { type: 'string', enum: ['Pending', 'Connected'] },
+    down: flag,
+    iteration: whole,
+    staticCost: whole,
+    cost: whole,
+    sourceLatency: whole,
+    destLatency: whole,
+    connections: {
+      type: 'array',
+      items: wholeObject({ type: text, source: text, dest: text }),
     },
-    required: [
-      'id',
-      'protocol',
-      'sourceRouter',
-      'destRouter',
-      'state',
-      'down',
-      'iteration',
-      'staticCost',
-      'cost',
-      'sourceLatency',
-      'destLatency',
-      'connections',
-    ],
-  },
+  }),
 }
 export const circuit: NamedSchema = {
   name: 'circuitDetail',
@@ -55,14 +34,10 @@ export const circuit: NamedSchema = {
       clientId: text,
       service: entityRef,
       terminator: entityRef,
-      path: {
-        type: 'object',
-        properties: {
-          nodes: { type: 'array', items: entityRef },
-          links: { type: 'array', items: entityRef },
-        },
-        required: ['nodes', 'links'],
-      },
+      path: wholeObject({
+        nodes: { type: 'array', items: entityRef },
+        links: { type: 'array', items: entityRef },
+      }),
     },
     required: [...baseRequired, 'clientId', 'service', 'terminator', 'path'],
   },

@@ -3,7 +3,7 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import { disableMinutesMax } from '../../fsm/identities/identity.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { defaultLimits } from '../limits.ts'
-import { dateTime, entityRef, flag, text } from '../../entities/shapes.ts'
+import { dateTime, entityRef, flag, text, wholeObject } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 /** Actions upon identities, their enrollments and certificate authorities. */
@@ -31,11 +31,7 @@ export const traceSpec = objectSchema('traceSpec', {
 })
 export const traceDetail: NamedSchema = {
   name: 'traceDetail',
-  schema: {
-    type: 'object',
-    properties: { enabled: flag, traceId: text, until: dateTime },
-    required: ['enabled', 'traceId', 'until'],
-  },
+  schema: wholeObject({ enabled: flag, traceId: text, until: dateTime }),
 }
 
 export const serviceConfigsAssign = {

@@ -1,10 +1,8 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { dateTime, flag, text } from '../../entities/shapes.ts'
+import { dateTime, flag, text, wholeObject } from '../../entities/shapes.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
-
-const integer = { type: 'integer' } as const
-const texts = { type: 'array', items: text } as const
+import { integer, texts } from '../schemas/envelope.ts'
 
 const bounded = (maxLength: number) => ({ type: ['string', 'null'], maxLength }) as const
 const manyBounded = (maxLength: number) =>
@@ -45,40 +43,28 @@ export function postureResponseBulk(maxItems: number) {
 
 export const postureResponse: NamedSchema = {
   name: 'postureResponse',
-  schema: {
-    type: 'object',
-    properties: {
-      services: {
-        type: 'array',
-        items: {
-          type: 'object',
-          properties: {
-            id: text,
-            name: text,
-            postureQueryType: text,
-            timeout: integer,
-            timeoutRemaining: integer,
-          },
-          required: ['id', 'name', 'postureQueryType', 'timeout', 'timeoutRemaining'],
-        },
-      },
+  schema: wholeObject({
+    services: {
+      type: 'array',
+      items: wholeObject({
+        id: text,
+        name: text,
+        postureQueryType: text,
+        timeout: integer,
+        timeoutRemaining: integer,
+      }),
     },
-    required: ['services'],
-  },
-}
-
-function whole(properties: JsonObject): JsonObject {
-  return { type: 'object', properties, required: Object.keys(properties) }
+  }),
 }
 
 const reported = { postureCheckId: text, timedOut: flag, lastUpdatedAt: dateTime } as const
-const reportOf = (properties: JsonObject): JsonObject => whole({ ...reported, ...properties })
+const reportOf = (properties: JsonObject): JsonObject => wholeObject({ ...reported, ...properties })
 
 const ofApiSession: JsonObject = {
   type: 'object',
   properties: {
-    endpointState: whole({ unlockedAt: dateTime, wokenAt: dateTime }),
-    mfa: whole({
+    endpointState: wholeObject({ unlockedAt: dateTime, wokenAt: dateTime }),
+    mfa: wholeObject({
       apiSessionId: text,
       passedAt: dateTime,
       passedMfa: flag,
@@ -92,20 +78,16 @@ const ofApiSession: JsonObject = {
 
 export const postureData: NamedSchema = {
   name: 'postureDataDetail',
-  schema: {
-    type: 'object',
-    properties: {
-      apiSessionPostureData: { type: 'object', additionalProperties: ofApiSession },
-      domain: reportOf({ domain: text }),
-      mac: reportOf({ addresses: texts }),
-      os: reportOf({ type: text, version: text, build: text }),
-      processes: {
-        type: 'array',
-        items: reportOf({ binaryHash: text, isRunning: flag, signerFingerprints: texts }),
-      },
+  schema: wholeObject({
+    apiSessionPostureData: { type: 'object', additionalProperties: ofApiSession },
+    domain: reportOf({ domain: text }),
+    mac: reportOf({ addresses: texts }),
+    os: reportOf({ type: text, version: text, build: text }),
+    processes: {
+      type: 'array',
+      items: reportOf({ binaryHash: text, isRunning: flag, signerFingerprints: texts }),
     },
-    required: ['apiSessionPostureData', 'domain', 'mac', 'os', 'processes'],
-  },
+  }),
 }
 
 const failedCheck: JsonObject = {
@@ -131,7 +113,7 @@ export const failedServiceRequest: NamedSchema = {
       apiSessionId: text,
       policyFailures: {
         type: 'array',
-        items: whole({
+        items: wholeObject({
           policyId: text,
           policyName: text,
           checks: { type: 'array', items: failedCheck },

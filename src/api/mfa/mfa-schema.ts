@@ -1,9 +1,7 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { dateTime, flag, text } from '../../entities/shapes.ts'
-import { baseProperties, baseRequired } from '../schemas/envelope.ts'
+import { dateTime, flag, text, wholeObject } from '../../entities/shapes.ts'
+import { baseProperties, baseRequired, texts } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
-
-const texts = { type: 'array', items: text } as const
 
 /**
  * A time-based code has six digits, a recovery code six letters and digits; longer texts are none
@@ -47,9 +45,5 @@ export const mfaQrCode: NamedSchema = {
 
 export const totpToken: NamedSchema = {
   name: 'totpToken',
-  schema: {
-    type: 'object',
-    properties: { issuedAt: dateTime, token: text },
-    required: ['issuedAt', 'token'],
-  },
+  schema: wholeObject({ issuedAt: dateTime, token: text }),
 }

@@ -1,7 +1,7 @@
 import { oidcSettings } from '../../entities/kinds/controller-setting.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { nodeHealthSchema } from './health-schema.ts'
-import { dateTime, flag, text } from '../../entities/shapes.ts'
+import { dateTime, flag, text, wholeObject } from '../../entities/shapes.ts'
 import { integer, texts, baseProperties, baseRequired } from './envelope.ts'
 
 /** What a controller says of itself: version, capabilities, health, specifications. */
@@ -19,18 +19,14 @@ const apiVersions = {
 
 export const versionSchema: NamedSchema = {
   name: 'version',
-  schema: {
-    type: 'object',
-    properties: {
-      apiVersions,
-      buildDate: text,
-      capabilities: texts,
-      revision: text,
-      runtimeVersion: text,
-      version: text,
-    },
-    required: ['apiVersions', 'buildDate', 'capabilities', 'revision', 'runtimeVersion', 'version'],
-  },
+  schema: wholeObject({
+    apiVersions,
+    buildDate: text,
+    capabilities: texts,
+    revision: text,
+    runtimeVersion: text,
+    version: text,
+  }),
 }
 
 export const capability: NamedSchema = { name: 'capability', schema: text }
@@ -39,7 +35,7 @@ export const protocols: NamedSchema = {
   name: 'listProtocols',
   schema: {
     type: 'object',
-    additionalProperties: { type: 'object', properties: { address: text }, required: ['address'] },
+    additionalProperties: wholeObject({ address: text }),
   },
 }
 
@@ -96,11 +92,7 @@ export const effectiveSettings: NamedSchema = {
 
 export const networkJwtAnswer: NamedSchema = {
   name: 'networkJWT',
-  schema: {
-    type: 'object',
-    properties: { name: text, token: text },
-    required: ['name', 'token'],
-  },
+  schema: wholeObject({ name: text, token: text }),
 }
 
 export const health: NamedSchema = {
@@ -131,7 +123,7 @@ export const health: NamedSchema = {
 
 export const readiness: NamedSchema = {
   name: 'readiness',
-  schema: { type: 'object', properties: { ready: flag }, required: ['ready'] },
+  schema: wholeObject({ ready: flag }),
 }
 
 export const metricsText: NamedSchema = { name: 'metricsText', schema: text }

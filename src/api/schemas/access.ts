@@ -1,11 +1,11 @@
 import { detailSchema } from '../../entities/schema.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { dateTime, entityRef, flag, links, text } from '../../entities/shapes.ts'
+import { dateTime, entityRef, flag, links, text, wholeObject } from '../../entities/shapes.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { objectSchema } from './typed-schema.ts'
+import { integer } from './envelope.ts'
 
-const integer = { type: 'integer' } as const
 const tags = { type: 'object', additionalProperties: true } as const
 const dialBind = { type: 'string', enum: ['Dial', 'Bind'] } as const
 const protocols = { type: 'object', additionalProperties: text } as const
@@ -33,11 +33,7 @@ export const commonEdgeRouter: JsonObject = {
 
 export const serviceEdgeRouters: NamedSchema = {
   name: 'serviceEdgeRouters',
-  schema: {
-    type: 'object',
-    properties: { edgeRouters: { type: 'array', items: commonEdgeRouter } },
-    required: ['edgeRouters'],
-  },
+  schema: wholeObject({ edgeRouters: { type: 'array', items: commonEdgeRouter } }),
 }
 
 export const currentIdentityEdgeRouter: NamedSchema = {
@@ -59,11 +55,7 @@ export const currentIdentityEdgeRouter: NamedSchema = {
 
 export const serviceUpdates: NamedSchema = {
   name: 'currentApiSessionServiceUpdateList',
-  schema: {
-    type: 'object',
-    properties: { lastChangeAt: dateTime },
-    required: ['lastChangeAt'],
-  },
+  schema: wholeObject({ lastChangeAt: dateTime }),
 }
 
 export const sessionCreate = objectSchema(
@@ -107,69 +99,43 @@ export const sessionManagementDetail: NamedSchema = {
 
 export const sessionRoutePath: NamedSchema = {
   name: 'sessionRoutePathDetail',
-  schema: {
-    type: 'object',
-    properties: { routePath: { type: 'array', items: text } },
-    required: ['routePath'],
-  },
+  schema: wholeObject({ routePath: { type: 'array', items: text } }),
 }
 
 export const policyAdvice: NamedSchema = {
   name: 'policyAdvice',
-  schema: {
-    type: 'object',
-    properties: {
-      identity: entityRef,
-      identityId: text,
-      service: entityRef,
-      serviceId: text,
-      isBindAllowed: flag,
-      isDialAllowed: flag,
-      identityRouterCount: integer,
-      serviceRouterCount: integer,
-      commonRouters: {
-        type: 'array',
-        items: {
-          type: 'object',
-          properties: { ...(entityRef['properties'] as JsonObject), isOnline: flag },
-          required: [...(entityRef['required'] as readonly string[]), 'isOnline'],
-        },
+  schema: wholeObject({
+    identity: entityRef,
+    identityId: text,
+    service: entityRef,
+    serviceId: text,
+    isBindAllowed: flag,
+    isDialAllowed: flag,
+    identityRouterCount: integer,
+    serviceRouterCount: integer,
+    commonRouters: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: { ...(entityRef['properties'] as JsonObject), isOnline: flag },
+        required: [...(entityRef['required'] as readonly string[]), 'isOnline'],
       },
     },
-    required: [
-      'identity',
-      'identityId',
-      'service',
-      'serviceId',
-      'isBindAllowed',
-      'isDialAllowed',
-      'identityRouterCount',
-      'serviceRouterCount',
-      'commonRouters',
-    ],
-  },
+  }),
 }
 
 export const roleAttribute: NamedSchema = { name: 'roleAttribute', schema: text }
 
 export const roleAttributeUsage: NamedSchema = {
   name: 'roleAttributeUsage',
-  schema: {
-    type: 'object',
-    properties: {
-      roleAttribute: text,
-      usage: {
-        type: 'object',
-        additionalProperties: {
-          type: 'object',
-          properties: {
-            count: integer,
-            ids: { anyOf: [{ type: 'array', items: text }, { type: 'null' }] },
-          },
-          required: ['count', 'ids'],
-        },
-      },
+  schema: wholeObject({
+    roleAttribute: text,
+    usage: {
+      type: 'object',
+      additionalProperties: wholeObject({
+        count: integer,
+        ids: { anyOf: [{ type: 'array', items: text }, { type: 'null' }] },
+      }),
     },
-    required: ['roleAttribute', 'usage'],
-  },
+  }),
 }

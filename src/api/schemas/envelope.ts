@@ -1,6 +1,6 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { emptySchema } from '../../entities/schema.ts'
-import { dateTime, links, text } from '../../entities/shapes.ts'
+import { dateTime, links, text, wholeObject } from '../../entities/shapes.ts'
 
 /** What encloses every answer, and what every record in one has. */
 
@@ -18,19 +18,11 @@ export const meta: NamedSchema = {
       apiVersion: text,
       detachedFrom: {
         type: 'array',
-        items: {
-          type: 'object',
-          properties: { entity: text, field: text, ids: texts, totalCount: integer },
-          required: ['entity', 'field', 'ids', 'totalCount'],
-        },
+        items: wholeObject({ entity: text, field: text, ids: texts, totalCount: integer }),
       },
       filterableFields: texts,
       ignoredFields: texts,
-      pagination: {
-        type: 'object',
-        properties: { limit: integer, offset: integer, totalCount: integer },
-        required: ['limit', 'offset', 'totalCount'],
-      },
+      pagination: wholeObject({ limit: integer, offset: integer, totalCount: integer }),
     },
     required: ['apiEnrollmentVersion', 'apiVersion'],
     additionalProperties: false,

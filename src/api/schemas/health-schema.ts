@@ -1,15 +1,10 @@
-import { flag, text } from '../../entities/shapes.ts'
-import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { flag, text, wholeObject } from '../../entities/shapes.ts'
+import { integer } from './envelope.ts'
 
-const integer = { type: 'integer' } as const
 const number = { type: 'number' } as const
 
-function closed(properties: JsonObject): JsonObject {
-  return { type: 'object', properties, required: Object.keys(properties) }
-}
-
 /** The document of a node (src/ports/node-health.ts). */
-export const nodeHealthSchema = closed({
+export const nodeHealthSchema = wholeObject({
   id: text,
   clusterId: text,
   generation: integer,
@@ -25,10 +20,10 @@ export const nodeHealthSchema = closed({
   lagEntries: integer,
   lagMs: number,
   fsyncP99Ms: number,
-  loopDelayP99Ms: closed({ main: number, raft: number }),
+  loopDelayP99Ms: wholeObject({ main: number, raft: number }),
   members: {
     type: 'array',
-    items: closed({
+    items: wholeObject({
       id: text,
       voter: flag,
       role: text,
@@ -48,6 +43,6 @@ export const nodeHealthSchema = closed({
   nextRisk: text,
   alarms: {
     type: 'array',
-    items: closed({ code: text, text, sinceMs: number, isCritical: flag }),
+    items: wholeObject({ code: text, text, sinceMs: number, isCritical: flag }),
   },
 })
