@@ -10,6 +10,9 @@ function lowerBound(
 ): number {
   let low = 0
   let high = sorted.length
+  const last = sorted[high - 1]
+  // Ids mostly come in order: by the time they were drawn, or as the store has them.
+  if (last !== undefined && (isPlain ? last < id : compareText(last, id) < 0)) low = high
   while (low < high) {
     const middle = (low + high) >>> 1
     const other = sorted[middle] ?? ''
@@ -93,6 +96,8 @@ export class SortedIds implements IdScope {
   #chunkOf(id: string, isPlain: boolean = isPlainText(id)): number {
     let low = 0
     let high = this.#chunks.length - 1
+    const last = this.#chunks[high]?.[0]
+    if (last !== undefined && (isPlain ? last <= id : compareText(last, id) <= 0)) low = high
     while (low < high) {
       const middle = (low + high + 1) >>> 1
       const first = this.#chunks[middle]?.[0] ?? ''
@@ -109,24 +114,24 @@ export class SortedIds implements IdScope {
 
   /** @returns false when it was there already. */
   add(id: string): boolean {
-    const end = this.#chunks.at(-1)
-    const last = end?.at(-1)
     const isPlain = isPlainText(id)
-    // Ids mostly come in order: by the time they were drawn, or as the store has them.
-    if (last === undefined || (isPlain ? last < id : compareText(last, id) < 0)) {
-      if (end !== undefined && end.length < CHUNK_LENGTH_MAX) end.push(id)
-      else this.#chunks.push([id])
-      this.#size += 1
+    const at = this.#chunkOf(id, isPlain)
+    const chunk = this.#chunks[at]
+    if (chunk === undefined) {
+      this.#chunks.push([id])
+      this.#size = 1
       return true
     }
-    const at = this.#chunkOf(id, isPlain)
-    const chunk = this.#chunks[at] ?? []
     const position = lowerBound(chunk, id, isPlain)
     if (chunk[position] === id) return false
-    chunk.splice(position, 0, id)
     this.#size += 1
+    const isLast = position === chunk.length
+    if (isLast) chunk.push(id)
+    else chunk.splice(position, 0, id)
     if (chunk.length > CHUNK_LENGTH_MAX) {
-      this.#chunks.splice(at + 1, 0, chunk.splice(chunk.length >>> 1))
+      // Ids that come in order fill their chunks.
+      const kept = isLast ? CHUNK_LENGTH_MAX : chunk.length >>> 1
+      this.#chunks.splice(at + 1, 0, chunk.splice(kept))
     }
     return true
   }

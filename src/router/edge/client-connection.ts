@@ -64,8 +64,8 @@ export class ClientConnection implements Application {
 
   /** Takes a piece of the client. */
   take(piece: Piece): void {
-    // Data for a circuit that is over is not kept: it would hold up all else of a client that writes
-    // without reading, and that client would never read why.
+    // Data for a circuit that is over is not kept: it would hold up all else of a client that
+    // writes without reading, and that client would never read why.
     if (this.#isLeaving || this.#isOver || this.#closedReason !== null) return
     this.#parts.flow.addQueued(roomOf(piece))
     this.#queue.push(piece)
