@@ -69,7 +69,9 @@ export class TickTimer {
       this.#cancel()
     }
     this.#dueTick = dueTick
-    this.#cancel = scheduler.after(Math.max(0, dueTick * tickMs - clock.monotonicMs()), () => {
+    // A timer of Node runs up to a millisecond early otherwise, and once more.
+    const delayMs = Math.max(0, Math.ceil(dueTick * tickMs - clock.monotonicMs()))
+    this.#cancel = scheduler.after(delayMs, () => {
       this.#cancel = null
       onDue()
     })
