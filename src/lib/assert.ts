@@ -16,8 +16,3 @@ export function present<T>(value: T | null | undefined, message: string): T {
   assert(value !== null && value !== undefined, message)
   return value
 }
-
-/** For the default branch of an exhaustive switch. */
-export function unreachable(value: never): never {
-  throw new AssertionError(`unreachable: ${JSON.stringify(value)}`)
-}

@@ -44,13 +44,6 @@ export interface KindReplacement {
   readonly deleted: readonly string[]
 }
 
-/** How many records of all kinds. */
-export interface ReplacedCounts {
-  readonly created: number
-  readonly changed: number
-  readonly deleted: number
-}
-
 /**
  * What the records of a backup change of a state, kind by kind. The same function judges a preview
  * and the entry.
@@ -132,17 +125,6 @@ function isSame(a: ShapedRecord['lanes'], b: ShapedRecord['lanes']): boolean {
 
 function isNothing({ created, changed, deleted }: KindReplacement): boolean {
   return created.length + changed.length + deleted.length === 0
-}
-
-/** The sum over all kinds. */
-export function countsOf(replacement: readonly KindReplacement[]): ReplacedCounts {
-  const sum = (pick: (one: KindReplacement) => readonly unknown[]): number =>
-    replacement.reduce((total, one) => total + pick(one).length, 0)
-  return {
-    created: sum(({ created }) => created),
-    changed: sum(({ changed }) => changed),
-    deleted: sum(({ deleted }) => deleted),
-  }
 }
 
 /** A second factor that no controller could decrypt afterwards; null when there is none. */

@@ -195,11 +195,6 @@ export class InterceptedServices {
     }))
   }
 
-  /** Ports of the name servers. */
-  get nameServerPorts(): readonly number[] {
-    return this.#nameServers.map(({ port }) => port)
-  }
-
   figures(): Readonly<Record<string, number>> {
     const counts = this.#nameServers.map((server) => server.counts)
     return {
