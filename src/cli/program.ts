@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from 'commander'
+import { Command } from 'commander'
 
 import { EXIT_DONE } from '../controller/failure.ts'
 import { programVersion } from '../controller/version.ts'
@@ -20,6 +20,7 @@ import { addTunnel } from './tunnel/program.ts'
 import { stopOnBrokenPipe } from './terminal/broken-pipe.ts'
 import { asksForJson, reportFailure } from './terminal/failure-report.ts'
 import { printJson, printLine } from './terminal/output.ts'
+import { integerBetween } from './terminal/typed-number.ts'
 
 /** Runs the program on a command line (as `process.argv`) and sets the process's exit code. */
 export async function run(argv: readonly string[]): Promise<void> {
@@ -200,12 +201,4 @@ Examples:
       const { configurationDocument } = await import('../config/controller/document.ts')
       printLine(configurationDocument().trimEnd())
     })
-}
-
-function integerBetween(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = /^[0-9]{1,9}$/.test(text) ? Number(text) : NaN
-    if (value >= min && value <= max) return value
-    throw new InvalidArgumentError(`Expected an integer from ${min} to ${max}.`)
-  }
 }

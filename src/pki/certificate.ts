@@ -11,6 +11,7 @@ import { textsOf } from './asn1/distinguished-name.ts'
 import { basicConstraintsOf } from './asn1/extensions.ts'
 import { attributeOids, extensionOids } from './asn1/object-identifiers.ts'
 import { controllerIdOf, parseSpiffeId, routerIdOf, type SpiffeId } from './spiffe.ts'
+import { isoTime } from '../lib/text/shown-time.ts'
 
 /**
  * Bounds of what is parsed: PEM text of one file, certificates in it, bytes and names of one
@@ -330,9 +331,4 @@ function hasIssued(authority: Certificate, certificate: Certificate, depth: numb
     certificate.native.checkIssued(authority.native) &&
     certificate.native.verify(authority.native.publicKey)
   )
-}
-
-/** UTC, to the second: `2027-03-01T12:00:00Z`. */
-export function isoTime(ms: number): string {
-  return new Date(ms).toISOString().replace(/\.\d{3}Z$/, 'Z')
 }

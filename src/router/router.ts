@@ -4,7 +4,6 @@ import type { VersionLine } from '../channel/hello.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
 import { processMemory } from '../lib/runtime/thread-memory.ts'
-import { isoTime } from '../pki/certificate.ts'
 import { omissionsOf, sectionsWithoutData } from '../config/router/omissions.ts'
 import type { EffectiveValue } from '../config/engine/reader.ts'
 import { configuredEndpoints } from '../config/router/relations.ts'
@@ -53,6 +52,7 @@ import { UsageReporter } from './reports/usages.ts'
 import { Profiler } from './reports/profile.ts'
 import { MessageTrace } from './reports/trace.ts'
 import { type Tunnel, TUNNEL_BINDING, tunnelOf } from './tunnel/tunnel.ts'
+import { isoTime } from '../lib/text/shown-time.ts'
 
 export interface RouterParts {
   readonly config: RouterConfig

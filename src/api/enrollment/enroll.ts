@@ -40,6 +40,7 @@ import type { Writer } from '../writes.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { TokenJudge } from '../../auth/tokens/token-judge.ts'
 import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
+import { parseUuid } from '../../lib/text/uuid.ts'
 
 interface Needs {
   readonly cluster: ClusterView
@@ -62,7 +63,6 @@ const BODY_BYTES_MAX = 64 * 1024
 const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plain']
 /** As clients of the API family name it. */
 const SIGNER_HEADER = 'ziti-token-issuer-id'
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 /** The text of a certificate signing request, or what the method needs as members of an object. */
 type EnrollBody = string | JsonObject
@@ -255,7 +255,8 @@ function keyOperations(needs: Needs): Operation[] {
       refusals: [400, 429],
       handle: async (_call, { keyId, nonce }) => {
         // Anything else would let its sender have a token of its own making signed.
-        if (!UUID.test(nonce)) throw fieldProblem('nonce', 'must be a UUID', nonce.slice(0, 64))
+        if (parseUuid(nonce) === null)
+          throw fieldProblem('nonce', 'must be a UUID', nonce.slice(0, 64))
         if (keyId !== needs.jwt.publicJwk()['kid']) {
           throw fieldProblem('keyId', 'is not a key of this controller', keyId.slice(0, 64))
         }

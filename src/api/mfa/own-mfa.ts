@@ -6,8 +6,9 @@ import type { Factor } from '../../pki/secrets/sealed-factor.ts'
 import { provisioningUrl, qrCodePng } from '../../auth/factors/provisioning.ts'
 import {
   type ProofPurpose,
-  requiredFor,
   type SecondFactors,
+  factorNotFound,
+  requiredFor,
 } from '../../auth/factors/second-factors.ts'
 import { originOf, type RequestContext } from '../call.ts'
 import {
@@ -211,7 +212,7 @@ class OwnMfa {
 
   async qrCode(call: RequestContext): Promise<Reply> {
     const mfa = await this.#latest(call)
-    if (mfa.isVerified) throw notFound()
+    if (mfa.isVerified) throw factorNotFound()
     const factor = await this.#factors.vault.open(mfa)
     return bareAnswer(qrCodePng(this.#urlOf(call, factor)), 'image/png')
   }
@@ -250,17 +251,13 @@ class OwnMfa {
     const { identity } = callerOf(call)
     const found = await this.#needs.reads.latest(() => this.#factors.find(identity.id))
     call.index = this.#needs.state.appliedIndex
-    if (found === undefined) throw notFound()
+    if (found === undefined) throw factorNotFound()
     return found
   }
 
   #urlOf(call: RequestContext, { secret }: Factor): string {
     return provisioningUrl(secret, String(callerOf(call).identity['name']))
   }
-}
-
-function notFound(): Problem {
-  return new Problem('NOT_FOUND', { detail: 'mfa of the current identity not found' })
 }
 
 function viewOf(mfa: Mfa, below = ''): JsonObject {

@@ -16,7 +16,8 @@ import { unknownHost } from './discovery.ts'
 import type { Issuers } from './issuers.ts'
 import { jsonAnswer, orOAuthError, parametersOf, withParameters } from './oauth-answers.ts'
 import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-schemas.ts'
-import { escaped, framed } from './page-frame.ts'
+import { framed } from './page-frame.ts'
+import { htmlText } from '../../lib/text/html-text.ts'
 
 interface Needs {
   readonly deviceLogIns: DeviceLogIns
@@ -139,7 +140,7 @@ function codePage(userCode: string, fault = '', status = 200): Reply {
   const content =
     '<p class="soft">Enter the code that your device or terminal shows.</p>' +
     `<form method="post" action="${basePaths.oidc}/device"><label for="user_code">Code</label>` +
-    `<input id="user_code" class="code" name="user_code" value="${escaped(userCode.slice(0, 32))}" ` +
+    `<input id="user_code" class="code" name="user_code" value="${htmlText(userCode.slice(0, 32))}" ` +
     'autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="32" ' +
     'title="eight letters" required autofocus><button type="submit">Continue</button></form>'
   return framed({ title: 'Log in a device', content, fault, status })
@@ -149,12 +150,12 @@ function codePage(userCode: string, fault = '', status = 200): Reply {
 function devicePage({ userCode, id, address }: WaitingDevice): Reply {
   const byPassword = withParameters(`${basePaths.oidc}/login/password`, { authRequestID: id })
   const content =
-    `<p>A device at <code>${escaped(address)}</code> asks to act as you. Go on only if you began ` +
+    `<p>A device at <code>${htmlText(address)}</code> asks to act as you. Go on only if you began ` +
     'this yourself, and the device shows this very code:</p>' +
-    `<p class="code">${escaped(userCode)}</p>` +
-    `<a class="button" href="${escaped(byPassword)}">Log in to allow it</a>` +
+    `<p class="code">${htmlText(userCode)}</p>` +
+    `<a class="button" href="${htmlText(byPassword)}">Log in to allow it</a>` +
     `<form method="post" action="${basePaths.oidc}/device/deny">` +
-    `<input type="hidden" name="user_code" value="${escaped(userCode)}">` +
+    `<input type="hidden" name="user_code" value="${htmlText(userCode)}">` +
     '<button class="second" type="submit">It is not mine: refuse it</button></form>'
   return framed({ title: 'Is this your device?', content })
 }

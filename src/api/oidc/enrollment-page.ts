@@ -2,7 +2,7 @@ import { provisioningUrl, qrCodePng, typedSecret } from '../../auth/factors/prov
 import type { Factor } from '../../pki/secrets/sealed-factor.ts'
 import type { Reply } from '../answers/envelope.ts'
 import { formPage, type PageOfFlow } from './page.ts'
-import { escaped } from './page-frame.ts'
+import { htmlText } from '../../lib/text/html-text.ts'
 
 /** The field that names the secret which a page shows; it is not the secret. */
 export const ENROLLMENT_FIELD = 'enrollment'
@@ -18,10 +18,10 @@ export interface ShownEnrollment {
 export function enrollmentPage(page: PageOfFlow, shown: ShownEnrollment): Reply {
   const { secretId, factor, identityName } = shown
   const image = qrCodePng(provisioningUrl(factor.secret, identityName)).toString('base64')
-  const codes = factor.recoveryCodes.map((code) => `<li><code>${escaped(code)}</code></li>`)
+  const codes = factor.recoveryCodes.map((code) => `<li><code>${htmlText(code)}</code></li>`)
   // No field has the focus: a telephone would scroll past the code to scan.
   const fields =
-    `<input type="hidden" name="${ENROLLMENT_FIELD}" value="${escaped(secretId)}">` +
+    `<input type="hidden" name="${ENROLLMENT_FIELD}" value="${htmlText(secretId)}">` +
     '<h2>1. Add it to the app</h2><p>Scan this with the app:</p>' +
     `<img class="qr" src="data:image/png;base64,${image}" alt="QR code of the key below">` +
     '<p>Or type this key into it, as a time-based one:</p>' +

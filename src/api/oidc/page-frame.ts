@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 
 import { bareAnswer, type Reply } from '../answers/envelope.ts'
 import { neverReferred } from './oauth-answers.ts'
+import { htmlText } from '../../lib/text/html-text.ts'
 
 /** One page for people. */
 export interface FramedPage {
@@ -71,12 +72,12 @@ export function framed({
   formTarget = '',
   headers = {},
 }: FramedPage): Reply {
-  const told = fault === '' ? '' : `<p class="fault" role="alert">${escaped(fault)}</p>`
+  const told = fault === '' ? '' : `<p class="fault" role="alert">${htmlText(fault)}</p>`
   const body =
     '<!doctype html><html lang="en"><head><meta charset="utf-8">' +
     '<meta name="viewport" content="width=device-width,initial-scale=1">' +
-    `<title>${escaped(title)}</title><style>${style}</style></head><body><main>` +
-    `<p class="brand">Flotilla</p><h1>${escaped(title)}</h1>${told}${content}</main></body></html>`
+    `<title>${htmlText(title)}</title><style>${style}</style></head><body><main>` +
+    `<p class="brand">Flotilla</p><h1>${htmlText(title)}</h1>${told}${content}</main></body></html>`
   const policy = [
     "default-src 'none'",
     `style-src 'sha256-${styleHash}'`,
@@ -95,8 +96,4 @@ export function framed({
       ...headers,
     },
   }
-}
-
-export function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }

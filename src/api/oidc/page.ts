@@ -1,7 +1,8 @@
 import { DEVICE_DONE } from '../../auth/oidc/log-in-flow.ts'
 import type { Reply } from '../answers/envelope.ts'
 import { basePaths } from '../paths.ts'
-import { escaped, framed } from './page-frame.ts'
+import { framed } from './page-frame.ts'
+import { htmlText } from '../../lib/text/html-text.ts'
 
 /** The page of one step of a log-in. */
 export interface LogInPage extends PageOfFlow {
@@ -69,7 +70,7 @@ export function formPage(
   const content =
     purposeOf(redirectUri) +
     `<form method="post" action="${basePaths.oidc}${path}">` +
-    `<input type="hidden" name="id" value="${escaped(id)}">${fields}` +
+    `<input type="hidden" name="id" value="${htmlText(id)}">${fields}` +
     `<button type="submit">${button}</button></form>`
   const formTarget = targetOf(redirectUri)
   return framed({ title, content, fault, status, formTarget, headers: { 'auth-request-id': id } })

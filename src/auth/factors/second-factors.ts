@@ -176,13 +176,13 @@ export class SecondFactors {
 type RequireFactor = (found: Mfa | undefined) => asserts found is Mfa
 
 const begun: RequireFactor = (found) => {
-  if (found === undefined) throw notFound()
+  if (found === undefined) throw factorNotFound()
 }
 const unverified: RequireFactor = (found) => {
-  if (found?.isVerified !== false) throw notFound()
+  if (found?.isVerified !== false) throw factorNotFound()
 }
 const verified: RequireFactor = (found) => {
-  if (found?.isVerified !== true) throw notFound()
+  if (found?.isVerified !== true) throw factorNotFound()
 }
 const enrolled: RequireFactor = (found) => {
   if (found?.isVerified !== true) throw new Problem('MFA_NOT_ENROLLED')
@@ -198,7 +198,7 @@ export const requiredFor: Readonly<Record<ProofPurpose, RequireFactor>> = {
   end: begun,
 }
 
-function notFound(): Problem {
+export function factorNotFound(): Problem {
   return new Problem('NOT_FOUND', { detail: 'mfa of the current identity not found' })
 }
 

@@ -1,8 +1,9 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command } from 'commander'
 
 import { withContextOption } from '../client/connection-options.ts'
 import type { ExplainOptions } from './explain.ts'
 import type { PreviewOptions } from './preview.ts'
+import { integerBetween } from '../terminal/typed-number.ts'
 
 /** `flotilla access …`. What its verbs do is loaded when needed. */
 export function addAccess(program: Command): void {
@@ -24,7 +25,7 @@ Examples:
     .option('--service <name>', 'the service, where no identity is given')
     .option('--granted', 'with one side alone: only pairs that a policy grants')
     .option('--filter <text>', 'with one side alone: only matching records of the other side')
-    .option('--limit <count>', 'maximum number of pairs (default: 100)', countOf)
+    .option('--limit <count>', 'maximum number of pairs (default: 100)', integerBetween(1, 100_000))
     .description('explain what an identity can dial and bind, or what is missing')
     .addHelpText(
       'after',
@@ -51,7 +52,11 @@ Examples:
 function addPreview(access: Command): void {
   withContextOption(access.command('preview'))
     .requiredOption('-f, --file <file>', 'changes in YAML or JSON, or - for standard input')
-    .option('--limit <count>', 'maximum number of pairs to list (default: 100)', countOf)
+    .option(
+      '--limit <count>',
+      'maximum number of pairs to list (default: 100)',
+      integerBetween(1, 100_000),
+    )
     .description('preview the access that changes would give and take')
     .addHelpText(
       'after',
@@ -78,10 +83,4 @@ Examples:
       const { previewFile } = await import('./preview.ts')
       await previewFile(options)
     })
-}
-
-function countOf(text: string): number {
-  const value = /^[0-9]{1,6}$/.test(text) ? Number(text) : 0
-  if (value >= 1 && value <= 100_000) return value
-  throw new InvalidArgumentError('Expected an integer from 1 to 100000.')
 }

@@ -18,6 +18,7 @@ import { listenFault } from '../../controller/start/check-listeners.ts'
 import { type ReachedMember, reachMembers } from './join-request.ts'
 import type { JoinState } from './join-state.ts'
 import { errorMessage } from '../../lib/error-code.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 const CLOCK_WARNING_MS = 2_000
 const CLOCK_REFUSAL_MS = 60_000
@@ -39,7 +40,7 @@ export function checkTicket(text: string, checks: CheckList, nowMs: number): Tic
   }
   const { isVoter, clusterId, expiresAtMs } = ticket
   const role = isVoter ? 'voter' : 'learner'
-  const until = new Date(expiresAtMs).toISOString().replace(/\.\d+Z$/, 'Z')
+  const until = isoTime(expiresAtMs)
   // The cluster's clock decides; this one may be wrong, so it only warns.
   if (nowMs > expiresAtMs) {
     checks.warn('ticket', `expired at ${until} by this host's clock`)

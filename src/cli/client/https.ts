@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { request as requestOf } from '../../lib/runtime/node-http.ts'
 import { Connections, type Peer, timedOut } from './connections.ts'
-import { errorMessage } from '../../lib/error-code.ts'
+import { errorCode, errorMessage } from '../../lib/error-code.ts'
 
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024
 
@@ -154,7 +154,7 @@ export function faultOf(error: unknown, isSent: boolean, timeoutMs: number): Htt
 
 /** TLS 1.3 tells a client without a certificate only after its first request, which is not read. */
 function wantsCertificate(error: unknown): boolean {
-  return codeOf(error) === 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'
+  return errorCode(error) === 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'
 }
 
 const unknownCaCodes = new Set([
@@ -167,11 +167,7 @@ const unknownCaCodes = new Set([
 ])
 
 export function isUnknownCa({ cause }: HttpsFault): boolean {
-  return unknownCaCodes.has(codeOf(cause))
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : ''
+  return unknownCaCodes.has(errorCode(cause))
 }
 
 const clauses: Readonly<Record<string, string>> = {
@@ -196,7 +192,7 @@ const clauses: Readonly<Record<string, string>> = {
 
 /** A clause that completes "<address>: it …". */
 function reasonOf(error: unknown, timeoutMs: number): string {
-  const code = codeOf(error)
+  const code = errorCode(error)
   if (code === 'ETIMEDOUT') {
     return `did not respond within ${timeoutMs / 1000} s; it may be overloaded, or a firewall may drop the packets`
   }

@@ -6,7 +6,7 @@ import { type AskCluster, type ConnectionOptions, connectTo } from '../client/co
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { typedText } from '../terminal/typed-text.ts'
-import { ticketTime } from './ticket-commands.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 /** A change is answered once it is committed; the leader may first have to hand over. */
 const CHANGE_TIMEOUT_MS = 90_000
@@ -110,7 +110,7 @@ export async function inviteController(options: InviteOptions): Promise<void> {
   if (options.out === undefined) printLine(ticket)
   const role = options.learner === true ? 'learner' : 'voter'
   const file = options.out ?? 'TICKET'
-  tell(`created ticket ${rest.id} for one ${role}, valid until ${ticketTime(rest.expiresAtMs)}`)
+  tell(`created ticket ${rest.id} for one ${role}, valid until ${isoTime(rest.expiresAtMs)}`)
   if (options.out !== undefined)
     tell(`ticket written to ${options.out}; anyone holding it can join`)
   tell(`on the new host: flotilla cluster join CONFIG --ticket-file ${shellWord(file)}`)

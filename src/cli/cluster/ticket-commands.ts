@@ -3,6 +3,7 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { connectTo } from '../client/connection.ts'
 import type { ClusterOptions } from './commands.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 /** Prints the tickets that have not expired, the newest first; never a secret. */
 export async function listTickets(options: ClusterOptions): Promise<void> {
@@ -14,8 +15,8 @@ export async function listTickets(options: ClusterOptions): Promise<void> {
   const rows = tickets.map(({ id, isVoter, createdAtMs, expiresAtMs, usedBy }) => [
     id,
     isVoter ? 'voter' : 'learner',
-    ticketTime(createdAtMs),
-    ticketTime(expiresAtMs),
+    isoTime(createdAtMs),
+    isoTime(expiresAtMs),
     usedBy ?? '-',
   ])
   printLine(formatTable(['id', 'role', 'created', 'expires', 'used by'], rows))
@@ -38,8 +39,4 @@ function isUnknown(error: unknown): boolean {
 
 function unknownTicket(id: string): string {
   return `no ticket ${JSON.stringify(id)}; 'flotilla cluster tickets list' shows those that have not expired`
-}
-
-export function ticketTime(ms: number): string {
-  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
 }

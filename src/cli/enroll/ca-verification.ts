@@ -6,7 +6,6 @@ import {
   type Certificate,
   CertificateError,
   checkKeyMatches,
-  isoTime,
   parseCertificate,
   parseCertificates,
 } from '../../pki/certificate.ts'
@@ -16,6 +15,7 @@ import type { ApiClient } from '../client/api-client.ts'
 import { clientWithFiles } from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 /** Long enough to be carried from an offline machine to a controller. */
 const PROOF_LIFETIME_MS = 60 * 60 * 1000

@@ -2,12 +2,7 @@ import { accessSync, constants, existsSync, readFileSync, rmSync } from 'node:fs
 import { dirname } from 'node:path'
 
 import { systemClock } from '../../lib/clock.ts'
-import {
-  type Certificate,
-  checkKeyMatches,
-  isoTime,
-  parseCertificates,
-} from '../../pki/certificate.ts'
+import { type Certificate, checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
 import type { KeyKind } from '../../pki/authority/certificate-request.ts'
 import {
   readSecretFile,
@@ -26,6 +21,7 @@ import { type ClientKey, EnrollmentServer } from './enrollment-server.ts'
 import { checkTime, type EnrollmentToken, readEnrollmentToken } from './enrollment-token.ts'
 import { type EnrolledIdentity, identityFileText } from './identity-file.ts'
 import { readTokenFile } from './token-file.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
  * An identity's certificate begins a minute before it was made: a clock further behind takes it for

@@ -1,8 +1,9 @@
 import { compactVerify, decodeJwt, decodeProtectedHeader } from 'jose'
 
-import { type Certificate, CertificateError, isoTime } from '../../pki/certificate.ts'
+import { type Certificate, CertificateError } from '../../pki/certificate.ts'
 import { jwtAlgorithmOf, JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
 import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 const CLAIM_CHARACTERS_MAX = 256
 /** Claims are shown to a person: nothing in them moves the cursor of a terminal. */

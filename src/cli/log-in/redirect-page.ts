@@ -1,3 +1,5 @@
+import { htmlText } from '../../lib/text/html-text.ts'
+
 const style =
   ':root{color-scheme:light dark}body{font-family:system-ui,sans-serif;margin:0;min-height:100vh;' +
   'display:grid;place-items:center;background:light-dark(#f3f5f8,#10161d);' +
@@ -17,10 +19,6 @@ export function redirectPage({
     '<!doctype html><html lang="en"><head><meta charset="utf-8">' +
     '<meta name="viewport" content="width=device-width,initial-scale=1">' +
     `<title>${title}</title><style>${style}</style></head>` +
-    `<body><main><h1>${title}</h1><p>${escaped(text)}</p></main></body></html>\n`
+    `<body><main><h1>${title}</h1><p>${htmlText(text)}</p></main></body></html>\n`
   )
-}
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }

@@ -14,7 +14,6 @@ import {
   type Certificate,
   CertificateError,
   checkKeyMatches,
-  isoTime,
   leafControllerId,
   parseCertificates,
   parsePrivateKey,
@@ -32,6 +31,7 @@ import { askAt, type ConnectionOptions, loadConfigOrFail } from '../client/conne
 import { asOwnerOf } from '../../controller/as-owner.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /** The cluster has to agree on another issuing authority. */

@@ -6,7 +6,6 @@ import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,
   CertificateError,
-  isoTime,
   parseCertificates,
 } from '../../pki/certificate.ts'
 import { readCertificates } from '../../pki/verify/identity-files.ts'
@@ -22,6 +21,7 @@ import { AdminError, askController } from '../client/admin-socket.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 interface InspectOptions {
   readonly config?: string

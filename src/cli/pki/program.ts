@@ -1,8 +1,9 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command } from 'commander'
 
 import type { ConnectionOptions } from '../client/connection.ts'
 import { withConnection } from '../client/connection-options.ts'
 import { ISSUED_DAYS_MAX } from '../../api/cluster/pki-control.ts'
+import { integerBetween } from '../terminal/typed-number.ts'
 
 const CONFIG_HELP = 'configuration of a running controller on this host'
 
@@ -168,7 +169,7 @@ function addRenewIssuing(pki: Command): void {
     .option('--cert <file>', 'certificate that an authority of your own has issued, with its chain')
     .option('--key <file>', 'with --cert: its private key; omitted: the current key is kept')
     .option('--keep-key', 'with --root-key: new certificate for the current key')
-    .option('--days <count>', 'lifetime in days', days(10 * 365), 5 * 365)
+    .option('--days <count>', 'lifetime in days', integerBetween(1, 10 * 365), 5 * 365)
     .option('--json')
     .description('rotate the issuing authority of the cluster')
     .addHelpText(
@@ -228,7 +229,7 @@ function addIssue(pki: Command): void {
       [],
     )
     .option('--usage <usage>', 'server or client; may be repeated (default: client)', collect, [])
-    .option('--days <count>', 'lifetime in days', days(ISSUED_DAYS_MAX), 365)
+    .option('--days <count>', 'lifetime in days', integerBetween(1, ISSUED_DAYS_MAX), 365)
     .option('--json')
     .description('issue a certificate for an external client or server')
     .addHelpText(
@@ -245,12 +246,4 @@ Examples:
       const { issue } = await import('./commands.ts')
       await issue(options)
     })
-}
-
-function days(max: number): (text: string) => number {
-  return (text) => {
-    const value = /^[0-9]{1,9}$/.test(text) ? Number(text) : NaN
-    if (value >= 1 && value <= max) return value
-    throw new InvalidArgumentError(`Expected an integer from 1 to ${max}.`)
-  }
 }

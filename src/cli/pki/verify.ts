@@ -12,7 +12,6 @@ import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,
   checkChain,
-  isoTime,
   issuingPath,
   parseCertificates,
 } from '../../pki/certificate.ts'
@@ -31,6 +30,7 @@ import { loadConfigOrFail } from '../client/connection.ts'
 import { CheckList } from '../terminal/check-list.ts'
 import { printJson } from '../terminal/output.ts'
 import { errorMessage } from '../../lib/error-code.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 const PROBE_MS = 60 * 60 * 1000
 

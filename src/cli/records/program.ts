@@ -1,8 +1,9 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, Option } from 'commander'
 
 import { withContextOption } from '../client/connection-options.ts'
 import type { RecordListOptions, ReadOptions } from './read.ts'
 import type { DeleteOptions, RecordWriteOptions } from './write.ts'
+import { integerBetween } from '../terminal/typed-number.ts'
 
 const KIND = 'kind of record; flotilla kinds lists them'
 const outputs = ['table', 'json', 'yaml', 'name'] as const
@@ -36,7 +37,11 @@ Examples:
     .argument('<kind>', KIND)
     .option('--filter <text>', 'only matching records, such as: name contains "web"')
     .option('--sort <fields>', 'sort order, such as: name desc')
-    .option('--limit <count>', 'maximum number of records (default: 100)', countOf)
+    .option(
+      '--limit <count>',
+      'maximum number of records (default: 100)',
+      integerBetween(1, 100_000),
+    )
     .option('--all', 'all records')
     .option('--fields <names>', 'columns to show, separated by commas')
     .description('list the records of a kind')
@@ -142,10 +147,4 @@ function withOutput(command: Command, usual: (typeof outputs)[number]): Command 
   return withContextOption(command).addOption(
     new Option('-o, --output <format>', `output format (default: ${usual})`).choices(outputs),
   )
-}
-
-function countOf(text: string): number {
-  const value = /^[0-9]{1,6}$/.test(text) ? Number(text) : 0
-  if (value >= 1 && value <= 100_000) return value
-  throw new InvalidArgumentError('Expected an integer from 1 to 100000.')
 }

@@ -3,7 +3,6 @@ import { dirname } from 'node:path'
 
 import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/failure.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { isoTime } from '../../pki/certificate.ts'
 import { writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
 import { pemOf } from '../../pki/verify/identity-files.ts'
 import { hostKey, hostKeysOf } from '../../pki/authority/router-names.ts'
@@ -23,6 +22,7 @@ import { readTokenFile } from '../enroll/token-file.ts'
 import { CheckList } from '../terminal/check-list.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { checkedRouterConfig } from './check.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 export interface EnrollRouterOptions {
   /** File of the token, or `-`. */

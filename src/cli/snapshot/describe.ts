@@ -1,6 +1,7 @@
 import type { BackupManifest, BackupSummary } from '../../backup/manifest.ts'
 import { pluralOf } from '../../entities/registry.ts'
 import type { AdminError } from '../client/admin-socket.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 /** What an operator recognises a network by; the other kinds are in the JSON. */
 const SHOWN_KINDS = ['identity', 'service', 'servicePolicy', 'router'] as const
@@ -11,14 +12,10 @@ export function countsText({ counts }: BackupSummary): string {
   return `${total} records (${shown.join(', ')})`
 }
 
-export function backupTimeText(ms: number): string {
-  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
-}
-
 /** One line on where a backup is from. */
 export function originText(manifest: BackupManifest): string {
   const { clusterId, generation, index, takenAtMs, controllerId, version, featureLevel } = manifest
-  return `cluster ${clusterId}, generation ${generation}, index ${index}, feature level ${featureLevel}; taken ${backupTimeText(takenAtMs)} by ${controllerId} (${version})`
+  return `cluster ${clusterId}, generation ${generation}, index ${index}, feature level ${featureLevel}; taken ${isoTime(takenAtMs)} by ${controllerId} (${version})`
 }
 
 /** Without a leader, what this controller has applied may still be good enough. */

@@ -7,7 +7,7 @@ import { readEnd, readHead } from '../../backup/files.ts'
 import type { BackupManifest, BackupSummary } from '../../backup/manifest.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { atFile } from './backup-file.ts'
-import { backupTimeText } from './describe.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 export interface ListOptions {
   readonly json?: boolean
@@ -94,7 +94,7 @@ function rowOf({ file, bytes, manifest, summary, fault }: Listed): string[] {
   const yesNo = (is: boolean | undefined): string => (is === undefined ? '-' : is ? 'yes' : 'no')
   return [
     file,
-    manifest === null ? '-' : backupTimeText(manifest.takenAtMs),
+    manifest === null ? '-' : isoTime(manifest.takenAtMs),
     manifest?.controllerId ?? '-',
     manifest?.clusterId ?? '-',
     String(manifest?.index ?? '-'),

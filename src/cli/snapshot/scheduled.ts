@@ -1,7 +1,7 @@
 import type { ScheduledBackups } from '../../api/backups/backup-control.ts'
 import { type ConnectionOptions, connectTo } from '../client/connection.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
-import { backupTimeText } from './describe.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 /** Prints the backups that one controller has written by its schedule, the newest first. */
 export async function listScheduledBackups(
@@ -17,6 +17,6 @@ function backupsText({ isScheduled, backups }: ScheduledBackups): string {
   if (backups.length === 0) return 'none yet; cluster status shows BACKUP_FAILED if one failed'
   return formatTable(
     ['file', 'taken'],
-    backups.map(({ name, takenAtMs }) => [name, backupTimeText(takenAtMs)]),
+    backups.map(({ name, takenAtMs }) => [name, isoTime(takenAtMs)]),
   )
 }

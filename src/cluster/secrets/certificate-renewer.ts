@@ -6,7 +6,7 @@ import {
   issueControllerCertificateFor,
   LEAF_LIFETIME_MS,
 } from '../../pki/authority/authority.ts'
-import { CertificateError, checkChain, isoTime, parseCertificates } from '../../pki/certificate.ts'
+import { CertificateError, checkChain, parseCertificates } from '../../pki/certificate.ts'
 import {
   type IdentityOwner,
   type IdentityPaths,
@@ -29,6 +29,7 @@ import type { AlarmRaiser } from '../alarm-table.ts'
 import type { Logger } from '../logger.ts'
 import type { MeshIdentity } from '../mesh/mesh-service.ts'
 import { WatchedFiles } from './watched-files.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
  * How often files and times are looked at. A changed set of files is taken when it has stayed the

@@ -17,7 +17,7 @@ import type {
   RestoreControl,
   RestoreEnding,
 } from '../../api/backups/restore-control.ts'
-import type { BackupParts } from './take-backup.ts'
+import { type BackupParts, requireServing } from './take-backup.ts'
 import { sealFactors } from './seal-factors.ts'
 
 export interface RestoreParts extends Pick<
@@ -78,11 +78,6 @@ function requireReady(parts: RestoreParts): void {
   throw new Problem('RESTORE_REFUSED', {
     detail: `unreachable: ${away.map(({ id }) => id).join(', ')}; start or remove first, as every controller takes part in a restore`,
   })
-}
-
-function requireServing({ refusal }: RestoreParts): void {
-  const code = refusal()
-  if (code !== null) throw new Problem(code)
 }
 
 function voters(cluster: ClusterView): MemberView[] {

@@ -90,7 +90,8 @@ export async function* bytesOf(
   }
 }
 
-function requireServing({ refusal }: Pick<BackupParts, 'refusal'>): void {
+/** @throws {Problem} while the state is not to be answered from. */
+export function requireServing({ refusal }: Pick<BackupParts, 'refusal'>): void {
   const code = refusal()
   if (code !== null) throw new Problem(code)
 }

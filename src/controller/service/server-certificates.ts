@@ -5,7 +5,7 @@ import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { listenerTls } from '../../api/transport/tls.ts'
 import { WatchedFiles } from '../../cluster/secrets/watched-files.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { type Certificate, isoTime } from '../../pki/certificate.ts'
+import { type Certificate } from '../../pki/certificate.ts'
 import { inspectChain } from '../../pki/authority/inspection.ts'
 import { certificateLife, missingHosts, serverExpirySentence } from '../../pki/authority/renewal.ts'
 import {
@@ -16,6 +16,7 @@ import {
 import type { AlarmRaiser } from '../../cluster/alarm-table.ts'
 import type { ServerCertificateInForce } from '../../api/cluster/pki-control.ts'
 import { errorMessage } from '../../lib/error-code.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
  * How often files are looked at; changed ones are taken when they have stayed the same for one such

@@ -5,3 +5,8 @@ export const never = '0001-01-01T00:00:00.000Z'
 export function shownTime(atMs: number | null): string {
   return atMs === null ? never : new Date(atMs).toISOString()
 }
+
+/** UTC, to the second: `2027-03-01T12:00:00Z`. */
+export function isoTime(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d{3}Z$/, 'Z')
+}

@@ -20,7 +20,6 @@ import {
 import {
   type Certificate,
   CertificateError,
-  isoTime,
   parseCertificates,
   parsePrivateKey,
 } from '../certificate.ts'
@@ -28,6 +27,7 @@ import type { EnrollmentRequest } from './enrollment-request.ts'
 import { pemText } from '../pem.ts'
 import { grantedNames, hostKeysOf, type RouterNaming } from './router-names.ts'
 import { identitySpiffeId, parseSpiffeId, routerSpiffeId, sessionSpiffeId } from '../spiffe.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 /** The clocks of those who verify a certificate may be behind ours by so much. */
 export const ENROLLED_BACKDATE_MS = 60 * 1000

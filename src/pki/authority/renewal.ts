@@ -1,13 +1,8 @@
 import { isIP } from 'node:net'
 
 import { LEAF_LIFETIME_MS, type Validity, validityFrom } from './authority.ts'
-import {
-  type Certificate,
-  isAmong,
-  isoTime,
-  issuingPath,
-  parseCertificates,
-} from '../certificate.ts'
+import { type Certificate, isAmong, issuingPath, parseCertificates } from '../certificate.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 

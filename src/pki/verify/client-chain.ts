@@ -6,8 +6,9 @@ import { basicConstraintsOf, keyUsageBit, keyUsesOf, purposesOf } from '../asn1/
 import { isAllowedKey, keyInfoOf, KEYS_ALLOWED } from '../asn1/key-info.ts'
 import { extensionOids, purposeOids } from '../asn1/object-identifiers.ts'
 import { isSignedBy, readSignatureAlgorithm, type SignatureAlgorithm } from '../asn1/signature.ts'
-import { type Certificate, isoTime } from '../certificate.ts'
+import { type Certificate } from '../certificate.ts'
 import { constraintFault, type ConstraintWork, nameConstraintsOf } from './name-constraints.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 /** Bounds of the search for one chain; what goes beyond is refused. */
 export const clientChainLimits = {

@@ -1,11 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import {
-  type Certificate,
-  checkKeyMatches,
-  isoTime,
-  parseCertificates,
-} from '../../pki/certificate.ts'
+import { type Certificate, checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
 import { pemOf } from '../../pki/verify/identity-files.ts'
 import { writePublicFile } from '../../pki/key-file.ts'
 import { certificateLife } from '../../pki/authority/renewal.ts'
@@ -15,6 +10,7 @@ import type { RouterProgramLogger } from '../logger.ts'
 import { identityFiles } from './files.ts'
 import type { IdentityHolder, RouterIdentity } from './identity.ts'
 import { certificateRequests, type CertificateRequests } from './requests.ts'
+import { isoTime } from '../../lib/text/shown-time.ts'
 
 /** Asks one controller over its client API; throws one clause. @returns PEM, leaf first, each. */
 export type AskExtension = (

@@ -1,0 +1,10 @@
+import { InvalidArgumentError } from 'commander'
+
+/** Reads the value of an option that is a whole number. */
+export function integerBetween(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = /^[0-9]{1,9}$/.test(text) ? Number(text) : NaN
+    if (value >= min && value <= max) return value
+    throw new InvalidArgumentError(`Expected an integer from ${min} to ${max}.`)
+  }
+}
