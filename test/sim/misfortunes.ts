@@ -390,8 +390,8 @@ export class Misfortunes {
       record === undefined
         ? null
         : {
-            configuration: encodeConfiguration(record.configurationRecord),
-            index: record.configurationIndex,
+            configuration: encodeConfiguration(record.committedConfigurationRecord),
+            index: record.committedConfigurationIndex,
             claims: [],
             marks: [],
           }

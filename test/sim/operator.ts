@@ -154,11 +154,12 @@ export class Operator {
     const controller = this.#world.install(id)
     this.#gone.delete(id)
     this.#world.tally.note('member added')
-    const { configurationRecord, configurationIndex } = leader.core?.status ?? {}
-    if (configurationRecord === undefined || configurationIndex === undefined) return
+    const status = leader.core?.status
+    if (status === undefined) return
+    // The committed one, as a join waits for it: one that is logged alone may never be.
     controller.roster = {
-      configuration: encodeConfiguration(configurationRecord),
-      index: configurationIndex,
+      configuration: encodeConfiguration(status.committedConfigurationRecord),
+      index: status.committedConfigurationIndex,
       claims: [],
       marks: [],
     }
