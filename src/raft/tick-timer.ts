@@ -46,9 +46,9 @@ export class TickTimer {
   }
 
   /**
-   * Takes the ticks that have passed since the last call. After a stall those are one or two and
-   * not all that were missed: the process did not run, so nobody was silent, and counting them
-   * would be an election.
+   * Takes the ticks that have passed since the last call. After a stall it counts two at
+   * most: the process did not run then, so the leader was not silent, and to count all that were
+   * missed would begin an election.
    */
   take(): number {
     const nowTick = this.#passedTicks()

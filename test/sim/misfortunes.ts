@@ -442,8 +442,8 @@ export class Misfortunes {
    */
   #mayForget(controller: Controller): boolean {
     const status = this.#world.leader()?.core?.status
-    // A removal that is on its way may be logged once the disk is gone: then the leader needs this vote in the new
-    // configuration, and nobody else has the entries of the leader.
+    // A removal that is on its way may be logged once the disk is gone. The leader then needs this vote in the new
+    // configuration, and no other member has a log as long as the leader's.
     if (status === undefined || this.#operator.hasWishes) return false
     const { configuration, isConfigurationCommitted } = status
     if (!isConfigurationCommitted || configuration.outgoingVoters.length > 0) return false

@@ -316,7 +316,7 @@ export class State {
   /** All stored records are taken back. */
   loaded(): void {
     for (const [name, table] of this.tables) {
-      if (table.entity.name === name && table.rows.size > 0) table.index()
+      if (table.entity.name === name) table.loaded()
     }
     this.requests.loaded()
     this.access.rebuild()

@@ -1,6 +1,5 @@
 import type { Entity } from '../../entities/define.ts'
 import { isSameJson, type Json } from '../../lib/text/canonical-json.ts'
-import { sortTexts } from '../../lib/text/text-order.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { type Lanes, lanesOf } from './digest.ts'
 import { Indexes } from './indexes.ts'
@@ -63,27 +62,28 @@ export class Table {
     return this.rows.get(id)?.record
   }
 
-  /** Takes back a record of the store, which is found by its id alone until all are indexed. */
+  /** Takes one of many records; `loaded` follows the last. */
   load(row: Row): void {
-    this.rows.set(row.record.id, row)
+    const { id } = row.record
+    this.rows.set(id, row)
+    this.ids.add(id)
+    this.indexes.load(id, row.record)
   }
 
   /** Derives everything from the records anew. */
   rebuild(): void {
-    for (const [id, { record }] of this.rows) {
-      const lanes = lanesOf(recordKey(this.entity.name, id), this.stored(record))
-      this.rows.set(id, { record, lanes })
-    }
-    this.index()
-  }
-
-  /** Derives order and indexes from the records anew. */
-  index(): void {
-    const ids = sortTexts([...this.rows.keys()])
-    this.ids = SortedIds.of(ids)
+    this.ids = new SortedIds()
     this.#sharesIds = false
     this.indexes = new Indexes(this.entity)
-    this.indexes.fill(ids, (id) => this.get(id))
+    for (const [id, { record }] of this.rows) {
+      const lanes = lanesOf(recordKey(this.entity.name, id), this.stored(record))
+      this.load({ record, lanes })
+    }
+    this.loaded()
+  }
+
+  loaded(): void {
+    this.indexes.loaded()
     this.version += 1
     this.matchVersion += 1
   }

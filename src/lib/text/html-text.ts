@@ -1,4 +1,4 @@
-/** The text as it stands in HTML, also within the quotes of an attribute. */
+/** Escapes a text for HTML: for content, and for the value of a quoted attribute. */
 export function htmlText(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }
