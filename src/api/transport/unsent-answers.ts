@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { systemClock } from '../../lib/clock.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
+import { LinkedList, type Neighbours } from '../../lib/linked-list.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ApiLimits } from '../limits.ts'
 
@@ -37,7 +38,8 @@ function isShared(body: Body): body is Buffer {
 }
 
 /** An answer that its client has not read yet. */
-interface Unread {
+interface Unread extends Neighbours<Unread> {
+  readonly response: ServerResponse
   readonly source: string
   readonly bytes: number
   /** Monotonic ms by which all of it is to be read. */
@@ -60,7 +62,7 @@ export class UnsentAnswers {
   readonly #limits: UnsentLimits
   readonly #room: FairShare
   /** The one that moved longest ago is first. */
-  readonly #unread = new Map<ServerResponse, Unread>()
+  readonly #unread = new LinkedList<Unread>()
   #looking: NodeJS.Timeout | null = null
 
   constructor(limits: UnsentLimits) {
@@ -136,7 +138,7 @@ export class UnsentAnswers {
     const totalBytes = byteLengthOf(body)
     // A piece waits as it is and encrypted.
     const heldBytes = 2 * answerPieceBytes + (isShared(body) ? 0 : totalBytes)
-    this.#hold(response, source, heldBytes, totalBytes)
+    const unread = this.#hold(response, source, heldBytes, totalBytes)
     const pieces = piecesOf(parts, answerPieceBytes)
     let left = totalBytes
     const sendMore = (): void => {
@@ -149,7 +151,7 @@ export class UnsentAnswers {
         }
         if (response.write(piece)) continue
         response.once('drain', () => {
-          this.#noteMove(response)
+          if (unread !== null) this.#noteMove(unread)
           sendMore()
         })
         return
@@ -159,36 +161,38 @@ export class UnsentAnswers {
   }
 
   /** Counts the bytes against the source until the response is sent or its connection is gone. */
-  #hold(response: ServerResponse, source: string, bytes: number, totalBytes: number): void {
-    if (response.writableFinished || response.destroyed) return
+  #hold(
+    response: ServerResponse,
+    source: string,
+    bytes: number,
+    totalBytes: number,
+  ): Unread | null {
+    if (response.writableFinished || response.destroyed) return null
     const { answerStallMs, answerBytesPerSecondMin, timeoutCheckMs } = this.#limits
     const movedMs = systemClock.monotonicMs()
     const dueMs = movedMs + answerStallMs + (totalBytes * 1000) / answerBytesPerSecondMin
     this.#room.take(source, bytes)
-    this.#unread.set(response, { source, bytes, dueMs, movedMs, looks: 0 })
-    response.once('close', () => this.#release(response))
+    const unread = { response, source, bytes, dueMs, movedMs, looks: 0, before: null, after: null }
+    this.#unread.append(unread)
+    response.once('close', () => this.#release(unread))
     this.#looking ??= setInterval(() => this.#look(), timeoutCheckMs).unref()
+    return unread
   }
 
-  #noteMove(response: ServerResponse): void {
-    const unread = this.#unread.get(response)
-    if (unread === undefined) return
+  #noteMove(unread: Unread): void {
+    if (!this.#unread.remove(unread)) return
     unread.movedMs = systemClock.monotonicMs()
     unread.looks = 0
-    this.#unread.delete(response)
-    this.#unread.set(response, unread)
+    this.#unread.append(unread)
   }
 
-  #release(response: ServerResponse): void {
-    const unread = this.#unread.get(response)
-    if (unread === undefined) return
-    this.#unread.delete(response)
-    this.#room.giveBack(unread.source, unread.bytes)
+  #release(unread: Unread): void {
+    if (this.#unread.remove(unread)) this.#room.giveBack(unread.source, unread.bytes)
   }
 
-  #close(response: ServerResponse): void {
-    this.#release(response)
-    response.req.socket.destroy()
+  #close(unread: Unread): void {
+    this.#release(unread)
+    unread.response.req.socket.destroy()
   }
 
   /**
@@ -199,11 +203,11 @@ export class UnsentAnswers {
   #closeQuietest(source: string): boolean {
     const from = this.#room.isFull ? this.#room.largest() : source
     const quietSinceMs = systemClock.monotonicMs() - this.#limits.answerQuietMs
-    for (const [response, unread] of this.#unread) {
+    for (const unread of this.#unread) {
       if (unread.movedMs > quietSinceMs) return false
       if (unread.source !== from || unread.bytes <= SMALL_BYTES) continue
       if (unread.looks < LOOKS_MIN) continue
-      this.#close(response)
+      this.#close(unread)
       return true
     }
     return false
@@ -216,12 +220,12 @@ export class UnsentAnswers {
   #look(): void {
     const nowMs = systemClock.monotonicMs()
     const { answerStallMs } = this.#limits
-    for (const [response, unread] of this.#unread) {
+    for (const unread of this.#unread) {
       unread.looks += 1
       const isStalled = nowMs - unread.movedMs >= answerStallMs
-      if (isStalled || nowMs >= unread.dueMs) this.#close(response)
+      if (isStalled || nowMs >= unread.dueMs) this.#close(unread)
     }
-    if (this.#unread.size > 0 || this.#looking === null) return
+    if (!this.#unread.isEmpty || this.#looking === null) return
     clearInterval(this.#looking)
     this.#looking = null
   }

@@ -1,0 +1,57 @@
+import { describe, expect, test } from 'vitest'
+import { LinkedList, type Neighbours } from '../../src/lib/linked-list.ts'
+
+interface Member extends Neighbours<Member> {
+  readonly name: string
+}
+
+const member = (name: string): Member => ({ name, before: null, after: null })
+const namesOf = (list: LinkedList<Member>): string[] => [...list].map(({ name }) => name)
+
+describe('A linked list', () => {
+  test('gives its members in the order in which they were appended', () => {
+    const list = new LinkedList<Member>()
+    expect(list.isEmpty).toBe(true)
+    for (const name of ['a', 'b', 'c']) list.append(member(name))
+    expect(namesOf(list)).toEqual(['a', 'b', 'c'])
+    expect(list.isEmpty).toBe(false)
+  })
+
+  test('loses members at its ends and in its middle, each once', () => {
+    const all = ['a', 'b', 'c', 'd'].map(member)
+    const list = new LinkedList<Member>()
+    for (const each of all) list.append(each)
+    const left = ['a', 'b', 'c', 'd']
+    for (const at of [1, 0, 3, 2]) {
+      const gone = all[at] as Member
+      expect(list.remove(gone)).toBe(true)
+      expect(list.remove(gone)).toBe(false)
+      expect(gone).toEqual({ name: gone.name, before: null, after: null })
+      left.splice(left.indexOf(gone.name), 1)
+      expect(namesOf(list)).toEqual(left)
+    }
+    expect(list.isEmpty).toBe(true)
+  })
+
+  test('takes a member again, as its last one', () => {
+    const [a, b] = [member('a'), member('b')]
+    const list = new LinkedList<Member>()
+    list.append(a)
+    list.append(b)
+    list.remove(a)
+    list.append(a)
+    expect(namesOf(list)).toEqual(['b', 'a'])
+  })
+
+  test('may lose the member that it has just given', () => {
+    const list = new LinkedList<Member>()
+    for (const name of ['a', 'b', 'c']) list.append(member(name))
+    const given: string[] = []
+    for (const each of list) {
+      given.push(each.name)
+      list.remove(each)
+    }
+    expect(given).toEqual(['a', 'b', 'c'])
+    expect(list.isEmpty).toBe(true)
+  })
+})
