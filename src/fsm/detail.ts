@@ -9,6 +9,7 @@ import type { Identity } from '../entities/kinds/identity.ts'
 import { type ServiceConfig, serviceConfigHolder } from '../entities/kinds/service-config.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
+import { RecentValues } from '../lib/recent-values.ts'
 import type { JudgedPosture } from '../ports/posture.ts'
 import type { RouterStatuses } from '../ports/router-status.ts'
 import type { ConfigTypesShown, DialBind } from '../ports/state-view.ts'
@@ -17,7 +18,7 @@ import { BIND, DIAL, linkingPolicies, rolesDisplay } from './records/roles.ts'
 import { routerFact } from './records/router-facts.ts'
 import type { State } from './records/state.ts'
 
-/** What the detail of a record is shown with. */
+/** What the detail of one record is shown with. */
 export interface DetailContext {
   readonly state: State
   /** The identity whose permissions a service shows. */
@@ -27,6 +28,8 @@ export interface DetailContext {
   readonly posture: JudgedPosture
   readonly routers: RouterStatuses
   readonly nowMs: number
+  /** BIND and DIAL of the caller on a record, once they were asked for. */
+  callerBits?: { readonly on: EntityRecord; readonly bits: number }
 }
 
 type Source = (record: EntityRecord, context: DetailContext) => Json
@@ -48,8 +51,8 @@ function hrefOf(entity: Entity, record: EntityRecord, link: EntityLink): string 
   return `./${link.by.collection}/${String(record[link.by.field])}`
 }
 
-function holds(condition: Condition | null, record: EntityRecord): boolean {
-  return condition === null || condition.is.includes(record[condition.field] ?? null)
+function holds(condition: Condition, record: EntityRecord): boolean {
+  return condition.is.includes(record[condition.field] ?? null)
 }
 
 function linksOf(entity: Entity, record: EntityRecord): JsonObject {
@@ -57,7 +60,8 @@ function linksOf(entity: Entity, record: EntityRecord): JsonObject {
     self: { href: `./${entity.collection}/${record.id}` },
   }
   for (const link of entity.links) {
-    if (holds(link.when, record)) links[link.key] = { href: hrefOf(entity, record, link) }
+    if (link.when === null || holds(link.when, record))
+      links[link.key] = { href: hrefOf(entity, record, link) }
   }
   return links
 }
@@ -120,8 +124,12 @@ function fieldOfNaming(
 }
 
 function callerBits(record: EntityRecord, context: DetailContext): number {
+  const known = context.callerBits
+  if (known?.on === record) return known.bits
   const caller = context.state.get('identity', context.callerId)
-  return caller === undefined ? 0 : context.state.access.bitsOf(caller, record)
+  const bits = caller === undefined ? 0 : context.state.access.bitsOf(caller, record)
+  context.callerBits = { on: record, bits }
+  return bits
 }
 
 /** Shown where no posture check exists: one entry a permission, all passing. */
@@ -274,9 +282,19 @@ function storedSource(name: string, field: Field | undefined): (record: EntityRe
   return (record) => record[name] ?? zero
 }
 
+/** Sources that read nothing but the record. */
+const ownSources: ReadonlySet<ComputedSource['from']> = new Set([
+  'constant',
+  'field',
+  'fieldUnlessEmpty',
+  'anyFlag',
+])
+
 interface Shown {
   readonly name: string
   readonly source: Source
+  /** Its value follows from the record alone. */
+  readonly isOwn: boolean
   readonly isOptional: boolean
   readonly when: Condition | null
 }
@@ -293,7 +311,8 @@ function compile(entity: Entity): Shown[] {
     const computed = field.computed ?? field.shownAs
     const source = computed === null ? storedSource(name, field) : sourceOf(computed, entity)
     const when = typeof field.shown === 'string' ? null : field.shown
-    shown.push({ name, source, isOptional: field.shown === 'whenSet', when })
+    const isOwn = computed === null || ownSources.has(computed.from)
+    shown.push({ name, source, isOwn, isOptional: field.shown === 'whenSet', when })
   }
   return shown
 }
@@ -309,16 +328,84 @@ function isEmpty(value: Json): boolean {
 
 /** The detail of a record as the responses of every operation show it. */
 export function detailOf(kind: string, record: EntityRecord, context: DetailContext): JsonObject {
-  const detail: Record<string, Json> = {
+  const detail: Record<string, Json> = headOf(kind, record)
+  for (const shown of shownFields.get(kind) ?? []) {
+    const value = valueOf(shown, record, context)
+    if (value !== undefined) detail[shown.name] = value
+  }
+  return detail
+}
+
+function headOf(kind: string, record: EntityRecord): Record<string, Json> {
+  return {
     _links: linksOf(entityNamed(kind), record),
     createdAt: dateTime(record.createdAt),
     id: record.id,
     updatedAt: dateTime(record.updatedAt),
   }
-  for (const { name, source, isOptional, when } of shownFields.get(kind) ?? []) {
-    if (!holds(when, record)) continue
-    const value = source(record, context)
-    if (!isOptional || !isUnset(value)) detail[name] = value
+}
+
+/** @returns undefined: it is not shown. */
+function valueOf(shown: Shown, record: EntityRecord, context: DetailContext): Json | undefined {
+  if (shown.when !== null && !holds(shown.when, record)) return undefined
+  const value = shown.source(record, context)
+  return shown.isOptional && isUnset(value) ? undefined : value
+}
+
+/** Records whose texts are kept. */
+const KEPT_TEXTS = 8192
+/** Longer texts are printed anew each time. */
+const KEPT_CHARACTERS_MAX = 2048
+
+/** Prints details, and keeps of each the text that follows from its record alone. */
+export class DetailPrinter {
+  readonly #kept = new RecentValues<OwnText>(KEPT_TEXTS)
+
+  /** @returns the text of `detailOf`, as `JSON.stringify` gives it. */
+  print(kind: string, record: EntityRecord, context: DetailContext): string {
+    const { parts } = this.#ownText(kind, record, context)
+    let [text = ''] = parts
+    let at = 1
+    for (const shown of shownFields.get(kind) ?? []) {
+      if (shown.isOwn) continue
+      const value = valueOf(shown, record, context)
+      if (value !== undefined) text += `,"${shown.name}":${JSON.stringify(value)}`
+      text += parts[at] ?? ''
+      at += 1
+    }
+    return `${text}}`
   }
-  return detail
+
+  #ownText(kind: string, record: EntityRecord, context: DetailContext): OwnText {
+    const known = this.#kept.get(record.revision)
+    // Records are never changed: a write puts another one in their place.
+    if (known?.record === record && known.kind === kind) return known
+    const made = { kind, record, parts: ownParts(kind, record, context) }
+    const characters = made.parts.reduce((sum, part) => sum + part.length, 0)
+    if (characters <= KEPT_CHARACTERS_MAX) this.#kept.set(record.revision, made)
+    return made
+  }
+}
+
+interface OwnText {
+  readonly kind: string
+  readonly record: EntityRecord
+  /** Around the members that follow from other things: one more than there are of those. */
+  readonly parts: readonly string[]
+}
+
+function ownParts(kind: string, record: EntityRecord, context: DetailContext): string[] {
+  const parts: string[] = []
+  let part = JSON.stringify(headOf(kind, record)).slice(0, -1)
+  for (const shown of shownFields.get(kind) ?? []) {
+    if (!shown.isOwn) {
+      parts.push(part)
+      part = ''
+      continue
+    }
+    const value = valueOf(shown, record, context)
+    if (value !== undefined) part += `,"${shown.name}":${JSON.stringify(value)}`
+  }
+  parts.push(part)
+  return parts
 }

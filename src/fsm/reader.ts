@@ -42,8 +42,14 @@ import {
 } from './access/routers.ts'
 import { countRoles, listRoleAttributeUsage, listRoleAttributes } from './access/role-attributes.ts'
 import { StateScan } from './cluster/integrity-scan.ts'
-import { shownToNonAdmin, withoutAdminSecrets } from './apply/admin-secrets.ts'
-import { detailOf, entityRefOf, permissionNames } from './detail.ts'
+import { hidesFromNonAdmin, shownToNonAdmin, withoutAdminSecrets } from './apply/admin-secrets.ts'
+import {
+  type DetailContext,
+  detailOf,
+  DetailPrinter,
+  entityRefOf,
+  permissionNames,
+} from './detail.ts'
 import { routerFact } from './records/router-facts.ts'
 import { rulesOf } from './rules-of-kinds.ts'
 import { Lister, completed } from './query/list.ts'
@@ -83,6 +89,7 @@ export class Reader implements Reads {
   protected state: State
   readonly #clock: Clock
   readonly #routers: () => RouterStatuses
+  readonly #details = new DetailPrinter()
   readonly #lister: Lister
 
   /** @param routers which routers are connected, asked at each look. */
@@ -362,17 +369,30 @@ export class Reader implements Reads {
     callerId: string,
     shownFor: ShownFor = shownForNobody,
   ): JsonObject {
+    const detail = detailOf(entity, record, this.#detailContext(entity, callerId, shownFor))
+    const isForAdmin = this.state.get('identity', callerId)?.['isAdmin'] === true
+    if (isForAdmin || !hidesFromNonAdmin(entity, record)) return detail
+    return shownToNonAdmin(detail)
+  }
+
+  detailText(
+    entity: string,
+    record: EntityRecord,
+    callerId: string,
+    shownFor: ShownFor = shownForNobody,
+  ): string {
+    // The one detail that depends on who reads it is not kept.
+    if (hidesFromNonAdmin(entity, record)) {
+      return JSON.stringify(this.detail(entity, record, callerId, shownFor))
+    }
+    return this.#details.print(entity, record, this.#detailContext(entity, callerId, shownFor))
+  }
+
+  #detailContext(entity: string, callerId: string, shownFor: ShownFor): DetailContext {
     if (!entitiesByName.has(entity))
       throw new AssertionError(`there is a descriptor named ${entity}`)
-    const detail = detailOf(entity, record, {
-      state: this.state,
-      callerId,
-      ...shownFor,
-      routers: this.#routers(),
-      nowMs: this.#clock.nowMs(),
-    })
-    const isForAdmin = this.state.get('identity', callerId)?.['isAdmin'] === true
-    return isForAdmin ? detail : shownToNonAdmin(entity, record, detail)
+    const { state } = this
+    return { state, callerId, ...shownFor, routers: this.#routers(), nowMs: this.#clock.nowMs() }
   }
 
   sessionsThat(

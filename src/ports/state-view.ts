@@ -292,6 +292,8 @@ export interface StateView {
    * posture check passes.
    */
   detail(entity: string, record: EntityRecord, callerId: string, shownFor?: ShownFor): JsonObject
+  /** `detail` as JSON text. */
+  detailText(entity: string, record: EntityRecord, callerId: string, shownFor?: ShownFor): string
 
   /** Service sessions in id order: at most `max`, from the first one after `afterId` on. */
   serviceSessionsAfter(afterId: string, max: number): readonly EntityRecord[]

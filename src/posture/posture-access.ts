@@ -23,12 +23,15 @@ export const promptedServicesMax = 1000
 
 type Policies = Pick<StateView, 'get' | 'policiesBetween' | 'policiesOfIdentity'>
 
-export function judged(posture: Posture): JudgedPosture {
+/** @param find called once, by the first check that is judged: most services have none. */
+export function judged(find: () => Posture): JudgedPosture {
   const asCheck = (record: EntityRecord): PostureCheck => record as PostureCheck
+  let found: Posture | null = null
+  const posture = (): Posture => (found ??= find())
   return {
-    passes: (check) => passes(asCheck(check), posture),
-    queryOf: (check) => postureQuery(asCheck(check), posture),
-    valuesOf: (check) => judgedValues(asCheck(check), posture),
+    passes: (check) => passes(asCheck(check), posture()),
+    queryOf: (check) => postureQuery(asCheck(check), posture()),
+    valuesOf: (check) => judgedValues(asCheck(check), posture()),
   }
 }
 

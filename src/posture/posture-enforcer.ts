@@ -266,7 +266,7 @@ export class PostureEnforcer {
       .filter((session) => {
         const apiSession = state.get('apiSession', session.apiSessionId)
         if (apiSession === undefined) return false
-        const posture = known.get(apiSession.id) ?? judged(postureOf(apiSession))
+        const posture = known.get(apiSession.id) ?? judged(() => postureOf(apiSession))
         known.set(apiSession.id, posture)
         return postureFailures(state, session, posture).length > 0
       })

@@ -80,15 +80,15 @@ export class ControllerPosture implements PostureService {
   }
 
   ofIdentity(identityId: string): JudgedPosture {
-    return judged(this.#reports.of(identityId))
+    return judged(() => this.#reports.of(identityId))
   }
 
   ofSession(session: EntityRecord): JudgedPosture {
-    return judged(this.#postureOf(session))
+    return judged(() => this.#postureOf(session))
   }
 
   ofSessionAtJudge(session: EntityRecord): JudgedPosture {
-    return judged({ ...this.#postureOf(session), judgedByRouter: deviceKinds })
+    return judged(() => ({ ...this.#postureOf(session), judgedByRouter: deviceKinds }))
   }
 
   notedAtJudge(session: EntityRecord, routerId: string): void {

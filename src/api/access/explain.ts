@@ -4,7 +4,7 @@ import type { PostureService } from '../../ports/posture.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Reply } from '../answers/envelope.ts'
-import type { ListAnswers } from '../answers/list-answers.ts'
+import { type ListAnswers, printed } from '../answers/list-answers.ts'
 import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
 import type { RequestContext } from '../call.ts'
 import type { ConfirmedReads } from '../consistency.ts'
@@ -100,7 +100,7 @@ function answered(
   if (identity !== null && service !== null) {
     return lists.answer(call, {
       records: [service],
-      show: () => view.of(identity, service),
+      print: printed(() => view.of(identity, service)),
       pagination: { limit: 1, offset: 0, totalCount: 1 },
       filterableFields: [],
     })
@@ -114,7 +114,7 @@ function answered(
     if (records.length > explainLimits.explainedPairsMax) throw tooMany()
     return {
       records,
-      show: (record: EntityRecord) => view.of(identity ?? record, service ?? record),
+      print: printed((record: EntityRecord) => view.of(identity ?? record, service ?? record)),
       pagination,
       filterableFields: state.filterableFields(listed),
     }

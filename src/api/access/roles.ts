@@ -4,7 +4,7 @@ import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
 import type { RoleCounts, StateView } from '../../ports/state-view.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
 import type { Reply } from '../answers/envelope.ts'
-import type { ListAnswers } from '../answers/list-answers.ts'
+import { type ListAnswers, printed } from '../answers/list-answers.ts'
 import type { RequestContext } from '../call.ts'
 import type { Operation } from '../operation.ts'
 import { wholeObject } from '../../entities/shapes.ts'
@@ -70,7 +70,7 @@ function counted(
   const answer = ({ rows, totalCount }: RoleCounts): Reply | Promise<Reply> =>
     lists.answer(call, {
       records: rows,
-      show: (row) => row,
+      print: printed((row) => row),
       pagination: { limit, offset, totalCount },
       filterableFields: [],
     })

@@ -38,11 +38,12 @@ export function answer(
   meta: Readonly<Record<string, unknown>> | null = null,
 ): TextAnswer {
   const metaText = meta === null ? versionMetaText : JSON.stringify({ ...versions, ...meta })
-  return {
-    status,
-    body: `{"data":${JSON.stringify(data)},"meta":${metaText}}`,
-    contentType: JSON_TYPE,
-  }
+  return printedAnswer(JSON.stringify(data), status, metaText)
+}
+
+/** @param text of the data, as JSON. */
+export function printedAnswer(text: string, status = 200, metaText = versionMetaText): TextAnswer {
+  return { status, body: `{"data":${text},"meta":${metaText}}`, contentType: JSON_TYPE }
 }
 
 export function detailAnswer(data: unknown, ignoredFields: readonly string[] = []): TextAnswer {

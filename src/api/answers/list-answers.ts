@@ -13,12 +13,17 @@ type ListLimits = Pick<
   'longListBytesMin' | 'longListsMax' | 'longListBytesMax' | 'longListBytesOfOthersMax'
 >
 
-/** Rows to be shown, and how they stand in the answer. */
+/** Rows to be shown, and their texts as they stand in the answer. */
 export interface Rows<T> {
   readonly records: readonly T[]
-  readonly show: (record: T) => unknown
+  readonly print: (record: T) => string
   readonly pagination: Pagination
   readonly filterableFields: readonly string[]
+}
+
+/** @param show the data of a row. */
+export function printed<T>(show: (record: T) => unknown): (record: T) => string {
+  return (record) => JSON.stringify(show(record))
 }
 
 /** Text is packed into buffers of about this size, which lie outside of the heap of JavaScript. */
@@ -42,10 +47,10 @@ class Rendering<T> {
 
   /** @returns whether all rows are shown. */
   showNext(): boolean {
-    const { records, show } = this.#rows
+    const { records, print } = this.#rows
     if (this.#at < records.length) {
       if (this.#at > 0) this.#text += ','
-      this.#text += JSON.stringify(show(records[this.#at] as T))
+      this.#text += print(records[this.#at] as T)
       this.#at += 1
     }
     return this.#at >= records.length

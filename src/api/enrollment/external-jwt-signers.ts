@@ -3,7 +3,7 @@ import { detailSchema } from '../../entities/schema.ts'
 import type { Operation } from '../operation.ts'
 import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ListAnswers } from '../answers/list-answers.ts'
+import { type ListAnswers, printed } from '../answers/list-answers.ts'
 
 interface Needs {
   readonly state: StateView
@@ -37,7 +37,7 @@ export function clientJwtSignerOperations({ state, lists }: Needs): Operation[] 
         const { records, ...pagination } = state.list(kind, listQueryOf(call))
         return lists.answer(call, {
           records,
-          show: (record) => state.detail(kind, record, ''),
+          print: printed((record) => state.detail(kind, record, '')),
           pagination,
           filterableFields: state.filterableFields(kind),
         })

@@ -22,7 +22,7 @@ import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
 import type { PasswordLockout } from '../../auth/factors/password-lockout.ts'
 import type { LogInThrottle } from '../../auth/log-in/log-in-throttle.ts'
 import type { Writer } from '../writes.ts'
-import type { ListAnswers } from '../answers/list-answers.ts'
+import { type ListAnswers, printed } from '../answers/list-answers.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 
 interface Needs {
@@ -114,7 +114,7 @@ class OwnAuthenticators {
     const { records, ...pagination } = found
     return this.#needs.lists.answer(call, {
       records,
-      show: (record) => this.#view(record, callerId),
+      print: printed((record) => this.#view(record, callerId)),
       pagination,
       filterableFields: state.filterableFields('authenticator'),
     })

@@ -32,7 +32,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
 import type { Writer } from '../writes.ts'
-import type { ListAnswers } from '../answers/list-answers.ts'
+import { type ListAnswers, printed } from '../answers/list-answers.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { Clock } from '../../lib/clock.ts'
 
@@ -244,7 +244,7 @@ class SessionCertificates {
     const { records, ...pagination } = found
     return this.#needs.lists.answer(call, {
       records,
-      show: (record) => this.#view(record),
+      print: printed((record) => this.#view(record)),
       pagination,
       filterableFields: state.filterableFields('sessionCertificate'),
     })

@@ -16,7 +16,7 @@ import { callerOf } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 import type { Writer } from '../writes.ts'
-import type { ListAnswers } from '../answers/list-answers.ts'
+import { type ListAnswers, printed } from '../answers/list-answers.ts'
 
 interface Needs {
   readonly state: StateView
@@ -144,7 +144,7 @@ function listServiceConfigs(needs: Needs, call: RequestContext): Reply | Promise
     const records = state.findAll('serviceConfig', 'identityId', id)
     return lists.answer(call, {
       records,
-      show: (record) => {
+      print: printed((record) => {
         const { config, service } = state.detail('serviceConfig', record, callerId)
         return {
           config: withUrlName(config as JsonObject),
@@ -152,7 +152,7 @@ function listServiceConfigs(needs: Needs, call: RequestContext): Reply | Promise
           service: withUrlName(service as JsonObject),
           serviceId: record['serviceId'],
         }
-      },
+      }),
       pagination: wholeOf(records),
       filterableFields: [],
     })

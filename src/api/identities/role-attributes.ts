@@ -5,7 +5,7 @@ import type { Permission } from '../../auth/principal/permissions.ts'
 import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
 import { roleAttribute, roleAttributeUsage } from '../schemas/access.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ListAnswers } from '../answers/list-answers.ts'
+import { type ListAnswers, printed } from '../answers/list-answers.ts'
 
 interface Needs {
   readonly state: StateView
@@ -61,7 +61,7 @@ export function roleAttributeOperations({ state, lists }: Needs): Operation[] {
           const { attributes, ...pagination } = state.roleAttributes(entity, listQueryOf(call))
           return lists.answer(call, {
             records: attributes,
-            show: (attribute) => attribute,
+            print: printed((attribute) => attribute),
             pagination,
             filterableFields: roleAttributeFields,
           })
@@ -82,7 +82,7 @@ export function roleAttributeOperations({ state, lists }: Needs): Operation[] {
           const { rows, ...pagination } = state.roleAttributeUsage(entity, listQueryOf(call))
           return lists.answer(call, {
             records: rows,
-            show: ({ roleAttribute: name, usage }) => ({
+            print: printed(({ roleAttribute: name, usage }) => ({
               roleAttribute: name,
               usage: Object.fromEntries(
                 Object.entries(usage).map(([source, ids]) => [
@@ -90,7 +90,7 @@ export function roleAttributeOperations({ state, lists }: Needs): Operation[] {
                   { count: ids.length, ids: withIds ? ids : null },
                 ]),
               ),
-            }),
+            })),
             pagination,
             filterableFields: roleAttributeFields,
           })

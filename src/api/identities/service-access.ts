@@ -18,7 +18,7 @@ import { callerOf } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 import type { PostureService } from '../../ports/posture.ts'
-import type { ListAnswers } from '../answers/list-answers.ts'
+import { type ListAnswers, printed } from '../answers/list-answers.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 
 interface Needs {
@@ -114,7 +114,7 @@ function ownEdgeRouters({ state, lists }: Needs, call: RequestContext): Reply | 
   const { records, ...pagination } = found ?? { ...wholeOf([]), records: [] }
   return lists.answer(call, {
     records,
-    show: (record) =>
+    print: printed((record) =>
       routerView(state.detail('edgeRouter', record, identity.id), [
         '_links',
         'createdAt',
@@ -122,6 +122,7 @@ function ownEdgeRouters({ state, lists }: Needs, call: RequestContext): Reply | 
         'tags',
         'updatedAt',
       ]),
+    ),
     pagination,
     filterableFields: [],
   })

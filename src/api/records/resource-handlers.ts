@@ -23,8 +23,8 @@ import { configTypesOfList, configTypesOfSession } from './config-types.ts'
 import {
   createdAnswer,
   deletedAnswer,
-  detailAnswer,
   emptyAnswer,
+  printedAnswer,
   type Reply,
 } from '../answers/envelope.ts'
 import type { ListAnswers } from '../answers/list-answers.ts'
@@ -139,7 +139,7 @@ export class ResourceHandlers {
     const shownFor = this.#shownFor(call, entity, callerId, types)
     return this.#lists.found(call, listing, ({ records, ...pagination }) => ({
       records,
-      show: (record: EntityRecord) => state.detail(entity.name, record, callerId, shownFor),
+      print: (record: EntityRecord) => state.detailText(entity.name, record, callerId, shownFor),
       pagination,
       filterableFields: state.filterableFields(entity.name),
     }))
@@ -164,8 +164,8 @@ export class ResourceHandlers {
         throw new Problem('UNAUTHORIZED', { detail: 'it belongs to an administrator' })
       }
       const shownFor = this.#shownFor(call, entity, callerId, types)
-      const detail = detailAnswer(state.detail(entity.name, record, callerId, shownFor))
-      return taggedAnswer(call, record, detail)
+      const text = state.detailText(entity.name, record, callerId, shownFor)
+      return taggedAnswer(call, record, printedAnswer(text))
     })
   }
 

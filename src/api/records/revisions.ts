@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { EntityRecord } from '../../lib/entity-record.ts'
+import { RecentValues } from '../../lib/recent-values.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -22,8 +23,16 @@ const HASH_CHARACTERS = 12
  * revision.
  */
 function etagOf({ revision }: EntityRecord, { body }: TextAnswer): string {
-  return `"${revision}.${hash('sha256', body, 'base64url').slice(0, HASH_CHARACTERS)}"`
+  const known = recentTags.get(revision)
+  if (known?.body === body) return known.etag
+  const etag = `"${revision}.${hash('sha256', body, 'base64url').slice(0, HASH_CHARACTERS)}"`
+  if (body.length <= KEPT_CHARACTERS_MAX) recentTags.set(revision, { body, etag })
+  return etag
 }
+
+/** Texts that were hashed lately; a text that is the same has the same tag. */
+const recentTags = new RecentValues<{ readonly body: string; readonly etag: string }>(4096)
+const KEPT_CHARACTERS_MAX = 2048
 
 /** A detail with its ETag; 304 without a body for a caller that has it already. */
 export function taggedAnswer(

@@ -9,7 +9,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { Writer } from '../writes.ts'
-import type { ListAnswers } from '../answers/list-answers.ts'
+import { type ListAnswers, printed } from '../answers/list-answers.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 
@@ -47,7 +47,7 @@ export function apiSessionOperations(needs: Needs): Operation[] {
         const { records, ...pagination } = state.list('apiSession', listQueryOf(call))
         return needs.lists.answer(call, {
           records,
-          show: (record) => sessionView(needs, caller, record),
+          print: printed((record) => sessionView(needs, caller, record)),
           pagination,
           filterableFields: state.filterableFields('apiSession'),
         })

@@ -25,7 +25,7 @@ import type { LiveTable } from '../../ports/live-table.ts'
 import type { LiveCircuit } from '../../ports/live-circuits.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { Writer } from '../writes.ts'
-import type { ListAnswers } from '../answers/list-answers.ts'
+import { type ListAnswers, printed } from '../answers/list-answers.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { BindingName } from '../parts.ts'
@@ -208,7 +208,7 @@ function listed(
   const { lists } = needs
   return lists.answer(call, {
     records,
-    show: (record) => view(needs, call, record),
+    print: printed((record) => view(needs, call, record)),
     pagination,
     filterableFields: needs.state.filterableFields('session'),
   })

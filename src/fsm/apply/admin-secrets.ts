@@ -33,11 +33,12 @@ export function withoutAdminSecrets(
   return new SetScope(shown)
 }
 
-/** The detail of an identity as it is shown to whoever is no administrator. */
-export function shownToNonAdmin(
-  kind: string,
-  record: EntityRecord,
-  detail: JsonObject,
-): JsonObject {
-  return kind === 'identity' && isPrivileged(record) ? { ...detail, enrollment: {} } : detail
+/** Whether the detail of a record is another one for a reader that is no administrator. */
+export function hidesFromNonAdmin(kind: string, record: EntityRecord): boolean {
+  return kind === 'identity' && isPrivileged(record)
+}
+
+/** The detail of an identity that may do more, as it is shown to others than administrators. */
+export function shownToNonAdmin(detail: JsonObject): JsonObject {
+  return { ...detail, enrollment: {} }
 }

@@ -161,17 +161,32 @@ export function policiesMatching<P extends EntityRecord & { readonly semantic: s
   field: string,
   record: EntityRecord,
 ): P[] {
-  const roles = [ALL, `@${record.id}`, ...attributesOf(record).map((name) => `#${name}`)]
-  const candidates = new Set<string>()
-  for (const role of roles) for (const id of policies.indexes.ids(field, role)) candidates.add(id)
+  if (policies.rows.size === 0) return []
+  const candidates: SortedIds[] = []
+  const take = (role: string): void => {
+    const ids = policies.indexes.ids(field, role)
+    if (ids.size > 0) candidates.push(ids)
+  }
+  take(ALL)
+  take(`@${record.id}`)
+  for (const name of attributesOf(record)) take(`#${name}`)
   const found: P[] = []
-  for (const id of [...candidates].sort()) {
+  for (const id of inIdOrder(candidates)) {
     const policy = policies.get(id) as P | undefined
     const list = policy?.[field] as readonly string[] | undefined
     if (policy === undefined || list === undefined) continue
     if (matches(record, list, policy.semantic)) found.push(policy)
   }
   return found
+}
+
+/** Ids that any of the lists has, each once. */
+function inIdOrder(lists: readonly Iterable<string>[]): Iterable<string> {
+  const [first = []] = lists
+  if (lists.length < 2) return first
+  const ids = new Set<string>()
+  for (const list of lists) for (const id of list) ids.add(id)
+  return [...ids].sort()
 }
 
 /** What policies grant on one side of a pair: whom the other side may be, by type of policy. */

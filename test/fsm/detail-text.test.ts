@@ -1,0 +1,90 @@
+import { describe, expect, test } from 'vitest'
+import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { entities } from '../../src/entities/registry.ts'
+import { Reader } from '../../src/fsm/reader.ts'
+import { present } from '../../src/lib/assert.ts'
+import { formedState, identity, policy, service, startMs } from './support/log.ts'
+
+/** A state with records of many kinds, and its reader. */
+function filled() {
+  const { state, log } = formedState()
+  log.create('service', 'mail', {
+    ...service('mail "1" \u2028', ['office']),
+    tags: { a: null, b: 1 },
+  })
+  log.create('identity', 'ann', { ...identity('Ann', ['staff']), serviceHostingCosts: { mail: 4 } })
+  log.create('identity', 'root', { ...identity('Root'), isAdmin: true })
+  log.raw(CommandKind.ENTITY_CREATE, 'enrollment', 'e1', {
+    method: 'ott',
+    identityId: 'root',
+    token: 'secret token',
+    jwt: 'j',
+    expiresAt: startMs + 60_000,
+  })
+  log.create('servicePolicy', 'use', policy('use', ['@admin', '#staff'], ['#all']))
+  log.create('config', 'host', { name: 'c', configTypeId: 'host.v2', data: { terminators: [] } })
+  log.create('edgeRouter', 'r1', { name: 'r1', roleAttributes: ['public'] })
+  log.create('fabricRouter', 'core', { name: 'core', cost: 0, noTraversal: false })
+  log.logIn('session', 'ann', '')
+  let nowMs = startMs + 1
+  const reader = new Reader(state, { nowMs: () => nowMs, monotonicMs: () => 0 })
+  const later = (ms: number): void => {
+    nowMs += ms
+  }
+  const textOf = (kind: string, id: string, callerId = 'admin'): unknown =>
+    JSON.parse(reader.detailText(kind, present(state.get(kind, id), id), callerId))
+  return { state, log, reader, later, textOf }
+}
+
+describe('The text of a detail', () => {
+  test('is that of the detail, printed first and kept', () => {
+    const { state, reader } = filled()
+    let shown = 0
+    for (const round of ['printed', 'kept']) {
+      for (const { name } of entities) {
+        for (const { record } of state.table(name).rows.values()) {
+          for (const callerId of ['admin', 'ann', 'nobody']) {
+            const detail = JSON.stringify(reader.detail(name, record, callerId))
+            expect(reader.detailText(name, record, callerId), `${round} ${name}`).toBe(detail)
+            shown += 1
+          }
+        }
+      }
+    }
+    expect(shown).toBeGreaterThan(200)
+  })
+
+  test('is another one once its record, or one that it names, is another', () => {
+    const { log, textOf } = filled()
+    expect(textOf('service', 'mail')).toMatchObject({ permissions: ['Dial'] })
+    log.create('servicePolicy', 'host', policy('host', ['@admin'], ['@mail'], { type: 'Bind' }))
+    expect(textOf('service', 'mail')).toMatchObject({ permissions: ['Bind', 'Dial'] })
+    expect(textOf('service', 'mail', 'ann')).toMatchObject({ permissions: ['Dial'] })
+    log.patch('service', 'mail', { name: 'post' })
+    expect(textOf('service', 'mail')).toMatchObject({ name: 'post' })
+    expect(textOf('apiSession', 'session')).toMatchObject({ identity: { name: 'Ann' } })
+    log.patch('identity', 'ann', { name: 'Anna' })
+    expect(textOf('apiSession', 'session')).toMatchObject({ identity: { name: 'Anna' } })
+  })
+
+  test('follows the time', () => {
+    const { state, later, textOf } = filled()
+    const until = startMs + 1000
+    const ann = { ...state.get('identity', 'ann'), id: 'ann' }
+    state.put('identity', { ...ann, disabledAt: startMs, disabledUntil: until })
+    expect(textOf('identity', 'ann')).toMatchObject({ disabled: true })
+    later(1000)
+    expect(textOf('identity', 'ann')).toMatchObject({ disabled: false })
+  })
+
+  test('hides how an administrator is enrolled from others, whoever read it before', () => {
+    const { state, reader, textOf } = filled()
+    const root = present(state.get('identity', 'root'))
+    expect(textOf('identity', 'root')).toMatchObject({
+      enrollment: { ott: { token: 'secret token' } },
+    })
+    expect(reader.detail('identity', root, 'ann')['enrollment']).toEqual({})
+    expect(textOf('identity', 'root', 'ann')).toMatchObject({ enrollment: {} })
+    expect(JSON.stringify(textOf('identity', 'root', 'ann'))).not.toContain('secret')
+  })
+})
