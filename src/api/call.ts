@@ -18,6 +18,8 @@ export type RequestQuery = Readonly<Record<string, string | readonly string[] | 
 export interface RequestMetadata {
   /** Part of log lines about it, and never of what is written. */
   readonly trace: TraceContext
+  /** The request came with a trace. */
+  readonly isTraceShown: boolean
   /** The least index that the answer must reflect. */
   minIndex: number
   isLinearizable: boolean
@@ -26,6 +28,10 @@ export interface RequestMetadata {
   /** False where the request id is not kept: asking again would make a second one. */
   isRepeatable: boolean
 }
+
+const doNothing = (): void => undefined
+const isConnected = (): boolean => false
+const nothing = Object.freeze({})
 
 /** One request on its way: what was judged of it, and what its answer will reflect. */
 export class RequestContext {
@@ -45,15 +51,15 @@ export class RequestContext {
    * Gives back the room that a large body was read into; to be called once nothing holds the body
    * any more.
    */
-  releaseBody: () => void = () => undefined
+  releaseBody: () => void = doNothing
   /**
    * Called once the answer has left, or its client has: what it holds of the memory is free again.
    */
   onAnswerGone: (() => void) | null = null
-  params: Readonly<Record<string, string>> = {}
-  query: RequestQuery = {}
+  params: Readonly<Record<string, string>> = nothing
+  query: RequestQuery = nothing
   /** Those that the operation reads. */
-  headers: Readonly<Record<string, string | undefined>> = {}
+  headers: Readonly<Record<string, string | undefined>> = nothing
   /** The body is of a type whose text is taken as it is; else it is JSON, whatever that holds. */
   isTextBody = false
   /** The body as it was sent; kept only for requests with an id. */
@@ -80,7 +86,7 @@ export class RequestContext {
   /** The write that was handed over: from there on its fate is the cluster's. */
   proposed: Idempotency | null = null
   /** Whether its connection has closed. */
-  isDisconnected: () => boolean = () => false
+  isDisconnected: () => boolean = isConnected
 
   constructor(input: {
     operation: Operation | null
@@ -101,8 +107,14 @@ export class RequestContext {
     this.credentials = input.credentials
     this.startedAtMs = input.startedAtMs
     this.accept = input.accept
+    const { traceparent } = input
+    let trace: TraceContext | null = null
     this.metadata = {
-      trace: traceOf(input.traceparent),
+      // A read that nobody traces begins none: ids are drawn for what names them.
+      get trace(): TraceContext {
+        return (trace ??= traceOf(traceparent))
+      },
+      isTraceShown: traceparent !== undefined,
       minIndex: 0,
       isLinearizable: false,
       requestId: null,

@@ -16,6 +16,9 @@ const CLIENT_ALIAS = '/edge/v1'
  */
 const ROOTS = ['/edge', '/fabric', '/health-checks', '/metrics', '/oidc']
 
+/** Plain paths below the version of an API, which mean what they say. */
+const PLAIN = /^\/(?:edge\/(?:management|client)|fabric)\/v1(?:\/[\w-]+)*$/
+
 /** An escape before the version of a path ends. */
 const ESCAPED_BASE = /^\/(?:edge\/(?:[^/]*\/)?|fabric\/)[^/]*%/
 
@@ -32,6 +35,7 @@ const BEHIND_VERSION = /(?<=^\/(?:edge(?:\/management|\/client)?|fabric)\/v1)\/.
 export function canonicalUrl({ url = '/' }: { readonly url?: string | undefined }): string {
   const at = url.indexOf('?')
   const path = at === -1 ? url : url.slice(0, at)
+  if (PLAIN.test(path)) return url
   const query = at === -1 ? '' : url.slice(at)
   if (/\/\.{1,2}(?:\/|$)/.test(path)) return url
   const merged = path.replace(BEHIND_VERSION, (behind) => behind.replace(/\/{2,}/g, '/'))

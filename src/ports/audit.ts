@@ -53,7 +53,7 @@ export interface AnsweredRequest {
   readonly status: number
   readonly tookMs: number
   readonly address: string
-  readonly trace: TraceContext
+  readonly trace: () => TraceContext
   /** Its caller asks for the line; without that it is written at the level debug alone. */
   readonly isTraced: boolean
 }

@@ -211,16 +211,16 @@ export class ReplyWriter {
     const tookMs = this.#needs.clock.monotonicMs() - startedAtMs
     metrics.record(status, tookMs)
     const { address } = call.credentials
-    const { trace } = call.metadata
+    const { metadata } = call
     this.#needs.audit?.answered({
       method,
       operation: operation?.operationId ?? 'none',
       status,
       tookMs,
       address,
-      trace,
+      trace: () => metadata.trace,
       // Traced for a caller that is known: no other makes this controller write a line a request.
-      isTraced: trace.isSampled && caller !== null,
+      isTraced: metadata.isTraceShown && metadata.trace.isSampled && caller !== null,
     })
   }
 
@@ -331,8 +331,17 @@ function statusOfClientError(code: string | undefined): number {
  * header so.
  */
 function goTimeText(ms: number): string {
-  const text = new Date(ms).toISOString()
+  const whole = Math.floor(ms)
+  const millis = ((whole % 1000) + 1000) % 1000
+  const second = (whole - millis) / 1000
+  // All answers of a moment to the sessions of a moment share the second.
+  if (second !== shownSecond.second) {
+    const text = new Date(whole - millis).toISOString()
+    shownSecond = { second, text: `${text.slice(0, 10)} ${text.slice(11, 19)}` }
+  }
   // Go leaves trailing zeros of the fraction away.
-  const fraction = text.slice(19, 23).replace(/\.?0+$/, '')
-  return `${text.slice(0, 10)} ${text.slice(11, 19)}${fraction} +0000 UTC`
+  const fraction = millis === 0 ? '' : `.${String(millis).padStart(3, '0').replace(/0+$/, '')}`
+  return `${shownSecond.text}${fraction} +0000 UTC`
 }
+
+let shownSecond = { second: Number.NaN, text: '' }

@@ -100,7 +100,7 @@ class AuditLines implements AuditTrail {
 
   answered: AuditTrail['answered'] = ({ isTraced, trace, tookMs, ...request }) => {
     if (!(isTraced || this.#isVerbose()) || this.#givesWay()) return
-    const { traceId, spanId, parentSpanId } = trace
+    const { traceId, spanId, parentSpanId } = trace()
     const ids = { traceId, spanId, ...(parentSpanId === '' ? {} : { parentSpanId }) }
     this.#log.info({ access: request, ms: Math.round(tookMs), ...ids }, 'request')
   }
