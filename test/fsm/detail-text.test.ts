@@ -79,7 +79,7 @@ describe('The text of a detail', () => {
 
   test('hides how an administrator is enrolled from others, whoever read it before', () => {
     const { state, reader, textOf } = filled()
-    const root = present(state.get('identity', 'root'))
+    const root = present(state.get('identity', 'root'), 'root')
     expect(textOf('identity', 'root')).toMatchObject({
       enrollment: { ott: { token: 'secret token' } },
     })

@@ -1,6 +1,7 @@
 import { assert, present } from '../../lib/assert.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { releaseBuffer } from '../../lib/bounds/release-buffer.ts'
+import { SequenceWindow } from '../../lib/sequence-window.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { TraceContext } from '../../lib/trace-context.ts'
 import type { Applied } from '../../ports/proposer.ts'
@@ -37,15 +38,13 @@ export interface OutstandingProposal {
  * given-up one over from then on.
  */
 export class OutstandingProposals {
-  readonly #bySequence = new Map<number, OutstandingProposal>()
+  readonly #window = new SequenceWindow<OutstandingProposal>()
   readonly #countMax: number
   readonly #spanMax: number
   readonly #bytesMax: number
   readonly #counts: FairShare
   readonly #byteShares: FairShare
   #bytes = 0
-  #next = 1
-  #lowest = 1
 
   /**
    * @param limits.countMax proposals at once.
@@ -66,15 +65,12 @@ export class OutstandingProposals {
   }
 
   get count(): number {
-    return this.#bySequence.size
+    return this.#window.size
   }
 
   get isFull(): boolean {
-    return (
-      this.#bySequence.size >= this.#countMax ||
-      this.#next - this.#lowest >= this.#spanMax ||
-      this.#bytes >= this.#bytesMax
-    )
+    const { size, next, lowest } = this.#window
+    return size >= this.#countMax || next - lowest >= this.#spanMax || this.#bytes >= this.#bytesMax
   }
 
   /** Whether the next proposal may be that caller's: nobody takes the room of all. */
@@ -86,50 +82,46 @@ export class OutstandingProposals {
 
   /** The sequence that the next proposal gets. */
   get nextSequence(): number {
-    return this.#next
+    return this.#window.next
   }
 
   /** Results below it are never asked for again. */
   get lowest(): number {
-    return this.#lowest
+    return this.#window.lowest
   }
 
   add(proposal: OutstandingProposal): void {
-    assert(proposal.sequence === this.#next, 'sequences are given out in order')
+    assert(proposal.sequence === this.#window.next, 'sequences are given out in order')
     assert(!this.isFull, 'a full window takes no more')
-    this.#bySequence.set(proposal.sequence, proposal)
-    this.#next += 1
+    this.#window.add(proposal)
     this.#bytes += proposal.command.length
     this.#counts.take(proposal.caller)
     this.#byteShares.take(proposal.caller, proposal.command.length)
   }
 
   get(sequence: number): OutstandingProposal | undefined {
-    return this.#bySequence.get(sequence)
+    return this.#window.get(sequence)
   }
 
   remove(sequence: number): void {
-    const proposal = this.#bySequence.get(sequence)
-    if (proposal !== undefined) {
-      const { command, caller } = proposal
-      this.#bySequence.delete(sequence)
-      this.#bytes -= command.length
-      this.#counts.giveBack(caller)
-      this.#byteShares.giveBack(caller, command.length)
-      releaseBuffer(command)
-    }
-    while (this.#lowest < this.#next && !this.#bySequence.has(this.#lowest)) this.#lowest += 1
+    const proposal = this.#window.remove(sequence)
+    if (proposal === undefined) return
+    const { command, caller } = proposal
+    this.#bytes -= command.length
+    this.#counts.giveBack(caller)
+    this.#byteShares.giveBack(caller, command.length)
+    releaseBuffer(command)
   }
 
   /** In the order of their sequences. */
   inStage(stage: Stage): OutstandingProposal[] {
-    return [...this.#bySequence.values()].filter((proposal) => proposal.stage === stage)
+    return [...this.#window.values()].filter((proposal) => proposal.stage === stage)
   }
 
   /** All attempts under way may be lost with their leader. @returns whether there were any. */
   parkSent(): boolean {
     let hasParked = false
-    for (const proposal of this.#bySequence.values()) {
+    for (const proposal of this.#window.values()) {
       if (proposal.stage !== 'sent') continue
       proposal.stage = 'parked'
       proposal.isFateOpen = true
@@ -143,8 +135,8 @@ export class OutstandingProposals {
    * first.
    */
   expire(nowMs: number): void {
-    while (this.#bySequence.size > 0) {
-      const oldest = present(this.#bySequence.get(this.#lowest), 'the lowest is outstanding')
+    while (this.#window.size > 0) {
+      const oldest = present(this.#window.get(this.#window.lowest), 'the lowest is outstanding')
       if (oldest.deadlineMs > nowMs) return
       this.remove(oldest.sequence)
       oldest.reject(new Problem(verdictOf(oldest)))
@@ -153,7 +145,7 @@ export class OutstandingProposals {
 
   /** Gives up everything, as nothing will be applied here any more. */
   abandon(): void {
-    for (const proposal of Array.from(this.#bySequence.values())) {
+    for (const proposal of Array.from(this.#window.values())) {
       this.remove(proposal.sequence)
       proposal.reject(new Problem(verdictOf(proposal)))
     }

@@ -3,12 +3,19 @@ import type { RecordChange } from '../../ports/change-feed.ts'
 
 type Get = (kind: string, id: string) => EntityRecord | undefined
 
+/** Changes of the records of one kind. */
+interface OfKind {
+  readonly kind: string
+  /** Records as they were, by id. */
+  before: Map<string, EntityRecord | undefined>
+}
+
 /**
  * What a run of writes comes to, taken together, of the kinds that somebody watches: a record that
  * was put back by the undo of a refused part, or came and went within it, has not changed.
  */
 export class RecordChanges {
-  readonly #before = new Map<string, Map<string, EntityRecord | undefined>>()
+  readonly #watched = new Map<string, OfKind>()
   #count = 0
   #isReplaced = false
 
@@ -21,14 +28,14 @@ export class RecordChanges {
   }
 
   watch(kind: string): void {
-    if (!this.#before.has(kind)) this.#before.set(kind, new Map())
+    if (!this.#watched.has(kind)) this.#watched.set(kind, { kind, before: new Map() })
   }
 
   /** Each write, in the order in which they are done; `before` is what stood there. */
   note(kind: string, id: string, before: EntityRecord | undefined): void {
-    const known = this.#before.get(kind)
-    if (known === undefined || known.has(id)) return
-    known.set(id, before)
+    const known = this.#watched.get(kind)
+    if (known === undefined || known.before.has(id)) return
+    known.before.set(id, before)
     this.#count += 1
   }
 
@@ -51,7 +58,7 @@ export class RecordChanges {
 
   /** Whether records of that kind were written, and of no other. */
   isOnlyOf(kind: string): boolean {
-    return this.#count > 0 && this.#before.get(kind)?.size === this.#count
+    return this.#count > 0 && this.#watched.get(kind)?.before.size === this.#count
   }
 
   /**
@@ -60,17 +67,12 @@ export class RecordChanges {
    */
   of(kind: string, get: Get): RecordChange[] {
     const changes: RecordChange[] = []
-    const known = this.#before.get(kind)
-    if (known !== undefined) this.#addOf(kind, known, get, changes)
+    const known = this.#watched.get(kind)
+    if (known !== undefined) this.#addOf(known, get, changes)
     return changes
   }
 
-  #addOf(
-    kind: string,
-    known: ReadonlyMap<string, EntityRecord | undefined>,
-    get: Get,
-    changes: RecordChange[],
-  ): void {
+  #addOf({ kind, before: known }: OfKind, get: Get, changes: RecordChange[]): void {
     for (const [id, before] of known) {
       const after = get(kind, id)
       if (before !== after) changes.push({ kind, id, before, after })
@@ -81,8 +83,8 @@ export class RecordChanges {
   take(get: Get): readonly RecordChange[] {
     if (this.isEmpty) return []
     const changes: RecordChange[] = []
-    for (const [kind, known] of this.#before) {
-      if (known.size > 0) this.#addOf(kind, known, get, changes)
+    for (const known of this.#watched.values()) {
+      if (known.before.size > 0) this.#addOf(known, get, changes)
     }
     this.clear()
     return changes
@@ -90,7 +92,8 @@ export class RecordChanges {
 
   clear(): void {
     this.#count = 0
-    // To clear an empty map costs as much as to make one.
-    for (const known of this.#before.values()) if (known.size > 0) known.clear()
+    // A map that is cleared keeps its old table, with all that was in it, until it is collected
+    // itself; a new one costs as much.
+    for (const known of this.#watched.values()) if (known.before.size > 0) known.before = new Map()
   }
 }

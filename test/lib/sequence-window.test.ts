@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'vitest'
+import { SequenceWindow } from '../../src/lib/sequence-window.ts'
+
+describe('A window of sequences', () => {
+  test('numbers its values from the first one on', () => {
+    const window = new SequenceWindow<string>(7)
+    expect([window.lowest, window.next, window.size]).toEqual([7, 7, 0])
+    expect(['a', 'b', 'c'].map((value) => window.add(value))).toEqual([7, 8, 9])
+    expect([6, 7, 8, 9, 10].map((number) => window.get(number))).toEqual([
+      undefined,
+      'a',
+      'b',
+      'c',
+      undefined,
+    ])
+    expect([window.lowest, window.next, window.size]).toEqual([7, 10, 3])
+  })
+
+  test('its lowest number passes those that are gone, and no others', () => {
+    const window = new SequenceWindow<string>()
+    for (const value of ['a', 'b', 'c']) window.add(value)
+    expect(window.remove(2)).toBe('b')
+    expect(window.remove(2)).toBeUndefined()
+    expect([window.lowest, window.size]).toEqual([1, 2])
+    expect(window.remove(1)).toBe('a')
+    expect([window.lowest, window.size]).toEqual([3, 1])
+    expect(window.remove(3)).toBe('c')
+    expect([window.lowest, window.next, window.size]).toEqual([4, 4, 0])
+  })
+
+  test('holds what a map holds, however values come and go', () => {
+    const window = new SequenceWindow<number>()
+    const map = new Map<number, number>()
+    let random = 1
+    for (let step = 0; step < 20_000; step += 1) {
+      random = (random * 48_271) % 2_147_483_647
+      // It grows to hundreds of values, and is emptied again.
+      const isGrowing = Math.floor(step / 1000) % 2 === 0
+      if (random % 10 < (isGrowing ? 7 : 2)) {
+        const number = window.add(random)
+        map.set(number, random)
+      } else {
+        const numbers = [...map.keys()]
+        const number = numbers[random % Math.max(1, Math.min(numbers.length, 40))] ?? 0
+        expect(window.remove(number)).toBe(map.get(number))
+        map.delete(number)
+      }
+      const [lowest = window.next] = map.keys()
+      expect([window.size, window.lowest]).toEqual([map.size, lowest])
+    }
+    expect([...window.values()]).toEqual([...map.values()])
+  })
+
+  test('leaves out what is removed while its values are gone through', () => {
+    const window = new SequenceWindow<string>()
+    for (const value of ['a', 'b', 'c']) window.add(value)
+    const seen: string[] = []
+    for (const value of window.values()) {
+      seen.push(value)
+      window.remove(2)
+    }
+    expect(seen).toEqual(['a', 'c'])
+  })
+})
