@@ -115,11 +115,11 @@ function valueFault(name: string, field: Field, value: Json): FieldFault | null 
  * refusal and never an exception.
  */
 export function checkFields(entity: Entity, fields: JsonObject): FieldFault | null {
-  for (const name of Object.keys(fields).sort()) {
+  for (const name of entity.fieldNames) {
     const value = fields[name]
-    if (!Object.hasOwn(entity.fields, name) || value === undefined) continue
     const field = entity.fields[name]
-    const fault = field === undefined ? null : valueFault(name, field, value)
+    if (value === undefined || field === undefined) continue
+    const fault = valueFault(name, field, value)
     if (fault !== null) return fault
   }
   return null

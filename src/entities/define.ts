@@ -133,6 +133,8 @@ export interface Entity {
   /** The member of a create body that is the id of what is made; null: it gets a new one. */
   readonly idFrom: string | null
   readonly fields: Readonly<Record<string, Field>>
+  /** Names of `fields`, sorted. */
+  readonly fieldNames: readonly string[]
   readonly body: Readonly<Record<string, BodyMember>>
   /** Query parameters that the list of an API takes beside those of every list. */
   readonly listParameters: Readonly<Partial<Record<EntityApi, readonly string[]>>>
@@ -354,6 +356,7 @@ export function defineEntity<const F extends Fields>(
     refusals: definition.refusals ?? {},
     idFrom: definition.idFrom ?? null,
     fields,
+    fieldNames: Object.keys(fields).sort(),
     body: definition.body ?? {},
     listParameters: definition.listParameters ?? {},
     indexes: [...indexes].sort(),

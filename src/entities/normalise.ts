@@ -61,7 +61,7 @@ function isUntouched(field: Field, value: Json): boolean {
  */
 export function normalise(entity: Entity, mode: RequestMode, body: JsonObject): Normalised {
   const fields: Record<string, Json> = {}
-  for (const name of Object.keys(entity.fields).sort()) {
+  for (const name of entity.fieldNames) {
     const field = entity.fields[name]
     if (field === undefined || !isWritable(field, mode)) continue
     const value = Object.hasOwn(body, name) ? (body[name] ?? null) : null

@@ -305,7 +305,7 @@ const shownFields: ReadonlyMap<string, readonly Shown[]> = new Map(
 
 function compile(entity: Entity): Shown[] {
   const shown: Shown[] = []
-  for (const name of Object.keys(entity.fields).sort()) {
+  for (const name of entity.fieldNames) {
     const field = entity.fields[name]
     if (field === undefined || field.shown === 'never') continue
     const computed = field.computed ?? field.shownAs

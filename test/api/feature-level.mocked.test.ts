@@ -12,10 +12,10 @@ vi.mock(import('../../src/ports/feature-level.ts'), async (original) => ({
   FEATURE_LEVEL: 3 as 2,
 }))
 vi.mock(import('../../src/entities/kinds/service.ts'), async (original) => {
-  const { nextFields } = await import('../support/next-fields.ts')
+  const { withNextFields } = await import('../support/next-fields.ts')
   const module = await original()
   const { service: known } = module
-  return { ...module, service: { ...known, fields: { ...known.fields, ...nextFields } } }
+  return { ...module, service: withNextFields(known) }
 })
 
 const { controller, root } = await controllerForFile()

@@ -10,7 +10,7 @@ import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { FEATURE_LEVEL, FeatureLevelUnknown, levelOfKind } from '../../src/ports/feature-level.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
-import { NEXT_LEVEL, nextFields } from '../support/next-fields.ts'
+import { NEXT_LEVEL, withNextFields } from '../support/next-fields.ts'
 import { LogWriter, formedState, identity, policy, service } from './support/log.ts'
 
 // Goal: two releases that apply one log hold one state, whatever fields the newer one has, until every voter knows them.
@@ -36,7 +36,7 @@ async function nextGeneration(): Promise<Generation> {
   vi.doMock(import('../../src/entities/kinds/service.ts'), async (original) => {
     const module = await original()
     const { service: known } = module
-    return { ...module, service: { ...known, fields: { ...known.fields, ...nextFields } } }
+    return { ...module, service: withNextFields(known) }
   })
   const next = {
     ...(await import('../../src/fsm/apply.ts')),

@@ -1,3 +1,4 @@
+import type { Entity } from '../../src/entities/define.ts'
 import { attributes, boolean, integer, object, text } from '../../src/entities/fields.ts'
 
 /** One more than this version knows; a number of its own, as the mocks of the constant come while this is loaded. */
@@ -14,4 +15,10 @@ export const nextFields = {
     { from: 0, days: ['all'] },
     { since: NEXT_LEVEL },
   ),
+}
+
+/** The descriptor with these fields beside its own. */
+export function withNextFields<E extends Pick<Entity, 'fields' | 'fieldNames'>>(entity: E): E {
+  const fields = { ...entity.fields, ...nextFields }
+  return { ...entity, fields, fieldNames: Object.keys(fields).sort() }
 }

@@ -105,8 +105,9 @@ function decode(state: State, write: EntityWrite, isCreate: boolean): DecodedWri
 
 /** Every required field that can be is given; the zero of one would pass for a value otherwise. */
 function requiredFault(entity: Entity, fields: JsonObject, isCreate: boolean): Outcome | null {
-  for (const [name, field] of Object.entries(entity.fields)) {
-    if (!field.isRequired || field.settable === 'never' || name in fields) continue
+  for (const name in entity.fields) {
+    const field = entity.fields[name]
+    if (field?.isRequired !== true || field.settable === 'never' || name in fields) continue
     if (field.settable === 'create' && !isCreate) continue
     if (field.kind === 'text') return faulty({ field: name, reason: `${name} is required` })
   }

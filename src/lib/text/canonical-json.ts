@@ -13,7 +13,12 @@ export function canonicalJson(value: unknown): string {
   if (value !== null && typeof value === 'object') {
     const record = value as Record<string, unknown>
     const parts: string[] = []
-    for (const key of Object.keys(record).sort()) {
+    const keys = Object.keys(record)
+    // Most objects are in order already, as they were read from text like this.
+    let at = 1
+    while (at < keys.length && (keys[at - 1] ?? '') < (keys[at] ?? '')) at += 1
+    if (at < keys.length) keys.sort()
+    for (const key of keys) {
       const member = record[key]
       if (member !== undefined) parts.push(`${JSON.stringify(key)}:${canonicalJson(member)}`)
     }
