@@ -52,7 +52,7 @@ export interface AdmissionRecord extends EntityRecord {
   readonly storeId: string
   /** host:port of its mesh, as it was told on joining. */
   readonly address: string
-  /** As issued on joining: leaf first, then the intermediates. */
+  /** Certificate as issued on joining: leaf first, then the intermediates. */
   readonly certificatePem: string
   /** '' for the controllers that the cluster was formed with. */
   readonly ticketId: string

@@ -1,4 +1,4 @@
-/** What events are about; one subject each, in `src/events/subjects`. */
+/** Subjects of events; one each, in `src/events/subjects`. */
 export const EVENT_NAMESPACES = [
   'alert',
   'apiSession',

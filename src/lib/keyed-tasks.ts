@@ -13,7 +13,7 @@ export class KeyedTasks<K = string> {
     this.#atOnceMax = atOnceMax
   }
 
-  /** Of the key, under way or waiting. */
+  /** Tasks of the key, under way or waiting. */
   count(key: K): number {
     const tasks = this.#keys.get(key)
     return tasks === undefined ? 0 : tasks.running + tasks.waiting.length

@@ -12,7 +12,7 @@ export const permissionReaches = [
 ] as const
 export type PermissionReach = (typeof permissionReaches)[number]
 
-/** In the order of `actions`. A kind that says nothing of one of them does not compile. */
+/** Reaches in the order of `actions`. A kind that says nothing of one of them does not compile. */
 type Reaches = readonly [PermissionReach, PermissionReach, PermissionReach, PermissionReach]
 const plain: Reaches = ['records', 'records', 'records', 'records']
 const writes = (reach: PermissionReach, ofReads: PermissionReach = 'records'): Reaches => [
@@ -23,8 +23,9 @@ const writes = (reach: PermissionReach, ofReads: PermissionReach = 'records'): R
 ]
 
 /**
- * What an identity that is no administrator may be given; `controllers` can only be read, `ops` not
- * created. How far each goes is in docs/operating.md, which a test holds against this.
+ * Permissions that an identity that is no administrator may be given; `controllers` can only be
+ * read, `ops` not created. How far each goes is in docs/operating.md, which a test holds against
+ * this.
  */
 const reachesOfKinds = {
   'auth-policy': writes('logIns'),
@@ -49,8 +50,8 @@ const adminKinds = ['authenticator', 'controller-setting', 'revocation'] as cons
 type PermissionKind = (typeof kinds)[number] | (typeof adminKinds)[number] | 'controllers' | 'ops'
 
 /**
- * What an operation behind a session may ask for, so the only permissions that a session is ever
- * admitted by.
+ * Permissions that an operation behind a session may ask for, so the only ones that a session is
+ * ever admitted by.
  */
 export type SessionPermission =
   | 'partial'

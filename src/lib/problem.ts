@@ -1,6 +1,6 @@
 import { type ProblemCode, problems } from './problems.ts'
 
-/** Which field was wrong and why; `value` must never hold a secret. */
+/** Field that was wrong, and why; `value` must never hold a secret. */
 export interface FieldFault {
   readonly field: string
   readonly reason: string

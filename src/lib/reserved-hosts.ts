@@ -64,7 +64,7 @@ function embeddedIpv4(address: string): string[] {
 }
 
 function groupsOf(address: string): number[] {
-  // As URLs write them: hexadecimal groups alone.
+  // URLs write addresses in hexadecimal groups alone.
   const [head = '', tail] = new URL(`http://[${address}]/`).hostname.slice(1, -1).split('::')
   const first = head === '' ? [] : head.split(':')
   const last = tail === undefined || tail === '' ? [] : tail.split(':')

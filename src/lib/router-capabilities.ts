@@ -5,8 +5,8 @@ export const CONNECT_BY_SERVICE = 2
 const POSTURE_CHECKS = 5
 
 /**
- * What routers of the API family can do for clients, by the bits of the mask in their hello; other
- * bits are between them and controllers, or of a version that is not known here.
+ * Capabilities of routers of the API family for clients, by the bits of the mask in their hello;
+ * other bits are between them and controllers, or of a version that is not known here.
  */
 const names: ReadonlyMap<number, string> = new Map([
   [MULTI_CHANNEL, 'MULTI_CHANNEL'],

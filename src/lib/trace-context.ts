@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto'
 
 /**
- * Where a request stands in a trace that others began, or that begins with it (W3C Trace Context,
+ * Place of a request in a trace that others began, or that begins with it (W3C Trace Context,
  * level 1).
  */
 export interface TraceContext {
@@ -25,7 +25,10 @@ const SAMPLED = 1
 
 const TRACE_ID_BYTES = 16
 const SPAN_ID_BYTES = 8
-/** As it crosses to another controller: trace id, then the span there is behind it. */
+/**
+ * Length of a trace as it crosses to another controller: trace id, then the span there is behind
+ * it.
+ */
 export const TRACE_BYTES = TRACE_ID_BYTES + SPAN_ID_BYTES
 
 /** Random bytes are drawn in bulk: one draw a request would cost more than all else here. */
@@ -43,7 +46,7 @@ function randomHex(bytes: number): string {
 }
 
 /**
- * Of the header as it came. One that is missing, malformed or given twice begins a trace, as the
+ * Reads the header as it came. One that is missing, malformed or given twice begins a trace, as the
  * recommendation has it.
  */
 export function traceOf(header: unknown): TraceContext {
@@ -57,7 +60,7 @@ export function traceOf(header: unknown): TraceContext {
   return { traceId, spanId, parentSpanId, isSampled }
 }
 
-/** What crosses to the leader with a write: nothing for a trace that nobody records. */
+/** Bytes that cross to the leader with a write: none for a trace that nobody records. */
 export function traceBytes(trace: TraceContext | undefined): Uint8Array {
   if (trace?.isSampled !== true) return NO_TRACE
   return Uint8Array.from(Buffer.from(trace.traceId + trace.spanId, 'hex'))

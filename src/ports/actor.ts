@@ -1,7 +1,7 @@
 import { isSessionPermission, type SessionPermission } from '../lib/permissions.ts'
 
 /**
- * Who wants a write, and by what right: a closed union, in the shape that the command carries it.
+ * Author of a write and the right it has: a closed union, in the shape that the command carries it.
  * No member of it is the meaning of an absent one.
  */
 export type Actor =
@@ -13,9 +13,9 @@ export type Actor =
 export interface SystemActor {
   /** Empty: the controller that proposes, which puts its own name there. */
   readonly name: string
-  /** Of the client whose request led to it; '' without one. */
+  /** Address of the client whose request led to it; '' without one. */
   readonly address: string
-  /** On whose behalf, for the audit alone: it gives and takes no right. */
+  /** Identity on whose behalf it acts, for the audit alone: it gives and takes no right. */
   readonly identityId: string
   readonly sessionId: string
 }
@@ -41,13 +41,13 @@ export interface SessionActor {
   readonly identityId: string
   readonly sessionId: string
   readonly address: string
-  /** What it was admitted by, to be judged again at apply. */
+  /** Permission that it was admitted by, to be judged again at apply. */
   readonly permission: SessionPermission
   /**
    * The external JWT signer whose token came with the request, for the same identity; '': none did.
    */
   readonly signerId: string
-  /** Of that signer, as the token was judged by it, in decimal; '0' without one. */
+  /** Revision of that signer, as the token was judged by it, in decimal; '0' without one. */
   readonly signerRevision: string
 }
 
@@ -113,7 +113,7 @@ function sessionFault(session: SessionClaim): string | null {
     : 'the permission of the session actor is unknown'
 }
 
-/** Of a session; '' where none asks. */
+/** Identity of the session; '' where no session asks. */
 export function callerIdOf(actor: Actor): string {
   return actor.case === 'session' ? actor.value.identityId : ''
 }

@@ -2,7 +2,7 @@ import type { ProblemCode } from '../lib/problems.ts'
 import type { TraceContext } from '../lib/trace-context.ts'
 
 /**
- * What is remembered of one entry: who wrote what, and what came of it. Names of fields, never
+ * Audit record of one entry: who wrote what, and what came of it. Names of fields, never
  * their values.
  */
 export interface AuditRecord {
@@ -41,7 +41,7 @@ export interface RefusedWrite {
   /** The operation's id, as the OpenAPI documents have it. */
   readonly operation: string
   readonly outcome: ProblemCode
-  /** Of its request (src/lib/trace-context.ts). */
+  /** Trace of its request (src/lib/trace-context.ts). */
   readonly traceId: string
 }
 
@@ -69,6 +69,6 @@ export interface AuditTrail {
    */
   applied(record: AuditRecord, traceId?: string): void
   refused(write: RefusedWrite): void
-  /** Of each request, whatever became of it. */
+  /** Called for each request, whatever became of it. */
   answered(request: AnsweredRequest): void
 }

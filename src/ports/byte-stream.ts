@@ -6,7 +6,7 @@ export interface ByteStream {
    */
   readonly chunks: AsyncIterable<Uint8Array>
   /**
-   * Of a stream whose maker judges how long its reader may take: aborted when that was too long.
+   * Signal of a maker that judges how long its reader may take: aborted when that was too long.
    * Without it, whoever reads nothing for as long as any answer may stall is cut off.
    */
   readonly giveUp?: AbortSignal

@@ -7,7 +7,7 @@ export interface IssuedCertificate {
   readonly fingerprint: string
   /** SHA-256 of its SubjectPublicKeyInfo, in lower-case hex. */
   readonly publicKeyPrint: string
-  /** As RFC 4514 prints it. */
+  /** Subject, as RFC 4514 prints it. */
   readonly subject: string
   /** Hosts that it names, each in one spelling. */
   readonly hosts: readonly string[]
@@ -53,8 +53,8 @@ export interface RouterHostRules {
    */
   readonly at: 'enrollment' | 'extension'
   /**
-   * What an administrator has allowed, whatever else it names. When it is not empty, it and the
-   * names of the loopback are all that there is.
+   * Names that an administrator has allowed, whatever else it names. When it is not empty, it and
+   * the names of the loopback are all that there is.
    */
   readonly allowed: readonly string[]
   /** Hosts of controllers. */

@@ -13,7 +13,7 @@ export interface RecordChange {
   readonly after: EntityRecord | undefined
 }
 
-/** What is known of an entry beside the records that it changed; the same on every controller. */
+/** Facts of an entry beside the records that it changed; the same on every controller. */
 export interface EntryFacts {
   /** Log time, UTC ms. */
   readonly timeMs: number
@@ -31,7 +31,7 @@ export interface ChangeFollower {
   onReplaced(): void
 }
 
-/** What entries change, for those who keep something that follows from the records. */
+/** Feed of the changes of entries, for those who keep something that follows from the records. */
 export interface ChangeFeed {
   /**
    * @param kinds of tables.

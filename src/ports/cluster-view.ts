@@ -41,15 +41,15 @@ export interface MemberView {
   readonly vitals: MemberVitals | null
 }
 
-/** What a member says of itself; never older than a few seconds. */
+/** Report of a member on itself; never older than a few seconds. */
 export interface MemberVitals {
-  /** Whom it follows. */
+  /** Leader that it follows. */
   readonly leaderId: NodeId | null
   /** End of its log. */
   readonly last: Index
-  /** Of the last ten seconds; 0 when nothing was synced. */
+  /** Value of the last ten seconds; 0 when nothing was synced. */
   readonly fsyncP99Ms: number
-  /** Of the last ten seconds, of the slowest thread that others wait for. */
+  /** Value of the last ten seconds, of the slowest thread that others wait for. */
   readonly loopDelayP99Ms: number
   /** 0 to 100: the higher one is to lead. */
   readonly priority: number
@@ -76,7 +76,7 @@ export interface ClusterView {
   readonly selfId: NodeId
   readonly clusterId: string
   readonly generation: number
-  /** In force, as applied here. */
+  /** Level in force, as applied here. */
   readonly featureLevel: number
   /** Sorted by id. */
   members(): readonly MemberView[]

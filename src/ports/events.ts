@@ -7,7 +7,7 @@ import type { ByteStream } from './byte-stream.ts'
 import type { NetworkValidations } from './network-validations.ts'
 
 /**
- * Who may read the events of a namespace. Those that show records and people are for
+ * Readers of the events of a namespace. Those that show records and people are for
  * administrators, as the records are. Total, so that a new namespace does not compile until it is
  * decided.
  */
@@ -36,7 +36,7 @@ export const RECORD_NAMESPACES: ReadonlySet<EventNamespace> = new Set(
 )
 
 /**
- * Where an event stands among all events of a controller. What follows from the log has the index
+ * Position of an event among all events of a controller. What follows from the log has the index
  * of its entry and counts from 1 within it, and so is the same on every controller; what one
  * controller has seen has the index that was applied there, and a sequence that is greater than any
  * of those and is never given twice.
@@ -54,8 +54,8 @@ export function positionText({ generation, index, sequence }: EventPosition): st
 }
 
 /**
- * Of `<generation>:<index>:<sequence>`, perhaps with `@` and the name of a controller; null when it
- * is none.
+ * Reads `<generation>:<index>:<sequence>`, perhaps with `@` and the name of a controller; null when
+ * it is none.
  */
 export function parsePosition(text: string): EventPosition | null {
   const match = POSITION.exec(text)
@@ -69,13 +69,13 @@ export function comparePositions(a: EventPosition, b: EventPosition): number {
   return a.generation - b.generation || a.index - b.index || a.sequence - b.sequence
 }
 
-/** Which events a reader wants. */
+/** Events that a reader wants. */
 export interface EventFilter {
   readonly namespaces: ReadonlySet<EventNamespace>
   /** Names of metrics, and of what they are of; null: all. */
   readonly metrics: TextPattern | null
   readonly sources: TextPattern | null
-  /** Of entity changes; null: all. */
+  /** Types of entity changes; null: all. */
   readonly entityTypes: ReadonlySet<string> | null
 }
 
@@ -84,7 +84,7 @@ export interface EventReader {
   /** Streams are counted by it: the id of an identity. */
   readonly identityId: string
   readonly filter: EventFilter
-  /** What it has seen last; null: it begins with what comes. */
+  /** Event that it has seen last; null: it begins with what comes. */
   readonly after: EventPosition | null
   /** Asked now and then: why it may read no further, or null. */
   readonly refusal: () => string | null

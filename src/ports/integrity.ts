@@ -21,7 +21,7 @@ export interface Finding {
  * goes on changing.
  */
 export interface IntegrityScan {
-  /** In the order found, at most as many as are shown. */
+  /** Findings in the order found, at most as many as are shown. */
   readonly findings: readonly Finding[]
   /** There were more. */
   readonly hasMore: boolean

@@ -7,6 +7,6 @@ export interface LiveChannel extends LiveRow {
   readonly connectedAt: number
   /** That it connected from; '' when its socket has none. */
   readonly address: string
-  /** Of its program. */
+  /** Version of its program. */
   readonly version: string
 }

@@ -1,7 +1,7 @@
 import type { LiveCircuit } from './live-circuits.ts'
 import type { LiveLink } from './live-links.ts'
 
-/** What an attempt to dial a service came to; `fail` is all attempts of one dial together. */
+/** Outcome of an attempt to dial a service; `fail` is all attempts of one dial together. */
 export type DialResult =
   | 'success'
   | 'fail'
@@ -53,7 +53,7 @@ export type LiveFact =
       readonly cost: number
       readonly hostId: string
       readonly instanceId: string
-      /** From the request to the last answer of a router; ms. */
+      /** Time from the request to the last answer of a router; ms. */
       readonly layMs?: number
     }
   | {

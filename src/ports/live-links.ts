@@ -8,7 +8,7 @@ export type LinkIds = Pick<ReadonlySet<string>, 'has'>
  * hears of it by itself.
  */
 export interface LiveLink extends LiveRow {
-  /** Of dialing the same link again; from 1. */
+  /** Number of the dial of the same link; from 1. */
   readonly iteration: number
   readonly protocol: string
   /** That was dialed. */
@@ -21,7 +21,7 @@ export interface LiveLink extends LiveRow {
   /** Connected: both its routers have a channel to this controller. */
   readonly state: 'Pending' | 'Connected'
   readonly staticCost: number
-  /** As each router measured it last; nanoseconds. */
+  /** Latencies as each router measured them last; nanoseconds. */
   readonly sourceLatencyNs: number
   readonly destLatencyNs: number
   /** Static cost and both latencies in whole milliseconds. */

@@ -3,15 +3,15 @@ export interface LiveRow {
 }
 
 /**
- * What is live on one controller and in no log: links, circuits, channels of routers. Each
+ * Live rows of one controller, in no log: links, circuits, channels of routers. Each
  * controller has the rows that came to it, and no other one knows them.
  */
 export interface LiveTable<R extends LiveRow> {
   /** The controller whose rows these are. */
   readonly owner: string
-  /** What would be a row beyond it is refused where it comes from. */
+  /** Most rows that it takes; one more is refused where it comes from. */
   readonly rowsMax: number
-  /** In no order. */
+  /** Rows in no order. */
   list(): readonly R[]
   get(id: string): R | undefined
   /**

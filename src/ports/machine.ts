@@ -6,7 +6,7 @@ import type { ApplyProgress, StoreReceiver, StoreSnapshot } from './state-store.
 
 export interface AppliedEntry {
   readonly index: Index
-  /** Whose proposal it was; null for entries without one. `storeId` is hex. */
+  /** Origin of its proposal; null for entries without one. `storeId` is hex. */
   readonly origin: {
     readonly storeId: string
     readonly boot: number
@@ -32,7 +32,7 @@ export interface Digests {
 export interface Machine {
   progress(): ApplyProgress
   /**
-   * Where the store on disk stands, and the configuration in force there: the log's beginning at
+   * Position of the store on disk, and the configuration in force there: the log's beginning at
    * start.
    */
   persistedMark(): {
@@ -42,8 +42,8 @@ export interface Machine {
     readonly timeMs: number
   }
   /**
-   * In index order, without gaps; an index already applied is passed over. Nothing of the entry's
-   * bytes is kept.
+   * Applies entries in index order, without gaps; an applied index is passed over. Nothing of the
+   * entry's bytes is kept.
    * @throws when the entry cannot be decoded or its kind is unknown: the node must stop applying,
    * never step over it.
    */

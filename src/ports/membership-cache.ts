@@ -1,7 +1,7 @@
 import type { Index, NodeId, Term } from '../raft/types.ts'
 
 /**
- * Who the members are as far as is known to be committed, kept beside log and state: whom to let in
+ * Members as far as is known to be committed, kept beside log and state: whom to admit
  * and to dial before the own log says so, and what must be on their disks.
  */
 export interface MembershipRecord {
@@ -16,7 +16,7 @@ export interface MembershipRecord {
 }
 
 /**
- * What a store has said of itself, as promises that outlive any crash. Never more than it had said
+ * Promises of a store about itself, which outlive any crash. Never more than it had said
  * to be durable.
  */
 export interface DiskPromise {
@@ -28,21 +28,21 @@ export interface DiskPromise {
 }
 
 /**
- * What a member has said of its disk, for the next process here to hold it to; see
+ * Report of a member on its disk, for the next process here to hold it to; see
  * cluster/witness.ts.
  */
 export interface PeerDiskRecord {
   readonly id: NodeId
-  /** Of the cluster: in another one, disks may be older. */
+  /** Generation of the cluster: in another one, disks may be older. */
   readonly generation: number
   readonly storeId: Uint8Array
-  /** Which start of the store it was. */
+  /** Number of the start of the store. */
   readonly boot: bigint
   readonly startedAtMs: bigint
-  /** In that life, on the streams that the peer dialled. */
+  /** Promise of that start, heard on the streams that the peer dialled. */
   readonly heard: DiskPromise
-  /** In that life, in answer to our dialling. */
+  /** Promise of that start, in answer to our dialling. */
   readonly answered: DiskPromise
-  /** In the lives before. */
+  /** Promise of the starts before. */
   readonly past: DiskPromise
 }

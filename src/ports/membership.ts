@@ -2,7 +2,9 @@ import type { ProblemCode } from '../lib/problems.ts'
 import type { Index, NodeId } from '../raft/types.ts'
 import type { Actor } from './actor.ts'
 
-/** What an operator may ask for. Asking for what is already so is done, and changes nothing. */
+/**
+ * Changes that an operator may ask for. Asking for what is already so is done, and changes nothing.
+ */
 export type MembershipChange =
   /** A caught-up learner becomes a voter. */
   | { readonly verb: 'promote'; readonly id: NodeId }
@@ -15,7 +17,7 @@ export type MembershipChange =
    */
   | { readonly verb: 'replace'; readonly oldId: NodeId; readonly newId: NodeId }
 
-/** What a change would do, or has done. */
+/** Consequences of a change, before it is made or after. */
 export interface ChangePlan {
   readonly change: MembershipChange
   /** False: the members are like that already. */
@@ -53,7 +55,7 @@ export interface TicketView {
   readonly usedBy: NodeId | null
 }
 
-/** What a new controller sends with its ticket. */
+/** Request of a new controller, sent with its ticket. */
 export interface JoinRequest {
   readonly ticket: string
   readonly id: NodeId
@@ -89,13 +91,13 @@ export interface JoinAnswer {
   readonly nowMs: number
 }
 
-/** What was, or is about to be, done to the cluster beside its records. */
+/** Action on the cluster beside its records, done or about to be. */
 export interface ClusterAction {
   /** Lower case letters and hyphens. */
   readonly action: string
   /** A controller; null: none is named. */
   readonly target: NodeId | null
-  /** What came of it; `requested`: it is about to be carried out. */
+  /** Outcome; `requested`: it is about to be carried out. */
   readonly outcome: 'requested' | 'done' | ProblemCode
   readonly reason?: string
 }
@@ -108,14 +110,14 @@ export interface ActionRecorder {
    */
   record(action: ClusterAction, by: Actor): Promise<void>
   /**
-   * As `record`, for what has been done already: what cannot be written down is told in the log of
+   * Does as `record`, for what has been done already: what cannot be written is told in the log of
    * this controller.
    */
   note(action: ClusterAction, by: Actor): Promise<void>
 }
 
 /**
- * Who the members are, changed through any controller: what only the leader can do is handed to it.
+ * Members, changed through any controller: what only the leader can do is passed on to it.
  */
 export interface MembershipControl {
   /**

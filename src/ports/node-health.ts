@@ -20,7 +20,7 @@ export interface NodeHealth {
   readonly lagEntries: number
   /** Since apply was last caught up; 0 when it is. */
   readonly lagMs: number
-  /** Of the last ten seconds. */
+  /** Value of the last ten seconds. */
   readonly fsyncP99Ms: number
   readonly loopDelayP99Ms: { readonly main: number; readonly raft: number }
   readonly members: readonly MemberHealth[]

@@ -3,14 +3,14 @@ import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Problem } from '../lib/problems.ts'
 import type { DialBind, JudgedCheck, PromptedService, Prompts } from './state-view.ts'
 
-/** What the devices of an identity report of themselves. Nothing of it is proven. */
+/** Reports of the devices of an identity on themselves. Nothing of them is proven. */
 export interface Posture {
   readonly os: OsReport | null
   readonly domain: DomainReport | null
   readonly mac: MacReport | null
   /** One a path, or one a check where no path was said; the last one reported comes last. */
   readonly processes: readonly ProcessReport[]
-  /** Of one API session; absent: of none, which has shown no second factor. */
+  /** Factor of one API session; absent: of none, which has shown no second factor. */
   readonly factor?: ShownFactor
   /** A router has judged these in place of the controllers; absent: nothing. */
   readonly judgedByRouter?: ReadonlySet<DeviceKind>
@@ -22,7 +22,7 @@ export type DeviceKind = 'os' | 'domain' | 'mac' | 'process'
 /** A router that judges posture is told all of these by its clients. */
 export const deviceKinds: ReadonlySet<DeviceKind> = new Set(['os', 'domain', 'mac', 'process'])
 
-/** What an API session has shown of its second factor, to be judged at a time; all UTC ms. */
+/** Second factor that an API session has shown, to be judged at a time; all UTC ms. */
 export interface ShownFactor extends EndpointState {
   /** When the last code that was right was given in it. */
   readonly passedAtMs: number | null
@@ -93,12 +93,12 @@ export interface FailedRequest {
   readonly serviceId: string
   readonly serviceName: string
   readonly sessionType: string
-  /** As responses show it. */
+  /** Failures as responses show them. */
   readonly policyFailures: readonly Readonly<Record<string, unknown>>[]
 }
 
 /**
- * What a posture check asks of clients, as it is shown to them; its other members depend on the
+ * Query of a posture check to clients, as it is shown to them; its other members depend on the
  * type of the check.
  */
 export type PostureQuery = JsonObject & { readonly isPassing: boolean }
@@ -107,18 +107,18 @@ export type PostureQuery = JsonObject & { readonly isPassing: boolean }
 export interface JudgedPosture {
   passes(check: EntityRecord): boolean
   queryOf(check: EntityRecord): PostureQuery
-  /** What the check asked for and what it got, by its type. */
+  /** Values that the check asked for and what it got, by its type. */
   valuesOf(check: EntityRecord): JsonObject
 }
 
-/** Where nothing is known of a client. */
+/** Posture of a client that nothing is known of. */
 export const unknownPosture: JudgedPosture = {
   passes: () => false,
   queryOf: ({ id }) => ({ id, isPassing: false }),
   valuesOf: () => ({}),
 }
 
-/** What a policy would grant. */
+/** Grant that a policy would give. */
 export interface Granted {
   readonly identityId: string
   readonly serviceId: string
@@ -133,26 +133,26 @@ export interface PostureFailure {
     readonly id: string
     readonly name: string
     readonly typeId: string
-    /** What it asked for and what it got, by its type. */
+    /** Values that it asked for and what it got, by its type. */
     readonly values: JsonObject
   }[]
 }
 
 /**
- * What devices reported to any controller, whether it passes the checks of the policies, and what
- * follows when it does not. Reports are in memory alone: they are gone when the controller that
- * they were made to stops, and devices make them again. Of two reports on one thing the later one
- * counts, whichever controllers they were made to.
+ * Posture that devices reported to any controller, whether it passes the checks of policies, and
+ * what follows when it does not. Reports are in memory alone: they are gone when the controller
+ * that they were made to stops, and devices make them again. Of two reports on one thing the later
+ * one counts, whichever controllers they were made to.
  */
 export interface PostureService {
   of(identityId: string): Posture
-  /** By API session. */
+  /** States of endpoints by API session. */
   endpointsOf(identityId: string): ReadonlyMap<string, EndpointState>
-  /** What was shown in an API session of its second factor. */
+  /** Second factor that was shown in an API session. */
   factorOf(session: EntityRecord): ShownFactor
   /** Rests on no API session: no second factor counts. */
   ofIdentity(identityId: string): JudgedPosture
-  /** What its identity reported, and what was shown in the session. */
+  /** Posture that its identity reported, and the factor shown in the session. */
   ofSession(session: EntityRecord): JudgedPosture
   /**
    * The same for a router that judges posture itself: what devices alone know of themselves passes,
@@ -203,7 +203,7 @@ export interface PostureService {
     failures: readonly PostureFailure[],
     cause: Problem,
   ): Problem
-  /** Of all controllers, the newest first. */
+  /** Failed requests at all controllers, the newest first. */
   failedRequests(identityId: string): readonly FailedRequest[]
   start(): void
   stop(): void

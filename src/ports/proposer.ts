@@ -4,7 +4,7 @@ import type { TraceContext } from '../lib/trace-context.ts'
 import type { Actor } from './actor.ts'
 
 /**
- * What apply decided: a value, part of the replicated result, equal on every controller. Never
+ * Decision of apply: a value, part of the replicated result, equal on every controller. Never
  * holds a secret.
  */
 export type Outcome =
@@ -29,7 +29,7 @@ export interface ProposalInput {
     readonly id: Uint8Array
     readonly bodyHash: Uint8Array
   }
-  /** Of the request behind it: told in logs, and no part of the command. */
+  /** Trace of the request behind it: told in logs, and no part of the command. */
   readonly trace?: TraceContext
   readonly judgedOn?: readonly {
     readonly entity: string

@@ -8,7 +8,7 @@ export interface ClientSession {
   readonly fingerprints: readonly string[]
 }
 
-/** What a router shows of a client that wants to dial or to host. */
+/** Claim of a client that wants to dial or to host, as its router shows it. */
 export interface ClientClaim {
   readonly routerId: string
   /** The token of the service session; '' where the client names the service itself. */
@@ -75,16 +75,16 @@ export interface ClientFollower {
   onReplaced(): void
 }
 
-/** Whose sessions a router may know. */
+/** Identities whose sessions a router may know. */
 export interface SessionAudience {
   /** The same for routers that may know the same sessions. */
   readonly key: string
   has(session: ClientSession): boolean
 }
 
-/** What controllers know of the clients of routers. */
+/** Knowledge of controllers about the clients of routers. */
 export interface RouterClients {
-  /** Of all API sessions. */
+  /** Ids of all API sessions. */
   sessionIds(): Iterable<string>
   /** null where no router may know it. */
   session(id: string): ClientSession | null
@@ -92,8 +92,8 @@ export interface RouterClients {
   routersOf(session: ClientSession): { has(routerId: string): boolean }
   audienceOf(routerId: string): SessionAudience
   /**
-   * Those of an API session that are honoured now, one for each version of the key that signs them;
-   * of one that is gone, those that it had.
+   * Tokens of an API session that are honoured now, one for each version of the key that signs
+   * them; of one that is gone, those that it had.
    */
   tokensOf(sessionId: string): readonly string[]
   /** @returns the way to end it. */
@@ -103,7 +103,7 @@ export interface RouterClients {
    * business with, is passed over.
    */
   used(routerId: string, token: string): void
-  /** Of a service session, by token or id, when it is gone: with the id where it is known. */
+  /** Finds a service session that is gone, by token or id: with the id where it is known. */
   goneSession(token: string): GoneSession | null
   judge(claim: ClientClaim): Promise<JudgedClaim>
   /**

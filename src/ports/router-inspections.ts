@@ -1,6 +1,6 @@
 import type { RouterTerminator } from './hosted-terminators.ts'
 
-/** What a router told of itself; a value is JSON, or text where it is none. */
+/** Answer of a router about itself; a value is JSON, or text where it is none. */
 export interface RouterInspection {
   readonly values: readonly { readonly name: string; readonly value: unknown }[]
   readonly errors: readonly string[]

@@ -46,7 +46,7 @@ export interface ModelRouter {
   readonly name: string
   /** Hex SHA-1 of the certificate it connects by; '' before it has enrolled. */
   readonly fingerprint: string
-  /** In the order of their record. */
+  /** Configs in the order of their record. */
   readonly configs: readonly string[]
   readonly isDisabled: boolean
 }
@@ -122,7 +122,8 @@ export type ModelEvent =
   | { readonly kind: 'authority'; readonly action: ModelAction; readonly value: ModelAuthority }
   | { readonly kind: 'revocation'; readonly action: ModelAction; readonly value: ModelRevocation }
   /**
-   * Whom a policy means, or means no more. Whoever is deleted leaves all policies without a word.
+   * Members that a policy means, or means no more. Whoever is deleted leaves all policies without a
+   * word.
    */
   | {
       readonly kind: 'members'
@@ -141,7 +142,7 @@ export interface ModelFollower {
 
 /** The part of the network that edge routers judge access by, with each change of it. */
 export interface RouterModel {
-  /** Of the state that `all` tells of. */
+  /** Index of the state that `all` tells of. */
   readonly appliedIndex: Index
   /**
    * All of it, as creations, what others name before the others. Lazy: the state must not change

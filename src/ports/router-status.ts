@@ -1,4 +1,4 @@
-/** What is known of a router that is connected to a controller of the cluster. */
+/** Status of a router that is connected to a controller of the cluster. */
 export interface RouterStatus {
   /** '' until it has said. */
   readonly hostname: string

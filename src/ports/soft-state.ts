@@ -17,8 +17,8 @@ export interface SoftTopicDefinition<T> {
   /** Keys and values of one owner, with {@link SOFT_VALUE_OVERHEAD_BYTES} each. */
   readonly ownerBytesMax: number
   /**
-   * What the cluster itself lives by: it goes before all other values, and is never refused for
-   * what other topics take. Its own cap is at most {@link SOFT_VITAL_BYTES_MAX}.
+   * Marks what the cluster itself lives by: it goes before all other values, and is never refused
+   * for what other topics take. Its own cap is at most {@link SOFT_VITAL_BYTES_MAX}.
    */
   readonly isVital?: boolean
 }
@@ -28,7 +28,7 @@ export type SoftTopicTable = Readonly<Record<string, SoftTopicDefinition<unknown
 
 export type SoftTopicValue<D> = D extends SoftTopicDefinition<infer T> ? T : never
 
-/** What was heard of other controllers and not kept, since the start. */
+/** Counts of values heard of other controllers and not kept, since the start. */
 export interface SoftStateCounts {
   /** Keys and values that are held, of all owners. */
   readonly bytes: number
@@ -54,10 +54,10 @@ export interface SoftTopic<T> {
    * 128 characters.
    */
   publish(key: string, value: T): boolean
-  /** What this controller published under that key is no more. */
+  /** Withdraws what this controller published under that key. */
   withdraw(key: string): void
   get(owner: NodeId, key: string): T | undefined
-  /** Of this controller and all others, in no order. */
+  /** Values of this controller and all others, in no order. */
   values(): Iterable<SoftValue<T>>
   /**
    * Called for what others publish, at once for what they have published already; `undefined`:
@@ -72,5 +72,5 @@ export const SOFT_TTL_MS_MIN = 3000
 /** So that a batch always has room for one. */
 export const SOFT_VALUE_BYTES_MAX = 32 * 1024
 export const SOFT_VITAL_BYTES_MAX = 64 * 1024
-/** What a value counts for beside its key and bytes. */
+/** Bytes that a value counts for beside its key and its own. */
 export const SOFT_VALUE_OVERHEAD_BYTES = 32

@@ -36,7 +36,7 @@ export interface RefreshUse {
   readonly usedAtMs: number
 }
 
-/** What a row says beside its message. */
+/** Bounds that a row gives beside its message. */
 type Bounds = Pick<SoftTopicDefinition<unknown>, 'ttlMs' | 'ownerBytesMax' | 'isVital'>
 
 /**
@@ -149,7 +149,7 @@ export const softTopics = {
 
 export type SoftTopics = typeof softTopics
 
-/** What users of one topic hold in their hands. */
+/** Topic as its users hold it. */
 export type OpenTopic<N extends keyof SoftTopics> = SoftTopic<SoftTopicValue<SoftTopics[N]>>
 
 /**

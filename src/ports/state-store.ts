@@ -15,7 +15,7 @@ export interface StorePosition {
   /** membership.v1.Configuration in force at `position`, base64. */
   readonly configuration: string
   /**
-   * In force at `position`: whether this version knows it is to be asked before any record is read.
+   * Level in force at `position`: whether this version knows it is asked before any record is read.
    */
   readonly featureLevel: number
   /** Hex digests at `position`. */
@@ -35,7 +35,7 @@ export interface StateStore {
    * `swap`.
    */
   cameBySnapshot(): boolean
-  /** In key order. */
+  /** Records in key order. */
   records(): AsyncIterable<StoreRecord & { readonly value: string }>
   /** One at a time; resolves when synced. */
   write(records: readonly StoreRecord[], mark: StorePosition): Promise<void>

@@ -16,7 +16,7 @@ export interface ListQuery {
   /** Each `#attribute` or `@id`. */
   readonly roleFilter?: readonly string[]
   readonly roleSemantic?: string
-  /** Of access lists: `dial`, `bind`, or both when absent. */
+  /** Type of access lists: `dial`, `bind`, or both when absent. */
   readonly policyType?: string
   /** Leaves out what would let its reader act as an administrator. */
   readonly isForNonAdmin?: boolean
@@ -24,7 +24,7 @@ export interface ListQuery {
 
 export interface ListResult<R extends EntityRecord = EntityRecord> {
   readonly records: readonly R[]
-  /** As applied after clamping; Number.MAX_SAFE_INTEGER for no limit. */
+  /** Limit as applied after clamping; Number.MAX_SAFE_INTEGER for no limit. */
   readonly limit: number
   readonly offset: number
   /** All that match, whatever the page. */
@@ -39,7 +39,7 @@ export interface ListResult<R extends EntityRecord = EntityRecord> {
  */
 export type Listing = Generator<void, ListResult>
 
-/** Which records a list chooses from. */
+/** Records that a list chooses from. */
 export type ListSource =
   | { readonly of: 'kind'; readonly entity: string }
   | { readonly of: 'subList'; readonly entity: string; readonly id: string; readonly key: string }
@@ -53,7 +53,7 @@ export type ListSource =
 
 export type DialBind = 'Bind' | 'Dial'
 
-/** What policies say of an identity and a service. */
+/** Access that policies give an identity to a service. */
 export interface AccessBetween {
   /** Whatever the posture of clients. */
   readonly permissions: readonly DialBind[]
@@ -130,7 +130,7 @@ export interface RouterAudience {
 export interface CheckedPolicy {
   readonly id: string
   readonly name: string
-  /** In id order. */
+  /** Posture checks in id order. */
   checks(): readonly EntityRecord[]
   /** The services that it is about, in no order. */
   serviceIds(): Iterable<string>
@@ -167,7 +167,7 @@ export interface RoleCounts {
   readonly totalCount: number
 }
 
-/** Who has an attribute and which policies name it: ids by plural of the kind. */
+/** Records that have an attribute and policies that name it: ids by plural of the kind. */
 export interface RoleAttributeUsage extends Page {
   readonly rows: readonly {
     readonly roleAttribute: string
@@ -178,7 +178,7 @@ export interface RoleAttributeUsage extends Page {
 /** Ids of the config types whose data the detail of a service holds. */
 export type ConfigTypesShown = ReadonlySet<string> | 'all'
 export const noConfigTypes: ConfigTypesShown = new Set()
-/** What has happened to a device. */
+/** Events of a device that prompt for a code. */
 export interface Prompts {
   readonly isWoken: boolean
   readonly isUnlocked: boolean
@@ -214,13 +214,16 @@ export interface StateView {
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean>
 
   get<R extends EntityRecord = EntityRecord>(entity: string, id: string): R | undefined
-  /** By the value of a unique field. */
+  /** Finds a record by the value of a unique field. */
   find<R extends EntityRecord = EntityRecord>(
     entity: string,
     field: string,
     value: string,
   ): R | undefined
-  /** By the value of an indexed field, in id order: authenticators of an identity, its sessions. */
+  /**
+   * Finds records by the value of an indexed field, in id order: authenticators of an identity, its
+   * sessions.
+   */
   findAll<R extends EntityRecord = EntityRecord>(
     entity: string,
     field: string,
@@ -229,12 +232,12 @@ export interface StateView {
   count(entity: string): number
 
   /**
-   * What `list`, `subList`, `listNaming` or `accessibleServices` gives, in steps: for queries of
-   * callers, which can be long. Null where `subList` gives it.
+   * Lists what `list`, `subList`, `listNaming` or `accessibleServices` give, in steps: for queries
+   * of callers, which can be long. Null where `subList` gives it.
    */
   listing(source: ListSource, query: ListQuery): Listing | null
   /**
-   * At once.
+   * Lists at once.
    * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER; COULD_NOT_VALIDATE for the role
    * filter.
    */
@@ -245,20 +248,22 @@ export interface StateView {
    * @throws {Problem} as `list`.
    */
   subList(entity: string, id: string, key: string, query: ListQuery): ListResult | null
-  /** Those whose indexed field has that value. @throws {Problem} as `list`. */
+  /** Lists records whose indexed field has that value. @throws {Problem} as `list`. */
   listNaming(entity: string, field: string, value: string, query: ListQuery): ListResult
   /** The role attributes that records of the kind have. @throws {Problem} as `list`. */
   roleAttributes(entity: string, query: ListQuery): RoleAttributes
   /** Role attributes that begin with a prefix, with the number of records; in steps. */
   roleCounts(entity: string, query: RoleCountQuery): Generator<void, RoleCounts>
-  /** Those, and the attributes that policies name. @throws {Problem} as `list`. */
+  /** Lists those, and the attributes that policies name. @throws {Problem} as `list`. */
   roleAttributeUsage(entity: string, query: ListQuery): RoleAttributeUsage
   /** {_links, entity, id, name}; null when it is not there. */
   ref(entity: string, id: string): JsonObject | null
   /** Names that a filter on the kind may use. */
   filterableFields(entity: string): readonly string[]
 
-  /** What policies let the identity do with the service; [] when nothing. Order: Bind, Dial. */
+  /**
+   * Permissions that policies give the identity on the service; [] when none. Order: Bind, Dial.
+   */
   permissions(identityId: string, serviceId: string): readonly DialBind[]
   /** The services an identity may dial or bind. @throws {Problem} as `list`. */
   accessibleServices(identityId: string, query: ListQuery): ListResult
@@ -267,7 +272,7 @@ export interface StateView {
   accessBetween(identityId: string, serviceId: string): AccessBetween | null
   /** Why the identity may use the service, or why not, as the records stand. */
   explainAccess(identity: EntityRecord, service: EntityRecord): AccessExplanation
-  /** What writes would come to for access; nothing is written. */
+  /** Previews what writes would change of access; nothing is written. */
   previewAccess(writes: readonly PreviewedWrite[], caller: PreviewCaller): AccessPreview
   /** Whether a router is connected to any controller. */
   isRouterOnline(routerId: string): boolean
@@ -305,7 +310,7 @@ export interface StateView {
   ): readonly { readonly id: string; readonly lastActivityMs: number }[]
 
   /**
-   * What is remembered of writes, the newest first unless the query says otherwise; done in slices.
+   * Lists the audit records of writes, the newest first unless the query says otherwise; in slices.
    * @throws {Problem} as `list`.
    */
   listAudit(query: ListQuery): Promise<ListResult>

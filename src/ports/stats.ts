@@ -1,6 +1,6 @@
 import { type LatencyCounts, NO_LATENCIES } from '../lib/runtime/latency-histogram.ts'
 
-/** What one thread holds: of its JavaScript heap, and outside of it in buffers. */
+/** Memory of one thread: of its JavaScript heap, and outside of it in buffers. */
 export interface ThreadMemory {
   readonly heapUsedBytes: number
   /** Taken from the system for the heap, in use or not. */
@@ -18,9 +18,9 @@ export interface DiskVitals {
   readonly fsync: LatencyCounts
   /** Handed to the system since the start. */
   readonly writtenBytes: number
-  /** On the file system of the log; null when it can not be told. */
+  /** Free bytes on the file system of the log; null when it can not be told. */
   readonly freeBytes: number | null
-  /** Of the thread that writes the log. */
+  /** Memory of the thread that writes the log. */
   readonly memory: ThreadMemory
 }
 
@@ -34,9 +34,9 @@ export const NO_DISK_VITALS: DiskVitals = {
 /** How consensus has been in this process. Counts run from its start. */
 export interface HostStats {
   readonly disk: DiskVitals
-  /** Of the thread that consensus and mesh live in. */
+  /** Delay of the thread that consensus and mesh live in. */
   readonly loopDelayP99Ms: number
-  /** Of the same thread. */
+  /** Memory of the same thread. */
   readonly memory: ThreadMemory
   /** Kept in memory for members that lag behind. */
   readonly logEntries: number

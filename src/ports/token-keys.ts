@@ -17,7 +17,7 @@ export interface TokenKeys {
    */
   clusterKeys(): readonly TokenKey[]
   /**
-   * As `clusterKeys`, of the key that second factors are encrypted by: all versions that any of
+   * Keys that second factors are encrypted by, as `clusterKeys`: all versions that any of
    * them is encrypted by.
    */
   factorKeys(): readonly TokenKey[]

@@ -4,7 +4,7 @@ import type { ProposalInput } from './proposer.ts'
 
 /** How a repeated write is recognized as the same. */
 export type Idempotency =
-  /** By a request id, and a hash of the request that it came with. */
+  /** A request id, and a hash of the request that it came with. */
   | { readonly case: 'id'; readonly id: Uint8Array; readonly bodyHash: () => Uint8Array }
   | { readonly case: 'none' }
   /** The id is not kept: a repeated request has its effect twice. */

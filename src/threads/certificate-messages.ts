@@ -13,7 +13,7 @@ export interface AuthorityKey {
   readonly privateKeyPem: string
 }
 
-/** To the thread. */
+/** Message to the thread. */
 export interface CertificateCommand {
   readonly order: CertificateOrder
   readonly nowMs: number

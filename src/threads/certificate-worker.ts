@@ -17,7 +17,7 @@ import { TaskOverrun, WorkerQueue } from './worker-queue.ts'
 export interface CertificateWorkerLimits {
   /** One order at work; beyond it the thread is ended and another takes its place. */
   readonly certificateMsMax: number
-  /** In line; who has waited for longer is sent away. */
+  /** Wait in line; who has waited for longer is sent away. */
   readonly certificateWaitMsMax: number
   /** Orders in line, of all callers. */
   readonly certificatesWaitingMax: number

@@ -13,7 +13,7 @@ const LOOK_MS = 250
 export function collectBuffers(type: 'minor' | 'major', growthBytesMax: number): void {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as (options: { readonly type: string }) => void
-  // With it the threads that are started later would compile all modules of Node by themselves.
+  // Threads that are started later would compile all modules of Node by themselves with that flag.
   setFlagsFromString('--no-expose-gc')
   const external = (): number => getHeapStatistics().external_memory
   let after = external()

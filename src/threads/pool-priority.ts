@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 
-/** As libuv names the threads of its pool (since 1.50). */
+/** Name that libuv gives the threads of its pool (since 1.50). */
 const POOL_THREAD = 'libuv-worker'
 /**
  * One tenth of a normal thread's share where both want the processor, all of it where nobody else

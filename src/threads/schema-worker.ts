@@ -10,9 +10,9 @@ export interface SchemaWorkerLimits {
    * Processor time of one judgement; beyond it the thread is ended and another takes its place.
    */
   readonly schemaMsMax: number
-  /** In line; who has waited for longer is sent away. */
+  /** Wait in line; who has waited for longer is sent away. */
   readonly schemaWaitMsMax: number
-  /** In all for one judgement, where the processor has no time for it. */
+  /** Time in all for one judgement, where the processor has no time for it. */
   readonly schemaLateMsMax: number
   /** Judgements in line, of all callers. */
   readonly schemasWaitingMax: number

@@ -33,7 +33,7 @@ export interface StartedHost {
   readonly cutBytes: number
   /** Known to be committed by this member before, whatever was lost since. */
   readonly committedIndex: Index
-  /** What was done about damage to the log; null when there was none. */
+  /** Repair of damage to the log; null when there was none. */
   readonly repair: LogRepair | null
   /** After the ClusterNode's `stop`, or its failure: resolves when nothing of the host is left. */
   close(): Promise<void>
@@ -87,7 +87,7 @@ export async function startThreads(start: HostStart): Promise<StartedHost> {
 }
 
 /**
- * What crosses between the threads is garbage once it is through, outside of the heap and therefore
+ * Messages between the threads are garbage once they are through, outside of the heap and therefore
  * unseen by it: a small young generation is collected, and that memory given back, all the sooner.
  */
 const SEMI_SPACE_MEGABYTES_MAX = 2

@@ -2,7 +2,7 @@ import { extname } from 'node:path'
 import type { ResourceLimits } from 'node:worker_threads'
 
 /**
- * Where the program of a thread lies: beside this file, as source or built, whichever this one is.
+ * Path of the program of a thread: beside this file, as source or built, whichever this one is.
  */
 export function threadFile(name: 'wal' | 'raft' | 'schema' | 'certificate'): URL {
   return new URL(`./${name}-thread${extname(import.meta.filename)}`, import.meta.url)
@@ -14,7 +14,7 @@ export function threadFile(name: 'wal' | 'raft' | 'schema' | 'certificate'): URL
  */
 const YOUNG_MEGABYTES_MAX = 4
 
-/** Of a thread that must end alone when it needs more memory than it may have. */
+/** Limits of a thread that must end alone when it needs more memory than it may have. */
 export function heapLimits(megabytesMax: number): ResourceLimits {
   return { maxOldGenerationSizeMb: megabytesMax, maxYoungGenerationSizeMb: YOUNG_MEGABYTES_MAX }
 }

@@ -5,17 +5,17 @@ import type { LogOptions } from '../store/log/open-log.ts'
 import type { LogRepair } from '../store/log/repair-log.ts'
 import type { DiskVitals } from '../ports/stats.ts'
 
-/** What the log's thread is started with. */
+/** Data that the log's thread is started with. */
 export interface WalThreadData {
   readonly dir: string
   readonly options: Omit<LogOptions, 'files'>
-  /** To the thread of the Raft host. */
+  /** Port to the thread of the Raft host. */
   readonly port: MessagePort
 }
 
 /**
- * From the Raft thread, in order. Entries are packed (src/raft/entry-codec.ts) in a buffer given
- * away.
+ * Commands of the Raft thread, in order. Entries are packed (src/raft/entry-codec.ts) in a buffer
+ * given away.
  */
 export type WalCommand =
   | {
@@ -30,7 +30,7 @@ export type WalCommand =
   | { readonly type: 'settle'; readonly owed: Position | null }
   | { readonly type: 'close' }
 
-/** To the Raft thread; `opened` comes first, and only once. */
+/** Events to the Raft thread; `opened` comes first, and only once. */
 export type WalEvent =
   | {
       readonly type: 'opened'
@@ -47,7 +47,7 @@ export type WalEvent =
   /** Every second. */
   | ({ readonly type: 'vitals' } & DiskVitals)
 
-/** To main: what it has to know before the host starts, or why nothing can start. */
+/** Report to main: what it has to know before the host starts, or why nothing can start. */
 export type WalReport =
   | {
       readonly type: 'opened'

@@ -19,7 +19,7 @@ export class BoundedQueue<T> {
     return true
   }
 
-  /** What `shift` would take. */
+  /** The item that `shift` would take. */
   peek(): T | undefined {
     return this.#items[this.#head]
   }

@@ -6,9 +6,12 @@ import type { KeyedRate } from './keyed-rate.ts'
 import { sourceOf } from './source.ts'
 
 export interface ConnectionBounds {
-  /** What one source holds; more are closed at once. */
+  /** Connections that one source holds; more are closed at once. */
   readonly connectionsPerSourceMax: number
-  /** From the first packet to the end of the TLS handshake; null for plain HTTP, which has none. */
+  /**
+   * Time from the first packet to the end of the TLS handshake; null for plain HTTP, which has
+   * none.
+   */
   readonly handshakeTimeoutMs: number | null
   /**
    * Handshakes under way, of all and of one source. One more ends the one that has taken longest,
@@ -19,7 +22,7 @@ export interface ConnectionBounds {
   readonly handshakesPerSourceMax?: number
   /** How fast a source may open connections; those beyond are closed at once. */
   readonly rate?: KeyedRate
-  /** What the listener shares with others. */
+  /** Room that the listener shares with others. */
   readonly room?: FairShare
 }
 
@@ -76,8 +79,8 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): void
 export class PendingConnections {
   readonly #bounds: PendingBounds
   /**
-   * By remote address and port: the events of one connection name different sockets before and
-   * after the handshake. The oldest is first.
+   * Handshakes by remote address and port: events of one connection name different sockets before
+   * and after the handshake. The oldest is first.
    */
   readonly #underWay = new Map<string, Handshake>()
   readonly #sources = new KeyedCounts()

@@ -9,7 +9,7 @@ export const descriptorLimits = {
    * of all, where there are fewer than twice as many.
    */
   descriptorsReservedMax: 1024,
-  /** Where the system does not say how many there are. */
+  /** Number assumed where the system does not say how many there are. */
   descriptorsAssumed: 4096,
 } as const
 

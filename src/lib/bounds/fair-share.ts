@@ -1,7 +1,8 @@
 import { KeyedCounts } from './keyed-counts.ts'
 
 /**
- * Of all the room, at most: the rest is for whoever comes while one caller takes what it can get.
+ * Most of the room for one: the rest is for others that come while one caller takes what it can
+ * get.
  */
 const OWN_PART_MAX = 0.75
 /** Above it room is scarce, and each caller is held to its part. */
@@ -46,7 +47,7 @@ export class FairShare {
     this.#total += amount
   }
 
-  /** What `take` took. */
+  /** Gives back what `take` took. */
   giveBack(caller: string, amount = 1): void {
     this.#taken.add(caller, -amount)
     this.#total -= amount

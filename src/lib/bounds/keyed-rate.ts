@@ -1,9 +1,9 @@
 import type { Clock } from '../clock.ts'
 
 export interface Rate {
-  /** At once, after a quiet time. */
+  /** Times at once, after a quiet time. */
   readonly burst: number
-  /** On and on. */
+  /** Times a second, on and on. */
   readonly perSecond: number
 }
 
@@ -13,7 +13,9 @@ interface Budget {
   atMs: number
 }
 
-/** What one may do so many times at once and so many times a second after that. */
+/**
+ * Budget of one that may do something so many times at once and so many times a second after that.
+ */
 export class RateBudget {
   readonly #rate: Rate
   readonly #clock: Pick<Clock, 'monotonicMs'>

@@ -3,9 +3,9 @@ import { FairQueue } from './fair-queue.ts'
 import { Problem } from '../problems.ts'
 
 export interface ShareLimits {
-  /** What a caller may use without waiting, beyond its free part. */
+  /** Time that a caller may use without waiting, beyond its free part. */
   readonly processorBurstMs: number
-  /** What waits is worked on for this long between two turns of the event loop. */
+  /** Time that waiting work gets between two turns of the event loop. */
   readonly processorSliceMs: number
   /** Callers whose use is remembered. */
   readonly processorCallersMax: number
@@ -13,17 +13,17 @@ export interface ShareLimits {
   readonly waitingRequestsMax: number
 }
 
-/** Of the main thread, what a caller may use without waiting for others. */
+/** Part of the main thread that a caller may use without waiting for others. */
 const FREE_PART = 0.25
 
-/** Where there is no room to wait, it is asked for again after so long. */
+/** Pause before room to wait is asked for again, where there was none. */
 const ASK_AGAIN_MS = 10
 
 /** Work of more slices is followed by a rest; a busy machine makes two of what fits into one. */
 const SHORT_SLICES_MAX = 3
 const REST_MS_MAX = 1000
 
-/** What a caller has used lately: a bucket that leaks at {@link FREE_PART}. */
+/** Time that a caller has used lately: a bucket that leaks at {@link FREE_PART}. */
 interface Use {
   usedMs: number
   /** Monotonic ms. */
@@ -83,7 +83,7 @@ export class ProcessorShare {
           fail(error)
         }
       }
-      // What is not taken to its end gives back what it holds.
+      // Steps that are not taken to their end give back what they hold.
       const fail = (error: unknown): void => {
         steps.return?.()
         reject(error as Error)

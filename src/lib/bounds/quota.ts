@@ -1,9 +1,9 @@
 import type { Clock } from '../clock.ts'
 
 export interface QuotaLimits {
-  /** Of one caller, in a window of time. */
+  /** Most of one caller, in a window of time. */
   readonly ofOneMax: number
-  /** Of all callers. */
+  /** Most of all callers. */
   readonly allMax: number
   readonly windowMs: number
 }
@@ -33,7 +33,7 @@ export class Quota {
     this.#beganMs = clock.monotonicMs()
   }
 
-  /** Until the window ends. */
+  /** Time until the window ends. */
   get leftMs(): number {
     return Math.max(0, this.#limits.windowMs - (this.#clock.monotonicMs() - this.#beganMs))
   }

@@ -10,7 +10,7 @@ export interface LatencyCounts {
   readonly sumMs: number
   /** Since the start: how many took no longer than the bound of the same place. */
   readonly buckets: readonly number[]
-  /** Of the last ten seconds; 0 when there was nothing. */
+  /** Value of the last ten seconds; 0 when there was nothing. */
   readonly p99Ms: number
 }
 

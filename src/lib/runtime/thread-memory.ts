@@ -1,8 +1,8 @@
 import { getHeapStatistics } from 'node:v8'
 
 /**
- * Of the thread that asks. `process.memoryUsage` opens a file for what it says of the process, and
- * so fails where no more files can be opened.
+ * Memory of the thread that asks. `process.memoryUsage` opens a file for what it says of the
+ * process, and so fails where no more files can be opened.
  */
 export function threadMemory(): {
   readonly heapUsedBytes: number
@@ -17,7 +17,7 @@ export function threadMemory(): {
   }
 }
 
-/** Of the process, as last known: it stays so while no file can be opened. */
+/** Memory of the process, as last known: it stays so while no file can be opened. */
 export function processMemory(): NodeJS.MemoryUsage {
   try {
     last = process.memoryUsage()

@@ -4,7 +4,7 @@
  */
 const shortCharactersMax = 16
 
-/** Where a pattern stands in a text, from a place on; -1: nowhere. */
+/** Finds where a pattern stands in a text, from a place on; -1: nowhere. */
 export type TextSearch = (text: string, from: number) => number
 
 /**

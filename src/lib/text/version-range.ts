@@ -12,7 +12,7 @@ const LOOSE = true
 const WHOLE = new RegExp(`^${FULL}$`)
 
 /**
- * What comparators are separated by: blanks, of which none separates an operator from its version.
+ * Splits a range at its separators: blanks, of which none separates an operator from its version.
  */
 function groupsOf(range: string): string[][] {
   return range.split('||').map((group) =>
