@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
@@ -26,6 +26,13 @@ test('every patch fits the source as it stands', async () => {
     if (refusal !== null) refused.push(`${fileStem(bug)}: ${refusal}`)
   }
   expect(refused, 'plant the bug anew in what stands there now').toEqual([])
+})
+
+test('every line that a patch adds stands beside one that the source has', () => {
+  const bare = bugs.filter((bug) =>
+    /^@@ -\d+,0 \+/m.test(readFileSync(join(folder, `${fileStem(bug)}.patch`), 'utf8')),
+  )
+  expect(bare.map(fileStem), 'an addition by its number alone fits any source').toEqual([])
 })
 
 test('at least thirty of them are left to the random campaign, each with a seed that is known to find it', () => {
