@@ -46,7 +46,7 @@ export class EmittedEvent implements RingSlot {
       ...event.fields(),
       event_id: this.id,
     })
-    // What it was made of may be large, and is not needed again.
+    // Its source may be large, and is not needed again.
     this.#event = null
     return this.#text
   }

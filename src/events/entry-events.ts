@@ -14,7 +14,7 @@ import { entityChanged } from './subjects/entity-change.ts'
 import { sessionEvent } from './subjects/session.ts'
 
 /**
- * What an entry has changed, as the change feed tells it, and what would not be known of it later.
+ * Changes of an entry, as the change feed tells them, and what would not be known of it later.
  */
 export interface EntryChanges {
   readonly index: number
@@ -22,8 +22,8 @@ export interface EntryChanges {
   readonly audit: AuditRecord | null
   readonly changes: readonly RecordChange[]
   /**
-   * Of the identities of the API sessions that it opened, by session: later entries may change
-   * them.
+   * Auth policies of the identities of the API sessions that it opened, by session: later entries
+   * may change them.
    */
   readonly policyIds: ReadonlyMap<string, string>
 }
@@ -100,7 +100,7 @@ export class EntryEvents implements RingSlot {
     return generation === this.#source.generation && index === this.#index ? sequence : 0
   }
 
-  /** In their order. */
+  /** Events in their order. */
   events(): readonly EmittedEvent[] {
     const entry = this.#entry
     if (entry === null) return this.#events
@@ -154,7 +154,7 @@ function sessionEventsOf(
   return [event, loggedIn(session, policyIds.get(session.id) ?? '', timeMs)]
 }
 
-/** Of one change: itself, that it is committed, and what it says of sessions. */
+/** Counts the events of one change: itself, that it is committed, and what it says of sessions. */
 function eventCount(change: RecordChange): number {
   const { kind, before, after } = change
   if (before !== undefined && after !== undefined) return isActivityAlone(change) ? 0 : 2

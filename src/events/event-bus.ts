@@ -5,7 +5,7 @@ import { EventRing, type RingLimits, type RingSlot } from './event-ring.ts'
 import type { NewEvent } from './field.ts'
 
 export interface EventBusParts {
-  /** Of the controller. */
+  /** Id of the controller. */
   readonly selfId: string
   readonly generation: number
   readonly appliedIndex: () => number
@@ -68,15 +68,15 @@ export class EventBus {
     return this.#parts.limits
   }
 
-  /** What an entry of the log comes to, in its order. */
+  /** Emits the events of an entry of the log, in its order. */
   emitEntry(slots: readonly RingSlot[]): void {
     for (const slot of slots) this.ring.push(slot)
     this.#tellLater()
   }
 
   /**
-   * What this controller has seen. Never within apply: it would come before what the entry comes
-   * to.
+   * Emits an event that this controller has seen. Never within apply: it would come before what the
+   * entry comes to.
    */
   emitLive(event: NewEvent): void {
     const position = this.nextPosition()

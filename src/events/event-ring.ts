@@ -6,13 +6,13 @@ export interface RingLimits {
   readonly eventBytesKeptMax: number
 }
 
-/** What lies in one slot: a single event, or what all events of an entry are made of. */
+/** Content of one slot: a single event, or what all events of an entry are made of. */
 export interface RingSlot {
   /** Events that it comes to; at least one. */
   readonly count: number
   /** About how many bytes it holds on to. */
   readonly weight: number
-  /** Of its last event. */
+  /** Position of its last event. */
   readonly position: EventPosition
   /**
    * False where a filter wants none of its events, as far as that is known before they are made.
@@ -31,7 +31,7 @@ export interface RingSlot {
 export class EventRing {
   readonly #limits: RingLimits
   readonly #slots: (RingSlot | undefined)[]
-  /** Of the first event in each slot. */
+  /** Number of the first event in each slot. */
   readonly #numbers: Float64Array
   /**
    * Slots are numbered as they come; these are the oldest that is kept and the one after the
@@ -39,11 +39,11 @@ export class EventRing {
    */
   #oldest = 0
   #next = 0
-  /** Where a reader was last: it goes on there, or in the slot after it. */
+  /** Slot where a reader was last: it goes on there, or in the slot after it. */
   #found = 0
   #end = 0
   #weight = 0
-  /** What came after it is here; what came before it may not be. */
+  /** Position behind which all events are here; those before it may not be. */
   #floor: { readonly position: EventPosition }
 
   constructor(limits: RingLimits, floor: EventPosition) {
@@ -103,7 +103,7 @@ export class EventRing {
     while (this.#weight > eventBytesKeptMax && this.#next - this.#oldest > 1) this.#drop()
   }
 
-  /** What came between is not known: whoever is at an earlier place has a gap. */
+  /** Forgets all events, as some between are not known: a reader at an earlier place has a gap. */
   forget(floor: EventPosition): void {
     while (this.#oldest < this.#next) this.#drop()
     this.#floor = { position: floor }

@@ -1,6 +1,6 @@
 import type { EventNamespace } from '../lib/event-namespaces.ts'
 
-/** Which controllers emit an event. */
+/** Controllers that emit an event. */
 export type Emitter =
   /** Each of them, the same with the same id, as it follows from the log. */
   | 'every'
@@ -38,7 +38,7 @@ export interface EventSubject {
   readonly fields: readonly EventField[]
 }
 
-/** What stands in every event. */
+/** Fields of every event. */
 export const frameFields: readonly EventField[] = [
   { name: 'namespace', type: 'string', meaning: 'What the event is about.' },
   { name: 'event_src_id', type: 'string', meaning: 'The controller that emitted it.' },
@@ -64,9 +64,9 @@ export interface NewEvent {
   /** UTC ms. */
   readonly atMs: number
   readonly fields: () => EventFields
-  /** What filters look at: the entity type, or the name of the metric. */
+  /** Subject that filters look at: the entity type, or the name of the metric. */
   readonly about?: string
-  /** Of a metric: what it is of. */
+  /** Source of a metric. */
   readonly source?: string
   /** About how many characters it takes; it is charged for before it is made. */
   readonly weight: number

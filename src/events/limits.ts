@@ -18,7 +18,7 @@ export const eventLimits = {
   eventStreamCharactersMax: 16 * 1024,
   /** A comment is sent over a quiet stream this often, and its caller is judged again. */
   eventHeartbeatMs: 15_000,
-  /** What is handed to the standard output at once. */
+  /** Bytes handed to the standard output at once. */
   eventBatchBytes: 64 * 1024,
   /** Live facts that wait to become events; more are counted and dropped. */
   liveFactsWaitingMax: 10_000,
@@ -37,6 +37,6 @@ export const eventLimits = {
   eventLinesRetryMs: 50,
   /** A file that cannot be written is tried again after this long. */
   eventFileRetryMs: 1000,
-  /** What is written to a file at once. */
+  /** Bytes written to a file at once. */
   eventFileBatchBytes: 256 * 1024,
 } as const

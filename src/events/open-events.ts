@@ -19,7 +19,7 @@ import { FileSink } from './sinks/file-sink.ts'
 import { type EventLines, StreamSink } from './sinks/stream-sink.ts'
 import { StreamRoom } from './streams/stream-room.ts'
 
-/** As the configuration says it. */
+/** Options, as the configuration has them. */
 export interface EventOptions {
   readonly file: Omit<EventFileOptions, 'path' | 'isSynced'> & {
     readonly path: string | null
@@ -47,7 +47,7 @@ export interface EventsParts {
   readonly lines: EventLines | null
 }
 
-/** What is there once the controller has joined its cluster. */
+/** Sources that are there once the controller has joined its cluster. */
 export interface EventSources {
   readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
   readonly alarms: () => readonly RaisedAlarm[]

@@ -3,14 +3,14 @@ import type { Json } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 
 /**
- * Which stored fields of which records are published. Whatever is not named here stays inside: a
+ * Stored fields of records that are published. Whatever is not named here stays inside: a
  * kind or a field that is added later is published by nobody before it is decided on, and a test
  * asks for that. What is withheld is a secret, leads to one, or is of no use outside.
  */
 interface Published {
   readonly shown: readonly string[]
   readonly withheld: readonly string[]
-  /** Where it is not the plural of the descriptor. */
+  /** Name of the type, where it is not the plural of the descriptor. */
   readonly typeName?: string
 }
 

@@ -47,7 +47,7 @@ export class CertificateError extends Error {
 export interface Certificate {
   readonly der: Uint8Array
   readonly pem: string
-  /** Of the subject; null when there is none or more than one. */
+  /** Common name of the subject; null when there is none or more than one. */
   readonly commonName: string | null
   /** All of them, in the order of the subject. */
   readonly commonNames: readonly string[]

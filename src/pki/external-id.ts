@@ -1,11 +1,11 @@
 import { searcherFor } from '../lib/text/text-search.ts'
 
 /**
- * Where in a client's certificate the external id of its holder stands; each CA has its own rule or
+ * Place of the external id in a client's certificate; each CA has its own rule or
  * none.
  */
 export interface ExternalIdRule {
-  /** Which of the ids found is meant, from 0. */
+  /** Number of the id that is meant among those found, from 0. */
   readonly index: number
   readonly location: 'COMMON_NAME' | 'SAN_URI' | 'SAN_EMAIL'
   readonly matcher: 'ALL' | 'PREFIX' | 'SUFFIX' | 'SCHEME'
@@ -14,7 +14,7 @@ export interface ExternalIdRule {
   readonly parserCriteria: string
 }
 
-/** What ids are looked for in. */
+/** Names that ids are looked for in. */
 export interface ExternalIdNames {
   readonly commonNames: readonly string[]
   readonly uris: readonly string[]

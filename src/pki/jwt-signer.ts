@@ -22,7 +22,7 @@ import {
 export interface MemberLeaf {
   /** '' where it has not been heard of yet. */
   readonly certificatePem: string
-  /** Of the SubjectPublicKeyInfo, as the member record pins it. */
+  /** Hash of the SubjectPublicKeyInfo, as the member record pins it. */
   readonly publicKeySha256: Uint8Array
 }
 
@@ -48,7 +48,7 @@ export interface LeafJwtParts {
  */
 export class LeafJwtSigner {
   readonly #parts: LeafJwtParts
-  /** By PEM: parsing one takes longer than a signature. No more than were asked for last. */
+  /** Leaves by PEM: parsing one takes longer than a signature. No more than were asked for last. */
   #leaves = new Map<string, TokenLeaf | null>()
 
   #key: { readonly pem: string; readonly key: KeyObject } | null = null
@@ -122,8 +122,8 @@ export class LeafJwtSigner {
   }
 
   /**
-   * Of this controller first. A certificate over another key than its member is known by counts for
-   * nothing.
+   * Leaves that are known, that of this controller first. A certificate over another key than its
+   * member is known by counts for nothing.
    */
   #known(): TokenLeaf[] {
     const before = this.#leaves

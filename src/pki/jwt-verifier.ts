@@ -77,7 +77,7 @@ const ecAlgorithms: Readonly<Record<string, string>> = {
 }
 
 /**
- * What a key signs JWTs by (RFC 7518, 3.1).
+ * Algorithm that a key signs JWTs by (RFC 7518, 3.1).
  * @throws {CertificateError} `unreadable` for a kind of key that there is no algorithm for.
  */
 export function jwtAlgorithmOf(key: KeyObject): string {

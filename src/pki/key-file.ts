@@ -38,7 +38,7 @@ export function writePublicFile(path: string, text: string): void {
 }
 
 /**
- * As the two above, but never over a file that is there, even one that came a moment ago.
+ * Writes as the two above, but never over a file that is there, even one that came a moment ago.
  * @throws the file system's error, EEXIST.
  */
 export function writeNewFile(

@@ -1,4 +1,4 @@
-/** Of the PEM text of a certificate request, whoever makes it. */
+/** Most characters of the PEM text of a certificate request, whoever makes it. */
 export const CERTIFICATE_REQUEST_CHARACTERS_MAX = 16 * 1024
 
 /** One block of a PEM text (RFC 7468). */

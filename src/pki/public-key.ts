@@ -41,7 +41,7 @@ function isAllowedKey(key: KeyObject): boolean {
   }
 }
 
-/** What member records pin: 32 bytes. */
+/** Hash that member records pin: 32 bytes. */
 export function spkiSha256(spki: Uint8Array): Uint8Array {
   return Uint8Array.from(createHash('sha256').update(spki).digest())
 }

@@ -85,7 +85,7 @@ export function controllerIdOf(spiffeId: SpiffeId, trustDomain: string): string 
 }
 
 /**
- * What every certificate for somebody outside of the cluster carries: it is no controller and no
+ * SPIFFE id of every certificate for somebody outside of the cluster: it is no controller and no
  * identity, and has no other id.
  */
 export function externalSpiffeId(trustDomain: string): string {

@@ -67,7 +67,7 @@ function graceLeftMs(atMs: number, factor: Factor): number {
 }
 
 /**
- * In seconds, as clients read them: -1 where there is no limit, or where the client would not
+ * Times in seconds, as clients read them: -1 where there is no limit, or where the client would not
  * understand one.
  */
 export function factorTimes(
@@ -92,7 +92,7 @@ export function factorTimes(
 }
 
 /**
- * What a client whose machine has just woken or was unlocked is told of a check that asks for a
+ * Times for a client whose machine has just woken or was unlocked, of a check that asks for a
  * code then: nothing, where no code was given or less than the grace is left of it.
  */
 export function promptedTimes(

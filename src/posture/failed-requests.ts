@@ -8,9 +8,9 @@ import { SOFT_VALUE_BYTES_MAX } from '../ports/soft-state.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
 
 export const failedRequestLimits = {
-  /** Of one identity. */
+  /** Most of one identity. */
   failedRequestsMax: 100,
-  /** Of requests for one service, one in so long: clients ask again and again ... */
+  /** Requests for one service are kept one in so long: clients ask again and again ... */
   failedRequestsApartMs: 10_000,
   /** ... and so many of those that were noted last are told by. */
   failedRequestsRecentMax: 10_000,

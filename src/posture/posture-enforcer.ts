@@ -20,7 +20,7 @@ export interface EnforcerLimits {
   /** How often the duty comes round. */
   readonly sweepMs: number
   /**
-   * Of the service sessions, the leader looks at so many each `sweepMs` for those whose client no
+   * Service sessions that the leader looks at each `sweepMs`, for those whose client no
    * longer passes ...
    */
   readonly postureLooksMax: number
@@ -54,7 +54,7 @@ export interface EnforcerParts {
     error(fields: Fields, message: string): void
   }
   readonly reports: PostureReports
-  /** Of an API session: what its identity reported, and what was shown in the session. */
+  /** Posture of an API session: what its identity reported, and what was shown in the session. */
   readonly postureOf: (session: EntityRecord) => SessionPosture
 }
 
@@ -79,7 +79,7 @@ export class PostureEnforcer {
   readonly #parts: EnforcerParts
   #stop: () => void = () => undefined
   #isSweeping = false
-  /** Where the round of the leader stands. */
+  /** Session where the round of the leader stands. */
   #lookedAt = ''
   #leadsSinceMs: number | null = null
   /** Monotonic: a change of the records last began a look. */
@@ -237,7 +237,7 @@ export class PostureEnforcer {
   }
 
   /**
-   * Of a slice of sessions, ends those whose client passes none of the policies that grant them. No
+   * Ends the sessions of a slice whose client passes none of the policies that grant them. No
    * leader or no answer is part of life: the next round tries again.
    */
   async #endFailing(sessions: readonly EntityRecord[]): Promise<void> {

@@ -78,7 +78,9 @@ function judge(check: PostureCheck, posture: Posture): boolean {
   }
 }
 
-/** What the check asked for and what it got, as the record of a failed request shows them. */
+/**
+ * Values that the check asked for and what it got, as the record of a failed request shows them.
+ */
 export function judgedValues(check: PostureCheck, posture: Posture): JsonObject {
   switch (check.typeId) {
     case 'OS': {

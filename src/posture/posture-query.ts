@@ -4,7 +4,7 @@ import type { Posture, PostureQuery } from '../ports/posture.ts'
 import { factorTimes } from './factor-judge.ts'
 import { passes, wantedBy } from './posture-judge.ts'
 
-/** What a check asks of clients, and whether the reports of this one pass it. */
+/** Query of a check to clients, and whether the reports of this one pass it. */
 export function postureQuery(check: PostureCheck, posture: Posture): PostureQuery {
   return {
     _links: { self: { href: `./posture-checks/${check.id}` } },

@@ -40,7 +40,7 @@ interface Merged {
 }
 
 /**
- * What devices reported of themselves, over the soft state. Each controller publishes what was
+ * Reports of devices on themselves, over the soft state. Each controller publishes what was
  * reported to it. Of two reports on one thing the one with the higher version counts: a controller
  * sets it above all that it knows (Lamport's clock), and equal versions are ordered by the
  * controllers' ids. So all of them come to the same, and no clock is compared.
@@ -49,7 +49,7 @@ export class PostureReports {
   readonly #selfId: string
   readonly #topic: OpenTopic<'posture'>
   readonly #clock: Pick<Clock, 'nowMs'>
-  /** Which other controllers have reports of an identity. */
+  /** Other controllers that have reports of an identity. */
   readonly #elsewhere = new Map<string, Set<string>>()
   /** Identities with reports that were made here; those looked at last come last. */
   readonly #here = new Set<string>()
@@ -61,8 +61,8 @@ export class PostureReports {
     this.#clock = clock
     topic.onChange((owner, identityId, value) => {
       this.#noteOwner(owner, identityId, value !== undefined)
-      // At once: should the later report go with its controller, the one before it must not count
-      // again.
+      // Drops it at once: should the later report go with its controller, the one before it must
+      // not count again.
       if (value !== undefined && this.#here.has(identityId))
         this.#dropWhere(identityId, isOverridden)
       if (value === undefined) for (const listener of this.#listeners) listener(identityId)
@@ -103,7 +103,7 @@ export class PostureReports {
     return posture
   }
 
-  /** By API session. */
+  /** States of endpoints by API session. */
   endpointsOf(identityId: string): ReadonlyMap<string, EndpointState> {
     const found = new Map<string, EndpointState>()
     for (const { what } of this.#merged(identityId).facts.values()) {

@@ -5,7 +5,7 @@ import type { PostureFailure } from '../ports/posture.ts'
 /** A failed request whose checks ask for much is kept without what they ask for. */
 const FAILURE_CHARACTERS_MAX = 8192
 
-/** What a refused client is answered, and what is kept of its request. */
+/** Answer to a refused client, and what is kept of its request. */
 export function refusal(
   failures: readonly PostureFailure[],
   cause: Problem,
@@ -22,7 +22,7 @@ export function refusal(
   }
 }
 
-/** As the record of a failed request shows them. */
+/** Failures as the record of a failed request shows them. */
 function shownFailures(failures: readonly PostureFailure[]): JsonObject[] {
   const shown = (isWhole: boolean): JsonObject[] =>
     failures.map(({ policyId, policyName, checks }) => ({

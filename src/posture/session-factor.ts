@@ -2,7 +2,7 @@ import type { ApiSession } from '../entities/kinds/api-session.ts'
 import { isInVersionRange } from '../lib/text/version-range.ts'
 import type { EndpointState, ShownFactor } from '../ports/posture.ts'
 
-/** What an API session has shown of its second factor, to be judged at `nowMs`. */
+/** Second factor that an API session has shown, to be judged at `nowMs`. */
 export function sessionFactor(
   { mfaPassedAt }: ApiSession,
   endpoint: EndpointState | undefined,

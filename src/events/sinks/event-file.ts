@@ -29,8 +29,8 @@ export class EventFile {
   }
 
   /**
-   * Of the last event in the file, or in the one before it; null when there is none that can be
-   * read.
+   * Position of the last event in the file, or in the one before it; null when there is none that
+   * can be read.
    */
   async lastPosition(): Promise<EventPosition | null> {
     const { path } = this.#options

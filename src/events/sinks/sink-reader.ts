@@ -14,7 +14,7 @@ export interface SinkBatch {
 }
 
 /**
- * What a file or stream is to be given: taken from the ring batch by batch, so that one that is
+ * Reader for a file or stream: takes from the ring batch by batch, so that one that is
  * slow holds up nobody and takes no more memory than the ring. What has left the ring by then is
  * counted, and a line says so in its place.
  */
@@ -62,7 +62,7 @@ export class SinkReader {
     return lines === '' ? null : { lines, events }
   }
 
-  /** What was seen live has not been seen before, however far the log had come then. */
+  /** Live events have not been seen before, however far the log had come then. */
   #isWritten({ isReplicated, position }: EmittedEvent): boolean {
     if (this.#written === null || !isReplicated) return false
     return comparePositions(position, this.#written) <= 0

@@ -3,11 +3,11 @@ import type { EventBus } from '../event-bus.ts'
 import { eventLimits } from '../limits.ts'
 import { SinkReader } from './sink-reader.ts'
 
-/** Where lines go that share an output with those of the log. */
+/** Output for lines that share it with those of the log. */
 export interface EventLines {
   /** A line with its end, or several. */
   write(lines: string): void
-  /** What was written waits for whoever reads: more should come later. */
+  /** Lines that were written wait for the reader: more should come later. */
   readonly isCrowded: boolean
 }
 

@@ -22,7 +22,7 @@ export interface ClusterWatchParts {
 }
 
 const LOOK_MS = 500
-/** As long as a controller waits for another leader before it refuses writes. */
+/** Time that a controller waits for another leader before it refuses writes. */
 const LEADERLESS_MS = 2000
 
 /**

@@ -26,7 +26,7 @@ export interface StreamOutput {
 }
 
 /**
- * What one reader gets: it takes from the ring at its own pace, and nothing is kept for it beside
+ * Stream to one reader: it takes from the ring at its own pace, and nothing is kept for it beside
  * what the ring keeps.
  */
 export class EventStream {
@@ -127,7 +127,7 @@ export class EventStream {
     this.#note(this.#output.gap(after, ring.floor))
   }
 
-  /** Of what was read at a controller that is further than this one. */
+  /** Whether it was read at a controller that is further than this one. */
   #isSeen({ position }: EmittedEvent): boolean {
     const after = this.#after
     if (after === null) return false

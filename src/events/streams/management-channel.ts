@@ -17,7 +17,7 @@ import {
 } from './validation-messages.ts'
 import { closeCode, EventSocket, type Upgrade } from './web-socket.ts'
 
-/** Of the management protocol of the API family. */
+/** Content types of the management protocol of the API family. */
 const messages = { streamEvents: 10_040, event: 10_041 } as const
 const EVENT_TYPE_HEADER = 10
 const REQUEST_WAIT_MS = 10_000

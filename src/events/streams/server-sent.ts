@@ -26,7 +26,7 @@ export class ServerSentEvents implements StreamOutput, ByteStream {
     return this.#linger.signal
   }
 
-  /** Where the stream begins. */
+  /** Tells where the stream begins. */
   ready(controllerId: string, at: EventPosition): void {
     this.#send('ready', { controller: controllerId }, positionText(at))
   }

@@ -15,7 +15,7 @@ import type { Upgrade } from './web-socket.ts'
 export interface StreamRoomParts {
   readonly bus: EventBus
   readonly clock: Clock
-  /** Of all sinks and streams of this controller. */
+  /** Events lost by all sinks and streams of this controller. */
   readonly lost: () => number
 }
 

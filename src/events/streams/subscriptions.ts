@@ -5,7 +5,7 @@ import { namespaceNamed } from '../namespaces.ts'
 import { entityTypeNames } from '../published-records.ts'
 import { parsePattern, type TextPattern } from '../../lib/text/text-pattern.ts'
 
-/** What was asked for is none; one sentence for whoever asked. */
+/** A request that asks for no subscription; one sentence for its sender. */
 export class SubscriptionFault extends Error {
   override readonly name = 'SubscriptionFault'
 }
@@ -13,7 +13,7 @@ export class SubscriptionFault extends Error {
 const utf8 = new TextDecoder('utf-8')
 
 /**
- * What a client of the API family asks for: `{format, subscriptions: [{type, options}]}`.
+ * Reads what a client of the API family asks for: `{format, subscriptions: [{type, options}]}`.
  * @param permits which namespaces it may see.
  * @throws {SubscriptionFault}
  */

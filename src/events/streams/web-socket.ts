@@ -19,7 +19,7 @@ export interface EventSocketHandlers {
 export interface Upgrade {
   readonly request: IncomingMessage
   readonly socket: Duplex
-  /** What its client has sent already. */
+  /** Bytes that its client has sent already. */
   readonly head: Buffer
 }
 

@@ -56,7 +56,7 @@ export const entityChange: EventSubject = {
   ],
 }
 
-/** What an entry has changed, as the state machine tells it. */
+/** Changes of an entry, as the state machine tells them. */
 export interface ChangedEntry {
   readonly index: number
   readonly timeMs: number

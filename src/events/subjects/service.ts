@@ -48,7 +48,7 @@ export const service: EventSubject = {
   ],
 }
 
-/** What one controller has counted of one service, terminator and result. */
+/** Count of one controller for one service, terminator and result. */
 export interface DialCount {
   readonly serviceId: string
   readonly terminatorId: string

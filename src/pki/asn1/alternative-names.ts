@@ -77,8 +77,8 @@ function ipAddress({ contents }: DerValue): Uint8Array {
 }
 
 /**
- * What the OCTET STRING of the extension holds. Directory names and names of other types are left
- * out.
+ * Encodes what the OCTET STRING of the extension holds. Directory names and names of other types
+ * are left out.
  */
 export function encodeAlternativeNames(names: AlternativeNames): Buffer {
   const texts = (tag: number, list: readonly string[]): Buffer[] =>

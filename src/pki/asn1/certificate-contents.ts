@@ -2,9 +2,9 @@ import { contextTag, DerError, DerReader, derTag, onlyValue, wholeBytes } from '
 import { type DistinguishedName, readName } from './distinguished-name.ts'
 import { type Extensions, readExtensions } from './extensions.ts'
 
-/** What stands in a certificate (RFC 5280, 4.1), as views of its bytes. */
+/** Contents of a certificate (RFC 5280, 4.1), as views of its bytes. */
 export interface CertificateContents {
-  /** What is signed. */
+  /** Bytes that are signed. */
   readonly tbs: Buffer
   readonly signature: Buffer
   /** An AlgorithmIdentifier. */

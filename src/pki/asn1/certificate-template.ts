@@ -1,6 +1,6 @@
 import { contextTag, derTag, tagged, unsignedInteger } from './der.ts'
 
-/** What a certificate is to say (RFC 5280, 4.1); all but the times in DER. */
+/** Contents that a certificate is to have (RFC 5280, 4.1); all but the times in DER. */
 export interface CertificateTemplate {
   /** Big-endian, not negative. */
   readonly serial: Uint8Array
@@ -17,7 +17,7 @@ export interface CertificateTemplate {
 
 const VERSION_3 = tagged(contextTag(0), tagged(derTag.integer, Uint8Array.of(2)))
 
-/** What is to be signed. */
+/** Encodes what is to be signed. */
 export function encodeTbs(template: CertificateTemplate): Buffer {
   const { serial, signatureAlgorithm, issuer, subject, spki, extensions } = template
   return tagged(

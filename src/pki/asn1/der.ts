@@ -34,7 +34,7 @@ export class DerError extends Error {
 export interface DerValue {
   readonly tag: number
   readonly contents: Buffer
-  /** With tag and length. */
+  /** Bytes with tag and length. */
   readonly whole: Buffer
 }
 

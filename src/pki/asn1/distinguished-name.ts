@@ -100,7 +100,9 @@ export function encodeCommonName(text: string): Buffer {
   return tagged(derTag.sequence, tagged(derTag.set, attribute))
 }
 
-/** As RFC 4514 prints it: `CN=a,O=b`, the most specific first, on one line whatever is in it. */
+/**
+ * Name as RFC 4514 prints it: `CN=a,O=b`, the most specific first, on one line whatever is in it.
+ */
 export function formatName({ relativeNames }: DistinguishedName): string {
   return relativeNames
     .toReversed()

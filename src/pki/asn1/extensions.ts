@@ -15,7 +15,7 @@ const PURPOSES_MAX = 64
 
 export interface Extension {
   readonly isCritical: boolean
-  /** What its OCTET STRING holds. */
+  /** Content of its OCTET STRING. */
   readonly value: Buffer
 }
 

@@ -32,7 +32,7 @@ export const LEAF_LIFETIME_MS = 365 * DAY_MS
 export const BACKDATE_MS = 5 * 60 * 1000
 
 /**
- * Of every key made here. Keys that operators supply may be of other kinds; see
+ * Algorithm of every key made here. Keys that operators supply may be of other kinds; see
  * `signingAlgorithmOf`.
  */
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const

@@ -12,7 +12,7 @@ import {
 import { readEnrollmentRequest } from './enrollment-request.ts'
 import type { RouterNaming } from './router-names.ts'
 
-/** What somebody is to be certified for; requests and certificates are PEM texts. */
+/** Order for a certificate; requests and certificates are PEM texts. */
 export type CertificateOrder =
   | { readonly kind: 'identity'; readonly identityId: string; readonly requestPem: string }
   | {
@@ -39,7 +39,7 @@ export type CertificateOrder =
 
 export interface IssuingSettings {
   readonly trustDomain: string
-  /** Of certificates of identities and routers. */
+  /** Lifetime of certificates of identities and routers. */
   readonly enrolledCertificateMs: number
   readonly sessionCertificateMs: number
 }

@@ -39,7 +39,7 @@ export function generatePrivateKeyPem(kind: KeyKind = 'ec'): string {
  */
 export async function createCertificateRequest(options: {
   readonly privateKeyPem: string
-  /** Of the controller or identity. */
+  /** Id of the controller or identity. */
   readonly id: string
 }): Promise<string> {
   const keys = keyPairOf(options.privateKeyPem)
@@ -83,7 +83,10 @@ export async function createControllerRequest(options: {
   return `${request.toString('pem').trim()}\n`
 }
 
-/** Of a PEM private key, as the library of certificates takes it. @throws {CertificateError} */
+/**
+ * Key pair of a PEM private key, as the library of certificates takes it. @throws
+ * {CertificateError}
+ */
 export function keyPairOf(privateKeyPem: string): webcrypto.CryptoKeyPair & {
   readonly algorithm: webcrypto.EcdsaParams | webcrypto.Algorithm
 } {

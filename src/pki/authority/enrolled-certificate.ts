@@ -53,7 +53,7 @@ export interface EnrolledCertificate {
   readonly fingerprint: string
   /** SHA-256 of the SubjectPublicKeyInfo, in lower-case hex. */
   readonly publicKeyPrint: string
-  /** As RFC 4514 prints it. */
+  /** Subject as RFC 4514 prints it. */
   readonly subject: string
   /** Hosts that it names, each in one spelling. */
   readonly hosts: readonly string[]
@@ -62,13 +62,13 @@ export interface EnrolledCertificate {
   readonly notAfterMs: number
 }
 
-/** What every profile needs beside its own names. */
+/** Parts that every profile needs beside its own names. */
 export interface EnrolledSubject {
   readonly issuer: CertificateSigner
   readonly trustDomain: string
   readonly request: EnrollmentRequest
   readonly nowMs: number
-  /** From now on; a certificate never outlives its issuer. */
+  /** Lifetime from now on; a certificate never outlives its issuer. */
   readonly lifetimeMs: number
 }
 
@@ -311,7 +311,7 @@ function extensionsOf({ issuer, request }: EnrolledSubject, profile: Profile): B
   const count = Object.values(names).reduce((sum, { length }) => sum + length, 0)
   const alternative = encodeExtension(
     extensionOids.subjectAlternativeName,
-    // Where nothing else names the holder (RFC 5280, 4.2.1.6). An empty name has two bytes.
+    // Critical where nothing else names the holder (RFC 5280, 4.2.1.6); an empty name is two bytes.
     subject.length === 2,
     encodeAlternativeNames(names),
   )
@@ -328,7 +328,7 @@ function extensionsOf({ issuer, request }: EnrolledSubject, profile: Profile): B
   ]
 }
 
-/** In whole seconds, as a certificate tells them. @throws {CertificateError} `expired` */
+/** Validity in whole seconds, as a certificate tells them. @throws {CertificateError} `expired` */
 function validityOf({ issuer, nowMs, lifetimeMs }: EnrolledSubject): {
   readonly notBeforeMs: number
   readonly notAfterMs: number

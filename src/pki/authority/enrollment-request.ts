@@ -41,7 +41,7 @@ export interface EnrollmentRequest {
   readonly subject: DistinguishedName
   /** null when there is none or more than one. */
   readonly commonName: string | null
-  /** What it asks to be named; whether a certificate names it so is decided by who signs it. */
+  /** Names that it asks for; whether a certificate names it so is decided by who signs it. */
   readonly names: AlternativeNames
   /** SubjectPublicKeyInfo in DER; a key has only one that is accepted. */
   readonly publicKeySpki: Buffer

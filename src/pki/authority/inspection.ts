@@ -6,7 +6,7 @@ import {
   type ExpiryLevel,
 } from './renewal.ts'
 
-/** What an operator is told of one certificate. Times are UTC ms. */
+/** Facts of one certificate for an operator. Times are UTC ms. */
 export interface InspectedCertificate {
   readonly what: CertificateKind
   readonly subject: string

@@ -38,13 +38,13 @@ export interface CertificateLife {
   readonly daysLeft: number
   readonly level: ExpiryLevel
   readonly isNotYetValid: boolean
-  /** From when on it should be renewed; UTC ms. */
+  /** Time from which on it should be renewed; UTC ms. */
   readonly renewAtMs: number
 }
 
 export interface CertificateHealth {
   readonly leaf: CertificateLife
-  /** Who issued the leaf, who issued that one, and so on. */
+  /** Issuer of the leaf, the issuer of that one, and so on. */
   readonly authorities: readonly CertificateLife[]
   /** One of them is an anchor; times are not judged here. */
   readonly isTrusted: boolean
@@ -178,7 +178,7 @@ export function renewalReason(options: {
   if (life.isNotYetValid) return 'not-yet-valid'
   if (!isIssuedUnder(chain, issuing)) return 'new-authority'
   if (nowMs < life.renewAtMs) return null
-  // Where the authority itself ends soon, each renewal would add less than the one before, and
+  // Renewals under an authority that itself ends soon would each add less than the one before, and
   // never stop.
   const gainedMs = validityWithin(issuing, nowMs, LEAF_LIFETIME_MS).notAfterMs - leaf.notAfterMs
   const lifetimeMs = leaf.notAfterMs - leaf.notBeforeMs
@@ -219,8 +219,8 @@ export function missingHosts(leaf: Certificate, hosts: readonly string[]): strin
 }
 
 /**
- * As long as asked for, and never beyond the issuer itself: who checks a chain checks the times of
- * all of it.
+ * Validity as long as asked for, and never beyond the issuer itself: who checks a chain checks the
+ * times of all of it.
  */
 export function validityWithin(issuer: Certificate, nowMs: number, lifetimeMs: number): Validity {
   const { notBeforeMs, notAfterMs } = validityFrom(nowMs, lifetimeMs)

@@ -21,8 +21,8 @@ export interface RouterNaming {
    */
   readonly at: 'enrollment' | 'extension'
   /**
-   * What an administrator has allowed, whatever else it names. When it is not empty, it and the
-   * names of the loopback are all that there is.
+   * Names that an administrator has allowed, whatever else it names. When it is not empty, it and
+   * the names of the loopback are all that there is.
    */
   readonly allowed: readonly string[]
   /** Hosts of controllers. */
@@ -40,7 +40,7 @@ export function hostKey(host: string): string {
     .replace(/\.$/, '')
     .toLowerCase()
   if (isIP(name) !== 6) return name
-  // As URLs write them, but for IPv4 addresses in IPv6 ones, which lead to the same host.
+  // URLs write addresses so, but for IPv4 addresses in IPv6 ones, which lead to the same host.
   const written = new URL(`http://[${name}]/`).hostname.slice(1, -1)
   const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(written)
   if (mapped === null) return written
@@ -65,7 +65,7 @@ export function hostKeysOf({ dnsNames, ipAddresses }: AlternativeNames): string[
 }
 
 /**
- * What of the names that a router asks for its server certificate has. It has its SPIFFE id in any
+ * Names of a router's server certificate, of those that it asks for. It has its SPIFFE id in any
  * case, so that it passes for no controller where that is looked at.
  * @param own the SPIFFE id of the router.
  * @throws {CertificateError} `wrong-identity`, with the name.

@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { recoveryCode } from './totp.ts'
 
-/** What is secret of a second factor. */
+/** Secrets of a second factor. */
 export interface Factor {
   /** 20 bytes, as RFC 4226 recommends for SHA-1. */
   readonly secret: Uint8Array
@@ -10,7 +10,7 @@ export interface Factor {
 }
 
 /**
- * Whose factor it is and which one: part of what is authenticated, so that none can be passed off
+ * Holder of the factor and its id: part of what is authenticated, so that none can be passed off
  * as another.
  */
 export interface FactorContext {

@@ -4,7 +4,7 @@ import { canonicalJson, type Json } from '../../lib/text/canonical-json.ts'
 import { isTrustDomain } from '../../lib/text/names.ts'
 import { isCount } from '../../lib/text/json-value.ts'
 
-/** What lets one new controller in. The text is a secret until it is used. */
+/** Ticket that admits one new controller. The text is a secret until it is used. */
 export interface Ticket {
   /** Names the ticket in the replicated state; no secret. */
   readonly id: string

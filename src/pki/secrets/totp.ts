@@ -45,7 +45,7 @@ export function stepOf(
   return found
 }
 
-/** In a time that does not tell how much of a code was right. */
+/** Compares in a time that does not tell how much of a code was right. */
 export function isSameCode(expected: string, given: string): boolean {
   const [a, b] = [Buffer.from(expected), Buffer.from(given)]
   return a.length === b.length && timingSafeEqual(a, b)

@@ -6,14 +6,14 @@ import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { parsePrivateKey } from '../certificate.ts'
 import { parsePublicKey } from '../public-key.ts'
 
-/** Of one secret; a private key in PEM is the largest. */
+/** Most bytes of one secret; a private key in PEM is the largest. */
 export const SECRET_BYTES_MAX = 16 * 1024
-/** Of one wrapped secret. */
+/** Most characters of one wrapped secret. */
 export const WRAPPED_CHARACTERS_MAX = 32 * 1024
 
 /**
- * What a wrapped secret is, and for whom. Part of what is authenticated: one can not be passed off
- * as another.
+ * Kind of a wrapped secret, and its receiver. Part of what is authenticated: one can not be passed
+ * off as another.
  */
 export interface SecretContext {
   readonly clusterId: string

@@ -20,18 +20,18 @@ export const clientChainLimits = {
   signaturesMax: 64,
   /** Authorities that are tried, on all paths together. */
   stepsMax: 256,
-  /** Of a name with a constraint. */
+  /** Comparisons of a name with a constraint. */
   comparisonsMax: 20_000,
 } as const
 
-/** Of a connection: leaf first, then the others that its client presented. */
+/** Chain of a connection: leaf first, then the others that its client presented. */
 export type PeerChain = readonly [Certificate, ...Certificate[]]
 
 export interface ClientChainQuestion {
-  /** As presented: the leaf first, intermediates in any order. */
+  /** Chain as presented: the leaf first, intermediates in any order. */
   readonly chain: PeerChain
   /**
-   * Those that come first are tried first. Each must be a CA certificate; it need not be
+   * Anchors, the first of which are tried first. Each must be a CA certificate; it need not be
    * self-signed.
    */
   readonly anchors: readonly Certificate[]
@@ -114,7 +114,7 @@ function timeFault({ notBeforeMs, notAfterMs }: Certificate, time: LeafTime): st
 /** Extensions that this program heeds, or that say nothing about whom to trust. */
 const known: ReadonlySet<string> = new Set(Object.values(extensionOids))
 
-/** What is asked of every certificate of a path. */
+/** Fault that any certificate of a path may have. */
 function commonFault(
   { contents }: Certificate,
   { requiresClientAuth }: ClientChainQuestion,
@@ -307,7 +307,7 @@ function algorithmOf(identifier: Uint8Array): SignatureAlgorithm | string {
   }
 }
 
-/** What depends on where in a path a certificate stands. */
+/** Fault that depends on where in a path a certificate stands. */
 function faultOfPath([leaf, ...authorities]: Path, work: ConstraintWork): string | null {
   const below: Certificate[] = [leaf]
   let depth = 0

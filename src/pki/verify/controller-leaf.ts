@@ -49,7 +49,7 @@ export function checkEndsAtRoot(
 }
 
 /**
- * As controllers judge the certificates of identities and routers, which is stricter than
+ * Checks as controllers judge the certificates of identities and routers, which is stricter than
  * `checkChain`: name constraints, critical extensions and kinds of keys count as well.
  * @throws {CertificateError} `untrusted`.
  */

@@ -37,8 +37,8 @@ export interface IdentityOwner {
   readonly id: string
   readonly trustDomain: string
   /**
-   * By which the other members know it: SHA-256 of the SubjectPublicKeyInfo in DER; null where none
-   * knows it yet.
+   * Key by which the other members know it: SHA-256 of the SubjectPublicKeyInfo in DER; null where
+   * none knows it yet.
    */
   readonly publicKeySha256: Uint8Array | null
 }

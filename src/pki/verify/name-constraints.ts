@@ -43,7 +43,7 @@ interface Subtree {
 
 type Name = string | Uint8Array | DistinguishedName
 
-/** Whose names are judged. */
+/** Certificate whose names are judged. */
 export interface NamedCertificate {
   readonly subject: DistinguishedName
   readonly names: AlternativeNames
