@@ -61,8 +61,8 @@ function retire(state: RaftState): void {
 }
 
 /**
- * Those who are left out are sent the entry that says so, once and without being waited for: it is
- * how they learn of it from their own log. Only now that it is committed: one who had it on disk
+ * Members that are left out are sent the entry that says so, once and without being waited for: it
+ * is how they learn of it from their own log. Only now that it is committed: one who had it on disk
  * before that would have the longer log, and could keep those who still need its vote from ever
  * electing anyone.
  */

@@ -30,8 +30,8 @@ export function memberIds(configuration: Configuration): readonly NodeId[] {
 }
 
 /**
- * Who counts, out of who they are. An outgoing voter that is to stay as a learner is not a learner
- * yet.
+ * Members that count, of all there are. An outgoing voter that is to stay as a learner is not a
+ * learner yet.
  */
 export function countedBy(record: ConfigurationRecord): Configuration {
   const outgoingVoters = [...record.outgoingVoters].sort()

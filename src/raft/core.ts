@@ -31,13 +31,13 @@ import { onMessage } from './receive.ts'
 
 export interface CoreStart {
   readonly id: NodeId
-  /** Of the disk that `log` is on: the vote is bound to it. Absent: disks are not told apart. */
+  /** Id of the disk that `log` is on: the vote is bound to it. Absent: disks are not told apart. */
   readonly storeId?: Uint8Array
   readonly options: CoreOptions
   /** Draws election timeouts; seed it differently on every node. */
   readonly random: Random
   readonly log: RestoredLog
-  /** Where the durable state stands, and the configuration and log time in force there. */
+  /** Position of the durable state, and the configuration and log time in force there. */
   readonly applied: Position
   readonly configuration: ConfigurationRecord
   readonly appliedTimeMs: number
@@ -71,15 +71,15 @@ export interface FullStatus extends CoreStatus {
    * `onDisk` says may then fall short of what was promised.
    */
   readonly isOnDiskWhole: boolean
-  /** What the log may lack of what was promised: see owed.ts. */
+  /** Position up to which the log may lack what was promised: see owed.ts. */
   readonly owed: Position | null
   readonly uncommittedBytes: number
-  /** Of the entries in memory. */
+  /** Bytes of the entries in memory. */
   readonly logBytes: number
   readonly transferTarget: NodeId | null
   /** Since the current leader was last heard, in ticks; 0 on the leader, null without one. */
   readonly leaderSilenceTicks: number | null
-  /** Of the leader, sorted by id; empty elsewhere. */
+  /** Peers of the leader, sorted by id; empty elsewhere. */
   readonly peers: readonly PeerStatus[]
 }
 
@@ -327,7 +327,7 @@ function takeCommitted(state: RaftState): readonly Entry[] {
   const { applyLagEntriesMax, applyBytesMax } = state.options
   const window = applied + applyLagEntriesMax
   const to = Math.min(state.commit, state.durability.durableIndex, window)
-  // What is handed out and not applied yet waits in memory once more.
+  // Entries that are handed out and not applied yet wait in memory once more.
   const room = 2 * applyBytesMax - log.bytesBetween(applied, emitted)
   if (to <= emitted || room <= 0) return []
   const entries = log.slice(emitted + 1, to, Math.min(applyBytesMax, room))

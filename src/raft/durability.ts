@@ -9,8 +9,8 @@ interface PendingWrite {
 }
 
 /**
- * What of our own promises is on disk. Writes are numbered; a promise waits for the number of the
- * write it rests on. A report of an old write must not count entries that a later write has
+ * Tells which of our own promises are on disk. Writes are numbered; a promise waits for the number
+ * of the write it rests on. A report of an old write must not count entries that a later write has
  * replaced meanwhile.
  */
 export class Durability {

@@ -58,7 +58,7 @@ export type DiskOperation =
   | { readonly type: 'compact'; readonly position: Position }
   | { readonly type: 'settle'; readonly owed: Position | null }
 
-/** What others act on. A new value is given out whenever one of these moves. */
+/** Values that others act on. A new one is given out whenever one of these moves. */
 export interface CoreStatus {
   readonly role: Role
   readonly term: Term
@@ -85,7 +85,7 @@ export interface CoreStatus {
  * durable here.
  */
 export interface Effects {
-  /** At most one write, unless a snapshot is installed. */
+  /** Operations, at most one write unless a snapshot is installed. */
   readonly disk: readonly DiskOperation[]
   readonly messages: readonly OutgoingMessage[]
   readonly status: CoreStatus | null

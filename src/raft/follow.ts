@@ -63,16 +63,16 @@ export function onAppendRequest(state: RaftState, message: AppendRequest): void 
 }
 
 /**
- * With so much committed and not applied a follower takes no more for the moment, as if the request
- * were lost: apply goes on without it, and the leader sends it again.
+ * Whether so much is committed and not applied that a follower takes no more for the moment, as if
+ * the request were lost: apply goes on without it, and the leader sends it again.
  */
 function isFull({ log, applied, commit, options }: RaftState): boolean {
   return log.bytesBetween(applied, commit) >= options.uncommittedBytesMax
 }
 
 /**
- * From outside, so looked at rather than asserted: a request that cannot be right is dropped like a
- * lost one.
+ * Looked at rather than asserted, as it comes from outside: a request that cannot be right is
+ * dropped like a lost one.
  */
 function isConsecutive(previous: Position, entries: readonly Entry[], term: number): boolean {
   let { index, term: lastTerm } = previous
@@ -170,8 +170,8 @@ function refuse(state: RaftState, leader: NodeId, previous: Position): void {
 }
 
 /**
- * To a leader of an earlier term, which learns from it that it no longer leads, even if it can be
- * heard by few.
+ * Answers a leader of an earlier term, which learns from it that it no longer leads, even if it can
+ * be heard by few.
  */
 export function answerStaleLeader(state: RaftState, leader: NodeId): void {
   refuse(state, leader, { term: 0, index: 0 })

@@ -1,7 +1,7 @@
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { Index, Message, NodeId, Position } from './types.ts'
 
-/** What a client wants logged: an opaque command. */
+/** Command that a client wants logged; opaque. */
 export interface Proposal {
   /** The driver's own number for it; comes back in a ProposalResult. */
   readonly id: number

@@ -18,7 +18,7 @@ export class LogTime {
    */
   #offsetsMs = new Map<NodeId, number>()
 
-  /** By the clock of this node, without its jumps. */
+  /** Time by the clock of this node, without its jumps. */
   #elapsedMs = 0
   #tickedAtMs = 0
   /** `#elapsedMs` when the last stamp that was ahead of the clocks was given. */
@@ -29,7 +29,7 @@ export class LogTime {
     this.#slewedAtMs = this.#elapsedMs
   }
 
-  /** At each tick. */
+  /** Takes the time at each tick. */
   pass(nowMs: number): void {
     this.#elapsedMs += Math.min(Math.max(0, nowMs - this.#tickedAtMs), TICK_MS_MAX)
     this.#tickedAtMs = nowMs

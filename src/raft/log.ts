@@ -35,8 +35,8 @@ export class RaftLog {
   }
 
   /**
-   * Of the entries after `after` through `through`, of those in memory, as `entryBytes` counts
-   * them.
+   * Bytes of the entries after `after` through `through`, of those in memory, as `entryBytes`
+   * counts them.
    */
   bytesBetween(after: Index, through: Index): number {
     return Math.max(0, this.#endOf(through) - this.#endOf(after))
@@ -56,7 +56,7 @@ export class RaftLog {
     return entry === undefined ? this.#base : { term: entry.term, index: entry.index }
   }
 
-  /** Of the last entry; 0 when there is none in memory. */
+  /** Time of the last entry; 0 when there is none in memory. */
   get lastTimeMs(): number {
     return this.#entries.at(-1)?.timeMs ?? 0
   }

@@ -36,7 +36,7 @@ export interface Scheduler {
  */
 export interface RaftNodeCallbacks {
   /**
-   * In index order, without gaps, each entry once; durable here and committed. Answer with
+   * Takes entries in index order, without gaps, each once; durable here and committed. Answer with
    * `applied`.
    */
   onCommitted(entries: readonly Entry[]): void

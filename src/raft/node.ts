@@ -109,8 +109,8 @@ export class RaftNode {
   }
 
   /**
-   * From the mesh; `message.from` is who the connection has proven to be, `storeId` on which disk
-   * (absent where disks are not told apart). Dropped when too many wait.
+   * Takes a message of the mesh; `message.from` is who the connection has proven to be, `storeId`
+   * on which disk (absent where disks are not told apart). Dropped when too many wait.
    */
   receive(message: Message, storeId?: Uint8Array): void {
     const bytes = messageBytes(message)
@@ -177,7 +177,7 @@ export class RaftNode {
     })
   }
 
-  /** As the input `applied`. */
+  /** Takes the input `applied`. */
   applied(index: Index, timeMs: number, setbackMs = 0): void {
     this.#submit({ type: 'applied', index, timeMs, setbackMs })
   }

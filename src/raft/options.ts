@@ -10,7 +10,7 @@ export interface CoreOptions {
   readonly electionTimeoutTicks: number
   /** Each wait for a leader is drawn from electionTimeoutTicks..electionTimeoutTicksMax. */
   readonly electionTimeoutTicksMax: number
-  /** Of one append request; a single larger entry still goes alone. */
+  /** Most bytes of one append request; a single larger entry still goes alone. */
   readonly appendBytesMax: number
   /** Sent to one peer and not yet acknowledged. */
   readonly windowBytesMax: number

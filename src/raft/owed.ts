@@ -17,7 +17,7 @@ own number, which comes back with it.
 */
 
 /**
- * Where the log ended as far as this node's promises go: what a candidate's log must not fall short
+ * End of the log as far as this node's promises go: what a candidate's log must not fall short
  * of.
  */
 export function promisedLast({ owed, log }: RaftState): Position {
@@ -31,7 +31,7 @@ export function settleIfPaid(state: RaftState): void {
   state.disk.push({ type: 'settle', owed: null })
 }
 
-/** From the leader of the term that this node is in. */
+/** Takes the word of the leader of the term that this node is in. */
 export function hearAttestation(state: RaftState, attested: Attestation | undefined): void {
   if (state.owed === null || attested?.boot !== state.boot) return
   // Its first entry was of its own term, so its last one is.

@@ -8,8 +8,8 @@ import type { Index, NodeId } from './types.ts'
 export type ProgressState = 'probe' | 'replicate' | 'snapshot'
 
 /**
- * What the leader knows of one peer. `matchIndex` falls only for a peer that says it has lost what
- * it acknowledged; `nextIndex` > `matchIndex` always holds.
+ * Knowledge of the leader about one peer. `matchIndex` falls only for a peer that says it has lost
+ * what it acknowledged; `nextIndex` > `matchIndex` always holds.
  */
 export class Progress {
   readonly id: NodeId
@@ -74,8 +74,8 @@ export class Progress {
   }
 
   /**
-   * What it acknowledged is on its disk no more. Said late or twice this costs a probe: what was
-   * committed by counting it stays so, for the peer votes for nobody who lacks it.
+   * Notes that what it acknowledged is on its disk no more. Said late or twice this costs a probe:
+   * what was committed by counting it stays so, for the peer votes for nobody who lacks it.
    */
   forget(): void {
     this.matchIndex = 0

@@ -55,7 +55,10 @@ function hold(state: RaftState, proposal: Proposal): void {
   state.heldBytes += data.length + ENTRY_HEADER_BYTES
 }
 
-/** What this node has logged and not applied can not be forgotten, whoever else has it. */
+/**
+ * Bytes that this node has logged and not applied; they can not be forgotten, whoever else has
+ * them.
+ */
 function unappliedBytes({ log, applied }: RaftState): number {
   return log.bytesBetween(applied, log.lastIndex)
 }

@@ -24,7 +24,7 @@ export class ReadQueue {
     this.#readsMax = readsMax
   }
 
-  /** Of the newest round; every heartbeat carries it. */
+  /** Number of the newest round; every heartbeat carries it. */
   get sequence(): number {
     return this.#sequence
   }

@@ -129,7 +129,7 @@ function sendAppends(state: RaftState, progress: Progress, shared: SharedSlice):
       progress.isProbeOut = true
       progress.lastProbeTick = state.ticks
     } else progress.addInflight(from + entries.length - 1, bytesOf(entries))
-    // What a follower is told here it takes as far as this request goes.
+    // A follower takes what it is told here as far as this request goes.
     const told = Math.min(state.commit, from + entries.length - 1)
     if (progress.state === 'replicate') progress.commitSent = Math.max(progress.commitSent, told)
   }

@@ -7,7 +7,7 @@ import type { NodeId, Role, Term } from './types.ts'
 
 const NO_BYTES = new Uint8Array(0)
 
-/** What belongs to one role or one leadership must not outlive it. */
+/** State of one role or one leadership must not outlive it. */
 function enterRole(state: RaftState, role: Role, leader: NodeId | null): void {
   state.role = role
   state.leader = leader
@@ -66,6 +66,6 @@ export function becomeLeader(state: RaftState): void {
   }
   // An entry of the new term is what lets those before it commit (paper 5.4.2, figure 8; 8).
   appendAsLeader(state, 'noop', NO_BYTES)
-  // At once, for the answers bring the clocks that proposals are stamped by.
+  // Heartbeats go out at once, for the answers bring the clocks that proposals are stamped by.
   state.isHeartbeatDue = true
 }

@@ -60,11 +60,11 @@ export interface StateStart {
  */
 export class RaftState {
   readonly id: NodeId
-  /** Of the disk below; null where disks are not told apart. */
+  /** Id of the disk below; null where disks are not told apart. */
   readonly storeId: Uint8Array | null
   readonly options: CoreOptions
   readonly random: Random
-  /** Which start of the disk this is. */
+  /** Number of the start of the disk. */
   readonly boot: number
   readonly log: RaftLog
   readonly memberships: MembershipHistory
@@ -76,9 +76,9 @@ export class RaftState {
   leader: NodeId | null = null
   #term: Term
   #votedFor: NodeId | null
-  /** What this node would find if it started again now, as far as it knows. */
+  /** State that this node would find if it started again now, as far as it knows. */
   onDisk: OnDisk
-  /** What the log may lack of what was promised: see owed.ts. */
+  /** Position up to which the log may lack what was promised: see owed.ts. */
   owed: Position | null
   /** Never falls. */
   commit: Index
@@ -174,7 +174,7 @@ export class RaftState {
     const { id, storeId } = this
     if (storeId === null) return true
     const standing = this.memberships.notOvertaken(this.commit)
-    // At index 0 stands what the node was told before it had a log.
+    // Index 0 has what the node was told before it had a log.
     return standing.some(({ index, record }) => index > 0 && listsStore(record, id, storeId))
   }
 

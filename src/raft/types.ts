@@ -13,7 +13,7 @@ export interface Position {
   readonly index: Index
 }
 
-/** Where the leader's log ended after it had heard of start `boot` of a node that owes. */
+/** End of the leader's log after it had heard of start `boot` of a node that owes. */
 export interface Attestation {
   readonly boot: number
   readonly lastIndex: Index
@@ -44,8 +44,8 @@ export interface HardState {
 }
 
 /**
- * Who counts. Two non-empty voter sets while a change is joint (Raft paper section 6). Lists are
- * sorted.
+ * Members that count. Two non-empty voter sets while a change is joint (Raft paper section 6).
+ * Lists are sorted.
  */
 export interface Configuration {
   readonly voters: readonly NodeId[]
@@ -84,14 +84,14 @@ export type MessageBody =
       readonly type: 'heartbeatRequest'
       readonly commit: Index
       readonly readSequence: number
-      /** To a node that has said that it owes. */
+      /** Sent to a node that has said that it owes. */
       readonly attested?: Attestation
     }
   | {
       readonly type: 'heartbeatResponse'
       readonly readSequence: number
       readonly clockMs: number
-      /** Which start of its store this is, while its log owes (owed.ts). */
+      /** Number of the start of its store, while its log owes (owed.ts). */
       readonly owingBoot?: number
     }
   /**
@@ -164,11 +164,11 @@ export interface Disk {
   close(): Promise<void>
 }
 
-/** What a start finds on disk. Entries are consecutive and begin after `base`. */
+/** State that a start finds on disk. Entries are consecutive and begin after `base`. */
 export interface RestoredLog {
   readonly hardState: HardState
   /**
-   * Where the kept log begins: the last position compacted away; {term: 0, index: 0} when nothing
+   * Beginning of the kept log: the last position compacted away; {term: 0, index: 0} when nothing
    * was.
    */
   readonly base: Position

@@ -49,7 +49,7 @@ export const routerProgramLimits = {
   /** Waits before a further socket is dialed again grow from the one to the other. */
   furtherSocketWaitMs: 2000,
   furtherSocketWaitMsMax: 60_000,
-  /** From the TLS handshake of a router that dials to the word of a controller about it. */
+  /** Time from the TLS handshake of a router that dials to the word of a controller about it. */
   linkAdmissionMsMax: 10_000,
   /** Connections in that time, and those by one certificate; one more ends the oldest as well. */
   linksWaitingMax: 256,

@@ -1,4 +1,4 @@
-/** Where a router writes what happens. */
+/** Logger of a router. */
 export interface RouterProgramLogger {
   info(fields: Readonly<Record<string, unknown>>, message: string): void
   warn(fields: Readonly<Record<string, unknown>>, message: string): void

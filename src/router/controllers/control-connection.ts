@@ -3,7 +3,7 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 
 /** A control channel that is open, and whose it is. */
 export interface ControlConnection {
-  /** Of the controller, by its certificate. */
+  /** Id of the controller, by its certificate. */
   readonly id: string
   /** It was dialed at. */
   readonly address: string
@@ -13,7 +13,7 @@ export interface ControlConnection {
   readonly connectedAtMs: number
 }
 
-/** What a router does with the messages of a controller. */
+/** Handlers of a router for the messages of a controller. */
 export interface ControlHandlers {
   readonly onConnected: (connection: ControlConnection) => void
   readonly onMessage: (connection: ControlConnection, message: ChannelMessage) => void

@@ -38,7 +38,7 @@ export interface ControllerDialerParts {
  */
 export class ControllerDialer {
   readonly #parts: ControllerDialerParts
-  /** Of the controller; null while nobody has told who is at the address. */
+  /** Id of the controller; null while nobody has told who is at the address. */
   id: string | null
   addresses: readonly string[]
   connection: ControlConnection | null = null
@@ -48,7 +48,7 @@ export class ControllerDialer {
   #timer: NodeJS.Timeout | null = null
   #abort: AbortController | null = null
   #isStopped = false
-  /** Of the last failure, so that the same one is told once. */
+  /** Reason of the last failure, so that the same one is told once. */
   #told = ''
 
   constructor(

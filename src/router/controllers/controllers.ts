@@ -46,7 +46,7 @@ export class Controllers {
     this.#membership = new ControllerMembership(known.controllers)
   }
 
-  /** Those that are connected. */
+  /** Connections that are open. */
   get connections(): readonly ControlConnection[] {
     return [...this.#connections.values()]
   }
@@ -60,8 +60,8 @@ export class Controllers {
   }
 
   /**
-   * Where the client API of controllers may be: where it was met, then on the hosts of the members
-   * under the same ports, as the controller that was met may have left the cluster since.
+   * Places where the client API of controllers may be: where it was met, then on the hosts of the
+   * members under the same ports, as the controller that was met may have left the cluster since.
    */
   get apis(): readonly string[] {
     const ports = new Set(this.#apis.map((api) => new URL(api).port || '443'))

@@ -22,11 +22,11 @@ export interface DialControllerParts {
   readonly config: RouterConfig['ctrl']
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
-  /** Where other routers connect, as controllers are told; null: nowhere. */
+  /** Listeners where other routers connect, as controllers are told; null: nowhere. */
   readonly linkListeners: Uint8Array | null
   readonly clock: Clock
   readonly trace: ((peer: string, direction: 'in' | 'out', message: ChannelMessage) => void) | null
-  /** Of the controllers that are known; null: the first one that answers says. */
+  /** Trust domain of the controllers that are known; null: the first one that answers says. */
   readonly trustDomain: () => string | null
 }
 

@@ -14,15 +14,15 @@ export interface KnownController {
   readonly addresses: readonly string[]
 }
 
-/** What a router keeps of its cluster from one start to the next. */
+/** Endpoints of the cluster that a router keeps from one start to the next. */
 export interface KnownEndpoints {
   /** Addresses of controllers, whoever answers there. */
   readonly endpoints: readonly string[]
   /** The members, by id; empty until a controller has told them. */
   readonly controllers: readonly KnownController[]
-  /** Where the client API of controllers was met: `https://host:port`. */
+  /** Addresses where the client API of controllers was met: `https://host:port`. */
   readonly apis: readonly string[]
-  /** Of the certificates of controllers; null while it is not known. */
+  /** Trust domain of the certificates of controllers; null while it is not known. */
   readonly trustDomain: string | null
 }
 
@@ -94,7 +94,10 @@ function controllerIn(tree: YamlTree): KnownController[] {
   return addresses.length === 0 ? [] : [{ id, addresses }]
 }
 
-/** As many as are kept; a list of controllers, whoever sends it, does not decide how long it is. */
+/**
+ * Takes as many as are kept; a list of controllers, whoever sends it, does not decide how long it
+ * is.
+ */
 export function bounded(known: KnownEndpoints): KnownEndpoints {
   const { controllersMax, addressesPerControllerMax, apisMax } = routerProgramLimits
   return {

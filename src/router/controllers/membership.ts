@@ -1,6 +1,6 @@
 import { bounded, type KnownController } from './endpoints-file.ts'
 
-/** What a controller tells of the members of its cluster. */
+/** Members of the cluster, as a controller tells them. */
 export interface MembersTold {
   readonly senderId: string
   /** Address that the sender was dialed at. */
@@ -21,7 +21,7 @@ export interface MembersJudged {
 const nothing: MembersJudged = { isChanged: false, asksLeader: false }
 
 /**
- * Which controllers there are, by what each of them tells. A leader's list takes the place of the
+ * Controllers of the cluster, by what each of them tells. A leader's list takes the place of the
  * one that is known; that of another can only add to it, as it may lag behind.
  */
 export class ControllerMembership {

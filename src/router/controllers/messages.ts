@@ -149,7 +149,7 @@ export function clientHello(
 export interface HostInterface {
   readonly name: string
   readonly hardwareAddress: string
-  /** With their prefix length. */
+  /** Addresses with their prefix length. */
   readonly addresses: readonly string[]
   readonly isLoopback: boolean
 }
@@ -202,7 +202,7 @@ export interface MetricsBatch {
   readonly atMs: number
   readonly integers: Readonly<Record<string, number>>
   readonly numbers: Readonly<Record<string, number>>
-  /** By the name of the histogram; one sample each. */
+  /** Latencies by the name of the histogram; one sample each. */
   readonly latenciesNs: Readonly<Record<string, number>>
 }
 

@@ -86,7 +86,7 @@ export class HealthCheck {
   }
 }
 
-/** What the health-checks API answers. */
+/** Answer of the health-checks API. */
 export function healthAnswer(checks: readonly HealthCheck[], isShort: boolean): object {
   return {
     data: {

@@ -1,7 +1,7 @@
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { PemSource } from '../../config/router/values.ts'
 
-/** Where the parts of an identity are written; each is a file. */
+/** Paths of the parts of an identity; each is a file. */
 export interface IdentityFiles {
   readonly cert: string
   readonly key: string

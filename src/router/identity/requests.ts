@@ -1,7 +1,7 @@
 import { createRouterRequest } from '../../pki/authority/router-request.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 
-/** What a controller issues both certificates of a router by; PEM each. */
+/** Requests for both certificates of a router, sent to a controller; PEM each. */
 export interface CertificateRequests {
   readonly certCsr: string
   readonly serverCertCsr: string

@@ -35,8 +35,8 @@ export interface LinkAcceptorParts {
 }
 
 /**
- * Where other routers connect. Who one is, its certificate and a controller say; the hello has to
- * say the same.
+ * Listeners where other routers connect. Who one is, its certificate and a controller say; the
+ * hello has to say the same.
  */
 export class LinkAcceptor {
   readonly #parts: LinkAcceptorParts

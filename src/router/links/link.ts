@@ -24,7 +24,7 @@ export interface LinkFields {
   readonly peerId: string
   /** Grows with each dial. */
   readonly iteration: number
-  /** By this router. */
+  /** True: this router dialed it. */
   readonly isDialed: boolean
   readonly dialAddress: string
   readonly localAddress: string

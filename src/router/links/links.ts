@@ -77,7 +77,7 @@ export class Links {
     return this.#registry.links
   }
 
-  /** Where other routers are told to connect. */
+  /** Listeners that other routers are told of. */
   get listeners(): readonly PeerListener[] {
     return (this.#parts.config?.listeners ?? [])
       .filter(({ bind }) => bind.protocol === 'tls')
@@ -132,7 +132,7 @@ export class Links {
     ])
   }
 
-  /** What a controller that has just connected is told. */
+  /** Tells a controller that has just connected of all links. */
   tellAll({ channel }: ControlConnection): void {
     const dialed = this.links.filter(({ isDialed }) => isDialed)
     channel.send(routerLinksMessage(dialed, true))
@@ -205,7 +205,7 @@ export class Links {
     )
   }
 
-  /** By any controller: each of them judges by the same records. */
+  /** Asks any controller: each of them judges by the same records. */
   async #isVerified(routerId: string, sha1: string): Promise<boolean> {
     const { connections } = this.#parts
     const { linkAdmissionMsMax } = routerProgramLimits

@@ -61,7 +61,7 @@ export class PeerDialer {
     return this.#peer.addresses
   }
 
-  /** What is told of it now; one that has just become healthy is dialed at once. */
+  /** Takes what is told of it now; one that has just become healthy is dialed at once. */
   update(peer: DialedPeer): void {
     const isBetter = peer.isHealthy && !this.#peer.isHealthy
     const isMoved = peer.addresses.join() !== this.#peer.addresses.join()

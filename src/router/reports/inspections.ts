@@ -2,7 +2,7 @@ import { routerProgramLimits } from '../limits.ts'
 import type { Inspected } from '../controllers/messages.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** What can be inspected: a name, and how its value is made. */
+/** Things that can be inspected: a name, and how its value is made. */
 export type Inspectable = Readonly<Record<string, () => unknown>>
 
 /**

@@ -23,7 +23,7 @@ export interface InterfaceReporterParts {
  */
 export class InterfaceReporter {
   readonly #parts: InterfaceReporterParts
-  /** What a controller has taken; a new connection begins anew. */
+  /** Interfaces that a controller has taken; a new connection begins anew. */
   readonly #told = new WeakMap<ControlConnection, Told>()
   readonly #asking = new WeakSet<ControlConnection>()
   #timer: NodeJS.Timeout | null = null

@@ -6,7 +6,7 @@ import type { MetricsBatch } from '../controllers/messages.ts'
 
 interface QueuedBatch {
   readonly batch: MetricsBatch
-  /** Of the start of what it covers, on the monotonic clock. */
+  /** Start of what it covers, on the monotonic clock. */
   readonly beganMs: number
 }
 
