@@ -3,22 +3,22 @@ import type { ShapedRecord } from '../fsm/records/record-blocks.ts'
 import { type KindReplacement, replacementOf, restoredKinds } from '../fsm/cluster/replacement.ts'
 import type { State } from '../fsm/records/state.ts'
 
-/** What of one kind a restore would change. */
+/** Changes of one kind that a restore would make. */
 export interface KindChanges {
   readonly kind: string
-  /** In the backup alone. */
+  /** Records in the backup alone. */
   readonly created: number
   readonly changed: number
-  /** In the live state alone. */
+  /** Records in the live state alone. */
   readonly deleted: number
-  /** Of each of the three the first ids in their order, at most so many as are shown. */
+  /** First ids of each of the three in their order, at most so many as are shown. */
   readonly ids: Readonly<Record<'created' | 'changed' | 'deleted', readonly string[]>>
 }
 
 const SHOWN_IDS_MAX = 20
 
 /**
- * What a restore of `backup` into the cluster of `live` would do, by the function that does it.
+ * Changes of a restore of `backup` into the cluster of `live`, by the function that makes them.
  * @param backup loses its sessions by this, as none of them comes back.
  */
 export function replacementBetween(live: State, backup: State): KindReplacement[] {

@@ -32,7 +32,7 @@ export const MAGIC_STEM = 'FLOTBKP'
 const MAGIC = Buffer.from(`${MAGIC_STEM}${BACKUP_FORMAT}`, 'latin1')
 const COUNT_BYTES = 4
 export const CHECK_BYTES = 32
-/** From the end: the checksum of all, and the bytes of the summary before it. */
+/** Bytes from the end: the checksum of all, and the bytes of the summary before it. */
 export const TAIL_BYTES = COUNT_BYTES + CHECK_BYTES
 
 function count(value: number): Buffer {

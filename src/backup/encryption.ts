@@ -12,7 +12,7 @@ const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Who may open a backup: the holder of the private key to this public one. */
+/** Recipient that may open a backup: the holder of the private key to this public one. */
 export interface BackupRecipient {
   /** DER. */
   readonly publicKeySpki: Uint8Array

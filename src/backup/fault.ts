@@ -1,4 +1,4 @@
-/** What is wrong with a backup; scripts read the code, people the sentence. */
+/** Fault of a backup; scripts read the code, people the sentence. */
 export type BackupFaultCode =
   | 'NOT_A_BACKUP'
   | 'NEWER_FORMAT'

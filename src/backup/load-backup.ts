@@ -52,7 +52,7 @@ export interface CheckedBackup extends ReadBackup {
 }
 
 /**
- * As `loadBackup`, in memory alone, and holds every reference to its record.
+ * Does as `loadBackup`, in memory alone, and holds every reference to its record.
  * @throws {BackupFault}
  */
 export async function checkWholeBackup(
@@ -89,7 +89,8 @@ function requireCounts(state: State, { summary }: ReadBackup): void {
 }
 
 /**
- * What is wrong with the bytes is a fault of the backup, not of the store that they were meant for.
+ * Makes what is wrong with the bytes a fault of the backup, not of the store that they were meant
+ * for.
  */
 async function judged<T>(step: () => Promise<T>): Promise<T> {
   try {

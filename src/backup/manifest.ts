@@ -6,14 +6,14 @@ import { isCount, isJsonObject } from '../lib/text/json-value.ts'
 export const BACKUP_FORMAT = 1
 
 /**
- * At the head of a backup, readable without a key: what it is of, and what is needed to restore it.
+ * Head of a backup, readable without a key: what it is of, and what is needed to restore it.
  */
 export interface BackupManifest {
   readonly format: number
   readonly clusterId: string
   readonly trustDomain: string
   readonly generation: number
-  /** Of the last log entry that the state reflects. */
+  /** Index of the last log entry that the state reflects. */
   readonly index: number
   readonly term: number
   /** Log time of that entry, UTC ms. */
@@ -22,7 +22,7 @@ export interface BackupManifest {
   /** Hex digests of the state. */
   readonly digest: string
   readonly entitiesDigest: string
-  /** By the clock of the controller that took it, UTC ms. */
+  /** Time by the clock of the controller that took it, UTC ms. */
   readonly takenAtMs: number
   readonly controllerId: string
   readonly version: string
@@ -42,16 +42,16 @@ export interface BackupEncryption {
   readonly recipientSha256: string
 }
 
-/** At the end of a backup: what had been written before it. */
+/** End of a backup: what had been written before it. */
 export interface BackupSummary {
   /** Records by kind, sorted by name. */
   readonly counts: Readonly<Record<string, number>>
   readonly frames: number
-  /** Of the content, before encryption. */
+  /** Bytes of the content, before encryption. */
   readonly bytes: number
 }
 
-/** What of a manifest the mark of a state says. */
+/** Members of a manifest that the mark of a state says. */
 export function manifestOfMark(
   mark: StorePosition,
 ): Pick<

@@ -15,7 +15,7 @@ export interface ReadBackup {
 }
 
 export interface ReadingParts {
-  /** Of the recipient; null: there is none. */
+  /** Private key of the recipient; null: there is none. */
   readonly privateKeyPem: string | null
   /** Called before anything of the state: to refuse what is not wanted. */
   readonly onManifest?: (manifest: BackupManifest) => void

@@ -15,14 +15,14 @@ export interface ContentChunk {
 /** The records of a backup as they go into a running cluster. */
 export interface RestoreContent {
   readonly chunks: readonly ContentChunk[]
-  /** Of all chunks. */
+  /** Bytes of all chunks. */
   readonly bytes: number
   /** Hex; over all chunks in their order. */
   readonly sha256: string
 }
 
 /**
- * What of a state a restore brings back, cut for the log.
+ * Content of a state that a restore brings back, cut for the log.
  * @param state without sessions (`withoutSessions`).
  * @throws {BackupFault} TOO_LARGE.
  */

@@ -3,7 +3,7 @@ import type { State } from '../fsm/records/state.ts'
 import { type Factor, openFactor, sealFactor } from '../pki/secrets/sealed-factor.ts'
 import type { BackupSecret } from './content.ts'
 
-/** What of a backup its second factors are decrypted by. */
+/** Parts of a backup that its second factors are decrypted by. */
 export interface FactorSource {
   readonly state: State
   readonly secrets: readonly BackupSecret[] | null

@@ -12,7 +12,7 @@ import {
   manifestOfMark,
 } from './manifest.ts'
 
-/** What a backup is of, beside what the snapshot itself says. */
+/** Origin of a backup, beside what the snapshot itself says. */
 export type BackupOrigin = Pick<
   BackupManifest,
   | 'clusterId'
@@ -35,13 +35,13 @@ export interface BackupSource {
   readonly recipient: BackupRecipient | null
 }
 
-/** What has been written. */
+/** Result of writing a backup. */
 export interface WrittenBackup {
   readonly manifest: BackupManifest
   readonly summary: BackupSummary
   /** Hex; the checksum at the end of the file. */
   readonly sha256: string
-  /** Of the file. */
+  /** Bytes of the file. */
   readonly bytes: number
 }
 

@@ -6,7 +6,7 @@ import type { AuditTrail } from '../ports/audit.ts'
 import type { Credentials } from './start/check-certificates.ts'
 import type { RemovalAction } from './start/removal-action.ts'
 
-/** What a controller is started with. */
+/** Parts that a controller is started with. */
 export interface ControllerParts {
   readonly config: ControllerConfig
   readonly credentials: Credentials
@@ -17,7 +17,7 @@ export interface ControllerParts {
   readonly eventLines?: EventLines | null
   /** Called at most once, at any time: nothing works any more and the process must end. */
   readonly onFatal: (error: Error) => void
-  /** Of the process, UTC ms. */
+  /** Start of the process, UTC ms. */
   readonly startedAtMs?: number
   /**
    * The cluster no longer takes this controller as it is; with the meshes of the members known

@@ -45,13 +45,13 @@ import { openState } from './start/open-state.ts'
 import { programVersion } from './version.ts'
 import { errorMessage } from '../lib/error-code.ts'
 
-/** What is open before anything is served. */
+/** Parts that are open before anything is served. */
 interface Opened {
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
   readonly secrets: Keyring
   readonly events: Events
-  /** Of the data folder. */
+  /** Store id of the data folder. */
   readonly storeId: Uint8Array
 }
 
@@ -65,10 +65,10 @@ export class Controller {
   #membership: ReturnType<typeof startMembership> | null = null
   #certificates: Certificates | null = null
   #secrets: Keyring | null = null
-  /** As it stood beside the log at the start. */
+  /** Members as they stood beside the log at the start. */
   #roster: MembershipRecord | null = null
   #hasDroppedState = false
-  /** Where a state that was given up had been at least. */
+  /** Index that a state that was given up had reached at least. */
   #lostIndex = 0
   #hasFailed = false
 
@@ -205,8 +205,8 @@ export class Controller {
   }
 
   /**
-   * What is in it can be learned again from any peer that is still where the log says, so damage to
-   * it is no reason to stop.
+   * Reads the kept members, which can be learned again from any peer that is still where the log
+   * says, so damage to it is no reason to stop.
    */
   #readRoster(): MembershipRecord | null {
     try {
@@ -381,7 +381,7 @@ export class Controller {
     return this.#hasFailed || this.#clusterNode?.isQuarantined === true
   }
 
-  /** What every request is answered with, but for those about this controller itself. */
+  /** Refusal of every request, but for those about this controller itself. */
   #requestRefusal({ clusterNode, machine, storeId }: Opened): () => ProblemCode | null {
     const settled = new StartupReadiness({
       selfId: this.#parts.config.id,

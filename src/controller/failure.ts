@@ -22,7 +22,7 @@ export function usageFailure(message: string): CommandFailure {
 }
 
 /**
- * What an operator can act on becomes one line; the rest is a mistake of ours and keeps its stack.
+ * Makes one line of what an operator can act on; the rest is a mistake of ours and keeps its stack.
  */
 export function operatorFailure(error: unknown): unknown {
   if (error instanceof StoreError) return new CommandFailure(EXIT_FAILED, error.message, error)
@@ -37,11 +37,11 @@ const remedies: Readonly<Record<string, string>> = {
   ENOSPC: 'the disk is full; free disk space',
   EEXIST: 'a file of that name exists; choose another location',
   ENOTDIR: 'a part of the path is not a folder; choose another location',
-  // What Linux says where nothing can be made, as below /proc.
+  // Linux says this where nothing can be made, as below /proc.
   ENOENT: 'it does not exist and cannot be created; choose another location',
 }
 
-/** Of a path that is only looked at, nothing was to be created. */
+/** Whether the path was only looked at: nothing was to be created there. */
 function isReading(error: Error & { readonly code?: unknown }): boolean {
   const { syscall } = error as { readonly syscall?: unknown }
   return error.code === 'ENOENT' && ['stat', 'lstat', 'scandir'].includes(String(syscall))

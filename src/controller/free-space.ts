@@ -1,5 +1,5 @@
 /**
- * Of a folder that backups are written to.
+ * Checks a folder that backups are written to.
  * @param found of its file system, by `statfs`.
  * @throws for less than what must stay free (`log.lowSpaceBytes`).
  */

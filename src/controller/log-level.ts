@@ -9,7 +9,7 @@ import type { ActionRecorder } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { ControllerParts } from './controller-parts.ts'
 
-/** What is needed of a logger of pino. */
+/** Members of a logger of pino that are needed. */
 interface AdjustableLog {
   level: string
   warn(fields: object, message: string): void

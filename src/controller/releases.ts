@@ -3,7 +3,10 @@ import type { Logger } from 'pino'
 /** Gives back something that was opened. */
 export type Release = () => Promise<void> | void
 
-/** What was opened, to be given back last first: after a stop as well as after a failed start. */
+/**
+ * Parts that were opened, to be given back last first: after a stop as well as after a failed
+ * start.
+ */
 export class Releases {
   readonly #steps: Release[] = []
   readonly #log: Logger

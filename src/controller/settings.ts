@@ -9,7 +9,7 @@ import { formatHostPort, parseHostPort } from '../lib/text/names.ts'
 import { type ApiAddress, ROUTER_ADDRESS_NAME } from '../ports/cluster-view.ts'
 import type { CoreOptions } from '../raft/options.ts'
 
-/** Where the checked configuration meets the options of the parts; nothing is decided here. */
+/** Options of the parts, made from the checked configuration; nothing is decided here. */
 
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
@@ -25,7 +25,7 @@ const apiNames: Readonly<Record<ConfiguredApi, ApiName>> = {
 }
 
 /**
- * Where each API stands below its listener's base URL; controllers tell each other whole addresses.
+ * Path of each API below its listener's base URL; controllers tell each other whole addresses.
  */
 const apiPaths: Readonly<Record<ConfiguredApi, string>> = {
   'edge-client': '/edge/client/v1',
@@ -62,7 +62,7 @@ export function bindingsOf(
   return bindings
 }
 
-/** What the other controllers show in their list of controllers. */
+/** Addresses that the other controllers show in their list of controllers. */
 export function apiAddressesOf(config: ControllerConfig): ApiAddress[] {
   const routerAddress = routerAddressOf(config)
   const ofRouters = { api: ROUTER_ADDRESS_NAME, url: routerAddress ?? '', version: '' }
@@ -106,7 +106,7 @@ export function apiLimitsOf({ api, oidc, enrollment, limits }: ControllerConfig)
   })
 }
 
-/** Where keys of external JWT signers are fetched from. */
+/** Rules for places where keys of external JWT signers are fetched from. */
 export function keyEndpointRulesOf({ api }: ControllerConfig, caPem: string): KeyEndpointRules {
   return {
     allowsReserved: api.reservedSignerHosts,

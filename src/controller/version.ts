@@ -12,18 +12,18 @@ interface Manifest {
 }
 
 /**
- * What the version operation answers, and the `server` header: clients of the API family read it as
- * semver and switch features on by it (service edge routers from 1.0, config types in lists from
- * 1.1), so it names the family's level that is served, not this program's own version.
+ * Version in the answer of the version operation and the `server` header: clients of the API family
+ * read it as semver and switch features on by it (service edge routers from 1.0, config types in
+ * lists from 1.1), so it names the family's level that is served, not this program's own version.
  */
 export const API_FAMILY_VERSION = 'v2.0.0'
 
-/** Of the package, without a leading v. */
+/** Version of the package, without a leading v. */
 export function programVersion(): string {
   return readManifest().version
 }
 
-/** Of the commit that it was built from; of a clone, when it was laid down: RFC 3339. */
+/** Date of the commit that it was built from; of a clone, when it was made: RFC 3339. */
 export function programDate(): string {
   const { built } = readManifest()
   const date = new Date(built === undefined || built.date === '' ? NaN : built.date)

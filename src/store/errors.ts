@@ -29,7 +29,7 @@ export class StoreError extends Error {
   readonly code: StoreErrorCode
   /** File or folder that it is about. */
   readonly path: string
-  /** What was found, without the remedy: for whoever has another one. */
+  /** Finding without the remedy, for callers that have another one. */
   readonly finding: string
 
   constructor(
@@ -76,7 +76,7 @@ export function newerFormat(path: string, found: number, known: number): StoreEr
 }
 
 /**
- * What a failed system call means to the operator. `doing` completes "cannot …". Errors that are
+ * Explains a failed system call to the operator. `doing` completes "cannot …". Errors that are
  * ours already, and mistakes of our own code, come back as they are.
  */
 export function asStoreError(error: unknown, doing: string, path: string): Error {

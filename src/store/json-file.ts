@@ -12,7 +12,7 @@ export function parseObject(text: string): Record<string, unknown> | null {
   }
 }
 
-/** What such a file says of its other members, in hex. */
+/** Checksum that such a file has of its other members, in hex. */
 export function checkOf(members: object): string {
   return crc32(canonicalJson(members)).toString(16).padStart(8, '0')
 }

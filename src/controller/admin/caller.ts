@@ -2,7 +2,7 @@ import { userInfo } from 'node:os'
 
 import { type Actor, systemActor } from '../../ports/actor.ts'
 
-/** Who runs a command of this host, as it says of itself. */
+/** User who runs a command of this host, as the process says of itself. */
 export interface AdminCaller {
   readonly uid: number
   readonly name: string
@@ -16,14 +16,14 @@ export const CALLER_HEADER = 'flotilla-caller'
 
 const CALLER = /^(\d{1,10}) (.*)$/
 const NAME_CHARACTERS_MAX = 64
-/** What user names are made of, and nothing that could pass for another line or field. */
+/** User names, with nothing in them that could pass for another line or field. */
 const NAME = /^[A-Za-z0-9._@\\-]+\$?$/
 
 export function ownCaller(): AdminCaller {
   return { uid: process.getuid?.() ?? 0, name: ownName() }
 }
 
-/** What a request of this process says of its caller. */
+/** Header by which a request of this process names its caller. */
 export function callerHeader(): Readonly<Record<string, string>> {
   const { uid, name } = ownCaller()
   return { [CALLER_HEADER]: `${uid} ${name}` }

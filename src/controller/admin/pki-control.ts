@@ -42,7 +42,7 @@ const DNS_NAME = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 
 export interface PkiControlParts {
   readonly renewer: CertificateRenewer
-  /** Of other authorities. */
+  /** Certificates of other authorities. */
   readonly serverCertificates: () => readonly ServerCertificateInForce[]
   /** Reads all files again. @throws {CertificateError | SecretFileError} */
   readonly reload: () => Promise<void>
@@ -57,7 +57,7 @@ export interface PkiControlParts {
   readonly memberKeySha256: (id: string) => Uint8Array | null
 }
 
-/** What operators ask a running controller about certificates. */
+/** Operations on certificates for operators of a running controller. */
 export function pkiControl(parts: PkiControlParts): PkiControl {
   const { renewer, actions } = parts
   const view = (): CertificatesInForce => {
@@ -84,7 +84,7 @@ export function pkiControl(parts: PkiControlParts): PkiControl {
   }
 }
 
-/** What a cluster without a quorum may need to get one again: it waits for no log. */
+/** Runs what a cluster without a quorum may need to get one again: it waits for no log. */
 function noted<T>(
   actions: ActionRecorder,
   action: string,
@@ -98,7 +98,7 @@ function noted<T>(
 }
 
 /**
- * What is wrong with a certificate or file is a refusal like any other, not a mistake of this
+ * Makes a fault of a certificate or file a refusal like any other, not a mistake of this
  * program.
  */
 async function explained<T>(run: () => Promise<T>): Promise<T> {

@@ -12,7 +12,7 @@ export const ADMIN_SOCKET_NAME = 'admin.sock'
 const SOCKET_PATH_BYTES_MAX = 107
 
 export interface SocketAddress {
-  /** What to listen on or connect to; valid until `release`. */
+  /** Path to listen on or connect to; valid until `release`. */
   readonly path: string
   release(): void
 }

@@ -16,7 +16,10 @@ const OPENING_BRACE = 0x7b
 export class AdminSocket {
   readonly #app: ReturnType<Api['listener']>
   readonly #address: SocketAddress
-  /** Those that have become something else than HTTP included, which the server no longer knows. */
+  /**
+   * Connections, those included that have become something else than HTTP, which the server no
+   * longer knows.
+   */
   readonly #connections = new Set<Socket>()
 
   private constructor(app: ReturnType<Api['listener']>, address: SocketAddress) {

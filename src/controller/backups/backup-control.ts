@@ -17,7 +17,7 @@ import {
   type TakenBackup,
 } from './take-backup.ts'
 
-/** At a time: each reads the whole state on the thread that serves requests. */
+/** Backups at a time: each reads the whole state on the thread that serves requests. */
 const BACKUPS_MAX = 1
 
 interface ControlParts extends BackupParts {
@@ -88,8 +88,8 @@ async function handedOut(
 }
 
 /**
- * With the secrets goes all that the cluster is trusted by: nothing is handed out before the log
- * says who asked.
+ * Notes who takes the secrets, and with them all that the cluster is trusted by: nothing is handed
+ * out before the log says who asked.
  */
 async function tell(
   { actions, ...parts }: ControlParts,

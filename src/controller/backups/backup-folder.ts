@@ -7,7 +7,7 @@ import { requireFreeSpace } from '../free-space.ts'
 
 const PARTIAL = /^\..*\.partial$/
 
-/** What of a backup is in its name. */
+/** Facts of a backup that are in its name. */
 export interface NamedBackup {
   readonly name: string
   /** When it was taken, UTC ms, to the second. */
@@ -75,7 +75,7 @@ export class BackupFolder {
     if (surplus.length > 0) syncFolder(this.#folder)
   }
 
-  /** What a process that was killed has left of one. */
+  /** Removes what a process that was killed has left of a backup. */
   async #removePartial(): Promise<void> {
     const names = await readdir(this.#folder)
     const left = names.filter((name) => PARTIAL.test(name) && name.startsWith(`.${this.#prefix}`))

@@ -11,7 +11,7 @@ import type { BackupParts } from './take-backup.ts'
 import { backupControl } from './backup-control.ts'
 import { restoreControl } from './restore-control.ts'
 
-/** What a controller does about backups. */
+/** Backups of a controller. */
 export interface Backups {
   readonly control: BackupControl
   readonly restores: RestoreControl

@@ -33,8 +33,8 @@ const RETRIES_MAX = 60
 const APPLIED_POLL_MS = 100
 const APPLIED_MS_MAX = 60_000
 /**
- * What a new leader, or a moment, puts right. Each command of a restore takes effect once, however
- * often it is proposed.
+ * Refusals that a new leader, or a moment, puts right. Each command of a restore takes effect once,
+ * however often it is proposed.
  */
 const passing: ReadonlySet<ProblemCode> = new Set([
   'CLUSTER_NO_LEADER',

@@ -3,7 +3,7 @@ import { sealFactor } from '../../pki/secrets/sealed-factor.ts'
 import type { OpenFactor, SealedAgain } from '../../api/backups/restore-control.ts'
 import type { BackupParts } from './take-backup.ts'
 
-/** Of one request. */
+/** Factors in one request. */
 const FACTORS_MAX = 64
 
 /**

@@ -35,7 +35,7 @@ export interface BackupWish {
 
 export interface TakenBackup {
   readonly writer: BackupWriter
-  /** To be called in any case. */
+  /** Closes it; to be called in any case. */
   readonly close: () => Promise<void>
 }
 

@@ -30,7 +30,7 @@ export interface ClusterNodeSources {
   readonly startedAtMs: number
   readonly folder: DataIdentity
   readonly machine: StateMachine
-  /** As it stood beside the log at the start. */
+  /** Members as they stood beside the log at the start. */
   readonly roster: MembershipRecord | null
   readonly inForce: IdentityInForce
   readonly releases: Releases

@@ -24,7 +24,7 @@ export async function handOverLeadership(
   const deadlineMs = systemClock.monotonicMs() + HANDOVER_MS_MAX
   while (systemClock.monotonicMs() < deadlineMs) {
     const leader = clusterNode.leaderId()
-    // Where all are stopped at once, those that could follow go away meanwhile.
+    // Members that could follow go away meanwhile, where all are stopped at once.
     if ((leader !== null && leader !== clusterNode.selfId) || !hasSuccessor(clusterNode)) return
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }

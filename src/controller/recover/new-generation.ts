@@ -27,7 +27,7 @@ export function beginGeneration(
   const alone = onlyMember(read.configuration, identity.nodeId)
   writeIdentity(dataFolder, { ...identity, generation: options.generation })
   const { statePosition, stateCameBySnapshot } = read
-  // What is damaged is cut off, as the operator has accepted; the others that it would wait for are
+  // Damage is cut off, as the operator has accepted; the others that it would wait for are
   // given up.
   const { restored, disk } = openLog(dataFolder, {
     statePosition,

@@ -2,13 +2,13 @@ import type { Position } from '../../raft/types.ts'
 import type { Survivor, SurvivorMember } from './survivor.ts'
 
 export interface RecoveryPlan {
-  /** Of the cluster once it is recovered. */
+  /** Generation of the cluster once it is recovered. */
   readonly generation: number
   /** Members that take part no more: each joins anew, with an empty data folder. */
   readonly givenUp: readonly string[]
-  /** What the operator must know before; a sentence each. */
+  /** Warnings that the operator must know before; a sentence each. */
   readonly warnings: readonly string[]
-  /** What has to be typed. */
+  /** Text that has to be typed. */
   readonly confirmation: string
 }
 

@@ -10,8 +10,8 @@ const ANSWER_MS = 3_000
 const ADDRESSES_MAX = 16
 
 /**
- * Which of the members run, as far as they can be reached: a TLS handshake that proves the member's
- * name.
+ * Finds which of the members run, as far as they can be reached: a TLS handshake that proves the
+ * member's name.
  * @returns a name with its address each.
  */
 export async function whoAnswers(

@@ -9,7 +9,7 @@ import { readRosterFile } from '../../store/folder/membership-cache-file.ts'
 import { membersOfRoster } from '../start/known-voters.ts'
 
 /**
- * What one data folder can tell of the cluster that it belonged to; no secrets, so it may travel as
+ * Facts of the cluster that one data folder belonged to; no secrets, so it may travel as
  * a file.
  */
 export interface Survivor {
@@ -17,16 +17,16 @@ export interface Survivor {
   readonly clusterId: string
   readonly generation: number
   readonly term: number
-  /** Where its log ends. */
+  /** Last position of its log. */
   readonly last: Position
   /** Log time of that place, UTC ms. */
   readonly lastMs: number
   /** Known to be committed, by this one. */
   readonly commit: Index
-  /** Of the newest configuration that it knows. */
+  /** Members of the newest configuration that it knows. */
   readonly members: readonly SurvivorMember[]
   readonly configurationIndex: Index
-  /** What is wrong with the log; null: nothing. */
+  /** Fault of the log; null: none. */
   readonly finding: string | null
   /** The cluster has gone on without this folder, in that generation; null: not that it knew. */
   readonly fencedBy: number | null

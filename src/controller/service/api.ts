@@ -28,7 +28,7 @@ export interface ApiSources {
   readonly membership: MembershipControl
   readonly inForce: IdentityInForce
   readonly releases: Releases
-  /** What the other parts of this controller give it. */
+  /** Parts of this controller that are given to it. */
   readonly local: LiveParts &
     Pick<
       ApiParts,

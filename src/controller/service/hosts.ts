@@ -5,7 +5,7 @@ import type { StateMachine } from '../../fsm/machine.ts'
 import type { Host, HostedService, Hosts } from '../../fabric/circuits/hosts.ts'
 
 /**
- * What it costs at least to enter a router: a way of fewer routers is preferred to one of as much
+ * Least cost of entering a router: a way of fewer routers is preferred to one of as much
  * latency.
  */
 const ROUTER_COST_MIN = 10

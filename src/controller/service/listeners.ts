@@ -13,7 +13,7 @@ import { mountsOf } from './mounts.ts'
 
 type CertificateAndKey = 'certificatePem' | 'privateKeyPem'
 
-/** Which certificate a client is shown that asks for a name; null: that of the controller. */
+/** Certificate for a client that asks for a name; null: that of the controller. */
 export type CertificatesByName = (name: string) => SecureContext | null
 
 function chooseBy(byName: CertificatesByName): NonNullable<TlsOptions['SNICallback']> {

@@ -33,7 +33,7 @@ export interface LiveSources {
 }
 
 /**
- * What the API is built from that is live rather than kept. Called once, as it opens topics of the
+ * Opens the parts of the API that are live rather than kept. Called once, as it opens topics of the
  * soft state.
  */
 export function openLiveParts({

@@ -34,7 +34,7 @@ export interface CertificatesParts {
   readonly log: Logger
 }
 
-/** What keeps the certificates of one controller good, and what operators ask of them. */
+/** Certificates of one controller: keeps them good, and does what operators ask of them. */
 export class Certificates {
   readonly control: PkiControl
   readonly servers: ServerCertificates
@@ -65,7 +65,7 @@ export class Certificates {
     await this.#renewer.stop()
   }
 
-  /** As soon as another issuing authority is known. */
+  /** Looks as soon as another issuing authority is known. */
   look(): void {
     void this.#renewer.look()
   }

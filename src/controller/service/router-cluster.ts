@@ -6,7 +6,7 @@ export function clusterOf(clusterNode: ClusterNode): RouterCluster {
   return {
     addresses: () => {
       const members = clusterNode.members()
-      // What was never heard of has no address yet, but it may have one.
+      // Members that were never heard of have no address yet, but they may have one.
       const isKnown = members.every(
         ({ startedAtMs, routerAddress }) => startedAtMs > 0 || routerAddress !== null,
       )

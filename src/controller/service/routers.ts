@@ -83,9 +83,9 @@ export interface ServedByRouters {
 const DRAWS = 2 ** 32
 
 /**
- * What a controller is to routers: the channels of those that are connected here, and what is known
- * of them. Which routers are connected is shown on every controller, whether any can connect there
- * or not.
+ * Services of a controller for routers: the channels of those that are connected here, and what is
+ * known of them. Which routers are connected is shown on every controller, whether any can connect
+ * there or not.
  */
 export class RouterService {
   readonly links: LinkTable
@@ -324,7 +324,7 @@ function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<s
 }
 
 /**
- * By the record of the router alone, as it is asked on every controller of routers that are
+ * Judges by the record of the router alone, as it is asked on every controller of routers that are
  * connected to others.
  */
 export function certificateJudge(machine: Pick<StateMachine, 'get'>) {
@@ -348,8 +348,8 @@ function identityOf(id: string, clusterId: string): ControllerIdentity {
 }
 
 /**
- * Who may connect, and for how long: by the record alone, whatever else is asked of the router
- * later.
+ * Judges who may connect, and for how long: by the record alone, whatever else is asked of the
+ * router later.
  */
 export function gateOf({
   machine,

@@ -4,11 +4,11 @@ import type { Index, NodeId } from '../../raft/types.ts'
 
 export interface ReadinessParts {
   readonly selfId: NodeId
-  /** Of the data folder in use, 16 bytes. */
+  /** Store id of the data folder in use, 16 bytes. */
   readonly storeId: Uint8Array
-  /** Of the state as it was when the process started. */
+  /** Configuration of the state as it was when the process started. */
   readonly persisted: ConfigurationRecord
-  /** Where a state that was given up for an empty one had been; 0: none was. */
+  /** Index where a state that was given up for an empty one had been; 0: none was. */
   readonly lostIndex: Index
   readonly configuration: () => ConfigurationInForce
   readonly appliedIndex: () => Index

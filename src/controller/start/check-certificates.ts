@@ -21,7 +21,7 @@ export const EXPIRY_WARNING_MS = 30 * DAY_MS
 const EXPIRED_REMEDY =
   "correct the clock, or renew the certificate: 'flotilla pki renew --member-cert' on a running member, or 'pki renew --root-key' here if none runs; one of your own PKI is renewed by its issuer, for the same key"
 
-/** What a controller proves itself with, read and checked. */
+/** Credentials that a controller proves itself with, read and checked. */
 export interface Credentials {
   readonly certificatePem: string
   readonly privateKeyPem: string

@@ -17,7 +17,7 @@ import { attempt, Report } from './check-report.ts'
 export interface Preflight {
   /** A sentence each, remedy included; empty when the controller can start. */
   readonly faults: readonly string[]
-  /** What will need attention, without standing in the way. */
+  /** Warnings of what will need attention, without standing in the way. */
   readonly warnings: readonly string[]
   /** null when there are faults in it. */
   readonly credentials: Credentials | null

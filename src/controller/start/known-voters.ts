@@ -4,7 +4,7 @@ import { type Configuration, ConfigurationSchema } from '../../../proto/gen/memb
 import type { MembershipRecord } from '../../ports/membership-cache.ts'
 import type { Index } from '../../raft/types.ts'
 
-/** What is known of the members while no cluster has been heard. */
+/** Members as far as they are known while no cluster has been heard. */
 export interface KnownVoters {
   readonly configuration: Configuration
   /** Log index that it is known to be in force at. */

@@ -10,7 +10,7 @@ export interface MemberKeyParts {
   readonly config: ControllerConfig
   readonly credentials: Credentials
   readonly identity: DataIdentity
-  /** As it is persisted. */
+  /** Configuration as it is persisted. */
   readonly configuration: () => Configuration
 }
 

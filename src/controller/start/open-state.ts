@@ -7,7 +7,7 @@ import { LevelStateStore } from '../../store/state/level-state-store.ts'
 
 export interface OpenedState {
   readonly machine: StateMachine
-  /** What was wrong with the state that stood there, and where it is now; null: nothing was. */
+  /** Fault of the state that stood there, and where it is now; null: none. */
   readonly dropped: { readonly finding: string; readonly aside: string | null } | null
 }
 

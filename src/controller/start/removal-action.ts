@@ -2,7 +2,7 @@ import type { SelfRefusal } from '../../cluster/link.ts'
 import type { EntryAnswer } from '../../cluster/membership/judge-admission.ts'
 import type { Fence } from '../../store/folder/fence-file.ts'
 
-/** What a controller does when its cluster no longer takes it as it is. */
+/** Action of a controller when its cluster no longer takes it as it is. */
 export type RemovalAction =
   /** It ends in peace: starting it again would change nothing. */
   | { readonly type: 'removed'; readonly sentence: string }

@@ -5,7 +5,7 @@ const FILE_BYTES_MAX = 4096
 
 /** That the cluster goes on without this data folder. */
 export interface Fence {
-  /** Of the cluster, which is past that of the folder. */
+  /** Generation of the cluster, which is past that of the folder. */
   readonly generation: number
   /** The controller that said so. */
   readonly by: string

@@ -22,7 +22,7 @@ export interface FormOptions extends Partial<
  * The log of a new data folder: what it continues, and the entries after that, taken as committed.
  */
 export interface FirstLog {
-  /** Of the state that lies in the folder. */
+  /** Position of the state that lies in the folder. */
   readonly base: Position
   /** Consecutive from the index after `base`. */
   readonly entries: readonly Entry[]
@@ -46,7 +46,7 @@ export function formDataFolder(
 }
 
 /**
- * As `formDataFolder`, for a folder that begins with a state.
+ * Does as `formDataFolder`, for a folder that begins with a state.
  * @param fill puts the state into the folder that it is given, closes it again, and says how the
  * log goes on.
  * @throws {StoreError} as `formDataFolder`, and what `fill` throws; nothing is left then.

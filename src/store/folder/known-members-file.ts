@@ -4,7 +4,7 @@ import { rename, writeFile } from 'node:fs/promises'
 const FILE_NAME = 'known-members.json'
 const FILE_BYTES_MAX = 4 * 1024 * 1024
 
-/** What members said of themselves; the shape is that of the cluster room. */
+/** Reports of members on themselves; the shape is that of the cluster room. */
 export interface SavedMember {
   readonly version: string
   readonly startedAtMs: number

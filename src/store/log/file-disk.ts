@@ -38,7 +38,7 @@ export const FILE_DISK_DEFAULTS: FileDiskOptions = {
   freeBytesMin: 64 * 1024 * 1024,
 }
 
-/** Where a log goes on: what recovery found, or what forming began. */
+/** State from which a log goes on: what recovery found, or what forming began. */
 export interface LogState {
   readonly hardState: HardState
   readonly commit: Index
@@ -74,7 +74,7 @@ export class FileDisk implements Disk {
   readonly #boot: number
   /** Known committed; the entries may not be durable yet. */
   #commit: Index
-  /** Where the log ends on disk. */
+  /** End of the log on disk. */
   #durableLast: Position
   #owed: Position | null
 
@@ -127,7 +127,7 @@ export class FileDisk implements Disk {
     this.#chains.dropBefore(this.#commit)
   }
 
-  /** What ended it; null while it works. */
+  /** Failure that ended it; null while it works. */
   get failure(): Error | null {
     return this.#failure
   }
@@ -170,7 +170,7 @@ export class FileDisk implements Disk {
       this.#chains.restart(position, ZERO_CHAIN)
       this.#commit = position.index
       this.#durableLast = position
-      // From here on the new segment is the log; before, recovery removes it as an unfinished
+      // The new segment is the log now; before, recovery removes it as an unfinished
       // reset.
       this.#writeMeta()
       for (const segment of removed) this.#files.remove(segment.path)

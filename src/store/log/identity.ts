@@ -6,7 +6,7 @@ import { STORE_ID_BYTES } from './wal-format.ts'
 import { checkOf, parseObject } from '../json-file.ts'
 
 /**
- * Whose data folder it is. `storeId` is 16 random bytes, new for each folder that is ever formed.
+ * Owner of a data folder. `storeId` is 16 random bytes, new for each folder that is ever formed.
  */
 export interface DataIdentity {
   readonly nodeId: string

@@ -6,7 +6,7 @@ import { readMeta } from './meta-slots.ts'
 import { logFolder } from './open-log.ts'
 import { recoverLog } from './recovery.ts'
 
-/** What a log holds that nobody runs on. */
+/** Contents of a log that nobody runs on. */
 export interface InspectedLog {
   readonly identity: DataIdentity
   readonly hardState: HardState
@@ -16,7 +16,7 @@ export interface InspectedLog {
   /** All that can be read, after `base`. */
   readonly entries: readonly Entry[]
   readonly last: Position
-  /** What is damaged; null: nothing. */
+  /** Damage; null: none. */
   readonly finding: string | null
   /** It lacks what it may have acknowledged (raft/owed.ts). */
   readonly isOwing: boolean

@@ -12,7 +12,7 @@ import {
   type SegmentHeader,
 } from './wal-format.ts'
 
-/** What the files of a damaged log still tell of where it ended. */
+/** Evidence in the files of a damaged log of where it ended. */
 export interface LogEvidence {
   /** The best position, by term and then by index, that anything speaks of. */
   readonly best: Position
@@ -25,7 +25,7 @@ export interface LogEvidence {
   readonly lowestAfter: Index
   /** Highest sequence of a segment that is there or was. */
   readonly newestSegment: number
-  /** Of the segments, oldest first. */
+  /** Paths of the segments, oldest first. */
   readonly paths: readonly string[]
 }
 
@@ -71,7 +71,7 @@ class Search {
   readonly #after: LogPlace
   #best: Position
   #lowestAfter = Infinity
-  /** Of the segments that count, and whether the end of that one is intact. */
+  /** Newest of the segments that count, and whether the end of that one is intact. */
   #newestCounted = 0
   #isNewestIntact = false
   #newestSegment: number
@@ -90,7 +90,7 @@ class Search {
     this.#newestSegment = Math.max(this.#newestSegment, sequence)
     const bytes = readOrNull(files, path)
     const header = bytes === null ? null : this.#headerOf(path, bytes)
-    // Of a reset, or a repair, that never came to count.
+    // Segments of a reset, or a repair, that never came to count say nothing.
     if (header?.isReset === true && sequence > this.#meta.synced.segment) return
     if (sequence > this.#after.sequence) this.#noteAfter(name.firstIndex)
     const isNewest = sequence >= this.#newestCounted

@@ -7,7 +7,7 @@ import type { FileSystem } from '../file-system.ts'
 import { WAL_FORMAT } from './wal-format.ts'
 
 /**
- * What must be exact at every start, in one page that is written as one (zoo 2, 3).
+ * Values that must be exact at every start, in one page that is written as one (zoo 2, 3).
  *
  * Page: 0 magic "FLOTMETA" · 8 u32 format · 12 u32 bytes of votedFor (0xffffffff: nobody) · 16
  *       store id (16) · 32 u64 sequence of the write · 40 u64 term · 48 u64 commit · 56 u64 boot ·
@@ -32,11 +32,11 @@ export interface Meta {
   readonly firstSegment: number
   /** Everything before this place was synced: what is damaged there is no torn tail. */
   readonly synced: { readonly segment: number; readonly offset: number }
-  /** Where the log ended at that place; null: a program before this one has not told. */
+  /** End of the log at that place; null: a program before this one has not told. */
   readonly last: Position | null
   /** Nothing was written after that place. */
   readonly isClosed: boolean
-  /** What the log may lack of what was promised (raft/owed.ts); null: nothing. */
+  /** Position up to which the log may lack what was promised (raft/owed.ts); null: nothing. */
   readonly owed: Position | null
 }
 

@@ -21,7 +21,7 @@ export function makeSegment(
     readonly isReset: boolean
     readonly previous: Position
     readonly previousChain: Uint8Array
-    /** Of the record that it is made for. */
+    /** Bytes of the record that it is made for. */
     readonly recordBytes: number
   },
 ): NewSegment {

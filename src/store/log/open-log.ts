@@ -13,7 +13,7 @@ import { PREPARED_NAME } from './segment-preparer.ts'
 /** Plain values only, so that they can cross to a worker; `files` stays out of it there. */
 export interface LogOptions extends Partial<FileDiskOptions> {
   /**
-   * Where the state store stands (its mark), null when it is empty. The log is checked against it,
+   * Position of the state store (its mark), null when it is empty. The log is checked against it,
    * and continued after it when a crash came between the installation of a snapshot and the reset
    * of the log. Absent: not checked.
    */
@@ -42,7 +42,7 @@ export interface OpenedLog {
   readonly cutBytes: number
   /** Known to be committed by this member before, whatever was lost since. */
   readonly committedIndex: Index
-  /** What was done about damage; null when there was none. */
+  /** Repair of damage; null when there was none. */
   readonly repair: LogRepair | null
 }
 
@@ -168,7 +168,7 @@ function openWhole(
 }
 
 /**
- * What is still owed from an earlier repair. And where apply got past the log, which it never does
+ * Debt that is left from an earlier repair. And where apply got past the log, which it never does
  * before the log is durable, the log has lost its end without a trace: all of the term is owed
  * until a leader says how far it went. Owed after a snapshot too, a power cut before the reset of
  * the log could cost a vote that the leader-to-be needs.

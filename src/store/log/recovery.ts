@@ -24,7 +24,9 @@ export interface Segment {
   readonly previousIndex: Index
 }
 
-/** What the files hold, found by reading only. `cut`, `leftovers` are still to be cleaned away. */
+/**
+ * Contents of the files, found by reading only. `cut`, `leftovers` are still to be cleaned away.
+ */
 export interface RecoveredLog {
   readonly base: Position
   readonly entries: Entry[]
@@ -134,7 +136,10 @@ function chooseSegments(
   return { current, leftovers, gap: null }
 }
 
-/** What the device cannot give back any more is damaged like what it gives back changed. */
+/**
+ * Reads a file; bytes that the device cannot give back are damaged like those it gives back
+ * changed.
+ */
 function readBytes(files: FileSystem, path: string): Uint8Array {
   try {
     return files.read(path)

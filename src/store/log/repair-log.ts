@@ -15,18 +15,18 @@ import { SEGMENT_HEADER_BYTES, ZERO_CHAIN } from './wal-format.ts'
 export const DAMAGED_NAME = 'damaged'
 export const DAMAGED_BYTES_MAX = 64 * 1024 * 1024
 
-/** Of a debt whose end is not known. */
+/** Index of a debt whose end is not known. */
 export const UNKNOWN_INDEX = Number.MAX_SAFE_INTEGER
 
-/** What was wrong with a log, and what has come of it. */
+/** Damage of a log, and what has come of it. */
 export interface LogRepair {
   /** One sentence's beginning: where the damage is, and what. */
   readonly finding: string
-  /** Where the log ends now. */
+  /** End of the log now. */
   readonly kept: Position
   /** null: nothing that was promised is lost. `UNKNOWN_INDEX`: all of that term may be. */
   readonly owed: Position | null
-  /** Where the damaged files are; null when they could not be kept. */
+  /** Folder of the damaged files; null when they could not be kept. */
   readonly aside: string | null
 }
 

@@ -47,7 +47,7 @@ export class SegmentPreparer {
    */
   step(consumedBytes: number): void {
     if (this.#filledBytes >= this.#segmentBytes) return
-    // With too little space the running segment is still used to its end; only `take` refuses.
+    // The running segment is still used to its end when space is short; only `take` refuses.
     const freeBytesNeeded = this.#freeBytesMin + this.#segmentBytes
     if (this.#fd === null && this.#files.freeBytes(this.#folder) < freeBytesNeeded) return
     const stepBytes = Math.min(Math.max(consumedBytes * 2, STEP_BYTES_MIN), STEP_BYTES_MAX)

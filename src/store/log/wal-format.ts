@@ -134,7 +134,7 @@ export function recordBytes(bodyLength: number): number {
   return (RECORD_HEADER_BYTES + bodyLength + 7) & ~7
 }
 
-/** What the header CRCs of one segment begin from. */
+/** Seed of the header CRCs of one segment. */
 export function recordSeed(storeId: Uint8Array, sequence: number): number {
   const bytes = new Uint8Array(STORE_ID_BYTES + 8)
   bytes.set(storeId, 0)

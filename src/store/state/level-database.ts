@@ -12,11 +12,11 @@ const CACHE_BYTES = 1024 * 1024
  */
 const OPEN_FILES_MAX = 64
 const FILE_BYTES_MAX = 1024 * 1024
-/** Of each of the two tables in memory, and of the files that they become. */
+/** Size of each of the two tables in memory, and of the files that they become. */
 const WRITE_BUFFER_BYTES = 1024 * 1024
 
 /**
- * What a LevelDB error means to the operator. It tells a full disk only in its text, which is
+ * Explains a LevelDB error to the operator. It tells a full disk only in its text, which is
  * strerror's.
  */
 export function asLevelError(error: unknown, doing: string, path: string): Error {

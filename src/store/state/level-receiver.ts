@@ -23,7 +23,9 @@ export function requireSpace(settings: Settings, folder: string): void {
   )
 }
 
-/** What is left of it is removed at the next start, so a failure here costs space only. */
+/**
+ * Removes a folder; what is left of it goes at the next start, so a failure here costs space only.
+ */
 export async function removeFolder(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => {})
 }

@@ -27,8 +27,8 @@ export const DEFAULTS: Settings = {
 }
 
 /**
- * In the database: the mark, the index that a snapshot brought the state to, and after them, under
- * a prefix, the records.
+ * Keys of the database: the mark, the index that a snapshot brought the state to, and after them,
+ * under a prefix, the records.
  */
 const MARK_KEY = 'm'
 export const RECEIVED_KEY = 'o'
@@ -80,7 +80,7 @@ export async function readReceivedIndex(
   return index
 }
 
-/** By ascending key bytes, from a view that later writes do not change. */
+/** Reads by ascending key bytes, from a view that later writes do not change. */
 export async function* readBatches(
   database: LevelDatabase,
   path: string,

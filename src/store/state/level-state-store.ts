@@ -32,7 +32,7 @@ interface Live {
   readonly half: Half
   readonly database: LevelDatabase
   readonly mark: StorePosition | null
-  /** Where the last snapshot that was received took the state to. */
+  /** Index to which the last snapshot that was received took the state. */
   readonly receivedIndex: Index | null
 }
 const otherHalf = (half: Half): Half => (half === 'A' ? 'B' : 'A')
@@ -182,7 +182,7 @@ export class LevelStateStore implements StateStore {
     try {
       replaceFile(files, this.#folder, CURRENT_NAME, `${half}\n`)
     } catch (error) {
-      // Which half the next start finds is unknown now, so neither may be written any more.
+      // The half that the next start finds is unknown now, so neither may be written any more.
       this.#failure = asStoreError(error, 'replace', this.#folder)
       throw this.#failure
     }

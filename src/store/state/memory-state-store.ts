@@ -16,11 +16,11 @@ import {
   type FullRecord,
 } from './snapshot-stream.ts'
 
-/** What stays when the store is closed or its process ends. */
+/** State that stays when the store is closed or its process ends. */
 export interface MemoryState {
   records: Map<string, string>
   mark: StorePosition | null
-  /** Where the last snapshot that was received took the state to. */
+  /** Index to which the last snapshot that was received took the state. */
   receivedIndex: Index | null
 }
 
@@ -110,8 +110,8 @@ export class MemoryStateStore implements StateStore {
 }
 
 /**
- * By ascending UTF-8 bytes of the key, as LevelDB has them; UTF-16 order differs beyond the basic
- * plane.
+ * Sorts by ascending UTF-8 bytes of the key, as LevelDB has them; UTF-16 order differs beyond the
+ * basic plane.
  */
 function sorted(records: ReadonlyMap<string, string>): FullRecord[] {
   return [...records]

@@ -20,10 +20,11 @@ import { errorCode } from '../../lib/error-code.ts'
 export const snapshotFileLimits = {
   /** Between the end of one and the begin of the next. */
   pauseMsMin: 60_000,
-  /** Of those whose name tells the time alone; beyond, the oldest of them goes. */
+  /** Most snapshots whose name tells the time alone; beyond, the oldest of them goes. */
   unnamedMax: 8,
   /**
-   * Of the others, which are nobody's to remove but the operator's; beyond, another one is refused.
+   * Most of the others, which are nobody's to remove but the operator's; beyond, another one is
+   * refused.
    */
   namedMax: 8,
   /** Written between two syncs: a large one at the end would hold up those of the log. */
@@ -73,7 +74,7 @@ export class SnapshotFiles implements DatabaseSnapshots {
   async take(path: string | null): Promise<string> {
     const { clock } = this.#parts
     const wanted = path ?? DEFAULT_PATH
-    // What is wrong with it is told first, by the longest index that there may be.
+    // A wrong name is told first, by the longest index that there may be.
     const index = Number.MAX_SAFE_INTEGER
     nameOf(wanted, { folder: this.#folder, timeMs: clock.nowMs(), index })
     this.#checkPause()
@@ -229,7 +230,7 @@ function taken(name: string): Problem {
   return fieldProblem('path', 'names a file that exists already', name)
 }
 
-/** What went wrong in files or store; problems stay as they are. */
+/** Explains a fault of files or store; problems stay as they are. */
 function problemOf(error: unknown, folder: string): unknown {
   if (error instanceof Problem) return error
   const cause = asStoreError(error, 'write', folder)
@@ -255,7 +256,7 @@ async function freeBytesOf(folder: string): Promise<number> {
   return bavail * bsize
 }
 
-/** Of its files; those that come and go meanwhile count or not. */
+/** Bytes of its files; those that come and go meanwhile count or not. */
 async function folderBytes(folder: string): Promise<number> {
   let bytes = 0
   try {

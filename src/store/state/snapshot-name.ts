@@ -13,7 +13,7 @@ const UNNAMED = new RegExp(`^${STATE_NAME}-[0-9]{8}-[0-9]{6}$`)
 const PARTIAL = /^\..*\.partial$/
 
 export interface NameFacts {
-  /** Of the snapshots. */
+  /** Folder of the snapshots. */
   readonly folder: string
   /** UTC ms. */
   readonly timeMs: number

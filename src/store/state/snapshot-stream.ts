@@ -29,7 +29,7 @@ const RECORD_HEAD_BYTES = 8
 const COUNT_BYTES = 8
 const DIGEST_BYTES = 32
 
-/** What a store takes; the other end would refuse it otherwise. */
+/** Asserts what a store takes; the other end would refuse it otherwise. */
 export function assertRecord(record: StoreRecord): void {
   const { key, value } = record
   assert(key.length > 0 && key.isWellFormed(), 'a key is well-formed text and not empty')
