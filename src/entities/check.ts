@@ -96,7 +96,7 @@ function textsFault(
   return { field: name, reason, value: wrong.slice(0, 128) }
 }
 
-/** What can be said of a value without looking at other records. */
+/** Fault of a value that shows without looking at other records. */
 function valueFault(name: string, field: Field, value: Json): FieldFault | null {
   if (!isOfKind(field, value)) return { field: name, reason: `${name} is of the wrong type` }
   if (field.kind === 'roleList' && isTexts(value)) return roleFault(name, value)

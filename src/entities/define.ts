@@ -25,7 +25,7 @@ export type SymbolType = 'string' | 'number' | 'boolean' | 'datetime' | 'any' | 
  */
 export interface FilterSymbol {
   readonly name: string
-  /** Of a symbol `through` another record: `any`, until that record's symbol is known. */
+  /** Type; `any` of a symbol `through` another record, until that record's symbol is known. */
   readonly type: SymbolType
   readonly path: readonly string[]
   /** A fact that no record holds and that changes without an entry; null for every other symbol. */
@@ -55,9 +55,9 @@ export interface SubList {
    */
   readonly through: 'roles' | 'policies' | 'access' | 'policyLinks' | 'named' | 'naming'
   readonly by: string | null
-  /** Where it is not `list<Kind><Listed kinds>`. */
+  /** Operation id, where it is not `list<Kind><Listed kinds>`. */
   readonly operationId: string | null
-  /** What a parent that does not exist gives. */
+  /** Answer for a parent that does not exist. */
   readonly unknownParent: 'notFound' | 'empty'
   /**
    * The kind that the contract takes its rows for: members of that one alone are declared, and
@@ -85,7 +85,7 @@ export interface EntityLink {
 }
 
 /**
- * Which records of its table a kind has: those whose boolean field, which is indexed, has that
+ * Records of its table that a kind has: those whose boolean field, which is indexed, has that
  * value.
  */
 export interface FieldScope {
@@ -94,7 +94,7 @@ export interface FieldScope {
 }
 
 /**
- * Which records of a kind a caller of the client API may see. `access`: the services that its
+ * Records of a kind that a caller of the client API may see. `access`: the services that its
  * service policies reach. `reference`: those that name it by the field `by`.
  */
 export type CallerScope<By = string> =
@@ -217,8 +217,8 @@ interface DefinitionBase<F extends Fields> {
   readonly plural: string
   readonly table?: string
   /**
-   * Where it is not the plural in kebab case: of a view that stands on another API under the name
-   * of its table.
+   * Collection, where it is not the plural in kebab case: of a view that stands on another API
+   * under the name of its table.
    */
   readonly collection?: string
   readonly scope?: FieldScope
@@ -278,7 +278,7 @@ function stored(name: string, type: SymbolType, path: readonly string[]): Filter
   return { name, type, path, live: null, list: null, of: null, through: null, numbered: null }
 }
 
-/** What every kind may be filtered by, beside its own symbols; `tags` takes sub keys. */
+/** Symbols that every kind may be filtered by, beside its own; `tags` takes sub keys. */
 const baseSymbols: readonly FilterSymbol[] = [
   stored('id', 'string', ['id']),
   stored('createdAt', 'datetime', ['createdAt']),

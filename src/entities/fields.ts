@@ -36,7 +36,7 @@ export type FieldKind =
  */
 export type Settable = 'always' | 'create' | 'proposer' | 'never'
 
-/** What becomes of the holder when the record it names is deleted. */
+/** Fate of the holder when the record it names is deleted. */
 export type OnDelete = 'refuse' | 'cascade' | 'strip'
 
 export interface ReferenceRule {
@@ -47,7 +47,7 @@ export interface ReferenceRule {
   readonly isJudgedByRules?: boolean
 }
 
-/** Where a read-only value of the detail comes from. */
+/** Source of a read-only value of the detail. */
 export type ComputedSource =
   | { readonly from: 'constant'; readonly value: Json }
   /** {_links, entity, id, name} and perhaps `urlName` of the record that `by` names; or null. */
@@ -91,9 +91,9 @@ export type ComputedSource =
     }
   /** Live facts of a router: whether it is connected anywhere, and what it reported of itself. */
   | { readonly from: 'routerStatus'; readonly shows: RouterFact }
-  /** Of an identity: whether it has a connection to an edge router, as a flag or by a word. */
+  /** Connection of an identity to an edge router, as a flag or by a word. */
   | { readonly from: 'routerConnection'; readonly shows: 'flag' | 'word' }
-  /** What the caller may do with this record by its policies: [Bind, Dial], or [Invalid]. */
+  /** Permissions of the caller on this record by its policies: [Bind, Dial], or [Invalid]. */
   | { readonly from: 'permissions' }
   /** One entry a policy that links the caller to this record. */
   | { readonly from: 'policyQueries' }
@@ -112,7 +112,7 @@ export type RouterFact =
   | 'capabilitiesMask'
 
 /**
- * In which details a field is shown. `whenSet`: left out when null, empty or false. A condition:
+ * Details that a field is shown in. `whenSet`: left out when null, empty or false. A condition:
  * where another field of the record has one of those values.
  */
 export type Shown = 'always' | 'whenSet' | 'never' | Condition
@@ -147,16 +147,16 @@ export interface Field {
   /** Its name in refusals, when it is derived from another field of the body; null: its own. */
   readonly faultField: string | null
   /**
-   * Of an object: a patch holds changed members only, also nested ones, and is merged into the
-   * stored value, or into this where none is. null: a patch replaces it whole.
+   * Merging of an object: a patch holds changed members only, also nested ones, and is merged into
+   * the stored value, or into this where none is. null: a patch replaces it whole.
    */
   readonly mergedOnto: JsonObject | null
-  /** What each element of `texts` must be one of; null for anything. */
+  /** Values that each element of `texts` must be one of; null for anything. */
   readonly values: readonly string[] | null
-  /** Of a map: maximum bytes of canonical JSON; null: bounded by the body alone. */
+  /** Maximum bytes of canonical JSON of a map; null: bounded by the body alone. */
   readonly bytesMax: number | null
   readonly computed: ComputedSource | null
-  /** Of a stored field: what the detail shows in its place. */
+  /** Source that the detail shows in place of a stored field. */
   readonly shownAs: ComputedSource | null
 }
 
@@ -204,7 +204,7 @@ interface TextRules extends Rules {
   readonly faultField?: string
 }
 
-/** With `otherwise`, that text stands for an absent or empty one. */
+/** Text; `otherwise` stands for an absent or empty one. */
 export function text(rules: TextRules & { readonly otherwise?: string } = {}): FieldOf<string> {
   const schema = { type: 'string', maxLength: rules.charactersMax ?? fieldLimits.textCharactersMax }
   return {

@@ -3,7 +3,7 @@ import type { Entity } from './define.ts'
 
 /** The members of a body, or of the fields of a command, at a feature level. */
 export interface MembersAtLevel {
-  /** What the level knows; the object itself where that is all of it. */
+  /** Members that the level knows; the object itself where that is all of it. */
   readonly known: JsonObject
   /** Names of fields that a later level brings, in the order of the object. */
   readonly later: readonly string[]

@@ -41,8 +41,8 @@ export function orNull(schema: JsonObject): JsonObject {
 }
 
 /**
- * What a schema names of a value, without its null members: for them, null means absent. A list
- * that is null in a map is an empty one.
+ * Members of a value that a schema names, without the null ones: for them, null means absent. A
+ * list that is null in a map is an empty one.
  */
 export function namedIn(schema: JsonObject, value: Json): Json {
   const { properties, items, additionalProperties: values } = schema

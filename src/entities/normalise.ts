@@ -8,7 +8,7 @@ import type { RequestMode } from './schema.ts'
 
 export interface Normalised {
   /**
-   * What the command carries: create and replace hold every writable field, patch the changed ones.
+   * Fields of the command: create and replace hold every writable field, patch the changed ones.
    */
   readonly fields: JsonObject
   /** Members of the body that had no effect, in its order. */
@@ -40,12 +40,15 @@ function normaliseValue(field: Field, value: Json): Json {
   }
 }
 
-/** What a merged object does not say is as where it begins. */
+/** A merged object has its initial values where it says nothing. */
 function wholeOf(field: Field, value: Json): Json {
   return field.mergedOnto !== null && isObject(value) ? merged(field.mergedOnto, value) : value
 }
 
-/** In a patch, a map of nothing but nulls changes nothing; an empty one clears the field. */
+/**
+ * Whether a patch leaves the field: a map of nothing but nulls changes nothing; an empty one clears
+ * the field.
+ */
 function isUntouched(field: Field, value: Json): boolean {
   if (field.kind !== 'map' || value === null || typeof value !== 'object') return value === null
   const members = Object.values(value)
@@ -77,7 +80,7 @@ export function normalise(entity: Entity, mode: RequestMode, body: JsonObject): 
   return { fields, ignoredFields: ignoredIn(entity, mode, body) }
 }
 
-/** What a patch makes of a field; null: nothing. */
+/** Change that a patch makes of a field; null: none. */
 function changeOf(field: Field, value: Json): { readonly to: Json } | null {
   if (isUntouched(field, value)) return null
   if (field.mergedOnto === null) return { to: normaliseValue(field, value) }

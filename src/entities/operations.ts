@@ -25,12 +25,12 @@ export interface EntityOperation {
   /** Below the API's base: `/services/{id}`. */
   readonly path: string
   readonly shape: OperationShape | 'subList'
-  /** Of a sub-list: its key and what its rows are. */
+  /** List of a sub-list: its key and what its rows are. */
   readonly list: { readonly key: string; readonly rule: SubList; readonly of: Entity } | null
   /** `session`: any full session. `admin`. Else `<kind>.<action>`. */
   readonly permission: string
   readonly request: NamedSchema<RequestSchema> | null
-  /** Of `data`, or of each row of `data` for lists. */
+  /** Schema of `data`, or of each row of `data` for lists. */
   readonly response: NamedSchema
   readonly success: 200 | 201
   /** The statuses of refusals, ascending. */
@@ -163,7 +163,7 @@ function crudOperation(
   }
 }
 
-/** Of each row of a sub-list. */
+/** Schema of each row of a sub-list. */
 function rowOf(entity: Entity, of: Entity, { declaredAs }: SubList): NamedSchema {
   const detail = detailOf(of)
   if (declaredAs === null) return detail

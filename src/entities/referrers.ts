@@ -10,7 +10,7 @@ export interface Referrer {
   readonly onDelete: OnDelete
 }
 
-/** By the table that they lead to. */
+/** Referrers by the table that they lead to. */
 const byTable: ReadonlyMap<string, readonly Referrer[]> = collect()
 
 function collect(): Map<string, Referrer[]> {
@@ -35,7 +35,7 @@ export function referrersOf({ table }: Entity): readonly Referrer[] {
   return byTable.get(table) ?? []
 }
 
-/** What stands in the index of a field that names the record with that id. */
+/** Element in the index of a field that names the record with that id. */
 export function elementNaming({ field }: Referrer, id: string): string {
   return field.kind === 'roleList' ? `@${id}` : id
 }

@@ -10,12 +10,12 @@ export function refOf(to: string, by: string, rules: RefRules = {}): ComputedFie
   return computed({ from: 'entityRef', to, by }, shapes.entityRef, rules)
 }
 
-/** Where the field may name none: null then. */
+/** Reference of a field that may name none: null then. */
 export function nullableRefOf(to: string, by: string): ComputedField {
   return computed({ from: 'entityRef', to, by }, shapes.nullableEntityRef)
 }
 
-/** With the name that the record has in URLs. */
+/** Reference with the name that the record has in URLs. */
 export function refWithUrlNameOf(to: string, by: string, rules: RefRules = {}): ComputedField {
   const source = { from: 'entityRef', to, by, hasUrlName: true } as const
   return computed(source, shapes.entityRefWithUrlName, rules)

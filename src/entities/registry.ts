@@ -95,7 +95,7 @@ export function entityNamed(name: string): Entity {
 }
 
 /**
- * What a kind is called where there may be no descriptor of it yet: `postureCheck` →
+ * Name of a kind of which there may be no descriptor yet: `postureCheck` →
  * `postureChecks`.
  */
 export function pluralOf(name: string): string {

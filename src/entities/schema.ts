@@ -16,7 +16,7 @@ function isRequiredIn(field: Field, mode: RequestMode): boolean {
   return field.settable === 'always' || mode === 'create'
 }
 
-/** What a body may say under a name; null when it is not looked at. */
+/** Schema of what a body may say under a name; null when it is not looked at. */
 function memberIn(
   entity: Entity,
   name: string,

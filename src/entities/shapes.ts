@@ -51,7 +51,7 @@ export const configsByType: JsonObject = {
 const queriedProcess: JsonObject = { type: 'object', properties: { osType: text, path: text } }
 
 /**
- * What a posture check asks of a client; the members after `updatedAt` belong to types of their
+ * Query of a posture check to a client; the members after `updatedAt` belong to types of their
  * own.
  */
 const postureQuery: JsonObject = {
@@ -121,7 +121,9 @@ export const authQueryList: JsonObject = {
   },
 }
 
-/** What applications of an identity share. Members may be nested: SDKs hand it to them as JSON. */
+/**
+ * Data that applications of an identity share. Members may be nested: SDKs hand it to them as JSON.
+ */
 export const applicationData = {
   type: 'object',
   maxProperties: fieldLimits.tagsMax,

@@ -18,9 +18,11 @@ export type RouterAdmission =
   /** For the log of the router and that of the controller; nothing in it is secret. */
   | { readonly ok: false; readonly reason: string }
 
-/** Who may connect. */
+/** Admits routers that connect. */
 export interface RouterAdmitter {
-  /** By the certificates that the socket has shown, with proof of the key of the first one. */
+  /**
+   * Admits by the certificates that the socket has shown, with proof of the key of the first one.
+   */
   admit(socket: TLSSocket): RouterAdmission
   /** Why a router that was admitted is to go; null: it is not. */
   revoked(router: AdmittedRouter): string | null

@@ -32,7 +32,7 @@ export interface JudgedProposer extends Proposer {
 export interface CertificateDutyParts {
   readonly certifier: Pick<RouterCertifier, 'extend'>
   readonly proposer: JudgedProposer
-  /** What everything of the network is verified against, PEM. */
+  /** Anchors that everything of the network is verified against, PEM. */
   readonly anchorsPem: () => string
   readonly log: RouterLogger
 }

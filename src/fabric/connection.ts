@@ -16,7 +16,8 @@ import { refuse } from './refused-requests.ts'
 import { errorMessage } from '../lib/error-code.ts'
 
 /**
- * What a router waits for an answer to, and what succeeds without anything being done for it here.
+ * Messages that a router waits for an answer to, and that succeed without anything being done for
+ * them here.
  */
 const acknowledged: ReadonlySet<number> = new Set([routerMessage.interfacesUpdate])
 
@@ -39,9 +40,9 @@ export interface ConnectionParts {
   readonly address: string
   readonly hello: Hello
   readonly version: VersionLine
-  /** What other parts of the controller do about a message; null: none of them takes it. */
+  /** Handler of other parts of the controller for a message; null: none of them takes it. */
   readonly dutyOf: (contentType: number) => MessageHandler | null
-  /** Of this controller, as routers are told it. */
+  /** Version of this controller, as routers are told it. */
   readonly ownVersion: string
   readonly onStatus: (status: RouterStatus) => void
   readonly onMembersAsked: () => void
@@ -52,17 +53,17 @@ export class RouterConnection {
   readonly channel: Channel
   /** It has connected from. */
   readonly address: string
-  /** What it was admitted by, or what has taken the place of that since. */
+  /** Router that it was admitted by, or what has taken the place of that since. */
   router: AdmittedRouter
-  /** Of a certificate that it was sent over this channel, and may go on by; '' without one. */
+  /** Certificate that it was sent over this channel, and may go on by; '' without one. */
   offeredCertPem = ''
   readonly hello: Hello
-  /** Of the program of the router. */
+  /** Version of the program of the router. */
   readonly version: VersionLine
   /** Its hello says that it judges what clients of OIDC report on their devices. */
   readonly judgesPosture: boolean
   readonly #parts: ConnectionParts
-  /** Of the last lists of controllers and leaders that it was sent; '' and 0: none. */
+  /** Last lists of controllers and leaders that it was sent; '' and 0: none. */
   sentAddresses = ''
   sentControllers: readonly ControllerAddress[] = []
   sentIndex = 0
@@ -92,7 +93,7 @@ export class RouterConnection {
     if (router.isEdge) void this.#greet()
   }
 
-  /** What its hello said of its program. */
+  /** Facts that its hello gave of its program. */
   #known(): Pick<RouterStatus, 'version' | 'capabilities'> {
     const capabilities = [...readMask(this.hello.headers, routerCapabilitiesHeader)]
     return { version: this.version, capabilities }

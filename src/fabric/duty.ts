@@ -6,7 +6,7 @@ import type { MessageHandler, RouterConnection } from './connection.ts'
  * makes a duty throw, or reject, closes the channel of its sender alone.
  */
 export interface RouterDuty {
-  /** By content type, and of one duty each. */
+  /** Handlers by content type, each of one duty. */
   readonly handlers: ReadonlyMap<number, MessageHandler>
   /** The hello is answered; the connection is among those of `RouterChannels.connections`. */
   onConnected?(connection: RouterConnection): void

@@ -4,20 +4,20 @@ import { headerKey } from '../channel/numbers.ts'
 import { maskValue, textValue } from '../channel/headers.ts'
 
 const capabilitiesHeader = 1002
-/** Where routers before 2.0 look for the same. */
+/** Header where routers before 2.0 look for the same. */
 const olderCapabilitiesHeader = 12
 const clusterIdHeader = 2004
 const olderClusterIdHeader = 15
 
 /**
- * What newer routers ask of every controller: terminators of version 2, links reported by one side,
- * circuits of version 3, the data model, and session tokens as JWTs; they refuse one without the
- * last. Left out is 5, several sockets a channel.
+ * Capabilities that newer routers ask of every controller: terminators of version 2, links reported
+ * by one side, circuits of version 3, the data model, and session tokens as JWTs; they refuse one
+ * without the last. Left out is 5, several sockets a channel.
  */
 const capabilities = [1, 2, 3, 4, 6]
 
 export interface ControllerIdentity {
-  /** As in the list of controllers that routers are told. */
+  /** Id as in the list of controllers that routers are told. */
   readonly id: string
   readonly clusterId: string
   readonly version: VersionLine

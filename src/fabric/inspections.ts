@@ -44,7 +44,10 @@ function failed(routerId: string, what: string): RouterInspection {
   return { values: [], errors: [`${routerId}: ${what}`] }
 }
 
-/** As the text that it is, where it is no JSON or nests deeper than anybody can write it again. */
+/**
+ * Reads JSON; the text as it is, where it is no JSON or nests deeper than anybody can write it
+ * again.
+ */
 function jsonOf(text: string): unknown {
   if (jsonDepth(text) > JSON_DEPTH_MAX) return text
   try {

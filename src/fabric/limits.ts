@@ -1,8 +1,11 @@
-/** What routers can take of one controller, beside the limits of each channel. */
+/** Limits of what routers can take of one controller, beside those of each channel. */
 export const routerLimits = {
   /** Open connections of the router listener; more are closed at once. */
   routerConnectionsMax: 8192,
-  /** Of one source, as many routers may stand behind one address; more are closed at once. */
+  /**
+   * Connections of one source, as many routers may stand behind one address; more are closed at
+   * once.
+   */
   routerConnectionsPerSourceMax: 1024,
   /** Connections that one source opens at once, and then each second; more are closed at once. */
   routerConnectionsPerSourceBurst: 256,
@@ -13,8 +16,8 @@ export const routerLimits = {
   /** Sources and certificates whose pace is remembered, each. */
   routerRatesMax: 16_384,
   /**
-   * From the first packet to the end of the TLS handshake, and then again to the hello; beyond:
-   * closed.
+   * Time from the first packet to the end of the TLS handshake, and then again to the hello;
+   * beyond: closed.
    */
   routerHandshakeTimeoutMs: 5000,
   /** Protocols of one router that are shown. */
@@ -39,7 +42,7 @@ export const routerLimits = {
   linkListenersMax: 32,
   /** Entries of the log whose changes of the data model are kept for routers that come back. */
   modelEntriesMax: 10_000,
-  /** Of those entries, encoded. */
+  /** Bytes of those entries, encoded. */
   modelEntriesBytesMax: 64 * 1024 * 1024,
   /**
    * Routers that are sent the whole model at once, as each of them holds a copy until it is read.
@@ -60,7 +63,7 @@ export const routerLimits = {
   routerInspectionTimeoutMs: 5000,
   /** Tokens of service sessions that routers showed, kept to name them when they end. */
   sessionsShownMax: 65_536,
-  /** Of one router; the oldest goes. */
+  /** Sessions of one router; the oldest goes. */
   sessionsShownPerRouterMax: 4096,
   /** A router that asks for all API sessions again is told them once in so long. */
   wholeSessionsEveryMs: 5000,
@@ -70,7 +73,7 @@ export const routerLimits = {
   routerWritesAtOnceMax: 2,
   /** Writes of one router that wait; beyond: it is told to come back. */
   routerWritesWaitingMax: 256,
-  /** What one write of a router puts into the log; beyond: refused. */
+  /** Bytes that one write of a router puts into the log; beyond: refused. */
   routerEntryBytesMax: 16 * 1024,
   /** Claims in a minute that are judged again: of API sessions that are none, by one router. */
   refusedClaimsOfRouterMax: 600,

@@ -8,7 +8,9 @@ import { routerLimits } from './limits.ts'
 import type { RouterChannels } from './router-channels.ts'
 import { closeServer, listenAt, portOf } from '../lib/runtime/listening.ts'
 
-/** What a dialer asks for in the TLS handshake that speaks the control channel of routers. */
+/**
+ * Protocol that a dialer asks for in the TLS handshake that speaks the control channel of routers.
+ */
 const CONTROL_PROTOCOL = 'ziti-ctrl'
 
 type RouterListenerLimits = Record<
@@ -35,7 +37,7 @@ export interface CertificateAndKey {
 export class RouterListener {
   readonly #server: Server
   readonly #parts: RouterListenerParts
-  /** By certificate: a router has one. */
+  /** Rates of connections by certificate: a router has one. */
   readonly #connects: KeyedRate
 
   private constructor(
@@ -104,7 +106,7 @@ export class RouterListener {
     return this.#connects.take(socket.getPeerX509Certificate()?.fingerprint256 ?? '')
   }
 
-  /** Where it listens, for one that was opened on any free port. */
+  /** Port where it listens, for one that was opened on any free port. */
   get port(): number {
     return portOf(this.#server)
   }

@@ -10,7 +10,7 @@ import type { Outgoing } from '../channel/channel.ts'
 import { flagValue } from '../channel/headers.ts'
 import type { RouterStatus } from '../ports/router-status.ts'
 
-/** Of a hello: the mask of what the router can do. */
+/** Header of a hello: the mask of what the router can do. */
 export const routerCapabilitiesHeader = 1002
 
 /** Content types between controller and router. */
@@ -104,7 +104,7 @@ export interface ClusterAddresses {
    * from the leader, how far the log is, since an address can change without a change of members.
    */
   readonly index: number
-  /** Of the configuration of members. */
+  /** Index of the configuration of members. */
   readonly configurationIndex: number
   readonly isLeader: boolean
 }

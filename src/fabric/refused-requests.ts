@@ -5,7 +5,7 @@ import { edgeRefusal } from './circuits/circuit-request.ts'
 import { NO_TUNNELS } from './clients/client-errors.ts'
 import { routerMessage } from './messages.ts'
 
-/** What its sender waits for no answer to, and no duty takes. */
+/** Messages that their sender waits for no answer to, and no duty takes. */
 const notices: ReadonlySet<number> = new Set([
   routerMessage.result,
   routerMessage.traceEvent,

@@ -33,7 +33,7 @@ export interface RouterLogger {
   warn(fields: Readonly<Record<string, unknown>>, message: string): void
 }
 
-/** What routers are told of the cluster. */
+/** Cluster as routers are told of it. */
 export interface RouterCluster {
   /**
    * Null while the address of a member is not known: a router takes an incomplete list for the
@@ -52,7 +52,7 @@ export interface RouterChannelsParts {
   readonly statuses: RouterStatusTopic
   readonly clock: Clock
   readonly log: RouterLogger
-  /** Of the main thread, which works for other callers as well. */
+  /** Processor time of the main thread, which works for other callers as well. */
   readonly processor: Pick<ProcessorShare, 'begin'>
   /** Told of routers that come and go. */
   readonly tell?: TellFact
@@ -76,7 +76,7 @@ interface AddressesUpdate {
 export class RouterChannels {
   readonly #parts: RouterChannelsParts
   readonly #rows: LiveRows<Connected, LiveChannel>
-  /** Those that have not been admitted as well. */
+  /** Channels that are open, those included that have not been admitted. */
   readonly #open = new Set<Channel>()
   readonly #duties: RouterDuty[] = []
   readonly #handlers = new Map<number, MessageHandler>()
@@ -193,8 +193,8 @@ export class RouterChannels {
   }
 
   /**
-   * What has changed since the last time: records of routers, members and their addresses, who
-   * leads.
+   * Looks for what has changed since the last time: records of routers, members and their
+   * addresses, who leads.
    */
   sweep(): void {
     const { gate, log } = this.#parts
@@ -309,7 +309,7 @@ export class RouterChannels {
     return null
   }
 
-  /** In the turn of the router, among all callers that the main thread works for. */
+  /** Begins work in the turn of the router, among all callers that the main thread works for. */
   #begin(
     connection: RouterConnection | null,
     work: () => Iterator<void> | null,

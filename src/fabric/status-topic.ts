@@ -46,7 +46,7 @@ function bounded({ hostname, protocols, version, capabilities }: RouterStatus): 
 }
 
 /**
- * Which routers are connected, over the soft state: a router is online while any controller holds a
+ * Routers that are connected, over the soft state: a router is online while any controller holds a
  * channel to it, so all controllers show the same, whichever of them it reaches.
  */
 export class RouterStatusTopic implements RouterStatuses {
@@ -54,7 +54,7 @@ export class RouterStatusTopic implements RouterStatuses {
   /** Router id to what each owner says of it: lists ask for one router after another. */
   readonly #byRouter = new Map<string, Map<string, RouterStatus>>()
   readonly #selfId: string
-  /** What the routers that are connected here tell; null while none of them is. */
+  /** Connections that the routers connected here tell of; null while none of them is. */
   connections: (identityId: string) => boolean | null = () => null
 
   constructor(selfId: string, topic: OpenTopic<'routers'>) {

@@ -15,7 +15,7 @@ export const accessMark = defineEntity({
     /** Log time; null: it has not moved by itself. */
     movedAt: timestamp(hidden),
     /**
-     * Of a class: the entry that marked it. Of an identity: marks of its class count from after
+     * Entry that marked a class. Of an identity: marks of its class count from after
      * this entry.
      */
     index: integer(hidden),

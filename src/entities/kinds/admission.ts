@@ -3,7 +3,7 @@ import { boolean, text } from '../fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
-/** Which key may come in as controller `id`, with which store; served by no API. */
+/** Key that may come in as controller `id`, and its store; served by no API. */
 export const admission = defineEntity({
   name: 'admission',
   plural: 'admissions',
@@ -15,7 +15,7 @@ export const admission = defineEntity({
     storeId: text(hidden),
     /** host:port of its mesh, as it was told on joining. */
     address: text(hidden),
-    /** As issued on joining: leaf first, then the intermediates. */
+    /** Certificate as issued on joining: leaf first, then the intermediates. */
     certificatePem: text(hidden),
     /** '' for the controllers that the cluster was formed with. */
     ticketId: text(hidden),

@@ -50,7 +50,7 @@ export const apiSession = defineEntity({
     token: computed({ from: 'field', field: 'id' }, textShape),
     cachedLastActivityAt: computed({ from: 'field', field: 'lastActivityAt' }, dateTime),
     /**
-     * What the policy of its identity asks for stands in no record of it: answers about sessions
+     * No record of it has what the policy of its identity asks for: answers about sessions
      * put it here.
      */
     authQueries: constant([], authQueryList),

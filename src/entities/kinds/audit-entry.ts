@@ -9,13 +9,13 @@ export const auditEntry = defineEntity({
   fields: {
     /** Log time, UTC ms. */
     at: timestamp(),
-    /** Of the log. */
+    /** Index of the log. */
     index: integer(),
     /**
      * Identity id; `controller:ID` for a controller itself, `uid:N (name)` for a user of its host.
      */
     actor: text(),
-    /** As it was called then. */
+    /** Name of the actor, as it was then. */
     actorName: text(),
     session: text(),
     address: text(),
@@ -27,7 +27,7 @@ export const auditEntry = defineEntity({
     entityId: text(),
     /** Names of the fields that an update changed, never their values. */
     fields: texts(),
-    /** What else the same entry wrote: `create enrollment <id>`. */
+    /** Other writes of the same entry: `create enrollment <id>`. */
     also: texts(),
     /**
      * `done`, the code of the refusal, or `requested` for what is told before it is carried out.

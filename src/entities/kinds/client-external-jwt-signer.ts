@@ -4,7 +4,7 @@ import * as shapes from '../shapes.ts'
 
 export const urlCharactersMax = 2048
 
-/** Of a signer: what a client may know before it has logged in. */
+/** Fields of a signer that a client may know before it has logged in. */
 export const publicSignerFields = {
   name: nameText(),
   audience: text(),
@@ -20,7 +20,7 @@ export const publicSignerFields = {
 } as const
 
 /**
- * Those in force, as clients find them before they log in. Filters reach no further than what is
+ * Signers in force, as clients find them before they log in. Filters reach no further than what is
  * shown.
  */
 export const clientExternalJwtSigner = defineEntity({

@@ -3,7 +3,7 @@ import { boolean, computed, reference, text } from '../fields.ts'
 import { refOf } from '../refs.ts'
 import { text as textShape } from '../shapes.ts'
 
-/** What a client may know of a terminator: neither where it leads nor what it costs. */
+/** Terminator as a client may know it: neither where it leads nor what it costs. */
 export const clientTerminator = defineEntity({
   name: 'clientTerminator',
   plural: 'clientTerminators',

@@ -3,7 +3,7 @@ import { defineEntity, type EntityOf } from '../define.ts'
 import { choice, nameText, object } from '../fields.ts'
 
 /**
- * What a config may say: a JSON Schema (draft-07) that its data is held to, and what it may be
+ * Type of configs: a JSON Schema (draft-07) that their data is held to, and what they may be
  * given to.
  */
 export const configType = defineEntity({

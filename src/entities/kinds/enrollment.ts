@@ -41,7 +41,7 @@ export const enrollment = defineEntity({
     identityId: reference('identity', 'cascade', subject),
     edgeRouterId: reference('edgeRouter', 'cascade', subject),
     transitRouterId: reference('transitRouter', 'cascade', subject),
-    /** Whose certificates an `ottca` enrollment takes. */
+    /** Authority whose certificates an `ottca` enrollment takes. */
     caId: reference('ca', 'cascade', subject),
     /** That an `updb` enrollment is for. */
     username: optionalText({ ...made, ...whenSet, charactersMax: usernameSchema.maxLength }),

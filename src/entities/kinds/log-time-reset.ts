@@ -7,7 +7,7 @@ export const logTimeResetId = 'last'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * What is left of the times that log time was brought back; served by no API. Stamps of the log
+ * Trace of the times that log time was brought back; served by no API. Stamps of the log
  * never run back, so that from a reset on log time is behind them.
  */
 export const logTimeReset = defineEntity({

@@ -3,7 +3,7 @@ import { boolean, integer, object, reference, text } from '../fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
-/** Of one sealed factor; a secret and its recovery codes take a tenth of it. */
+/** Characters of one sealed factor; a secret and its recovery codes take a tenth of it. */
 export const sealedCharactersMax = 4096
 
 /**

@@ -38,7 +38,9 @@ export const postureFields: Readonly<
 
 const of = (...types: readonly PostureType[]) => ({ shown: { field: 'typeId', is: types } })
 
-/** What a device must satisfy before a service policy grants anything; its type never changes. */
+/**
+ * Check that a device must satisfy before a service policy grants anything; its type never changes.
+ */
 export const postureCheck = defineEntity({
   name: 'postureCheck',
   plural: 'postureChecks',

@@ -4,7 +4,7 @@ import { refOf } from '../refs.ts'
 import { text } from '../shapes.ts'
 
 /**
- * What an API session has been let to dial or host: one for each service and type. Its token for
+ * Right of an API session to dial or host: one for each service and type. Its token for
  * routers is signed anew each time it is created and stored nowhere; `token` of the detail is the
  * id.
  */

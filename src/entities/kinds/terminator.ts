@@ -12,7 +12,7 @@ import {
   terminatorSymbols,
 } from '../parts/terminator-fields.ts'
 
-/** Where a service is hosted: an address that a router dials, or a host behind it. */
+/** Place where a service is hosted: an address that a router dials, or a host behind it. */
 export const terminator = defineEntity({
   name: 'terminator',
   plural: 'terminators',
@@ -34,7 +34,7 @@ export const terminator = defineEntity({
     peerData: map<string>({ settable: 'never', shown: 'never' }),
     /** Made by its router for a host, and the host's alone to change. */
     isSystem: boolean({ settable: 'never', shown: 'never' }),
-    /** Of a service that exists for the fabric alone. */
+    /** Whether its service exists for the fabric alone. */
     isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
     identity: computed({ from: 'field', field: 'instanceId' }, textShape),
   },

@@ -2,7 +2,7 @@ const locations = ['COMMON_NAME', 'SAN_URI', 'SAN_EMAIL'] as const
 const matchers = ['ALL', 'PREFIX', 'SUFFIX', 'SCHEME'] as const
 const parsers = ['NONE', 'SPLIT'] as const
 
-/** Where in a client certificate the external id of its holder stands. */
+/** Place of the external id of its holder in a client certificate. */
 export interface ExternalIdClaim {
   readonly index: number
   readonly location: (typeof locations)[number]
@@ -25,7 +25,7 @@ export const claimSchema = {
   required: ['index', 'location', 'matcher', 'matcherCriteria', 'parser', 'parserCriteria'],
 } as const
 
-/** What a patch begins with where no claim is stored; it says nothing yet about the location. */
+/** Claim that a patch begins with where none is stored; it says nothing yet about the location. */
 export const noClaim = {
   index: 0,
   location: '',

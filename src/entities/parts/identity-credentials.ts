@@ -35,7 +35,7 @@ const authenticators: JsonObject = {
   },
 }
 
-/** What the detail of an identity tells of those that are its own, by their methods. */
+/** Authenticators of an identity in its detail, by their methods. */
 const ownAuthenticators = computed(
   {
     from: 'byKey',
@@ -72,14 +72,14 @@ const passwordLock = computed(
   { shown: 'whenSet' },
 )
 
-/** What of it a detail of an identity shows. */
+/** Credentials that a detail of an identity shows. */
 export const ownCredentials = {
   authenticators: ownAuthenticators,
   enrollment: ownEnrollments,
   passwordLock,
 } as const
 
-/** Which ones an identity is made with: a user name, the id of a CA, or just one. */
+/** Enrollments that an identity is made with: a user name, the id of a CA, or just one. */
 export const wantedEnrollments = {
   type: 'object',
   properties: {

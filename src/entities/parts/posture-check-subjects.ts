@@ -1,4 +1,4 @@
-/** What checks of a client's machine look for, as their bodies say it. */
+/** Subjects of checks on a client's machine, as their bodies say them. */
 const osTypes = ['Windows', 'WindowsServer', 'Android', 'iOS', 'Linux', 'macOS'] as const
 const osType = { type: 'string', enum: osTypes } as const
 const bounded = { type: 'string', maxLength: 512 } as const

@@ -25,7 +25,7 @@ const listeners = {
 /** A certificate names at most so many (`REQUEST_NAMES_MAX`), each as long as a DNS name. */
 const hosts = { since: 2, itemsMax: 64, charactersMax: 255 } as const
 
-/** What every router has, whatever kind it is. */
+/** Fields of every router, whatever kind it is. */
 export const routerFields = {
   name: nameText(),
   cost: integer({ maximum: routerCostMax }),
@@ -43,7 +43,7 @@ export const routerFields = {
   interfaces: notBuiltYetField([], interfaceList),
 } as const
 
-/** What a router has that is enrolled by a one-time token. */
+/** Fields of a router that is enrolled by a one-time token. */
 export const enrolledFields = {
   isOnline: computed({ from: 'routerStatus', shows: 'isOnline' }, flag),
   unverifiedCertPem: notBuiltYetField(null, nullableText),
@@ -73,7 +73,7 @@ export const versionInfoOrEmpty = computed(
 export const shownVersion = computed({ from: 'routerStatus', shows: 'version' }, text, {
   shown: 'whenSet',
 })
-/** By their names, as far as clients make use of them. */
+/** Capabilities by their names, as far as clients make use of them. */
 export const capabilities = computed(
   { from: 'routerStatus', shows: 'capabilities' },
   { type: 'array', items: text },
@@ -83,12 +83,12 @@ export const capabilitiesMask = computed(
   { type: 'integer' },
 )
 
-/** Of its program, while it is connected. */
+/** Version of its program, while it is connected. */
 export const versionInfo = computed({ from: 'routerStatus', shows: 'versionInfo' }, program, {
   shown: 'whenSet',
 })
 
-/** Of the certificate that it enrolled with; null before. */
+/** Fingerprint of the certificate that it enrolled with; null before. */
 export const uniqueFingerprint = {
   settable: 'proposer',
   charactersMax: 128,

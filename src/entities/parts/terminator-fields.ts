@@ -7,7 +7,7 @@ export const precedences = ['default', 'required', 'failed'] as const
 const idSchema = { type: 'string', maxLength: 128 } as const
 export const terminatorBounds = { addressCharactersMax: 1024, secretCharactersMax: 4096 } as const
 
-/** What the fabric can say of a terminator, on every API. */
+/** Fields of a terminator that the fabric can tell, on every API. */
 export const terminatorFields = {
   /** Made by the preparer of `service` and `router` in the body; the service stays. */
   serviceId: reference('service', 'cascade', { settable: 'proposer' }),
@@ -42,7 +42,7 @@ export function terminatorSymbols<S extends string, R extends string>(service: S
     'binding',
     'address',
     'instanceId',
-    // As bodies name it, and rows show it.
+    // Bodies name it so, and rows show it so.
     { name: 'identity', field: 'instanceId' },
     'hostId',
     'sourceCtrl',

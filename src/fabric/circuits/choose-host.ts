@@ -16,7 +16,7 @@ export interface HostChoice {
   readonly costAt: (terminatorId: string) => number
 }
 
-/** What stands before every difference of costs. */
+/** Cost of a precedence, which stands before every difference of costs. */
 const PRECEDENCE_COST = { required: 0, default: 1e9, failed: 2e9 } as const
 
 /** @returns null when there is none. */
@@ -45,7 +45,8 @@ interface Costed {
 }
 
 /**
- * Those of the best precedence that is there: a host that failed is dialed when there is no other.
+ * Candidates of the best precedence that is there: a host that failed is dialed when there is no
+ * other.
  */
 function preferred(candidates: readonly HostCandidate[]): readonly HostCandidate[] {
   const least = Math.min(...candidates.map(({ host }) => PRECEDENCE_COST[host.precedence]))

@@ -79,7 +79,7 @@ export interface CircuitDutyParts extends DialJudges {
  */
 interface Attempt {
   readonly number: number
-  /** From the client to the host. */
+  /** Routers from the client to the host. */
   readonly routerIds: readonly string[]
   readonly missing: Set<string>
   readonly peerData: Map<number, Uint8Array>
@@ -111,7 +111,7 @@ interface Attempted {
 }
 
 interface WantedWay {
-  /** Of the circuit. */
+  /** Id of the circuit. */
   readonly id: string
   /** The router that it begins at. */
   readonly start: string

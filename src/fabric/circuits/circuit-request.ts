@@ -149,7 +149,7 @@ const answersInBody: ReadonlyMap<number, number> = new Map([
   [routerMessage.createTunnelCircuit, routerMessage.createTunnelCircuitAnswer],
 ])
 
-/** In the form of the request that it answers. */
+/** Answers in the form of the request that it answers. */
 export function circuitAnswer(
   { contentType }: ChannelMessage,
   { circuitId, ingressAddress, peerData, tags }: CircuitAnswer,
@@ -194,7 +194,10 @@ export function circuitRefusal({ contentType }: ChannelMessage, code: number, te
     : edgeRefusal(code, text)
 }
 
-/** What routers take as the failure of whatever they asked for clients or for their own tunnel. */
+/**
+ * Refusal that routers take as the failure of whatever they asked for clients or for their own
+ * tunnel.
+ */
 export function edgeRefusal(code: number, text: string): Outgoing {
   return {
     contentType: routerMessage.error,

@@ -114,7 +114,7 @@ export function circuitView({ live, ends, path }: Circuit): LiveCircuit {
   }
 }
 
-/** What events tell of a circuit. */
+/** Fact of a circuit, as events tell it. */
 export function circuitFact(
   circuit: Circuit,
   type: 'created' | 'pathUpdated' | 'deleted',

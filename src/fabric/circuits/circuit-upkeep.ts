@@ -174,8 +174,8 @@ export class CircuitUpkeep {
   }
 
   /**
-   * What was sent over the channel before may be lost with it. A router that has started again
-   * carries nothing, and refuses a way whose end it does not have.
+   * Routes again, as messages sent over the channel before may be lost with it. A router that has
+   * started again carries nothing, and refuses a way whose end it does not have.
    */
   *#routeAgain({ router, channel }: RouterConnection): Generator<void, void> {
     let looked = 0

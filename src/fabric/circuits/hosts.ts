@@ -1,4 +1,4 @@
-/** Where a service is hosted. */
+/** Host of a service. */
 export interface Host {
   readonly terminatorId: string
   readonly routerId: string
@@ -10,7 +10,7 @@ export interface Host {
   readonly cost: number
   readonly precedence: 'default' | 'required' | 'failed'
   readonly instanceId: string
-  /** By header number. */
+  /** Values by header number. */
   readonly peerData: ReadonlyMap<number, Uint8Array>
 }
 
@@ -22,11 +22,11 @@ export interface HostedService {
   readonly hosts: readonly Host[]
 }
 
-/** What circuits are made by. */
+/** Hosts that circuits are made to. */
 export interface Hosts {
   /** Undefined when there is no such service. */
   service(serviceId: string): HostedService | undefined
-  /** What it costs to enter a router, by its record. */
+  /** Cost of entering a router, by its record. */
   routerCost(routerId: string): number
   /** Circuits do not pass through it. */
   isEndOnly(routerId: string): boolean

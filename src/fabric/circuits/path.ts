@@ -2,7 +2,7 @@ import type { LiveLink, PathLink } from '../../ports/live-links.ts'
 
 /** The way of a circuit: one link between two routers after the other. */
 export interface CircuitPath {
-  /** From the router of the client to that of the terminator; at least one. */
+  /** Routers from that of the client to that of the terminator; at least one. */
   readonly routerIds: readonly string[]
   /** One less than routers. */
   readonly links: readonly PathLink[]
@@ -10,7 +10,7 @@ export interface CircuitPath {
 }
 
 export interface PathRules {
-  /** What it costs to enter the router, beside the link. */
+  /** Cost of entering the router, beside the link. */
   readonly routerCost: (routerId: string) => number
   /** Circuits begin and end there, and do not pass through. */
   readonly isEndOnly: (routerId: string) => boolean

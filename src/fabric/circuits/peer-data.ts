@@ -8,7 +8,10 @@ export const STICKY = 1114
 /** The identity that dials, as the host is told of it. */
 const dialer = { id: 1115, name: 1116 } as const
 
-/** What the host tells whoever dials. Where the host is, and where its target, is not among it. */
+/**
+ * Headers of the host that the dialer is told. Where the host is, and where its target, is not
+ * among them.
+ */
 const toldToDialer: ReadonlySet<number> = new Set([PUBLIC_KEY, STICKY])
 
 /** The part of what a host, or its router, says that goes to the router of the client. */
@@ -18,7 +21,7 @@ export function dialerData(
   return new Map(said.filter(([key]) => toldToDialer.has(key)))
 }
 
-/** What the router of a client says, as the host hears it: who dials, the controller says. */
+/** Data of a client's router, as the host hears it: who dials, the controller says. */
 export function hostData(
   said: PeerData,
   { identityId, identityName }: Pick<AdmittedClient, 'identityId' | 'identityName'>,

@@ -5,7 +5,7 @@ import type { DialResult } from '../../ports/live-facts.ts'
 export interface RouteFault {
   /** For the client and the log. */
   readonly text: string
-  /** As the API family names it. */
+  /** Cause, as the API family names it. */
   readonly cause: string
 }
 
@@ -20,7 +20,7 @@ export const NO_ANSWER: RouteFault = {
 const GENERIC = 'ROUTER_ERR_GENERIC'
 export const ROUTER_GONE: RouteFault = { text: 'a router on the way is gone', cause: GENERIC }
 
-/** By the code that a router answers with. */
+/** Causes by the code that a router answers with. */
 const causes = [
   GENERIC,
   'ROUTER_ERR_INVALID_TERMINATOR',
@@ -59,7 +59,7 @@ const results: ReadonlyMap<string, DialResult> = new Map([
   [causes[4], 'terminatorRefused'],
 ])
 
-/** As what a failed attempt is counted. */
+/** Result that a failed attempt is counted as. */
 export function dialResultOf({ cause }: RouteFault): DialResult {
   return results.get(cause) ?? 'other'
 }

@@ -8,9 +8,9 @@ import type { CircuitPath } from './path.ts'
 /** Both ends of a circuit, by which routers forward. */
 export interface CircuitEnds {
   readonly id: string
-  /** At the router of the client. */
+  /** End at the router of the client. */
   readonly ingress: string
-  /** At the router of the terminator. */
+  /** End at the router of the terminator. */
   readonly egress: string
 }
 
@@ -20,7 +20,7 @@ export interface RouteTerms {
   readonly tags: Readonly<Record<string, string>>
   /** Routers log the circuit with these; absent: they do not. */
   readonly trace?: { readonly fields: Readonly<Record<string, string>>; readonly channels: number }
-  /** What is dialed at the last router; null: the circuit is there and takes another way. */
+  /** Target of the last router; null: the circuit is there and takes another way. */
   readonly dial: {
     readonly binding: string
     readonly address: string
@@ -28,7 +28,7 @@ export interface RouteTerms {
   } | null
 }
 
-/** Of a way that a circuit takes later on; a router keeps what it has dialed. */
+/** Attempt of a way that a circuit takes later on; a router keeps what it has dialed. */
 export const REROUTE_ATTEMPT = 99_969_996
 
 /** Nanoseconds in a millisecond. */

@@ -1,7 +1,7 @@
 import type { ClaimFault } from '../../ports/router-clients.ts'
 import type { TunnelFault } from '../../ports/router-tunnels.ts'
 
-/** What routers and their clients are told by number. */
+/** Codes that routers and their clients are told. */
 export const INTERNAL = 1
 export const NO_TUNNELS = 7
 export const INVALID_TERMINATOR = 8
@@ -26,5 +26,5 @@ export const tunnelFaultCodes: Readonly<Record<TunnelFault, number>> = {
   posture: claimFaultCodes.posture,
 }
 
-/** What a router is told of trying again. */
+/** Advice to a router about trying again. */
 export const DO_NOT_RETRY = 3

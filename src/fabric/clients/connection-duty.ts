@@ -12,7 +12,7 @@ const { identityConnectsMax, routerClientsMax, routerTextCharactersMax } = route
 const ID_CHARACTERS_MAX = 128
 
 /**
- * Which identities have a connection to an edge router, as those routers tell each controller that
+ * Identities that have a connection to an edge router, as those routers tell each controller that
  * they are connected to.
  */
 export class ConnectionDuty implements RouterDuty {

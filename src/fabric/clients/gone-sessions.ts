@@ -7,7 +7,7 @@ import type { GoneSession, RouterClients } from '../../ports/router-clients.ts'
 import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
 
-/** Of the service sessions that a router asks about, those that are gone. */
+/** Tells a router which of the service sessions that it asks about are gone. */
 export function* tellGoneSessions(
   channel: Pick<Channel, 'send'>,
   clients: Pick<RouterClients, 'goneSession'>,

@@ -21,7 +21,7 @@ import { ToldSessions } from './told-sessions.ts'
 const { wholeSessionsEveryMs } = routerLimits
 /** Sessions in one message; routers wait for the last one of them. */
 const CHUNK_SESSIONS = 100
-/** Of a session and a router each, between two turns of the event loop. */
+/** Checks of a session and a router each, between two turns of the event loop. */
 const SLICE_CHECKS = 20_000
 const strategyHeader = 1013
 const stateHeader = 1014
@@ -37,7 +37,7 @@ export interface SessionDutyParts {
   readonly clock: Clock
 }
 
-/** What one router is to be told. */
+/** News for one router. */
 interface News {
   readonly added: ClientSession[]
   readonly removedIds: string[]
@@ -55,7 +55,7 @@ export class SessionDuty implements RouterDuty {
   #stop: (() => void) | null = null
   #wasLeader = false
   #syncs = 0
-  /** What routers were told by this controller since it leads. */
+  /** Sessions that routers were told of by this controller since it leads. */
   readonly #told = new ToldSessions<RouterConnection>()
   /** API sessions that were written. */
   readonly #changed = new Set<string>()
@@ -360,7 +360,9 @@ export class SessionDuty implements RouterDuty {
     return toBinary(ApiSessionAddedSchema, message)
   }
 
-  /** With the tokens, by which older routers know them: for routers that have these alone. */
+  /**
+   * Removals with the tokens, by which older routers know them: for routers that have these alone.
+   */
   #removed(ids: readonly string[]): Uint8Array {
     const tokens = ids.flatMap((id) => this.#parts.clients.tokensOf(id))
     const removed = create(ApiSessionRemovedSchema, { tokens, ids: [...ids] })
@@ -379,7 +381,10 @@ function newsFor(news: Map<RouterConnection, News>, connection: RouterConnection
   return known
 }
 
-/** At least one, which may be empty: a router may hold sessions that ended while it was away. */
+/**
+ * Chunks, at least one, which may be empty: a router may hold sessions that ended while it was
+ * away.
+ */
 function chunks(sessions: readonly ClientSession[]): (readonly ClientSession[])[] {
   const some: (readonly ClientSession[])[] = []
   for (let at = 0; at === 0 || at < sessions.length; at += CHUNK_SESSIONS) {

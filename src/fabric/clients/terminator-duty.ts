@@ -61,7 +61,7 @@ export class TerminatorDuty implements RouterDuty {
         routerMessage.healthEvent,
         (connection, message) => {
           const { terminatorId, checkPassed } = fromBinary(HealthEventSchema, message.body)
-          // What is not well is the last to be dialed.
+          // A terminator that is not well is the last to be dialed.
           const precedence = checkPassed ? 'default' : 'failed'
           return this.#update(connection, message, { id: terminatorId, precedence })
         },

@@ -2,7 +2,7 @@ const BITS = 32
 const FIRST_WORDS = 32
 
 /**
- * Which sessions each reader was told of: a bit a session and reader, as there may be a million
+ * Sessions that each reader was told of: a bit a session and reader, as there may be a million
  * sessions and a thousand routers.
  */
 export class ToldSessions<R extends object> {
@@ -10,7 +10,7 @@ export class ToldSessions<R extends object> {
   readonly #free: number[] = []
   readonly #byReader = new Map<R, Uint32Array>()
 
-  /** Those that were told anything so far. */
+  /** Readers that were told anything so far. */
   readers(): IterableIterator<R> {
     return this.#byReader.keys()
   }
@@ -26,7 +26,7 @@ export class ToldSessions<R extends object> {
     return (word & (1 << (slot % BITS))) !== 0
   }
 
-  /** In place of whatever it was told before. */
+  /** Notes these in place of whatever it was told before. */
   setAll(reader: R, sessionIds: Iterable<string>): void {
     this.#byReader.set(reader, new Uint32Array(FIRST_WORDS))
     for (const id of sessionIds) this.set(reader, id, true)
@@ -43,7 +43,7 @@ export class ToldSessions<R extends object> {
     words[at] = isTold ? (words[at] ?? 0) | bit : (words[at] ?? 0) & ~bit
   }
 
-  /** Of one that no reader is told of any more. */
+  /** Forgets one that no reader is told of any more. */
   forget(sessionId: string): void {
     const slot = this.#slots.get(sessionId)
     if (slot === undefined) return

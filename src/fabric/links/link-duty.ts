@@ -28,7 +28,7 @@ const NAME_CHARACTERS_MAX = 256
 export interface LinkDutyParts {
   readonly table: LinkTable
   readonly log: RouterLogger
-  /** What a router tells of itself, but for what another controller makes known. */
+  /** Called with what a router tells of itself, but for what another controller makes known. */
   readonly onMetrics?: (metrics: RouterMetrics) => void
   /**
    * A fault that is none of a link in the table. @returns what there is to do about it, in steps.
@@ -44,7 +44,7 @@ export interface LinkDutyParts {
   readonly isCertificateOf: (routerId: string, fingerprints: readonly string[]) => boolean
 }
 
-/** What routers say of the links among them. */
+/** Duty for what routers say of the links among them. */
 export function linkDuty(parts: LinkDutyParts): RouterDuty {
   const { table, log, isCertificateOf, onMetrics, onOtherFault, onLinksTold } = parts
   return {
@@ -53,7 +53,7 @@ export function linkDuty(parts: LinkDutyParts): RouterDuty {
         routerMessage.routerLinks,
         function* ({ router }, { body }) {
           const { links, fullRefresh } = yield* decodeInSteps(RouterLinksSchema, body)
-          // Those that were lost go first, or there may be no room for the new ones.
+          // Links that were lost go first, or there may be no room for the new ones.
           const byId = new Map<string, RouterLink>()
           for (const link of links) {
             if (link.id !== '') byId.set(link.id, link)

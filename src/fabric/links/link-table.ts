@@ -13,11 +13,11 @@ import { LiveRows } from '../live-rows.ts'
 const { linksMax, linksPerRouterMax, linkConnectionsMax, routerTextCharactersMax } = routerLimits
 
 const NS_PER_MS = 1_000_000
-/** Until the first measurement: a link that nobody knows is the last to be chosen. */
+/** Latency until the first measurement: a link that nobody knows is the last to be chosen. */
 const LATENCY_NS_ASSUMED = 65_000 * NS_PER_MS
 const STATIC_COST_ASSUMED = 1
 
-/** What a router says of a link that it has dialed. */
+/** Report of a router on a link that it has dialed. */
 export interface ReportedLink {
   readonly id: string
   readonly destRouterId: string
@@ -138,7 +138,7 @@ export class LinkTable implements LiveLinks {
     this.#parts.onGone(view)
   }
 
-  /** As one of its two routers measured it. */
+  /** Takes a measurement of one of its two routers. */
   measured(routerId: string, id: string, latencyNs: number): void {
     const kept = this.#links.kept(id)
     if (kept === undefined || !Number.isFinite(latencyNs) || latencyNs < 0) return

@@ -22,7 +22,7 @@ import { routerCapabilitiesHeader, routerMessage } from '../messages.ts'
 const { linkListenersMax, routerTextCharactersMax } = routerLimits
 
 const listenersHeader = 1000
-/** Where routers before 2.0 have them; a newer one keeps the secret of its group there. */
+/** Header where routers before 2.0 have them; a newer one keeps the secret of its group there. */
 const olderListenersHeader = 10
 
 export interface PeerDutyParts {
@@ -38,7 +38,7 @@ export interface PeerDutyParts {
 export class PeerDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
   readonly #parts: PeerDutyParts
-  /** By router id, of those that are connected. */
+  /** Listeners by router id, of those that are connected. */
   readonly #listeners = new Map<string, readonly LinkListener[]>()
   /** Changed since the last sweep. */
   readonly #changed = new Set<string>()
@@ -129,8 +129,8 @@ function changesMessage(changes: PeerStateChange[]): Outgoing {
 }
 
 /**
- * Which key they have is told by the capabilities and never by what is there: older keys mean
- * several things.
+ * Reads the listeners of a hello. Their key is told by the capabilities and never by what is there:
+ * older keys mean several things.
  */
 function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkListener[] {
   const isNewer = readMask(headers, routerCapabilitiesHeader).has(MULTI_CHANNEL)
@@ -147,7 +147,7 @@ function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkList
 /** @throws when the bytes are no list of listeners. */
 function listenersIn(bytes: Uint8Array): readonly LinkListener[] {
   const { schema, elementsMax } = messageBounds.linkListeners
-  // In a hello they are a header, and no body that was judged.
+  // A hello has them in a header, and not in a body that was judged.
   const fault = bodyFault(schema ?? LinkListenersSchema, bytes, elementsMax)
   if (fault !== null) throw new Error(fault)
   const isBounded = (text: string): boolean => text.length <= routerTextCharactersMax

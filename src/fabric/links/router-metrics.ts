@@ -14,7 +14,7 @@ const { routerFiguresMax, routerTextCharactersMax, routerUsagesMax } = routerLim
 const TAGS_MAX = 32
 const kinds: ReadonlySet<string> = new Set(usageKinds)
 
-/** What a router tells of itself, bounded: it does not decide how much of it is passed on. */
+/** Metrics of a router, bounded: it does not decide how much of them is passed on. */
 export function routerMetricsIn(routerId: string, metrics: Metrics): RouterMetrics {
   const { seconds = 0n, nanos = 0 } = metrics.timestamp ?? {}
   const figures: MetricFigure[] = []
@@ -36,7 +36,7 @@ export function routerMetricsIn(routerId: string, metrics: Metrics): RouterMetri
   }
 }
 
-/** As many as there is room for. */
+/** Adds as many as there is room for. */
 function addFigures<T>(
   figures: MetricFigure[],
   given: Readonly<Record<string, T>>,

@@ -46,7 +46,7 @@ interface Subscription {
   readonly connection: RouterConnection
   id: string
   untilMs: number
-  /** What the router has; null: it needs all of the model. */
+  /** Index that the router has; null: it needs all of the model. */
   position: number | null
 }
 
@@ -61,7 +61,7 @@ export class ModelDuty implements RouterDuty {
   #stop: (() => void) | null = null
   readonly #subscriptions = new Map<string, Subscription>()
   #log: ModelLog
-  /** Of the model as it was last asked for. */
+  /** Whole model as it was last asked for. */
   #whole: { readonly key: string; readonly bytes: Promise<Uint8Array> } | null = null
   /** Routers that all of the model is on its way to, by id: one copy each, whatever they ask. */
   readonly #senders = new Set<string>()
@@ -112,7 +112,7 @@ export class ModelDuty implements RouterDuty {
     this.#stop = null
   }
 
-  /** From the first edge router on: where there is none, a write costs nothing more. */
+  /** Follows from the first edge router on: where there is none, a write costs nothing more. */
   #follow(): () => void {
     const { model } = this.#parts
     this.#restart()
@@ -159,7 +159,7 @@ export class ModelDuty implements RouterDuty {
       return
     }
     const index = Number(asked.currentIndex)
-    // Where the leader itself is behind a router, the router has followed a log that is no more.
+    // A leader that is behind a router shows that the router has followed a log that is no more.
     const isAhead = index > model.appliedIndex && isLeader()
     const isKnown = index > 0 && asked.timelineId === timelineId() && !isAhead
     this.#subscriptions.set(router.id, {
@@ -232,8 +232,8 @@ export class ModelDuty implements RouterDuty {
   }
 
   /**
-   * Until its peer has read all that it was sent, or is gone. One that does not in time loses its
-   * channel, as others wait for the room that its copy takes; it asks again over the next one.
+   * Waits until its peer has read all that it was sent, or is gone. One that does not in time loses
+   * its channel, as others wait for the room that its copy takes; it asks again over the next one.
    */
   async #sent({ router, channel }: RouterConnection): Promise<void> {
     const { clock, log } = this.#parts
@@ -289,7 +289,10 @@ export class ModelDuty implements RouterDuty {
     this.#tellSynthetic(events, connections)
   }
 
-  /** What is no part of the log: a router takes it from any controller, whatever index it is at. */
+  /**
+   * Tells what is no part of the log: a router takes it from any controller, whatever index it is
+   * at.
+   */
   #tellSynthetic(changes: EncodedEvent[], connections: readonly RouterConnection[]): void {
     if (changes.length === 0 || connections.length === 0) return
     const index = BigInt(this.#log.index)

@@ -17,7 +17,7 @@ interface Change {
 }
 
 /**
- * What the last entries changed in the data model, encoded once for all routers. A router that was
+ * Changes of the last entries in the data model, encoded once for all routers. A router that was
  * away gets what it missed as long as it is here.
  */
 export class ModelLog {
@@ -35,7 +35,7 @@ export class ModelLog {
     this.#limits = limits
   }
 
-  /** Of the last change. */
+  /** Index of the last change. */
   get index(): number {
     return this.#index
   }
@@ -53,7 +53,7 @@ export class ModelLog {
     return index >= this.#since
   }
 
-  /** In their order. `holds(index)`. */
+  /** Changes in their order. `holds(index)`. */
   after(index: number): readonly Change[] {
     let at = this.#changes.length
     while (at > 0 && (this.#changes[at - 1]?.index ?? 0) > index) at -= 1

@@ -1,6 +1,6 @@
 import { hash, X509Certificate } from 'node:crypto'
 
-/** What a key is good for, as routers number it. */
+/** Uses of a key, as routers number them. */
 const SIGNS_TOKENS = 0
 const SIGNS_CERTIFICATES_OF_CLIENTS = 1
 const CERTIFICATE_DER = 0
@@ -17,10 +17,11 @@ export interface PublicKeyValue {
 
 /** Certificates by which routers judge what clients show them. */
 export interface TrustedCertificates {
-  /** Of each controller, whose key signs tokens: PEM. */
+  /** Certificate of each controller, whose key signs tokens: PEM. */
   readonly controllers: readonly string[]
   /**
-   * What everything of the network is verified against; PEM texts of any number of certificates.
+   * Anchors that everything of the network is verified against; PEM texts of any number of
+   * certificates.
    */
   readonly anchors: readonly string[]
 }
@@ -39,7 +40,7 @@ export function publicKeysOf({ controllers, anchors }: TrustedCertificates): Pub
   return [...found.values()]
 }
 
-/** Of an operator's authority: its first certificate. */
+/** Key of an operator's authority: that of its first certificate. */
 export function authorityKey(certPem: string): PublicKeyValue | null {
   return keyOf(firstOf(certPem), [SIGNS_CERTIFICATES_OF_CLIENTS])
 }
