@@ -14,7 +14,9 @@ import type { Precondition } from './records/revisions.ts'
 
 export type RequestQuery = Readonly<Record<string, string | readonly string[] | undefined>>
 
-/** Of a request, whatever carries it: for its log lines, and for what it reads and repeats. */
+/**
+ * Facts of a request, whatever carries it: for its log lines, and for what it reads and repeats.
+ */
 export interface RequestMetadata {
   /** Part of log lines about it, and never of what is written. */
   readonly trace: TraceContext
@@ -58,7 +60,7 @@ export class RequestContext {
   onAnswerGone: (() => void) | null = null
   params: Readonly<Record<string, string>> = nothing
   query: RequestQuery = nothing
-  /** Those that the operation reads. */
+  /** Headers that the operation reads. */
   headers: Readonly<Record<string, string | undefined>> = nothing
   /** The body is of a type whose text is taken as it is; else it is JSON, whatever that holds. */
   isTextBody = false

@@ -5,7 +5,7 @@ import type { LatestReads } from '../ports/latest-reads.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { ApiLimits } from './limits.ts'
 
-/** What of the state is needed to wait for a point of the log. */
+/** Parts of the state that are needed to wait for a point of the log. */
 export type AppliedLog = Pick<StateView, 'appliedIndex' | 'waitForApplied'>
 
 const MIN_INDEX = /^([0-9]{1,15}):([0-9]{1,15})$/
@@ -84,7 +84,8 @@ export class ConfirmedReads implements LatestReads {
   }
 
   /**
-   * What is not here may have been made on another controller a moment ago.
+   * Reads again at the latest commit: what is not here may have been made on another controller a
+   * moment ago.
    * @throws {Problem} CLUSTER_NO_LEADER; INDEX_NOT_REACHED.
    */
   async latest<T>(read: () => T | undefined): Promise<T | undefined> {

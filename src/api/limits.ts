@@ -7,7 +7,7 @@ export interface ApiLimits {
   readonly bodyBytesMax: number
   /** A larger body needs room among the large ones before it is read. */
   readonly largeBodyBytes: number
-  /** Of all large bodies that are read or worked on at a time. */
+  /** Bytes of all large bodies that are read or worked on at a time. */
   readonly largeBodiesBytesMax: number
   /** Large bodies that wait for room; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
   readonly largeBodiesWaitingMax: number
@@ -23,7 +23,7 @@ export interface ApiLimits {
   readonly connectionsMax: number
   /** Open connections of one source at one listener; more are closed at once. */
   readonly connectionsPerSourceMax: number
-  /** From the first packet of a connection to the end of its TLS handshake; beyond: closed. */
+  /** Time from the first packet of a connection to the end of its TLS handshake; beyond: closed. */
   readonly handshakeTimeoutMs: number
   /** Timeouts of headers, requests and idle connections are enforced at this period. */
   readonly timeoutCheckMs: number
@@ -70,13 +70,13 @@ export interface ApiLimits {
   /** Callers whose use of the processor is remembered. */
   readonly processorCallersMax: number
   /**
-   * From the end of the headers to the answer; beyond: 503 TIMEOUT, or OUTCOME_UNKNOWN when a write
-   * was handed over.
+   * Time from the end of the headers to the answer; beyond: 503 TIMEOUT, or OUTCOME_UNKNOWN when a
+   * write was handed over.
    */
   readonly handlerTimeoutMs: number
-  /** Until all headers are there. */
+  /** Time until all headers are there. */
   readonly headersTimeoutMs: number
-  /** Until the whole request is there. */
+  /** Time until the whole request is there. */
   readonly requestTimeoutMs: number
   readonly keepAliveTimeoutMs: number
   /**
@@ -136,7 +136,7 @@ export interface ApiLimits {
   /** (user name, source) pairs remembered; the longest quiet one is forgotten first. */
   readonly logInSourcesMax: number
   /**
-   * By how much the clock of an identity provider may differ, for the beginning, the end and the
+   * Difference that the clock of an identity provider may have, for the beginning, the end and the
    * issue of its tokens.
    */
   readonly tokenClockSkewMs: number
@@ -163,7 +163,7 @@ export interface ApiLimits {
   readonly keyFetchMsMin: number
   /** For all signers. */
   readonly keyFetchesPerMinuteMax: number
-  /** What a provider publishes beyond this is not taken: bytes ... */
+  /** Key sets of a provider that are larger are not taken: bytes ... */
   readonly keySetBytesMax: number
   /** ... and keys. */
   readonly keySetKeysMax: number
@@ -212,7 +212,7 @@ export interface ApiLimits {
   readonly sweepMs: number
   readonly sweepBatchMax: number
   /**
-   * Of the service sessions, the leader looks at so many each `sweepMs` for those whose client no
+   * Service sessions that the leader looks at each `sweepMs`, for those whose client no
    * longer passes ...
    */
   readonly postureLooksMax: number
@@ -224,7 +224,7 @@ export interface ApiLimits {
    */
   readonly postureGraceMs: number
   /**
-   * What machines told is looked at for so many identities each `sweepMs`, and dropped where it is
+   * Identities whose machines' reports are looked at each `sweepMs`, and dropped where they are
    * about nobody.
    */
   readonly posturePrunesMax: number
@@ -232,7 +232,7 @@ export interface ApiLimits {
   readonly postureResponsesMax: number
   /** The leader looks for an integrity run that nobody works on this often. */
   readonly integrityLookMs: number
-  /** What a run does between two turns of the event loop. */
+  /** Time of a run between two turns of the event loop. */
   readonly integritySliceMs: number
   /** Values of one repeated query parameter. */
   readonly queryValuesMax: number
@@ -243,7 +243,7 @@ export interface ApiLimits {
   /** ... so many of them at a time, shared by callers; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
   readonly longListsMax: number
   /**
-   * What such a list may take for an administrator; beyond: 400 COULD_NOT_VALIDATE on `limit` ...
+   * Bytes of such a list for an administrator; beyond: 400 COULD_NOT_VALIDATE on `limit` ...
    */
   readonly longListBytesMax: number
   /** ... and for everybody else. */

@@ -18,7 +18,7 @@ export interface QueryParameter {
 }
 
 /**
- * What a success holds. `detail`: `{data, meta}`; `list`: the same with rows and pagination;
+ * Shape of a success. `detail`: `{data, meta}`; `list`: the same with rows and pagination;
  * `bare`: no envelope, the schema is that of the whole body.
  */
 export interface ResponseShape {
@@ -65,13 +65,13 @@ export interface Operation {
   /** Below the API's base, with `{name}` parameters. */
   readonly path: string
   readonly permission: Permission
-  /** Of a public operation: who may do this too is told more, and is the caller of the call. */
+  /** Extra permission of a public operation: a caller that has it gets the full answer. */
   readonly elevatedPermission?: SessionPermission
   readonly query?: readonly QueryParameter[]
   /** Lower-case names of request headers that it reads. */
   readonly headers?: readonly { readonly name: string; readonly description: string }[]
   readonly body?: RequestBody
-  /** Where less than the listener's limit is enough; beyond: 413. */
+  /** Most bytes, where less than the listener's limit is enough; beyond: 413. */
   readonly bodyBytesMax?: number
   /** 202: begun, and told of elsewhere. */
   readonly success: 200 | 201 | 202
@@ -90,8 +90,8 @@ export interface Operation {
   /** Set for log-ins, by the method of the credential: a refused one is an event. */
   readonly logInMethod?: (call: RequestContext) => string
   /**
-   * Of one record: a read has an ETag, and a write is held to If-Match; elsewhere that header is
-   * refused.
+   * True of one record: a read has an ETag, and a write is held to If-Match; elsewhere that header
+   * is refused.
    */
   readonly hasEtag?: boolean
   /**
@@ -107,7 +107,7 @@ export interface Operation {
    * just then.
    */
   readonly needsNoState?: boolean
-  /** Where an answer takes longer than the limit of the listener. */
+  /** Time of an answer that takes longer than the limit of the listener. */
   readonly answerMsMax?: number
   /**
    * A read that a monitoring system may do by its certificate, without a session; alone on a

@@ -73,13 +73,13 @@ export interface ApiParts {
   /** Last uses of sessions, UTC ms by session id, shared with the other controllers. */
   readonly activity: OpenTopic<'activity'>
   readonly refreshes: OpenTopic<'refreshes'>
-  /** Of devices, and what follows from it; started and stopped with the API. */
+  /** Posture of devices, and what follows from it; started and stopped with the API. */
   readonly posture: PostureService
   /** Between the routers that are connected to this controller. */
   readonly links: LiveLinks
   /** That this controller has laid. */
   readonly circuits: LiveTable<LiveCircuit>
-  /** Of the routers that are connected to this controller. */
+  /** Channels of the routers that are connected to this controller. */
   readonly channels: LiveTable<LiveChannel>
   readonly routerInspections: RouterInspections
   /** Asked at each use: a rotated key is in force at once. */
@@ -95,11 +95,11 @@ export interface ApiParts {
   readonly clock: Clock
   readonly scheduler: PeriodicScheduler
   readonly limits: ApiLimits
-  /** Of the main thread, shared with the routers that are connected here. */
+  /** Processor time of the main thread, shared with the routers that are connected here. */
   readonly processor: ProcessorShare
   /** Addresses of JWT signers may lead to this host, its link and metadata services. */
   readonly allowsReservedSignerHosts: boolean
-  /** Where keys of JWT signers are fetched from. */
+  /** Places where keys of JWT signers may be fetched from. */
   readonly keyEndpoints: KeyEndpointRules
   readonly version: VersionInfo
   /** Fresh in each process: clients notice a restart by it. */
@@ -108,13 +108,13 @@ export interface ApiParts {
   readonly logLevel: LogLevelControl
   /** Absent: nothing is told of refused writes. */
   readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
-  /** Of this controller, for those who read them over HTTP. */
+  /** Events of this controller, for those who read them over HTTP. */
   readonly events: EventStreams
-  /** Of refused log-ins. */
+  /** Called with refused log-ins. */
   readonly tell: TellFact
   /**
-   * What is served, on whichever listener: binding to base URLs (`https://host:port`), the first
-   * one preferred.
+   * APIs that are served, on whichever listener: binding to base URLs (`https://host:port`), the
+   * first one preferred.
    */
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
   /** A cheap look at this process; called for each health request. */
@@ -125,7 +125,7 @@ export interface ApiParts {
   readonly traces: IdentityTraces
   /** Log-ins by device code that wait for a person. */
   readonly waitingDevices: OpenTopic<'device-log-ins'>
-  /** Of the soft state, for `/metrics`. */
+  /** Counts of the soft state, for `/metrics`. */
   readonly softState?: () => SoftStateCounts
   /** When the newest backup was taken here by schedule, UTC ms; 0: none was; null: none are. */
   readonly lastBackupMs?: () => number | null
@@ -133,7 +133,7 @@ export interface ApiParts {
   readonly refusal: () => ProblemCode | null
   /** Any controller can: what only the leader does is handed to it. */
   readonly membership: MembershipControl
-  /** On the disk of this controller. */
+  /** Snapshots on the disk of this controller. */
   readonly snapshots: DatabaseSnapshots
   readonly pki: PkiControl
   readonly backups: BackupControl

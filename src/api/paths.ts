@@ -1,6 +1,6 @@
 import type { ApiName } from '../auth/principal/permissions.ts'
 
-/** Where each API is served. */
+/** Path of each API. */
 export const basePaths: Readonly<Record<ApiName, string>> = {
   client: '/edge/client/v1',
   management: '/edge/management/v1',
@@ -22,7 +22,7 @@ const PLAIN = /^\/(?:edge\/(?:management|client)|fabric)\/v1(?:\/[\w-]+)*$/
 /** An escape before the version of a path ends. */
 const ESCAPED_BASE = /^\/(?:edge\/(?:[^/]*\/)?|fabric\/)[^/]*%/
 
-/** What comes behind the version of a path. */
+/** Rest of a path behind its version. */
 const BEHIND_VERSION = /(?<=^\/(?:edge(?:\/management|\/client)?|fabric)\/v1)\/.*/
 
 /**

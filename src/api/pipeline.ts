@@ -51,7 +51,9 @@ export class Pipeline {
   readonly #validator = new Validator()
   readonly #waiting: FairShare
   readonly #socketOnly = new Set<Operation>()
-  /** Of the listener, never of a request: null on every listener but that of the admin socket. */
+  /**
+   * User of the listener, never of a request: null on every listener but that of the admin socket.
+   */
   readonly #socketCaller: SocketCaller | null
 
   constructor(needs: Needs, answerer: ReplyWriter, socketCaller: SocketCaller | null = null) {

@@ -8,7 +8,7 @@ interface Branch {
 const newBranch = (): Branch => ({ byName: new Map(), any: null, isServed: false })
 
 /**
- * Which paths are served, whatever the method: only a request that no route takes is looked up
+ * Paths that are served, whatever the method: only a request that no route takes is looked up
  * here, to tell a path that does not exist from one that has other methods. A route for each method
  * that is refused would be five of six routes, and a fifth of the processor time of a start.
  */

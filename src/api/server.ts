@@ -49,7 +49,7 @@ declare module 'fastify' {
 }
 
 export interface ListenerOptions {
-  /** Which APIs this listener serves; version, health and metrics stand at its root. */
+  /** APIs that this listener serves; version, health and metrics stand at its root. */
   readonly apis: readonly ApiName[]
   /**
    * Metrics and health without a log-in, read-only: for an address that only monitoring systems
@@ -77,7 +77,7 @@ export interface ListenerOptions {
 /** The HTTP side of one controller: what all its listeners share, and the way to make one. */
 export interface Api {
   readonly reads: LatestReads
-  /** What routers are told of their clients. */
+  /** Clients, as routers are told of them. */
   routerClients(records: ClientRecords): RouterClients
   /** Terminators of clients of routers. */
   hostedTerminators(records: ClientRecords): HostedTerminators
@@ -270,7 +270,7 @@ function addMount(app: FastifyInstance, operation: Operation, pipeline: Pipeline
   }
 }
 
-/** What a listener for monitoring systems alone serves, to whoever reaches it. */
+/** Operations of a listener for monitoring systems alone, served to anyone who reaches it. */
 function openForMonitors(operations: readonly Operation[]): Operation[] {
   return operations
     .filter(({ isForMonitors }) => isForMonitors === true)

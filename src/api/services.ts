@@ -31,7 +31,7 @@ import { refusalQuota } from './refusal-quota.ts'
 import { UnsentAnswers } from './transport/unsent-answers.ts'
 import { Writer } from './writes.ts'
 
-/** What the operations of all listeners share. */
+/** Services that the operations of all listeners share. */
 export interface ApiServices {
   readonly sessions: SessionTracker
   readonly tokens: TokenSigner
@@ -52,13 +52,13 @@ export interface ApiServices {
   readonly secondFactors: SecondFactors
   readonly metrics: ApiMetrics
   readonly history: FigureHistory
-  /** Of lines about refused writes, on all listeners. */
+  /** Quota of lines about refused writes, on all listeners. */
   readonly refusals: Quota
-  /** Of all listeners. */
+  /** Large bodies of all listeners. */
   readonly largeBodies: LargeBodies
   readonly processor: ProcessorShare
   readonly lists: ListAnswers
-  /** Of all listeners. */
+  /** Unsent answers of all listeners. */
   readonly unsent: UnsentAnswers
   readonly integrity: IntegrityRunner
   readonly resealer: FactorResealer

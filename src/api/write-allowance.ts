@@ -11,12 +11,14 @@ import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
  * record in the audit, which holds so many.
  */
 export const writeLimits = {
-  /** Of one identity, and of each kind of write. */
+  /** Writes of one identity, and of each kind of write. */
   identityWritesMax: 1200,
   identityWritesOfKindMax: 120,
-  /** Of one router: those that host much make all their terminators again as they come back. */
+  /**
+   * Writes of one router: those that host much make all their terminators again as they come back.
+   */
   routerWritesMax: 12_000,
-  /** Of its certificates. */
+  /** Extensions of its certificates. */
   routerExtensionsMax: 12,
   writesMax: 1_000_000,
   writeWindowMs: 60_000,

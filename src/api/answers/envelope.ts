@@ -12,7 +12,7 @@ export interface Pagination {
   readonly totalCount: number
 }
 
-/** Of a list that is always shown in one page. */
+/** Pagination of a list that is always shown in one page. */
 export function wholeOf({ length }: readonly unknown[]): Pagination {
   return { limit: length, offset: 0, totalCount: length }
 }
@@ -86,7 +86,7 @@ export function deletedAnswer(detachedFrom: readonly Readonly<Record<string, unk
   return answer(200, {}, detachedFrom.length === 0 ? null : { detachedFrom })
 }
 
-/** What was asked for has begun. */
+/** Answer for work that has begun. */
 export function begunAnswer(): Reply {
   return answer(202, {})
 }

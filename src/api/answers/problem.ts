@@ -68,7 +68,9 @@ const oauthCodes: Readonly<Record<number, string>> = {
   401: 'invalid_token',
 }
 
-/** What passes says when to ask again, wherever it was thrown; null for what does not. */
+/**
+ * Time after which to ask again, of problems that pass, wherever they were thrown; null for others.
+ */
 function pauseOf({ code }: Problem): number | null {
   const { http, retry } = problems[code]
   return retry !== 'never' && (http === 429 || http === 503) ? RETRY_AFTER_SECONDS : null

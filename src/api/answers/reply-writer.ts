@@ -126,7 +126,7 @@ export class ReplyWriter {
    * never close it.
    */
   failConnection(error: Error & { readonly code?: string }, socket: Socket): void {
-    // In the midst of an answer, or after one, these bytes would be taken for a part of it.
+    // A client would take these bytes for a part of the answer that it is reading or has read.
     if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) {
       socket.destroy()
       return
@@ -139,7 +139,7 @@ export class ReplyWriter {
         `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
     )
     socket.destroySoon()
-    // What stands unread before this answer would keep the connection open for ever.
+    // Bytes that stand unread before this answer would keep the connection open for ever.
     const timer = setTimeout(() => socket.destroy(), this.#needs.limits.lingerMs)
     socket.once('close', () => {
       clearTimeout(timer)
@@ -225,8 +225,8 @@ export class ReplyWriter {
   }
 
   /**
-   * What fails on the way ends the connection, so that the client never takes what it has for all
-   * of it.
+   * Sends a stream. A failure on the way ends the connection, so that the client never takes what
+   * it has for all of it.
    */
   #stream(reply: FastifyReply, call: RequestContext, headers: Headers, stream: ByteStream): void {
     const { raw } = reply
@@ -285,8 +285,8 @@ function isRefusedWrite(call: RequestContext, { code }: Problem): boolean {
 }
 
 /**
- * By a token of an identity provider: that is refused by the same code as a session that is not
- * good.
+ * Whether a token of an identity provider was refused, which has the same code as a session that is
+ * not good.
  */
 function isRefusedLogIn({ challenge }: RequestContext): boolean {
   if (challenge === null || typeof challenge === 'string') return false

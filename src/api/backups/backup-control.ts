@@ -10,7 +10,7 @@ export interface BackupRequest {
   readonly isStale: boolean
 }
 
-/** Those that one controller has written by its schedule. */
+/** Backups that one controller has written by its schedule. */
 export interface ScheduledBackups {
   /** False: the configuration names no folder, and none are taken. */
   readonly isScheduled: boolean

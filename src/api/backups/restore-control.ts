@@ -17,7 +17,7 @@ export interface RestoreAnnouncement {
 
 export interface RestoreChunkGiven {
   readonly id: string
-  /** From 0. */
+  /** Number of the part, from 0. */
   readonly number: number
   readonly bytes: Uint8Array
   readonly endsBlock: boolean
@@ -26,16 +26,16 @@ export interface RestoreChunkGiven {
 export interface RestoreEnding {
   readonly id: string
   readonly sha256: string
-  /** What is staged is dropped, and no record changes. */
+  /** Staged parts are dropped, and no record changes. */
   readonly isAbandoned: boolean
   /** Refused when a record was written after it; 0: whatever was written. */
   readonly ifIndex: Index
-  /** Which backup it is, for the audit log. */
+  /** Backup that it is, for the audit log. */
   readonly reason: string
 }
 
 export interface RestoredIndex {
-  /** Of the entry that replaced the records. */
+  /** Index of the entry that replaced the records. */
   readonly index: Index
   /** Voters that have applied it, sorted by id. */
   readonly applied: readonly NodeId[]

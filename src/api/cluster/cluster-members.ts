@@ -172,8 +172,8 @@ function required(field: string, value: string | undefined): string {
 }
 
 /**
- * By its id, by where controllers reach it (`tls:host:port` in the API family), or by the address
- * of its APIs, as the list of members shows it.
+ * Finds a member by its id, by where controllers reach it (`tls:host:port` in the API family), or
+ * by the address of its APIs, as the list of members shows it.
  */
 function memberAt(cluster: ClusterView, text: string): string {
   const address = text.replace(/^tls:/, '')

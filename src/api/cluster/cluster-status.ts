@@ -1,18 +1,18 @@
-/** What `cluster status` and `cluster list` tell; the JSON that scripts read. */
+/** Status that `cluster status` and `cluster list` show; the JSON that scripts read. */
 
 export interface MemberStatus {
   readonly id: string
   /** host:port of the mesh. */
   readonly address: string
-  /** Of the program it runs; '' when it was never heard of. */
+  /** Version of the program it runs; '' when it was never heard of. */
   readonly version: string
   /** leader, follower, candidate, preCandidate, learner; unknown when it was never heard of. */
   readonly role: string
   readonly term: number
   readonly commit: number
-  /** In memory. */
+  /** Last entry applied in memory. */
   readonly applied: number
-  /** On disk. */
+  /** Last entry whose effects are on disk. */
   readonly persisted: number
   /** Index at which `digest` was taken; members are compared at equal ones. */
   readonly digestIndex: number
@@ -38,14 +38,14 @@ export interface ClusterStatus {
   readonly failureTolerance: number
   /** One sentence: what the next loss would do. */
   readonly nextRisk: string
-  /** In force: what needs a higher one is not written. */
+  /** Level in force: what needs a higher one is not written. */
   readonly featureLevel: number
   /**
    * A higher one that some voter knows, and the voters that do not, or are not connected; absent
    * when there is none.
    */
   readonly nextFeatureLevel?: { readonly level: number; readonly waitsFor: readonly string[] }
-  /** What is wrong now, as the asked controller sees it. */
+  /** Faults now, as the asked controller sees them. */
   readonly alarms: readonly {
     readonly code: string
     readonly text: string
@@ -57,7 +57,7 @@ export interface ClusterStatus {
 
 export interface ListedMember {
   readonly id: string
-  /** Where its APIs are, or where controllers reach it, as consoles of the API family read it. */
+  /** Address of its APIs, or where controllers reach it, as consoles of the API family read it. */
   readonly address: string
   /** host:port of the mesh; controllers of 0.1.0 gave it as the address. */
   readonly ctrlAddress?: string

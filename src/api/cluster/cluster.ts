@@ -68,7 +68,7 @@ export function clusterOperations({ cluster, membership }: Needs): Operation[] {
 }
 
 /**
- * Where the management API of a member is. The console of the API family asks each member there
+ * Address of the management API of a member. The console of the API family asks each member there
  * before it uses more than one; of an address like `tls:host:port` it would drop the port.
  */
 function addressForConsoles({ address, apiAddresses }: MemberView): string {

@@ -3,7 +3,7 @@ import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import { timeText } from '../answers/envelope.ts'
 import type { ApiName } from '../../auth/principal/permissions.ts'
 
-/** What an identity that has just enrolled is shown, so that it knows where to log in. */
+/** Controllers for an identity that has just enrolled, so that it knows where to log in. */
 export function controllersForClients(
   cluster: Pick<ClusterView, 'members'>,
 ): readonly Record<string, unknown>[] {
@@ -82,7 +82,7 @@ function computeFingerprint(pem: string): string {
 const fingerprints = new Map<string, string>()
 const FINGERPRINTS_MAX = 64
 
-/** Where priorities differ, the voters that have the highest one. */
+/** Voters that have the highest priority, where priorities differ. */
 export function preferredLeaders(members: readonly MemberView[]): ReadonlySet<string> {
   const known = members.flatMap(({ id, voter, vitals }) =>
     voter && vitals !== null ? [{ id, priority: vitals.priority }] : [],

@@ -81,7 +81,7 @@ export function joinOperations(needs: Needs): Operation[] {
   ]
 }
 
-/** What became of the tickets; a ticket that got into wrong hands is taken back. */
+/** Operations on tickets; a ticket that got into wrong hands is taken back. */
 function ticketOperations({ admission }: Needs): Operation[] {
   const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
   return [

@@ -51,7 +51,8 @@ async function reset(needs: Needs, call: RequestContext): Promise<Reply> {
       retryAfterSeconds: 1,
     })
   }
-  // As far ahead as the stamps of a leader may be, it needs no remedy, which has a price.
+  // Log time that is no further ahead than the stamps of a leader may be needs no remedy, which has
+  // a price.
   if (state.logTimeMs - targetMs <= AHEAD_MS_ALLOWED) return answered(0, state.logTimeMs)
   const kind = CommandKind.LOG_TIME_RESET
   const message = create(LogTimeResetSchema, { targetMs: BigInt(targetMs) })

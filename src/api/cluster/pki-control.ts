@@ -16,7 +16,7 @@ export interface ShownCertificate {
   readonly sha256: string
 }
 
-/** Of another authority, for the names in it. */
+/** Certificate of another authority, for the names in it. */
 export interface ServerCertificateInForce {
   readonly path: string
   /** null: none of these files has been accepted yet. */
@@ -25,7 +25,7 @@ export interface ServerCertificateInForce {
   readonly refused: string | null
 }
 
-/** What a controller has in force. */
+/** Certificates that a controller has in force. */
 export interface CertificatesInForce {
   /** The own leaf, then the authorities above it. */
   readonly certificates: readonly ShownCertificate[]
@@ -33,7 +33,7 @@ export interface CertificatesInForce {
   readonly issuingPem: string | null
   /** False: the leaf comes from elsewhere, and whoever made it must renew it. */
   readonly isRenewedHere: boolean
-  /** From when on it renews itself; UTC ms, null for a leaf from elsewhere. */
+  /** Time from which on it renews itself; UTC ms, null for a leaf from elsewhere. */
   readonly renewAtMs: number | null
   /** Why the files that lie there now are not in force; null when they are. */
   readonly refused: string | null
@@ -56,7 +56,7 @@ export interface IssuedCertificate {
   readonly notAfterMs: number
 }
 
-/** Of a certificate for somebody outside: browsers refuse longer ones. */
+/** Most days of a certificate for somebody outside: browsers refuse longer ones. */
 export const ISSUED_DAYS_MAX = 397
 
 /**

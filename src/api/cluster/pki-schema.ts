@@ -25,7 +25,7 @@ const shownCertificate = {
   additionalProperties: false,
 } as const
 
-/** What a controller has in force (src/api/cluster/pki-control.ts). */
+/** Certificates that a controller has in force (src/api/cluster/pki-control.ts). */
 export const certificatesInForce: NamedSchema = {
   name: 'pkiCertificates',
   schema: {

@@ -67,7 +67,7 @@ async function recover(
   return detailAnswer(recoveredBy(state, id))
 }
 
-/** By the policy that its holder will log in by. @throws {Problem} COULD_NOT_VALIDATE. */
+/** Checks by the policy that its holder will log in by. @throws {Problem} COULD_NOT_VALIDATE. */
 function checkPassword(state: Records, name: string, password: string): void {
   const identity = (state.findAll('identity', 'isAdmin', 'true') as Identity[]).find((one) =>
     name === '' ? one.isDefaultAdmin : one.name === name,

@@ -34,7 +34,7 @@ const alarm = {
   additionalProperties: false,
 } as const
 
-/** What came of bringing log time back. */
+/** Result of bringing log time back. */
 export const logTimeResult: NamedSchema = {
   name: 'clusterLogTimeReset',
   schema: {

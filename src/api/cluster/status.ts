@@ -55,7 +55,10 @@ function statusOf(
   }
 }
 
-/** What every voter has to know before it is in force; null when no voter knows more than that. */
+/**
+ * Level that every voter has to know before it is in force; null when no voter knows more than
+ * that.
+ */
 function nextFeatureLevel(
   cluster: ClusterView,
 ): NonNullable<ClusterStatus['nextFeatureLevel']> | null {

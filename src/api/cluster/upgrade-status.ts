@@ -5,7 +5,7 @@ const LAG_ENTRIES_MAX = 100
 
 /** How far a rolling upgrade is, and what the operator does next. */
 export interface UpgradeStatus {
-  /** In force. */
+  /** Level in force. */
   readonly featureLevel: number
   /** The highest that a member knows and that is not in force; null: there is none. */
   readonly nextFeatureLevel: number | null
@@ -31,11 +31,11 @@ export interface UpgradeMember {
   readonly featureLevel: number
   /** The next level is not raised because of it. */
   readonly holdsBack: boolean
-  /** What to do about it; empty: nothing. */
+  /** Action that it asks for; empty: none. */
   readonly action: string
 }
 
-/** Of the members as one controller sees them now. */
+/** Status of the members as one controller sees them now. */
 export function upgradeStatusOf(cluster: ClusterView): UpgradeStatus {
   const views = cluster.members()
   const highest = Math.max(...views.map(({ featureLevel }) => featureLevel))

@@ -11,7 +11,7 @@ interface Needs {
   readonly writer: Writer
 }
 
-/** What an administrator may ask of an authenticator beside reading and writing its fields. */
+/** Operations of administrators on an authenticator beside reading and writing its fields. */
 export function authenticatorOperations({ writer }: Needs): Operation[] {
   return [
     withBody({

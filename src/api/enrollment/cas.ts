@@ -28,7 +28,7 @@ interface Needs {
 
 const pemBytesMax = 64 * 1024
 
-/** What can be done with a CA of somebody else beside reading and writing its fields. */
+/** Operations on a CA of somebody else beside reading and writing its fields. */
 export function caOperations(needs: Needs): Operation[] {
   const { writer } = needs
   const common = { tag: 'cas', apis: ['management'], success: 200 } as const
@@ -51,7 +51,7 @@ export function caOperations(needs: Needs): Operation[] {
         } catch (error) {
           throw ca.isVerified ? new Problem('CA_ALREADY_VERIFIED') : error
         }
-        // Where it is verified already, the log knows whether by this very request.
+        // A CA that is verified already may have been so by this very request, as the log knows.
         const payload = toBinary(CaVerifySchema, create(CaVerifySchema, { id: ca.id }))
         await writer.write(originOf(call), { kind: CommandKind.CA_VERIFY, payload })
         return emptyAnswer()
@@ -74,7 +74,7 @@ export function caOperations(needs: Needs): Operation[] {
             detail: 'this controller does not serve the client API',
           })
         }
-        // As the API family has it: without an end, for it opens nothing to whoever has no
+        // The token has no end, as in the API family, for it opens nothing to anyone without a
         // certificate of the CA.
         const claims = {
           iss: `${address}/`,

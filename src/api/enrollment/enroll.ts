@@ -59,9 +59,9 @@ interface Needs {
 
 /** Two requests for certificates of the longest keys, and room for the rest. */
 const BODY_BYTES_MAX = 64 * 1024
-/** As stock clients send a certificate signing request as it is. */
+/** Types by which stock clients send a certificate signing request as it is. */
 const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plain']
-/** As clients of the API family name it. */
+/** Header of the signer, as clients of the API family name it. */
 const SIGNER_HEADER = 'ziti-token-issuer-id'
 
 /** The text of a certificate signing request, or what the method needs as members of an object. */
@@ -284,7 +284,7 @@ function enrolling(call: RequestContext): EnrollRequest {
   return { write: writeRequestOf(call), shown: call.credentials, turn: call }
 }
 
-/** In the query; else in the body. */
+/** Token in the query; else in the body. */
 function tokenIn(call: RequestContext, body: EnrollBody): string | undefined {
   return call.first('token') ?? textIn(body, 'token')
 }

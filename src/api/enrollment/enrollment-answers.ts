@@ -18,7 +18,7 @@ export function authoritiesPem(needs: Pick<Needs, 'authorities'>): string {
     .concat('\n')
 }
 
-/** As routers of the API family read it. */
+/** Answer with certificates, as routers of the API family read it. */
 export function certificatesAnswer(
   needs: Pick<Needs, 'authorities'>,
   { cert, serverCert }: { readonly cert: string; readonly serverCert: string },
@@ -27,7 +27,7 @@ export function certificatesAnswer(
 }
 
 /**
- * What an identity is answered when it has enrolled. The controllers are part of it, as clients of
+ * Answer for an identity that has enrolled. The controllers are part of it, as clients of
  * the API family keep them beside the credential.
  */
 export function enrolledAnswer(

@@ -75,14 +75,14 @@ export const enrollmentCerts = objectSchema('enrollmentCerts', {
   serverCert: text,
   controllers,
 })
-/** Of an identity that brought its credential along. */
+/** Response for an identity that brought its credential along. */
 export const enrolled = objectSchema('enrollmentResponse', { controllers }, ['controllers'])
 export const enrolledUpdb = objectSchema(
   'enrollmentResponseUpdb',
   { username: text, controllers },
   ['username', 'controllers'],
 )
-/** Of the operation that knows the method by the token. */
+/** Response of the operation that knows the method by the token. */
 export const enrolledAnyhow = objectSchema('enrollResponse', {
   ca: text,
   cert: text,

@@ -36,7 +36,7 @@ interface Needs {
 
 const created = { name: 'createResult', schema: createdSchema }
 
-/** What can be done about enrollments beside making, showing and deleting them. */
+/** Operations on enrollments beside making, showing and deleting them. */
 export function enrollmentOperations(needs: Needs): Operation[] {
   const enrollments = new Enrollments(needs)
   return [

@@ -12,7 +12,7 @@ interface Needs {
 
 const kind = 'clientExternalJwtSigner'
 
-/** Where clients find who else they may log in with, before they have. */
+/** Operations by which clients find who else they may log in with, before they have. */
 export function clientJwtSignerOperations({ state, lists }: Needs): Operation[] {
   return [
     {

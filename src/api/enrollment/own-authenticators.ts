@@ -130,7 +130,7 @@ class OwnAuthenticators {
   }
 
   /**
-   * With a new password all other sessions of the caller end; the one that this is asked with
+   * Changes the password and ends all other sessions of the caller; the one that this is asked with
    * stays.
    */
   async change(
@@ -172,7 +172,7 @@ class OwnAuthenticators {
     const isRight = await throttle.attempt(username, address, async () =>
       (await passwords.verify(call, passwordHash, currentPassword, reserve)) ? true : null,
     )
-    // What else the change may be refused for is no failed attempt.
+    // Other refusals of the change are no failed attempt.
     if (isRight === true) return lockout.prove(own, address)
     const reason = 'currentPassword is not the password of this authenticator'
     throw new Problem('UNAUTHORIZED', { fault: { field: 'currentPassword', reason } })

@@ -220,7 +220,9 @@ function notExtendable(): Problem {
   })
 }
 
-/** Of the first certificate of a PEM text: clients send the chain back as they got it. */
+/**
+ * Fingerprint of the first certificate of a PEM text: clients send the chain back as they got it.
+ */
 function fingerprintOf(pem: string): string {
   const end = '-----END CERTIFICATE-----'
   const at = pem.indexOf(end)
@@ -228,7 +230,7 @@ function fingerprintOf(pem: string): string {
   return onlyCertificate(first, 'COULD_NOT_PARSE_PEM_BLOCK').sha1
 }
 
-/** Those of another session do not exist here, whoever asks. */
+/** Certificates of the caller's session; those of another one do not exist here, whoever asks. */
 class SessionCertificates {
   readonly #needs: Needs
 

@@ -13,8 +13,8 @@ const CONTENT_TYPE = 'application/pkcs7-mime'
 const LINE_CHARACTERS = 64
 
 /**
- * What a client asks for once it knows whom it speaks to, to trust every other controller by (RFC
- * 7030, 4.1).
+ * Operation that a client uses once it knows whom it speaks to, to trust every other controller by
+ * (RFC 7030, 4.1).
  */
 export function wellKnownOperations(needs: Needs): Operation[] {
   let made: { readonly from: string; readonly answer: Reply } | null = null

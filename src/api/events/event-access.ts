@@ -12,7 +12,7 @@ interface Needs {
 }
 
 /**
- * What an identity needs to read events at all; those of records and people need an administrator.
+ * Permission to read events at all; those of records and people need an administrator.
  */
 export const EVENTS_PERMISSION = 'ops.read'
 
@@ -26,7 +26,7 @@ export function maySee(
 }
 
 /**
- * Who reads, and until when: the session is judged again and again while a stream stands.
+ * Access of a reader, and its end: the session is judged again and again while a stream stands.
  * @param namespaces asked for already; none of a web socket that has not asked yet.
  * @throws {Problem} SERVER_TOO_MANY_REQUESTS when there are too many streams.
  */
@@ -45,7 +45,7 @@ export function readerOf(
   return {
     identityId,
     refusal: () => {
-      // What this controller would tell may be wrong.
+      // A controller in quarantine might tell what is wrong.
       if (needs.refusal() === 'NODE_QUARANTINED') return 'this controller is out of service'
       return needs.gate.endReason(caller, {
         ...wanted,

@@ -24,7 +24,7 @@ interface Needs extends ValidationNeeds {
   readonly gate: SessionGuard
 }
 
-/** Where the CLI of the API family asks for its management channel. */
+/** Path where the CLI of the API family asks for its management channel. */
 export const EVENT_SOCKET_PATH = `${basePaths.fabric}/ws-api`
 const WEB_SOCKET_VERSION = '13'
 /** 16 bytes as base64 (RFC 6455, 4.1). */
@@ -57,13 +57,13 @@ export function takeEventSockets(
   })
 }
 
-/** As permissions are judged for it. */
+/** Request that permissions are judged for. */
 const wanted = { api: 'fabric', method: 'GET' } as const
 
 interface Opened {
   readonly request: IncomingMessage
   readonly socket: Socket
-  /** What its client has sent already. */
+  /** Bytes that its client has sent already. */
   readonly head: Buffer
 }
 

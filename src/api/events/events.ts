@@ -50,7 +50,7 @@ const eventStream: NamedSchema = {
 
 const text = (maxLength: number) => ({ type: 'string', maxLength }) as const
 
-/** What happens in the network, for as long as the caller listens. */
+/** Operations that show what happens in the network, for as long as the caller listens. */
 export function eventOperations(needs: Needs): Operation[] {
   return [
     {
@@ -96,8 +96,8 @@ function streamAnswer(call: RequestContext, needs: Needs): Reply | Promise<Reply
     }
     return streamedAnswer(needs.events.open(reader), EVENT_STREAM, UNBUFFERED)
   }
-  // What was read elsewhere may be ahead of this controller, which then waits rather than showing
-  // it again.
+  // A position that was read elsewhere may be ahead of this controller, which then waits rather
+  // than showing it again.
   const isAhead = after?.generation === needs.cluster.generation
   if (!isAhead || after.index <= needs.state.appliedIndex) return answer()
   return needs.reads.reachIndex(after.index).then(answer)
@@ -112,7 +112,7 @@ function filterOf(call: RequestContext, { events }: Needs): EventFilter {
   }
 }
 
-/** Those that were named, or all that the caller may see. */
+/** Namespaces that were named, or all that the caller may see. */
 function namespacesOf(call: RequestContext): ReadonlySet<EventNamespace> {
   const { caller } = call
   if (caller === null) throw new Problem('UNAUTHORIZED')
@@ -138,7 +138,7 @@ function entityTypesOf(call: RequestContext, known: readonly string[]): Readonly
   return names === null ? null : new Set(names)
 }
 
-/** Of a parameter that holds names between commas; null without one. */
+/** Names between commas that a parameter holds; null without one. */
 function namesIn(call: RequestContext, parameter: string): readonly string[] | null {
   const given = call.first(parameter)
   if (given === undefined) return null

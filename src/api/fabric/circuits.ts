@@ -13,7 +13,7 @@ interface Needs {
   readonly circuits: LiveTable<LiveCircuit>
 }
 
-/** What circuits are filtered and sorted by. */
+/** Symbols that circuits are filtered and sorted by. */
 const rows = defineEntity({
   name: 'circuit',
   plural: 'circuits',

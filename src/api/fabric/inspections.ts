@@ -35,7 +35,9 @@ const ROUTERS_MAX = 1000
 
 type Values = Readonly<Record<string, () => unknown>>
 
-/** What this controller tells of itself; neither records nor anything secret is among it. */
+/**
+ * Operations that show a controller's insides; neither records nor anything secret is among them.
+ */
 export function inspectionOperations(needs: Needs): Operation[] {
   const { cluster } = needs
   const values = valuesOf(needs)
@@ -119,7 +121,7 @@ function valuesOf(needs: Needs): Values {
   const { cluster, state, version, instanceId, limits, bindings, clock } = needs
   const startedMs = clock.monotonicMs()
   return {
-    /** What of the configuration the API goes by. */
+    /** Configuration that the API goes by. */
     config: () => ({ bindings, limits }),
     /** null while nothing is known of it. */
     'cluster-status': () => needs.health().node ?? null,

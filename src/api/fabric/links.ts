@@ -14,7 +14,7 @@ interface Needs {
   readonly links: LiveLinks
 }
 
-/** What links are filtered and sorted by. */
+/** Symbols that links are filtered and sorted by. */
 const rows = defineEntity({
   name: 'link',
   plural: 'links',

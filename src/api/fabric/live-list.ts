@@ -15,7 +15,7 @@ const lister = new Lister(noLinks)
 const noLanes = lanesOf('', '')
 
 export interface LiveList<T> {
-  /** What rows are filtered and sorted by. */
+  /** Symbols that rows are filtered and sorted by. */
   readonly rows: Entity
   /** The fields of a row, of which `id` is one. */
   readonly fieldsOf: (each: T) => Readonly<Record<string, Json>> & { readonly id: string }

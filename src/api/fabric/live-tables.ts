@@ -14,13 +14,13 @@ type Named = Readonly<Record<'list' | 'detail' | 'delete', string>>
 /** A live table as the fabric API offers it. */
 export interface LiveTableApi<R extends LiveRow> extends LiveList<R> {
   readonly table: LiveTable<R>
-  /** Of a row, in sentences. */
+  /** Name of a row, in sentences. */
   readonly name: string
   readonly collection: string
   readonly operationIds: Named
   readonly summaries: Named
   readonly schema: NamedSchema
-  /** What may be said to the removal. */
+  /** Body that the removal takes. */
   readonly deleteBody?: RequestBody<typeof circuitDelete.schema>
 }
 

@@ -56,11 +56,11 @@ const followed = [
   'session',
   'sessionCertificate',
   'authenticator',
-  // What decides whether they are full ones.
+  // Records that decide whether sessions are full ones.
   'identity',
   'mfa',
   'authPolicy',
-  // What decides which routers may know them.
+  // Records that decide which routers may know them.
   'edgeRouterPolicy',
   'router',
 ]
@@ -75,12 +75,12 @@ const ofSessions: ReadonlySet<string> = new Set([
 
 /** The records that sessions are read from. */
 export interface ClientRecords extends ChangeFeed {
-  /** Of all records of a kind. */
+  /** Ids of all records of a kind. */
   ids(kind: string): Iterable<string>
 }
 
 /**
- * Of an identity, its MFA and its credentials: what, when it changes, changes what routers are told
+ * Fields of an identity, its MFA and its credentials whose change changes what routers are told
  * of its sessions, or which of them are.
  */
 const decisive = [
@@ -95,7 +95,7 @@ const decisive = [
 ]
 
 /**
- * What routers are told of their clients, and what is judged of a client that dials or hosts
+ * Clients as routers are told of them, and the judgement of a client that dials or hosts
  * through one.
  */
 export class ApiRouterClients implements RouterClients {
@@ -317,7 +317,7 @@ export class ApiRouterClients implements RouterClients {
     for (const { kind, id, before, after } of changes) {
       if (!ofSessions.has(kind)) continue
       if (kind === 'apiSession') {
-        // What its uses write is nothing to routers.
+        // Changes by its own uses are nothing to routers.
         if (before === undefined || after === undefined || isOther(before, after)) ids.add(id)
         continue
       }

@@ -20,7 +20,7 @@ const shared = [
 ] as const
 
 /**
- * What a client is told of an edge router, by names out of its detail; what that leaves out is left
+ * View of an edge router for a client, by names out of its detail; what that leaves out is left
  * out here.
  */
 export function routerView(detail: JsonObject, more: readonly string[] = []): JsonObject {

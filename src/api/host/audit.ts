@@ -12,7 +12,7 @@ interface Needs {
 
 const filterable = auditEntry.symbols.map(({ name }) => name)
 
-/** Who has written what: the same on every controller, as it is derived from the log. */
+/** Operations on audit records: the same on every controller, as they are derived from the log. */
 export function auditOperations({ state }: Needs): Operation[] {
   return [
     {

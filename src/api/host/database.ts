@@ -29,7 +29,7 @@ const common = {
   permission: 'admin',
 } as const
 
-/** What is done to the stored state as a whole. */
+/** Operations on the stored state as a whole. */
 export function databaseOperations(needs: Needs): Operation[] {
   return [
     startOperation('checkDataIntegrity', false, needs),

@@ -18,7 +18,7 @@ interface Needs {
   readonly metrics: ApiMetrics
 }
 
-/** What a debug bundle holds of a running controller. */
+/** Facts of a running controller in a debug bundle. */
 export interface DebugFacts {
   readonly version: Needs['version']
   readonly limits: Needs['limits']
@@ -27,7 +27,7 @@ export interface DebugFacts {
   /** Log, disk, mesh and threads. */
   readonly vitals: unknown
   readonly process: unknown
-  /** In the Prometheus text format. */
+  /** Metrics in the Prometheus text format. */
   readonly metrics: string
 }
 

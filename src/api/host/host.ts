@@ -16,12 +16,12 @@ interface Needs {
   readonly metrics: ApiMetrics
 }
 
-/** What stands at the root of a listener, for load balancers and monitoring. */
+/** Operations at the root of a listener, for load balancers and monitoring. */
 export function hostOperations(needs: Needs): Operation[] {
   const { metrics } = needs
   return [
     healthOperation(needs, 'healthChecks', '/health-checks'),
-    // Where clients of the API family ask.
+    // Clients of the API family ask here.
     healthOperation(needs, 'healthChecksV1', '/health-checks/v1'),
     {
       operationId: 'readiness',
@@ -87,7 +87,7 @@ function healthOperation(needs: Needs, operationId: string, path: string): Opera
           ...(node === undefined ? {} : { node }),
         })
       }
-      // Which check fails is no secret; its details may be, so they stay inside.
+      // Names of checks that fail are no secret; their details may be, so they stay inside.
       const bare = checks.map(({ id, healthy }) => ({ id, healthy, ...when }))
       return answer(status, { healthy: isHealthy, checks: bare })
     },

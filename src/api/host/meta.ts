@@ -29,7 +29,10 @@ const bindingPaths: Readonly<Record<BindingName, string>> = {
   'edge-oidc': basePaths.oidc,
 }
 
-/** What needs no session and hardly changes while a controller runs: made once. */
+/**
+ * Operations that need no session and whose answers hardly change while a controller runs: made
+ * once.
+ */
 export function metaOperations(needs: Needs): Operation[] {
   const before = detailAnswer(versionOf(needs, false, []))
   const isServed = needs.bindings['edge-oidc'] !== undefined

@@ -32,7 +32,7 @@ const common = {
   success: 200,
 } as const
 
-/** What can be done to an identity beside reading and writing its fields. */
+/** Operations on an identity beside reading and writing its fields. */
 export function identityOperations(needs: Needs): Operation[] {
   return [...standing(needs), ...serviceConfigs(needs)]
 }
@@ -51,7 +51,7 @@ function standing({ writer }: Needs): Operation[] {
       handle: async (call, { durationMinutes }) => {
         const message = create(IdentityDisableSchema, {
           id: call.param('id'),
-          // As in the whole API family, what is negative means no end.
+          // A negative duration means no end, as in the whole API family.
           durationMinutes: BigInt(Math.max(0, durationMinutes)),
         })
         const payload = toBinary(IdentityDisableSchema, message)

@@ -22,7 +22,7 @@ interface Needs {
 /** API sessions of an identity that its posture data shows, in id order. */
 const SESSIONS_SHOWN_MAX = 500
 
-/** What is known of the machines of an identity, and its second factor. */
+/** Operations that show what is known of the machines of an identity, and its second factor. */
 export function identityPostureOperations(needs: Needs): Operation[] {
   const common = { tag: 'identities', apis: ['management'], success: 200 } as const
   const ofIdentity = (

@@ -16,7 +16,10 @@ interface Needs {
   readonly limits: ApiLimits
 }
 
-/** What clients tell of their machines, in answer to the posture queries of their services. */
+/**
+ * Operations by which clients tell of their machines, in answer to the posture queries of their
+ * services.
+ */
 export function postureResponseOperations(needs: Needs): Operation[] {
   const common = { tag: 'postureChecks', apis: ['client'], permission: 'session' } as const
   const refusals = [400, 401, 429, 503] as const

@@ -96,7 +96,7 @@ const failedCheck: JsonObject = {
     postureCheckId: text,
     postureCheckName: text,
     postureCheckType: text,
-    // By the type of the check; absent where they would take too much room.
+    // Values by the type of the check; absent where they would take too much room.
     actualValue: true,
     expectedValue: true,
     criteria: { type: 'object' },

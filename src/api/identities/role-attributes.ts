@@ -14,7 +14,7 @@ interface Needs {
 
 interface Subject {
   readonly entity: string
-  /** Of paths and operation ids. */
+  /** Part of paths and operation ids. */
   readonly path: string
   readonly name: string
   readonly permission: Permission

@@ -31,7 +31,10 @@ interface Needs {
 
 const SESSION_TOKEN = 'session-token'
 
-/** What policies let a caller use, as clients ask for it, and why an identity can or can not. */
+/**
+ * Operations that show what policies let a caller use, as clients ask for it, and why an identity
+ * can or can not.
+ */
 export function serviceAccessOperations(needs: Needs): Operation[] {
   const { state } = needs
   return [
@@ -144,7 +147,7 @@ async function edgeRoutersOfService(needs: Needs, call: RequestContext): Promise
 }
 
 /**
- * Those of the routers that the list query of a call asks for.
+ * Routers of those that the list query of a call asks for.
  * @throws {Problem} as `StateView.list`.
  */
 function asked(

@@ -50,7 +50,7 @@ export class ApiMetrics {
     network: NetworkMetricsSources,
     sources: NodeMetricsSources | null,
   ) {
-    // At the default of 10 ms these samples alone took a third of the processor time of an idle
+    // Samples at the default of 10 ms alone took a third of the processor time of an idle
     // controller.
     collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: LAG_SAMPLE_MS })
     this.#addHttp()

@@ -6,7 +6,7 @@ export interface NetworkMetricsSources {
   readonly version: VersionInfo
   /** Records of a kind. */
   readonly count: (entity: string) => number
-  /** What the network rests on, by what it is called; '' while it is not known here. */
+  /** Certificates that the network rests on, by what they are called; '' while not known here. */
   readonly certificates: () => Readonly<Record<'controller' | 'issuing' | 'root', string>>
   /** Certificates of other authorities that listeners show, by their first name; UTC ms. */
   readonly serverEnds: () => readonly { readonly name: string; readonly notAfterMs: number }[]
@@ -35,7 +35,7 @@ const KINDS = [
 ] as const
 
 /**
- * What the network holds, what it runs, and how long its certificates last; read when somebody
+ * Adds what the network holds, what it runs, and how long its certificates last; read when somebody
  * asks.
  */
 export function addNetworkMetrics(

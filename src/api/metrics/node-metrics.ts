@@ -22,8 +22,8 @@ export interface NodeMetricsSources {
 const ROLES = ['leader', 'follower', 'candidate', 'preCandidate', 'learner'] as const
 
 /**
- * What consensus, log, apply, mesh and event loops of this process have done; read when somebody
- * asks.
+ * Adds what consensus, log, apply, mesh and event loops of this process have done; read when
+ * somebody asks.
  */
 export function addNodeMetrics(
   registry: Registry,

@@ -46,7 +46,7 @@ export class FactorResealer {
     this.#stop()
   }
 
-  /** At most `sweepBatchMax` of them; the next round goes on. Never rejects. */
+  /** Reseals at most `sweepBatchMax` of them; the next round goes on. Never rejects. */
   async sweep(): Promise<void> {
     const { cluster, logger } = this.#needs
     if (this.#isAtWork || cluster.leaderId() !== cluster.selfId) return

@@ -30,7 +30,7 @@ interface Needs {
   readonly secondFactors: SecondFactors
 }
 
-/** Of a step: a form, or JSON with the same names. */
+/** Body of a step: a form, or JSON with the same names. */
 export type LogInBody = string | Partial<ValueOf<typeof logInForm.schema>>
 
 /** Each step of a log-in, but for its method, path and handler. */
@@ -156,7 +156,7 @@ export class LogInSteps {
     return await this.goOn(call, id)
   }
 
-  /** What follows a factor that was right: the callback, or the factor that is missing still. */
+  /** Goes on after a factor that was right: the callback, or the factor that is missing still. */
   async goOn(call: RequestContext, id: string): Promise<Reply> {
     return await this.#answer(
       call,

@@ -48,19 +48,19 @@ export async function newEnrollmentToken(
     exp: Math.floor(expiresAtMs / 1000),
     jti: token,
     em: method,
-    // Where a router connects to when its own configuration names no controller; identities find
+    // Routers connect there when their own configuration names no controller; identities find
     // theirs by `iss`.
     ctrls: routerMethods.has(method) ? routerAddresses(needs) : [],
   })
   return { token, jwt, expiresAt: expiresAtMs }
 }
 
-/** Of all members that take routers, as far as they have been heard of. */
+/** Addresses of all members that take routers, as far as they have been heard of. */
 function routerAddresses({ cluster }: Pick<Needs, 'cluster'>): string[] {
   return cluster.members().flatMap(({ routerAddress }) => routerAddress ?? [])
 }
 
-/** What leads a client that knows nothing of the network but this to it. */
+/** Token that leads a client that knows nothing of the network but this to it. */
 export function networkJwt(needs: Omit<Needs, 'cluster'>): Promise<string> {
   const address = `${clientApiUrl(needs)}/`
   const claims: JsonObject = {

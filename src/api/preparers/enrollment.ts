@@ -24,7 +24,7 @@ interface Needs {
 /** An enrollment as it is proposed. */
 export interface NewEnrollment {
   readonly method: EnrollmentMethod
-  /** Who is to enroll, by the field that names it. */
+  /** Subject that is to enroll, by the field that names it. */
   readonly of: 'identityId' | 'edgeRouterId' | 'transitRouterId'
   readonly subjectId: string
   readonly expiresAtMs: number

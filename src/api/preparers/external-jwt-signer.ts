@@ -29,7 +29,7 @@ const urls = [
   ['jwksEndpoint', 'INVALID_FIELD'],
 ] as const
 
-/** What is known of a certificate, and of none. */
+/** Facts of a certificate where there is none. */
 const noCertificate = { commonName: '', fingerprint: '', notBefore: null, notAfter: null } as const
 
 /** A certificate brings its own fields with it; without a `kid` it is known by its fingerprint. */

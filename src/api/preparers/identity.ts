@@ -55,7 +55,7 @@ function enrollmentIn(
 }
 
 /**
- * What is stored of a type; null: nothing. An identity has the type Router for as long as its
+ * Type that is stored; null: none. An identity has the type Router for as long as its
  * router makes it one.
  */
 async function typeIn(

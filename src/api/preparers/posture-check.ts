@@ -109,9 +109,9 @@ function macAddress(text: string): string {
 }
 
 /**
- * As what a client reports is reduced too: else no hash that is written with separators would ever
- * match. What a patch leaves out stays out, so that the hashes and the signer that are stored go on
- * being asked for.
+ * Reduces values as those of clients are reduced: else no hash that is written with separators
+ * would ever match. What a patch leaves out stays out, so that the hashes and the signer that are
+ * stored go on being asked for.
  */
 function singleProcess(process: JsonObject): JsonObject {
   const { hashes, signerFingerprint } = process

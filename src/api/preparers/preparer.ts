@@ -49,7 +49,7 @@ interface Needs {
 /** A body as the fields of a command, with the records that it was judged on. */
 export interface WritePlan extends Normalised {
   readonly judgedOn?: NonNullable<ProposalInput['judgedOn']>
-  /** Where it is not the one that the preparer was given. */
+  /** Id, where it is not the one that the preparer was given. */
   readonly id?: string
   /** Writes of the same entry, before that of the record ... */
   readonly first?: readonly WriteStep[]
@@ -70,8 +70,8 @@ export type Preparer = (
 ) => WritePlan | Promise<WritePlan>
 
 /**
- * Of every kind: most bodies say what their record says; of some there is more to judge before they
- * are proposed.
+ * Preparers of every kind: most bodies say what their record says; of some there is more to judge
+ * before they are proposed.
  */
 export class Preparers {
   readonly #byKind: ReadonlyMap<string, Preparer>

@@ -31,7 +31,7 @@ export function revocationPreparer(needs: Needs): Preparer {
   }
 }
 
-/** What was signed since the last one is revoked by the next, which takes its place. */
+/** Revokes what was signed since the last one, whose place it takes. */
 function inPlaceOf({ id, revision }: Revocation): Pick<WritePlan, 'first' | 'judgedOn'> {
   return {
     first: [{ kind: CommandKind.ENTITY_DELETE, entity: kind, id }],

@@ -12,7 +12,7 @@ interface Needs {
   readonly reads: ConfirmedReads
 }
 
-/** What bodies call the fields that are taken once, at creation. */
+/** Names that bodies have for the fields that are taken once, at creation. */
 interface Names {
   readonly instanceId: string
   readonly instanceSecret: string

@@ -29,7 +29,7 @@ export function namingBefore(
   })
 }
 
-/** Those of them that stayed, as the answer to the deletion shows them. */
+/** Records that stayed, as the answer to the deletion shows them. */
 export function stayedAfter(
   state: Pick<StateView, 'get'>,
   detachments: readonly Detachment[],

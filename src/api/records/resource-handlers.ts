@@ -178,7 +178,7 @@ export class ResourceHandlers {
   ): ShownFor | undefined {
     if (name !== 'service') return undefined
     const { session, identity } = callerOf(call)
-    // What somebody else is shown for rests on no session of theirs.
+    // A service that is shown for somebody else rests on no session of theirs.
     const { posture, state } = this.#needs
     if (callerId !== identity.id) return { configTypes, posture: posture.ofIdentity(callerId) }
     const now = state.get('apiSession', session.id) ?? session

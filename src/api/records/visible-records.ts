@@ -3,7 +3,7 @@ import type { EntityOperation } from '../../entities/operations.ts'
 import { assert } from '../../lib/assert.ts'
 import type { ListSource, StateView } from '../../ports/state-view.ts'
 
-/** Which records of a kind the caller of an operation may see. */
+/** Records of a kind that the caller of an operation may see. */
 export interface VisibleRecords {
   source(callerId: string): ListSource
   has(callerId: string, id: string): boolean
@@ -12,7 +12,7 @@ export interface VisibleRecords {
 type Records = Pick<StateView, 'get' | 'permissions'>
 
 /**
- * On the client API those that the descriptor's scope gives, administrators included; elsewhere
+ * Takes the scope of the descriptor on the client API, administrators included; elsewhere
  * all.
  * @throws {AssertionError} for a kind that the client API shows without a scope that fits it: the
  * controller does not start. Any scope in its place would serve the records of another kind, or of

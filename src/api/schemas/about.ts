@@ -4,7 +4,7 @@ import { nodeHealthSchema } from './health-schema.ts'
 import { dateTime, flag, text, wholeObject } from '../../entities/shapes.ts'
 import { integer, texts, baseProperties, baseRequired } from './envelope.ts'
 
-/** What a controller says of itself: version, capabilities, health, specifications. */
+/** Schemas of what a controller says of itself: version, capabilities, health, specifications. */
 const apiVersions = {
   type: 'object',
   additionalProperties: {

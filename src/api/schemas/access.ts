@@ -24,7 +24,7 @@ const routerProperties: JsonObject = {
 }
 const routerRequired = Object.keys(routerProperties)
 
-/** What a client is told of an edge router. */
+/** Schema of an edge router as a client is told of it. */
 export const commonEdgeRouter: JsonObject = {
   type: 'object',
   properties: { ...routerProperties, version: text },

@@ -2,7 +2,7 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import { emptySchema } from '../../entities/schema.ts'
 import { dateTime, links, text, wholeObject } from '../../entities/shapes.ts'
 
-/** What encloses every answer, and what every record in one has. */
+/** Schemas of what encloses every answer, and of what every record in one has. */
 
 export const integer = { type: 'integer' } as const
 export const texts = { type: 'array', items: text } as const

@@ -78,7 +78,7 @@ function ofMembers({ properties }: JsonSchema): FieldNames | null {
 }
 
 /**
- * Which of two spellings was meant can not be known, and taking either could be what its sender did
+ * Renames to the exact spelling, and refuses two: taking either could be what its sender did
  * not see.
  */
 function rename(

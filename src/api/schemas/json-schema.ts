@@ -15,7 +15,7 @@ const valueCharactersMax = 128
 const DIALECT = /^https?:\/\/json-schema\.org\/(draft-0[4-7]\/)?schema#?$/
 
 /**
- * What is wrong with a schema, as a fault of the field `schema`; null when configs can be held to
+ * Fault of a schema, in the field `schema`; null when configs can be held to
  * it.
  */
 export function schemaFault(schema: JsonObject): FieldFault | null {
@@ -76,8 +76,8 @@ function compile(schema: JsonObject): ValidateFunction {
 }
 
 /**
- * As the API family names the place: `(root)`, or the path with dots; what is missing or too much,
- * at its parent.
+ * Fault at the place that the API family names: `(root)`, or the path with dots; what is missing or
+ * too much, at its parent.
  */
 function faultAt(error: ErrorObject, data: Json): FieldFault {
   const steps = error.instancePath

@@ -125,7 +125,7 @@ function securityOf({ permission, elevatedPermission: moreFor }: Operation): Jso
   return moreFor === undefined ? [] : [{}, ...session]
 }
 
-/** What every operation may be refused with on its way, and what this one says of itself. */
+/** Refusals that every operation may give on its way, and those of this one. */
 function refusalsOf(operation: Operation): number[] {
   const {
     refusals,

@@ -54,7 +54,7 @@ function problemOf(error: ErrorObject, body: unknown): Problem {
   }
   const field = steps.length === 0 ? 'body' : steps.join('.')
   const reason = `${field} in body ${reasonOf(error, params)}`
-  // What stands in place of an object or a list may be one of its members, and those may be
+  // A value in place of an object or a list may be one of its members, and those may be
   // secrets.
   if (error.keyword === 'type' && expectsMembers(params['type'])) return fieldProblem(field, reason)
   return fieldProblem(field, reason, scalar(valueAt(body, steps)))

@@ -27,7 +27,7 @@ interface Needs {
   readonly writer: Writer
 }
 
-/** What a caller may know and do about itself. */
+/** Operations of a caller on itself. */
 export function currentOperations(needs: Needs): Operation[] {
   const { state } = needs
   const common = {

@@ -33,7 +33,7 @@ export function sessionView(
   const holder = state.get<Identity>('identity', String(session['identityId']))
   return {
     ...detail,
-    // Who logged in by the claim of a CA did so by no authenticator that is kept.
+    // A log-in by the claim of a CA was by no authenticator that is kept.
     ...(session['caId'] === '' ? {} : { authenticatorId: 'internal' }),
     ...(session['signerId'] === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
     isMfaRequired: holder !== undefined && isMfaRequired(state, holder),
@@ -73,7 +73,7 @@ function isMfaRequired(state: Pick<Needs['state'], 'get'>, holder: Identity): bo
   return requiredFactors(state, holder)?.some(({ kind }) => kind === 'totp') ?? true
 }
 
-/** As the API family names what a token stood for. */
+/** Authenticator that a token stood for, as the API family names it. */
 function tokenAuthenticator(session: EntityRecord): string {
   return `extJwtId:${String(session['signerId'])}`
 }

@@ -187,7 +187,7 @@ function allSessions(needs: Needs): Operation[] {
   ]
 }
 
-/** Of a session that was used more than once, where it was used last. */
+/** Routers of the newest circuit of a session: where it was used last. */
 function routePathOf(circuits: Needs['circuits'], sessionId: string): JsonObject {
   const own = circuits.list().filter((circuit) => circuit.sessionId === sessionId)
   const newest = own.reduce<(typeof own)[number] | null>(

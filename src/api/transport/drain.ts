@@ -17,7 +17,7 @@ export function closeGently(server: Server, idleMs: number): void {
     // themselves.
     NetServer.prototype.close.call(server, (error) => {
       clearTimeout(timer)
-      // What the HTTP server watches its connections with ends here; that it no longer listens is
+      // Connection checks of the HTTP server end here; that it no longer listens is
       // no news.
       closeAtOnce(() => undefined)
       done?.(error)

@@ -12,7 +12,7 @@ import type { UnsentAnswers } from './unsent-answers.ts'
 export class PipelinedRequests {
   readonly #max: number
   readonly #unsent: UnsentAnswers
-  /** What gives back what each of them holds. */
+  /** Functions that give back what each of them holds. */
   readonly #waiting = new WeakMap<Socket, Set<() => void>>()
 
   constructor(max: number, unsent: UnsentAnswers) {

@@ -77,7 +77,7 @@ function keepOpen(response: ServerResponse): void {
   socket.setTimeout(0)
 }
 
-/** What is written last is read in time, too, or the connection ends without it. */
+/** Ends the answer, and its connection where what is written last is not read in time. */
 function endWithin(response: ServerResponse, msMax: number): void {
   if (response.destroyed) return
   const timer = setTimeout(() => response.destroy(), msMax)

@@ -17,7 +17,7 @@ type UnsentLimits = Pick<
 
 /** So small an answer is always sent, as a refusal is: a connection has one of them at most. */
 const SMALL_BYTES = 4096
-/** What a request that is read and not begun yet takes of memory, about. */
+/** Memory that a request takes that is read and not begun yet, about. */
 const WAITING_REQUEST_BYTES = 8192
 /** Between two looks, what a client has read by then comes to be known. */
 const LOOKS_MIN = 2
