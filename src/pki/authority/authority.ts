@@ -6,22 +6,14 @@ import { isControllerId, isTrustDomain } from '../../lib/text/names.ts'
 import { CertificateError, parseCertificates, parsePrivateKey } from '../certificate.ts'
 import { parsePublicKey } from '../public-key.ts'
 import { controllerSpiffeId } from '../spiffe.ts'
-import {
+import type {
   AuthorityKeyIdentifierExtension,
-  BasicConstraintsExtension,
-  ExtendedKeyUsage,
-  ExtendedKeyUsageExtension,
-  type Extension,
-  type JsonGeneralNames,
-  type JsonName,
-  KeyUsageFlags,
-  KeyUsagesExtension,
-  type Name,
+  Extension,
+  JsonGeneralNames,
+  JsonName,
+  Name,
   PublicKey,
-  SubjectAlternativeNameExtension,
-  SubjectKeyIdentifierExtension,
   X509Certificate,
-  X509CertificateGenerator,
 } from './x509.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -65,6 +57,7 @@ export async function createRootAuthority(options: {
   readonly commonName: string
   readonly validity: Validity
 }): Promise<CertifiedKey> {
+  const { X509CertificateGenerator } = await import('./x509.ts')
   const keys = await generateKeys()
   const certificate = await X509CertificateGenerator.createSelfSigned({
     serialNumber: newSerialNumber(),
@@ -108,9 +101,10 @@ export async function renewIssuingAuthority(options: {
   readonly publicKeySpki: Uint8Array | null
   readonly validity: Validity
 }): Promise<{ readonly certificatePem: string; readonly privateKeyPem: string | null }> {
+  const { X509Certificate } = await import('./x509.ts')
   const { publicKeySpki } = options
   const keys = publicKeySpki === null ? await generateKeys() : null
-  const publicKey = keys?.publicKey ?? authorityKey(publicKeySpki)
+  const publicKey = keys?.publicKey ?? (await authorityKey(publicKeySpki))
   const [present] = parseCertificates(options.presentPem)
   const certificatePem = await sign({
     issuer: options.root,
@@ -156,6 +150,7 @@ export async function issueLeafFor(
 ): Promise<string> {
   // Encoded anew, so that one key never stands in certificates in two ways: it is pinned by the
   // hash of this.
+  const { PublicKey } = await import('./x509.ts')
   const spki = parsePublicKey(publicKeySpki).export({ type: 'spki', format: 'der' })
   return await signLeaf(options, new PublicKey(Uint8Array.from(spki)))
 }
@@ -164,6 +159,8 @@ async function signLeaf(
   options: LeafOptions,
   publicKey: webcrypto.CryptoKey | PublicKey,
 ): Promise<string> {
+  const x509 = await import('./x509.ts')
+  const { ExtendedKeyUsage, KeyUsageFlags } = x509
   const names: JsonGeneralNames = [
     ...options.uris.map((value) => ({ type: 'url' as const, value })),
     ...options.hosts.map((value) =>
@@ -171,16 +168,16 @@ async function signLeaf(
     ),
   ]
   const extensions: Extension[] = [
-    new BasicConstraintsExtension(false, undefined, true),
-    new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
-    new ExtendedKeyUsageExtension(
+    new x509.BasicConstraintsExtension(false, undefined, true),
+    new x509.KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+    new x509.ExtendedKeyUsageExtension(
       options.usages.map((usage) =>
         usage === 'server' ? ExtendedKeyUsage.serverAuth : ExtendedKeyUsage.clientAuth,
       ),
     ),
-    await SubjectKeyIdentifierExtension.create(publicKey),
+    await x509.SubjectKeyIdentifierExtension.create(publicKey),
   ]
-  if (names.length > 0) extensions.push(new SubjectAlternativeNameExtension(names))
+  if (names.length > 0) extensions.push(new x509.SubjectAlternativeNameExtension(names))
   const subject = [{ CN: [options.commonName] }]
   return (
     (await sign({ ...options, subject, publicKey, extensions })) + intermediatesOf(options.issuer)
@@ -233,10 +230,12 @@ async function authorityExtensions(
   publicKey: webcrypto.CryptoKey | PublicKey,
   pathLength: number,
 ): Promise<Extension[]> {
+  const x509 = await import('./x509.ts')
+  const { KeyUsageFlags } = x509
   return [
-    new BasicConstraintsExtension(true, pathLength, true),
-    new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
-    await SubjectKeyIdentifierExtension.create(publicKey),
+    new x509.BasicConstraintsExtension(true, pathLength, true),
+    new x509.KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+    await x509.SubjectKeyIdentifierExtension.create(publicKey),
   ]
 }
 
@@ -247,6 +246,7 @@ async function sign(options: {
   readonly validity: Validity
   readonly extensions: readonly Extension[]
 }): Promise<string> {
+  const { X509Certificate, X509CertificateGenerator } = await import('./x509.ts')
   const [issuer] = parseCertificates(options.issuer.certificatePem)
   const signer = new X509Certificate(Uint8Array.from(issuer.der))
   const key = parsePrivateKey(options.issuer.privateKeyPem)
@@ -271,9 +271,10 @@ async function sign(options: {
  * another way than we do.
  */
 async function authorityKeyOf(signer: X509Certificate): Promise<AuthorityKeyIdentifierExtension> {
-  const own = signer.getExtension(SubjectKeyIdentifierExtension)
-  if (own !== null) return new AuthorityKeyIdentifierExtension(own.keyId)
-  return await AuthorityKeyIdentifierExtension.create(signer.publicKey)
+  const x509 = await import('./x509.ts')
+  const own = signer.getExtension(x509.SubjectKeyIdentifierExtension)
+  if (own !== null) return new x509.AuthorityKeyIdentifierExtension(own.keyId)
+  return await x509.AuthorityKeyIdentifierExtension.create(signer.publicKey)
 }
 
 /**
@@ -303,8 +304,9 @@ export function signingAlgorithmOf(key: KeyObject): {
   }
 }
 
-function authorityKey(spki: Uint8Array | null): PublicKey {
+async function authorityKey(spki: Uint8Array | null): Promise<PublicKey> {
   assert(spki !== null, 'a key that is kept is given')
+  const { PublicKey } = await import('./x509.ts')
   return new PublicKey(Uint8Array.from(spki))
 }
 

@@ -5,16 +5,7 @@ import { CertificateError, parsePrivateKey } from '../certificate.ts'
 import { CERTIFICATE_REQUEST_CHARACTERS_MAX } from '../pem.ts'
 import { parsePublicKey, spkiSha256 } from '../public-key.ts'
 import { controllerSpiffeId } from '../spiffe.ts'
-import {
-  ExtendedKeyUsage,
-  ExtendedKeyUsageExtension,
-  type JsonGeneralNames,
-  KeyUsageFlags,
-  KeyUsagesExtension,
-  Pkcs10CertificateRequest,
-  Pkcs10CertificateRequestGenerator,
-  SubjectAlternativeNameExtension,
-} from './x509.ts'
+import type { JsonGeneralNames, Pkcs10CertificateRequest } from './x509.ts'
 
 const HASHES: Readonly<Record<string, string>> = {
   'P-256': 'SHA-256',
@@ -42,6 +33,7 @@ export async function createCertificateRequest(options: {
   /** Id of the controller or identity. */
   readonly id: string
 }): Promise<string> {
+  const { Pkcs10CertificateRequestGenerator } = await import('./x509.ts')
   const keys = keyPairOf(options.privateKeyPem)
   const request = await Pkcs10CertificateRequestGenerator.create({
     name: [{ CN: [options.id] }],
@@ -62,6 +54,8 @@ export async function createControllerRequest(options: {
   /** DNS names and IP addresses. */
   readonly hosts: readonly string[]
 }): Promise<string> {
+  const x509 = await import('./x509.ts')
+  const { ExtendedKeyUsage, KeyUsageFlags } = x509
   const { id, trustDomain, hosts } = options
   const keys = keyPairOf(options.privateKeyPem)
   const names: JsonGeneralNames = [
@@ -70,14 +64,17 @@ export async function createControllerRequest(options: {
       isIP(value) === 0 ? { type: 'dns' as const, value } : { type: 'ip' as const, value },
     ),
   ]
-  const request = await Pkcs10CertificateRequestGenerator.create({
+  const request = await x509.Pkcs10CertificateRequestGenerator.create({
     name: [{ CN: [id] }],
     keys,
     signingAlgorithm: keys.algorithm,
     extensions: [
-      new SubjectAlternativeNameExtension(names),
-      new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
-      new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth, ExtendedKeyUsage.clientAuth]),
+      new x509.SubjectAlternativeNameExtension(names),
+      new x509.KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+      new x509.ExtendedKeyUsageExtension([
+        ExtendedKeyUsage.serverAuth,
+        ExtendedKeyUsage.clientAuth,
+      ]),
     ],
   })
   return `${request.toString('pem').trim()}\n`
@@ -126,11 +123,12 @@ export async function parseCertificateRequest(pem: string): Promise<CertificateR
   if (pem.length > CERTIFICATE_REQUEST_CHARACTERS_MAX || !PEM_BLOCK.test(pem)) {
     throw new CertificateError('unreadable', 'not one certificate request in PEM')
   }
+  const x509 = await import('./x509.ts')
   let request: Pkcs10CertificateRequest
   let publicKeySpki: Uint8Array
   let commonNames: readonly string[]
   try {
-    request = new Pkcs10CertificateRequest(pem.trim())
+    request = new x509.Pkcs10CertificateRequest(pem.trim())
     publicKeySpki = new Uint8Array(request.publicKey.rawData)
     commonNames = request.subjectName.getField('CN')
   } catch (error) {

@@ -2,12 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 
 import { keyPairOf } from './certificate-request.ts'
 import type { RouterKeyAlgorithm } from './router-key-algorithms.ts'
-import {
-  type JsonGeneralNames,
-  type JsonName,
-  Pkcs10CertificateRequestGenerator,
-  SubjectAlternativeNameExtension,
-} from './x509.ts'
+import type { JsonGeneralNames, JsonName } from './x509.ts'
 
 /** PKCS #8, unencrypted: for 0600 files only. */
 export function generateRouterKeyPem(algorithm: RouterKeyAlgorithm): string {
@@ -41,6 +36,8 @@ export async function createRouterRequest(options: {
   readonly subject: RouterSubject
   readonly names: RequestedNames
 }): Promise<string> {
+  const { Pkcs10CertificateRequestGenerator, SubjectAlternativeNameExtension } =
+    await import('./x509.ts')
   const keys = keyPairOf(options.privateKeyPem)
   const names = generalNames(options.names)
   const request = await Pkcs10CertificateRequestGenerator.create({

@@ -8,9 +8,9 @@ import {
   parseCertificates,
   parsePrivateKey,
 } from '../certificate.ts'
+import { keyUsageBit, keyUsesOf } from '../asn1/extensions.ts'
 import { pemOf, readCertificates } from '../verify/identity-files.ts'
 import { readSecretFile } from '../key-file.ts'
-import { KeyUsageFlags, KeyUsagesExtension, X509Certificate } from './x509.ts'
 
 /**
  * An authority that is to sign leaves for a cluster, whoever made it: it may, its key is its own,
@@ -38,11 +38,8 @@ export function checkSigner(options: {
 }
 
 /** Without the extension every use is allowed (RFC 5280, 4.2.1.3). */
-function maySignCertificates(certificate: Certificate): boolean {
-  const extension = new X509Certificate(Uint8Array.from(certificate.der)).getExtension(
-    KeyUsagesExtension,
-  )
-  return extension === null || (extension.usages & KeyUsageFlags.keyCertSign) !== 0
+function maySignCertificates({ contents }: Certificate): boolean {
+  return keyUsesOf(contents.extensions)?.has(keyUsageBit.keyCertSign) !== false
 }
 
 /**
