@@ -70,7 +70,7 @@ import { enrollByToken } from './enrollment/token-enrollment.ts'
 import { requestExtend, verifyCa } from './enrollment/trust.ts'
 import type { State } from './records/state.ts'
 
-/** Where an entry stands and when. */
+/** Place and time of an entry. */
 type Place = Pick<CommandContext, 'index' | 'logTimeMs'>
 type Handler = (state: State, payload: Uint8Array, context: CommandContext) => Outcome
 

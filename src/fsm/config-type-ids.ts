@@ -1,6 +1,6 @@
 import type { StateView } from '../ports/state-view.ts'
 
-/** By id or name, each once; unknown ones are left out. */
+/** Ids of config types given by id or name, each once; unknown ones are left out. */
 export function configTypeIds(
   state: Pick<StateView, 'get' | 'find'>,
   names: readonly string[],

@@ -18,13 +18,13 @@ import { BIND, DIAL, linkingPolicies, rolesDisplay } from './records/roles.ts'
 import { routerFact } from './records/router-facts.ts'
 import type { State } from './records/state.ts'
 
-/** What the detail of one record is shown with. */
+/** Parts that the detail of one record is shown with. */
 export interface DetailContext {
   readonly state: State
   /** The identity whose permissions a service shows. */
   readonly callerId: string
   readonly configTypes: ConfigTypesShown
-  /** Of the caller. */
+  /** Posture of the caller. */
   readonly posture: JudgedPosture
   readonly routers: RouterStatuses
   readonly nowMs: number
@@ -102,14 +102,14 @@ function byKey(
   return shown
 }
 
-/** What the detail of a record has under a name. */
+/** Value that the detail of a record has under a name. */
 function shownIn(kind: string, name: string, record: EntityRecord, context: DetailContext): Json {
   if (name === 'createdAt' || name === 'updatedAt') return dateTime(record[name])
   const shown = shownFields.get(kind)?.find((field) => field.name === name)
   return shown?.source(record, context) ?? null
 }
 
-/** Of the first record of `of` that names this one. */
+/** Field of the first record of `of` that names this one. */
 function fieldOfNaming(
   source: Extract<ComputedSource, { readonly from: 'fieldOfNaming' }>,
   record: EntityRecord,
@@ -166,8 +166,8 @@ function shownPermissions(record: EntityRecord, context: DetailContext): readonl
 }
 
 /**
- * What the caller gets of a service: by type, what it was given itself comes before what the
- * service names.
+ * Config data that the caller gets of a service: by type, what it was given itself comes before
+ * what the service names.
  */
 function configData(by: string, record: EntityRecord, context: DetailContext): JsonObject {
   const { state, callerId, configTypes } = context

@@ -1,7 +1,7 @@
 import type { ChangeFollower, EntryFacts, RecordChange } from '../ports/change-feed.ts'
 import type { Index } from '../raft/types.ts'
 
-/** Who follows the records from outside of apply, and which kinds of tables each is told of. */
+/** Followers of the records from outside of apply, and the kinds of tables that each is told of. */
 export class Followers {
   readonly #all = new Set<{ readonly kinds: ReadonlySet<string>; readonly of: ChangeFollower }>()
 
@@ -31,7 +31,7 @@ export class Followers {
       try {
         if (own.length > 0) of.onEntry(index, own, facts)
       } catch {
-        // What follows from the records can be made anew; apply must not stop for it.
+        // A follower can make anew what follows from the records; apply must not stop for it.
         of.onReplaced()
       }
     }

@@ -46,9 +46,9 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
   onFailed: (error: Error) => void = () => undefined
   /** Called within apply, after the entry of a restore; must not throw. */
   onRecordsReplaced: (index: Index) => void = () => undefined
-  /** Which routers are connected, for what is shown of them; apply never asks it. */
+  /** Routers that are connected, for what is shown of them; apply never asks it. */
   routers: RouterStatuses = noRouterStatuses
-  /** What edge routers judge access by. */
+  /** Model that edge routers judge access by. */
   readonly routerModel: RouterModel = routerModelOf(this, () => this.state)
   readonly #parts: MachineParts
   readonly #waiters: IndexWaiters

@@ -64,7 +64,7 @@ export function withoutSessions(state: State): void {
   endSessions(state, restoreContext(position.index, logTimeMs))
 }
 
-/** Of what a restore does by itself, for no caller. */
+/** Context of what a restore does by itself, for no caller. */
 function restoreContext(index: Index, logTimeMs: number): CommandContext {
   return {
     index,
@@ -78,7 +78,10 @@ function restoreContext(index: Index, logTimeMs: number): CommandContext {
   }
 }
 
-/** With what hangs on them: service sessions, their certificates, terminators that they host. */
+/**
+ * Ends API sessions with what hangs on them: service sessions, their certificates, terminators that
+ * they host.
+ */
 function endSessions(state: State, context: CommandContext): void {
   for (const id of Array.from(state.table('apiSession').ids)) {
     const session = state.get('apiSession', id)

@@ -35,7 +35,7 @@ const byKind: ReadonlyMap<string, KindRules> = new Map<string, KindRules>([
   ['transitRouter', transitRouterRules],
 ])
 
-/** Of a kind without any: none. */
+/** Rules of a kind; none where it has none. */
 export function rulesOf(kind: string): KindRules {
   return byKind.get(kind) ?? none
 }

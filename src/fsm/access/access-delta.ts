@@ -43,7 +43,7 @@ export class AccessDelta {
   readonly #sides: Sides
   readonly #moves: Moves
   readonly #movesFrom: ReadonlyMap<AccessClass, readonly Move[]>
-  /** Of each class that has been looked at. */
+  /** Groups of each class that has been looked at. */
   readonly #groups = new Map<AccessClass, readonly Group[]>()
 
   constructor(state: State, classes: AccessClasses, sides: Sides, moves: Moves) {
@@ -224,7 +224,7 @@ export class AccessDelta {
     return false
   }
 
-  /** Of checks that have changed themselves, everybody concerned is moved already. */
+  /** Whether other checks count now; one that has changed itself has moved everybody concerned. */
   #checksDiffer(old: ServicePolicy, now: ServicePolicy): boolean {
     return !sameTexts(this.#sides.unchangedChecks(old), this.#sides.unchangedChecks(now))
   }

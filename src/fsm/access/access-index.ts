@@ -15,17 +15,17 @@ const visitorsMax = 8
  */
 const followedServicesMax = 512
 
-/** What an entry has done to what identities may use. */
+/** Consequences of an entry for what identities may use. */
 export interface Judgement {
   readonly groups: readonly Group[]
   readonly moves: Moves
   readonly sides: Sides
-  /** As before the entry. */
+  /** Classes as before the entry. */
   readonly classes: AccessClasses
 }
 
 /**
- * What identities may use by service policies, kept by the changes of the records. It follows from
+ * Access of identities by service policies, kept by the changes of the records. It follows from
  * the records alone and is no part of the state.
  */
 export class AccessIndex {
@@ -46,7 +46,7 @@ export class AccessIndex {
     this.#changes.note(kind, id, before)
   }
 
-  /** From the records as they stand. */
+  /** Makes it anew from the records as they stand. */
   rebuild(): void {
     this.#changes.clear()
     this.#views.clear()
@@ -145,7 +145,7 @@ export class AccessIndex {
     this.#views.change(of, serviceId, sides.bits(of.policies, serviceId, 'after'))
   }
 
-  /** What policies grant an identity, active or not. Good until the next change. */
+  /** Grants of policies to an identity, active or not. Good until the next change. */
   grantsOf(identity: EntityRecord): Grants {
     this.settle()
     const of = this.#classes.of(identity.id)

@@ -21,7 +21,7 @@ const watched = [
 export type WatchedKind = (typeof watched)[number]
 
 /**
- * What the writes of an entry come to for access; asked within apply, so that it is kept apart from
+ * Changes of an entry that matter for access; asked within apply, so that they are kept apart from
  * what followers are told.
  */
 export class EntryChanges {

@@ -23,7 +23,7 @@ export class ClassView implements Grants {
     return this.bind.size + this.dial.size + this.any.size
   }
 
-  /** What the class may do with a service from now on. */
+  /** Sets what the class may do with a service from now on. */
   set(serviceId: string, bits: number): void {
     change(this.bind, serviceId, (bits & BIND) !== 0)
     change(this.dial, serviceId, (bits & DIAL) !== 0)
@@ -36,7 +36,7 @@ function change(ids: SortedIds, id: string, isIn: boolean): void {
   else ids.delete(id)
 }
 
-/** From the records as they stand. */
+/** View made from the records as they stand. */
 export function viewOf(state: State, policies: Iterable<string>): ClassView {
   const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
   for (const id of policies) {
@@ -103,7 +103,7 @@ export class ClassViews {
     this.#keep(to, view)
   }
 
-  /** What a class may do with one service from now on. */
+  /** Changes what a class may do with one service from now on. */
   change(of: AccessClass, serviceId: string, bits: number): void {
     const view = this.#views.get(of)
     if (view === undefined) return

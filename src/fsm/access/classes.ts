@@ -22,7 +22,7 @@ export interface Move {
   readonly policies: ReadonlySet<string>
 }
 
-/** What an entry does to the classes. */
+/** Moves of an entry among the classes. */
 export interface Moves {
   /** Identities that became active, with the policies that mean them. */
   readonly entered: ReadonlyMap<string, ReadonlySet<string>>
@@ -48,7 +48,7 @@ export class AccessClasses {
   readonly #classOf = new Map<string, AccessClass>()
   readonly #byKey = new Map<string, AccessClass>()
   readonly #byPolicy = new Map<string, Set<AccessClass>>()
-  /** Of active identities alone; by attribute. */
+  /** Ids of active identities alone, by attribute. */
   readonly #byAttribute = new Map<string, Set<string>>()
   readonly #attributes = new Map<string, readonly string[]>()
 
@@ -80,7 +80,7 @@ export class AccessClasses {
     return this.#byPolicy.get(policyId) ?? []
   }
 
-  /** From the records as they stand. */
+  /** Makes them anew from the records as they stand. */
   rebuild(): void {
     for (const map of [this.#classOf, this.#byKey, this.#byPolicy]) map.clear()
     this.#byAttribute.clear()
@@ -101,7 +101,7 @@ export class AccessClasses {
     return sessions.size > 0 && this.#state.get('identity', id) !== undefined
   }
 
-  /** What has to be done to follow the changes; nothing is done yet. */
+  /** Plans what has to be done to follow the changes; nothing is done yet. */
   plan(changes: EntryChanges): Moves {
     const entered = new Map<string, ReadonlySet<string>>()
     const left = new Set<string>()
@@ -129,7 +129,7 @@ export class AccessClasses {
     return present(this.#state.get<Identity>('identity', id), `identity ${id} is there`)
   }
 
-  /** Whom a changed policy means that it did not mean before, and the other way round. */
+  /** Finds whom a changed policy means that it did not mean before, and the other way round. */
   #flip({ id, before, after }: Change, flips: Flips): void {
     const old = before === undefined ? null : rolesOfIdentities(before as ServicePolicy)
     const next = after === undefined ? null : rolesOfIdentities(after as ServicePolicy)

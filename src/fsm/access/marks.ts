@@ -35,8 +35,8 @@ export class Marker {
   readonly #context: CommandContext
   readonly #judgement: Judgement
   /**
-   * By target: a class that is new and that one group alone becomes may take over the mark of the
-   * old one.
+   * Moves by target: a class that is new and that one group alone becomes may take over the mark of
+   * the old one.
    */
   readonly #movesTo: ReadonlyMap<string, readonly Move[]>
   readonly #leftKeys = new Set<string>()
@@ -51,7 +51,7 @@ export class Marker {
   /** Before the classes follow. */
   mark(): void {
     const { groups, moves, classes } = this.#judgement
-    // What they were at is asked for before any of it changes.
+    // Marks that classes were at are asked for before any of them changes.
     const writes = groups.flatMap((group) => this.#writesOf(group))
     for (const write of writes) write()
     for (const { from } of moves.moves) this.#leftKeys.add(from.key)
@@ -125,7 +125,7 @@ export class Marker {
   }
 }
 
-/** What `service-updates` shows: the last movement, or the beginning of the session. */
+/** Time that `service-updates` shows: the last movement, or the beginning of the session. */
 export function lastChangeAt(
   state: State,
   session: { readonly identityId: string; readonly createdAt: number },

@@ -18,8 +18,8 @@ import { Table } from '../records/table.ts'
 import type { State } from '../records/state.ts'
 
 /**
- * What the lists are filtered and sorted by: the attribute is the `id` of its row, and its `name`,
- * by which the console of the API family has every list sorted. Rows are stored nowhere.
+ * Symbols that the lists are filtered and sorted by: the attribute is the `id` of its row, and its
+ * `name`, by which the console of the API family has every list sorted. Rows are stored nowhere.
  */
 const rows = defineEntity({
   name: 'roleAttribute',

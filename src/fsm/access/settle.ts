@@ -8,9 +8,9 @@ import { bitsBetween, type Judgement } from './access-index.ts'
 import { Marker } from './marks.ts'
 
 /**
- * What follows from an entry, once, at its end: marks of the client views that it has moved, and
- * the end of the service sessions that nothing grants any more. An entry that was refused has
- * changed nothing, and nothing follows.
+ * Settles what follows from an entry, once, at its end: marks of the client views that it has
+ * moved, and the end of the service sessions that nothing grants any more. An entry that was
+ * refused has changed nothing, and nothing follows.
  */
 export function settleAccess(state: State, context: CommandContext): void {
   state.access.settle((judgement) => {

@@ -100,7 +100,7 @@ export class Sides {
     return found
   }
 
-  /** Of one service; remembered, for many classes ask the same. */
+  /** Policies of one service; remembered, for many classes ask the same. */
   policiesOf(serviceId: string, side: Side): readonly ServicePolicy[] {
     const key = `${side} ${serviceId}`
     const known = this.#policiesOf.get(key)
@@ -157,7 +157,7 @@ export class Sides {
   }
 
   /**
-   * What the identity is shown of the configs of an unchanged service: by type name, its own before
+   * Configs of an unchanged service that the identity is shown: by type name, its own before
    * the service's.
    */
   configsShown(identityId: string, service: Service, side: Side): string {

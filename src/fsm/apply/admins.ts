@@ -6,7 +6,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { allowsPassword, authPolicyOf, type RecordSource } from './authentication.ts'
 import type { State } from '../records/state.ts'
 
-/** What a write makes of one record; `after` is undefined where it is deleted. */
+/** Change of one record by a write; `after` is undefined where it is deleted. */
 export interface AdminChange {
   readonly kind: string
   readonly id: string
@@ -42,7 +42,10 @@ const lastEnabledReason =
 const lastAbleReason =
   'no administrator could log in after it; give another one a password and an auth policy that takes it without a JWT'
 
-/** Those that are administrators before: no change that takes rights away makes another one. */
+/**
+ * Looks among those that are administrators before: no change that takes rights away makes another
+ * one.
+ */
 function someAdmin(state: State, records: RecordSource, condition: Condition): boolean {
   for (const id of state.table('identity').indexes.ids('isAdmin', 'true')) {
     const identity = records.get<Identity>('identity', id)

@@ -22,7 +22,7 @@ export interface Touched {
   fields: readonly string[]
 }
 
-/** What a controller tells of itself, again and again. */
+/** Commands by which a controller tells of itself, again and again. */
 const unaudited: ReadonlySet<number> = new Set([
   CommandKind.SESSION_TOUCH,
   CommandKind.INTEGRITY_CLAIM,
@@ -75,7 +75,7 @@ export function auditOf(
   }
 }
 
-/** What a command tells that was, or is to be, done outside of the records. */
+/** Action outside of the records, done or about to be, that a command tells. */
 function toldAction({
   kind,
   payload,
@@ -85,13 +85,13 @@ function toldAction({
   return { action, entity: target === '' ? '' : 'controller', outcome, reason }
 }
 
-/** Which backup it is that takes the place of all records. */
+/** Reason of a restore: the backup that takes the place of all records. */
 function restoreReason({ kind, payload }: Command): string {
   if (kind !== CommandKind.RESTORE_END) return ''
   return fromBinary(RestoreEndSchema, payload).reason
 }
 
-/** On nobody's behalf. */
+/** Whether the system acts on nobody's behalf. */
 function isSystemAlone(actor: Command['actor']): boolean {
   return actor.case === 'system' && actor.value.identityId === ''
 }

@@ -32,7 +32,7 @@ export function authPolicyOf(
   )
 }
 
-/** What a session still lacks to be a full one. */
+/** Factor that a session still lacks to be a full one. */
 export type PendingFactor =
   | { readonly kind: 'totp' }
   | { readonly kind: 'extJwt'; readonly signerId: string }
@@ -52,7 +52,7 @@ export function lacksOwnFactor(pending: readonly PendingFactor[]): boolean {
   return pending.some(({ kind }) => isGivenInSession[kind])
 }
 
-/** What a session has shown so far. */
+/** Factors that a session has shown so far. */
 export type GivenFactors = Pick<ApiSession, 'isMfaComplete'>
 
 const TOTP: readonly PendingFactor[] = [{ kind: 'totp' }]
@@ -102,7 +102,7 @@ export const mfaLimits = {
   pauseMsMax: 15 * 60_000,
 } as const
 
-/** From when on a code may be given again, by the attempts that are counted, UTC ms. */
+/** Time from which a code may be given again, by the attempts that are counted, UTC ms. */
 export function mfaPausedUntilMs(
   attempts: Pick<MfaAttempts, 'count' | 'lastAt'> | undefined,
 ): number {

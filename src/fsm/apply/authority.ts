@@ -35,7 +35,7 @@ export const ownedKinds: ReadonlySet<string> = new Set([
 ])
 
 /**
- * What the actor of a command may do as the log stands there; null: nothing. The gate judged the
+ * Authority of the actor of a command as the log stands there; null: none. The gate judged the
  * same from what its controller had applied: a log-out or a right taken away before this entry
  * counts, wherever it was asked for. Nothing is ever meant by what an actor leaves out, or by a
  * permission that this program does not know.
@@ -55,7 +55,7 @@ export function authorityOf(state: State, actor: ClaimedActor, kind: number): Au
 }
 
 /**
- * Whose command each of them is: a token opens one thing, the certificate of a router what the
+ * Owner of each of these commands: a token opens one thing, the certificate of a router what the
  * router does by itself.
  */
 const shownFor: ReadonlyMap<number, ShownId> = new Map([
@@ -98,7 +98,7 @@ function sessionAuthority(state: State, actor: SessionClaim): Authority | null {
   const pending = pendingFactors(state, identity, session)
   if (pendingBeside(state, pending, shown).length > 0) return null
   if (identity.isAdmin || permission === 'session') return 'full'
-  // What comes through the log is no read.
+  // A command that comes through the log is no read.
   return isGranted(identity.permissions, permission, false) ? 'limited' : null
 }
 
@@ -108,7 +108,7 @@ export function permissionsOf(state: State, actor: ClaimedActor): readonly strin
   return state.get<Identity>('identity', actor.value.identityId)?.permissions ?? []
 }
 
-/** What of the state is needed to tell whose record it is. */
+/** Parts of the state that are needed to tell whose record it is. */
 type Records = Pick<State, 'get'>
 
 /**
@@ -179,7 +179,7 @@ export interface GuardedWrite {
   readonly mode: 'create' | 'replace' | 'patch' | 'delete'
   /** Undefined at create. */
   readonly before: EntityRecord | undefined
-  /** Those given. */
+  /** Fields that were given. */
   readonly fields: JsonObject
 }
 

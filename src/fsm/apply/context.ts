@@ -4,7 +4,7 @@ import type { Authority } from './authority.ts'
 import type { KindRules } from './kind-rules.ts'
 
 /**
- * What a command may know beside the state: where it stands, when and by whom, all out of the log.
+ * Knowledge of a command beside the state: where it stands, when and by whom, all out of the log.
  */
 export interface CommandContext {
   readonly index: Index
@@ -20,6 +20,6 @@ export interface CommandContext {
   readonly held: readonly string[]
   /** Grows with each record that the entry writes for its caller, for what is remembered of it. */
   readonly touched: Touched[]
-  /** What a write of this kind is judged by beside its schema, and what follows from it. */
+  /** Rules that judge a write of this kind beside its schema, and what follows from it. */
   readonly rulesOf: (kind: string) => KindRules
 }

@@ -151,7 +151,7 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
   return done(write.id)
 }
 
-/** What else a write changes. */
+/** Other changes of a write. */
 function follow(
   state: State,
   entity: Entity,

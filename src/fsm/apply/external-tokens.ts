@@ -4,7 +4,7 @@ import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { PendingFactor, RecordSource } from './authentication.ts'
 
-// What the state says of tokens of identity providers. Signatures and times are judged before
+// The state judges tokens of identity providers here. Signatures and times are judged before
 // proposing; what is judged here is judged at the gate and again at apply, from the records of that
 // moment.
 

@@ -20,21 +20,21 @@ export interface Written {
   readonly after: EntityRecord
 }
 
-/** What a consequence may do: it is part of the same entry, and can not be refused. */
+/** Means of a consequence: it is part of the same entry, and can not be refused. */
 export interface Consequences {
   readonly state: State
   readonly context: CommandContext
   /** Writes a record whole, system fields included; its base fields are made from the entry. */
   put(kind: string, id: string, fields: Readonly<Record<string, Json>>): void
   /**
-   * With all that lives by it; nothing when it is not there. What guards it from its callers does
-   * not guard it here.
+   * Removes a record with all that lives by it; nothing when it is not there. What guards it from
+   * its callers does not guard it here.
    */
   remove(kind: string, id: string): void
 }
 
 /**
- * What can be said of the writes of one kind only by looking at other records, beyond uniqueness
+ * Rules for the writes of one kind that need other records, beyond uniqueness
  * and references, and what else they change. All of it is run by apply: state and entry decide,
  * alone.
  */

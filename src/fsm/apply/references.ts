@@ -110,13 +110,13 @@ export function removeWithReferences(
       if (holder !== undefined) removeWithReferences(state, referrer.entity, holder, context)
     }
   }
-  // What lived by it may have taken it along.
+  // Another record that it lived by may have taken it along.
   if (state.inTable(entity.name, record.id) === undefined) return
   state.remove(entity.name, record.id)
   context.rulesOf(entity.table).afterDelete?.(record, consequencesIn(state, context))
 }
 
-/** What the rules of a kind may do once a write of it is done. */
+/** Means of the rules of a kind once a write of it is done. */
 export function consequencesIn(state: State, context: CommandContext): Consequences {
   const { logTimeMs, index } = context
   return {
@@ -142,7 +142,7 @@ interface Dangling {
 }
 
 /**
- * What would have become of the reference when the record it names was deleted, if it was let go.
+ * Does to a reference what the deletion of the record that it names would have done.
  */
 export function detachReference(
   state: State,

@@ -11,7 +11,7 @@ import { isPrivileged } from './authority.ts'
 
 type Records = Pick<StateView, 'get' | 'findAll' | 'featureLevel'>
 
-/** From this level on, each session says where it was opened. */
+/** Level from which on each session says where it was opened. */
 const SAID_FROM_LEVEL = 2
 
 /**

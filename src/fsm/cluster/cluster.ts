@@ -38,7 +38,7 @@ const TICKET_ID = /^[A-Za-z0-9_-]{8,64}$/
 const DIGEST_BYTES = 32
 const STORE_ID_BYTES = 16
 
-/** What is past its time goes, a few at each command: nobody has to come back for it. */
+/** Prunes what is past its time, a few at each command: nobody has to come back for it. */
 function pruneTickets(state: State, { logTimeMs }: CommandContext): void {
   let pruned = 0
   for (const id of Array.from(state.table('joinTicket').ids)) {
@@ -257,7 +257,7 @@ export function deleteAdmission(
   return done(nodeId)
 }
 
-/** By the configuration applied last. */
+/** Member by the configuration applied last. */
 function memberNamed(state: State, id: string): Member | undefined {
   const { members } = fromBinary(ConfigurationSchema, state.configuration)
   return members.find((member) => member.id === id)

@@ -72,7 +72,7 @@ function moveBack(state: State, targetMs: number, revision: number): void {
     disabledAt: within(disabledAt),
     disabledUntil: lasting(disabledAt, disabledUntil, targetMs),
   }))
-  // What was made meanwhile lasts as long as it was to.
+  // Records that were made meanwhile last as long as they were to.
   for (const kind of ['enrollment', 'joinTicket', 'revocation']) {
     each<EntityRecord & { readonly expiresAt: number | null }>(
       kind,

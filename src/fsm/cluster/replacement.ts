@@ -36,7 +36,7 @@ export const restoredKinds: ReadonlySet<string> = new Set(
   ownKinds.filter((kind) => !keptKinds.has(kind) && !endedKinds.has(kind)),
 )
 
-/** What of one kind is to be done. */
+/** Replacement of the records of one kind. */
 export interface KindReplacement {
   readonly kind: string
   readonly created: readonly ShapedRecord[]
@@ -45,8 +45,8 @@ export interface KindReplacement {
 }
 
 /**
- * What the records of a backup change of a state, kind by kind. The same function judges a preview
- * and the entry.
+ * Changes that the records of a backup make to a state, kind by kind. The same function judges a
+ * preview and the entry.
  * @param revision given to every record of a backup of another cluster, whose revisions are of
  * another log; null: they stay.
  */
@@ -79,7 +79,7 @@ function adaptedTo(state: State, one: ShapedRecord, revision: number | null): Sh
   return state.shaped(one.kind, { ...one.record, ...changed, ...moved })
 }
 
-/** What of a record is not to be as it was; null: nothing. */
+/** Fields of a record that are not to be as they were; null: none. */
 function changedByNow(
   state: State,
   { kind, record }: ShapedRecord,

@@ -21,7 +21,7 @@ import { done, faulty, refused } from '../apply/outcome.ts'
 
 /** Bounds of a shared secret. */
 export const secretLimits = {
-  /** Of one secret: the oldest goes when there would be more. */
+  /** Versions of one secret: the oldest goes when there would be more. */
   versionsMax: 8,
   wrappedCharactersMax: 32 * 1024,
   certificateCharactersMax: 64 * 1024,

@@ -12,7 +12,9 @@ export const enrollmentRules: KindRules = {
   afterWrite: replaceOfRouter,
 }
 
-/** Of an enrollment, whom it is for; each leads from there to its enrollments. */
+/**
+ * Kinds of routers that an enrollment is for, by field; each leads from there to its enrollments.
+ */
 const routerKinds = { edgeRouterId: 'edgeRouter', transitRouterId: 'transitRouter' } as const
 
 function judgeEnrollment(state: State, write: Write, context: CommandContext): Outcome | null {
@@ -57,14 +59,14 @@ function methodFault(after: JsonObject): Outcome | null {
   return faulty({ field: 'method', reason, value: method })
 }
 
-/** By log time: the same on every controller. */
+/** Fault by log time: the same on every controller. */
 function expiryFault(after: JsonObject, { logTimeMs }: CommandContext): Outcome | null {
   const { expiresAt } = after
   if (typeof expiresAt === 'number' && expiresAt > logTimeMs) return null
   return faulty({ field: 'expiresAt', reason: 'expiresAt must be in the future' })
 }
 
-/** What its method needs beside the identity. */
+/** Fault in what its method needs beside the identity. */
 function detailFault(state: State, after: JsonObject): Outcome | null {
   const method = textOf(after, 'method')
   if (method === 'ottca') {

@@ -194,7 +194,7 @@ function certify(
     serverCertPem: serverPem,
     isVerified: true,
     certificateNames: serverNames,
-    // What was to take the place of the one before is nobody's.
+    // A certificate that was to take the place of the one before is nobody's.
     ...noNext,
   }
   context.touched.push({ action: 'patch', entity: 'router', id, fields: Object.keys(fields) })
@@ -363,7 +363,7 @@ export function freeName(state: State, wanted: string): string | null {
   return null
 }
 
-/** By which a credential tells the token that it was enrolled by, without keeping it. */
+/** Digest by which a credential tells the token that it was enrolled by, without keeping it. */
 export function digestOf(token: string): string {
   return hash('sha256', token)
 }

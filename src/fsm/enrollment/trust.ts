@@ -8,8 +8,8 @@ import type { CommandContext } from '../apply/context.ts'
 import { done, notFound, refused } from '../apply/outcome.ts'
 
 /**
- * From here on certificates of the CA may enroll and log in, as far as it is enabled for that.
- * There is no way back.
+ * Verifies a CA: from here on its certificates may enroll and log in, as far as it is enabled for
+ * that. There is no way back.
  */
 export function verifyCa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { id } = fromBinary(CaVerifySchema, payload)

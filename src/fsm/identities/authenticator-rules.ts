@@ -47,7 +47,7 @@ function followPassword(
   endSessions(state, String(after['identityId']), context, context.sessionId)
 }
 
-/** What makes a credential of each method, and what a caller gives it as. */
+/** Fields that make a credential of each method, and what a caller gives them as. */
 const updbNeeds = { username: 'username', passwordHash: 'password' } as const
 const certNeeds = { certPem: 'certPem', fingerprint: 'certPem' } as const
 

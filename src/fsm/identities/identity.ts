@@ -15,7 +15,9 @@ import { removeWithReferences } from '../apply/references.ts'
 /** 100 years: what is longer would lead to times that can not be shown. */
 export const disableMinutesMax = 52_560_000
 
-/** From log time on the identity opens no session; those it has end in the same entry. */
+/**
+ * Disables an identity: from log time on it opens no session; those it has end in the same entry.
+ */
 export function disableIdentity(
   state: State,
   payload: Uint8Array,

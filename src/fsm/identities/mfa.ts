@@ -70,7 +70,7 @@ function sealedFields({ sealed, codesId, keyVersion }: SealedFactor) {
   return { sealed, codesId, keyVersion }
 }
 
-/** What of the enrollment a code changes, or why it changes nothing. */
+/** Change that a code makes of the enrollment, or why it makes none. */
 type Judgement =
   | { readonly refusal: Refusal }
   | { readonly refusal: null; readonly change: Partial<Mfa> }
@@ -114,7 +114,7 @@ export function proveMfa(state: State, payload: Uint8Array, context: CommandCont
 
 const usedOrWrong = refused('MFA_INVALID_TOKEN')
 const missing = refused('NOT_FOUND', 'mfa of the current identity not found')
-/** What an audit record says was changed. */
+/** Fields that an audit record says were changed. */
 const fieldsOf: Readonly<Partial<Record<Purpose, readonly string[]>>> = {
   [Purpose.VERIFY]: ['isVerified'],
   [Purpose.PASS]: ['lastUse'],
@@ -140,8 +140,8 @@ function stateFault({ isVerified }: Mfa, purpose: Purpose): Refusal | null {
 }
 
 /**
- * What the use of the code makes of the enrollment; a refusal where it can not be used, or was used
- * before.
+ * Change that the use of the code makes of the enrollment; a refusal where it can not be used, or
+ * was used before.
  */
 function judgeUse(known: Mfa, { proof, purpose }: MfaProve): Judgement {
   if (proof.case === 'step') {
@@ -189,7 +189,10 @@ export function takeMfa(state: State, identityId: string, context: CommandContex
   forgetMfaAttempts(state, identityId)
 }
 
-/** What sessions showed by it counts no more: a factor that is enrolled later is another one. */
+/**
+ * Ends MFA: what sessions showed by it counts no more, as a factor that is enrolled later is
+ * another one.
+ */
 function endMfa(state: State, known: Mfa, context: CommandContext): void {
   const { identityId } = known
   removeWithReferences(state, mfaKind, known, context)

@@ -63,6 +63,6 @@ export interface Query {
 }
 
 export interface ParsedQuery extends Query {
-  /** Of the whole text, queries in queries included. */
+  /** Terms of the whole text, queries in queries included. */
   readonly termsCount: number
 }

@@ -52,7 +52,7 @@ export function* collect(
   turns: Turns,
 ): Listing {
   const stretch = walkable(table, source, order)
-  // With a test, all of a table is faster looked at in a row, and what is found sorted.
+  // All of a table is faster looked at in a row where there is a test, and what is found sorted.
   if (stretch !== null && (test === null || stretch === source.stretch)) {
     return yield* walk(table, stretch, order?.isDescending ?? false, test, page, turns)
   }

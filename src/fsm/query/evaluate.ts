@@ -11,12 +11,12 @@ import { clauseComparator, type LiveReader, reader, spelledOut, symbolNamed } fr
 import { type Comparison, valueTest, type ValueTest } from './value-tests.ts'
 import type { Work } from './work.ts'
 
-/** Of a text that is looked through: as many take the time of one test of a term. */
+/** Characters of a text that is looked through: as many take the time of one test of a term. */
 const testCharacters = 32
 
 export type Predicate = (record: EntityRecord) => boolean
 
-/** What symbols lead to: the sub-lists of records, and other kinds. */
+/** Links that symbols follow: the sub-lists of records, and other kinds. */
 export interface QueryLinks {
   ids(entity: Entity, key: string, record: EntityRecord): IdScope
   /** Whether `ids` has the id, without making it. */
@@ -26,7 +26,7 @@ export interface QueryLinks {
   readonly live: LiveReader
 }
 
-/** Of records that stand alone. */
+/** Links of records that stand alone. */
 export const noLinks: QueryLinks = {
   ids: () => noIds,
   holds: () => false,

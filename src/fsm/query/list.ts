@@ -23,7 +23,7 @@ export const pageLimits = {
   limitDefault: 10,
   limitMax: 500,
   /**
-   * Of a list without a limit; a client takes it for all there is, so it is refused beyond and
+   * Rows of a list without a limit; a client takes it for all there is, so it is refused beyond and
    * never cut off.
    */
   wholeListRowsMax,
@@ -46,7 +46,7 @@ const everything: ParsedQuery = {
   termsCount: 0,
 }
 
-/** Of the language's own blanks: a parameter of others is broken, not empty. */
+/** Whether it has the language's own blanks alone: a parameter of others is broken, not empty. */
 function isBlank(text: string): boolean {
   return /^[ \t\r\n]*$/.test(text)
 }
@@ -57,7 +57,7 @@ function clampLimit(limit: number): number {
   return Math.min(limit, pageLimits.limitMax)
 }
 
-/** What the filter says of paging wins over the parameters, each for itself. */
+/** Page of a list: what the filter says of paging wins over the parameters, each for itself. */
 function pageOf(query: ListQuery, parsed: Query): Page {
   const limit = parsed.limit === 'none' ? -1 : (parsed.limit ?? query.limit)
   const offset = parsed.skip ?? query.offset ?? 0
@@ -138,7 +138,7 @@ export class Lister {
     this.#links = links
   }
 
-  /** At once. `within`: the ids to choose from, null for all. @throws as `listing`. */
+  /** Lists at once. `within`: the ids to choose from, null for all. @throws as `listing`. */
   list(table: Records, query: ListQuery, within: IdScope | null): ListResult {
     return completed(this.listing(table, query, within))
   }
@@ -191,7 +191,7 @@ function intersect(a: IdScope | null, b: IdScope | null): IdScope | null {
   return new SetScope(both)
 }
 
-/** Where to look: what the indexes know, the scope, or all there is. */
+/** Source to look in: what the indexes know, the scope, or all there is. */
 function sourceOf(
   table: Records,
   found: Candidates | null,
@@ -202,7 +202,7 @@ function sourceOf(
   if (found === null) return { ...all, isExact: false }
   const { size, isExact, stretch } = found
   if (scope === null) {
-    // Of these a page is cut out in the order wanted, however many they are; others have to be
+    // A page is cut out of these in the order wanted, however many they are; others have to be
     // looked up one by one.
     const isInOrder = order === null && isExact && stretch === null
     const isStretch = stretch !== null && stretch.field === (order === null ? 'id' : order.field)

@@ -18,7 +18,7 @@ export interface Tables {
   table(kind: string): Records | null
 }
 
-/** Where the records of an expression are to be looked for. */
+/** Candidates among which the records of an expression are to be looked for. */
 export interface Candidates {
   /** Upper bound on how many. */
   readonly size: number
@@ -34,7 +34,7 @@ export interface Candidates {
  * Beyond this part of a table, to look at all records in a row is faster than to look so many up.
  */
 const scanShare = 1 / 4
-/** Of small tables that does not matter. */
+/** Look-ups that are few enough in any table. */
 const lookUpsMin = 64
 /** Values and records in between that a look-up goes through. */
 const stepsMax = 2000
@@ -115,7 +115,7 @@ function textOf(literal: Literal): string | null {
   return literal.type === 'string' ? literal.value : null
 }
 
-/** What `=`, `<` and the like, or `in`, find by the values of an indexed field. */
+/** Candidates that `=`, `<` and the like, or `in`, find by the values of an indexed field. */
 function byValues(table: Records, field: string, operation: Comparison): Candidates | null {
   if (operation.type === 'in') {
     const values = operation.values.map(textOf).filter((value) => value !== null)
@@ -144,7 +144,7 @@ function boundsOf(
   return { field, range: isLow ? { low: [bound], high: [] } : { low: [], high: [bound] } }
 }
 
-/** By the records that the symbol leads through, and those that name them. */
+/** Candidates by the records that the symbol leads through, and those that name them. */
 function throughOthers(
   table: Records,
   symbol: FilterSymbol,
@@ -181,7 +181,7 @@ function ofOperation(table: Records, operation: Comparison, tables: Tables): Can
   return field === null ? null : byValues(table, field, spelledOut(symbol, operation))
 }
 
-/** Those with a true one; a false one may be missing as well, of which no index knows. */
+/** Candidates with a true flag; a false one may be missing as well, of which no index knows. */
 function ofFlag(table: Records, symbol: FilterSymbol): Candidates | null {
   const field = symbol.type === 'boolean' ? indexedField(table, symbol) : null
   return field === null ? null : postings(table.indexes.ids(field, 'true'))
@@ -230,8 +230,8 @@ function ofRow(table: Records, expression: Expression, tables: Tables): Candidat
 }
 
 /**
- * What the indexes know of an expression that was checked: null when they do not help. `or` needs
- * all its operands, `and` takes one.
+ * Candidates that the indexes know of an expression that was checked: null when they do not help.
+ * `or` needs all its operands, `and` takes one.
  */
 export function candidateIds(
   table: Records,

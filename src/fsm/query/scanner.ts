@@ -55,8 +55,8 @@ export class Scanner {
   }
 
   /**
-   * At the place where no reading goes on. Lines from 1, columns from 0 in characters, not in
-   * UTF-16 units.
+   * Problem at the place where no reading goes on. Lines from 1, columns from 0 in characters, not
+   * in UTF-16 units.
    */
   unexpected(): Problem {
     const before = this.#text.slice(0, this.at)

@@ -8,7 +8,7 @@ import type { Literal, SortField } from './ast.ts'
 import { invalidFilter } from './scanner.ts'
 import type { Comparison } from './value-tests.ts'
 
-/** What is true of a record now and is not in it. */
+/** Reads what is true of a record now and is not in it. */
 export type LiveReader = (record: EntityRecord, fact: RouterFact) => Json | undefined
 
 export type Order = (a: EntityRecord, b: EntityRecord) => number
@@ -113,8 +113,8 @@ export function comparator(
 }
 
 /**
- * As `comparator`, of a clause inside a filter: there a symbol that is unknown is the filter's
- * fault.
+ * Comparator as `comparator`, of a clause inside a filter: there a symbol that is unknown is the
+ * filter's fault.
  */
 export function clauseComparator(
   entity: Entity,

@@ -22,7 +22,7 @@ function accepts(type: SymbolType, literal: Literal): boolean {
 }
 
 /**
- * What stored values that a literal can match are in JavaScript; those of another type match
+ * Type in JavaScript of stored values that a literal can match; those of another type match
  * nothing.
  */
 function storedType(type: SymbolType, literal: Literal): 'string' | 'number' | 'boolean' | null {
@@ -113,7 +113,7 @@ function containsTest(
 }
 
 /**
- * What the operation asks of one value of its operand.
+ * Test of the operation on one value of its operand.
  * @throws {Problem} INVALID_FILTER where the types do not fit.
  */
 export function valueTest(operation: Comparison, name: string, type: SymbolType): ValueTest {

@@ -1,9 +1,9 @@
 import { invalidFilter, queryLimits } from './scanner.ts'
 
-/** Of a scan, between two turns of others: about a tenth of a millisecond. */
+/** Units of a scan between two turns of others: about a tenth of a millisecond. */
 const turnUnits = 2000
 
-/** What one answer may cost, in tests of a term on a record and in elements of linked sets. */
+/** Cost of one answer, in tests of a term on a record and in elements of linked sets. */
 export class Work {
   readonly #max: number
   #left: number

@@ -109,10 +109,10 @@ function timeOf(line: string): number {
 export class AuditLog {
   readonly #digest: SetDigest
   #blocks: Block[] = []
-  /** Of all full blocks. */
+  /** Records of all full blocks. */
   #size = 0
   readonly #counts = new Map<string, number>()
-  /** Of the block that is not full. */
+  /** Lines of the block that is not full. */
   #lines: string[] = []
   #openKey = ''
   /** Keys of blocks that the store does not have as they are. */
@@ -240,7 +240,10 @@ export class AuditLog {
     return found
   }
 
-  /** Of one block. The newest stays as it is: only the one that is open is not full after it. */
+  /**
+   * Forgets the oldest of one block. The newest stays as it is: only the one that is open is not
+   * full after it.
+   */
   #forgetOldestOf(actor: string): number {
     const found = this.#blocks.findIndex(({ counts }) => counts.has(actor))
     const at = found === this.#blocks.length - 1 ? 0 : found
@@ -257,7 +260,7 @@ export class AuditLog {
     return left.reduce((sum, line) => sum + line.length, 0)
   }
 
-  /** What the store lacks: each block as it stands, null for one that is forgotten. */
+  /** Takes what the store lacks: each block as it stands, null for one that is forgotten. */
   takeChanged(): (readonly [string, string | null])[] {
     const changed = [...this.#changed]
     this.#changed.clear()
@@ -265,12 +268,12 @@ export class AuditLog {
     return changed
   }
 
-  /** Those that the sum of full blocks is over. */
+  /** Lanes that the sum of full blocks is over. */
   *lanes(): Generator<Lanes> {
     for (const { lanes } of this.#blocks) yield lanes
   }
 
-  /** What is in no full block yet. */
+  /** Adds what is in no full block yet. */
   openInto(digest: SetDigest): void {
     if (this.#lines.length > 0) digest.add(lanesOf(this.#openKey, this.#lines.join('\n')))
   }

@@ -161,7 +161,7 @@ function callerOf(key: string): string {
   return key.slice('r/'.length, key.lastIndexOf('/'))
 }
 
-/** What is stored; one order of members, so that equal requests have equal text. */
+/** Text that is stored; one order of members, so that equal requests have equal text. */
 function storedText(atMs: number, bodyHash: string, index: number, outcome: string): string {
   return `{"atMs":${atMs},"bodyHash":"${bodyHash}","index":${index},"outcome":${outcome}}`
 }

@@ -8,7 +8,7 @@ export interface Lanes {
   readonly d: number
 }
 
-/** From here on a value is not copied for the sake of one call less. */
+/** Characters from which on a value is not copied for the sake of one call less. */
 const LONG_CHARACTERS = 65_536
 
 /** The lanes of one record as it lies in the store. */

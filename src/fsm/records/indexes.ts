@@ -6,7 +6,9 @@ import { sortTexts } from '../../lib/text/text-order.ts'
 import { LayeredMap } from './layered-map.ts'
 import { SortedIds, noIds } from './sorted-ids.ts'
 
-/** What an index holds for a field: elements of a list, keys of a map, else the value as text. */
+/**
+ * Elements that an index holds for a field: those of a list, keys of a map, else the value as text.
+ */
 export function elementsOf(value: Json | undefined): readonly string[] {
   if (value === null || value === undefined || value === '') return []
   if (typeof value === 'string') return [value]

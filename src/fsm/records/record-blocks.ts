@@ -50,7 +50,7 @@ function packed(lines: readonly string[]): Uint8Array {
 
 export interface DecodedBlock {
   readonly records: readonly ShapedRecord[]
-  /** Of its text. */
+  /** Bytes of its text. */
   readonly bytes: number
 }
 

@@ -11,8 +11,9 @@ interface OfKind {
 }
 
 /**
- * What a run of writes comes to, taken together, of the kinds that somebody watches: a record that
- * was put back by the undo of a refused part, or came and went within it, has not changed.
+ * Changes that a run of writes comes to, taken together, of the kinds that somebody watches: a
+ * record that was put back by the undo of a refused part, or came and went within it, has not
+ * changed.
  */
 export class RecordChanges {
   readonly #watched = new Map<string, OfKind>()
@@ -62,7 +63,7 @@ export class RecordChanges {
   }
 
   /**
-   * Of one kind, in the order in which records were first written.
+   * Changes of one kind, in the order in which records were first written.
    * @param get what stands there now.
    */
   of(kind: string, get: Get): RecordChange[] {
@@ -79,7 +80,7 @@ export class RecordChanges {
     }
   }
 
-  /** Of all kinds, one after the other; nothing is left noted. */
+  /** Takes the changes of all kinds, one after the other; nothing is left noted. */
   take(get: Get): readonly RecordChange[] {
     if (this.isEmpty) return []
     const changes: RecordChange[] = []

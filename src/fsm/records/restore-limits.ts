@@ -5,16 +5,16 @@ const MIB = 1024 * 1024
  * at the same entry.
  */
 export const restoreLimits = {
-  /** Of one chunk: one log entry, and one request on the admin socket as base64. */
+  /** Bytes of one chunk: one log entry, and one request on the admin socket as base64. */
   chunkBytesMax: 44 * 1024,
-  /** Of all chunks, which every controller holds in memory until the records are replaced. */
+  /** Bytes of all chunks, which every controller holds in memory until the records are replaced. */
   stagedBytesMax: 128 * MIB,
   /** Log time from the begin to the end; what is staged longer is dropped. */
   lifetimeMs: 10 * 60_000,
   /** A block is closed once its text is as long. */
   blockCharacters: 256 * 1024,
-  /** Of the text of one block: the largest record and what stood before it. */
+  /** Bytes of the text of one block: the largest record and what stood before it. */
   blockTextBytesMax: 20 * MIB,
-  /** Of the text of all blocks. */
+  /** Bytes of the text of all blocks. */
   textBytesMax: 1024 * MIB,
 } as const

@@ -61,7 +61,7 @@ export function idsByAttributes(
   return matchingIds(postings, semantic)
 }
 
-/** What both a set and sorted ids offer. */
+/** Members that both a set and sorted ids offer. */
 interface IdSet extends Iterable<string> {
   readonly size: number
   has(id: string): boolean
@@ -89,7 +89,7 @@ export interface RoleList {
 }
 
 /**
- * What many role lists name, each thing once: their number must not multiply the records behind an
+ * Things that many role lists name, each once: their number must not multiply the records behind an
  * attribute.
  */
 interface Named {
@@ -132,7 +132,7 @@ export function roleMembers(state: State, kind: string, lists: readonly RoleList
   return found instanceof SortedIds ? found : new SetScope(found)
 }
 
-/** As `members`, in no order. */
+/** Ids as of `members`, in no order. */
 export function meant(
   state: State,
   kind: string,
@@ -189,7 +189,7 @@ function inIdOrder(lists: readonly Iterable<string>[]): Iterable<string> {
   return [...ids].sort()
 }
 
-/** What policies grant on one side of a pair: whom the other side may be, by type of policy. */
+/** Grants of policies on one side of a pair: whom the other side may be, by type of policy. */
 export interface Grants {
   readonly bind: IdScope
   readonly dial: IdScope

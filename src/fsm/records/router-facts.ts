@@ -6,7 +6,7 @@ import type { RouterStatus } from '../../ports/router-status.ts'
 const noVersion = { version: '', revision: '', buildDate: '', os: '', arch: '' } as const
 
 /**
- * What is shown of a router, and filtered by; the empty value of each while it is connected
+ * Fact that is shown of a router, and filtered by; the empty value of each while it is connected
  * nowhere.
  */
 export function routerFact(status: RouterStatus | null, fact: RouterFact): Json {

@@ -26,7 +26,7 @@ function lowerBound(
 export interface IdScope extends Iterable<string> {
   readonly size: number
   has(id: string): boolean
-  /** At most `count` ids from position `start` on. */
+  /** Slice of at most `count` ids from position `start` on. */
   slice(start: number, count: number): readonly string[]
 }
 
@@ -69,7 +69,7 @@ export class SortedIds implements IdScope {
   readonly #chunks: string[][] = []
   #size = 0
 
-  /** Of ids that are sorted, each once. */
+  /** Makes it of ids that are sorted, each once. */
   static of(sorted: readonly string[]): SortedIds {
     const made = new SortedIds()
     const length = CHUNK_LENGTH_MAX >>> 1

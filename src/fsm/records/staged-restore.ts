@@ -10,7 +10,7 @@ import {
 } from './record-blocks.ts'
 import { restoreLimits } from './restore-limits.ts'
 
-/** What a restore announced when it began. */
+/** Head that a restore announced when it began. */
 export interface StagedHead {
   readonly id: string
   readonly chunks: number
@@ -106,7 +106,7 @@ export class StagedRestore {
     return this.#received
   }
 
-  /** Of the chunks so far. */
+  /** Bytes of the chunks so far. */
   get bytes(): number {
     return this.#bytes
   }
@@ -151,8 +151,8 @@ export class StagedRestore {
   }
 
   /**
-   * What is staged, decoded. Blocks that came before a restart or a change of the level are decoded
-   * now.
+   * Records that are staged, decoded. Blocks that came before a restart or a change of the level
+   * are decoded now.
    */
   records(kinds: ReadonlySet<string>): readonly ShapedRecord[] {
     return this.#blocks.flatMap(({ chunks, decoded, level }) => {
@@ -180,7 +180,7 @@ export class StagedRestore {
     this.#put(LAST_KEY, JSON.stringify(completedId))
   }
 
-  /** What is too old by log time. */
+  /** Forgets what is too old by log time. */
   forget(logTimeMs: number): void {
     if (this.#head !== null && this.#head.expiresAtMs <= logTimeMs) this.clear()
   }
@@ -198,7 +198,7 @@ export class StagedRestore {
     }
   }
 
-  /** Those that the digest of the state is over. */
+  /** Lanes that the digest of the state is over. */
   *lanes(): Generator<Lanes> {
     yield* this.#stored.values()
   }

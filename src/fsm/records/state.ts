@@ -42,13 +42,13 @@ const CLUSTER_KEY = 'm/cluster'
  * values.
  */
 export class State {
-  /** By kind; views of one table share it. */
+  /** Tables by kind; views of one table share it. */
   readonly tables: ReadonlyMap<string, Table>
-  /** By kind, in its own words. What is not in its scope is among them. */
+  /** Records by kind, in its own words. What is not in its scope is among them. */
   readonly records: ReadonlyMap<string, Records>
   readonly origins = new OriginWindows()
   readonly requests: RequestTable
-  /** What identities may use; follows each change of the records. */
+  /** Access of identities; follows each change of the records. */
   readonly access: AccessIndex
   readonly audit: AuditLog
   /** Records on their way into the state, which none of them is part of yet. */
@@ -61,17 +61,17 @@ export class State {
   position: Position = { term: 0, index: 0 }
   /** Log time at `position`, UTC ms. */
   logTimeMs = 0
-  /** In force at `position`; never falls. */
+  /** Level in force at `position`; never falls. */
   featureLevel = 1
   /** membership.v1.Configuration bytes in force at `position`. */
   configuration: Uint8Array = new Uint8Array()
   #clusterId = ''
   readonly #entitiesDigest = new SetDigest()
-  /** What is in the state digest only. */
+  /** Digest of what is in the state digest only. */
   readonly #otherDigest = new SetDigest()
   #dirty = new Map<string, string | null>()
   #dirtyCharacters = 0
-  /** What stood there before, of each change in a transaction, in their order. */
+  /** Rows that stood there before, of each change in a transaction, in their order. */
   #undo: { readonly table: Table; readonly id: string; readonly row: Row | undefined }[] | null =
     null
   #isWholesale = false
@@ -246,7 +246,7 @@ export class State {
     this.#dirtyCharacters += this.audit.add(record)
   }
 
-  /** What is too old by log time. */
+  /** Forgets what is too old by log time. */
   forget(): void {
     this.#forgetRequests(this.logTimeMs)
     this.#dirtyCharacters += this.audit.forget(this.logTimeMs, this.featureLevel >= 2)
@@ -274,7 +274,7 @@ export class State {
     return this.#dirtyCharacters
   }
 
-  /** What has changed since the last call: to be written as one batch with the position. */
+  /** Takes what has changed since the last call: to be written as one batch with the position. */
   takeDirty(): { readonly key: string; readonly value: string | null }[] {
     for (const storeId of this.origins.takeChanged()) {
       const stored = this.origins.stored(storeId)

@@ -31,7 +31,7 @@ export class Table {
    * differ.
    */
   matchVersion = 0
-  /** What is stored of a record, in the order in which it holds it. */
+  /** Members that are stored of a record, in the order in which it holds them. */
   readonly #members: readonly Member[]
   /** A record of nothing but zeros. */
   readonly #zeros: Readonly<Record<string, Json>>
@@ -156,7 +156,7 @@ export function recordsAs(entity: Entity, table: Table): Records {
   }
 }
 
-/** Of a record in the store, and in the digests. */
+/** Key of a record in the store, and in the digests. */
 export function recordKey(entity: string, id: string): string {
   return `e/${entity}/${id}`
 }

@@ -29,8 +29,8 @@ export function* allMembers(state: State, policy: ServicePolicy): Iterable<Model
 }
 
 /**
- * Whom policies mean after an entry and did not before, and the other way round; of records that
- * are still there.
+ * Members that policies mean after an entry and did not before, and the other way round; of records
+ * that are still there.
  */
 export function* movedMembers(
   state: State,

@@ -10,7 +10,7 @@ import { changeInScope } from '../access/changes.ts'
 import { allMembers, movedMembers } from './members.ts'
 import { identityOf, modelKinds, recordEvent } from './shapes.ts'
 
-/** Whose changes change the model. */
+/** Kinds of records the router data model is built from. */
 export const followedKinds: readonly string[] = [...modelKinds, 'serviceConfig']
 
 /** The whole model, as the records stand. */
@@ -33,7 +33,7 @@ export function modelIdentity(state: State, id: string): ModelIdentity | undefin
 }
 
 /**
- * What an entry has changed in the model: first what is there now, then who belongs to which
+ * Changes of an entry in the model: first what is there now, then who belongs to which
  * policy, then what is gone, so that no event names what a router has not been told of.
  */
 export function modelChanges(state: State, changes: readonly RecordChange[]): ModelEvent[] {

@@ -15,7 +15,7 @@ export interface SeededConfigType {
 const text = { type: 'string' } as const
 const flag = { type: 'boolean' } as const
 const transport = { type: 'string', enum: ['tcp', 'udp'] } as const
-/** As Go writes spans of time: `1h30m`, `1.5s`. */
+/** Spans of time as Go writes them: `1h30m`, `1.5s`. */
 const goDuration = '^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$'
 
 function integer(minimum: number, maximum: number): JsonObject {
@@ -34,7 +34,7 @@ function listOf(items: JsonObject): JsonObject {
   return { type: 'array', items }
 }
 
-/** At least one, each once. */
+/** Schema of a set: at least one, each once. */
 function setOf(name: string): JsonObject {
   return { allOf: [defined('inhabitedSet'), { items: defined(name) }] }
 }

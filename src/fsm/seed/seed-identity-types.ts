@@ -1,6 +1,6 @@
 /**
- * What an identity says that it is. Only `Router` means something to the controllers; the other
- * words are for people and their tools. `level` is the feature level that brought the record.
+ * Types that an identity says that it is of. Only `Router` means something to the controllers; the
+ * other words are for people and their tools. `level` is the feature level that brought the record.
  */
 export const seededIdentityTypes = [
   { id: 'Default', level: 1 },

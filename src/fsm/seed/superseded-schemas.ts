@@ -5,7 +5,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { seededConfigTypes } from './seed-config-types.ts'
 import type { State } from '../records/state.ts'
 
-/** Where the schemas of today came with. */
+/** Level that the schemas of today came with. */
 const SCHEMAS_LEVEL = 2
 
 /**

@@ -22,7 +22,7 @@ import { done, faulty, notFound, refused } from '../apply/outcome.ts'
 import { consequencesIn, removeWithReferences } from '../apply/references.ts'
 
 export const hostedTerminatorLimits = {
-  /** Of clients of one router. */
+  /** Terminators of clients of one router. */
   terminatorsPerRouterMax: 65_536,
   /** That one identity hosts, on all routers. */
   terminatorsPerIdentityMax: 4096,
@@ -34,9 +34,9 @@ export const hostedTerminatorLimits = {
 } as const
 const limits = hostedTerminatorLimits
 
-/** From this level on, hosts of one instance are of one identity. */
+/** Level from which on hosts of one instance are of one identity. */
 const ONE_IDENTITY_LEVEL = 2
-/** From this level on, a router that removes a terminator of another one is refused. */
+/** Level from which on a router that removes a terminator of another one is refused. */
 const OWN_TERMINATORS_LEVEL = 2
 
 /** The tunnel of a router hosts services itself from this level on. */
@@ -137,7 +137,7 @@ function insert(
     instanceSecret,
     peerData,
     isSystem: true,
-    // What the client does not say, its identity does: for the service, or for all of them.
+    // The identity says what the client does not say: for the service, or for all of them.
     cost: cost > 0 ? cost : (identity.serviceHostingCosts[service.id] ?? defaultHostingCost),
     precedence:
       precedence !== 'default'
@@ -171,7 +171,7 @@ export function updateHostedTerminator(
 }
 
 /**
- * Those that are gone already are passed over: the router is done with all of them. With one of
+ * Passes over those that are gone already: the router is done with all of them. With one of
  * another router none goes; before the level that says so, that one was passed over.
  */
 export function removeHostedTerminators(

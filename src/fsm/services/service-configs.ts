@@ -9,12 +9,12 @@ import { identityGuard } from '../apply/authority.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { done, faulty, notFound } from '../apply/outcome.ts'
 
-/** Of one identity: each list of services it is shown looks through them. */
+/** Most configs of one identity: each list of services it is shown looks through them. */
 export const serviceConfigsPerIdentityMax = 16_384
 
 interface Association {
   /**
-   * Of the record: made of identity, service and config type, so that a second config of a type
+   * Id of the record: made of identity, service and config type, so that a second config of a type
    * takes its place.
    */
   readonly id: string
@@ -90,7 +90,8 @@ function put(
 }
 
 /**
- * What a service gives by the type of each config named; where nothing is given, nothing happens.
+ * Takes back what a service gives by the type of each config named; where nothing is given, nothing
+ * happens.
  */
 export function disassociateServiceConfigs(
   state: State,

@@ -24,7 +24,10 @@ function judgeTerminator(
   return null
 }
 
-/** Of a service that the other APIs do not know, they know no terminator either. */
+/**
+ * Marks terminators of a service that the other APIs do not know, so that they know no terminator
+ * either.
+ */
 function markFabricOnly({ before, after }: Written, { state, put }: Consequences): void {
   if (before !== undefined) return
   const isFabricOnly = state.get('fabricService', String(after['serviceId']))?.['isFabricOnly']

@@ -30,7 +30,7 @@ function judgeRevocation(
 ): Outcome | null {
   const { logTimeMs } = context
   const type = after['type'] as Revocation['type']
-  // To end the sessions of somebody is to act on that identity.
+  // An actor that ends the sessions of somebody acts on that identity.
   const denial =
     before === undefined ? identityGuard(state, holderOf(state, { id, type }), context) : null
   if (denial !== null) return denial
@@ -59,7 +59,7 @@ function tooMany(max: number): Outcome {
 }
 
 /**
- * What was signed before for what it names is honoured no more: its API sessions end, which their
+ * Honours no more what was signed before for what it names: its API sessions end, which their
  * tokens rest on, and so do the service sessions of those, or the enrollment whose token has that
  * id. Its end is counted from log time; those whose end has come go with it.
  */
@@ -106,7 +106,7 @@ function endRevoked({ id, type }: Revocation, { state, remove }: Consequences): 
   }
 }
 
-/** Whose tokens it names; '' where nobody's are known. */
+/** Holder of the tokens that it names; '' where nobody's are known. */
 function holderOf(state: State, { id, type }: Pick<Revocation, 'id' | 'type'>): string {
   if (type === 'IDENTITY') return id
   if (type === 'JTI') return enrollmentBy(state, id)?.identityId ?? ''
@@ -119,7 +119,7 @@ function enrollmentBy(state: State, token: string): Enrollment | undefined {
   return id === undefined ? undefined : state.get<Enrollment>('enrollment', id)
 }
 
-/** In the order of their ids, as every controller must go through them. */
+/** Revocations in the order of their ids, as every controller must go through them. */
 function revocations(state: State): Revocation[] {
   return [...state.table('revocation').ids].flatMap(
     (id) => state.get<Revocation>('revocation', id) ?? [],

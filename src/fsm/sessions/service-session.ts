@@ -22,7 +22,7 @@ import { done, faulty, notFound, refused } from '../apply/outcome.ts'
 import { removeWithReferences } from '../apply/references.ts'
 
 export const serviceSessionLimits = {
-  /** Of the whole network. */
+  /** Most of the whole network. */
   serviceSessionsMax: 2_000_000,
   /** Two for each service of a large network. */
   serviceSessionsPerApiSessionMax: 32_768,
@@ -119,7 +119,7 @@ function insert(state: State, wanted: Wanted, context: CommandContext): Outcome 
 }
 
 /**
- * Which bound of its identity a service session would go beyond, for the one who asks; null: none.
+ * Bound of its identity that a service session would go beyond, for the one who asks; null: none.
  */
 function excessOf(indexes: Indexes, { identityId, tags }: Wanted): string | null {
   const { serviceSessionsPerIdentityMax, serviceSessionTagsBytesPerIdentityMax } =

@@ -29,8 +29,8 @@ import { removeWithReferences } from '../apply/references.ts'
 /** Sessions of the whole network; expiry keeps the number far below. */
 export const apiSessionsMax = 1_000_000
 /**
- * Of one identity, which may be what many programs share: far more than use it, far less than all
- * there is room for.
+ * Most of one identity, which may be what many programs share: far more than use it, far less than
+ * all there is room for.
  */
 export const apiSessionsPerIdentityMax = 1000
 /**
@@ -39,7 +39,7 @@ export const apiSessionsPerIdentityMax = 1000
  */
 export const begunSessionsPerIdentityMax = 20
 
-/** What the client told of its machine; empty bytes leave what is known. */
+/** Notes what the client told of its machine; empty bytes leave what is known. */
 function noteClient(
   state: State,
   identity: Identity,
@@ -188,8 +188,8 @@ function endOldestBegun(state: State, identityId: string, context: CommandContex
 }
 
 /**
- * Of a session that was opened for a second factor to be given in: its credential was judged then,
- * and the code is good once. A session that is gone is not made again.
+ * Settles a session that was opened for a second factor to be given in: its credential was judged
+ * then, and the code is good once. A session that is gone is not made again.
  */
 function redeemCode(
   state: State,
