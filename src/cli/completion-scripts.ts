@@ -37,7 +37,7 @@ end
 complete -c flotilla -f -a '(__flotilla_words)'`,
 }
 
-/** What a shell evaluates to complete the words of this program. */
+/** Script that a shell evaluates to complete the words of this program. */
 export function completionScript(shell: Shell): string {
   return scripts[shell]
 }

@@ -11,8 +11,8 @@ const recordVerbs = new Set(['get', 'list', 'create', 'update', 'delete', 'expla
 const namedVerbs = new Set(['get', 'update', 'delete'])
 
 /**
- * What may stand in the place of the last word, which may be empty; never throws, as nobody would
- * see it.
+ * Words that may stand in the place of the last one, which may be empty; never throws, as nobody
+ * would see it.
  */
 export async function completions(program: Command, words: readonly string[]): Promise<string[]> {
   const typed = words.at(-1) ?? ''

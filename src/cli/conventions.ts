@@ -7,7 +7,7 @@ import { unknownCommand } from './command-names.ts'
 import { addHelp } from './help.ts'
 import { type OutputFormat, outputFormats, useOutputFormat } from './terminal/output.ts'
 
-/** Where a controller's configuration is looked for when the command line names none. */
+/** Path where a controller's configuration is looked for when the command line names none. */
 export const DEFAULT_CONFIG = '/etc/flotilla/config.yml'
 export const CONFIG_VARIABLE = 'FLOTILLA_CONFIG'
 

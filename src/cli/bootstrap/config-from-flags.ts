@@ -9,7 +9,7 @@ import type { ControllerConfig } from '../../config/controller/options.ts'
 import { formatHostPort, isControllerId, parseHostPort } from '../../lib/text/names.ts'
 import { type CommandFailure, usageFailure } from '../../controller/failure.ts'
 
-/** What `cluster init` and `cluster join` take to write a configuration that is not there yet. */
+/** Flags of `cluster init` and `cluster join` for a configuration that is not there yet. */
 export interface ConfigFlags {
   readonly id?: string
   readonly data?: string

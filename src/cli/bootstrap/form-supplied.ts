@@ -8,7 +8,7 @@ import { SecretFileError } from '../../pki/key-file.ts'
 import { readSigner } from '../../pki/authority/signer.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
-/** What an operator brings to a cluster of theirs, in place of what forming makes. */
+/** Authorities that an operator brings to a cluster, in place of what forming makes. */
 export interface Supplied {
   readonly issuing: CertifiedKey
   readonly caPem: string

@@ -75,7 +75,7 @@ interface FormedMember {
   readonly member: Member
 }
 
-/** Where the root key of a cluster formed with this configuration lies. */
+/** Path of the root key of a cluster formed with this configuration. */
 export function rootKeyPathOf(folder: string): string {
   return join(folder, 'pki', 'root.key')
 }
@@ -151,7 +151,7 @@ function writeRootKey(folder: string, { rootKeyPem }: Authorities): string | nul
   return path
 }
 
-/** What was supplied is left as it is. */
+/** Writes credentials; those that were supplied are left as they are. */
 function writeCredentials(
   config: ControllerConfig,
   leaf: CertifiedKey,

@@ -31,7 +31,7 @@ export interface InitOptions extends ConfigFlags {
   readonly json?: boolean
 }
 
-/** What `cluster init --json` prints. */
+/** Output of `cluster init --json`. */
 export interface InitResult {
   readonly id: string
   readonly clusterId: string
@@ -127,7 +127,7 @@ function refuseOtherTrustDomain(planned: PlannedConfig, { clusterName }: InitOpt
 }
 
 function checkPassword(password: string): string {
-  // What a new network begins with is its default policy.
+  // A new network begins with its default policy.
   const reason = passwordFault(undefined, password)
   if (reason === null) return password
   throw new CommandFailure(EXIT_FAILED, `choose another password: ${reason}`)

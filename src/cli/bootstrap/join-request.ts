@@ -28,7 +28,7 @@ export interface ReachedMember {
  * whatever its host name.
  */
 class MemberAdmission {
-  /** Of the controller that proved itself last. */
+  /** Id of the controller that proved itself last. */
   memberId = ''
   readonly #ticket: Ticket
 

@@ -9,9 +9,9 @@ import { makeFolder } from '../terminal/make-folder.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
 /**
- * What makes the next attempt the same join: the cluster lets a ticket be used again by the same
- * key and store alone. Kept beside CONFIG, 0600, from before the first request until everything is
- * laid down.
+ * State that makes the next attempt the same join: the cluster lets a ticket be used again by the
+ * same key and store alone. Kept beside CONFIG, 0600, from before the first request until
+ * everything is laid down.
  */
 export interface JoinState {
   readonly id: string

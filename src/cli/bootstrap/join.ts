@@ -77,7 +77,7 @@ export async function layDownJoin(
   checkConfig(planned, ticket, checks)
   const data = checkJoinFolder(config, ticket, checks)
   const earlier = readJoinState(folder)
-  // With the mark gone, the steps after the data folder were done as well.
+  // A mark that is gone shows that the steps after the data folder were done as well.
   if (data === 'own' && earlier === null) return
   const identity = checkIdentity(config, earlier, ticket, checks, nowMs)
   await checkPorts(config, checks)

@@ -24,7 +24,7 @@ import { advertisedHosts, type PlannedConfig } from './config-from-flags.ts'
 import { endJoinState, type JoinState } from './join-state.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** As many as the configuration takes. */
+/** Seeds that the configuration takes. */
 const SEEDS_MAX = 32
 
 /** Mesh addresses of the members that were there, for a controller that has nothing yet. */
@@ -33,7 +33,7 @@ export function seedsOf(answer: JoinAnswer, selfId: string): string[] {
   return members.flatMap(({ id, address }) => (id === selfId ? [] : [address]))
 }
 
-/** What was answered is what was asked for; else nothing is laid down. */
+/** Checks that the answer is to what was asked for; else nothing is written. */
 export function checkAnswer(
   { config }: PlannedConfig,
   state: JoinState,
@@ -100,7 +100,7 @@ export function layDown(
     writePublicFile(cert, answer.certificatePem)
   }
   if (!keepsCertificate || !existsSync(ca)) writePublicFile(ca, answer.caPem)
-  // What the operator has named comes first: names outlive addresses.
+  // Names that the operator has given come first: names outlive addresses.
   const seeds = [...new Set([...config.cluster.seeds, ...seedsOf(answer, config.id)])]
   writePublicFile(path, withSeeds(text, seeds.slice(0, SEEDS_MAX)))
   if (!existsSync(config.data) || readdirSync(config.data).length === 0) {

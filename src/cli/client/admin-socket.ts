@@ -120,7 +120,7 @@ async function adminErrorOf(
   if (error instanceof AdminError) return error
   const cause = error instanceof HttpsFault ? error.cause : error
   const code = errorCode(cause)
-  // What came is no HTTP.
+  // The answer was no HTTP.
   if (code.startsWith('HPE_') && socketPath !== undefined) {
     const version = await versionOfEarlier(socketPath)
     const which = version === null ? 'another version' : `version ${version}`

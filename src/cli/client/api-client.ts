@@ -10,7 +10,7 @@ export const MANAGEMENT = '/edge/management/v1'
 
 export const clientTimes = {
   requestMs: 15_000,
-  /** From the first refusal of a cluster without leader to giving up. */
+  /** Time from the first refusal of a cluster without leader to giving up. */
   patienceMs: 20_000,
   pauseMs: 250,
 } as const
@@ -63,14 +63,14 @@ export interface ApiAnswer {
   readonly data: unknown
   readonly meta: {
     readonly ignoredFields?: readonly string[]
-    /** Of a deletion: what named the record, and stays without it. */
+    /** Records that named what was deleted, and stay without it. */
     readonly detachedFrom?: readonly ShownDetachment[]
     readonly pagination?: { readonly totalCount: number }
   }
   readonly headers: HttpsAnswer['headers']
 }
 
-/** What another controller, or the same one a moment later, may do. */
+/** Refusals after which another controller, or the same one a moment later, may do it. */
 const passing = new Set([
   'CLUSTER_NO_LEADER',
   'OUTCOME_UNKNOWN',
@@ -88,7 +88,7 @@ export class ApiClient {
   readonly #options: ApiClientOptions
   readonly #connections: Connections
   #at = 0
-  /** Of the last answer. */
+  /** Index of the last answer. */
   #index: string | null = null
 
   constructor(options: ApiClientOptions) {

@@ -15,7 +15,8 @@ import { ApiRefusal } from './refusal.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * Which controller a cluster verb asks: one on this host, or any that is reached with a session.
+ * Options that name the controller a cluster verb asks: one on this host, or any that is reached
+ * with a session.
  */
 export interface ConnectionOptions {
   readonly config?: string
@@ -84,7 +85,7 @@ const ofOneController: ReadonlySet<ClusterVerb> = new Set([
   'set-log-level',
 ])
 
-/** What a verb asks a controller for. */
+/** Request of a verb to a controller. */
 export function requestOf(
   verb: ClusterVerb,
   body?: Readonly<Record<string, unknown>>,
@@ -151,8 +152,9 @@ function notAnswering(path: string, { data }: ControllerConfig): string {
 }
 
 /**
- * By the files that are named, or else by the session that `flotilla login` has kept for that
- * controller; what is not about one controller may then be answered by each of its context.
+ * Opens a session by the files that are named, or else takes the one that `flotilla login` has kept
+ * for that controller; what is not about one controller may then be answered by each of its
+ * context.
  */
 function askThrough(
   base: string,

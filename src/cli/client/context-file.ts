@@ -36,7 +36,7 @@ export interface Context {
    */
   readonly caPem: string | null
   readonly logIn: LogInMethod
-  /** Of the session; null after a log-out. A secret. */
+  /** Token of the session; null after a log-out. A secret. */
   readonly token: string | null
   /** The renewal of a session of OIDC, whose token is for a while; another one has none. */
   readonly renewal?: Renewal | null

@@ -16,15 +16,15 @@ export interface HttpsRequest extends Peer {
   readonly body?: unknown
   /** Sent in place of `body`, as text/plain unless the headers say another type. */
   readonly text?: string | undefined
-  /** Where several requests share connections, by which the server is judged; or one of its own. */
+  /** Connections that several requests share, by which the server is judged; or one of its own. */
   readonly connections?: Connections | undefined
-  /** From the first packet to the last byte; for a stream, of silence. */
+  /** Time from the first packet to the last byte; for a stream, of silence. */
   readonly timeoutMs: number
 }
 
 export interface HttpsAnswer {
   readonly status: number
-  /** Of the `date` header, UTC ms, cut to whole seconds; null when there is none. */
+  /** Time of the `date` header, UTC ms, cut to whole seconds; null when there is none. */
   readonly dateMs: number | null
   readonly headers: IncomingHttpHeaders
   readonly text: string

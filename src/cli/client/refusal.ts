@@ -19,7 +19,7 @@ const SENTENCE_CHARACTERS_MAX = 600
 export class ApiRefusal extends CommandFailure {
   readonly status: number
   readonly code: string
-  /** What the body calls the field at fault; null when the refusal is about none. */
+  /** Name that the body has for the field at fault; null when the refusal is about none. */
   readonly field: string | null
 
   constructor(status: number, code: string, message: string, field: string | null = null) {
@@ -30,7 +30,7 @@ export class ApiRefusal extends CommandFailure {
   }
 }
 
-/** Where the sentence of the API is for programs, which ask again by an id. */
+/** Remedies where the sentence of the API is for programs, which ask again by an id. */
 const remedies: Readonly<Record<string, string>> = {
   CLUSTER_NO_LEADER:
     "the cluster has no leader; nothing was changed; 'flotilla cluster status' names the controllers to start",

@@ -3,7 +3,7 @@ import { formatTable } from '../terminal/output.ts'
 
 const DIGEST_SHOWN_LENGTH = 12
 
-/** What `cluster status` shows to people. */
+/** Text of `cluster status` for people. */
 export function statusText(status: ClusterStatus): string {
   const { clusterId, generation, leaderId, selfId, nextRisk, alarms } = status
   const lines = [

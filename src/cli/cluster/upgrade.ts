@@ -24,7 +24,7 @@ export function addUpgrade(cluster: Command, withConnection: WithConnection): vo
 }
 
 interface UpgradeOptions extends ClusterOptions {
-  /** In ms. */
+  /** Time in ms. */
   readonly wait?: number
 }
 
@@ -64,7 +64,7 @@ function timeToWait(text: string): number {
   throw new InvalidArgumentError('Expected a time such as 90s or 5m, up to 60m.')
 }
 
-/** What `cluster upgrade status` shows to people. */
+/** Text of `cluster upgrade status` for people. */
 export function upgradeText({ featureLevel, advice, notNow, members }: UpgradeStatus): string {
   const rows = members.map(({ id, isVoter, isConnected, version, featureLevel: known, action }) => [
     id,

@@ -112,7 +112,7 @@ class AuditLines implements AuditTrail {
   }
 }
 
-/** As long as what is remembered. */
+/** Text as long as what is remembered. */
 function bounded(text: string): string {
   return text.slice(0, auditLimits.textCharactersMax)
 }

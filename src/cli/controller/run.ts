@@ -36,7 +36,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 /** A stop that takes longer is cut short: whoever sent SIGTERM will not wait for ever. */
 const STOP_MS_MAX = 9_500
 
-/** What large bodies leave behind is collected before it has become as much again. */
+/** Bytes that large bodies may leave behind before they are collected. */
 const YOUNG_BUFFERS_BYTES_MAX = 8 * 1024 * 1024
 
 /**
@@ -108,7 +108,7 @@ class ControllerRun {
     return code
   }
 
-  /** From an idle data folder, or none, to its release. */
+  /** Runs from an idle data folder, or none, to its release. */
   async #liveOnce(): Promise<LifeEnd> {
     const config = this.#config
     const { faults, warnings, credentials } = await preflight(config, systemClock.nowMs())
@@ -244,7 +244,7 @@ class ControllerRun {
   }
 
   readonly #die = (error: unknown): never => {
-    // What an operator can act on is a sentence; a mistake of this program keeps its stack.
+    // A failure that an operator can act on is a sentence; a mistake of this program keeps its stack.
     const known = operatorFailure(error)
     const fields = known instanceof CommandFailure ? {} : { err: error }
     this.#log?.fatal(fields, `controller exits: ${errorMessage(known)}`)
@@ -266,7 +266,9 @@ function knownMembers(dataFolder: string): KnownVoters | null {
 /** SIGTERM or ^C, also when it comes during the start. */
 class StopRequest {
   readonly requested: Promise<NodeJS.Signals>
-  /** On SIGHUP. On a terminal that one means that the terminal has gone, and stops as well. */
+  /**
+   * Called on SIGHUP. On a terminal that one means that the terminal has gone, and stops as well.
+   */
   onHangUp: () => void = () => undefined
 
   constructor() {

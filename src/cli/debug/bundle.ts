@@ -23,7 +23,7 @@ export interface BundleOptions {
   readonly json?: boolean
 }
 
-/** Of one file in it; what is longer is cut off, and the manifest says so. */
+/** Bytes of one file in it; what is longer is cut off, and the manifest says so. */
 const PART_BYTES_MAX = 4 * 1024 * 1024
 const ASK_MS = 10_000
 
@@ -125,7 +125,7 @@ function logOf({ logFile }: ControllerConfig): Buffer {
   throw new Error('logs go to standard output; collect them from the service manager (journalctl)')
 }
 
-/** What log and state hold, of a controller that is down: nobody else may read them meanwhile. */
+/** Contents of log and state of a controller that is down: nobody else may read them meanwhile. */
 async function diskOf({ data }: ControllerConfig, facts: Facts): Promise<unknown> {
   const isDown = await facts().then(
     () => false,

@@ -6,7 +6,7 @@ import type { ControllerConfig } from '../../config/controller/options.ts'
 import { programRevision, programVersion } from '../../controller/version.ts'
 
 const LISTED_MAX = 10_000
-/** Of the end of the log file. */
+/** Bytes of the end of the log file. */
 export const LOG_TAIL_BYTES = 2 * 1024 * 1024
 
 /** This program and the machine that it runs on. */

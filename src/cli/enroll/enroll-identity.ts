@@ -43,7 +43,7 @@ export interface EnrollOptions {
   readonly json?: boolean
 }
 
-/** What was enrolled, for who reads JSON. */
+/** Result of an enrollment, for those who read JSON. */
 interface Enrolled {
   readonly method: string
   /** Id of the identity; null for one that its CA's certificate has just made. */
@@ -217,7 +217,7 @@ class EnrollmentRun {
 }
 
 /**
- * What each method needs, and what it has no use for.
+ * Judges what each method needs, and what it has no use for.
  * @throws {CommandFailure} exit 2, or 1 for a token of something else.
  */
 function judgeOptions({ method, subject }: EnrollmentToken, options: EnrollOptions): void {

@@ -5,7 +5,7 @@ export class EnrollmentFault extends Error {
 
 /** The enrollment was refused for good, and nothing was changed by this run. */
 export class EnrollmentRefused extends EnrollmentFault {
-  /** As the API names it. */
+  /** Code, as the API names it. */
   readonly code: string
 
   constructor(code: string, message: string) {

@@ -23,7 +23,7 @@ export interface EnrollmentKey {
 }
 
 /**
- * In its own file, which stays. A key that is there is used: it is of an earlier run, or the
+ * Key in its own file, which stays. A key that is there is used: it is of an earlier run, or the
  * caller's own.
  */
 export function keyInFile(path: string, kind: KeyKind): EnrollmentKey {

@@ -35,7 +35,7 @@ export class EnrollmentServer {
   readonly caCount: number
   /** How the controller tells the time, UTC ms; null when it does not. */
   readonly dateMs: number | null
-  /** Of the SPIFFE id in its certificate; null when it has none. */
+  /** Trust domain of the SPIFFE id in its certificate; null when it has none. */
   readonly trustDomain: string | null
 
   private constructor(
@@ -125,8 +125,8 @@ export class EnrollmentServer {
   }
 
   /**
-   * By the CA certificates that it told, as an SDK will do later; and it must be the same
-   * controller still.
+   * Verifies with the CA certificates that the controller sent, as an SDK will, and requires the
+   * same controller still.
    */
   async #enroll(
     rest: Pick<HttpsRequest, 'body' | 'text' | 'headers' | 'client'>,
@@ -199,7 +199,7 @@ export class EnrollmentServer {
   }
 }
 
-/** What to do where nobody can say whether the token was used. */
+/** Remedy where nobody can say whether the token was used. */
 function remedyOf({ method }: EnrollmentToken): string {
   return method === 'updb'
     ? 'try to log in with the password, and rerun the same command if that fails'

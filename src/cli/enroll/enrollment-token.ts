@@ -10,7 +10,7 @@ const CLAIM_CHARACTERS_MAX = 256
 const PRINTABLE = /^[\x21-\x7e]+$/
 const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/
 
-/** What an enrollment token says. Nothing of it counts before `checkSignature`. */
+/** Contents of an enrollment token. Nothing of it counts before `checkSignature`. */
 export interface EnrollmentToken {
   readonly jwt: string
   /** `https://host:port` of the controller that made it. */

@@ -1,11 +1,11 @@
-/** What an SDK needs to log in by certificate. */
+/** Identity that an SDK logs in with by certificate. */
 export interface EnrolledIdentity {
   /** `https://host:port` of the controller. */
   readonly origin: string
   readonly privateKeyPem: string
   /** Leaf first. */
   readonly certificatePem: string
-  /** What the controllers are verified against. */
+  /** Anchors that the controllers are verified against. */
   readonly caPem: string
 }
 

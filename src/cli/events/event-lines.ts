@@ -38,7 +38,7 @@ function shown(event: EventJson): string {
   return parts.join(' ')
 }
 
-/** On one line and without control characters: what it holds was written by others. */
+/** Text on one line and without control characters: what it holds was written by others. */
 function textOf(value: unknown): string {
   if (value === undefined || value === null) return ''
   const text = typeof value === 'string' ? value : JSON.stringify(value)

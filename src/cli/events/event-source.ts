@@ -11,7 +11,7 @@ const REFUSAL_BYTES_MAX = 64 * 1024
 const EVENT_CHARACTERS_MAX = 16 * 1024 * 1024
 
 export interface SourceOptions {
-  /** With path and query. */
+  /** URL with path and query. */
   readonly url: string
   readonly caPem: string | null
   readonly token: string

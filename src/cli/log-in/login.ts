@@ -66,7 +66,7 @@ function nameFor({ contexts }: ContextFile, controller: string): string {
 }
 
 /**
- * What was trusted for this controller stays trusted; for another network it counts for nothing.
+ * Trust that is kept for this controller; for another network it counts for nothing.
  */
 function knownTrust(before: Context | undefined, controller: string): { known?: string | null } {
   return before?.controllers.includes(controller) === true ? { known: before.caPem } : {}
@@ -77,8 +77,8 @@ interface ListedController {
 }
 
 /**
- * Those given, then the others that the cluster has: what a later command asks when the first one
- * is away.
+ * Controllers that were given, then the others that the cluster has: what a later command asks when
+ * the first one is away.
  */
 async function everyController(
   { controllers: given, caPem, credential }: Opening,
@@ -104,7 +104,7 @@ async function everyController(
   return [...new Set([...given, ...told])].slice(0, contextLimits.controllersMax)
 }
 
-/** Of what is listed, whatever it is: an entry that is no controller counts for nothing. */
+/** Origins of what is listed, whatever it is: an entry that is no controller counts for nothing. */
 export function managementOrigins(listed: unknown): string[] {
   if (!Array.isArray(listed)) return []
   return (listed as readonly (ListedController | null)[]).flatMap((one) => {

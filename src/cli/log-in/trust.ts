@@ -20,7 +20,7 @@ const CERTIFICATES_PATH = '/.well-known/est/cacerts'
 export interface TrustOptions {
   readonly ca?: string
   readonly fingerprint?: string
-  /** Of the context, from an earlier log-in; undefined when there was none. */
+  /** Certificates of the context, from an earlier log-in; undefined when there was none. */
   readonly known?: string | null
 }
 
@@ -51,7 +51,7 @@ function givenCa(path: string): string {
   }
 }
 
-/** As openssl prints it, or without its colons. */
+/** Reads a fingerprint as openssl prints it, or without its colons. */
 function wantedFingerprint(text: string): string {
   const hex = text
     .replace(/^sha256[:=]/i, '')
@@ -86,7 +86,7 @@ async function isTrustedByHost(controller: string): Promise<boolean> {
   }
 }
 
-/** On a controller's host, where `identity.ca` names the file. */
+/** Command for a controller's host, where `identity.ca` names the file. */
 const FINGERPRINT_COMMAND = 'openssl x509 -noout -fingerprint -sha256 -in ca.pem'
 
 async function confirmedCa(controller: string): Promise<string> {
@@ -169,7 +169,7 @@ function unreachable(controller: string, error: unknown): unknown {
   return new CommandFailure(EXIT_FAILED, `${controller}: it ${error.message}`, error)
 }
 
-/** As `openssl x509 -fingerprint -sha256` prints it. */
+/** Fingerprint as `openssl x509 -fingerprint -sha256` prints it. */
 function fingerprintOf({ sha256 }: Certificate): string {
   return (sha256.toUpperCase().match(/../g) ?? []).join(':')
 }

@@ -118,7 +118,7 @@ export class StepRunner {
   }
 }
 
-/** What a record takes after it was made. */
+/** Fields that a record takes after it was made. */
 export function changeable(kind: Kind, body: JsonObject): JsonObject {
   const fixed = portableFields(kind).filter(({ settable }) => settable === 'create')
   const names = new Set(fixed.map(({ name }) => name))

@@ -38,7 +38,7 @@ export interface FileFault {
   readonly problem: string
 }
 
-/** What a file says, with everything that is wrong with it by itself. */
+/** Contents of a file, with everything that is wrong with it by itself. */
 export interface NetworkFile {
   readonly objects: readonly FileObject[]
   readonly faults: readonly FileFault[]

@@ -32,7 +32,7 @@ function networkDocument({ objects }: LiveNetwork): Readonly<Record<string, unkn
   return document
 }
 
-/** What tells an object apart stands at its head. */
+/** Members that tell an object apart stand at its head. */
 function keyFirst({ key }: NetworkSection, fields: JsonObject): JsonObject {
   const own = key.filter((name) => Object.hasOwn(fields, name))
   return { ...Object.fromEntries(own.map((name) => [name, fields[name] ?? null])), ...fields }

@@ -85,7 +85,7 @@ class NetworkReader {
     }
   }
 
-  /** By id, so that records which come and go meanwhile move no others. */
+  /** Pages by id, so that records which come and go meanwhile move no others. */
   async *#pages({ kind }: NetworkSection): AsyncGenerator<readonly Row[]> {
     for (let last = ''; ;) {
       // The default auth policy came with the network, and may be changed like others.
@@ -182,7 +182,7 @@ function split(key: string): [string, string] {
 const seeds = new Map(seededConfigTypes.map((one) => [one.name, one]))
 
 /**
- * What a config type of this name says in a network that nobody has changed; null: none begins with
+ * Fields of a config type of this name in a network that nobody has changed; null: none begins with
  * one.
  */
 export function networkSeedOf({ kind }: NetworkSection, fields: JsonObject): JsonObject | null {
@@ -192,12 +192,15 @@ export function networkSeedOf({ kind }: NetworkSection, fields: JsonObject): Jso
   return canonical(kind, { name, target, schema })
 }
 
-/** What a router makes of itself says nothing that its router does not. */
+/**
+ * Whether an identity is one that a router makes of itself, which says nothing that its router does
+ * not.
+ */
 export function isPlainRouter(fields: JsonObject): boolean {
   return fields['type'] === 'Router' && Object.keys(fields).length === 2
 }
 
-/** In the order of their keys; those that nothing tells apart are counted. */
+/** Objects in the order of their keys; those that nothing tells apart are counted. */
 export function numbered<T extends NetworkObject>(objects: readonly T[]): T[] {
   const counts = new Map<string, number>()
   const ordered = objects

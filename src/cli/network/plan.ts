@@ -29,13 +29,13 @@ export type Step =
 type Writing = Exclude<Step, { readonly verb: 'delete' }>
 
 export interface Plan {
-  /** In the order in which they are carried out. */
+  /** Steps in the order in which they are carried out. */
   readonly steps: readonly Step[]
   readonly faults: readonly FileFault[]
 }
 
 /**
- * What brings a network to what a file says.
+ * Plan that brings a network to what a file says.
  * @param isPruned what the file does not name is deleted.
  */
 export function planOf(objects: readonly FileObject[], live: LiveNetwork, isPruned: boolean): Plan {
@@ -43,7 +43,10 @@ export function planOf(objects: readonly FileObject[], live: LiveNetwork, isPrun
   return new Planner(all, live).plan(isPruned)
 }
 
-/** Of what a network begins with, a file that does not name it says that nobody has changed it. */
+/**
+ * Objects that a network begins with and a file does not name: it says that nobody has changed
+ * them.
+ */
 function unsaid(objects: readonly FileObject[], live: LiveNetwork): FileObject[] {
   const named = new Set(objects.map(keyIn))
   return live.objects.flatMap((one): FileObject[] => {
@@ -118,7 +121,7 @@ class Planner {
     return router?.fields['isTunnelerEnabled'] === true ? router : undefined
   }
 
-  /** What is set when a record is made stays. */
+  /** Refuses to change what is set when a record is made. */
   #judgeFixed(wanted: FileObject, changes: readonly FieldChange[]): void {
     for (const field of portableFields(wanted.section.kind)) {
       const change = changes.find((one) => one.field === fileName(field))
@@ -185,7 +188,7 @@ class Planner {
     return String((inFile ?? live)?.fields['configType'])
   }
 
-  /** Those that are named first; what stays in a circle is a fault. */
+  /** Steps with those first that are named; what stays in a circle is a fault. */
   #ordered(steps: readonly Writing[]): readonly Step[] {
     const made = new Map<string, Writing>()
     const routers = new Map<string, Writing>()
@@ -217,7 +220,7 @@ class Planner {
     }
   }
 
-  /** Those that name others go first. */
+  /** Deletions, those that name others first. */
   #pruned(): readonly Step[] {
     const wanted = new Set(this.#objects.map(keyIn))
     const steps = this.#live.objects
@@ -230,7 +233,7 @@ class Planner {
     }
     const needed = ({ live }: (typeof steps)[number]): (typeof steps)[number][] =>
       holders.get(nameKey(live.section.kind.id, String(live.fields['name']))) ?? []
-    // In a circle, the API says which one is held.
+    // The API says which one is held where they name each other in a circle.
     return inOrder(steps, needed, () => undefined)
   }
 

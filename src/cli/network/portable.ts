@@ -10,7 +10,7 @@ import { type KindField, type ReferenceShape, usualValues } from '../records/fie
 import { entityOf, type Kind } from '../records/kinds.ts'
 import { memberAt, type Row, withMember } from '../records/names.ts'
 
-/** What a file calls a field. */
+/** Name that a file has for a field. */
 export function fileName({ name, alias }: KindField): string {
   return alias ?? name
 }
@@ -28,7 +28,7 @@ export function portableFields(kind: Kind): readonly KindField[] {
   })
 }
 
-/** What a row says of its record, ids still in it. */
+/** Fields that a row has of its record, ids still in them. */
 export function portableOf(kind: Kind, row: Row): JsonObject {
   const fields: Record<string, Json> = {}
   for (const field of portableFields(kind)) {
@@ -50,7 +50,7 @@ function plainValue({ reference }: KindField, value: Json | undefined): Json | u
   return reference === null ? value['name'] : value['id']
 }
 
-/** What goes without saying. */
+/** Whether a value goes without saying. */
 function isUsual(
   kind: Kind,
   { name, field, isRequired }: KindField,
@@ -135,7 +135,7 @@ function onlyCertificate(pem: string): string {
   }
 }
 
-/** What a word that names a record of the kind `to` becomes. */
+/** Translates a word that names a record of the kind `to`. */
 export type Translate = (to: string, word: string, path: string) => string
 
 /** The object with every reference translated: names to ids, or ids to names. */

@@ -46,7 +46,7 @@ const serviceConfigs: Kind = {
 let made: readonly NetworkSection[] | null = null
 
 /**
- * What a file says of a network, in its order: what others name comes first. Credentials,
+ * Sections of a network file, in their order: what others name comes first. Credentials,
  * enrollments, sessions and revocations are no part of it, as they are secrets or pass by
  * themselves.
  */
@@ -88,7 +88,7 @@ export interface NetworkObject {
 /** The default administrator is the same one in every network, whatever it is called. */
 const DEFAULT_ADMIN = '(default administrator)'
 
-/** What tells an object apart from the others of its section. */
+/** Key that tells an object apart from the others of its section. */
 export function keyOf({ key, kind }: NetworkSection, fields: JsonObject): string {
   if (kind.id === 'identity' && fields['isDefaultAdmin'] === true) return DEFAULT_ADMIN
   return key.map((name) => String(fields[name] ?? '')).join(' ')

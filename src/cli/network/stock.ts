@@ -9,7 +9,7 @@ import { type LiveNetwork, networkSeedOf } from './live.ts'
 import { fileName, portableFields } from './portable.ts'
 import { allSections, type NetworkSection } from './sections.ts'
 
-/** What another network's export says, and what of it has no place in a network of ours. */
+/** Contents of another network's export, and what of it has no place in a network of ours. */
 export interface StockExport extends NetworkFile {
   /** Sentences for whoever imports it. */
   readonly notes: readonly string[]
@@ -174,7 +174,7 @@ function leftOut(section: NetworkSection, item: JsonObject): string | null {
 }
 
 /**
- * What that export does not tell of an object stays as it is here.
+ * Completes objects of that export: what it does not tell of one stays as it is here.
  * @returns the objects with the fields that the network has of them already.
  */
 export function overLive(objects: readonly FileObject[], live: LiveNetwork): FileObject[] {

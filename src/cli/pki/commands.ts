@@ -37,10 +37,10 @@ const DAY_MS = 24 * 60 * 60 * 1000
 /** The cluster has to agree on another issuing authority. */
 const INSTALL_TIMEOUT_MS = 30_000
 
-/** Of a certificate that only has to last until its controller runs again. */
+/** Days of a certificate that only has to last until its controller runs again. */
 const ROOT_SIGNED_DAYS = 7
 
-/** Of verbs that any controller may be asked for. */
+/** Options of verbs that any controller may be asked for. */
 type AskedOptions = ConnectionOptions & { readonly json?: boolean }
 
 interface PkiOptions {
@@ -264,7 +264,7 @@ function readSecret(path: string): string {
 function rootOf(caPath: string, keyPath: string, keyPem: string): Certificate {
   const key = parsePrivateKey(keyPem)
   const anchors = readCertificates(caPath, BUNDLE_CERTIFICATES_MAX)
-  // Of several certificates of one root the one that lasts longest lets the new authority last
+  // The certificate of a root that lasts longest, where it has several, lets the new authority last
   // longest.
   const [root] = anchors
     .filter(({ isAuthority, native }) => isAuthority && native.checkPrivateKey(key))

@@ -48,7 +48,7 @@ export async function request(options: {
   printLine(`have it signed, then put the certificate with its intermediates into ${identity.cert}`)
 }
 
-/** As the configuration takes it: no wildcard, as members and clients dial hosts. */
+/** Whether the configuration takes it: no wildcard, as members and clients dial hosts. */
 function isDialable(host: string): boolean {
   return parseHostPort(formatHostPort({ host, port: 1 })) !== null
 }

@@ -193,7 +193,7 @@ function nameOf({ commonName, native }: Certificate): string {
   return commonName ?? native.serialNumber
 }
 
-/** By the public authorities that come with Node. */
+/** Whether the public authorities that come with Node vouch for it. */
 function isOfPublicAuthority(
   chain: readonly [Certificate, ...Certificate[]],
   nowMs: number,

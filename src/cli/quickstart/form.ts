@@ -17,14 +17,16 @@ import { type ControllerPlan, LOOPBACK, type QuickstartPlan } from './plan.ts'
 const ADMIN_NAME = 'admin'
 const TICKET_LIFETIME_MS = 10 * 60 * 1000
 
-/** As `cluster init` does, which is safe to repeat; its admin.json stays until all is there. */
+/**
+ * Forms as `cluster init` does, which is safe to repeat; its admin.json stays until all is there.
+ */
 export async function formFirst(controller: ControllerPlan): Promise<void> {
   const trustDomain = `quickstart-${randomBytes(4).toString('hex')}.flotilla.internal`
   await initController(plannedConfigOf(controller, trustDomain), ADMIN_NAME, null)
 }
 
 /**
- * As `cluster join` does, which is safe to repeat, by a ticket of the first controller, which
+ * Joins as `cluster join` does, which is safe to repeat, by a ticket of the first controller, which
  * leads.
  * @throws {CommandFailure}
  */
@@ -58,7 +60,7 @@ export function finishForming(plan: QuickstartPlan, password: string): void {
   removeFirstAdminFile(plan)
 }
 
-/** What a kill may have left once the admin.json of DIR is written. */
+/** Removes what a kill may have left once the admin.json of DIR is written. */
 export function removeFirstAdminFile({ controllers: [first] }: QuickstartPlan): void {
   if (first !== undefined) rmSync(join(first.folder, ADMIN_FILE_NAME), { force: true })
 }

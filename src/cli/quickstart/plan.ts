@@ -50,7 +50,7 @@ export interface QuickstartPlan {
   readonly routers: readonly RouterPlan[]
 }
 
-/** Where everything goes. @throws {CommandFailure} exit 2 when the ports do not fit. */
+/** Plan of where everything goes. @throws {CommandFailure} exit 2 when the ports do not fit. */
 export function planQuickstart(
   dir: string,
   nodes: number,

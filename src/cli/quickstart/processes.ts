@@ -42,7 +42,7 @@ export class Processes {
     this.#onEvent = onEvent
   }
 
-  /** Those that ran already when this was made, or run by now. */
+  /** Process ids of those that ran already when this was made, or run by now. */
   pidOf(plan: ProcessPlan): number | null {
     return this.#watched.find((one) => one.plan === plan)?.pid ?? null
   }
@@ -83,10 +83,10 @@ export class Processes {
   #spawn(one: Watched): void {
     putLogAside(one.plan.logPath)
     const log = openSync(one.plan.logPath, 'a', 0o600)
-    // In the session of quickstart, not in ones of their own: Linux shares the processor between
-    // sessions first (autogroup), and one controller's password hashes would slow the others
-    // whatever their priority. The terminal's ^C therefore reaches the controllers as well; it
-    // stops them in order, as the signal from here does.
+    // Children run in the session of quickstart, not in ones of their own: Linux shares the
+    // processor between sessions first (autogroup), and one controller's password hashes would slow
+    // the others whatever their priority. The terminal's ^C therefore reaches the controllers as
+    // well; it stops them in order, as the signal from here does.
     const child = spawn(this.#program, [one.plan.program, 'run', one.plan.configPath], {
       stdio: ['ignore', log, log],
     })
@@ -95,8 +95,8 @@ export class Processes {
     one.pid = child.pid ?? null
     const { configPath } = one.plan
     const { pid } = child
-    // At once: should quickstart be killed before the controller writes it, the next one must find
-    // it running.
+    // Written at once: should quickstart be killed before the controller writes it, the next one
+    // must find it running.
     if (pid !== undefined) writePidFile(configPath, pid)
     child.once('error', (error) => this.#end(one, `could not be started: ${error.message}`))
     child.once('exit', () => {
@@ -111,7 +111,7 @@ export class Processes {
       keepLogShort(one.plan.logPath)
       const before = one.pid
       const now = livePid(one)
-      // Where another has the data folder, that one is the controller: a quickstart that is killed
+      // Another process that has the data folder is the controller: a quickstart that is killed
       // between the start of one and the writing of its pid file leaves such a one, which the next
       // quickstart can not see until it holds its folder.
       if (before !== null && now === null) this.#end(one, howEnded(one))

@@ -117,8 +117,8 @@ interface Start {
 }
 
 /**
- * As an operator would: the first controller is formed and run, each other one joins it with a
- * ticket. What an earlier attempt has done is kept.
+ * Forms as an operator would: the first controller is formed and run, each other one joins it with
+ * a ticket. What an earlier attempt has done is kept.
  * @returns false when a signal came first.
  */
 async function form(start: Start): Promise<boolean> {

@@ -69,7 +69,7 @@ export async function administratorOf(dir: string): Promise<ApiClientOptions> {
   return { ...at, token: String((logIn.data as Row)['token']) }
 }
 
-/** Of the router of this name, which is made if there is none. */
+/** Token of the router of this name, which is made if there is none. */
 async function tokenOf(name: string, { dir }: QuickstartPlan): Promise<string> {
   const client = new ApiClient(await administratorOf(dir))
   const ask = async (method: 'GET' | 'POST', below: string, sent?: unknown): Promise<unknown> =>

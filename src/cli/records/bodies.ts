@@ -14,7 +14,7 @@ import { isJsonObject } from '../../lib/text/json-value.ts'
 
 export type WriteMode = 'create' | 'patch'
 
-/** What a command line wants changed of a record. */
+/** Changes of a record that a command line wants. */
 export interface Wanted {
   readonly body: JsonObject
   /**
@@ -163,7 +163,10 @@ export function unknownMember(
   return null
 }
 
-/** What is left out and goes without saying, and the rest of objects that are given in part. */
+/**
+ * Body with what is left out and goes without saying, and the rest of objects that are given in
+ * part.
+ */
 export function completedBody(kind: Kind, body: JsonObject): JsonObject {
   const result: Record<string, Json> = { ...usualValues[kind.id], ...body }
   for (const { name, filledFrom } of kind.fields) {

@@ -4,8 +4,8 @@ import type { Field } from '../../entities/fields.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 /**
- * What a field names records by. `one` and `many`: their ids. `roles`: `@` and their ids, beside
- * attributes. `keys`: the keys of a map are their ids.
+ * Form in which a field names records. `one` and `many`: their ids. `roles`: `@` and their ids,
+ * beside attributes. `keys`: the keys of a map are their ids.
  */
 export interface ReferenceShape {
   /** Descriptor name of the kind named. */
@@ -30,9 +30,9 @@ export interface KindField {
   /** It is never shown again. */
   readonly isSecret: boolean
   readonly isShown: boolean
-  /** Where a patch replaces the value whole; false: it merges what it is given. */
+  /** True where a patch replaces the value whole; false: it merges what it is given. */
   readonly isReplacedWhole: boolean
-  /** What is left out of an object that is given in part when it is made. */
+  /** Members that an object which is given in part gets when it is made. */
   readonly filledFrom: JsonObject | null
   readonly field: Field | null
 }
@@ -42,7 +42,7 @@ export interface NestedReference extends ReferenceShape {
   readonly path: readonly string[]
 }
 
-/** What a person leaves out where there is one sensible answer, by kind. */
+/** Values that a person leaves out where there is one sensible answer, by kind. */
 export const usualValues: Readonly<Record<string, JsonObject>> = {
   identity: { type: 'Default', isAdmin: false },
 }
@@ -96,14 +96,14 @@ function isSaidBefore(entity: Entity, name: string): boolean {
   return (field?.reference ?? null) !== null && Object.hasOwn(entity.body, name.replace(/Id$/, ''))
 }
 
-/** What no descriptor has the fields of: shown as its schema says, and never written. */
+/** Fields that no descriptor has: shown as their schema says, and never written. */
 export function readOnlyFields(schema: JsonObject): readonly KindField[] {
   return Object.entries(propertiesOf(schema))
     .filter(([name]) => !baseFields.has(name))
     .map(([name, member]) => readOnly(name, member))
 }
 
-/** What every record has beside the fields of its kind. */
+/** Columns of every record beside the fields of its kind. */
 export const baseColumns: readonly KindField[] = ['id', 'createdAt', 'updatedAt'].map((name) =>
   readOnly(name, { type: 'string' }),
 )

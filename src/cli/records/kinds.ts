@@ -15,7 +15,7 @@ export type Shape = Exclude<OperationShape, 'replace'>
 
 /** A kind of record of the management API, as a command line names it. */
 export interface Kind {
-  /** As the descriptors name it: `servicePolicy`. */
+  /** Name of the descriptor: `servicePolicy`. */
   readonly id: string
   /** `service-policy`. */
   readonly name: string
@@ -23,7 +23,7 @@ export interface Kind {
   readonly plural: string
   /** `sp`; null for a kind of one word. */
   readonly short: string | null
-  /** What can be done with it, with the permission that each needs. */
+  /** Shapes of operations on it, with the permission that each needs. */
   readonly shapes: Readonly<Partial<Record<Shape, string>>>
   readonly fields: readonly KindField[]
   readonly nested: readonly NestedReference[]
@@ -50,7 +50,7 @@ const handWritten: Readonly<Record<string, Shapes>> = {
   },
 }
 
-/** What is changed under another path than it is read. */
+/** Paths of what is changed under another path than it is read. */
 const writtenBelow: Readonly<Record<string, string>> = { controllerSetting: '/effective' }
 
 let made: readonly Kind[] | null = null
@@ -132,7 +132,7 @@ function fold(word: string): string {
   return word.replaceAll('-', '').toLowerCase()
 }
 
-/** Of one record, for this operation. */
+/** Path of one record, for this operation. */
 export function recordPath(kind: Kind, id: string, shape: 'detail' | 'patch' | 'delete'): string {
   const below = shape === 'detail' ? '' : (writtenBelow[kind.id] ?? '')
   return `/${kind.plural}/${encodeURIComponent(id)}${below}`

@@ -56,7 +56,7 @@ export class Names {
     )
   }
 
-  /** What the records of these ids are called; ids that lead nowhere stay as they are. */
+  /** Names of the records of these ids; ids that lead nowhere stay as they are. */
   async namesOf(kind: Kind, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const unknown = [...new Set(ids)].filter((id) => !this.#names.has(`${kind.id} ${id}`))
     for (let at = 0; at < unknown.length; at += IDS_PER_QUERY) {
@@ -142,7 +142,7 @@ export class Names {
   }
 }
 
-/** As a literal of the filter language. @throws {CommandFailure} exit 1 for what it cannot say. */
+/** Literal of the filter language. @throws {CommandFailure} exit 1 for what it cannot say. */
 export function filterText(text: string): string {
   if (/[\x00-\x07\x0b\x0e-\x1f]/.test(text)) {
     throw failure('a name contains control characters; use the id of the record')
@@ -167,7 +167,7 @@ export function withMember(object: JsonObject, path: readonly string[], value: J
   return { ...object, [name]: withMember(isJsonObject(inner) ? inner : {}, rest, value) }
 }
 
-/** What a reference is to be given as, for help and refusals. */
+/** Form that a reference is to be given in, for help and refusals. */
 export function referenceText({ to, shape }: ReferenceShape): string {
   const kind = kindById(to)
   switch (shape) {

@@ -20,7 +20,7 @@ export interface RecordListOptions extends ReadOptions {
 
 const LIMIT = 100
 const PAGE = 500
-/** Where the API stops: beyond, a list must be narrowed down. */
+/** Rows at which the API stops: beyond, a list must be narrowed down. */
 const ROWS_MAX = 100_000
 
 /** Prints one record. */
@@ -106,7 +106,7 @@ export async function listedRows(
 }
 
 /**
- * What a shell may complete a name by: at most a screen of them, and nothing when nobody is logged
+ * Names that a shell may complete: at most a screen of them, and nothing when nobody is logged
  * in.
  */
 export async function completionNames(

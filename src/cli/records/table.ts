@@ -137,7 +137,7 @@ function withoutLinks({ _links, ...rest }: Row): JsonObject {
   return rest
 }
 
-/** What a record is called; the id where its kind has no names. */
+/** Name of a record; the id where its kind has no names. */
 export function nameIn(kind: Kind, row: Row): string {
   const { name } = row
   return kind.hasName && typeof name === 'string' ? name : row.id

@@ -20,7 +20,7 @@ export function valueOf(path: string, word: string, schema: JsonObject): Json {
   return objectOf(path, word)
 }
 
-/** Of a map whose values may be anything: what JSON takes it for, or else a text. */
+/** Value of a map whose values may be anything: what JSON takes it for, or else a text. */
 function freeValue(word: string): Json {
   if (!/^(true|false|null|-?\d+(\.\d+)?|[[{"].*)$/s.test(word)) return word
   try {

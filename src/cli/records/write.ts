@@ -72,7 +72,7 @@ export async function updateRecord(
   else printLine(`updated ${spoken(kind.name)} ${name}`)
 }
 
-/** What a patch must say again of a record. */
+/** Fields that a patch must say again of a record. */
 export function repeated(kind: Kind, row: JsonObject): JsonObject {
   const names = kind.fields.filter(({ isRepeated }) => isRepeated).map(({ name }) => name)
   return Object.fromEntries(names.map((name) => [name, row[name] ?? null]))

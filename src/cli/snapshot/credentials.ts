@@ -37,7 +37,7 @@ export interface RestoredCredentials {
 }
 
 /**
- * Those of the old controller are used again where they lie and belong to the backup: tokens that
+ * Takes those of the old controller where they lie and belong to the backup: tokens that
  * were handed out for enrolling are verified by its key. Otherwise they are made.
  * @throws {CommandFailure} exit 1, before anything is written.
  */

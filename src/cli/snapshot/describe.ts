@@ -3,7 +3,7 @@ import { pluralOf } from '../../entities/registry.ts'
 import type { AdminError } from '../client/admin-socket.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
-/** What an operator recognises a network by; the other kinds are in the JSON. */
+/** Kinds that an operator recognises a network by; the others are in the JSON. */
 const SHOWN_KINDS = ['identity', 'service', 'servicePolicy', 'router'] as const
 
 export function countsText({ counts }: BackupSummary): string {

@@ -30,7 +30,7 @@ export interface RestoreRunningOptions {
   readonly json?: boolean
 }
 
-/** What `cluster snapshot restore FILE --json` prints. */
+/** Output of `cluster snapshot restore FILE --json`. */
 export interface RestoreRunningResult extends Partial<RestoredIndex> {
   readonly clusterId: string
   readonly from: { readonly clusterId: string; readonly index: number; readonly takenAtMs: number }
@@ -191,7 +191,7 @@ function endParams({ content, backup, options }: Restoring, id: string): object 
 
 async function abandon({ data, content }: Restoring, id: string): Promise<void> {
   const params = { id, isAbandoned: true, sha256: content.sha256, ifIndex: 0, reason: 'abandoned' }
-  // What cannot be dropped now expires by itself.
+  // A restore that cannot be dropped now expires by itself.
   await ask(data, 'end', params).catch(() => undefined)
 }
 
@@ -224,7 +224,7 @@ function outcomeUnknown(error: unknown): CommandFailure {
   )
 }
 
-/** On stderr: one line that is written over on a terminal, a line each tenth elsewhere. */
+/** Progress on stderr: one line that is written over on a terminal, a line each tenth elsewhere. */
 class Progress {
   readonly #total: number
   #told = 0

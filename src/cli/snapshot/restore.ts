@@ -25,7 +25,7 @@ export interface RestoreOptions extends ConfigFlags {
   readonly json?: boolean
 }
 
-/** What `cluster snapshot restore --json` prints. */
+/** Output of `cluster snapshot restore --json`. */
 export interface RestoreResult {
   readonly id: string
   readonly clusterId: string

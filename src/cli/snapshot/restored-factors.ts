@@ -7,7 +7,7 @@ import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
 import type { Factor } from '../../pki/secrets/sealed-factor.ts'
 import { askController } from '../client/admin-socket.ts'
 
-/** In one request, which has its limit in bytes. */
+/** Factors in one request, which has its limit in bytes. */
 const BATCH = 16
 const FACTORS_PATH = '/fabric/v1/cluster/restore/factors'
 

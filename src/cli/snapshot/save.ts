@@ -13,7 +13,7 @@ import { faultAt, refuseExisting } from './backup-file.ts'
 import { countsText, withStaleHint } from './describe.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** Where a controller hands out a backup of its state. */
+/** Path where a controller hands out a backup of its state. */
 export const BACKUP_PATH = '/fabric/v1/cluster/backup'
 
 export interface SaveOptions {
@@ -38,7 +38,7 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
   try {
     await refuseExisting(file)
     await writeNewBackup(file, untilInterrupted(askForBytes(data, request)))
-    // What lies on the disk is what counts, so it is read back.
+    // Bytes on the disk are what counts, so they are read back.
     const { manifest, summary, sha256 } = await checkBackup(bytesOfFile(file))
     if (options.json === true) printJson({ file, sha256, manifest: shown(manifest), summary })
     else printLine(textOf(file, { manifest, summary, sha256 }))
@@ -70,7 +70,10 @@ async function* untilInterrupted<T>(
   }
 }
 
-/** Of the controller to ask. @throws {CommandFailure} exit 2 unless the options name one. */
+/**
+ * Data folder of the controller to ask. @throws {CommandFailure} exit 2 unless the options name
+ * one.
+ */
 export function dataFolderOf({ config, data }: Pick<SaveOptions, 'config' | 'data'>): string {
   if (config !== undefined && data === undefined) return loadConfigOrFail(config).data
   if (data !== undefined && config === undefined) return resolve(data)

@@ -2,9 +2,9 @@
 let isWatched = false
 
 /**
- * What reads the output may end first, as `| head` does. The program then stops as on SIGTERM: a
- * verb that prints ends at once, and one that keeps controllers stops them in order. Without this,
- * Node ends it with a stack on the screen.
+ * Stops where the reader of the output ends first, as `| head` does. The program then stops as on
+ * SIGTERM: a verb that prints ends at once, and one that keeps controllers stops them in order.
+ * Without this, Node ends it with a stack on the screen.
  */
 export function stopOnBrokenPipe(): void {
   if (isWatched) return

@@ -50,7 +50,7 @@ export class CheckList {
   #tell(check: Check): void {
     this.checks.push(check)
     if (this.#isSilent) return
-    // What failed is said once, by the sentence that ends the program.
+    // A check that failed is told once, by the sentence that ends the program.
     const detail = check.detail === '' || check.result === 'failed' ? '' : `: ${check.detail}`
     printLine(`${`${check.check} `.padEnd(NAME_COLUMNS, '.')} ${check.result}${detail}`)
   }

@@ -1,12 +1,12 @@
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 
-/** Of what waits to be written; characters, as they take the memory. */
+/** Limits of what waits to be written; characters, as they take the memory. */
 export const lineLimits = {
-  /** With more, lines of the audit give way ... */
+  /** Characters beyond which lines of the audit give way ... */
   crowdedCharacters: 1024 * 1024,
   /** ... and with so many every line does. */
   waitingCharactersMax: 4 * 1024 * 1024,
-  /** What one turn of the event loop can hand over. */
+  /** Characters that one turn of the event loop can hand over. */
   chunkCharactersMax: 64 * 1024,
   /**
    * Lines are gathered for so long: to hand one over costs several times what it takes to make it.
@@ -18,15 +18,15 @@ export const lineLimits = {
   endMsMax: 1000,
 } as const
 
-/** Where lines go: asked before each write, while none is under way. */
+/** Output of lines: asked before each write, while none is under way. */
 export interface LineOutput {
-  /** What so many bytes are to be written to. */
+  /** Descriptor that so many bytes are to be written to. */
   fdFor(bytes: number): number
   /** The same as for the last write. */
   readonly current: number
 }
 
-/** As much of the file system as lines need. */
+/** Calls of the file system that lines need. */
 export interface LineFile {
   write(
     fd: number,
@@ -46,9 +46,9 @@ export class LineWriter {
   readonly #disk: LineFile
   /** None of them is under way. */
   #chunks: string[] = []
-  /** What is left of the chunk under way. */
+  /** Rest of the chunk under way. */
   #rest: Buffer<ArrayBuffer> | null = null
-  /** What was written last is the beginning of a line whose rest could not be. */
+  /** True: the last bytes written are the beginning of a line whose rest could not be written. */
   #isTorn = false
   /** The rest is in the system's hands; else it waits for room in a pipe. */
   #isTaken = false
@@ -178,7 +178,7 @@ function isWrittenBy(endMs: number, fd: number, bytes: Buffer): boolean {
 }
 
 /**
- * Where lines to the standard output go. A pipe is opened anew, so that one that is full refuses
+ * Output for lines to the standard output. A pipe is opened anew, so that one that is full refuses
  * bytes in place of holding a thread until somebody reads; a file or terminal never is, and a
  * socket can not be opened.
  */

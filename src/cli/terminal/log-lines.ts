@@ -2,14 +2,14 @@ import { isatty } from 'node:tty'
 
 import { type Logger, pino, stdTimeFunctions } from 'pino'
 
-/** Where lines go, each with its end. */
+/** Sink of lines, each with its end. */
 export interface LineSink {
   write(line: string): void
 }
 
 export interface LogLinesOptions {
   readonly level: string
-  /** In each line. */
+  /** Members of each line. */
   readonly base: Readonly<Record<string, unknown>>
 }
 
@@ -22,7 +22,7 @@ export function jsonLogger(sink: LineSink, { level, base }: LogLinesOptions): Lo
   return pino({ base, timestamp: stdTimeFunctions.isoTime, level, formatters }, sink)
 }
 
-/** What people read where stdout is a terminal, and JSON lines elsewhere. */
+/** Lines that people read where stdout is a terminal, and JSON lines elsewhere. */
 export function forStdout(sink: LineSink): LineSink {
   return isatty(1) ? new ReadableLines(sink, wantsColour(process.env)) : sink
 }
@@ -43,7 +43,7 @@ const colours: Readonly<Record<string, string>> = {
   fatal: '\u001b[31;1m',
 }
 const LEVEL_COLUMNS = 5
-/** What moves the cursor or colours the rest, out of a name that a client chose. */
+/** Characters that move the cursor or colour the rest, out of a name that a client chose. */
 const unprintable = /[\x00-\x1f\x7f-\x9f]+/g
 
 /** Turns JSON lines into `TIME LEVEL message  field=value …`, with the stack of an error below. */

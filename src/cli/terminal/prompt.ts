@@ -6,7 +6,8 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 const ANSWER_CHARACTERS_MAX = 4096
 
 /**
- * Where a person is asked. Questions go beside what a verb prints, which may be piped elsewhere.
+ * Terminal where a person is asked. Questions go beside what a verb prints, which may be piped
+ * elsewhere.
  */
 export interface Terminal {
   readonly input: Readable & {
@@ -76,7 +77,10 @@ const BACKSPACE = new Set(['\b', '\x7f'])
 const GIVE_UP = new Set(['\x03', '\x04'])
 const KILL_LINE = '\x15'
 
-/** What a terminal in raw mode leaves to the program: the end of the line, corrections and ^C. */
+/**
+ * Line that is typed unseen: a terminal in raw mode leaves its end, corrections and ^C to the
+ * program.
+ */
 class HiddenLine {
   text = ''
 
