@@ -70,22 +70,34 @@ export class Invariants {
   readonly #digests = new Map<Index, string>()
   /** index → configuration committed there. */
   readonly #configurations = new Map<Index, Uint8Array>()
+  /** index → virtual ms at which the configuration there was committed. */
+  readonly #committedAtMs = new Map<Index, number>()
   readonly #written = new Map<string, Uint8Array>()
   readonly #seen = new Map<Core, Seen>()
   readonly #platters: () => ReadonlyMap<NodeId, Held>
+  readonly #nowMs: () => number
 
-  constructor(tally: Tally, platters: () => ReadonlyMap<NodeId, Held>) {
+  constructor(tally: Tally, platters: () => ReadonlyMap<NodeId, Held>, nowMs: () => number) {
     this.#tally = tally
     this.#platters = platters
+    this.#nowMs = nowMs
   }
 
   get committedIndex(): Index {
     return Math.max(0, this.history.length - 1)
   }
 
-  /** Of the newest committed configuration. */
+  /** Members of the newest committed configuration. */
   get newestMembers(): readonly Member[] {
-    const newest = Math.max(...this.#configurations.keys())
+    return this.membersAt(Infinity)
+  }
+
+  /** Members of the configuration that was the newest committed one at that virtual time. */
+  membersAt(ms: number): readonly Member[] {
+    const known = [...this.#configurations.keys()].filter(
+      (index) => (this.#committedAtMs.get(index) ?? 0) <= ms,
+    )
+    const newest = Math.max(...known)
     const data = this.#configurations.get(newest)
     return data === undefined ? [] : fromBinary(ConfigurationSchema, data).members
   }
@@ -179,7 +191,9 @@ export class Invariants {
       newest = index
       this.history[index] = term
       const configuration = this.#written.get(`${index}:${term}`)
-      if (configuration !== undefined) this.#configurations.set(index, configuration)
+      if (configuration === undefined) continue
+      this.#configurations.set(index, configuration)
+      this.#committedAtMs.set(index, this.#nowMs())
     }
     if (newest === null) return
     this.#committedIn.set(node.core.termAt(newest) ?? now.term, newest)

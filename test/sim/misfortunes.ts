@@ -34,6 +34,8 @@ const BACKUP_MS = 700
 const OLD_MS = 2_500
 /** Until somebody looks after a clock that has jumped. */
 const OPERATOR_MS = 1_000
+/** Longer than a late message takes. */
+const ON_ITS_WAY_MS = 2_000
 const OVERSIZED = new Uint8Array(FRAME_BYTES_MAX + 1)
 
 /** Carries out what a plan has in store, each event with chances of its own. */
@@ -453,10 +455,17 @@ export class Misfortunes {
     return configuration.voters.length >= 3 || !configuration.voters.includes(controller.id)
   }
 
-  /** Only whom the newest committed configuration does not list with this disk may be told so. */
+  /**
+   * Only whom the newest committed configuration does not list with this disk may be told so. It may have come back to
+   * that configuration while the word was on its way.
+   */
   #assertNotListed(controller: Controller): void {
-    const isListed = this.#world.isListed(controller)
-    assert(!isListed, `I13: ${controller.id} is told that it is no member, and is one`)
+    const world = this.#world
+    const wasListed = world.isListed(controller, world.loop.nowMs - ON_ITS_WAY_MS)
+    assert(
+      !(world.isListed(controller) && wasListed),
+      `I13: ${controller.id} is told that it is no member, and is one`,
+    )
   }
 
   #misbehave(what: BadInput, chance: Random): void {

@@ -51,6 +51,7 @@ interface Wish {
 
 type Admission = Extract<EntryVerdict, { readonly target: ConfigurationRecord }>
 
+const LOOK_AGAIN_MS = 50
 const LOOK_MS = 150
 const WISH_MS = 4_000
 const SPARES = ['n6', 'n7', 'n8'] as const
@@ -149,6 +150,13 @@ export class Operator {
   }
 
   #add(leader: Controller): void {
+    const known = leader.core?.status
+    // A join is answered once the configuration is settled: a member that knows an older one, all of whose members may
+    // leave, would know nobody.
+    if (known?.configurationIndex !== known?.committedConfigurationIndex) {
+      if (!this.#world.isHealed) this.#world.loop.after(LOOK_AGAIN_MS, () => this.act('add'))
+      return
+    }
     const id = this.#spares.shift()
     if (id === undefined) return
     const controller = this.#world.install(id)
@@ -156,7 +164,6 @@ export class Operator {
     this.#world.tally.note('member added')
     const status = leader.core?.status
     if (status === undefined) return
-    // The committed one, as a join waits for it: one that is logged alone may never be.
     controller.roster = {
       configuration: encodeConfiguration(status.committedConfigurationRecord),
       index: status.committedConfigurationIndex,

@@ -36,6 +36,8 @@ const LAST_FAILURES_MS = 3_000
 const CLOSE_ENTRIES = 50
 /** How long a cluster without faults may take until it is at rest while it still gets further. */
 const SETTLE_MS_MAX = 60_000
+/** Chunks of the largest state that a run may have to send, each of which may take `chunkMsMax`. */
+const CHUNKS_MAX = 4_000
 const STANDSTILL_MS = 12_000
 /** Of a write through any controller once the faults are over: far below the time after which it would be given up. */
 const ANSWER_MS_MAX = 2_500
@@ -107,7 +109,11 @@ export class World implements ControllerWorld {
     this.network = new Network(this.chance, plan.rates, this.tally)
     this.isWired = plan.isWired
     this.#isTimed = plan.seed % 16 === 0
-    this.invariants = new Invariants(this.tally, () => this.#platters())
+    this.invariants = new Invariants(
+      this.tally,
+      () => this.#platters(),
+      () => this.loop.nowMs,
+    )
     loop.onEvent = (context) => this.#afterEvent(context)
     loop.onError = (error, context) => this.#onError(error, context)
     this.#form()
@@ -263,11 +269,14 @@ export class World implements ControllerWorld {
   }
 
   /** Whether the newest committed configuration has this very disk. */
-  isListed(controller: Controller): boolean {
-    return this.invariants.newestMembers.some(
-      ({ id, storeId }) =>
-        id === controller.id && Buffer.compare(storeId, storeIdOf(controller.store)) === 0,
-    )
+  /** @param atMs virtual time at which that was so; now by default. */
+  isListed(controller: Controller, atMs = Infinity): boolean {
+    return this.invariants
+      .membersAt(atMs)
+      .some(
+        ({ id, storeId }) =>
+          id === controller.id && Buffer.compare(storeId, storeIdOf(controller.store)) === 0,
+      )
   }
 
   storeMs(): number {
@@ -596,8 +605,9 @@ export class World implements ControllerWorld {
         progressMs = this.loop.nowMs
       }
       const isStuck = this.loop.nowMs - progressMs > STANDSTILL_MS
+      const settleMsMax = SETTLE_MS_MAX + this.plan.rates.chunkMsMax * CHUNKS_MAX
       assert(
-        !isStuck && this.loop.nowMs - beganMs < SETTLE_MS_MAX,
+        !isStuck && this.loop.nowMs - beganMs < settleMsMax,
         `liveness: ${what} is not reached: ${missing}`,
       )
       await this.#runUntil(this.loop.nowMs + 100)
