@@ -1,32 +1,17 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { parseAst } from 'rolldown/parseAst'
 import { describe, expect, test } from 'vitest'
 
-// Goal: sentences that people read are in the words of their field, comments fit a screen, and a name is defined once. What
-// is not so yet is counted in words.json: a count may fall and never rise. FLOTILLA_RECORD=1 writes the counts of today.
+// Goal: sentences that people read are in the words of their field, comments fit a screen and open with their subject, and a
+// name is defined once. Names that are not yet stand in words.json, and no other may join them.
 
 const root = join(import.meta.dirname, '..')
 const leftPath = join(import.meta.dirname, 'words.json')
 
-/** What is not so yet. */
-interface Left {
-  /** Comment lines of more than 100 columns, by folder of `src`. */
-  readonly longComments: Readonly<Record<string, number>>
-  /** Comments that open with a relative or a preposition, so that their noun is missing, by folder of `src`. */
-  readonly openings: Readonly<Record<string, number>>
-  /** Names that more than one file exports. */
+/** Names that more than one file exports. */
+const { names: namesLeft } = JSON.parse(readFileSync(leftPath, 'utf8')) as {
   readonly names: readonly string[]
-}
-
-const left = JSON.parse(readFileSync(leftPath, 'utf8')) as Left
-
-/** @returns what is allowed to be left: what was recorded, or what is there now. */
-function allowed<K extends keyof Left>(key: K, now: Left[K]): Left[K] {
-  if (process.env['FLOTILLA_RECORD'] !== '1') return left[key]
-  const known = JSON.parse(readFileSync(leftPath, 'utf8')) as Left
-  writeFileSync(leftPath, `${JSON.stringify({ ...known, [key]: now }, null, 2)}\n`)
-  return now
 }
 
 /** Words and phrases that are gone from all sentences, with what is said in their place. */
@@ -139,19 +124,11 @@ function longCommentLines(text: string): number {
     .filter((line) => line.length > COLUMNS_MAX && /^\s*(\/\/|\/\*\*|\*)/.test(line)).length
 }
 
-test('comments fit 100 columns, but for those that did not yet', () => {
-  const counts: Record<string, number> = {}
-  for (const { path, text } of sources) {
-    const [, folder = ''] = path.split('/')
-    const count = longCommentLines(text)
-    if (count > 0) counts[folder] = (counts[folder] ?? 0) + count
-  }
-  const limits = allowed('longComments', counts)
-  const more = Object.entries(counts).filter(([folder, count]) => count > (limits[folder] ?? 0))
-  expect(more, 'folders with more long comment lines than were left').toEqual([])
+test('comments fit 100 columns', () => {
+  const found = sources.filter(({ text }) => longCommentLines(text) > 0).map(({ path }) => path)
+  expect(found).toEqual([])
 })
 
-/** `/** Of a router.`, `// What it holds.`: of what, and who says so, is left to the reader. */
 const OPENING =
   /^\s*(?:\/\*\*|\/\/|\*)? ?(What|Of|Who|Whose|Whom|Where|By|From|As|With|To|In|On|At|Until|Those|Which)\b/
 
@@ -166,16 +143,9 @@ function openingsIn(text: string): number {
   }).length
 }
 
-test('a comment opens with its subject, but for those that did not yet', () => {
-  const counts: Record<string, number> = {}
-  for (const { path, text } of sources) {
-    const [, folder = ''] = path.split('/')
-    const count = openingsIn(text)
-    if (count > 0) counts[folder] = (counts[folder] ?? 0) + count
-  }
-  const limits = allowed('openings', counts)
-  const more = Object.entries(counts).filter(([folder, count]) => count > (limits[folder] ?? 0))
-  expect(more, 'folders with more of them: name the subject first').toEqual([])
+test('a comment opens with its subject', () => {
+  const found = sources.filter(({ text }) => openingsIn(text) > 0).map(({ path }) => path)
+  expect(found, 'name the subject first').toEqual([])
   expect(openingsIn('/** Of a router. */\n// What it holds.\n\n/** A router. */')).toBe(2)
 })
 
@@ -212,6 +182,6 @@ test('an exported name is defined in one file, but for those that are not yet', 
     }
   }
   const twice = [...files].filter(([, paths]) => paths.size > 1).map(([name]) => name)
-  const known = new Set(allowed('names', twice.sort()))
+  const known = new Set(namesLeft)
   expect(twice.filter((name) => !known.has(name))).toEqual([])
 })

@@ -41,7 +41,7 @@ export class ActionLog implements ActionRecorder {
 }
 
 /**
- * What has been done is remembered whether or not whoever asked for it may still ask: the cluster
+ * Actor of what has been done, whether or not it may still ask for that: the cluster
  * records it on their behalf, for a session that ended meanwhile would be refused.
  */
 function outlasting(by: Actor): Actor {

@@ -3,7 +3,7 @@ import type { Index, Term } from '../raft/types.ts'
 export type AlarmSeverity =
   /** Something fails later unless somebody acts. */
   | 'warning'
-  /** What this controller answers can not be trusted: it must be taken out of service. */
+  /** Answers of this controller can not be trusted: it must be taken out of service. */
   | 'critical'
 
 /** One kind of alarm. `F` is what must be known to raise it. */
@@ -13,7 +13,7 @@ interface AlarmRow<F> {
   text(facts: F): string
   /** Tells apart alarms of one code that are on at the same time: a member, a file. */
   about?(facts: F): string
-  /** What it means, and what to do; both for operators, in Markdown. */
+  /** Meaning, and what to do; both for operators, in Markdown. */
   readonly meaning: string
   readonly remedy: string
 }
@@ -170,9 +170,9 @@ export interface Alarm {
   readonly severity: AlarmSeverity
 }
 
-/** Where all parts of a controller raise what an operator must know of. */
+/** Alarms that all parts of a controller raise for its operator. */
 export interface AlarmRaiser {
-  /** On until it is cleared; raised again, only its text changes. */
+  /** Raises an alarm, which is on until it is cleared; raised again, only its text changes. */
   raise<C extends AlarmCode>(code: C, facts: AlarmFacts<C>): void
   /** @param about which of those of the code; '' for a code that has one alarm at a time. */
   clear(code: AlarmCode, about?: string): void

@@ -47,7 +47,10 @@ export interface ClusterNodeParts {
   readonly onFatal: (error: Error) => void
   /** This controller is not, or no longer, a member as it is; told again while it goes on. */
   readonly onSelfRefused?: (refusal: SelfRefusal) => void
-  /** To be kept beside log and state, for the next start; at most once a second. */
+  /**
+   * Called with the members to be kept beside log and state, for the next start; at most once a
+   * second.
+   */
   readonly onRoster?: (roster: MembershipRecord) => void
   /** Absent: what members said is forgotten with the process. */
   readonly memory?: MemberMemory
@@ -62,7 +65,7 @@ export interface ClusterNodeParts {
   readonly audit?: AuditTrail
 }
 
-/** From the moment it is appended (Raft paper 6). */
+/** Configuration in force from the moment it is appended (Raft paper 6). */
 export interface ConfigurationInForce {
   readonly record: ConfigurationRecord
   readonly index: Index

@@ -44,7 +44,7 @@ export class ClusterNode implements Proposer, ClusterView {
   readonly #soft: SoftStateChannel
   readonly #observer: ClusterObserver
   readonly #follower: StateFollower
-  /** What an operator must know of; other parts of this controller raise theirs here. */
+  /** Alarms for the operator; other parts of this controller raise theirs here. */
   readonly alarms: Alarms
   #stopSweep: (() => void) | null = null
   #onStarted: (port: number) => void = () => undefined
@@ -156,7 +156,7 @@ export class ClusterNode implements Proposer, ClusterView {
     const stopped = new Promise<void>((resolve) => {
       this.#onStopped = resolve
     })
-    // What was published last still goes out.
+    // Values that were published last still go out.
     this.#soft.tick()
     await this.#observer.save()
     this.#parts.link.post({ type: 'stop' })
@@ -236,7 +236,7 @@ export class ClusterNode implements Proposer, ClusterView {
     target: ConfigurationRecord,
     basedOn: Index | null = null,
   ): Promise<string | null> {
-    // Whom to let in and whom to trust with a vote is read from the state.
+    // The state tells whom to admit and whom to trust with a vote.
     this.#refuseInQuarantine()
     return await this.#requests.changeConfiguration(target, basedOn)
   }
@@ -248,7 +248,7 @@ export class ClusterNode implements Proposer, ClusterView {
     if (isLeaderless || this.#hasFailed) throw new Problem('CLUSTER_NO_LEADER')
   }
 
-  /** What is judged with a wrong state must not be written. */
+  /** Refuses to write what would be judged with a wrong state. */
   #refuseInQuarantine(): void {
     if (this.#follower.guard.isQuarantined) throw new Problem('NODE_QUARANTINED')
   }

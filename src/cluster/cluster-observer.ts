@@ -45,7 +45,7 @@ export interface ClusterObserverParts {
 }
 
 /**
- * What this controller knows of the cluster: what its consensus thread said last, and what the
+ * Knowledge of this controller about the cluster: what its consensus thread said last, and what the
  * members, this one among them, say of themselves.
  */
 export class ClusterObserver {
@@ -77,7 +77,7 @@ export class ClusterObserver {
     this.#caughtUpMs = this.#statusAtMs
   }
 
-  /** As the consensus thread said last. */
+  /** Status as the consensus thread said last. */
   get status(): HostStatus {
     return this.#status
   }
@@ -90,7 +90,10 @@ export class ClusterObserver {
     return votersIn(this.#configuration)
   }
 
-  /** What is applied here is committed, also before the consensus thread's next word says so. */
+  /**
+   * Commit index: what is applied here is committed, also before the consensus thread's next word
+   * says so.
+   */
   get commit(): Index {
     return Math.max(this.#status.commit, this.#parts.machine.progress().applied)
   }

@@ -29,7 +29,7 @@ export interface ConsensusOptions {
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
   /**
-   * Where the state stands, the stamp there, how far log time is behind it, and the
+   * Position of the state, the stamp there, how far log time is behind it, and the
    * membership.v1.Configuration in force there, encoded.
    */
   readonly applied: Position
@@ -38,8 +38,8 @@ export interface ConsensusOptions {
   /** Empty while nothing is applied: a formed log then begins with it. */
   readonly configuration: Uint8Array
   /**
-   * What was kept beside them, or given by those who let this member in; what a log and a state
-   * that are empty start from.
+   * Members that were kept beside them, or given by those who admitted this member; what a log and
+   * a state that are empty start from.
    */
   readonly roster?: MembershipRecord | null
   /**
@@ -51,7 +51,7 @@ export interface ConsensusOptions {
    * address:port of the DNS servers that names of peers are asked of; the system's way when empty.
    */
   readonly resolvers?: readonly string[]
-  /** Of the options that must be equal on every controller. */
+  /** Hash of the options that must be equal on every controller. */
   readonly sharedOptionsSha256?: Uint8Array
   readonly tickMs?: number
   readonly core?: Partial<CoreOptions>

@@ -7,7 +7,7 @@ import type { NodeId } from '../raft/types.ts'
 import type { PeerReport } from './link.ts'
 import { refusalProblem } from '../lib/refusal-problem.ts'
 
-/** What this controller knows of the feature levels of itself and the others. */
+/** Feature levels of this controller and the others, as far as known here. */
 export interface KnownLevels {
   readonly selfId: NodeId
   /** The newest level that this version knows. */

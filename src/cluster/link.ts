@@ -6,14 +6,14 @@ import type { MeshIdentity } from './mesh/mesh-service.ts'
 import { type HostStats, NO_VITALS } from '../ports/stats.ts'
 
 /**
- * What main and the Raft host say to each other. All values are plain and cloneable, so the host
+ * Messages between main and the Raft host. All values are plain and cloneable, so the host
  * may live in the same thread or in a worker; what is large crosses as one packed Uint8Array a
  * batch, whose buffer is handed over.
  */
 
 export type RefusalCode = 'NO_LEADER' | 'NOT_LEADER' | 'OVERLOADED' | 'TOO_LARGE'
 
-/** What main tells the host. Requests with an `id` are answered with the same id. */
+/** Commands of main to the host. Requests with an `id` are answered with the same id. */
 export type HostCommand =
   /** First of all, when main is ready to hear: answered by `started`. */
   | { readonly type: 'start' }
@@ -116,7 +116,10 @@ export type HostEvent =
       readonly sequences: readonly number[]
       readonly code: RefusalCode
     }
-  /** What was handed to a leader and not yet seen committed may be lost: propose it again. */
+  /**
+   * Commands that were handed to a leader and not yet seen committed may be lost: propose them
+   * again.
+   */
   | { readonly type: 'handoverLost' }
   /** `index` null: no leader confirmed it. */
   | { readonly type: 'readIndex'; readonly id: number; readonly index: Index | null }
@@ -177,11 +180,11 @@ export type HostEvent =
  */
 export interface SelfRefusal {
   readonly reason: 'removed' | 'other-store' | 'rolled-back' | 'not-yet-a-member' | 'fenced'
-  /** Who says so; this member itself when it read it in its own log. */
+  /** Member that says so; this one itself when it read it in its own log. */
   readonly by: NodeId
-  /** Of the configuration that it rests on. */
+  /** Index of the configuration that it rests on. */
   readonly index: Index
-  /** Of the cluster, as the one who says so knows it. */
+  /** Generation of the cluster, as the one who says so knows it. */
   readonly generation: number
 }
 
@@ -199,7 +202,7 @@ export interface HostStatus {
   readonly leaderSilentMs: number | null
   readonly commit: Index
   readonly last: Index
-  /** What the log lacks of what was promised (raft/owed.ts); null: nothing. */
+  /** Position up to which the log lacks what was promised (raft/owed.ts); null: nothing. */
   readonly owed: Position | null
   /** membership.v1.Configuration in force, encoded. */
   readonly configuration: Uint8Array
@@ -293,7 +296,7 @@ export function inlineLink(): { readonly main: MainLink; readonly host: HostLink
   return { main, host }
 }
 
-/** What is logged on the host's side is written by main: one process, one log. */
+/** Logger of the host's side, whose lines main writes: one process, one log. */
 export function logOverLink(link: HostLink): Logger {
   const at = (level: LogLevel) => (fields: object, message: string) =>
     link.post({ type: 'log', level, fields, message })

@@ -1,6 +1,6 @@
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
-/** What the room writes: one sentence a line, with fields beside it. The shape is pino's. */
+/** Logger of the room: one sentence a line, with fields beside it. The shape is pino's. */
 export type Logger = Readonly<Record<LogLevel, (fields: object, message: string) => void>>
 
 /**

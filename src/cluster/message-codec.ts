@@ -19,7 +19,7 @@ import { decodeEntries, encodeEntries } from '../raft/entry-codec.ts'
 import type { Attestation, Entry, Message, NodeId, Position, Term } from '../raft/types.ts'
 
 /**
- * What a Raft stream carries beside its Hello. A frame of a kind this release does not know is
+ * Frames of a Raft stream beside its Hello. A frame of a kind this release does not know is
  * `unknown`.
  */
 export type RaftContent =

@@ -1,12 +1,12 @@
 import type { NodeId } from '../raft/types.ts'
 
 /**
- * Who asks, as TLS has proven: a controller of this cluster's CA. Whether it is a member is for the
+ * Caller, as TLS has proven: a controller of this cluster's CA. Whether it is a member is for the
  * log to say.
  */
 export interface PeerCaller {
   readonly id: NodeId
-  /** Of the proven leaf's SubjectPublicKeyInfo. */
+  /** Hash of the proven leaf's SubjectPublicKeyInfo. */
   readonly publicKeySha256: Uint8Array
   readonly leafPem: string
   /** It came over a member's stream, bound to the key and the store of its member record. */
@@ -18,7 +18,10 @@ export type PeerHandler = (caller: PeerCaller, payload: Uint8Array) => Promise<U
 
 /** Messages between the main threads of controllers, over the mesh and beside the log. */
 export interface PeerChannel {
-  /** In order while the link stands; lost without a word when it does not, or has no room. */
+  /**
+   * Notes arrive in order while the link stands; they are lost without a word when it does not, or
+   * has no room.
+   */
   note(to: NodeId, topic: string, payload: Uint8Array): void
   /** One listener a topic. */
   onNote(topic: string, listener: (from: NodeId, payload: Uint8Array) => void): void

@@ -55,7 +55,7 @@ export class StateFollower {
   readonly #catchUps: SnapshotCatchUp
   readonly #snapshots: SnapshotSource
   readonly guard: StateGuard
-  /** Of the last entry applied; log time is behind it where it was brought back. */
+  /** Stamp of the last entry applied; log time is behind it where it was brought back. */
   #stampMs: number
   #progressTimer: NodeJS.Timeout | null = null
   #reportedApplied: Index = 0
@@ -83,7 +83,7 @@ export class StateFollower {
     machine.onFailed = (error) => parts.onFatal(error)
   }
 
-  /** What the log has committed, as it came from the consensus thread. */
+  /** Takes what the log has committed, as it came from the consensus thread. */
   push(entries: Uint8Array): void {
     this.#applyQueue.push(entries)
   }

@@ -244,7 +244,7 @@ class ControllerRun {
   }
 
   readonly #die = (error: unknown): never => {
-    // A failure that an operator can act on is a sentence; a mistake of this program keeps its stack.
+    // A failure that an operator can act on is a sentence; a mistake of ours keeps its stack.
     const known = operatorFailure(error)
     const fields = known instanceof CommandFailure ? {} : { err: error }
     this.#log?.fatal(fields, `controller exits: ${errorMessage(known)}`)

@@ -20,7 +20,7 @@ const LOG_TIME_AHEAD_MS_MAX = 10_000
  * again and again.
  */
 const CLOCK_SKEW_OVER_MS = 1500
-/** What comes and goes, as a connection does, is over when it has been gone for so long. */
+/** Time after which what comes and goes, as a connection does, is over. */
 const OVER_MS = 30_000
 /**
  * Room in which an operator can still act before the guard of the log (`log.lowSpaceBytes`) stops
@@ -92,7 +92,7 @@ export class AlarmWatch {
     this.#forgetClocks(new Set(members.map(({ id }) => id)))
   }
 
-  /** As long as too few clocks are known, it stays as it was. */
+  /** Leaves the alarm as it was while too few clocks are known. */
   #lookAtLogTime(
     record: ConfigurationRecord,
     members: readonly MemberView[],
@@ -107,7 +107,7 @@ export class AlarmWatch {
     else if (!isGone) this.#alarms.raise('LOG_TIME_AHEAD', { aheadMs })
   }
 
-  /** Those who are members no longer. */
+  /** Forgets the clocks of those who are members no longer. */
   #forgetClocks(members: ReadonlySet<NodeId>): void {
     for (const key of this.#conditions.keys()) {
       const id = key.startsWith('skew ') ? key.slice('skew '.length) : null

@@ -25,7 +25,7 @@ export class Alarms implements AlarmRaiser {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #raised = new Map<string, Alarm>()
-  /** Of those that are on, the ones whose beginning was logged: no other end is. */
+  /** Alarms that are on and whose beginning was logged: no other end is. */
   readonly #logged = new Set<string>()
   readonly #throttle = new LogThrottle({ windowMs: LOG_WINDOW_MS, keysMax: 256 })
 

@@ -16,7 +16,7 @@ export function votersIn({ members, outgoingVoters }: ConfigurationRecord): read
   return [...new Set([...voters, ...outgoingVoters])]
 }
 
-/** Of a joint configuration, the half that bears less counts (Raft paper 6). */
+/** Tolerance of a configuration; of a joint one, the half that bears less counts (Raft paper 6). */
 export function toleranceNow(
   record: ConfigurationRecord,
   isConnected: (id: NodeId) => boolean,

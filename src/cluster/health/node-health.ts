@@ -5,7 +5,7 @@ import { toleranceNow } from './failure-tolerance.ts'
 import type { ClusterNodeStatus } from './cluster-node-status.ts'
 import type { HostStats } from '../../ports/stats.ts'
 
-/** What the document of a node is made from. */
+/** Sources of the health document of a node. */
 export interface HealthSources {
   readonly cluster: ClusterView
   readonly record: ConfigurationRecord

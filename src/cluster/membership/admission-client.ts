@@ -27,13 +27,15 @@ export interface EnterOptions {
   readonly address: string
   readonly version: string
   readonly featureLevel: number
-  /** As this process says it on the mesh, UTC ms; of one that is not on it yet, any time. */
+  /**
+   * Start of this process as it says on the mesh, UTC ms; of one that is not on it yet, any time.
+   */
   readonly startedAtMs: number
   /** For each address. */
   readonly timeoutMs: number
 }
 
-/** Of names that stand for many. */
+/** Targets of names that stand for many. */
 const TARGETS_MAX = 64
 
 const REASONS: readonly EntryRefusalReason[] = [

@@ -101,7 +101,7 @@ export class AdmissionServer {
   ): Promise<AnswerInit> {
     const { consensus, state, changer, clock, log, actions } = this.#parts
     const deadlineMs = clock.monotonicMs() + timeoutMs
-    // What was admitted a moment ago, through another controller, must be known here.
+    // An admission made a moment ago, through another controller, must be known here.
     const index = await consensus.readIndex()
     if (!(await state.waitForApplied(index, timeoutMs))) throw new Problem('INDEX_NOT_REACHED')
     if (!(await waitUntil(clock, deadlineMs, () => isAtRest(consensus.configuration())))) {

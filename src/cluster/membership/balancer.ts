@@ -16,7 +16,7 @@ import {
 import type { Logger } from '../logger.ts'
 
 export interface LeadershipOptions extends LeadershipTiming {
-  /** Of this controller, 0 to 100. */
+  /** Priority of this controller, 0 to 100. */
   readonly priority: number
   /**
    * Beyond either of them for `slowMsMin`, a leader steps aside for a member that is well below.

@@ -7,7 +7,7 @@ import { isAtRest, membersNow } from './record.ts'
 import { pause, waitUntil } from './wait.ts'
 
 export interface WantedChange {
-  /** In a few words, for whoever has to wait for it. */
+  /** Change in a few words, for whoever has to wait for it. */
   readonly what: string
   /** How long it may wait for another one to end. */
   readonly waitMs: number
@@ -78,7 +78,7 @@ export class MemberChanger {
       if (isAtRest(configuration) && wanted.isDone(now)) return
       this.#refuseUnlessLeader()
       if (this.#clock.monotonicMs() >= deadlineMs) throw unconfirmed(this.#consensus, wanted.what)
-      // What is known here runs behind the core, most of all while this thread is busy: a leader
+      // Knowledge here runs behind the core, most of all while this thread is busy: a leader
       // that was lost, won back and changed in between would otherwise be put back to the members
       // of before.
       const target = wanted.target(now)

@@ -6,7 +6,7 @@ import type { Index, NodeId, Role } from '../../raft/types.ts'
 import type { ConfigurationInForce } from '../cluster-node-parts.ts'
 import type { PeerReport } from '../link.ts'
 
-/** What the keeping of members needs of the cluster node. */
+/** Parts of the cluster node that the keeping of members needs. */
 export interface Consensus {
   readonly selfId: NodeId
   readonly peers: PeerChannel
@@ -26,7 +26,7 @@ export interface Consensus {
   transferLeadership(target: NodeId | null): Promise<void>
 }
 
-/** Which key may come in by which id; its id is the node's. */
+/** Admission of a key by an id; its id is the node's. */
 export interface MemberAdmission extends EntityRecord {
   /** DER, base64. */
   readonly publicKeySpki: string

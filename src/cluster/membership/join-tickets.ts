@@ -72,10 +72,10 @@ export const admissionLimits = {
   lifetimeMsMin: 60_000,
   lifetimeMsMax: 7 * 24 * 60 * 60_000,
   hostsMax: 32,
-  /** Of one host, address, version or id. */
+  /** Characters of one host, address, version or id. */
   textCharactersMax: 300,
   /**
-   * Until this controller has applied what the cluster knew when it was asked, or has a
+   * Wait until this controller has applied what the cluster knew when it was asked, or has a
    * configuration that is settled.
    */
   waitMs: 5000,
@@ -196,7 +196,7 @@ export class JoinTickets implements Admission {
     return await this.#answer(request.id)
   }
 
-  /** Of this cluster, as far as the text says. */
+  /** Ticket of this cluster, as far as the text says. */
   #ticketOf({ ticket: text }: JoinRequest): Ticket {
     const { cluster } = this.#parts
     let ticket: Ticket
@@ -309,7 +309,7 @@ export class JoinTickets implements Admission {
     return await issueControllerCertificateFor(leaf)
   }
 
-  /** From the admission as it was applied, whoever's request made it. */
+  /** Answers from the admission as it was applied, whoever's request made it. */
   async #answer(id: string): Promise<JoinAnswer> {
     const { cluster, state, clock, trustDomain, caPem } = this.#parts
     const { record, index } = await this.#settledConfiguration()

@@ -11,7 +11,9 @@ import { membershipLimits } from './limits.ts'
 import { boundedText, bytesOf, countOf } from './messages.ts'
 import { isOfKey, sameBytes } from './record.ts'
 
-/** What a controller says of itself when it asks to be let in; who it is, TLS has proven. */
+/**
+ * Request of a controller to be admitted, with what it says of itself; who it is, TLS has proven.
+ */
 export interface EntryRequest {
   readonly clusterId: string
   /** 16 bytes. */
@@ -59,12 +61,12 @@ export type EntryAnswer =
       readonly configurationIndex: Index
     }
 
-/** What the leader knows of who asks. */
+/** Knowledge of the leader about who asks. */
 export interface EntryContext {
   readonly record: ConfigurationRecord
   readonly configurationIndex: Index
   readonly clusterId: string
-  /** In force. */
+  /** Level in force. */
   readonly featureLevel: number
   /** The key admitted by the caller's id, and whether it is to vote; null for none. */
   readonly admitted: { readonly keySha256: Uint8Array; readonly isVoter: boolean } | null
@@ -133,7 +135,7 @@ export function judgeEntry(
   return { verdict: 'added', target }
 }
 
-/** By the key that is pinned. */
+/** Judges a member by the key that is pinned. */
 function judgeMember(
   { id }: EntryCaller,
   request: EntryRequest,

@@ -37,7 +37,7 @@ const TIMEOUT_MS_MAX = 60_000
 export class LeaderCalls {
   readonly #consensus: Consensus
   readonly #clock: Clock
-  /** By the name of the method, which says what they take. */
+  /** Handlers by the name of the method, which says what they take. */
   readonly #handlers = new Map<string, LeaderHandler<never, never>>()
 
   constructor(consensus: Consensus, clock: Clock) {

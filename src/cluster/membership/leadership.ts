@@ -1,6 +1,8 @@
 import type { NodeId } from '../../raft/types.ts'
 
-/** Who should lead, judged by the leader itself. Times are monotonic ms of this controller. */
+/**
+ * View of the leader by which it judges who should lead. Times are monotonic ms of this controller.
+ */
 export interface LeadershipView {
   readonly nowMs: number
   readonly priority: number
@@ -10,7 +12,7 @@ export interface LeadershipView {
   readonly candidates: readonly Candidate[]
 }
 
-/** Until when leadership is to stay where it is. */
+/** Times until which leadership is to stay where it is. */
 export interface LeadershipHolds {
   /** After an operator has moved it: no preference takes it away. */
   readonly manualUntilMs: number
@@ -79,7 +81,10 @@ export function chooseLeader(
   return best === null ? null : { to: best.id, reason: 'priority' }
 }
 
-/** By priority; the first by id among equals, so that every look gives the same. */
+/**
+ * Candidate of the highest priority; the first by id among equals, so that every look gives the
+ * same.
+ */
 function highest(candidates: readonly Candidate[]): Candidate | null {
   let best: Candidate | null = null
   for (const candidate of candidates) {

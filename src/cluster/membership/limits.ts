@@ -1,7 +1,8 @@
-/** What the keeping of members is held to. */
+/** Limits of the keeping of members. */
 export const membershipLimits = {
   /**
-   * Of a configuration: it goes with every change, and every member keeps a link to every other.
+   * Members of a configuration: it goes with every change, and every member keeps a link to every
+   * other.
    */
   membersMax: 32,
   /** Removals that are not settled yet. */
@@ -10,7 +11,7 @@ export const membershipLimits = {
   promotionLagEntriesMax: 1_000,
   /** Strangers that ask one controller to be let in, at a time. */
   entriesMax: 16,
-  /** Of one of them; it may ask again before it is known here that it gave up. */
+  /** Entries of one of them; it may ask again before it is known here that it gave up. */
   entriesOfOneMax: 2,
   /** A learner that is to vote and stays away this long is removed. */
   joinTimeoutMs: 10 * 60_000,

@@ -19,7 +19,7 @@ export interface MemberManagementParts extends Pick<
   readonly clock: Clock
   readonly log: Logger
   readonly actions: ActionRecorder
-  /** On the leader, after it has handed leadership over because an operator asked for it. */
+  /** Called on the leader, after it has transferred leadership because an operator asked for it. */
   readonly onTransferred?: () => void
 }
 

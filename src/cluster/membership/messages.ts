@@ -13,7 +13,7 @@ import type { Actor } from '../../ports/actor.ts'
 import type { ChangePlan, MembershipChange } from '../../ports/membership.ts'
 import type { NodeId } from '../../raft/types.ts'
 
-// What controllers ask each other about members: every text is bounded and every id checked, though
+// Messages between controllers about members: every text is bounded and every id checked, though
 // it comes from a controller.
 
 const TEXT_CHARACTERS_MAX = 256
@@ -93,7 +93,7 @@ export function planOf(message: ChangePlanMessage | undefined): ChangePlan {
 }
 
 /**
- * Who asked the controller that passes a request on.
+ * Actor that asked the controller which passes a request on.
  * @throws {Problem} COULD_NOT_VALIDATE where it names nobody.
  */
 export function actorOfMessage(by: Requester | undefined): Actor {

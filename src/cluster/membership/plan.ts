@@ -60,7 +60,7 @@ export function isReadyToVote(
   )
 }
 
-/** In a few words, for logs and for who has to wait for it. */
+/** Change in a few words, for logs and for who has to wait for it. */
 export function describeChange(change: MembershipChange): string {
   return change.verb === 'replace'
     ? `replace ${change.oldId} by ${change.newId}`
@@ -68,7 +68,7 @@ export function describeChange(change: MembershipChange): string {
 }
 
 /**
- * What a change makes of the members. Pure, so it is computed again after every wait, and by each
+ * Plans the members after a change. Pure, so it is computed again after every wait, and by each
  * leader anew: the target is derived from what is wanted, never from what was before.
  */
 export function planChange(now: MembersNow, change: MembershipChange): Planned {
@@ -118,7 +118,7 @@ export function donePlan(change: MembershipChange, record: ConfigurationRecord):
   }
 }
 
-/** Who is no member any more after it; null when everybody stays. */
+/** Member that is none any more after it; null when everybody stays. */
 export function leavingBy(change: MembershipChange): NodeId | null {
   if (change.verb === 'remove') return change.id
   return change.verb === 'replace' ? change.oldId : null

@@ -6,12 +6,12 @@ import type { NodeId } from '../../raft/types.ts'
 import { isReadyToVote, type MembersNow, votersOf } from './plan.ts'
 
 /**
- * What the steward of a leader goes by; all of it but the silences is the same for the next leader.
+ * View that the leader reconciles by; all of it but the silences is the same for the next leader.
  */
 export interface ReconcilerView extends Pick<MembersNow, 'inContact' | 'lagEntries' | 'leaderId'> {
-  /** At rest. */
+  /** Configuration at rest. */
   readonly record: ConfigurationRecord
-  /** Who says that it is connected to the member, the leader left out. */
+  /** Members that say that they are connected to this one, the leader left out. */
   readonly reachedBy: (id: NodeId) => ReadonlySet<NodeId>
   /** Since this leader was last connected to it, or since it began to lead. */
   readonly silentMs: (id: NodeId) => number
@@ -19,12 +19,12 @@ export interface ReconcilerView extends Pick<MembersNow, 'inContact' | 'lagEntri
   readonly isRotationDue: boolean
   /** Some member cannot open a shared secret in force. */
   readonly lacksSecrets: boolean
-  /** In force, and the highest that every voter is known to know. */
+  /** Level in force, and the highest that every voter is known to know. */
   readonly featureLevel: { readonly inForce: number; readonly ofVoters: number }
 }
 
 export type ReconcileStep =
-  /** What a removed member knew is taken back, and then the mention of it. */
+  /** Takes back what a removed member knew, and then the mention of it. */
   | { readonly type: 'settle'; readonly departure: Departure }
   /** All that are ready at once, so that there is no even number of voters in between. */
   | { readonly type: 'promote'; readonly ids: readonly NodeId[] }
@@ -71,8 +71,8 @@ export function candidates(record: ConfigurationRecord): readonly NodeId[] {
 }
 
 /**
- * As a voter it must be able to hear every candidate that a majority may elect, so a majority of
- * today's voters has to reach it: the leader alone may be its only link.
+ * A voter must be able to hear every candidate that a majority may elect, so a majority of today's
+ * voters has to reach it: the leader alone may be its only link.
  */
 function isReady(view: ReconcilerView, id: NodeId): boolean {
   if (!isReadyToVote(view, id)) return false

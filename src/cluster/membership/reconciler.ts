@@ -23,7 +23,7 @@ import { membershipLimits } from './limits.ts'
 import { isReadyToVote, makeVoter, planChange, votersOf } from './plan.ts'
 import { isAtRest, isOfKey, keySha256Of, membersNow } from './record.ts'
 
-/** What the steward sees to of the shared secrets. All of it may be repeated at any point. */
+/** Duties about the shared secrets. All of them may be repeated at any point. */
 export interface MemberSecrets {
   /**
    * Deletes the admission of one that is a member no longer, and rotates what it could open.
@@ -36,7 +36,7 @@ export interface MemberSecrets {
   isRotationDue(): boolean
   /** @throws {Problem} */
   rotateIfDue(reason: string): Promise<void>
-  /** Who is admitted and cannot open every secret in force. */
+  /** Members that are admitted and cannot open every secret in force. */
   membersLackingSecrets(): readonly NodeId[]
   /** Wraps for them what they lack. @throws {Problem} */
   shareMissing(): Promise<boolean>
@@ -52,7 +52,7 @@ export interface ReconcilerParts {
   readonly featureLevel: {
     /** The newest that this version knows. */
     readonly own: number
-    /** By one logged command, which may be repeated. @throws {Problem} */
+    /** Raises it by one logged command, which may be repeated. @throws {Problem} */
     raise(level: number): Promise<void>
   }
   readonly actions: ActionRecorder
@@ -73,7 +73,7 @@ const NOTHING_TO_SHARE = [
 ] as const
 
 /**
- * What a cluster does for its members by itself, on whichever controller leads. Each duty is found
+ * Duties of a cluster for its members by itself, on whichever controller leads. Each duty is found
  * anew from the replicated state and is safe to repeat, so a leader may die at any point of one.
  */
 export class MembershipReconciler {
@@ -194,10 +194,10 @@ export class MembershipReconciler {
       await this.#tell(duty)
     } catch (error) {
       this.#heldUntilMs.set(duty.type, clock.monotonicMs() + BACK_OFF_MS)
-      // What ends one leader would end each that comes after it, so even the unforeseen is only
-      // told.
+      // An error that ends one leader would end each that comes after it, so even the unforeseen is
+      // only told.
       const code = error instanceof Problem ? error.code : 'UNHANDLED'
-      // Who asked for something else at that moment, or the next leader, is no news.
+      // A request for something else at that moment, or the next leader, is no news.
       if (code === 'MEMBERSHIP_BUSY' || code === 'CLUSTER_NO_LEADER') return
       if (!this.#throttle.allow(`${duty.type} ${code}`, clock.monotonicMs())) return
       const because = errorMessage(error)
@@ -258,7 +258,7 @@ export class MembershipReconciler {
     return `finished the removal of ${id}: admission revoked, shared secrets rotated`
   }
 
-  /** As an operator would remove it. */
+  /** Removes it as an operator would. */
   async #drop(id: NodeId): Promise<string> {
     const { consensus, state } = this.#parts
     await this.#change(`dropping ${id}`, (record) => {

@@ -9,7 +9,7 @@ import { sameBytes } from './record.ts'
 
 export interface RejoinParts {
   readonly consensus: Pick<Consensus, 'selfId' | 'configuration' | 'peerStatuses'>
-  /** Of the data folder in use, 16 bytes. */
+  /** Store id of the data folder in use, 16 bytes. */
   readonly storeId: Uint8Array
   /** host:port, tried after the addresses of the members that are known. */
   readonly seeds: () => readonly string[]
@@ -28,9 +28,9 @@ const ADDRESSES_MAX = 32
 const REFUSED_MS = 5_000
 
 /**
- * On a running controller whose own log does not list it with its own disk yet, or whose peers do
- * not let it in: asks until both is mended. The own log may be wrong in both directions: what lists
- * it need not be committed and may never be, and what took it out may have come after it was
+ * Loop of a running controller whose own log does not list it with its own disk yet, or whose peers
+ * do not let it in: asks until both is mended. The own log may be wrong in both directions: what
+ * lists it need not be committed and may never be, and what took it out may have come after it was
  * stopped.
  */
 const admittedAs = {
@@ -74,7 +74,7 @@ export class RejoinLoop {
   }
 
   async #turn(): Promise<void> {
-    // Until the host has spoken it is not known who the members are.
+    // Members are not known until the host has spoken.
     const isKnown = this.#parts.consensus.configuration().record.members.length > 0
     const nowMs = this.#parts.clock.monotonicMs()
     const isEarly = this.#isAsking || nowMs < this.#askAgainMs

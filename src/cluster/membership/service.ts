@@ -43,7 +43,7 @@ export interface MembershipServiceParts {
   readonly onTransferred?: () => void
 }
 
-/** Of one attempt on one leader. */
+/** Time of one attempt on one leader. */
 const CHANGE_TIMEOUT_MS = 8_000
 const PLAN_TIMEOUT_MS = 5_000
 /**
@@ -62,7 +62,8 @@ const HEARD_MS = 3_000
 export class MembershipService implements MembershipControl {
   readonly #parts: MembershipServiceParts
   /**
-   * On the leader: a request that comes again while it is carried out waits for the same result.
+   * Changes that run on the leader: a request that comes again while it is carried out waits for
+   * the same result.
    */
   readonly #running = new Map<string, Promise<ChangePlan>>()
   #isSelfRemoved = false
@@ -197,7 +198,7 @@ export class MembershipService implements MembershipControl {
     }
   }
 
-  /** What is so already changes nothing, and what can never be is refused before it is wanted. */
+  /** Changes nothing where it is so already, and refuses what can never be before it is wanted. */
   async #changeRecorded(
     change: MembershipChange,
     confirmation: string | null,
@@ -316,9 +317,9 @@ function refuseUnconfirmed(plan: ChangePlan, confirmation: string | null): void 
 }
 
 /**
- * Who should lead when the leader is to vote no longer, at best one that has the whole log; null
- * when it stays, or when nobody else that answers votes before it goes: the core then leads to the
- * end of the change, and retires.
+ * Member that should lead when the leader is to vote no longer, at best one that has the whole log;
+ * null when it stays, or when nobody else that answers votes before it goes: the core then leads to
+ * the end of the change, and retires.
  */
 function heirOf(now: MembersNow, plan: ChangePlan): NodeId | null {
   if (plan.votersAfter.includes(now.leaderId)) return null

@@ -41,7 +41,10 @@ export class SeedFinder {
   readonly #options: SeedFinderOptions
   readonly #parts: SeedFinderParts
   readonly #asking = new Set<string>()
-  /** Who is there is known; asked again later. Monotonic ms, by address. */
+  /**
+   * Times until which an address is not asked, as it is known who is there. Monotonic ms, by
+   * address.
+   */
   readonly #restingUntilMs = new Map<string, number>()
   #stopTimer: (() => void) | null = null
   #isSearching = false

@@ -27,7 +27,7 @@ export interface AddressBookOptions {
   readonly hints?: ReadonlyMap<NodeId, string>
 }
 
-/** Of a claim that is looked at. */
+/** Limits of a claim that is looked at. */
 export const CLAIM_LIMITS = {
   publicKeyBytesMax: 4096,
   signatureBytesMax: 1024,
@@ -36,14 +36,17 @@ export const CLAIM_LIMITS = {
 const DOMAIN = 'flotilla address claim 1'
 
 /**
- * Where members are reached. Who they are is known by their keys, so an address is only a hint: it
+ * Addresses of members. Who they are is known by their keys, so an address is only a hint: it
  * is learned from the member itself over mutual TLS or, signed by its pinned key, from anyone, and
  * needs no quorum.
  */
 export class AddressBook {
   readonly #options: AddressBookOptions
   readonly #claims = new Map<NodeId, AddressClaim>()
-  /** Where its certificate was seen behind a seed, until the member itself has said where it is. */
+  /**
+   * Address where its certificate was seen behind a seed, until the member itself has said where it
+   * is.
+   */
   readonly #seen = new Map<NodeId, string>()
   #identity: MeshIdentity
   #own: AddressClaim
@@ -90,7 +93,7 @@ export class AddressBook {
     if (known !== undefined && claim.issuedAtMs <= known.issuedAtMs) return false
     if (!this.#isPinned(claim) || !this.#isSigned(claim)) return false
     if (claim.nodeId === this.#options.selfId) {
-      // From a time when this host's clock was ahead: what holds now must be the later one.
+      // A claim from a time when this host's clock was ahead: what holds now must be the later one.
       this.#own = this.#sign(claim.issuedAtMs + 1n)
       return true
     }
@@ -107,8 +110,8 @@ export class AddressBook {
   }
 
   /**
-   * Where to dial, best first: where it was seen while nobody could reach it, what it claims, what
-   * the operator says, and its member record.
+   * Addresses to dial, best first: where it was seen while nobody could reach it, what it claims,
+   * what the operator says, and its member record.
    */
   addressesOf(id: NodeId): readonly string[] {
     const found = [
@@ -148,8 +151,8 @@ export class AddressBook {
   }
 
   /**
-   * What is signed names its purpose and the cluster, so that nothing else signed by that key can
-   * stand for it.
+   * Text that is signed: it names its purpose and the cluster, so that nothing else signed by that
+   * key can stand for it.
    */
   #text({ nodeId, address, issuedAtMs, publicKeySpki }: AddressClaim): Uint8Array {
     const bare = create(AddressClaimSchema, { nodeId, address, issuedAtMs, publicKeySpki })

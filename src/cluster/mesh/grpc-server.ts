@@ -14,8 +14,8 @@ import { meshLimits } from './limits.ts'
 import { serverOptions, STREAM_WINDOW_BYTES } from './mesh-service.ts'
 
 /**
- * What of grpc-js no option reaches: with what it makes its HTTP/2 server, and that server itself,
- * which alone gives out the sessions.
+ * Insides of grpc-js that no option reaches: with what it makes its HTTP/2 server, and that server
+ * itself, which alone gives out the sessions.
  */
 interface GrpcInside {
   commonServerOptions: ServerOptions
@@ -64,7 +64,7 @@ export class GrpcServer {
     this.#http2.removeAllListeners('stream')
     this.#http2.on('stream', (stream: ServerHttp2Stream, ...more: unknown[]) => {
       const { session } = stream
-      // Those of a session that has just ended are not answered: in grpc-js that would throw.
+      // Calls of a session that has just ended are not answered: in grpc-js that would throw.
       if (
         session === undefined ||
         session.destroyed ||

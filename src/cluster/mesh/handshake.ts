@@ -7,7 +7,7 @@ import { type Certificate, leafControllerId, parseCertificate } from '../../pki/
 import type { NodeId } from '../../raft/types.ts'
 import type { RollbackDetector } from './rollback-detector.ts'
 
-/** What this member is sure of, and holds every peer to. */
+/** Facts that this member is sure of, and holds every peer to. */
 export interface PeerTrust {
   readonly selfId: NodeId
   readonly clusterId: string
@@ -17,7 +17,7 @@ export interface PeerTrust {
   readonly members: ReadonlyMap<NodeId, Member>
 }
 
-/** What a peer has shown on a stream so far. */
+/** Claim of a peer: what it has shown on a stream so far. */
 export interface PeerClaim {
   /**
    * DER of the leaf whose key TLS has proven, in a chain that TLS has verified against the cluster
@@ -26,7 +26,7 @@ export interface PeerClaim {
   readonly leafDer: Uint8Array | null
   /** Its first frame; null when that was something else; undefined while none has come. */
   readonly hello: Hello | null | undefined
-  /** Whom we dialled; null when the peer dialled us. */
+  /** Peer that we dialled; null when the peer dialled us. */
   readonly expectedId: NodeId | null
 }
 

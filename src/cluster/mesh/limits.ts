@@ -1,10 +1,12 @@
-/** What a caller can take of the port for peers, before and after it has shown who it is. */
+/**
+ * Limits of what a caller can take of the port for peers, before and after it has shown who it is.
+ */
 export const meshLimits = {
-  /** From the first packet to the end of the TLS handshake; beyond: closed. */
+  /** Time from the first packet to the end of the TLS handshake; beyond: closed. */
   meshHandshakeTimeoutMs: 10_000,
   /** Handshakes under way; one more ends the oldest of the source that has most. */
   meshHandshakesMax: 128,
-  /** Of one source; one more ends its oldest. */
+  /** Handshakes of one source; one more ends its oldest. */
   meshHandshakesPerSourceMax: 32,
   /** Connections of one source; more are closed at once. */
   meshConnectionsPerSourceMax: 192,
@@ -17,7 +19,7 @@ export const meshLimits = {
   meshSessionsPerControllerMax: 4,
   /** The same of one that is no member, or shows another key than its member record pins. */
   meshSessionsPerStrangerMax: 2,
-  /** Of all those together; more are closed at once. */
+  /** Connections of all those together; more are closed at once. */
   meshStrangersMax: 16,
   /** For so long such a controller is connected. */
   meshStrangerMs: 30_000,

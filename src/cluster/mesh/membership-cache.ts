@@ -27,19 +27,19 @@ export interface MembershipCacheParts {
   readonly storeId: Uint8Array
   readonly generation: number
   readonly book: AddressBook
-  /** Whose marks are kept with it. */
+  /** Detector whose marks are kept with it. */
   readonly witness: Pick<RollbackDetector, 'marks' | 'takeChanged'>
   readonly monotonicMs: () => number
-  /** Who is let in and dialled may have changed. */
+  /** Called when the members that are admitted and dialled may have changed. */
   readonly onView: (view: MembershipView) => void
-  /** To every peer that is linked now. */
+  /** Sends to every peer that is linked now. */
   readonly broadcast: (frame: ForwardFrame['frame']) => void
   readonly post: (event: HostEvent) => void
 }
 
 export interface MembershipView {
   readonly members: readonly Member[]
-  /** Of the newest configuration known to be committed. */
+  /** Index of the newest configuration known to be committed. */
   readonly committedIndex: Index
 }
 
@@ -48,17 +48,17 @@ interface Known {
   readonly record: ConfigurationRecord
 }
 
-/** What of this member the newest committed configuration says. */
+/** Standing of this member in the newest committed configuration. */
 type Standing = 'listed' | 'other-store' | 'absent'
 
-/** Of a frame that is taken. */
+/** Limits of a frame that is taken. */
 export const ROSTER_LIMITS = { configurationBytesMax: 256 * 1024, claimsMax: 256 } as const
 
 const POST_MS = 1000
 const SELF_REFUSED_MS = 1000
 
 /**
- * Who may be on the mesh. The own log says so: the configuration in force, and whoever the
+ * Members that may be on the mesh. The own log says so: the configuration in force, and whoever the
  * committed one before it still lists, as nobody is out before that is committed. A member that has
  * fallen behind would keep out those who joined since, and let in those who were removed; so
  * members tell each other the newest configuration that they know to be committed, and until the
@@ -127,7 +127,7 @@ export class MembershipCache {
     this.#parts.onView(this.#view)
   }
 
-  /** What is told to a peer when its link comes to stand. */
+  /** Frame for a peer when its link comes to stand. */
   frame(): ForwardFrame['frame'] {
     const newest = this.#newest()
     const configuration = toBinary(ConfigurationSchema, newest.record)
@@ -163,7 +163,7 @@ export class MembershipCache {
     if (this.#parts.monotonicMs() - this.#postedMs >= POST_MS) this.post()
   }
 
-  /** To main, if anything is new. */
+  /** Posts to main, if anything is new. */
   post(): void {
     const newest = this.#newest()
     const { witness, monotonicMs } = this.#parts

@@ -21,12 +21,12 @@ export interface MeshOptions {
   /** host:port to listen on for peers. */
   readonly bind: string
   readonly identity: MeshIdentity
-  /** What this member says of itself first on every stream, as it stands when it is asked for. */
+  /** Hello of this member, first on every stream, as it stands when it is asked for. */
   readonly hello: () => Hello
   /** False for moments in which `hello` would say less than what has been promised. */
   readonly canDial?: () => boolean
   readonly members: readonly Member[]
-  /** As of which `members` are known to be committed; told to those who are refused. */
+  /** Index as of which `members` are known to be committed; told to those who are refused. */
   readonly configurationIndex?: Index
   readonly book: AddressBook
   /** Absent: peers are held to what they say from now on. */
@@ -72,7 +72,7 @@ export interface MeshEvents {
   readonly onPeers: () => void
 }
 
-/** What a host needs of the connections to its peers. */
+/** Connections to its peers, as a host needs them. */
 export type HostMesh = Transport &
   Pick<
     Mesh,
@@ -104,7 +104,7 @@ export interface MeshPeer {
   readonly leafPem: string
 }
 
-/** What a member with these options holds its peers to. */
+/** Facts that a member with these options holds its peers to. */
 export function rosterOf(options: MeshOptions, members: readonly Member[]): PeerTrust {
   const { selfId, clusterId, generation, trustDomain } = options
   const byId = new Map(members.map((member) => [member.id, member]))

@@ -9,9 +9,9 @@ import { isRefusalReason, type RefusalReason } from './handshake.ts'
  */
 export interface MeshRefusal {
   readonly reason: RefusalReason
-  /** As of which the refuser knows a committed configuration. */
+  /** Index as of which the refuser knows a committed configuration. */
   readonly configurationIndex: Index
-  /** Of the refuser; 0 from a version that does not tell. */
+  /** Generation of the refuser; 0 from a version that does not tell. */
   readonly generation: number
 }
 

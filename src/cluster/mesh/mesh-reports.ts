@@ -8,7 +8,7 @@ const TOLD_MAX = 1000
 /** gRPC writes into some of its errors when they were made, so that no two are alike. */
 const TIME_IN_TEXT = / \(\d{4}-\d{2}-\d{2}T[\d:.]+Z\)/g
 
-/** What gRPC puts around the reason of a failure: its status, and what was tried. */
+/** Text that gRPC puts around the reason of a failure: its status, and what was tried. */
 const AROUND_REASON = [/^\d{1,2} [A-Z_]+: /, /No connection established\. Last error: (Error: )?/]
 const AFTER_REASON = /\.? Resolution note: ?$/
 const systemWords: Readonly<Record<string, string>> = {
@@ -36,12 +36,12 @@ export function plainReason(reason: string, address: string): string {
   return caWords.test(named) ? `its certificate is of another CA (${named})` : named
 }
 
-/** What an operator is told of peers: each thing once, or once in a while. */
+/** Reports to an operator about peers: each thing once, or once in a while. */
 export class MeshReports {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #throttle = new LogThrottle({ windowMs: 60_000, keysMax: 1000 })
-  /** Whom an operator was told of once and for all. */
+  /** Peers that an operator was told of once and for all. */
   readonly #told = new Set<string>()
 
   constructor(clock: Clock, log: Logger) {

@@ -39,15 +39,15 @@ export interface MeshServerParts {
   readonly clock: Clock
   readonly selfId: NodeId
   readonly hello: () => Hello
-  /** By the certificate alone, before a byte of HTTP/2. */
+  /** Standing by the certificate alone, before a byte of HTTP/2. */
   readonly standing: (leafDer: Uint8Array, remote: string) => CallerStanding
   readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => Verdict
   /**
-   * As `judge`, and whether a caller that has just said Hello may be let in after all that it said
-   * before.
+   * Judges as `judge`, and whether a caller that has just said Hello may be admitted after all that
+   * it said before.
    */
   readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => Verdict
-  /** Of the newest configuration known to be committed: told to those who are refused. */
+  /** Index of the newest configuration known to be committed: told to those who are refused. */
   readonly configurationIndex: () => Index
   /** Told to those who are refused as well. */
   readonly generation: number

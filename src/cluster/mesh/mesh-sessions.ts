@@ -7,8 +7,8 @@ import type { NodeId } from '../../raft/types.ts'
 import { meshLimits } from './limits.ts'
 
 /**
- * What the certificate of a caller makes it, as the configuration in force has it. Null: it may not
- * speak here at all.
+ * Standing that the certificate of a caller gives it, as the configuration in force has it. Null:
+ * it may not speak here at all.
  */
 export type CallerStanding = { readonly id: NodeId; readonly isMember: boolean } | null
 
@@ -33,9 +33,9 @@ interface StreamUse {
 }
 
 /**
- * Who may hold a connection of HTTP/2 at the port for peers, how many, and what each may do with
- * it. Members have their own; controllers that are none (one that asks for admission, one that was
- * removed and is to hear of it) share a few, for a short time; others have none.
+ * Callers that may hold a connection of HTTP/2 at the port for peers, how many, and what each may
+ * do with it. Members have their own; controllers that are none (one that asks for admission, one
+ * that was removed and is to hear of it) share a few, for a short time; others have none.
  */
 export class MeshSessions {
   readonly #parts: MeshSessionsParts

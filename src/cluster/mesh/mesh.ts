@@ -125,7 +125,8 @@ export class Mesh implements Transport {
 
   /** @returns the port listened on. */
   async start(): Promise<number> {
-    // What gRPC would write to stderr by itself is told here, with the peer's name and a limit.
+    // Messages that gRPC would write to stderr by itself are told here, with the peer's name and a
+    // limit.
     setLogVerbosity(logVerbosity.NONE)
     const port = await this.#server.listen(this.#options.bind)
     if (this.#isStopped) {
@@ -162,8 +163,8 @@ export class Mesh implements Transport {
   }
 
   /**
-   * Who may be on the mesh from now on: streams of anyone else end at once. Also when only their
-   * addresses changed.
+   * Sets the members that may be on the mesh from now on: streams of anyone else end at once. Also
+   * when only their addresses changed.
    */
   setMembers(members: readonly Member[], configurationIndex: Index = 0): void {
     this.#roster = rosterOf(this.#options, members)
@@ -241,7 +242,7 @@ export class Mesh implements Transport {
     }
   }
 
-  /** What the standing stream of a member has proven; null when it has none. */
+  /** Caller that the standing stream of a member has proven; null when it has none. */
   callerOf(id: NodeId): PeerCaller | null {
     const leafDer = this.#server.leafOf(id)
     if (leafDer === null) return null

@@ -11,7 +11,7 @@ import { plainReason } from './mesh-reports.ts'
 import { problemOf } from '../peer/peer-rpc.ts'
 
 export interface PeerAnswer {
-  /** Who answered, as its certificate says. */
+  /** Id of who answered, as its certificate says. */
   readonly calleeId: NodeId
   readonly payload: Uint8Array
 }

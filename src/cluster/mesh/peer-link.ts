@@ -11,9 +11,9 @@ import { clientOptions, meshService } from './mesh-service.ts'
 import { OutboundStream } from './outbound-stream.ts'
 
 const HELLO_TIMEOUT_MS = 5000
-/** With another address to try, one that is silent is not waited for as long. */
+/** Wait for a silent address where there is another one to try. */
 const HELLO_TIMEOUT_MS_OF_MANY = 2500
-/** What was handed over before a farewell gets this long to leave. */
+/** Time that what was handed over before a farewell has to leave. */
 const DRAIN_MS = 1000
 const BACKOFF_MIN_MS = 50
 const BACKOFF_MAX_MS = 1000
@@ -36,7 +36,7 @@ export interface PeerLinkParts {
   readonly onForward: (frame: ForwardFrame['frame']) => void
   readonly onHeard: () => void
   readonly onRefused: (verdict: Verdict & { ok: false }) => void
-  /** As `judge`, and whether the peer may be talked to after all that it said before. */
+  /** Judges as `judge`, and whether the peer may be talked to after all that it said before. */
   readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => Verdict
   /** The callee, whose key is the one pinned, does not let this member in. */
   readonly onRefusedByPeer: (refusal: MeshRefusal) => void
@@ -51,7 +51,7 @@ type FrameStream = ClientDuplexStream<Buffer, Buffer>
  */
 interface Attempt {
   readonly address: string
-  /** What was dialled for it. */
+  /** Target that was dialled for it. */
   readonly target: string
   readonly client: Client
   readonly raft: FrameStream
@@ -75,7 +75,7 @@ export class PeerLink {
   readonly peerId: NodeId
   readonly #parts: PeerLinkParts
   #addresses: readonly string[]
-  /** Which of the addresses is dialled, counted on with each attempt that fails. */
+  /** Number of the address that is dialled, counted on with each attempt that fails. */
   #turn = 0
   #attempt: Attempt | null = null
   #redialTimer: NodeJS.Timeout | null = null
@@ -95,7 +95,7 @@ export class PeerLink {
     this.#parts = parts
   }
 
-  /** Where it is connected or being dialled, or will be dialled next. */
+  /** Address where it is connected or being dialled, or will be dialled next. */
   get address(): string {
     return this.#attempt?.address ?? this.#nextAddress
   }
@@ -143,7 +143,7 @@ export class PeerLink {
     }
     this.#turn = 0
     if (this.#isStopped || current === this.#nextAddress) return
-    // What waits for an answer from where the peer no longer is could wait long.
+    // An attempt that waits for an answer from where the peer no longer is could wait long.
     this.#end(this.#attempt)
     if (this.#redialTimer !== null) clearTimeout(this.#redialTimer)
     this.#redialTimer = null
@@ -356,7 +356,7 @@ export class PeerLink {
     if (because !== null) this.#parts.onFailed(because)
     if (wasReady) this.#parts.onLost()
     if (this.#isStopped || this.#redialTimer !== null) return
-    // Where it was reached it is looked for first.
+    // The peer is looked for first at the address where it was reached.
     if (!wasReady) this.#turn += 1
     this.#redialLater()
   }

@@ -25,7 +25,7 @@ export interface PeerMethod<Q extends DescMessage, A extends DescMessage> {
  */
 export type PeerForm = 'json' | 'protobuf'
 
-/** What release 0.1 says of a message that is not JSON, before it looks at anything else. */
+/** Answer of release 0.1 to a message that is not JSON, before it looks at anything else. */
 const NO_JSON = 'the message is no JSON'
 /** No message begins with this byte: it would be a group, which proto3 has none of. */
 const OPENING_BRACE = 0x7b

@@ -17,7 +17,7 @@ import { integer } from '../message-codec.ts'
 export interface PeerFramesParts {
   readonly forward: (to: NodeId, frame: ForwardFrame['frame']) => boolean
   readonly answer: (to: NodeId, frame: ForwardFrame['frame']) => void
-  /** What the standing stream of a member has proven; null when it has none. */
+  /** Caller that the standing stream of a member has proven; null when it has none. */
   readonly callerOf: (id: NodeId) => PeerCaller | null
   readonly post: (event: HostEvent) => void
 }

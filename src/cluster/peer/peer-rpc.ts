@@ -104,7 +104,7 @@ export class PeerRpc implements PeerChannel {
     }
   }
 
-  /** What is under way is given up. */
+  /** Gives up what is under way. */
   close(): void {
     for (const { reject, timer } of this.#calls.values()) {
       clearTimeout(timer)

@@ -44,7 +44,7 @@ export class ApplyQueue {
   #hasFailed = false
   /** Last entry handed over, or the one that those to come follow. */
   #received: Index
-  /** What is not after it is inside the state already. */
+  /** Index up to which everything is inside the state already. */
   #standsAt: Index = 0
 
   constructor(parts: ApplyQueueParts) {
@@ -84,7 +84,7 @@ export class ApplyQueue {
     setImmediate(() => this.#run())
   }
 
-  /** Until resumed nothing is applied: the state is being replaced. */
+  /** Pauses apply until it is resumed: the state is being replaced. */
   pause(): void {
     this.#isPaused = true
   }

@@ -5,7 +5,7 @@ import type { Index, NodeId } from '../../raft/types.ts'
 import type { HostCommand, MainLink } from '../link.ts'
 
 /**
- * What main asks the consensus thread to do and waits for: each request is answered once, under its
+ * Requests of main to the consensus thread, which it waits for: each is answered once, under its
  * id.
  */
 export class ConsensusRequests {

@@ -27,7 +27,7 @@ export function restoreCore(options: ConsensusOptions, parts: ConsensusParts): C
   })
 }
 
-/** Where peers are reached, as far as that is known before the first of them is heard. */
+/** Addresses of peers, as far as they are known before the first of them is heard. */
 export function openAddressBook(options: ConsensusOptions, clock: Clock): AddressBook {
   const { selfId, clusterId, advertise, identity, addressHints } = options
   const hints = new Map(addressHints)

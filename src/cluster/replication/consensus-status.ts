@@ -13,7 +13,7 @@ interface ConsensusStatusParts {
   readonly diskVitals?: (() => DiskVitals) | undefined
 }
 
-/** What main is told of consensus, mesh and disk, and what is counted for it. */
+/** Status of consensus, mesh and disk for main, and what is counted for it. */
 export class ConsensusStatus {
   readonly #parts: ConsensusStatusParts
   readonly #counts = { elections: 0, leaderChanges: 0, proposalsAccepted: 0, proposalsRefused: 0 }

@@ -108,7 +108,7 @@ export class ConsensusThread {
     parts.link.onMessage = (command) => this.#onCommand(command)
   }
 
-  /** What consensus holds, for those who check it; never to be stepped. */
+  /** Core of consensus, for those who check it; never to be stepped. */
   get core(): Core {
     return this.#raft
   }
@@ -366,7 +366,7 @@ export class ConsensusThread {
     this.#postStatus()
   }
 
-  /** What changes within one turn is told once. */
+  /** Tells once what changes within one turn. */
   #planStatus(): void {
     if (this.#isStatusPlanned) return
     this.#isStatusPlanned = true

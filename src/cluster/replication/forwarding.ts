@@ -16,7 +16,7 @@ import { NO_TRACE, tracedBy } from '../../lib/trace-context.ts'
 import { integer } from '../message-codec.ts'
 import type { PackedProposal } from './proposal-codec.ts'
 
-/** What forwarding needs of the consensus node of this host. */
+/** Part of the consensus node of this host that forwarding needs. */
 export interface ProposalTarget {
   /** Results come through {@link Forwarding.onProposed} under the same ids. */
   propose(proposals: readonly { readonly id: number; readonly data: Uint8Array }[]): void
@@ -40,7 +40,9 @@ interface ReadRequester {
   readonly number: number
 }
 
-/** Of the commands in one frame, so that a batch is spread over frames rather than refused. */
+/**
+ * Bytes of the commands in one frame, so that a batch is spread over frames rather than refused.
+ */
 const FRAME_COMMANDS_BYTES_MAX = 1024 * 1024
 /** Waiting for the node at once; beyond it peers are refused. */
 const ASKERS_MAX = 262_144
@@ -262,7 +264,7 @@ export class Forwarding {
   }
 }
 
-/** What a controller that forwarded a proposal is told of why it was not logged. */
+/** Code for a controller that forwarded a proposal: why it was not logged. */
 export function forwardedRefusal(code: (ProposalResult & { ok: false })['code']): RefusalCode {
   switch (code) {
     case 'OVERLOADED':

@@ -16,9 +16,12 @@ type Stage = 'queued' | 'sent' | 'parked'
 export interface OutstandingProposal {
   readonly sequence: number
   readonly command: Uint8Array
-  /** Of the request that it is for. */
+  /** Trace of the request that it is for. */
   readonly trace?: TraceContext
-  /** Who shares the room with others; '': a controller itself, which is never held to a part. */
+  /**
+   * Caller that shares the room with others; '': a controller itself, which is never held to a
+   * part.
+   */
   readonly caller: string
   readonly deadlineMs: number
   readonly resolve: (applied: Applied) => void
@@ -113,7 +116,7 @@ export class OutstandingProposals {
     releaseBuffer(command)
   }
 
-  /** In the order of their sequences. */
+  /** Proposals in the order of their sequences. */
   inStage(stage: Stage): OutstandingProposal[] {
     return [...this.#window.values()].filter((proposal) => proposal.stage === stage)
   }
@@ -152,7 +155,7 @@ export class OutstandingProposals {
   }
 }
 
-/** What is certain about a proposal without an outcome. */
+/** Verdict that is certain about a proposal without an outcome. */
 function verdictOf(
   proposal: OutstandingProposal,
 ): 'OUTCOME_UNKNOWN' | 'SERVER_TOO_MANY_REQUESTS' | 'CLUSTER_NO_LEADER' {

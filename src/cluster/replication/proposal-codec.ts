@@ -6,7 +6,7 @@ import { getUint53, setUint53 } from '../../raft/entry-codec.ts'
 export interface PackedProposal {
   readonly sequence: number
   readonly command: Uint8Array
-  /** As it crosses (lib/trace-context.ts); empty or absent: none. */
+  /** Trace as it crosses (lib/trace-context.ts); empty or absent: none. */
   readonly trace?: Uint8Array
 }
 

@@ -28,7 +28,7 @@ export interface ProposalOptions {
   readonly proposeTimeoutMs: number
   readonly outstandingMax: number
   readonly outstandingSpanMax: number
-  /** Of the commands; beyond it a write is refused as when there are too many. */
+  /** Bytes of the commands; beyond it a write is refused as when there are too many. */
   readonly outstandingBytesMax: number
 }
 
@@ -151,7 +151,7 @@ export class Proposals {
     this.sendParked()
   }
 
-  /** Those that are outstanding end without an outcome; others may follow. */
+  /** Gives up those that are outstanding, without an outcome; others may follow. */
   giveUp(): void {
     this.#outstanding.abandon()
   }

@@ -45,7 +45,7 @@ export interface CertificateRenewerParts {
   readonly paths: IdentityPaths
   /** DNS names and IP addresses that the leaf must name: every host that is advertised. */
   readonly hosts: readonly string[]
-  /** What the controller was started with: read from `paths` and checked. */
+  /** Identity that the controller was started with: read from `paths` and checked. */
   readonly identity: MeshIdentity
   /** The issuing authority of the cluster in force, null as long as it is not known here. */
   readonly issuing: () => CertifiedKey | null
@@ -63,7 +63,7 @@ export interface CertificatesView {
   readonly issuingPem: string | null
   /** False: the leaf comes from elsewhere, and whoever made it must renew it. */
   readonly isRenewedHere: boolean
-  /** From when on it renews itself; UTC ms, null for a leaf from elsewhere. */
+  /** Time from which on it renews itself; UTC ms, null for a leaf from elsewhere. */
   readonly renewAtMs: number | null
   /** Why the files that lie there now are not in force; null when they are. */
   readonly refused: string | null
@@ -84,7 +84,7 @@ export class CertificateRenewer {
   #alarm: string | null = null
   #retryAtMs = Number.NEGATIVE_INFINITY
   #stopTimer: (() => void) | null = null
-  /** What is under way; each step waits for the one before. */
+  /** Step under way; each one waits for the one before. */
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(parts: CertificateRenewerParts) {
@@ -225,7 +225,8 @@ export class CertificateRenewer {
     const { clock, hosts, log } = this.#parts
     const issuing = this.#parts.issuing()
     if (issuing === null || !this.#isRenewedHere(issuing)) return
-    // What an operator has put there and is not good is theirs to mend: it is not written over.
+    // Files that an operator has put there and that are not good are theirs to mend: they are not
+    // written over.
     if (this.#files.refusal !== null || clock.monotonicMs() < this.#retryAtMs) return
     // Nor is what has just been put there, before it was judged.
     if (!this.#files.areJudged) return
@@ -283,7 +284,7 @@ export class CertificateRenewer {
       .filter((sentence) => sentence !== null)
     const text = sentences.length === 0 ? null : sentences.join('. ')
     if (text === this.#alarm) return
-    // Who keeps the alarms logs that one is raised, not that it has become more urgent.
+    // The keeper of alarms logs that one is raised, not that it has become more urgent.
     if (text !== null && this.#alarm !== null) this.#parts.log.warn({}, text)
     this.#alarm = text
     if (text === null) this.#parts.alarms.clear('CERTIFICATE_EXPIRES')

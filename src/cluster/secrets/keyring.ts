@@ -45,7 +45,7 @@ export class Keyring implements TokenKeys {
   #held: readonly HeldSecret[] = []
   #clusterKeys: readonly TokenKey[] = []
   #factorKeys: readonly TokenKey[] = []
-  /** What `#held` was made from. */
+  /** Records that `#held` was made from. */
   #seen: readonly unknown[] = []
   #work: Promise<void> | null = null
   #unfollow: () => void = () => undefined
@@ -99,7 +99,7 @@ export class Keyring implements TokenKeys {
    * share the work.
    */
   async refresh(): Promise<void> {
-    // What is under way may have read the state before the caller knew of a change.
+    // Work under way may have read the state before the caller knew of a change.
     while (!this.#isSeen()) {
       this.#work ??= this.#reopen().finally(() => {
         this.#work = null
@@ -109,7 +109,7 @@ export class Keyring implements TokenKeys {
   }
 
   /**
-   * What the secrets are made from. The records themselves, for a record of a state that was
+   * Sources of the secrets: the records themselves, for a record of a state that was
    * replaced may have the revision of the one in its place and another secret.
    */
   #sources(): readonly unknown[] {

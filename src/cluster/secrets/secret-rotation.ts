@@ -68,7 +68,7 @@ function isFactorKeyDue(state: StateView): boolean {
   return isExposed || (isMissing && versionsOf(state, 'clusterKey').length > 0)
 }
 
-/** Of the version in force. */
+/** Exposure of the version in force. */
 function exposureOf(state: StateView, name: SharedSecretName): SecretExposure {
   return versionsOf(state, name).at(-1)?.exposure ?? 'none'
 }
@@ -208,8 +208,8 @@ export async function afterRemoval(
 }
 
 /**
- * Where the removal was seen to in peace before it was called compromised: what is honoured for the
- * overlap ends now.
+ * Ends at once what is honoured for the overlap, where a removal was done in peace before it was
+ * called compromised.
  */
 async function endExposed(parts: RotationParts, reason: string): Promise<void> {
   const { state } = parts

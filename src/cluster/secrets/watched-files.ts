@@ -15,9 +15,9 @@ interface CertificateFiles {
 export class WatchedFiles {
   readonly #paths: CertificateFiles
   readonly #alarms: AlarmRaiser
-  /** Of the files that were taken or refused last; '' as long as none were judged. */
+  /** Fingerprint of the files that were taken or refused last; '' as long as none were judged. */
   #judged = ''
-  /** As they were at the last look. */
+  /** Fingerprint of the files at the last look. */
   #seen: string
   #refusal: string | null = null
 
@@ -60,7 +60,7 @@ export class WatchedFiles {
     }
   }
 
-  /** What lies there was written by this controller. */
+  /** Accepts what lies there, as this controller has written it. */
   accept(): void {
     this.#mark()
     this.#refuse(null)

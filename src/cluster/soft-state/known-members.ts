@@ -3,7 +3,7 @@ import type { ApiAddress } from '../../ports/cluster-view.ts'
 import type { NodeId } from '../../raft/types.ts'
 
 /**
- * What a member said of itself when it was last heard: all that is left to show while it is away.
+ * Report of a member on itself when it was last heard: all that is left to show while it is away.
  */
 export interface KnownMember {
   readonly version: string
@@ -14,7 +14,7 @@ export interface KnownMember {
 
 /** Keeps it over a restart of this controller. */
 export interface MemberMemory {
-  /** What was saved last; empty when there is nothing, or nothing that can be read. */
+  /** Reports that were saved last; empty when there is nothing, or nothing that can be read. */
   load(): ReadonlyMap<NodeId, KnownMember>
   /** Resolves when it is on disk; what fails is the caller's to log. */
   save(members: ReadonlyMap<NodeId, KnownMember>): Promise<void>
@@ -23,7 +23,7 @@ export interface MemberMemory {
 const SAVE_MS_MIN = 60_000
 
 /**
- * What is known of members that may be away now. Saved when it has changed, at most once a minute,
+ * Reports of members that may be away now. Saved when they have changed, at most once a minute,
  * and at the end.
  */
 export class KnownMembers {

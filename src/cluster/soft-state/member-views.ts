@@ -11,7 +11,7 @@ import type { KnownMember } from './known-members.ts'
 import type { HostStatus, PeerReport } from '../link.ts'
 import type { HeardPresence, Presence } from './presence-topic.ts'
 
-/** What a controller says of itself: the rest of its own line in the list is live. */
+/** Description of a controller by itself: the rest of its own line in the list is live. */
 export interface SelfDescription {
   readonly id: NodeId
   readonly version: string
@@ -24,7 +24,7 @@ export interface SelfDescription {
   readonly priority?: number
 }
 
-/** What the rows are made from; `ageMs`: since `status` was sent. */
+/** Sources of the rows; `ageMs`: since `status` was sent. */
 export interface MemberSources {
   readonly record: ConfigurationRecord
   readonly status: HostStatus

@@ -17,9 +17,9 @@ export interface Presence extends MachineProgress {
   readonly commit: Index
   /** End of its log. */
   readonly last: Index
-  /** Of the last ten seconds; 0 when nothing was synced. */
+  /** Value of the last ten seconds; 0 when nothing was synced. */
   readonly fsyncP99Ms: number
-  /** Of the last ten seconds, of the slower one of its main and raft threads. */
+  /** Value of the last ten seconds, of the slower one of its main and raft threads. */
   readonly loopDelayP99Ms: number
   /** 0 to 100: the higher one is to lead. */
   readonly priority: number
@@ -52,7 +52,7 @@ const DIGEST_BYTES_MAX = 64
 const KEY = 'self'
 
 /**
- * What members say of themselves, over the soft state: what lists, status and leadership look at.
+ * Reports of members on themselves, over the soft state: what lists, status and leadership look at.
  */
 export class PresenceTopic {
   readonly #topic: OpenTopic<'presence'>
@@ -71,7 +71,7 @@ export class PresenceTopic {
     })
   }
 
-  /** What this controller said last. */
+  /** Report that this controller gave last. */
   get own(): Presence | null {
     return this.#said
   }

@@ -38,7 +38,7 @@ interface Owner {
   hasExpired: boolean
   heardMs: number
   readonly held: Map<string, Held>
-  /** By topic. */
+  /** Bytes by topic. */
   readonly bytes: Map<string, number>
 }
 
@@ -54,7 +54,7 @@ export class SoftInbox {
   readonly #totalBytesMax: number
   readonly #readers: ReadonlyMap<string, SoftReader>
   readonly #owners = new Map<NodeId, Owner>()
-  /** What was heard and not kept; see `SoftStateCounts`. */
+  /** Counts of what was heard and not kept; see `SoftStateCounts`. */
   readonly ignored = { unknownTopics: 0, malformed: 0, tooLarge: 0 }
   #bytes = 0
 

@@ -39,7 +39,7 @@ export interface SoftOutboxOptions {
 /** This controller's own values, and what each linked peer has yet to be told of them. */
 export class SoftOutbox {
   readonly #options: SoftOutboxOptions
-  /** By slot, in the order of their sequences: a value that changes goes to the end. */
+  /** Values by slot, in the order of their sequences: a value that changes goes to the end. */
   readonly #values = new Map<string, OwnValue>()
   readonly #streams = new Map<NodeId, Stream>()
   #sequence = 0
@@ -112,7 +112,7 @@ export class SoftOutbox {
     return false
   }
 
-  /** At most one batch a peer: what has changed, or a sign of life when it is due. */
+  /** Batches that are due, at most one a peer: what has changed, or a sign of life. */
   due(nowMs: number): { readonly peer: NodeId; readonly batch: SoftBatch }[] {
     const batches: { peer: NodeId; batch: SoftBatch }[] = []
     for (const [peer, stream] of this.#streams) {
@@ -157,7 +157,7 @@ export class SoftOutbox {
   #tell(slot: string, value: OwnValue): void {
     for (const { urgent, pending } of this.#streams.values()) {
       const waiting = value.isVital ? urgent : pending
-      // To the end, where its sequence belongs.
+      // Moved to the end, where its sequence belongs.
       waiting.delete(slot)
       waiting.set(slot, value)
     }

@@ -28,7 +28,7 @@ export interface SoftStateOptions {
   readonly selfId: NodeId
   /** When this process started: its values of an earlier start are older. */
   readonly epoch: number
-  /** What changes within one such time goes out in one batch. */
+  /** Time within which changes go out in one batch. */
   readonly tickMs: number
   /** Every peer hears from this controller at least this often. */
   readonly beaconMs: number
@@ -51,7 +51,7 @@ export const defaultSoftStateOptions = {
 export interface SoftStateParts {
   readonly peers: Pick<PeerChannel, 'note' | 'onNote' | 'onLink' | 'readyPeers'>
   readonly clock: Clock
-  /** Who may own values: those of others are dropped. */
+  /** Members that may own values: those of others are dropped. */
   readonly members: () => readonly NodeId[]
 }
 
@@ -150,7 +150,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
     }
   }
 
-  /** What the clock makes due; called now and then, and `tickMs` after something changed. */
+  /** Does what the clock makes due; called now and then, and `tickMs` after something changed. */
   tick(): void {
     const nowMs = this.#parts.clock.monotonicMs()
     if (nowMs - this.#sweptMs >= SWEEP_MS) {
@@ -229,7 +229,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
       if (isReady) this.#outbox.resync(from, epoch, stream, this.#parts.clock.monotonicMs())
       this.#planBatch()
     } catch {
-      // As above.
+      // Dropped for the same reason.
     }
   }
 }

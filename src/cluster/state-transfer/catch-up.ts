@@ -7,18 +7,18 @@ import type { HostStatus } from '../link.ts'
 const IDLE_MS_MAX = 60_000
 
 interface CatchUp {
-  /** Of the transfer; a later one takes the place of an earlier one. */
+  /** Id of the transfer; a later one takes the place of an earlier one. */
   id: number
-  /** What follows it is needed. */
+  /** Index after which entries are needed. */
   index: Index
   isSending: boolean
   movedMs: number
-  /** What it needs is gone: it will be sent another snapshot. */
+  /** True: the entries that it needs are gone, and it will be sent another snapshot. */
   isOutrun: boolean
 }
 
 /**
- * On the leader: members that are filled by a snapshot. Until each follows by itself again, the log
+ * Members that the leader fills by a snapshot. Until each follows by itself again, the log
  * that comes after its snapshot is kept, or a transfer that takes longer than the log lasts would
  * be followed by another one, without end.
  */
@@ -59,7 +59,7 @@ export class SnapshotCatchUp {
     }
   }
 
-  /** At every word of the host: who follows again is waited for no more. */
+  /** Looks at every word of the host: a member that follows again is waited for no more. */
   look({ role, peers }: HostStatus): void {
     const nowMs = this.#clock.monotonicMs()
     for (const [to, member] of this.#members) {

@@ -36,7 +36,7 @@ export class DigestRing {
     this.#waiting.clear()
   }
 
-  /** What the peer said of a state that it does not answer for any more. */
+  /** Forgets what the peer said of a state that it does not answer for any more. */
   forget(peer: NodeId): void {
     this.#waiting.delete(peer)
   }

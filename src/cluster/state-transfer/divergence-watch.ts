@@ -31,7 +31,7 @@ export class DivergenceWatch {
     if (isAnew || (found !== null && found.index > known.at)) this.#settle(id)
   }
 
-  /** Those who are members no longer hold no state of this cluster. */
+  /** Keeps these alone: those who are members no longer hold no state of this cluster. */
   keep(members: readonly NodeId[]): void {
     const gone = [...this.#diverged.keys()].filter((id) => !members.includes(id))
     for (const id of gone) this.#settle(id)

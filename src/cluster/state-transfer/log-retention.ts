@@ -14,7 +14,7 @@ export interface RetentionOptions {
 
 interface Milestone {
   readonly position: Position
-  /** Of all entries applied in this process through `position`. */
+  /** Bytes of all entries applied in this process through `position`. */
   readonly bytes: number
 }
 
@@ -36,10 +36,10 @@ export class LogRetention {
   readonly #options: RetentionOptions
   #milestones: Milestone[] = []
   #bytes = 0
-  /** Of the last milestone. */
+  /** Index of the last milestone. */
   #milestoneIndex: Index = 0
   #milestoneBytes = 0
-  /** At the last cut. */
+  /** Bytes at the last cut. */
   #cutBytes = 0
   #applied: Index = 0
 

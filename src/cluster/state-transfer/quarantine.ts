@@ -55,7 +55,10 @@ export class Quarantine {
   #because = ''
   /** When a rebuild was begun, monotonic; those within the window. */
   #begunMs: number[] = []
-  /** As of which the state was replaced: what was said of an earlier index is of the one before. */
+  /**
+   * Index as of which the state was replaced: what was said of an earlier one is of the state
+   * before.
+   */
   #rebuiltAt: Index = 0
   #failures = 0
   #dueMs = 0

@@ -31,7 +31,7 @@ export interface SnapshotReceiverParts {
   /** @param transfer buffers given away with the event. */
   readonly post: (event: HostEvent, transfer?: readonly ArrayBuffer[]) => void
   readonly send: (to: NodeId, term: Term, ack: SnapshotAck) => void
-  /** As the core knows it. */
+  /** Leadership as the core knows it. */
   readonly leadership: () => { readonly term: Term; readonly leader: NodeId | null }
   /** Whole, checked and written beside the live state: the core may take it. */
   readonly onReceived: (snapshot: ReceivedSnapshot) => void
@@ -65,7 +65,7 @@ interface Restoring {
   readonly resolve: () => void
 }
 
-/** What the sender of a transfer was last told, in case it did not hear it. */
+/** Word that the sender of a transfer was told last, in case it did not hear it. */
 interface Settled {
   readonly from: NodeId
   readonly term: Term

@@ -17,7 +17,7 @@ export interface SnapshotSenderOptions {
   readonly windowChunks: number
   /** A receiver that says nothing for this long, connected or not, has failed. */
   readonly silenceMsMax: number
-  /** Of all transfers together, shared evenly; Infinity: as fast as the receivers write. */
+  /** Rate of all transfers together, shared evenly; Infinity: as fast as the receivers write. */
   readonly bytesPerSecond: number
 }
 
@@ -53,7 +53,7 @@ interface Transfer {
   asked: number
   read: number
   written: number
-  /** Those read and not written, in order: what a lost connection may have lost. */
+  /** Chunks read and not written, in order: what a lost connection may have lost. */
   readonly kept: SentChunk[]
   /**
    * How many may be asked and not written, from 1 to windowChunks: as many as the link takes
@@ -76,15 +76,15 @@ interface Transfer {
   heardMs: number
 }
 
-/** In a row. */
+/** Failures in a row. */
 interface Failures {
   readonly count: number
   readonly pauseUntilMs: number
 }
 
 /**
- * Of the second failure in a row, doubled with each further one. The first may be a receiver that
- * was started again.
+ * Pause after the second failure in a row, doubled with each further one. The first may be a
+ * receiver that was started again.
  */
 const PAUSE_MS_MIN = 1000
 const PAUSE_MS_MAX = 60_000
@@ -123,7 +123,7 @@ export class SnapshotSender {
   }
 
   /**
-   * With a transfer to this peer under way, that one is it. After several that failed it begins
+   * Goes on with a transfer to this peer that is under way. After several that failed it begins
    * later: a receiver whose disk is full would otherwise be sent the same over and over.
    */
   start(to: NodeId, term: Term): void {

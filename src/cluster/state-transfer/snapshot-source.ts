@@ -6,7 +6,7 @@ import type { SnapshotCatchUp } from './catch-up.ts'
 import type { HostEvent, MainLink } from '../link.ts'
 import type { StateGuard } from './state-guard.ts'
 
-/** What the consensus thread says of snapshots. */
+/** Events of the consensus thread about snapshots. */
 export type SnapshotEvent = Extract<
   HostEvent,
   {
@@ -92,7 +92,7 @@ export class SnapshotSource {
     this.#guard = parts.guard
   }
 
-  /** Of the snapshot that is coming in; null: none is. */
+  /** Chunks of the snapshot that is coming in; null: none is. */
   get receivedChunks(): number | null {
     return this.#receiving?.chunks ?? null
   }
@@ -109,7 +109,7 @@ export class SnapshotSource {
     this.#abandon()
   }
 
-  /** Those who are being sent the state need another one. */
+  /** Ends all sendings, as those who are being sent the state need another one. */
   endSendings(because: string): void {
     for (const [id, sending] of this.#sendings) {
       sending.end()
@@ -256,7 +256,7 @@ export class SnapshotSource {
     const receiving = this.#receiving
     this.#receiving = null
     if (receiving === null) return
-    // What still waits to be written need not be.
+    // Chunks that still wait to be written need not be.
     receiving.hasFailed = true
     this.#abandoned = this.#guarded(receiving, async () => {
       await receiving.steps

@@ -16,7 +16,7 @@ import {
   type SnapshotSenderOptions,
 } from './snapshot-sender.ts'
 
-/** What main says of the snapshots that it reads and writes. */
+/** Commands of main about the snapshots that it reads and writes. */
 export type SnapshotCommand = Extract<
   HostCommand,
   {
@@ -34,7 +34,7 @@ export type SnapshotCommand = Extract<
 export interface SnapshotTransfersParts {
   readonly clock: Clock
   readonly log: Logger
-  /** As the core knows it. */
+  /** Leadership as the core knows it. */
   readonly leadership: () => Pick<CoreStatus, 'leader' | 'term'>
   readonly post: (event: HostEvent, transfer?: readonly ArrayBuffer[]) => void
   /** @returns false when it cannot be sent now. */

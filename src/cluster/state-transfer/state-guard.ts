@@ -15,7 +15,7 @@ import { StateTransferServer } from './state-transfer-server.ts'
 import { askDigests, fetchState } from './state-transfer-client.ts'
 import { judgeState } from './state-verdict.ts'
 
-/** What the rest of this controller does about a state that is wrong. */
+/** Hooks by which the rest of this controller deals with a state that is wrong. */
 export interface StateGuardHooks {
   /** Nothing may be answered or sent from here on; consensus goes on. */
   readonly onQuarantine: () => void
@@ -23,7 +23,7 @@ export interface StateGuardHooks {
   readonly hold: () => void
   readonly letGo: () => void
   /**
-   * What was derived from the state before is derived from the one in its place before that is
+   * Derives anew from the state in its place what was derived from the one before, before that is
    * answered from.
    */
   readonly derive: () => Promise<void>
@@ -31,7 +31,7 @@ export interface StateGuardHooks {
   readonly onReplaced: () => void
   readonly onRelease: () => void
   /**
-   * What is asked of a leader comes to a controller that can not answer: another one is to lead.
+   * Has another controller lead, as what is asked of a leader comes to one that can not answer.
    */
   readonly handOver: () => void
   /** The state can be neither kept nor replaced: the process must stop. */
@@ -51,7 +51,7 @@ export interface StateGuardParts extends StateGuardHooks {
   /** A member that says so answers nothing. */
   readonly isFailing: (id: NodeId) => boolean
   /**
-   * What has come of a snapshot of the leader, which takes the place of the state without being
+   * Chunks of a snapshot of the leader, which takes the place of the state without being
    * asked for; else null.
    */
   readonly receivedChunks: () => number | null
@@ -94,7 +94,7 @@ export class StateGuard {
   #isStopped = false
   #isHeld = false
   #holdUntilMs = 0
-  /** Who was found to hold the state of the majority. */
+  /** Members that were found to hold the state of the majority. */
   #agreeing: readonly NodeId[] = []
   #handOverDueMs = 0
   #proveDueMs = 0
@@ -144,7 +144,7 @@ export class StateGuard {
   }
 
   onPresence(id: NodeId, { isFailing, startedAtMs, digestIndex, digest }: Presence): void {
-    // What it says of a state that it does not answer from is held against nobody.
+    // Words about a state that it does not answer from are held against nobody.
     if (isFailing) this.#digests.forget(id)
     if (isFailing || this.#isWrong) return
     const found = this.#digests.compare(id, digestIndex, digest, this.#digest.digestIndex)
@@ -332,8 +332,8 @@ export class StateGuard {
   }
 
   /**
-   * Those known to hold the right state first, the leader last, as it has the most to do; another
-   * one each time.
+   * Source to ask: those known to hold the right state first, the leader last, as it has the most
+   * to do; another one each time.
    */
   #source(): NodeId {
     const { peers, isFailing, leaderId } = this.#parts

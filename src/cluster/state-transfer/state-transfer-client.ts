@@ -21,8 +21,8 @@ const OPEN_MS_MAX = 10_000
 const PIECE_MS_MAX = 10_000
 
 /**
- * What the members asked hold at `index`; those that do not answer, or have no digest there, are
- * left out.
+ * Digests that the members asked hold at `index`; those that do not answer, or have no digest
+ * there, are left out.
  */
 export async function askDigests(
   peers: PeerChannel,

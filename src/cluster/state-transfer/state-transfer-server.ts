@@ -43,7 +43,8 @@ interface Lending {
 }
 
 /**
- * What this controller tells of its state to members that compare theirs with it, or take it over.
+ * Answers about the state of this controller to members that compare theirs with it, or take it
+ * over.
  */
 export class StateTransferServer {
   readonly #parts: StateTransferServerParts

@@ -4,7 +4,7 @@ import type { NodeId } from '../../raft/types.ts'
 export interface DigestsAtIndex {
   readonly selfId: NodeId
   readonly own: string
-  /** Of other members, of which not all may have been heard. */
+  /** Digests of other members, of which not all may have been heard. */
   readonly heard: ReadonlyMap<NodeId, string>
   readonly voters: readonly NodeId[]
 }
@@ -21,9 +21,9 @@ export type StateVerdict =
   | { readonly kind: 'open' }
 
 /**
- * Whose state is the wrong one. Only a majority of the voters, agreeing at the very same index, can
- * tell: less than that may be the sick ones, and one member that is sick or lies would take those
- * who are well out of service.
+ * Judges whose state is the wrong one. Only a majority of the voters, agreeing at the very same
+ * index, can tell: less than that may be the sick ones, and one member that is sick or lies would
+ * take those who are well out of service.
  */
 export function judgeState({ selfId, own, heard, voters }: DigestsAtIndex): StateVerdict {
   const all = new Map(heard).set(selfId, own)

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
 
-/** What a chunk is taken to cost until it is here; set right then. */
+/** Bytes that a chunk is taken to cost until it is here; set right then. */
 const CHUNK_BYTES_ASSUMED = 256 * 1024
 /** Timers are no finer: what is due so soon is given at once. */
 const EARLY_MS = 1
@@ -64,7 +64,7 @@ export class TransferPacer<T> {
   }
 
   #serve(): void {
-    // Who is served joins again from within; the loop below comes to it.
+    // A receiver that is served joins again from within; the loop below comes to it.
     if (this.#isServing || this.#timer !== null) return
     this.#isServing = true
     for (let waitMs = this.#waitMs(); this.#line.length > 0; waitMs = this.#waitMs()) {
