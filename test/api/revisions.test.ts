@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { parseIfMatch } from '../../src/api/records/revisions.ts'
+import type { RequestContext } from '../../src/api/call.ts'
+import { printedAnswer } from '../../src/api/answers/envelope.ts'
+import { parseIfMatch, taggedAnswer } from '../../src/api/records/revisions.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
@@ -122,3 +124,22 @@ function requestId(ms: number): string {
   const time = ms.toString(16).padStart(12, '0')
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000001`
 }
+
+describe('The ETag of a detail', () => {
+  const tagAt = (revision: number, text = '{"id":"a"}'): unknown => {
+    const record = { id: 'a', createdAt: 0, updatedAt: 0, revision }
+    const call = { ifNoneMatch: null } as RequestContext
+    return taggedAnswer(call, record, printedAnswer(text)).headers?.['etag']
+  }
+
+  test('names the revision of its record, also where the text is that of another one', () => {
+    // Revisions that are 4,096 apart share a place of the tags that are kept.
+    expect([tagAt(1), tagAt(4097), tagAt(1)].map((tag) => String(tag).split('.')[0])).toEqual([
+      '"1',
+      '"4097',
+      '"1',
+    ])
+    expect(tagAt(1)).toBe(tagAt(1))
+    expect(tagAt(1)).not.toBe(tagAt(1, '{"id":"b"}'))
+  })
+})

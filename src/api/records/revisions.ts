@@ -24,14 +24,18 @@ const HASH_CHARACTERS = 12
  */
 function etagOf({ revision }: EntityRecord, { body }: TextAnswer): string {
   const known = recentTags.get(revision)
-  if (known?.body === body) return known.etag
+  if (known?.revision === revision && known.body === body) return known.etag
   const etag = `"${revision}.${hash('sha256', body, 'base64url').slice(0, HASH_CHARACTERS)}"`
-  if (body.length <= KEPT_CHARACTERS_MAX) recentTags.set(revision, { body, etag })
+  if (body.length <= KEPT_CHARACTERS_MAX) recentTags.set(revision, { revision, body, etag })
   return etag
 }
 
 /** Texts that were hashed lately; a text that is the same has the same tag. */
-const recentTags = new RecentValues<{ readonly body: string; readonly etag: string }>(4096)
+const recentTags = new RecentValues<{
+  readonly revision: number
+  readonly body: string
+  readonly etag: string
+}>(4096)
 const KEPT_CHARACTERS_MAX = 2048
 
 /** A detail with its ETag; 304 without a body for a caller that has it already. */
