@@ -119,16 +119,16 @@ export class Misfortunes {
     this.#world.startAfter(controller, this.#downMs.get(controller) ?? 100)
   }
 
-  onSelfRefused(controller: Controller, reason: SelfRefusal['reason']): void {
+  onSelfRefused(controller: Controller, { reason, index }: SelfRefusal): void {
     switch (reason) {
       case 'not-yet-a-member':
         return
       case 'removed':
-        this.#assertNotListed(controller)
+        this.#assertNotListed(controller, index)
         this.#operator.onRemoved(controller)
         return
       case 'other-store':
-        this.#assertNotListed(controller)
+        this.#assertNotListed(controller, index)
         this.#world.retire(controller)
         return
       case 'fenced':
@@ -456,14 +456,15 @@ export class Misfortunes {
   }
 
   /**
-   * Only whom the newest committed configuration does not list with this disk may be told so. It may have come back to
-   * that configuration while the word was on its way.
+   * Only whom the newest committed configuration does not list with this disk may be told so. It may have come back while
+   * the word was on its way; but it must not believe a word that is no newer than what it was told as it joined.
    */
-  #assertNotListed(controller: Controller): void {
+  #assertNotListed(controller: Controller, index: Index): void {
     const world = this.#world
+    const isNews = index > (controller.roster?.index ?? 0)
     const wasListed = world.isListed(controller, world.loop.nowMs - ON_ITS_WAY_MS)
     assert(
-      !(world.isListed(controller) && wasListed),
+      !world.isListed(controller) || (isNews && !wasListed),
       `I13: ${controller.id} is told that it is no member, and is one`,
     )
   }

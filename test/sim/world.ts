@@ -362,10 +362,10 @@ export class World implements ControllerWorld {
     this.#misfortunes.onDown(controller, error)
   }
 
-  onSelfRefused(controller: Controller, { reason }: SelfRefusal): void {
+  onSelfRefused(controller: Controller, refusal: SelfRefusal): void {
     this.loop.after(0, () => {
       if (this.controllers.get(controller.id) !== controller) return
-      this.#misfortunes.onSelfRefused(controller, reason)
+      this.#misfortunes.onSelfRefused(controller, refusal)
     })
   }
 
