@@ -1,24 +1,16 @@
-import { assert } from './assert.ts'
-
 const FIRST_PLACES = 64
 
 /**
- * Values by numbers that rise by one from each to the next, from the lowest that is left to the
- * newest: a ring of places. A Map in its place would leave its old table behind each time it is
+ * Values by numbers that count from 1, from the lowest that is left to the newest: a ring of
+ * places. A Map in its place would leave its old table behind each time it is
  * made anew, and one such table that has grown old keeps the next one, with all values of that
  * time, until a collection of the whole heap.
  */
 export class SequenceWindow<T> {
   #places = new Array<T | undefined>(FIRST_PLACES).fill(undefined)
-  #lowest: number
-  #next: number
+  #lowest = 1
+  #next = 1
   #size = 0
-
-  /** @param first the number of the first value. */
-  constructor(first = 1) {
-    this.#lowest = first
-    this.#next = first
-  }
 
   get size(): number {
     return this.#size
@@ -75,7 +67,6 @@ export class SequenceWindow<T> {
   #grow(): void {
     const old = this.#places
     this.#places = new Array<T | undefined>(2 * old.length).fill(undefined)
-    assert(Number.isSafeInteger(this.#next), 'numbers are counted exactly')
     for (let number = this.#lowest; number < this.#next; number += 1) {
       this.#places[this.#placeOf(number)] = old[number & (old.length - 1)]
     }

@@ -41,6 +41,10 @@ describe('A linked list', () => {
     list.remove(a)
     list.append(a)
     expect(namesOf(list)).toEqual(['b', 'a'])
+    // The last one as well, whose place is that of the one before it then.
+    list.remove(a)
+    list.append(a)
+    expect(namesOf(list)).toEqual(['b', 'a'])
   })
 
   test('may lose the member that it has just given', () => {

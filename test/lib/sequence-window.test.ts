@@ -2,18 +2,18 @@ import { describe, expect, test } from 'vitest'
 import { SequenceWindow } from '../../src/lib/sequence-window.ts'
 
 describe('A window of sequences', () => {
-  test('numbers its values from the first one on', () => {
-    const window = new SequenceWindow<string>(7)
-    expect([window.lowest, window.next, window.size]).toEqual([7, 7, 0])
-    expect(['a', 'b', 'c'].map((value) => window.add(value))).toEqual([7, 8, 9])
-    expect([6, 7, 8, 9, 10].map((number) => window.get(number))).toEqual([
+  test('numbers its values from 1 on', () => {
+    const window = new SequenceWindow<string>()
+    expect([window.lowest, window.next, window.size]).toEqual([1, 1, 0])
+    expect(['a', 'b', 'c'].map((value) => window.add(value))).toEqual([1, 2, 3])
+    expect([0, 1, 2, 3, 4].map((number) => window.get(number))).toEqual([
       undefined,
       'a',
       'b',
       'c',
       undefined,
     ])
-    expect([window.lowest, window.next, window.size]).toEqual([7, 10, 3])
+    expect([window.lowest, window.next, window.size]).toEqual([1, 4, 3])
   })
 
   test('its lowest number passes those that are gone, and no others', () => {

@@ -332,7 +332,7 @@ function statusOfClientError(code: string | undefined): number {
  */
 function goTimeText(ms: number): string {
   const whole = Math.floor(ms)
-  const millis = ((whole % 1000) + 1000) % 1000
+  const millis = whole % 1000
   const second = (whole - millis) / 1000
   // All answers of a moment to the sessions of a moment share the second.
   if (second !== shownSecond.second) {

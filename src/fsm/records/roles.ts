@@ -2,6 +2,7 @@ import type { Entity } from '../../entities/define.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
+import { sortTexts } from '../../lib/text/text-order.ts'
 import { type IdScope, noIds, SetScope, SortedIds } from './sorted-ids.ts'
 import type { State } from './state.ts'
 import type { Records, Table } from './table.ts'
@@ -186,7 +187,7 @@ function inIdOrder(lists: readonly Iterable<string>[]): Iterable<string> {
   if (lists.length < 2) return first
   const ids = new Set<string>()
   for (const list of lists) for (const id of list) ids.add(id)
-  return [...ids].sort()
+  return sortTexts([...ids])
 }
 
 /** Grants of policies on one side of a pair: whom the other side may be, by type of policy. */
