@@ -112,7 +112,7 @@ export class RequestContext {
     const { traceparent } = input
     let trace: TraceContext | null = null
     this.metadata = {
-      // A read that nobody traces begins none: ids are drawn for what names them.
+      // Made when it is first asked for: most requests are never logged, and need no ids.
       get trace(): TraceContext {
         return (trace ??= traceOf(traceparent))
       },

@@ -212,7 +212,7 @@ export interface ApiLimits {
   readonly sweepMs: number
   readonly sweepBatchMax: number
   /**
-   * Service sessions that the leader looks at each `sweepMs`, for those whose client no
+   * Service sessions that the leader looks at each `sweepMs`, to find those whose client no
    * longer passes ...
    */
   readonly postureLooksMax: number

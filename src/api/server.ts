@@ -77,7 +77,7 @@ export interface ListenerOptions {
 /** The HTTP side of one controller: what all its listeners share, and the way to make one. */
 export interface Api {
   readonly reads: LatestReads
-  /** Clients, as routers are told of them. */
+  /** Sessions of clients for routers. */
   routerClients(records: ClientRecords): RouterClients
   /** Terminators of clients of routers. */
   hostedTerminators(records: ClientRecords): HostedTerminators

@@ -20,7 +20,7 @@ export interface EnforcerLimits {
   /** How often the duty comes round. */
   readonly sweepMs: number
   /**
-   * Service sessions that the leader looks at each `sweepMs`, for those whose client no
+   * Service sessions that the leader looks at each `sweepMs`, to find those whose client no
    * longer passes ...
    */
   readonly postureLooksMax: number

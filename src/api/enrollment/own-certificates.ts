@@ -230,7 +230,7 @@ function fingerprintOf(pem: string): string {
   return onlyCertificate(first, 'COULD_NOT_PARSE_PEM_BLOCK').sha1
 }
 
-/** Certificates of the caller's session; those of another one do not exist here, whoever asks. */
+/** Certificates of the caller's session alone; one of another session is not found. */
 class SessionCertificates {
   readonly #needs: Needs
 

@@ -80,8 +80,8 @@ export interface ClientRecords extends ChangeFeed {
 }
 
 /**
- * Fields of an identity, its MFA and its credentials whose change changes what routers are told
- * of its sessions, or which of them are.
+ * Fields of an identity, its MFA and its credentials that decide which of its sessions routers
+ * know, and what they know of each.
  */
 const decisive = [
   'fingerprint',
@@ -95,8 +95,8 @@ const decisive = [
 ]
 
 /**
- * Clients as routers are told of them, and the judgement of a client that dials or hosts
- * through one.
+ * Sends routers the sessions of their clients, and judges clients that dial or host through a
+ * router.
  */
 export class ApiRouterClients implements RouterClients {
   readonly #needs: Needs

@@ -24,7 +24,7 @@ const routerProperties: JsonObject = {
 }
 const routerRequired = Object.keys(routerProperties)
 
-/** Schema of an edge router as a client is told of it. */
+/** Schema of an edge router in answers to clients. */
 export const commonEdgeRouter: JsonObject = {
   type: 'object',
   properties: { ...routerProperties, version: text },

@@ -11,7 +11,7 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 /**
  * State that makes the next attempt the same join: the cluster lets a ticket be used again by the
  * same key and store alone. Kept beside CONFIG, 0600, from before the first request until
- * everything is laid down.
+ * everything is written.
  */
 export interface JoinState {
   readonly id: string

@@ -42,7 +42,7 @@ export class Processes {
     this.#onEvent = onEvent
   }
 
-  /** Process ids of those that ran already when this was made, or run by now. */
+  /** Process id, where it ran already when this was made, or runs by now. */
   pidOf(plan: ProcessPlan): number | null {
     return this.#watched.find((one) => one.plan === plan)?.pid ?? null
   }

@@ -15,9 +15,9 @@ interface CertificateFiles {
 export class WatchedFiles {
   readonly #paths: CertificateFiles
   readonly #alarms: AlarmRaiser
-  /** Fingerprint of the files that were taken or refused last; '' as long as none were judged. */
+  /** Stamp of the files that were taken or refused last; '' as long as none were judged. */
   #judged = ''
-  /** Fingerprint of the files at the last look. */
+  /** Stamp of the files at the last look. */
   #seen: string
   #refusal: string | null = null
 
