@@ -132,21 +132,25 @@ test('comments fit 100 columns', () => {
 const OPENING =
   /^\s*(?:\/\*\*|\/\/|\*)? ?(What|Of|Who|Whose|Whom|Where|By|From|As|With|To|In|On|At|Until|Those|Which)\b/
 
-function openingsIn(text: string): number {
+/** @returns lines that open a comment without its subject, each with its number. */
+function openingsIn(text: string): string[] {
   const lines = text.split('\n')
-  return lines.filter((line, k) => {
+  return lines.flatMap((line, k) => {
     const isFirst =
       /^\s*\/\*\* /.test(line) ||
       (/^\s*\/\/ /.test(line) && !/^\s*\/\//.test(lines[k - 1] ?? '')) ||
       (/^\s*\* /.test(line) && /^\s*\/\*\*$/.test(lines[k - 1] ?? ''))
-    return isFirst && OPENING.test(line)
-  }).length
+    return isFirst && OPENING.test(line) ? [`${k + 1}: ${line.trim()}`] : []
+  })
 }
 
 test('a comment opens with its subject', () => {
-  const found = sources.filter(({ text }) => openingsIn(text) > 0).map(({ path }) => path)
-  expect(found, 'name the subject first').toEqual([])
-  expect(openingsIn('/** Of a router. */\n// What it holds.\n\n/** A router. */')).toBe(2)
+  const found = sources.flatMap(({ path, text }) => openingsIn(text).map((at) => `${path}:${at}`))
+  expect(found, 'name the subject first: "Names of a router", not "Of a router"').toEqual([])
+  expect(openingsIn('/** Of a router. */\n// What it holds.\n\n/** A router. */')).toEqual([
+    '1: /** Of a router. */',
+    '2: // What it holds.',
+  ])
 })
 
 /** Furniture and offices: a name says what a thing is in its field. */

@@ -49,7 +49,7 @@ function formsOf(method: 'post' | 'patch'): Record<string, string[]> {
   )
 }
 
-test('the form of each kind is as recorded (FLOTILLA_RECORD=1 records it)', () => {
+test('the form of each kind is as recorded (FLOTILLA_RECORD=1 records it, make fmt formats it)', () => {
   const path = join(import.meta.dirname, 'forms.json')
   const now = { create: formsOf('post'), change: formsOf('patch') }
   if (process.env['FLOTILLA_RECORD'] === '1') {
