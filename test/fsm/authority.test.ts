@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { tellsAdminSecret } from '../../src/fsm/apply/admin-secrets.ts'
-import { authorityOf, writeGuard } from '../../src/fsm/apply/authority.ts'
+import { authorityOf, ownedKinds, writeGuard } from '../../src/fsm/apply/authority.ts'
+import { entities } from '../../src/entities/registry.ts'
 import { rulesOf } from '../../src/fsm/rules-of-kinds.ts'
 import type { State } from '../../src/fsm/records/state.ts'
 import { isGranted, type SessionPermission } from '../../src/lib/permissions.ts'
@@ -112,4 +113,13 @@ test('a permission covers its own action alone, a kind all of them, and nothing 
   expect(isGranted(['admin_readonly'], 'ops.read', false)).toBe(false)
   expect(isGranted(['ops', 'ops.create'], 'ops.create', false)).toBe(false)
   expect(isGranted(['controllers'], 'controllers.delete', false)).toBe(false)
+})
+
+test('each kind whose records belong to an identity is owned, or is named here with its reason', () => {
+  // Nobody can act as the identity by writing these: sessions, their certificates and the count of attempts.
+  const notOwned = ['apiSession', 'mfaAttempts', 'session', 'sessionCertificate']
+  const belonging = entities.filter((one) => one.fieldNames.includes('identityId'))
+  const names = belonging.map(({ name }) => name)
+  expect(names.filter((name) => !ownedKinds.has(name)).toSorted()).toEqual(notOwned)
+  expect([...ownedKinds].filter((name) => !names.includes(name))).toEqual([])
 })
