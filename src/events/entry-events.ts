@@ -41,12 +41,55 @@ const SHARE_OF_RING = 8
 const SESSION_WEIGHT = 256
 const LOG_IN_WEIGHT = 384
 
-const namespaces: readonly EventNamespace[] = [
+/** An event that follows from the beginning or the end of a record, beside `entityChange`. */
+interface RecordEvent {
+  readonly namespace: EventNamespace
+  readonly make: (record: RecordChange['after'], entry: EntryChanges) => NewEvent
+}
+
+const sessionBegan: RecordEvent = {
+  namespace: 'session',
+  make: (record, { timeMs }) => sessionEvent('created', record as Session, timeMs),
+}
+const sessionEnded: RecordEvent = {
+  namespace: 'session',
+  make: (record, { timeMs }) => sessionEvent('deleted', record as Session, timeMs),
+}
+const apiSessionBegan: RecordEvent = {
+  namespace: 'apiSession',
+  make: (record, { timeMs }) => apiSessionEvent('created', record as ApiSession, timeMs),
+}
+const apiSessionEnded: RecordEvent = {
+  namespace: 'apiSession',
+  make: (record, { timeMs }) => apiSessionEvent('deleted', record as ApiSession, timeMs),
+}
+const identityLoggedIn: RecordEvent = {
+  namespace: 'authentication',
+  make: (record, { timeMs, policyIds }) => {
+    const session = record as ApiSession
+    return loggedIn(session, policyIds.get(session.id) ?? '', timeMs)
+  },
+}
+
+interface RecordEvents {
+  readonly created: readonly RecordEvent[]
+  readonly deleted: readonly RecordEvent[]
+}
+
+/**
+ * Events by kind of record, in their order. What is counted, what is made and which namespaces a
+ * slot may be for all come from here.
+ */
+const recordEvents: ReadonlyMap<string, RecordEvents> = new Map([
+  ['session', { created: [sessionBegan], deleted: [sessionEnded] }],
+  ['apiSession', { created: [apiSessionBegan, identityLoggedIn], deleted: [apiSessionEnded] }],
+])
+const namespaces: ReadonlySet<EventNamespace> = new Set([
   'entityChange',
-  'session',
-  'apiSession',
-  'authentication',
-]
+  ...[...recordEvents.values()].flatMap(({ created, deleted }) =>
+    [...created, ...deleted].map(({ namespace }) => namespace),
+  ),
+])
 const kindOrder = new Map(Object.keys(publishedRecords).map((kind, at) => [kind, at]))
 
 /**
@@ -89,7 +132,7 @@ export class EntryEvents implements RingSlot {
   }
 
   mayBeFor(filter: EventFilter): boolean {
-    return namespaces.some((one) => filter.namespaces.has(one))
+    return !namespaces.isDisjointFrom(filter.namespaces)
   }
 
   at(offset: number): EmittedEvent | undefined {
@@ -119,7 +162,7 @@ export class EntryEvents implements RingSlot {
   }
 }
 
-/** Every change, then for each of them that it is committed, then what became of sessions. */
+/** Every change, then for each of them that it is committed, then the events of its kind. */
 function newEventsOf(
   entry: EntryChanges,
   positionAt: (at: number) => EventPosition,
@@ -131,7 +174,7 @@ function newEventsOf(
   return [
     ...made.map(({ changed }) => changed),
     ...made.map(({ committed }) => committed),
-    ...changes.flatMap((change) => sessionEventsOf(change, entry)),
+    ...changes.flatMap((change) => recordEventsOf(change, entry)),
   ]
 }
 
@@ -139,28 +182,20 @@ function byKind(a: RecordChange, b: RecordChange): number {
   return (kindOrder.get(a.kind) ?? 0) - (kindOrder.get(b.kind) ?? 0)
 }
 
-function sessionEventsOf(
+function recordEventsOf(
   { kind, before, after }: RecordChange,
-  { timeMs, policyIds }: EntryChanges,
+  entry: EntryChanges,
 ): readonly NewEvent[] {
   if (before !== undefined && after !== undefined) return []
-  const type = after === undefined ? 'deleted' : 'created'
-  const record = after ?? before
-  if (kind === 'session') return [sessionEvent(type, record as Session, timeMs)]
-  if (kind !== 'apiSession') return []
-  const session = record as ApiSession
-  const event = apiSessionEvent(type, session, timeMs)
-  if (type === 'deleted') return [event]
-  return [event, loggedIn(session, policyIds.get(session.id) ?? '', timeMs)]
+  const made = recordEvents.get(kind)?.[after === undefined ? 'deleted' : 'created'] ?? []
+  return made.map(({ make }) => make(after ?? before, entry))
 }
 
-/** Counts the events of one change: itself, that it is committed, and what it says of sessions. */
+/** Counts the events of one change: itself, that it is committed, and those of its kind. */
 function eventCount(change: RecordChange): number {
   const { kind, before, after } = change
   if (before !== undefined && after !== undefined) return isActivityAlone(change) ? 0 : 2
-  if (kind === 'session') return 3
-  if (kind !== 'apiSession') return 2
-  return after === undefined ? 3 : 4
+  return 2 + (recordEvents.get(kind)?.[after === undefined ? 'deleted' : 'created'].length ?? 0)
 }
 
 function sessionWeight(count: number): number {
