@@ -13,8 +13,11 @@ const names = ['entry', 'left', 'right', 'host'] as const
 type RouterName = (typeof names)[number]
 type Group = 'left' | 'right' | 'middle'
 
-/** Local ports of the connections of a process, as the kernel of Linux lists them. */
-function portsOf(pid: number): ReadonlySet<number> {
+/**
+ * Local ports of the connections of a process to a port, as the kernel of Linux lists them. Two
+ * processes can have the same local port at once, towards different ports.
+ */
+function portsOf(pid: number, to: number): ReadonlySet<number> {
   const inodes = new Set<string>()
   for (const name of readdirSync(`/proc/${pid}/fd`)) {
     try {
@@ -27,16 +30,22 @@ function portsOf(pid: number): ReadonlySet<number> {
   const [, ...lines] = readFileSync(`/proc/${pid}/net/tcp`, 'utf8').trim().split('\n')
   return new Set(
     lines.flatMap((line) => {
-      const [, local = '', , , , , , , , inode = ''] = line.trim().split(/\s+/)
-      return inodes.has(inode) ? [Number.parseInt(local.split(':')[1] ?? '', 16)] : []
+      const [, local = '', remote = '', , , , , , , inode = ''] = line.trim().split(/\s+/)
+      return inodes.has(inode) && portIn(remote) === to ? [portIn(local)] : []
     }),
   )
+}
+
+/** @returns the port of an address as the kernel writes it, `0100007F:1F90`. */
+function portIn(address: string): number {
+  return Number.parseInt(address.split(':')[1] ?? '', 16)
 }
 
 /** Carries the links to one router, so that they can be cut. */
 class LinkCable {
   readonly #sockets = new Map<Socket, { bytes: number; readonly other: Socket }>()
   readonly #server: Server
+  #port = 0
   /** No new link comes up. */
   isOut = false
 
@@ -64,6 +73,7 @@ class LinkCable {
   async listen(port: number): Promise<void> {
     this.#server.listen(port, '127.0.0.1')
     await once(this.#server, 'listening')
+    this.#port = port
   }
 
   /**
@@ -73,7 +83,7 @@ class LinkCable {
    */
   cutBusiest(dialers: readonly number[]): number {
     const links = dialers.map((pid) => {
-      const ports = portsOf(pid)
+      const ports = portsOf(pid, this.#port)
       return Array.from(this.#sockets).filter(([{ remotePort = 0 }]) => ports.has(remotePort))
     })
     const carried = (link: (typeof links)[number]): number =>
@@ -198,7 +208,12 @@ export class CircuitNetwork {
   async moved(act: () => void): Promise<number> {
     const before = await this.#ways()
     act()
-    await until('circuits take another way', async () => (await this.#movedFrom(before)) > 0)
+    await until('circuits take another way', async () => {
+      if ((await this.#movedFrom(before)) > 0) return true
+      throw new Error(await this.#shown(before))
+    }).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${this.fleet.logs()}`)
+    })
     await this.streams.settled()
     return await this.#movedFrom(before)
   }
@@ -213,6 +228,14 @@ export class CircuitNetwork {
       this.running.map(async (k) => await this.#listed(await this.#client(k), 'circuits')),
     )
     return new Map(lists.flat().map(({ id, path }) => [String(id), JSON.stringify(path)]))
+  }
+
+  /** Ways before and now, streams that live, and links, for whoever reads why a test failed. */
+  async #shown(before: ReadonlyMap<string, string>): Promise<string> {
+    const lists = this.running.map(async (k) => await this.#listed(await this.#client(k), 'links'))
+    const links = (await Promise.all(lists)).flat().map(({ id, state }) => ({ id, state }))
+    const [was, now] = [[...before], [...(await this.#ways())]]
+    return JSON.stringify({ was, now, living: this.streams.living.length, links })
   }
 
   get running(): readonly number[] {
