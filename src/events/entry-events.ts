@@ -1,12 +1,13 @@
 import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { Session } from '../entities/kinds/session.ts'
-import type { EventNamespace } from '../lib/event-namespaces.ts'
+import { EVENT_NAMESPACES, type EventNamespace } from '../lib/event-namespaces.ts'
 import type { AuditRecord } from '../ports/audit.ts'
 import type { RecordChange } from '../ports/change-feed.ts'
 import type { EventFilter, EventPosition } from '../ports/events.ts'
 import { EmittedEvent } from './emitted-event.ts'
 import type { RingLimits, RingSlot } from './event-ring.ts'
 import type { NewEvent } from './field.ts'
+import { eventSubjects } from './namespaces.ts'
 import { publishedRecords, weightOf } from './published-records.ts'
 import { apiSessionEvent } from './subjects/api-session.ts'
 import { loggedIn } from './subjects/authentication.ts'
@@ -40,56 +41,47 @@ const EVENTS_IN_SLOT_MAX = 256
 const SHARE_OF_RING = 8
 const SESSION_WEIGHT = 256
 const LOG_IN_WEIGHT = 384
+/** Each change makes two: that it was made, and that it is committed. */
+const CHANGE_EVENTS = 2
 
-/** An event that follows from the beginning or the end of a record, beside `entityChange`. */
-interface RecordEvent {
-  readonly namespace: EventNamespace
-  readonly make: (record: RecordChange['after'], entry: EntryChanges) => NewEvent
-}
-
-const sessionBegan: RecordEvent = {
-  namespace: 'session',
-  make: (record, { timeMs }) => sessionEvent('created', record as Session, timeMs),
-}
-const sessionEnded: RecordEvent = {
-  namespace: 'session',
-  make: (record, { timeMs }) => sessionEvent('deleted', record as Session, timeMs),
-}
-const apiSessionBegan: RecordEvent = {
-  namespace: 'apiSession',
-  make: (record, { timeMs }) => apiSessionEvent('created', record as ApiSession, timeMs),
-}
-const apiSessionEnded: RecordEvent = {
-  namespace: 'apiSession',
-  make: (record, { timeMs }) => apiSessionEvent('deleted', record as ApiSession, timeMs),
-}
-const identityLoggedIn: RecordEvent = {
-  namespace: 'authentication',
-  make: (record, { timeMs, policyIds }) => {
-    const session = record as ApiSession
-    return loggedIn(session, policyIds.get(session.id) ?? '', timeMs)
-  },
-}
+type RecordEvent = (record: RecordChange['after'], entry: EntryChanges) => NewEvent
 
 interface RecordEvents {
   readonly created: readonly RecordEvent[]
   readonly deleted: readonly RecordEvent[]
 }
 
-/**
- * Events by kind of record, in their order. What is counted, what is made and which namespaces a
- * slot may be for all come from here.
- */
+function sessionChanged(type: 'created' | 'deleted'): RecordEvent {
+  return (record, { timeMs }) => sessionEvent(type, record as Session, timeMs)
+}
+
+function apiSessionChanged(type: 'created' | 'deleted'): RecordEvent {
+  return (record, { timeMs }) => apiSessionEvent(type, record as ApiSession, timeMs)
+}
+
+const logIn: RecordEvent = (record, { timeMs, policyIds }) => {
+  const session = record as ApiSession
+  return loggedIn(session, policyIds.get(session.id) ?? '', timeMs)
+}
+
+/** Events by kind of record, in their order, beside `entityChange`. */
 const recordEvents: ReadonlyMap<string, RecordEvents> = new Map([
-  ['session', { created: [sessionBegan], deleted: [sessionEnded] }],
-  ['apiSession', { created: [apiSessionBegan, identityLoggedIn], deleted: [apiSessionEnded] }],
+  ['session', { created: [sessionChanged('created')], deleted: [sessionChanged('deleted')] }],
+  [
+    'apiSession',
+    {
+      created: [apiSessionChanged('created'), logIn],
+      deleted: [apiSessionChanged('deleted')],
+    },
+  ],
 ])
-const namespaces: ReadonlySet<EventNamespace> = new Set([
-  'entityChange',
-  ...[...recordEvents.values()].flatMap(({ created, deleted }) =>
-    [...created, ...deleted].map(({ namespace }) => namespace),
+const noEvents: readonly RecordEvent[] = []
+/** Namespaces of events that every controller emits: those that follow from the log. */
+const namespaces: ReadonlySet<EventNamespace> = new Set(
+  EVENT_NAMESPACES.filter((one) =>
+    eventSubjects[one].types.some(({ emitter }) => emitter === 'every'),
   ),
-])
+)
 const kindOrder = new Map(Object.keys(publishedRecords).map((kind, at) => [kind, at]))
 
 /**
@@ -110,10 +102,10 @@ export class EntryEvents implements RingSlot {
     this.#entry = entry
     let [count, weight] = [0, 0]
     for (const change of entry.changes) {
-      const own = eventCount(change)
-      if (own === 0) continue
-      count += own
-      weight += weightOf(change.before) + weightOf(change.after) + sessionWeight(own)
+      const own = eventsOf(change)
+      if (own === null) continue
+      count += CHANGE_EVENTS + own.length
+      weight += weightOf(change.before) + weightOf(change.after) + sessionWeight(own.length)
     }
     this.count = count
     this.weight = weight
@@ -169,12 +161,14 @@ function newEventsOf(
 ): readonly NewEvent[] {
   // The feed gives kinds in the order in which they were first followed, which can differ between
   // controllers.
-  const changes = entry.changes.filter((one) => eventCount(one) > 0).toSorted(byKind)
+  const changes = entry.changes.filter((one) => eventsOf(one) !== null).toSorted(byKind)
   const made = changes.map((change, at) => entityChanged(change, entry, positionAt(at)))
   return [
     ...made.map(({ changed }) => changed),
     ...made.map(({ committed }) => committed),
-    ...changes.flatMap((change) => recordEventsOf(change, entry)),
+    ...changes.flatMap((change) =>
+      (eventsOf(change) ?? []).map((make) => make(change.after ?? change.before, entry)),
+    ),
   ]
 }
 
@@ -182,25 +176,19 @@ function byKind(a: RecordChange, b: RecordChange): number {
   return (kindOrder.get(a.kind) ?? 0) - (kindOrder.get(b.kind) ?? 0)
 }
 
-function recordEventsOf(
-  { kind, before, after }: RecordChange,
-  entry: EntryChanges,
-): readonly NewEvent[] {
-  if (before !== undefined && after !== undefined) return []
-  const made = recordEvents.get(kind)?.[after === undefined ? 'deleted' : 'created'] ?? []
-  return made.map(({ make }) => make(after ?? before, entry))
-}
-
-/** Counts the events of one change: itself, that it is committed, and those of its kind. */
-function eventCount(change: RecordChange): number {
+/**
+ * @returns what a change makes beside `entityChange`; null if it is news to nobody. Events are
+ * counted and made by it.
+ */
+function eventsOf(change: RecordChange): readonly RecordEvent[] | null {
   const { kind, before, after } = change
-  if (before !== undefined && after !== undefined) return isActivityAlone(change) ? 0 : 2
-  return 2 + (recordEvents.get(kind)?.[after === undefined ? 'deleted' : 'created'].length ?? 0)
+  if (before !== undefined && after !== undefined) return isActivityAlone(change) ? null : noEvents
+  return recordEvents.get(kind)?.[after === undefined ? 'deleted' : 'created'] ?? noEvents
 }
 
 function sessionWeight(count: number): number {
-  if (count < 3) return 0
-  return count === 3 ? SESSION_WEIGHT : SESSION_WEIGHT + LOG_IN_WEIGHT
+  if (count === 0) return 0
+  return count === 1 ? SESSION_WEIGHT : SESSION_WEIGHT + LOG_IN_WEIGHT
 }
 
 /** That a session is used is written now and then for many at once, and is news to nobody. */

@@ -112,6 +112,29 @@ describe('An entry in one slot of the ring', () => {
     expect(bus.ring.find(0, services)).toBe(7)
   })
 
+  test('is found by whoever reads one of its namespaces alone', () => {
+    const bus = busOf(large)
+    const changes = ['session', 'apiSession'].map((kind) => {
+      const after: EntityRecord = { id: kind, createdAt: 1, updatedAt: 1, revision: 1 }
+      return { kind, id: kind, before: undefined, after }
+    })
+    const entry = { index: 6, timeMs: 1, audit: null, changes, policyIds: new Map() }
+    bus.emitEntry(new EntryEvents(bus, entry).slots(bus.limits))
+    const { ring } = bus
+    const made = Array.from({ length: ring.end - ring.first }, (_, k) => ring.at(ring.first + k))
+    const namespaces = [...new Set(made.flatMap((one) => one?.namespace ?? []))]
+    expect(namespaces.toSorted()).toEqual([
+      'apiSession',
+      'authentication',
+      'entityChange',
+      'session',
+    ])
+    for (const one of namespaces) {
+      const found = ring.find(ring.first, filterOf(one))
+      expect(ring.at(found)?.namespace, one).toBe(one)
+    }
+  })
+
   test('goes whole when there are too many, and what is gone is not found', () => {
     const bus = busOf({ eventsKeptMax: 5, eventBytesKeptMax: 1_000_000 })
     for (const index of [6, 7, 8]) created(bus, index, 2)
