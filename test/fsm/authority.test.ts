@@ -116,7 +116,7 @@ test('a permission covers its own action alone, a kind all of them, and nothing 
 })
 
 test('each kind whose records belong to an identity is owned, or is named here with its reason', () => {
-  // Nobody can act as the identity by writing these: sessions, their certificates and the count of attempts.
+  // A permission can end sessions, and no more; no API writes certificates of sessions or counts of attempts.
   const notOwned = ['apiSession', 'mfaAttempts', 'session', 'sessionCertificate']
   const belonging = entities.filter((one) => one.fieldNames.includes('identityId'))
   const names = belonging.map(({ name }) => name)
