@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { connect, createServer, type Server, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 
 import { OurRouter } from '../../stock/our-router.ts'
@@ -45,7 +45,6 @@ function portIn(address: string): number {
 class LinkCable {
   readonly #sockets = new Map<Socket, { bytes: number; readonly other: Socket }>()
   readonly #server: Server
-  #port = 0
   /** No new link comes up. */
   isOut = false
 
@@ -73,7 +72,6 @@ class LinkCable {
   async listen(port: number): Promise<void> {
     this.#server.listen(port, '127.0.0.1')
     await once(this.#server, 'listening')
-    this.#port = port
   }
 
   /**
@@ -82,8 +80,9 @@ class LinkCable {
    * @returns how many sockets it had.
    */
   cutBusiest(dialers: readonly number[]): number {
+    const { port } = this.#server.address() as AddressInfo
     const links = dialers.map((pid) => {
-      const ports = portsOf(pid, this.#port)
+      const ports = portsOf(pid, port)
       return Array.from(this.#sockets).filter(([{ remotePort = 0 }]) => ports.has(remotePort))
     })
     const carried = (link: (typeof links)[number]): number =>
@@ -208,12 +207,11 @@ export class CircuitNetwork {
   async moved(act: () => void): Promise<number> {
     const before = await this.#ways()
     act()
-    await until('circuits take another way', async () => {
-      if ((await this.#movedFrom(before)) > 0) return true
-      throw new Error(await this.#shown(before))
-    }).catch((error: unknown) => {
-      throw new Error(`${String(error)}\n${this.fleet.logs()}`)
-    })
+    await until('circuits take another way', async () => (await this.#movedFrom(before)) > 0).catch(
+      async (error: unknown) => {
+        throw new Error(`${String(error)}\n${await this.#shown(before)}\n${this.fleet.logs()}`)
+      },
+    )
     await this.streams.settled()
     return await this.#movedFrom(before)
   }
@@ -230,7 +228,7 @@ export class CircuitNetwork {
     return new Map(lists.flat().map(({ id, path }) => [String(id), JSON.stringify(path)]))
   }
 
-  /** Ways before and now, streams that live, and links, for whoever reads why a test failed. */
+  /** Describes a failure: paths of circuits before and now, the number of open streams, links. */
   async #shown(before: ReadonlyMap<string, string>): Promise<string> {
     const lists = this.running.map(async (k) => await this.#listed(await this.#client(k), 'links'))
     const links = (await Promise.all(lists)).flat().map(({ id, state }) => ({ id, state }))
