@@ -1,6 +1,8 @@
 import { compareText, isPlainText, sortTexts } from '../../lib/text/text-order.ts'
 
 const CHUNK_LENGTH_MAX = 512
+/** Longest step of the search from the end of a chunk, which halves from there. */
+const NEAR_END_STEP_MAX = 8
 
 /** First position in `sorted` whose value is not below `id`. */
 function lowerBound(
@@ -10,14 +12,20 @@ function lowerBound(
 ): number {
   let low = 0
   let high = sorted.length
-  const last = sorted[high - 1]
-  // Ids mostly come in order: by the time they were drawn, or as the store has them.
-  if (last !== undefined && (isPlain ? last < id : compareText(last, id) < 0)) low = high
+  // Ids mostly come in order, or nearly: by the time they were drawn, or as the store has them. The
+  // last few are looked at first, as the text of an older one is seldom in the processor's cache.
+  let step = 1
   while (low < high) {
-    const middle = (low + high) >>> 1
-    const other = sorted[middle] ?? ''
-    if (isPlain ? other < id : compareText(other, id) < 0) low = middle + 1
-    else high = middle
+    const isNearEnd = step <= NEAR_END_STEP_MAX && step <= high - low
+    const at = isNearEnd ? high - step : (low + high) >>> 1
+    const other = sorted[at] ?? ''
+    if (isPlain ? other < id : compareText(other, id) < 0) {
+      low = at + 1
+      step = Infinity
+    } else {
+      high = at
+      step *= 2
+    }
   }
   return low
 }
