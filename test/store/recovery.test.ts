@@ -15,6 +15,7 @@ import type { Entry, RestoredLog } from '../../src/raft/types.ts'
 import { StoreError } from '../../src/store/errors.ts'
 import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import { openLog, type LogOptions } from '../../src/store/log/open-log.ts'
+import { lastNonZero } from '../../src/store/log/recovery.ts'
 import { SEGMENT_HEADER_BYTES } from '../../src/store/log/wal-format.ts'
 import { entry, someEntries, summary } from './support/entries.ts'
 import { formedFolder, identity, smallLog, temporaryFolder } from './support/folders.ts'
@@ -467,4 +468,17 @@ test('what recovery finds only in the system’s cache is synced before it is ha
   openLog(copy, { ...smallLog, files }).disk.closeNow()
   expect(synced).toContain(lastSegment(copy))
   expect(existsSync(join(copy, 'wal/next.tmp'))).toBe(false)
+})
+
+test('the last byte that is not zero is found in segments of any length, wherever it lies', () => {
+  const random = seededRandom(11)
+  for (let round = 0; round < 500; round += 1) {
+    const bytes = new Uint8Array(random.integer(0, 3 * 4096))
+    const from = random.integer(0, bytes.length)
+    for (let count = random.integer(0, 2); count > 0 && bytes.length > 0; count -= 1) {
+      bytes[random.integer(0, bytes.length - 1)] = random.integer(1, 255)
+    }
+    const last = bytes.findLastIndex((byte) => byte !== 0)
+    expect(lastNonZero(bytes, from)).toBe(Math.max(last, from - 1))
+  }
 })

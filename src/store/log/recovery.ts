@@ -348,8 +348,17 @@ class LogReader {
   }
 }
 
+const ZEROS = new Uint8Array(4096)
+
 /** @returns the offset of the last byte that is not zero, or one less than `from`. */
 export function lastNonZero(bytes: Uint8Array, from: number): number {
-  for (let at = bytes.length - 1; at >= from; at -= 1) if (bytes[at] !== 0) return at
+  let end = bytes.length
+  // A segment is made at its full size: most of its bytes are zero for long.
+  while (end - from >= ZEROS.length && isZeros(bytes.subarray(end - ZEROS.length, end))) {
+    end -= ZEROS.length
+  }
+  for (let at = end - 1; at >= from; at -= 1) if (bytes[at] !== 0) return at
   return from - 1
 }
+
+const isZeros = (block: Uint8Array): boolean => Buffer.compare(block, ZEROS) === 0
