@@ -13,7 +13,7 @@ import type { Operation } from './operation.ts'
 import type { SessionPermission } from '../lib/permissions.ts'
 import { checkQuery } from './answers/query-parameters.ts'
 import { parseIfMatch } from './records/revisions.ts'
-import { Validator } from './schemas/validation.ts'
+import type { Validator } from './schemas/validation.ts'
 import { outcomeUnknown } from './writes.ts'
 import {
   checkHead,
@@ -36,6 +36,7 @@ interface Needs {
   readonly processor: ProcessorShare
   readonly refusal: () => ProblemCode | null
   readonly gate: SessionGuard
+  readonly validator: Validator
 }
 
 const JSON_ONLY = ['application/json'] as const
@@ -48,7 +49,6 @@ type Check = (value: unknown) => void
 export class Pipeline {
   readonly #needs: Needs
   readonly #answerer: ReplyWriter
-  readonly #validator = new Validator()
   readonly #waiting: FairShare
   readonly #socketOnly = new Set<Operation>()
   /**
@@ -106,7 +106,7 @@ export class Pipeline {
   handlerOf(operation: Operation): (request: FastifyRequest, reply: FastifyReply) => void {
     if (isSocketOnly(operation)) this.#socketOnly.add(operation)
     const { body } = operation
-    const check = body === undefined ? null : this.#validator.checkOf(body.schema.schema)
+    const check = body === undefined ? null : this.#needs.validator.checkOf(body.schema.schema)
     return (request, reply) => {
       const call = request.call ?? this.callOf(request)
       call.isAtWork = true

@@ -20,6 +20,7 @@ import { FactorResealer } from './mfa/factor-resealer.ts'
 import { IntegrityRunner } from './host/integrity-runner.ts'
 import { LargeBodies } from './answers/large-bodies.ts'
 import { ListAnswers } from './answers/list-answers.ts'
+import { Validator } from './schemas/validation.ts'
 import { Preparers } from './preparers/preparer.ts'
 import { NO_VITALS } from '../ports/stats.ts'
 import { FigureHistory, type HistoryTotals } from './metrics/figure-history.ts'
@@ -57,6 +58,8 @@ export interface ApiServices {
   /** Large bodies of all listeners. */
   readonly largeBodies: LargeBodies
   readonly processor: ProcessorShare
+  /** Schemas of bodies, compiled once for all listeners. */
+  readonly validator: Validator
   readonly lists: ListAnswers
   /** Unsent answers of all listeners. */
   readonly unsent: UnsentAnswers
@@ -144,6 +147,7 @@ export function createServices(parts: ApiParts): ApiServices {
     secondFactors,
     largeBodies: new LargeBodies(limits),
     processor,
+    validator: new Validator(),
     lists: new ListAnswers(limits, processor, unsent),
     unsent,
     integrity: new IntegrityRunner(parts),

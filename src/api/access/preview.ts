@@ -20,6 +20,7 @@ import { callerOf } from '../sessions/current.ts'
 import { integer } from '../schemas/envelope.ts'
 import { accessPreview, accessPreviewed } from './preview-schema.ts'
 import { type AskedChange, placed, PreviewedWrites, readPermissionsOf } from './previewed-writes.ts'
+import type { Validator } from '../schemas/validation.ts'
 import { Readable } from './readable.ts'
 
 interface Needs {
@@ -27,6 +28,7 @@ interface Needs {
   readonly preparers: Preparers
   readonly processor: ProcessorShare
   readonly limits: ApiLimits
+  readonly validator: Validator
 }
 
 export const previewAnswerLimits = {
@@ -42,7 +44,7 @@ const ofRouters: ReadonlySet<AccessRight> = new Set(['router', 'serviceRouter'])
 
 /** Operations that tell what changes would come to, before anybody makes them. */
 export function previewOperations(needs: Needs): Operation[] {
-  const writes = new PreviewedWrites()
+  const writes = new PreviewedWrites(needs.validator)
   return [
     withBody({
       operationId: 'previewAccess',

@@ -10,7 +10,7 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { PreviewedWrite } from '../../ports/access-preview.ts'
 import type { RequestContext } from '../call.ts'
 import type { Preparers } from '../preparers/preparer.ts'
-import { Validator } from '../schemas/validation.ts'
+import type { Validator } from '../schemas/validation.ts'
 
 export const previewedActions = ['create', 'replace', 'patch', 'delete'] as const
 type Action = (typeof previewedActions)[number]
@@ -47,8 +47,12 @@ interface Needs {
 
 /** Holds bodies to the schemas of the real operations, and makes writes of them by their code. */
 export class PreviewedWrites {
-  readonly #validator = new Validator()
+  readonly #validator: Validator
   readonly #checks = new Map<string, (value: unknown) => void>()
+
+  constructor(validator: Validator) {
+    this.#validator = validator
+  }
 
   /**
    * Judges one change after the other, up to what only apply can tell.

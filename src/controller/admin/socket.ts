@@ -12,9 +12,12 @@ export const adminSocketLimits = {
 
 const OPENING_BRACE = 0x7b
 
-/** The API at the admin socket of a data folder. */
+/**
+ * The API at the admin socket of a data folder. Its routes are made with the first request, as few
+ * controllers get one soon after their start.
+ */
 export class AdminSocket {
-  readonly #app: ReturnType<Api['listener']>
+  readonly #server: Server
   readonly #address: SocketAddress
   /**
    * Connections, those included that have become something else than HTTP, which the server no
@@ -22,10 +25,10 @@ export class AdminSocket {
    */
   readonly #connections = new Set<Socket>()
 
-  private constructor(app: ReturnType<Api['listener']>, address: SocketAddress) {
-    this.#app = app
+  private constructor(server: Server, address: SocketAddress) {
+    this.#server = server
     this.#address = address
-    app.server.on('connection', (socket: Socket) => {
+    server.on('connection', (socket: Socket) => {
       this.#connections.add(socket)
       socket.once('close', () => this.#connections.delete(socket))
     })
@@ -39,33 +42,29 @@ export class AdminSocket {
    */
   static async open(api: Api, dataFolder: string, version: string): Promise<AdminSocket> {
     const own = ownCaller()
-    const app = api.listener({
+    const { server } = api.listener({
       apis: ['client', 'management', 'fabric', 'host'],
       https: null,
       socketCaller: ({ headers }) => actorAt(headers[CALLER_HEADER], own),
       onClientError: (error, socket) => answerEarlierProgram(error, socket, version),
     })
-    app.server.maxConnections = adminSocketLimits.socketConnectionsMax
-    await app.ready()
+    server.maxConnections = adminSocketLimits.socketConnectionsMax
     const address = adminSocketAddress(dataFolder)
     try {
-      await listen(app.server, address.path)
+      await listen(server, address.path)
     } catch (error) {
       address.release()
-      await app.close()
       throw error
     }
-    return new AdminSocket(app, address)
+    return new AdminSocket(server, address)
   }
 
   /** Ends what is being asked as well. */
   async close(): Promise<void> {
-    const { server } = this.#app
-    const closed = new Promise((resolve) => server.close(resolve))
+    const closed = new Promise((resolve) => this.#server.close(resolve))
     for (const socket of this.#connections) socket.destroy()
     await closed
     this.#address.release()
-    await this.#app.close()
   }
 }
 
