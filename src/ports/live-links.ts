@@ -31,6 +31,12 @@ export interface LiveLink extends LiveRow {
 /** A link as the way of a circuit keeps it. */
 export type PathLink = Pick<LiveLink, 'id' | 'iteration' | 'sourceRouterId' | 'destRouterId'>
 
+/**
+ * A visit of a link from one of its routers.
+ * @param to the other one.
+ */
+export type LinkVisit = (to: string, cost: number, link: PathLink) => void
+
 export interface LinkConnection {
   readonly type: string
   readonly sourceAddress: string
@@ -47,6 +53,8 @@ export interface LinkChanges {
  * may dial it again.
  */
 export interface LiveLinks extends LiveTable<LiveLink> {
+  /** Visits each link at the router that circuits can take, in no order. */
+  visitUsable(routerId: string, visit: LinkVisit): void
   /** False where its routers have yet to say so. */
   isLost(link: PathLink): boolean
   /** @returns false when there is no such link. */

@@ -17,6 +17,7 @@ import { linkDuty, linkGone } from '../../src/fabric/links/link-duty.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { PeerDuty } from '../../src/fabric/links/peer-duty.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
+import { seededRandom } from '../../src/lib/random.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { eventually } from '../support/eventually.ts'
 import { RouterStage } from './stage.ts'
@@ -298,4 +299,45 @@ describe('a router', () => {
     const result = er3.ofType(2).find(({ headers }) => headers.get(1)?.[0] === 77)
     expect(result?.headers.get(2)?.[0]).toBe(Number(isRight))
   })
+})
+
+test('circuits can take the links that are up and whose routers are both here, whatever comes and goes', () => {
+  const here = new Set<string>()
+  const many = new LinkTable({
+    owner: 'ctrl1',
+    isBarred: () => false,
+    isConnected: (id) => here.has(id),
+    onGone: () => undefined,
+    tellGone: () => undefined,
+  })
+  const random = seededRandom(17)
+  const router = (): string => `r${random.integer(0, 9)}`
+  const report = (id: string, from: string): void => {
+    const sockets = { protocol: 'tls', dialAddress: '', connections: [] }
+    const iteration = random.integer(1, 3)
+    many.report(from, { id, destRouterId: router(), iteration, ...sockets })
+  }
+  for (let round = 0; round < 2000; round += 1) {
+    const [id, at] = [`l${random.integer(0, 40)}`, router()]
+    here.add(router())
+    const change = random.integer(0, 20)
+    if (change < 15) report(id, at)
+    else if (change === 15) many.lost(at, id, 3)
+    else if (change === 16) many.remove(id)
+    else if (change === 17) for (const _ of many.keep(at, new Set([id])));
+    else if (change === 18) many.forget(at)
+    else if (change === 19) many.banish(at)
+    else if (random.integer(0, 1) === 0) many.change(id, { isDown: random.integer(0, 1) === 0 })
+    else here.delete(at)
+    const usable = many.list().filter(({ isDown, state }) => !isDown && state === 'Connected')
+    for (const router of ['r0', 'r4', 'r9']) {
+      const visited: string[] = []
+      many.visitUsable(router, (to, cost, { id }) => visited.push(`${id} ${to} ${cost}`))
+      const expected = usable.flatMap(({ id, sourceRouterId, destRouterId, cost }) => [
+        ...(sourceRouterId === router ? [`${id} ${destRouterId} ${cost}`] : []),
+        ...(destRouterId === router ? [`${id} ${sourceRouterId} ${cost}`] : []),
+      ])
+      expect(visited.sort(), `round ${round}, ${router}`).toEqual(expected.sort())
+    }
+  }
 })

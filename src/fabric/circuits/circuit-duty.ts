@@ -380,7 +380,7 @@ export class CircuitDuty implements RouterDuty {
     }
     const usable = fresh.length > 0 ? fresh : there.filter(isOpen)
     const goals = new Set(usable.map(({ routerId }) => routerId))
-    const paths = cheapestPaths(start, goals, links.list(), hosts)
+    const paths = cheapestPaths(start, goals, links, hosts)
     const candidates = usable.flatMap((host): HostCandidate[] => {
       const path = paths.get(host.routerId)
       return path === undefined ? [] : [{ host, path }]

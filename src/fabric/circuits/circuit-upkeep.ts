@@ -268,7 +268,7 @@ export class CircuitUpkeep {
     const { hosts, links } = this.#parts
     const { ends, path } = circuit
     const [start, goal] = [path.routerIds[0] ?? '', path.routerIds.at(-1) ?? '']
-    const other = cheapestPaths(start, new Set([goal]), links.list(), hosts).get(goal)
+    const other = cheapestPaths(start, new Set([goal]), links, hosts).get(goal)
     if (other === undefined) {
       this.#circuits.remove(ends.id, true)
       return

@@ -1,4 +1,4 @@
-import type { LiveLink, PathLink } from '../../ports/live-links.ts'
+import type { LiveLinks, PathLink } from '../../ports/live-links.ts'
 
 /** The way of a circuit: one link between two routers after the other. */
 export interface CircuitPath {
@@ -18,21 +18,21 @@ export interface PathRules {
 
 interface Reached {
   readonly cost: number
-  readonly by: LiveLink | null
+  readonly by: PathLink | null
   readonly from: string
 }
 
 /**
  * The cheapest ways from one router to others (Dijkstra), over the links that are up. Equal costs
  * are settled by the ids of routers and links, so that the same network gives the same ways.
+ * It visits the links of those routers alone that lie nearer than the last goal.
  */
 export function cheapestPaths(
   start: string,
   goals: ReadonlySet<string>,
-  links: readonly LiveLink[],
+  links: Pick<LiveLinks, 'visitUsable'>,
   rules: PathRules,
 ): ReadonlyMap<string, CircuitPath> {
-  const neighbours = neighboursOf(links)
   const reached = new Map<string, Reached>([[start, { cost: 0, by: null, from: '' }]])
   const settled = new Set<string>()
   const open: Open = new Open()
@@ -44,27 +44,27 @@ export function cheapestPaths(
     if (goals.has(id)) missing -= 1
     if (id !== start && rules.isEndOnly(id)) continue
     const { cost } = reached.get(id) as Reached
-    for (const { to, link } of neighbours.get(id) ?? []) {
-      if (settled.has(to)) continue
-      const total = cost + link.cost + rules.routerCost(to)
+    links.visitUsable(id, (to, linkCost, link) => {
+      if (settled.has(to) || (rules.isEndOnly(to) && !goals.has(to))) return
+      const total = cost + linkCost + rules.routerCost(to)
       const known = reached.get(to)
-      if (known !== undefined && !isBetter(total, link, known)) continue
+      if (known !== undefined && !isBetter(total, link, known)) return
       reached.set(to, { cost: total, by: link, from: id })
       open.push(to, total)
-    }
+    })
   }
   const found = new Map<string, CircuitPath>()
   for (const goal of goals) if (settled.has(goal)) found.set(goal, pathTo(goal, reached))
   return found
 }
 
-function isBetter(cost: number, link: LiveLink, known: Reached): boolean {
+function isBetter(cost: number, link: PathLink, known: Reached): boolean {
   return cost < known.cost || (cost === known.cost && link.id < (known.by?.id ?? ''))
 }
 
 function pathTo(goal: string, reached: ReadonlyMap<string, Reached>): CircuitPath {
   const routerIds = [goal]
-  const links: LiveLink[] = []
+  const links: PathLink[] = []
   let at = reached.get(goal)
   const cost = at?.cost ?? 0
   for (let by = at?.by ?? null; at !== undefined && by !== null; by = at?.by ?? null) {
@@ -73,23 +73,6 @@ function pathTo(goal: string, reached: ReadonlyMap<string, Reached>): CircuitPat
     at = reached.get(at.from)
   }
   return { routerIds, links, cost }
-}
-
-function neighboursOf(
-  links: readonly LiveLink[],
-): ReadonlyMap<string, readonly { readonly to: string; readonly link: LiveLink }[]> {
-  const found = new Map<string, { to: string; link: LiveLink }[]>()
-  const add = (from: string, to: string, link: LiveLink): void => {
-    const list = found.get(from)
-    if (list === undefined) found.set(from, [{ to, link }])
-    else list.push({ to, link })
-  }
-  for (const link of links) {
-    if (link.isDown || link.state !== 'Connected') continue
-    add(link.sourceRouterId, link.destRouterId, link)
-    add(link.destRouterId, link.sourceRouterId, link)
-  }
-  return found
 }
 
 /** A binary heap of routers by cost, then by id. */

@@ -4,6 +4,7 @@ import type {
   LinkConnection,
   LiveLink,
   LiveLinks,
+  LinkVisit,
   PathLink,
 } from '../../ports/live-links.ts'
 import { ownText } from '../../lib/text/own-text.ts'
@@ -50,6 +51,8 @@ export interface LinkTableParts {
 
 interface Kept {
   link: ReportedLink
+  /** The same, as the ways of circuits hold it. */
+  path: PathLink
   readonly sourceRouterId: string
   isDown: boolean
   staticCost: number
@@ -65,7 +68,9 @@ interface Kept {
 export class LinkTable implements LiveLinks {
   readonly #parts: LinkTableParts
   readonly #links: LiveRows<Kept, LiveLink>
+  /** Ids of links by the router that has dialed them, and by the one that was dialed. */
   readonly #bySource = new Map<string, Set<string>>()
+  readonly #byDest = new Map<string, Set<string>>()
   /** Routers that have named all the links that they have dialed. */
   readonly #told = new Set<string>()
 
@@ -165,18 +170,33 @@ export class LinkTable implements LiveLinks {
 
   /** It is to carry nothing any more: whoever has a link with it is told to close that. */
   banish(routerId: string): void {
-    for (const { link, sourceRouterId } of Array.from(this.#links.allKept())) {
-      if (sourceRouterId !== routerId && link.destRouterId !== routerId) continue
-      const view = this.get(link.id)
-      if (view === undefined) continue
-      this.#drop(link.id)
-      this.#parts.tellGone(sourceRouterId === routerId ? link.destRouterId : sourceRouterId, view)
-      this.#parts.onGone(view)
+    const ids = [...(this.#bySource.get(routerId) ?? []), ...(this.#byDest.get(routerId) ?? [])]
+    for (const id of ids) {
+      const link = this.get(id)
+      if (link === undefined) continue
+      const { sourceRouterId, destRouterId } = link
+      this.#drop(id)
+      this.#parts.tellGone(sourceRouterId === routerId ? destRouterId : sourceRouterId, link)
+      this.#parts.onGone(link)
     }
   }
 
   list(): readonly LiveLink[] {
     return this.#links.list()
+  }
+
+  visitUsable(routerId: string, visit: LinkVisit): void {
+    const { isConnected } = this.#parts
+    if (!isConnected(routerId)) return
+    for (const ids of [this.#bySource.get(routerId), this.#byDest.get(routerId)]) {
+      for (const id of ids ?? []) {
+        const kept = this.#links.kept(id)
+        if (kept === undefined || kept.isDown) continue
+        const { sourceRouterId, destRouterId } = kept.path
+        const to = sourceRouterId === routerId ? destRouterId : sourceRouterId
+        if (isConnected(to)) visit(to, costOf(kept), kept.path)
+      }
+    }
   }
 
   get(id: string): LiveLink | undefined {
@@ -196,7 +216,7 @@ export class LinkTable implements LiveLinks {
   }
 
   #onRemoved(kept: Kept): void {
-    this.#forgetSource(kept)
+    this.#forgetEnds(kept)
     const view = this.#view(kept)
     for (const routerId of [view.sourceRouterId, view.destRouterId]) {
       this.#parts.tellGone(routerId, view)
@@ -209,17 +229,21 @@ export class LinkTable implements LiveLinks {
     if (kept !== undefined) {
       // Its id is its maker's: another router can not take it over.
       if (kept.sourceRouterId === sourceRouterId && link.iteration >= kept.link.iteration) {
+        forgetIn(this.#byDest, kept.link.destRouterId, link.id)
+        noteIn(this.#byDest, link.destRouterId, link.id)
         kept.link = link
+        kept.path = pathLink(sourceRouterId, link)
         this.#parts.onSeen?.(this.#view(kept), 'known')
       }
       return true
     }
-    let own = this.#bySource.get(sourceRouterId)
+    const own = this.#bySource.get(sourceRouterId)
     if (this.#links.isFull || (own?.size ?? 0) >= linksPerRouterMax) return false
-    if (own === undefined) this.#bySource.set(sourceRouterId, (own = new Set()))
-    own.add(link.id)
+    noteIn(this.#bySource, sourceRouterId, link.id)
+    noteIn(this.#byDest, link.destRouterId, link.id)
     const added = {
       link,
+      path: pathLink(sourceRouterId, link),
       sourceRouterId,
       isDown: false,
       staticCost: STATIC_COST_ASSUMED,
@@ -239,21 +263,18 @@ export class LinkTable implements LiveLinks {
 
   #drop(id: string): void {
     const kept = this.#links.drop(id)
-    if (kept !== undefined) this.#forgetSource(kept)
+    if (kept !== undefined) this.#forgetEnds(kept)
   }
 
-  #forgetSource({ link, sourceRouterId }: Kept): void {
-    const own = this.#bySource.get(sourceRouterId)
-    own?.delete(link.id)
-    if (own?.size === 0) this.#bySource.delete(sourceRouterId)
+  #forgetEnds({ link, sourceRouterId }: Kept): void {
+    forgetIn(this.#bySource, sourceRouterId, link.id)
+    forgetIn(this.#byDest, link.destRouterId, link.id)
   }
 
   #view(kept: Kept): LiveLink {
     const { link, sourceRouterId, isDown, staticCost, sourceLatencyNs, destLatencyNs } = kept
     const { isConnected } = this.#parts
     const isUp = isConnected(sourceRouterId) && isConnected(link.destRouterId)
-    const latencyMs =
-      Math.floor(sourceLatencyNs / NS_PER_MS) + Math.floor(destLatencyNs / NS_PER_MS)
     return {
       ...link,
       sourceRouterId,
@@ -262,9 +283,36 @@ export class LinkTable implements LiveLinks {
       sourceLatencyNs,
       destLatencyNs,
       state: isUp ? 'Connected' : 'Pending',
-      cost: staticCost + latencyMs,
+      cost: costOf(kept),
     }
   }
+}
+
+const pathLink = (
+  sourceRouterId: string,
+  { id, iteration, destRouterId }: ReportedLink,
+): PathLink => ({
+  id,
+  iteration,
+  sourceRouterId,
+  destRouterId,
+})
+
+function costOf({ staticCost, sourceLatencyNs, destLatencyNs }: Kept): number {
+  const latencyMs = (ns: number): number => Math.floor(ns / NS_PER_MS)
+  return staticCost + latencyMs(sourceLatencyNs) + latencyMs(destLatencyNs)
+}
+
+function noteIn(links: Map<string, Set<string>>, routerId: string, id: string): void {
+  const ids = links.get(routerId)
+  if (ids === undefined) links.set(routerId, new Set([id]))
+  else ids.add(id)
+}
+
+function forgetIn(links: Map<string, Set<string>>, routerId: string, id: string): void {
+  const ids = links.get(routerId)
+  ids?.delete(id)
+  if (ids?.size === 0) links.delete(routerId)
 }
 
 /** A router says these; it does not decide how long they are. */
