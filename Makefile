@@ -187,6 +187,7 @@ bench: $(INSTALLED)
 # How costs grow with the network, as a table and as curves in .test/scale.
 bench-scale: $(INSTALLED)
 	node --expose-gc bench/scale.ts $(if $(MOST),--most $(MOST))
+	node bench/scale-controllers.ts $(if $(MOST),--most $(MOST))
 
 # Where a controller spends its time under creates, and under reads.
 bench-profile: $(INSTALLED)

@@ -5,14 +5,11 @@ import { encodedEvent } from '../src/fabric/model/encode.ts'
 import { ModelLog } from '../src/fabric/model/model-log.ts'
 import { encodeWholeModel } from '../src/fabric/model/whole-model.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
-import { cheapestPaths } from '../src/fabric/circuits/path.ts'
-import type { LiveLink } from '../src/ports/live-links.ts'
-import { seededRandom } from '../src/lib/random.ts'
 import { formedState, service } from '../test/fsm/support/log.ts'
 import { bench } from './support/routers.ts'
 
-// What routers cost a controller: frames, the data model of 10,000 identities and 1,000 services whole and by changes, and the
-// ways of circuits. `node bench/routers.ts`
+// What routers cost a controller: frames, the data model of 10,000 identities and 1,000 services whole and by changes.
+// `node bench/routers.ts`; bench/scale-routers.ts has how their costs grow.
 
 const body = new Uint8Array(200).fill(7)
 const headers = new Map([
@@ -87,25 +84,3 @@ const whole = await encodeWholeModel({
 console.log(
   `the whole model: ${(whole.length / 2 ** 20).toFixed(2)} MiB, ${Math.round(performance.now() - wholeMs)} ms`,
 )
-
-const random = seededRandom(1)
-const ids = Array.from({ length: 200 }, (_, at) => `r${at}`)
-const links = Array.from({ length: 2000 }, (_, at): LiveLink => ({
-  id: `l${at}`,
-  iteration: 1,
-  protocol: 'tls',
-  dialAddress: '',
-  connections: [],
-  sourceRouterId: ids[random.integer(0, 199)] ?? '',
-  destRouterId: ids[random.integer(0, 199)] ?? '',
-  isDown: false,
-  state: 'Connected',
-  staticCost: 1,
-  sourceLatencyNs: 0,
-  destLatencyNs: 0,
-  cost: random.integer(1, 60),
-}))
-const rules = { routerCost: () => 10, isEndOnly: () => false }
-bench('ways among 200 routers with 2,000 links', 500, (at) => {
-  cheapestPaths('r0', new Set([ids[at % 200] ?? 'r1']), links, rules)
-})

@@ -1,26 +1,27 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
+import { cheapestPaths } from '../src/fabric/circuits/path.ts'
+import { LinkTable } from '../src/fabric/links/link-table.ts'
 import { Reader } from '../src/fsm/reader.ts'
+import { seededRandom } from '../src/lib/random.ts'
 import { identity } from '../test/fsm/support/log.ts'
 import { Network } from './access.ts'
-import { scaleDrawing } from './support/scale-drawing.ts'
+import { tellCurves } from './support/scale-drawing.ts'
 import { heading } from './support/report.ts'
 
-// How does the cost of each thing that a controller does with its state grow with the network? One size a process, each without
-// the network and the log, which cost the same at every size. `node --expose-gc bench/scale.ts [--most N] [--folder FOLDER]`: a
-// table, and the curves as SVG in the folder.
+// How does the cost of each thing that a controller does with its state grow with the identities, and with the routers? One size a
+// process, each without the network and the log, which cost the same at every size. `node --expose-gc bench/scale.ts [--over
+// identities|routers] [--most N] [--folder FOLDER]`: a table each, and the curves as SVG in the folder.
 
 const { values: options } = parseArgs({
   options: {
+    over: { type: 'string' },
     most: { type: 'string', default: '1000000' },
     folder: { type: 'string', default: '.test/scale' },
     one: { type: 'string' },
   },
 })
-const SIZES = [1_000, 10_000, 100_000, 1_000_000]
 
 /** Microseconds of processor time by name, but for the last two, which are bytes an identity and seconds. */
 type Figures = Readonly<Record<string, number>>
@@ -35,7 +36,7 @@ function averaged(run: (turn: number) => void): number {
   return (user + system) / turns
 }
 
-function measure(identities: number): Figures {
+function measureIdentities(identities: number): Figures {
   globalThis.gc?.()
   const before = process.memoryUsage().heapUsed
   const size = {
@@ -89,32 +90,102 @@ function measure(identities: number): Figures {
   }
 }
 
-if (options.one !== undefined) {
-  console.log(JSON.stringify(measure(Number(options.one))))
-} else {
-  const sizes = SIZES.filter((size) => size <= Number(options.most))
-  console.log(heading('cost by size of the network, in µs of processor time; one size a process'))
-  const found = sizes.map((size) => {
-    const flags = ['--expose-gc', '--max-old-space-size=16000']
-    const text = execFileSync(
-      process.execPath,
-      [...flags, import.meta.filename, '--one', String(size)],
-      { encoding: 'utf8', maxBuffer: 1024 * 1024 },
-    )
-    return JSON.parse(text) as Figures
+/** Links that each router dials, to some of those that pass circuits on: one in ten does. */
+const LINKS_EACH = 5
+const PASSING_ONE_IN = 10
+const IDENTITIES = 10_000
+
+function linksAmong(routers: number): LinkTable {
+  const random = seededRandom(1)
+  const table = new LinkTable({
+    owner: 'ctrl1',
+    isBarred: () => false,
+    isConnected: () => true,
+    tellGone: () => undefined,
+    onGone: () => undefined,
   })
-  const names = Object.keys(found[0] ?? {})
-  const cell = (value: number): string => (value < 10 ? value.toFixed(2) : value.toFixed(0))
-  console.log(['identities'.padEnd(36), ...sizes.map((size) => String(size).padStart(10))].join(''))
-  for (const name of names) {
-    const cells = found.map((figures) => cell(figures[name] ?? NaN).padStart(10))
-    console.log([name.padEnd(36), ...cells].join(''))
+  const sockets = { protocol: 'tls', dialAddress: '', iteration: 1, connections: [] }
+  for (let at = 0; at < routers * LINKS_EACH; at += 1) {
+    const from = at % routers
+    const to = random.integer(0, routers / PASSING_ONE_IN - 1) * PASSING_ONE_IN
+    table.report(`r${from}`, { id: `l${at}`, destRouterId: `r${to}`, ...sockets })
+    table.change(`l${at}`, { staticCost: random.integer(1, 60) })
   }
-  const curves = names
-    .filter((name) => !/^(bytes|seconds)/.test(name))
-    .map((name) => ({ name, values: found.map((figures) => figures[name] ?? NaN) }))
-  mkdirSync(options.folder, { recursive: true })
-  const file = join(options.folder, 'cost-by-size.svg')
-  writeFileSync(file, scaleDrawing({ sizes, curves, unit: 'µs' }))
-  console.log(`drawn: ${file}`)
+  return table
+}
+
+function measureRouters(edgeRouters: number): Figures {
+  const size = { identities: IDENTITIES, active: 1000, services: 1000, policies: 100, edgeRouters }
+  const { log, state } = new Network(size)
+  log.create('edgeRouterPolicy', 'erp', {
+    name: 'erp',
+    semantic: 'AnyOf',
+    identityRoles: ['#d1'],
+    edgeRouterRoles: ['#site1'],
+  })
+  const plain = new Reader(state, { nowMs: () => log.timeMs, monotonicMs: () => 0 })
+  const links = linksAmong(edgeRouters)
+  const passing = new Set(
+    Array.from({ length: edgeRouters / PASSING_ONE_IN }, (_, at) => `r${at * PASSING_ONE_IN}`),
+  )
+  const rules = { routerCost: () => 10, isEndOnly: (id: string) => !passing.has(id) }
+  const routerId = (turn: number): string => `r${(turn * 7919) % edgeRouters}`
+  let serial = 0
+  return {
+    'create of a router': averaged(() => {
+      serial += 1
+      log.timeMs += 1
+      log.create('edgeRouter', `n${serial}`, { name: `n${serial}`, roleAttributes: ['site1'] })
+    }),
+    'list of 100, by name': averaged(
+      (turn) =>
+        void plain.list('edgeRouter', { sort: 'name', limit: 100, offset: turn % edgeRouters }),
+    ),
+    'routers of an identity, of which it has 1/7': averaged(() =>
+      plain.routersOfIdentity('i1').has('r1'),
+    ),
+    'identities of a router': averaged((turn) => void plain.audienceOfRouter(routerId(turn))),
+    'change of the roles of a router': averaged((turn) => {
+      log.timeMs += 1
+      log.patch('edgeRouter', routerId(turn), { roleAttributes: [`site${turn % 7}`] })
+    }),
+    'way of a circuit between two routers': averaged((turn) => {
+      const goal = new Set([routerId(turn * 31 + 7)])
+      cheapestPaths(routerId(turn), goal, links, rules)
+    }),
+  }
+}
+
+/** What is counted, with its sizes. */
+const subjects = {
+  identities: { sizes: [1_000, 10_000, 100_000, 1_000_000], measure: measureIdentities },
+  routers: { sizes: [10, 100, 1_000, 10_000], measure: measureRouters },
+}
+type Subject = keyof typeof subjects
+
+function figuresOf(over: Subject, size: number): Figures {
+  const flags = ['--expose-gc', '--max-old-space-size=16000']
+  const asked = ['--over', over, '--one', String(size)]
+  const text = execFileSync(process.execPath, [...flags, import.meta.filename, ...asked], {
+    encoding: 'utf8',
+    maxBuffer: 1024 * 1024,
+  })
+  return JSON.parse(text) as Figures
+}
+
+const { over, one, most, folder } = options
+const asked = over === undefined ? (Object.keys(subjects) as Subject[]) : [over as Subject]
+if (one !== undefined && over !== undefined) {
+  console.log(JSON.stringify(subjects[over as Subject].measure(Number(one))))
+} else {
+  console.log(heading('cost by size of the network, in µs of processor time; one size a process'))
+  for (const subject of asked) {
+    const sizes = subjects[subject].sizes.filter((size) => size <= Number(most))
+    const found = sizes.map((size) => figuresOf(subject, size))
+    const curves = Object.keys(found[0] ?? {}).map((name) => ({
+      name,
+      values: found.map((figures) => figures[name] ?? NaN),
+    }))
+    tellCurves(folder, `cost-by-${subject}.svg`, { over: subject, sizes, curves, unit: 'µs' })
+  }
 }

@@ -1,5 +1,10 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
 export interface Curves {
-  /** Along the lower edge, each ten times the one before. */
+  /** Things that there are as many of as a size says. */
+  readonly over: string
+  /** Numbers along the lower edge, at equal distances. */
   readonly sizes: readonly number[]
   readonly curves: readonly { readonly name: string; readonly values: readonly number[] }[]
   readonly unit: string
@@ -8,8 +13,8 @@ export interface Curves {
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [900, 480, 70, 300, 20, 50]
 const colours = ['#1b6ca8', '#c0392b', '#1e8449', '#8e44ad', '#b9770e', '#34495e', '#148f77']
 
-/** Both axes are logarithmic: a line that is flat costs the same at every size, one of 45° grows with it. */
-export function scaleDrawing({ sizes, curves, unit }: Curves): string {
+/** Both axes are logarithmic where each size is ten times the one before: a flat line costs the same at every size. */
+export function scaleDrawing({ over, sizes, curves, unit }: Curves): string {
   const all = curves.flatMap(({ values }) => values).filter((value) => value > 0)
   const low = Math.floor(Math.log10(Math.min(...all)))
   const high = Math.ceil(Math.log10(Math.max(...all)))
@@ -41,7 +46,21 @@ export function scaleDrawing({ sizes, curves, unit }: Curves): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12">
 <rect width="100%" height="100%" fill="#fff"/>
 ${rows.join('\n')}
-<text x="${LEFT}" y="${HEIGHT - 8}">identities</text>
+<text x="${LEFT}" y="${HEIGHT - 8}">${over}</text>
 </svg>
 `
+}
+
+/** A table of figures, a column a size, and the curves as SVG in a folder. */
+export function tellCurves(folder: string, file: string, curves: Curves): void {
+  const { over, sizes, unit } = curves
+  const cell = (value: number): string => (value < 10 ? value.toFixed(2) : value.toFixed(0))
+  const row = (name: string, cells: readonly string[]): string =>
+    [name.padEnd(40), ...cells.map((text) => text.padStart(10))].join('')
+  console.log(row(`${over} (${unit})`, sizes.map(String)))
+  for (const { name, values } of curves.curves) console.log(row(name, values.map(cell)))
+  mkdirSync(folder, { recursive: true })
+  const path = join(folder, file)
+  writeFileSync(path, scaleDrawing(curves))
+  console.log(`drawn: ${path}`)
 }

@@ -1,0 +1,88 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+
+import { TestCluster } from '../test/process/support/cluster.ts'
+import { LeanClient } from './support/lean-client.ts'
+import { processorMs } from './support/processor-time.ts'
+import { heading, percentile } from './support/report.ts'
+import { tellCurves } from './support/scale-drawing.ts'
+
+// How do the costs of a cluster grow with its controllers? Real processes on this machine, one cluster after the other.
+// `node bench/scale-controllers.ts [--most N] [--seconds N] [--folder FOLDER]`: a table, and the curves as SVG in the folder.
+
+const { values: options } = parseArgs({
+  options: {
+    most: { type: 'string', default: '7' },
+    seconds: { type: 'string', default: '5' },
+    folder: { type: 'string', default: '.test/scale' },
+  },
+})
+const seconds = Number(options.seconds)
+const MANAGEMENT = '/edge/management/v1'
+const CLIENTS = 32
+let serial = 0
+
+/** Milliseconds by name. */
+type Figures = Readonly<Record<string, number>>
+
+async function measure(nodes: number): Promise<Figures> {
+  await using cluster = await TestCluster.start({ nodes, hasCalmElections: false })
+  const { admin } = cluster
+  const session = await cluster.loggedIn(1)
+  const token = session.token ?? ''
+  const leader = (await cluster.leader()) - 1
+  const pids = Array.from({ length: nodes }, (_, at) => cluster.pid(at + 1) ?? 0)
+  const totalMs = (): number => pids.reduce((sum, pid) => sum + processorMs(pid), 0)
+  const load = async (clients: readonly LeanClient[], forSeconds: number): Promise<number[]> => {
+    const latencies: number[] = []
+    const endMs = performance.now() + forSeconds * 1000
+    const run = async (client: LeanClient): Promise<void> => {
+      while (performance.now() < endMs) {
+        serial += 1
+        const began = performance.now()
+        const body = `{"name":"scale-${serial}","encryptionRequired":true}`
+        const { status } = await client.request('POST', `${MANAGEMENT}/services`, token, body)
+        if (status !== 201) throw new Error(`status ${status}`)
+        latencies.push(performance.now() - began)
+      }
+    }
+    await Promise.all(clients.map(run))
+    return latencies
+  }
+  const clients = await Promise.all(
+    Array.from({ length: CLIENTS }, () =>
+      LeanClient.connect(admin.controllers[leader] ?? '', admin.ca),
+    ),
+  )
+  await load(clients, seconds)
+  const [totalBefore, leaderBefore] = [totalMs(), processorMs(pids[leader] ?? 0)]
+  const { length: creates } = await load(clients, seconds)
+  const ofAll = (totalMs() - totalBefore) / creates
+  const ofLeader = (processorMs(pids[leader] ?? 0) - leaderBefore) / creates
+  const alone = await load(clients.slice(0, 1), seconds)
+  for (const client of clients) client.close()
+  await sleep(10_000)
+  const idleBefore = totalMs()
+  await sleep(seconds * 2000)
+  return {
+    'create, processor time of all controllers': ofAll,
+    'create, processor time of the leader': ofLeader,
+    'create by one client, p50': percentile(alone, 0.5),
+    'an idle second of one controller': (totalMs() - idleBefore) / (seconds * 2) / nodes,
+  }
+}
+
+console.log(heading('costs by the number of controllers, which share this machine'))
+const sizes = [1, 3, 5, 7].filter((nodes) => nodes <= Number(options.most))
+const found: Figures[] = []
+for (const nodes of sizes) found.push(await measure(nodes))
+const curves = Object.keys(found[0] ?? {}).map((name) => ({
+  name,
+  values: found.map((figures) => figures[name] ?? NaN),
+}))
+tellCurves(options.folder, 'cost-by-controllers.svg', {
+  over: 'controllers',
+  sizes,
+  curves,
+  unit: 'ms',
+})
