@@ -7,6 +7,7 @@ import { actorOf, originBy, type SessionPrincipal } from '../../auth/principal/p
 import { Problem, problems } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
+import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import { type RequestContext, writeRequestOf } from '../call.ts'
 import { challengeText } from '../answers/challenge.ts'
 import type { Reply } from '../answers/envelope.ts'
@@ -217,12 +218,14 @@ export class LogInSteps {
           withParameters(`${step.issuer}/authorize/callback`, { id: step.progressId }),
         )
       case 'pending': {
-        const lacksCode = step.factors.some(({ kind }) => kind === 'totp')
-        const page = lacksCode ? await this.factorPage(call, id, step.identityId) : null
+        const hasPage = step.factors.some(({ kind }) => factorAsks[kind].onPage)
+        const page = hasPage ? await this.factorPage(call, id, step.identityId) : null
         if (page !== null) return page
         const authQueries = step.factors.map((factor) => this.#queryOf(step.identityId, factor))
         const headers = {
-          ...(lacksCode ? { 'totp-required': 'true' } : {}),
+          ...Object.fromEntries(
+            step.factors.flatMap(({ kind }) => Object.entries(factorAsks[kind].headers)),
+          ),
           ...(step.challenge === null
             ? {}
             : { 'www-authenticate': challengeText(step.challenge, true) }),
@@ -248,18 +251,35 @@ export class LogInSteps {
     }
   }
 
-  #queryOf(identityId: string, factor: Parameters<typeof authQueryOf>[2]): Record<string, unknown> {
+  #queryOf(identityId: string, factor: PendingFactor): Record<string, unknown> {
     const query = authQueryOf(this.#needs.state, identityId, factor)
-    if (factor.kind !== 'totp') return query
-    return {
-      ...query,
+    return { ...query, ...factorAsks[factor.kind].query }
+  }
+}
+
+/** How the steps of a log-in ask for a second factor. */
+interface FactorAsk {
+  /** Whether `factorPage` asks a person for it; false: a header of each request brings it. */
+  readonly onPage: boolean
+  readonly headers: Readonly<Record<string, string>>
+  /** Members of its query that differ from those of the REST API. */
+  readonly query: Readonly<Record<string, unknown>>
+}
+
+/** Total, so that one more kind does not compile until a log-in asks for it. */
+const factorAsks: Readonly<Record<PendingFactor['kind'], FactorAsk>> = {
+  totp: {
+    onPage: true,
+    headers: { 'totp-required': 'true' },
+    query: {
       typeId: 'TOTP',
       format: 'numeric',
       minLength: 6,
       maxLength: 8,
       httpUrl: './oidc/login/totp',
-    }
-  }
+    },
+  },
+  extJwt: { onPage: false, headers: {}, query: {} },
 }
 
 /** The sentence of a page during the pause after too many wrong codes. */

@@ -84,25 +84,28 @@ export function authQueryOf(
   identityId: string,
   factor: PendingFactor,
 ): Record<string, unknown> {
-  if (factor.kind === 'totp') {
-    return {
-      typeId: 'MFA',
-      provider: 'ziti',
-      format: 'alphaNumeric',
-      minLength: 4,
-      maxLength: 6,
-      httpMethod: 'POST',
-      httpUrl: './authenticate/mfa',
-      isTotpEnrolled: hasMfa(state, identityId),
+  switch (factor.kind) {
+    case 'totp':
+      return {
+        typeId: 'MFA',
+        provider: 'ziti',
+        format: 'alphaNumeric',
+        minLength: 4,
+        maxLength: 6,
+        httpMethod: 'POST',
+        httpUrl: './authenticate/mfa',
+        isTotpEnrolled: hasMfa(state, identityId),
+      }
+    case 'extJwt': {
+      const signer = state.get<ExternalJwtSigner>('externalJwtSigner', factor.signerId)
+      return {
+        typeId: 'EXT-JWT',
+        provider: 'url',
+        id: factor.signerId,
+        httpUrl: signer?.externalAuthUrl ?? '',
+        clientId: signer?.clientId ?? '',
+        scopes: signer?.scopes ?? [],
+      }
     }
-  }
-  const signer = state.get<ExternalJwtSigner>('externalJwtSigner', factor.signerId)
-  return {
-    typeId: 'EXT-JWT',
-    provider: 'url',
-    id: factor.signerId,
-    httpUrl: signer?.externalAuthUrl ?? '',
-    clientId: signer?.clientId ?? '',
-    scopes: signer?.scopes ?? [],
   }
 }

@@ -2,7 +2,7 @@ import type { State } from '../records/state.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Ca } from '../../entities/kinds/ca.ts'
-import type { PrimaryRules } from '../../entities/parts/auth-policy-factors.ts'
+import type { PrimaryRules, SecondaryRules } from '../../entities/parts/auth-policy-factors.ts'
 import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { MfaAttempts } from '../../entities/kinds/mfa-attempts.ts'
@@ -37,25 +37,34 @@ export type PendingFactor =
   | { readonly kind: 'totp' }
   | { readonly kind: 'extJwt'; readonly signerId: string }
 
+/** Factors that a session has shown so far. */
+export type GivenFactors = Pick<ApiSession, 'isMfaComplete'>
+
 /**
- * Whether a factor is given once in a session; false: each request brings it. Total, so that one
- * more kind does not compile until it is decided: a session that lacks a factor of its own is
- * refused by routers too.
+ * The field of a session that says that a factor was given in it; null: each request brings it.
+ * Total, so that one more kind does not compile until it is decided: a session that lacks a factor
+ * of its own is refused by routers too.
  */
-const isGivenInSession: Readonly<Record<PendingFactor['kind'], boolean>> = {
-  totp: true,
-  extJwt: false,
+const givenFields: Readonly<Record<PendingFactor['kind'], keyof GivenFactors | null>> = {
+  totp: 'isMfaComplete',
+  extJwt: null,
 }
 
 /** Whether a factor is missing that the session itself must be given. */
 export function lacksOwnFactor(pending: readonly PendingFactor[]): boolean {
-  return pending.some(({ kind }) => isGivenInSession[kind])
+  return pending.some(({ kind }) => givenFields[kind] !== null)
 }
 
-/** Factors that a session has shown so far. */
-export type GivenFactors = Pick<ApiSession, 'isMfaComplete'>
+const TOTP = { kind: 'totp' } as const
 
-const TOTP: readonly PendingFactor[] = [{ kind: 'totp' }]
+/**
+ * The field of a policy by which it asks each identity under it for a factor. Total, so that one
+ * more kind does not compile until recoveries and restores know which policies ask for it.
+ */
+const askingFields: Readonly<Record<PendingFactor['kind'], keyof SecondaryRules>> = {
+  totp: 'requireTotp',
+  extJwt: 'requireExtJwtSigner',
+}
 
 /**
  * The second factors that an identity must give, as its policy and its MFA stand now: a time-based
@@ -69,9 +78,18 @@ export function requiredFactors(
   const secondary = authPolicyOf(records, identity)?.secondary
   if (secondary === undefined) return null
   const { requireTotp, requireExtJwtSigner: signerId } = secondary
-  const ofSigner: readonly PendingFactor[] =
-    signerId === null || signerId === '' ? [] : [{ kind: 'extJwt', signerId }]
-  return requireTotp || hasMfa(records, identity.id) ? [...TOTP, ...ofSigner] : ofSigner
+  const asked: AskedFactors = {
+    totp: requireTotp || hasMfa(records, identity.id) ? TOTP : null,
+    extJwt: signerId === null || signerId === '' ? null : { kind: 'extJwt', signerId },
+  }
+  const required: PendingFactor[] = []
+  for (const factor of Object.values(asked)) if (factor !== null) required.push(factor)
+  return required
+}
+
+/** Each kind of factor; null: it is not asked for. */
+type AskedFactors = {
+  readonly [K in PendingFactor['kind']]: Extract<PendingFactor, { readonly kind: K }> | null
 }
 
 /**
@@ -84,8 +102,11 @@ export function pendingFactors(
   given: GivenFactors,
 ): readonly PendingFactor[] {
   const required = requiredFactors(records, identity)
-  if (required === null) return TOTP
-  return required.filter(({ kind }) => kind !== 'totp' || !given.isMfaComplete)
+  if (required === null) return [TOTP]
+  return required.filter(({ kind }) => {
+    const field = givenFields[kind]
+    return field === null || !given[field]
+  })
 }
 
 /** Whether an identity has shown that it holds the secret of its codes. */
@@ -118,13 +139,18 @@ export function mfaPausedUntilMs(
  */
 export function allowsPassword(policy: AuthPolicy | undefined): policy is AuthPolicy {
   if (policy?.primary.updb.allowed !== true) return false
-  const { requireExtJwtSigner: signerId } = policy.secondary
-  return signerId === null || signerId === ''
+  const { totp: _, ...others } = askingFields
+  return Object.values(others).every((field) => !asksFor(policy, field))
 }
 
 /** Whether a policy lets whoever knows a password into a full session by that alone. */
 export function allowsPasswordAlone(policy: AuthPolicy | undefined): boolean {
-  return allowsPassword(policy) && !policy.secondary.requireTotp
+  return allowsPassword(policy) && !asksFor(policy, askingFields.totp)
+}
+
+function asksFor({ secondary }: AuthPolicy, field: keyof SecondaryRules): boolean {
+  const asked = secondary[field]
+  return asked !== false && asked !== null && asked !== ''
 }
 
 /**
