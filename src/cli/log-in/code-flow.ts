@@ -7,10 +7,19 @@ import {
   type Provider,
   ProviderRefusal,
 } from '../client/provider.ts'
-import { type Credential, LACKS_TOKEN, logInRefused } from './credential.ts'
+import {
+  asksForCode,
+  type AuthQuery,
+  type Credential,
+  factorLacking,
+  logInRefused,
+  printable,
+} from './credential.ts'
 
 /** Nothing listens there: the code is read from the answer that would lead to it. */
 const REDIRECT_URI = 'http://127.0.0.1/auth/callback'
+/** The page of the controller asks for each factor that the controller knows. */
+const ON_PAGE = 'log in with --browser or --device, or update flotilla'
 
 export interface FlowLogIn {
   readonly method: LogInMethod
@@ -18,8 +27,6 @@ export interface FlowLogIn {
   /** Asks for the code of a second factor. */
   readonly code: () => Promise<string>
 }
-
-type AuthQuery = Readonly<Record<string, unknown>>
 
 /**
  * Logs in by the code flow without a browser: the steps of the log-in page are taken as JSON, at
@@ -48,7 +55,7 @@ export async function logInByCodeFlow(
     if (step.status === 400) {
       throw new CommandFailure(EXIT_FAILED, 'log-in refused: the code is wrong, or was used before')
     }
-    if (step.status === 200) throw new CommandFailure(EXIT_FAILED, LACKS_TOKEN)
+    if (step.status === 200) throw factorLacking(queriesIn(step), ON_PAGE)
   }
   const callback = await provider.step(locationOf(provider, step))
   return await provider.redeem(begun, answerIn(provider, begun, callback))
@@ -59,17 +66,19 @@ function pageOf({ method }: LogInMethod): 'password' | 'cert' | 'ext-jwt' {
 }
 
 /** A log-in may lack a code alone, and one that the identity has an app for. */
-function requireCodeAlone({ body }: HttpsAnswer): void {
-  const queries = ((body ?? {}) as { readonly authQueries?: unknown }).authQueries
-  const known = Array.isArray(queries) ? (queries as readonly (AuthQuery | null)[]) : []
-  if (known.some((query) => query?.['typeId'] !== 'TOTP')) {
-    throw new CommandFailure(EXIT_FAILED, LACKS_TOKEN)
-  }
-  if (known.some((query) => query?.['isTotpEnrolled'] === true)) return
+function requireCodeAlone(step: HttpsAnswer): void {
+  const queries = queriesIn(step)
+  if (!queries.every(asksForCode)) throw factorLacking(queries, ON_PAGE)
+  if (queries.some((query) => query?.['isTotpEnrolled'] === true)) return
   throw new CommandFailure(
     EXIT_FAILED,
     'this identity must enroll an authenticator app first; log in with --browser or --device, whose page sets one up',
   )
+}
+
+function queriesIn({ body }: HttpsAnswer): readonly (AuthQuery | null)[] {
+  const { authQueries } = (body ?? {}) as { readonly authQueries?: unknown }
+  return Array.isArray(authQueries) ? (authQueries as readonly (AuthQuery | null)[]) : []
 }
 
 /**
@@ -103,7 +112,7 @@ function answerIn(
 function refusalOf({ controller }: Provider, { status, body }: HttpsAnswer): ProviderRefusal {
   const { code, message } = (body ?? {}) as { readonly code?: unknown; readonly message?: unknown }
   const told = typeof message === 'string' ? message : `unexpected response status ${status}`
-  const text = told.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ').slice(0, 300)
   const isPassing = status === 429 || status >= 500
-  return new ProviderRefusal(String(code ?? ''), `${controller}: ${text}`, isPassing)
+  const text = `${controller}: ${printable(told, 300)}`
+  return new ProviderRefusal(String(code ?? ''), text, isPassing)
 }

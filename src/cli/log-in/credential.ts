@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import { type ConnectionKey, clientKey } from '../client/client-key.ts'
 import type { Context, LogInMethod } from '../client/context-file.ts'
 import { askHidden, askLine, isInteractive } from '../terminal/prompt.ts'
@@ -115,5 +116,50 @@ export function logInRefused(method: LogInMethod, error: unknown): CommandFailur
   return new CommandFailure(EXIT_FAILED, `log-in refused: ${reasons[method.method]}`, error)
 }
 
-export const LACKS_TOKEN =
-  'this identity also needs a token of an identity provider; pass it with --jwt-file FILE'
+/** How a controller asks for a second factor of a log-in. */
+export type AuthQuery = Readonly<Record<string, unknown>>
+
+/**
+ * Types of the queries for each second factor, by OpenID Connect and by the REST API. Total, so
+ * that one more kind does not compile until the terminal can give it, or says that it cannot.
+ */
+const queryTypes: Readonly<Record<PendingFactor['kind'], readonly string[]>> = {
+  totp: ['TOTP', 'MFA'],
+  extJwt: ['EXT-JWT'],
+}
+
+export function asksForCode(query: AuthQuery | null): boolean {
+  return queryTypes.totp.includes(typeOf(query))
+}
+
+/**
+ * The refusal of a log-in that lacks more than a code.
+ * @param elsewhere where the person can give a factor that this version does not know.
+ */
+export function factorLacking(
+  queries: readonly (AuthQuery | null)[],
+  elsewhere: string,
+): CommandFailure {
+  const known = Object.values(queryTypes).flat()
+  const types = new Set(queries.map(typeOf).filter((type) => !known.includes(type)))
+  if (types.size === 0) {
+    return new CommandFailure(
+      EXIT_FAILED,
+      'this identity also needs a token of an identity provider; pass it with --jwt-file FILE',
+    )
+  }
+  const names = Array.from(types, (type) => printable(type, 40) || 'without a name').join(', ')
+  return new CommandFailure(
+    EXIT_FAILED,
+    `this identity also needs a second factor that this version of flotilla does not know: ${names}; ${elsewhere}`,
+  )
+}
+
+function typeOf(query: AuthQuery | null): string {
+  return String(query?.['typeId'] ?? '')
+}
+
+/** Text of a controller in one line of a message: control characters would move the cursor. */
+export function printable(text: string, charactersMax: number): string {
+  return text.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ').slice(0, charactersMax)
+}

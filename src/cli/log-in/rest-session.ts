@@ -1,13 +1,13 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import type { ApiAnswer, ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
-import { LACKS_TOKEN, logInRefused } from './credential.ts'
+import { asksForCode, type AuthQuery, factorLacking, logInRefused } from './credential.ts'
 import { clientFor, type OpenedLogIn, type Opening } from './open-session.ts'
 
 interface SessionDetail {
   readonly token: string
   readonly identity: { readonly name: string }
-  readonly authQueries: readonly { readonly typeId?: string }[]
+  readonly authQueries: readonly AuthQuery[]
 }
 
 /** Opens a session of the REST API, as clusters have it that do not offer OpenID Connect. */
@@ -65,9 +65,7 @@ async function completeFactors(
 ): Promise<void> {
   if (authQueries.length === 0) return
   // A token of an identity provider would have to be shown with each request of this session.
-  if (!authQueries.every(({ typeId }) => typeId === 'MFA')) {
-    throw new CommandFailure(EXIT_FAILED, LACKS_TOKEN)
-  }
+  if (!authQueries.every(asksForCode)) throw factorLacking(authQueries, 'update flotilla')
   const body = { code: await code() }
   await client.ask({ method: 'POST', path: '/authenticate/mfa', body, isOnceOnly: true })
 }

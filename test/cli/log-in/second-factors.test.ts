@@ -1,0 +1,100 @@
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+
+import { Provider } from '../../../src/cli/client/provider.ts'
+import { logInByCodeFlow } from '../../../src/cli/log-in/code-flow.ts'
+import { openRestSession } from '../../../src/cli/log-in/rest-session.ts'
+import { admin } from '../../api/support/controller.ts'
+import { Administrator } from '../client/support.ts'
+
+// Goal: a log-in at the terminal that lacks a second factor says which one, and what the person can do.
+// Method: a controller of a later version asks for factors that this program does not know.
+
+let person: Administrator
+beforeAll(async () => {
+  person = await Administrator.open()
+})
+afterAll(() => person.close())
+
+const method = { method: 'password', username: admin.username } as const
+const credential = { password: admin.password }
+const code = (): Promise<string> => Promise.resolve('000000')
+
+/** Logs in by the code flow, whose steps from the password on answer with these queries. */
+async function byCodeFlow(...answers: readonly unknown[]): Promise<unknown> {
+  const provider = await Provider.discover(person.origin, { caPem: person.caPem })
+  const real = provider.step.bind(provider)
+  const left = [...answers]
+  vi.spyOn(provider, 'step').mockImplementation(async (url, body, headers) => {
+    const answer = await real(url, body, headers)
+    if (body === undefined) return answer
+    return { ...answer, status: 200, body: { authQueries: left.shift() } }
+  })
+  return await logInByCodeFlow(provider, { method, credential, code }).catch((error) => error)
+}
+
+/** Logs in at a controller that answers the REST log-in with these queries. */
+async function byRest(authQueries: readonly unknown[]): Promise<unknown> {
+  const { certificatePem: cert, privateKeyPem: key } = person.cluster.own
+  const data = { token: 't', identity: { name: 'later' }, authQueries }
+  const server = createServer({ cert, key }, (_asked, answer) => {
+    answer.setHeader('content-type', 'application/json')
+    answer.end(JSON.stringify({ data, meta: {} }))
+  })
+  server.listen(0, '127.0.0.1')
+  await vi.waitUntil(() => server.listening)
+  const controllers = [`https://127.0.0.1:${(server.address() as AddressInfo).port}`]
+  const opening = { controllers, caPem: person.caPem, method, credential, code }
+  const outcome = await openRestSession(opening).catch((error: unknown) => error)
+  server.closeAllConnections()
+  server.close()
+  return outcome
+}
+
+const refusal = (message: string) => expect.objectContaining({ exitCode: 1, message })
+const unknown = (types: string): string =>
+  `this identity also needs a second factor that this version of flotilla does not know: ${types}`
+const onPage = 'log in with --browser or --device, or update flotilla'
+const token =
+  'this identity also needs a token of an identity provider; pass it with --jwt-file FILE'
+const enrolled = { typeId: 'TOTP', isTotpEnrolled: true }
+
+describe('a second factor that the terminal does not know is named, with what the person can do', () => {
+  test('in the code flow, alone or beside those that it knows', async () => {
+    const passkey = { typeId: 'PASSKEY' }
+    const alone = refusal(`${unknown('PASSKEY')}; ${onPage}`)
+    expect(await byCodeFlow([passkey])).toEqual(alone)
+    expect(await byCodeFlow([enrolled, passkey])).toEqual(alone)
+    expect(await byCodeFlow([{ typeId: 'EXT-JWT' }, passkey])).toEqual(alone)
+    expect(await byCodeFlow([passkey, passkey, { typeId: 'SMS' }])).toEqual(
+      refusal(`${unknown('PASSKEY, SMS')}; ${onPage}`),
+    )
+  })
+
+  test('in the code flow, when it is asked for after the code', async () => {
+    expect(await byCodeFlow([enrolled], [{ typeId: 'PASSKEY' }])).toEqual(
+      refusal(`${unknown('PASSKEY')}; ${onPage}`),
+    )
+  })
+
+  test('by the REST API, which has no page', async () => {
+    expect(await byRest([{ typeId: 'PASSKEY' }])).toEqual(
+      refusal(`${unknown('PASSKEY')}; update flotilla`),
+    )
+  })
+
+  test('in one line of printable text, whatever the controller calls it', async () => {
+    expect(await byCodeFlow([{ typeId: `a\u001b[2J\n${'b'.repeat(90)}` }, null, {}])).toEqual(
+      refusal(`${unknown(`a [2J ${'b'.repeat(34)}, without a name`)}; ${onPage}`),
+    )
+  })
+})
+
+test('the token of an identity provider is asked for where it is what the log-in lacks', async () => {
+  expect(await byCodeFlow([{ typeId: 'EXT-JWT' }])).toEqual(refusal(token))
+  expect(await byCodeFlow([enrolled, { typeId: 'EXT-JWT' }])).toEqual(refusal(token))
+  expect(await byCodeFlow([enrolled], [{ typeId: 'EXT-JWT' }])).toEqual(refusal(token))
+  expect(await byRest([{ typeId: 'EXT-JWT' }])).toEqual(refusal(token))
+  expect(await byRest([{ typeId: 'MFA' }, { typeId: 'EXT-JWT' }])).toEqual(refusal(token))
+})
