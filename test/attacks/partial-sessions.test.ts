@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { client, fabric, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
+import { openToPartial } from '../api/support/matrix.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
 
@@ -57,17 +58,6 @@ const policies = {
     secondary: { requireTotp: false, requireExtJwtSigner: signer },
   }),
 }
-
-/** What a session that lacks a second factor is there for: to see what it lacks, to enroll and give it, and to end. */
-const openToPartial = [
-  'DELETE /current-api-session',
-  'GET /current-api-session',
-  'GET /current-identity/mfa',
-  'GET /current-identity/mfa/qr-code',
-  'POST /authenticate/mfa',
-  'POST /current-identity/mfa',
-  'POST /current-identity/mfa/verify',
-]
 
 describe.each(Object.entries(policies))('a session that lacks %s', (factor, authPolicyId) => {
   test('may call nothing but what completes or ends it, on any API, whoever holds it', async () => {

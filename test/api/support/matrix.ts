@@ -27,9 +27,16 @@ function kindOf(collection: string): string {
 
 const publicPaths =
   /^\/(|version|enumerated-(router-)?capabilities|specs.*|network-jwts|openapi\.json|swagger\.json|protocols|\.well-known\/.*|authenticate|enroll(\/.*)?)$/
-/** Also while a second factor is missing. */
-const partialPaths =
-  /^(\w+ \/current-api-session|post \/authenticate\/mfa|(get|post) \/current-identity\/mfa|post \/current-identity\/mfa\/verify|get \/current-identity\/mfa\/qr-code)$/
+/** Operations open to a session that lacks a second factor, of each edge API: they show what it lacks, give it, or end it. */
+export const openToPartial: readonly string[] = [
+  'DELETE /current-api-session',
+  'GET /current-api-session',
+  'GET /current-identity/mfa',
+  'GET /current-identity/mfa/qr-code',
+  'POST /authenticate/mfa',
+  'POST /current-identity/mfa',
+  'POST /current-identity/mfa/verify',
+]
 const ownPaths =
   /^\/(current-.*|identity-types.*|posture-check-types.*|authenticators\/\{id\}\/extend-verify|controllers|summary)$/
 const adminPaths = /^\/database\/.*$/
@@ -56,7 +63,7 @@ export function neededFor(method: string, path: string): string {
   const ofOurs = own[`${method} ${path}`]
   if (ofOurs !== undefined) return ofOurs
   if (publicPaths.test(path)) return 'public'
-  if (partialPaths.test(`${method} ${path}`)) return 'partial'
+  if (openToPartial.includes(`${method.toUpperCase()} ${path}`)) return 'partial'
   if (ownPaths.test(path)) return 'session'
   if (adminPaths.test(path)) return 'admin'
   const [collection = '', , below] = path.slice(1).split('/')
