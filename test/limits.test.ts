@@ -14,7 +14,7 @@ import { roleLimits } from '../src/api/access/roles.ts'
 import { historyLimits } from '../src/api/metrics/figure-history.ts'
 import { refusalLimits } from '../src/api/refusal-quota.ts'
 import { detachmentLimits } from '../src/api/records/detachments.ts'
-import { inspectionLimits } from '../src/api/fabric/inspections-schema.ts'
+import { inspectionLimits } from '../src/api/fabric/inspections.ts'
 import { validationLimits } from '../src/api/fabric/validations.ts'
 import { traceLimits } from '../src/fabric/circuits/traced-identities.ts'
 import { writeLimits } from '../src/api/write-allowance.ts'
@@ -109,7 +109,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/refusal-quota.ts': refusalLimits,
   'src/api/records/detachments.ts': detachmentLimits,
   'src/api/write-allowance.ts': writeLimits,
-  'src/api/fabric/inspections-schema.ts': inspectionLimits,
+  'src/api/fabric/inspections.ts': inspectionLimits,
   'src/api/fabric/validations.ts': validationLimits,
   'src/api/access/explain.ts': explainLimits,
   'src/api/access/explanation-view.ts': explanationViewLimits,

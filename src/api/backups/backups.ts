@@ -3,8 +3,45 @@ import { detailAnswer, streamedAnswer } from '../answers/envelope.ts'
 import { actorOfCall } from '../call.ts'
 import { type Operation, withBody } from '../operation.ts'
 import { answerTimes } from '../cluster/answer-times.ts'
-import { backupBytes, backupRequest, scheduledBackups } from './backups-schema.ts'
-import type { ValueOf } from '../schemas/typed-schema.ts'
+import { objectSchema, type ValueOf } from '../schemas/typed-schema.ts'
+import type { NamedSchema } from '../../entities/operations.ts'
+import { flag, text } from '../../entities/shapes.ts'
+
+const flagOrNull = { type: ['boolean', 'null'] } as const
+
+const backupRequest = objectSchema('clusterBackup', {
+  recipientPem: { type: ['string', 'null'] },
+  hasSecrets: flagOrNull,
+  isPlaintext: flagOrNull,
+  isStale: flagOrNull,
+})
+
+/** Its format is that of the files (docs/backup.md). */
+const backupBytes: NamedSchema = {
+  name: 'clusterBackupBytes',
+  schema: { type: 'string', contentMediaType: 'application/octet-stream' },
+}
+
+const scheduledBackups: NamedSchema = {
+  name: 'clusterBackups',
+  schema: {
+    type: 'object',
+    properties: {
+      isScheduled: flag,
+      backups: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: { name: text, takenAtMs: { type: 'number' } },
+          required: ['name', 'takenAtMs'],
+          additionalProperties: false,
+        },
+      },
+    },
+    required: ['isScheduled', 'backups'],
+    additionalProperties: false,
+  },
+}
 
 interface Needs {
   readonly backups: BackupControl

@@ -4,11 +4,32 @@ import { getHeapStatistics } from 'node:v8'
 import { processMemory } from '../../lib/runtime/thread-memory.ts'
 import { detailAnswer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
-import { debugFacts } from './debug-schema.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { HealthReport, VersionInfo } from '../parts.ts'
 import type { HostStats } from '../../ports/stats.ts'
 import type { ApiMetrics } from '../metrics/metrics.ts'
+import type { NamedSchema } from '../../entities/operations.ts'
+import { text } from '../../entities/shapes.ts'
+
+/** For people and for support: what is in it may differ from release to release. */
+const anything = { type: ['object', 'null'], additionalProperties: true } as const
+
+const debugFacts: NamedSchema = {
+  name: 'clusterDebugFacts',
+  schema: {
+    type: 'object',
+    properties: {
+      version: anything,
+      limits: anything,
+      node: anything,
+      vitals: anything,
+      process: anything,
+      metrics: { ...text, description: 'in the Prometheus text format' },
+    },
+    required: ['limits', 'metrics', 'node', 'process', 'version', 'vitals'],
+    additionalProperties: false,
+  },
+}
 
 interface Needs {
   readonly limits: ApiLimits

@@ -1,10 +1,56 @@
 import { oidcSettings } from '../../entities/kinds/controller-setting.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { nodeHealthSchema } from './health-schema.ts'
 import { dateTime, flag, text, wholeObject } from '../../entities/shapes.ts'
-import { integer, texts, baseProperties, baseRequired } from './envelope.ts'
+import { baseProperties, baseRequired, integer, texts } from './envelope.ts'
 
-/** Schemas of what a controller says of itself: version, capabilities, health, specifications. */
+// Schemas of what a controller says of itself: version, capabilities, health, specifications.
+
+const number = { type: 'number' } as const
+
+/** The document of a node (src/ports/node-health.ts). */
+const nodeHealthSchema = wholeObject({
+  id: text,
+  clusterId: text,
+  generation: integer,
+  version: text,
+  startedAtMs: number,
+  role: text,
+  term: integer,
+  leaderId: { type: ['string', 'null'] },
+  leaderContactMs: number,
+  commit: integer,
+  applied: integer,
+  persisted: integer,
+  lagEntries: integer,
+  lagMs: number,
+  fsyncP99Ms: number,
+  loopDelayP99Ms: wholeObject({ main: number, raft: number }),
+  members: {
+    type: 'array',
+    items: wholeObject({
+      id: text,
+      voter: flag,
+      role: text,
+      connected: flag,
+      lastContactMs: { type: ['number', 'null'] },
+      commit: integer,
+      applied: integer,
+      lagEntries: integer,
+      fsyncP99Ms: number,
+      loopDelayP99Ms: number,
+      clockOffsetMs: number,
+    }),
+  },
+  voters: integer,
+  votersConnected: integer,
+  failureTolerance: integer,
+  nextRisk: text,
+  alarms: {
+    type: 'array',
+    items: wholeObject({ code: text, text, sinceMs: number, isCritical: flag }),
+  },
+})
+
 const apiVersions = {
   type: 'object',
   additionalProperties: {
