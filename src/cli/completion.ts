@@ -1,13 +1,12 @@
 import { Argument, type Command } from 'commander'
 
 import { printLine } from './terminal/output.ts'
-import type { Shell } from './completion-scripts.ts'
 
-/** `completion`, and the hidden verb that the scripts ask. What they do is loaded when needed. */
+/** `completion`, and the hidden verb that the scripts ask. */
 export function addCompletion(program: Command): void {
   program
     .command('completion')
-    .addArgument(new Argument('<shell>', 'shell to complete for').choices(['bash', 'zsh', 'fish']))
+    .addArgument(new Argument('<shell>', 'shell to complete for').choices(shells))
     .description('print the completion script of a shell')
     .addHelpText(
       'after',
@@ -17,10 +16,7 @@ Examples:
   flotilla completion zsh > ~/.zfunc/_flotilla
   flotilla completion fish > ~/.config/fish/completions/flotilla.fish`,
     )
-    .action(async (shell: Shell) => {
-      const { completionScript } = await import('./completion-scripts.ts')
-      printLine(completionScript(shell))
-    })
+    .action((shell: Shell) => printLine(scripts[shell]))
   program
     .command('complete-words', { hidden: true })
     .argument('[words...]')
@@ -28,4 +24,43 @@ Examples:
       const { completions } = await import('./completion-words.ts')
       for (const word of await completions(program, words)) printLine(word)
     })
+}
+
+const shells = ['bash', 'zsh', 'fish'] as const
+type Shell = (typeof shells)[number]
+
+/**
+ * Each asks the program itself, so that it never knows less than the program does; file names where
+ * it offers nothing.
+ */
+const scripts: Readonly<Record<Shell, string>> = {
+  bash: `_flotilla() {
+  local line
+  COMPREPLY=()
+  while IFS= read -r line; do
+    COMPREPLY+=("$(printf '%q' "$line")")
+  done < <("\${COMP_WORDS[0]}" complete-words -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  [[ "\${COMPREPLY[0]-}" == *[=@] ]] && compopt -o nospace
+  [[ \${#COMPREPLY[@]} -eq 0 ]] && compopt -o default
+  return 0
+}
+complete -F _flotilla flotilla`,
+  zsh: `#compdef flotilla
+_flotilla() {
+  local -a found
+  found=("\${(@f)$("\${words[1]}" complete-words -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  found=(\${found:#})
+  if (( \${#found} )); then compadd -- $found; else _files; fi
+}
+compdef _flotilla flotilla`,
+  fish: `function __flotilla_words
+  set -l words (commandline -opc) (commandline -ct)
+  set -l found (flotilla complete-words -- $words[2..-1] 2>/dev/null)
+  if set -q found[1]
+    printf '%s\\n' $found
+  else
+    __fish_complete_path (commandline -ct)
+  end
+end
+complete -c flotilla -f -a '(__flotilla_words)'`,
 }

@@ -1,6 +1,6 @@
 import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
-import type { Problem } from '../lib/problems.ts'
+import { Problem } from '../lib/problems.ts'
 import {
   deviceKinds,
   type EndpointState,
@@ -26,8 +26,8 @@ import {
 } from './posture-access.ts'
 import { type EnforcerParts, PostureEnforcer, type SessionPosture } from './posture-enforcer.ts'
 import { PostureReports } from './posture-reports.ts'
-import { refusal } from './refusal.ts'
-import { sessionFactor } from './session-factor.ts'
+import { isInVersionRange } from '../lib/text/version-range.ts'
+import { canonicalJson, type JsonObject } from '../lib/text/canonical-json.ts'
 
 export interface PostureParts extends Omit<EnforcerParts, 'reports' | 'postureOf'> {
   readonly soft: Pick<SoftState, 'open'>
@@ -164,4 +164,69 @@ export class ControllerPosture implements PostureService {
   failedRequests(identityId: string): readonly FailedRequest[] {
     return this.#failedRequests.of(identityId)
   }
+}
+
+/** Second factor that an API session has shown, to be judged at `nowMs`. */
+function sessionFactor(
+  { mfaPassedAt }: ApiSession,
+  endpoint: EndpointState | undefined,
+  sdkInfo: unknown,
+  nowMs: number,
+): ShownFactor {
+  return {
+    passedAtMs: mfaPassedAt ?? null,
+    wokenAtMs: endpoint?.wokenAtMs ?? null,
+    unlockedAtMs: endpoint?.unlockedAtMs ?? null,
+    nowMs,
+    isLegacyClient: isLegacy(sdkInfo),
+  }
+}
+
+/** Only this one knows timeouts of second factors, from that version on. */
+const TIMED_SDK = { type: 'ziti-sdk-c', versions: '>=0.25.0' } as const
+
+function isLegacy(sdkInfo: unknown): boolean {
+  const { type, version } = (sdkInfo ?? {}) as {
+    readonly type?: unknown
+    readonly version?: unknown
+  }
+  if (type !== TIMED_SDK.type || typeof version !== 'string') return true
+  return !isInVersionRange(version.replace(/^v/, ''), TIMED_SDK.versions)
+}
+
+/** A failed request whose checks ask for much is kept without what they ask for. */
+const FAILURE_CHARACTERS_MAX = 8192
+
+/** Answer to a refused client, and what is kept of its request. */
+function refusal(
+  failures: readonly PostureFailure[],
+  cause: Problem,
+): { readonly problem: Problem; readonly request: readonly JsonObject[] } {
+  const causeData = Object.fromEntries(
+    failures.map(({ policyId, checks }) => [
+      policyId,
+      checks.map(({ id, typeId }) => ({ id, typeId, isPassing: false })),
+    ]),
+  )
+  return {
+    problem: new Problem('INVALID_POSTURE', { causeData, cause }),
+    request: shownFailures(failures),
+  }
+}
+
+/** Failures as the record of a failed request shows them. */
+function shownFailures(failures: readonly PostureFailure[]): JsonObject[] {
+  const shown = (isWhole: boolean): JsonObject[] =>
+    failures.map(({ policyId, policyName, checks }) => ({
+      policyId,
+      policyName,
+      checks: checks.map(({ id, name, typeId, values }) => ({
+        postureCheckId: id,
+        postureCheckName: name,
+        postureCheckType: typeId,
+        ...(isWhole ? values : {}),
+      })),
+    }))
+  const whole = shown(true)
+  return canonicalJson(whole).length <= FAILURE_CHARACTERS_MAX ? whole : shown(false)
 }

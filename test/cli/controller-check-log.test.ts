@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { checkLog, NOTHING } from '../../src/cli/controller/check-log.ts'
+import { checkLog, NOTHING } from '../../src/cli/controller/check-command.ts'
 import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import { writeRosterFile } from '../../src/store/folder/membership-cache-file.ts'
 import { someEntries } from '../store/support/entries.ts'

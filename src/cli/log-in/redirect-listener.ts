@@ -4,8 +4,8 @@ import { once } from 'node:events'
 
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { createServer } from '../../lib/runtime/node-http.ts'
-import { redirectPage } from './redirect-page.ts'
 import { listenAt, portOf } from '../../lib/runtime/listening.ts'
+import { htmlText } from '../../lib/text/html-text.ts'
 
 export const redirectLimits = {
   /** A controller waits for a person as long. */
@@ -115,4 +115,27 @@ function send(response: ServerResponse, status: number, page: string): void {
     connection: 'close',
   })
   response.end(page)
+}
+
+const style =
+  ':root{color-scheme:light dark}body{font-family:system-ui,sans-serif;margin:0;min-height:100vh;' +
+  'display:grid;place-items:center;background:light-dark(#f3f5f8,#10161d);' +
+  'color:light-dark(#1b2733,#e6ebf1)}main{width:min(26rem,86vw);padding:2rem;border-radius:.75rem;' +
+  'background:light-dark(#fff,#19222c)}h1{font-size:1.25rem;margin:0 0 .75rem}p{margin:0;line-height:1.5}'
+
+/** The page at the end of a log-in in the browser; the terminal goes on. */
+function redirectPage({
+  isLoggedIn,
+  text,
+}: {
+  readonly isLoggedIn: boolean
+  readonly text: string
+}): string {
+  const title = isLoggedIn ? 'You are logged in' : 'The log-in failed'
+  return (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8">' +
+    '<meta name="viewport" content="width=device-width,initial-scale=1">' +
+    `<title>${title}</title><style>${style}</style></head>` +
+    `<body><main><h1>${title}</h1><p>${htmlText(text)}</p></main></body></html>\n`
+  )
 }

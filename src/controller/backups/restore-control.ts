@@ -6,19 +6,21 @@ import {
   RestoreChunkSchema,
   RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { Problem, type ProblemCode } from '../../lib/problems.ts'
+import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import { levelOfKind } from '../../ports/feature-level.ts'
 import type { Applied, Proposer } from '../../ports/proposer.ts'
 import type {
+  OpenFactor,
   RestoreAnnouncement,
   RestoreControl,
   RestoreEnding,
+  SealedAgain,
 } from '../../api/backups/restore-control.ts'
 import { type BackupParts, requireServing } from './take-backup.ts'
-import { sealFactors } from './seal-factors.ts'
+import { sealFactor } from '../../pki/secrets/sealed-factor.ts'
 
 export interface RestoreParts extends Pick<
   BackupParts,
@@ -132,4 +134,35 @@ function endOf({ sha256, ifIndex, ...ending }: RestoreEnding): Uint8Array {
     sha256: Buffer.from(sha256, 'hex'),
   })
   return toBinary(RestoreEndSchema, message)
+}
+
+/** Factors in one request. */
+const FACTORS_MAX = 64
+
+/**
+ * Encrypts second factors of a backup whose key this cluster does not hold. Whoever asks has the
+ * key of the backup, and with it what is in them.
+ * @throws {Problem} CLUSTER_NO_LEADER while no key is in force here; COULD_NOT_VALIDATE.
+ */
+async function sealFactors(
+  { cluster, secrets }: Pick<BackupParts, 'cluster' | 'secrets'>,
+  factors: readonly OpenFactor[],
+): Promise<readonly SealedAgain[]> {
+  if (factors.length > FACTORS_MAX) {
+    throw fieldProblem('factors', `must be at most ${FACTORS_MAX} second factors`)
+  }
+  await secrets.refresh()
+  const key = secrets
+    .held()
+    .find(({ name, overlapEndsAtMs }) => name === 'factorKey' && overlapEndsAtMs === null)
+  if (key === undefined) {
+    throw new Problem('CLUSTER_NO_LEADER', {
+      detail: 'this controller does not have the key of second factors yet; retry in a moment',
+    })
+  }
+  const { clusterId } = cluster
+  return factors.map(({ secret, recoveryCodes, ...whose }) => ({
+    sealed: sealFactor(key.secret, { secret, recoveryCodes }, { clusterId, ...whose }),
+    keyVersion: key.version,
+  }))
 }

@@ -1,5 +1,5 @@
 import { ConfirmedReads } from '../../api/consistency.ts'
-import type { ApiParts } from '../../api/parts.ts'
+import type { ApiParts, HealthReport } from '../../api/parts.ts'
 import { type Api, createApi } from '../../api/server.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { JoinTickets } from '../../cluster/membership/join-tickets.ts'
@@ -10,7 +10,6 @@ import { newShortId } from '../../lib/random.ts'
 import type { MembershipControl } from '../../ports/membership.ts'
 import { SchemaWorker } from '../../threads/schema-worker.ts'
 import type { ControllerParts } from '../controller-parts.ts'
-import { healthOf } from './health.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
 import { jwtSignerOf, networkAuthoritiesOf } from './issuing.ts'
 import type { LiveParts } from './live-parts.ts'
@@ -18,6 +17,7 @@ import type { Releases } from '../releases.ts'
 import { apiLimitsOf, bindingsOf, keyEndpointRulesOf } from '../settings.ts'
 import { logLevelOf } from '../log-level.ts'
 import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from '../version.ts'
+import type { NodeHealth } from '../../ports/node-health.ts'
 
 export interface ApiSources {
   readonly controller: ControllerParts
@@ -84,4 +84,23 @@ export function openApi(sources: ApiSources): Api {
     membership,
     ...local,
   })
+}
+
+/**
+ * Alive is not the same as in contact: without a leader this controller still answers reads and
+ * must not be restarted, and an alarm that leaves its answers good must not take it, with all
+ * others that see the same, out of service.
+ */
+function healthOf(node: NodeHealth): HealthReport {
+  const critical = node.alarms.filter(({ isCritical }) => isCritical)
+  const isHealthy = critical.length === 0
+  const detail = critical.map(({ text }) => text).join('; ')
+  return {
+    isHealthy,
+    checks: [
+      { id: 'state', healthy: isHealthy, ...(isHealthy ? {} : { detail }) },
+      { id: 'leader', healthy: node.leaderId !== null },
+    ],
+    node,
+  }
 }

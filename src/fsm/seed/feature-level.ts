@@ -1,12 +1,13 @@
 import { fromBinary } from '@bufbuild/protobuf'
+
 import { FeatureLevelRaiseSchema } from '../../../proto/gen/command_pb.ts'
 import { FEATURE_LEVEL, FeatureLevelUnknown } from '../../ports/feature-level.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { addLevelRecords } from './level-records.ts'
 import type { State } from '../records/state.ts'
 import { carrySchemasOver } from './superseded-schemas.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { done } from '../apply/outcome.ts'
+import { seededIdentityTypes } from './seed-identity-types.ts'
 
 /**
  * Puts a feature level in force, and the records that come with it. One that is not higher changes
@@ -25,4 +26,28 @@ export function raiseFeatureLevel(
   addLevelRecords(state, from, context)
   carrySchemasOver(state, from, context)
   return done(String(state.featureLevel))
+}
+
+/**
+ * Records that a feature level brings. A cluster that is formed at the level begins with them;
+ * every other one gets them from the entry that puts the level in force.
+ */
+const records = seededIdentityTypes.map(({ id, level }) => ({
+  level,
+  entity: 'identityType',
+  id,
+  fields: { name: id },
+}))
+
+/** Adds what the levels above `from`, up to the one in force, bring and the state lacks. */
+function addLevelRecords(
+  state: State,
+  from: number,
+  { index: revision, logTimeMs }: Pick<CommandContext, 'index' | 'logTimeMs'>,
+): void {
+  for (const { level, entity, id, fields } of records) {
+    if (level <= from || level > state.featureLevel) continue
+    if (state.get(entity, id) !== undefined) continue
+    state.put(entity, { ...fields, id, createdAt: logTimeMs, updatedAt: logTimeMs, revision })
+  }
 }

@@ -1,3 +1,5 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
 import type { Outgoing } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -5,7 +7,9 @@ import { errorMessage } from '../../lib/error-code.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import type { LocalCircuit } from '../forward/circuit-ends.ts'
 import { routerProgramLimits } from '../limits.ts'
-import { circuitRequest, readFabricCircuitAnswer } from './messages.ts'
+import { CreateFabricCircuitSchema } from '../../../proto/gen/router_pb.ts'
+import { readText } from '../../channel/headers.ts'
+import { messageBounds } from '../../channel/message-bounds.ts'
 
 /** A controller has refused the circuit, or none could be asked: one clause for the client. */
 export class CircuitUnavailable extends Error {
@@ -110,4 +114,31 @@ export class CircuitRequests implements CircuitSource {
 
 function fabricExchange(service: string, client: string): CircuitExchange {
   return { message: circuitRequest(service, client), read: readFabricCircuitAnswer }
+}
+
+const INGRESS_ADDRESS_HEADER = 1100
+const REASON_CHARACTERS_MAX = 200
+
+/** @param client the name that it has given itself. */
+function circuitRequest(service: string, client: string): Outgoing {
+  const request = create(CreateFabricCircuitSchema, { ingressId: client, service })
+  return {
+    contentType: messageBounds.fabricCircuit.number,
+    body: toBinary(CreateFabricCircuitSchema, request),
+  }
+}
+
+/** @returns why there is no circuit, as a text. */
+function readFabricCircuitAnswer({
+  contentType,
+  headers,
+  body,
+}: ChannelMessage): { readonly id: string; readonly address: string } | string {
+  const text = Buffer.from(body).toString('utf8')
+  if (contentType !== messageBounds.fabricCircuitCreated.number) {
+    return text.replaceAll(/[^\x20-\x7e]+/g, ' ').slice(0, REASON_CHARACTERS_MAX) || 'refused'
+  }
+  const address = readText(headers, INGRESS_ADDRESS_HEADER)
+  if (text === '' || address === null) return 'the controller has answered without a circuit'
+  return { id: text, address }
 }

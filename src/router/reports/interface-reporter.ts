@@ -1,9 +1,10 @@
+import { networkInterfaces } from 'node:os'
+
 import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import { interfacesMessage } from '../controllers/messages.ts'
+import { type HostInterface, interfacesMessage } from '../controllers/messages.ts'
 import { routerProgramLimits } from '../limits.ts'
-import { hostInterfaces } from './interfaces.ts'
 
 interface Told {
   readonly text: string
@@ -66,4 +67,19 @@ export class InterfaceReporter {
       this.#asking.delete(connection)
     }
   }
+}
+
+/** Network interfaces of this host that are up, with their addresses. */
+function hostInterfaces(): readonly HostInterface[] {
+  const { interfacesMax, interfaceAddressesMax } = routerProgramLimits
+  return Object.entries(networkInterfaces())
+    .slice(0, interfacesMax)
+    .map(([name, addresses = []]) => ({
+      name,
+      hardwareAddress: addresses[0]?.mac ?? '',
+      addresses: addresses
+        .slice(0, interfaceAddressesMax)
+        .map(({ cidr, address }) => cidr ?? address),
+      isLoopback: addresses.some(({ internal }) => internal),
+    }))
 }

@@ -8,7 +8,6 @@ import { Button } from '../../controls/button.tsx'
 import { Badge, Skeleton, type Tone } from '../../controls/status.tsx'
 import { agoText } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { entriesBehind, hasMixedVersions, isAway, toleranceHealth } from './cluster-data.ts'
 import { ChangesPanel, EventsPanel } from './cluster-news.tsx'
 import { type ClusterStatus, type MemberStatus, readStatus } from './cluster-shapes.ts'
 import { HistoryPanel } from './history.tsx'
@@ -247,4 +246,30 @@ function contactText({ lastContactMs }: MemberStatus): string {
   if (lastContactMs === null) return texts.time.never
   if (lastContactMs < 1_000) return texts.time.underOneSecond
   return agoText(Date.now() - lastContactMs)
+}
+
+type Health = 'good' | 'warn' | 'bad'
+
+/** One failure more is fine, the next one stops writes, or none can be made now. */
+function toleranceHealth({ failureTolerance, leaderId }: ClusterStatus): Health {
+  if (failureTolerance < 0 || leaderId === null) return 'bad'
+  return failureTolerance === 0 ? 'warn' : 'good'
+}
+
+/** Entries that a member has not applied, of those that are committed; null when unknown. */
+function entriesBehind(member: MemberStatus, members: readonly MemberStatus[]): number | null {
+  if (member.role === 'unknown') return null
+  const committed = Math.max(...members.map(({ commit }) => commit))
+  return Math.max(0, committed - member.applied)
+}
+
+/** A member that was not heard for so long is away. */
+const AWAY_MS = 5_000
+
+function isAway({ lastContactMs }: Pick<MemberStatus, 'lastContactMs'>): boolean {
+  return lastContactMs === null || lastContactMs > AWAY_MS
+}
+
+function hasMixedVersions(members: readonly MemberStatus[]): boolean {
+  return new Set(members.map(({ version }) => version).filter((version) => version !== '')).size > 1
 }

@@ -7,7 +7,7 @@ import { PageHead } from '../../app/page-head.tsx'
 import { Field } from '../../controls/field.tsx'
 import { Badge, Empty, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { readFabric } from '../live/live-data.ts'
+import { type LiveRow, readFabric } from '../live/live-data.ts'
 import { Drawing } from './drawing.tsx'
 import {
   byName,
@@ -18,7 +18,8 @@ import {
   graphOf,
   neighbourhoodOf,
 } from './graph.ts'
-import { readRouters } from './read-routers.ts'
+import { client } from '../../app/services.ts'
+import { FABRIC } from '../../client/api-client.ts'
 
 const REFRESH_MS = 5_000
 
@@ -255,4 +256,20 @@ function LinkTable({ graph }: { readonly graph: Graph }) {
       </section>
     </div>
   )
+}
+
+const PAGE = 500
+const PAGES_MAX = 10
+
+/** All routers, page by page. */
+async function readRouters(signal: AbortSignal): Promise<readonly LiveRow[]> {
+  const rows: LiveRow[] = []
+  for (let page = 0; page < PAGES_MAX; page += 1) {
+    const query = new URLSearchParams({ limit: String(PAGE), offset: String(page * PAGE) })
+    const { body } = await client.ask({ path: `${FABRIC}/routers?${query}`, signal })
+    const { data } = body as { readonly data: readonly LiveRow[] }
+    rows.push(...data)
+    if (data.length < PAGE) break
+  }
+  return rows
 }
