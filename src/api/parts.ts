@@ -26,6 +26,7 @@ import type { PkiControl } from './cluster/pki-control.ts'
 import type { PostureService } from '../ports/posture.ts'
 import type { SoftStateCounts } from '../ports/soft-state.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
+import type { Reader } from '../fsm/reader.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { TokenKeys } from '../ports/token-keys.ts'
 import type { HostStats } from '../ports/stats.ts'
@@ -67,7 +68,7 @@ export interface HealthReport {
 export interface ApiParts {
   readonly proposer: Proposer
   readonly cluster: ClusterView
-  readonly state: StateView
+  readonly state: StateView & Pick<Reader, 'previewAccess' | 'scanIntegrity'>
   readonly reads: ConfirmedReads
   readonly schemas: SchemaJudge
   /** Last uses of sessions, UTC ms by session id, shared with the other controllers. */

@@ -8,7 +8,6 @@ import type { Clock } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { fieldProblem } from '../lib/problems.ts'
 import type { AccessPreview, PreviewCaller, PreviewedWrite } from '../ports/access-preview.ts'
-import type { IntegrityScan } from '../ports/integrity.ts'
 import { noRouterStatuses, type RouterStatuses } from '../ports/router-status.ts'
 import {
   type AccessBetween,
@@ -322,6 +321,7 @@ export class Reader implements Reads {
     return explainAccess(this.state, identity as Identity, service)
   }
 
+  /** Previews what writes would change of access; nothing is written. */
   previewAccess(writes: readonly PreviewedWrite[], caller: PreviewCaller): AccessPreview {
     return previewAccess(() => this.state, writes, caller, rulesOf)
   }
@@ -408,7 +408,8 @@ export class Reader implements Reads {
     return over
   }
 
-  scanIntegrity(): IntegrityScan {
+  /** Begins a look through all that is derived from the records. */
+  scanIntegrity(): StateScan {
     return new StateScan(this.state)
   }
 }

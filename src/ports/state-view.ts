@@ -1,8 +1,6 @@
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Index } from '../raft/types.ts'
-import type { AccessPreview, PreviewCaller, PreviewedWrite } from './access-preview.ts'
-import type { IntegrityScan } from './integrity.ts'
 import { type JudgedPosture, unknownPosture } from './posture.ts'
 
 /** The parameters of a list request, already of their JSON types. */
@@ -272,8 +270,6 @@ export interface StateView {
   accessBetween(identityId: string, serviceId: string): AccessBetween | null
   /** Why the identity may use the service, or why not, as the records stand. */
   explainAccess(identity: EntityRecord, service: EntityRecord): AccessExplanation
-  /** Previews what writes would change of access; nothing is written. */
-  previewAccess(writes: readonly PreviewedWrite[], caller: PreviewCaller): AccessPreview
   /** Whether a router is connected to any controller. */
   isRouterOnline(routerId: string): boolean
   /** The edge routers that policies let the identity use; none where it is not there. */
@@ -314,7 +310,4 @@ export interface StateView {
    * @throws {Problem} as `list`.
    */
   listAudit(query: ListQuery): Promise<ListResult>
-
-  /** Begins a look through all that is derived from the records. */
-  scanIntegrity(): IntegrityScan
 }

@@ -11,9 +11,8 @@ import {
 import type { IntegrityRun } from '../../src/entities/kinds/integrity-run.ts'
 import { integrityLimits } from '../../src/fsm/cluster/integrity.ts'
 import { present } from '../../src/lib/assert.ts'
-import { StateScan } from '../../src/fsm/cluster/integrity-scan.ts'
+import { type Repair, StateScan } from '../../src/fsm/cluster/integrity-scan.ts'
 import type { State } from '../../src/fsm/records/state.ts'
-import type { Repair } from '../../src/ports/integrity.ts'
 import { formedState, identity, type LogWriter, policy, service } from './support/log.ts'
 
 /** A state with some of everything that is derived. */

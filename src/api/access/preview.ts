@@ -10,6 +10,7 @@ import {
   type PairChanges,
   type PreviewedWrite,
 } from '../../ports/access-preview.ts'
+import type { Reader } from '../../fsm/reader.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { detailAnswer, type Reply } from '../answers/envelope.ts'
 import type { RequestContext } from '../call.ts'
@@ -24,7 +25,7 @@ import type { Validator } from '../schemas/validation.ts'
 import { Readable } from './readable.ts'
 
 interface Needs {
-  readonly state: StateView
+  readonly state: StateView & Pick<Reader, 'previewAccess'>
   readonly preparers: Preparers
   readonly processor: ProcessorShare
   readonly limits: ApiLimits

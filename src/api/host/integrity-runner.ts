@@ -8,7 +8,8 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import { type IntegrityRun, integrityRunId } from '../../entities/kinds/integrity-run.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { Finding, IntegrityScan, Repair } from '../../ports/integrity.ts'
+import type { Finding, Repair, StateScan } from '../../fsm/cluster/integrity-scan.ts'
+import type { Reader } from '../../fsm/reader.ts'
 import type { Outcome, Proposer } from '../../ports/proposer.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
@@ -21,7 +22,7 @@ import type { ServiceLogger } from '../../ports/logger.ts'
 interface Needs {
   readonly proposer: Proposer
   readonly cluster: ClusterView
-  readonly state: StateView
+  readonly state: StateView & Pick<Reader, 'scanIntegrity'>
   readonly clock: Clock
   readonly scheduler: PeriodicScheduler
   readonly limits: ApiLimits
@@ -112,7 +113,7 @@ export class IntegrityRunner {
   }
 
   /** @returns false when all is looked at. */
-  #slice(scan: IntegrityScan): boolean {
+  #slice(scan: StateScan): boolean {
     const { clock, limits } = this.#needs
     const endMs = clock.monotonicMs() + limits.integritySliceMs
     while (clock.monotonicMs() < endMs) if (!scan.step()) return false

@@ -2,7 +2,6 @@ import type { Entity } from '../../entities/define.ts'
 import type { Field } from '../../entities/fields.ts'
 import { entities, entitiesByName } from '../../entities/registry.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import type { Finding, IntegrityScan, Repair } from '../../ports/integrity.ts'
 import { integrityLimits } from './integrity.ts'
 import { lanesOf } from '../records/digest.ts'
 import { elementsOf } from '../records/indexes.ts'
@@ -12,13 +11,33 @@ import type { State } from '../records/state.ts'
 /** Records, or entries of indexes, looked at in one step. */
 const STEP_ITEMS = 64
 
+/** How a fault is put right, by entries that every controller applies. */
+export type Repair =
+  /** Indexes and digests of a table are derived anew from its records. */
+  | { readonly kind: 'rebuild'; readonly entity: string }
+  /** A reference to what does not exist is taken out of its holder. */
+  | {
+      readonly kind: 'detach'
+      readonly entity: string
+      readonly id: string
+      readonly field: string
+      readonly missingId: string
+    }
+
+export interface Finding {
+  readonly description: string
+  readonly repair: Repair
+}
+
 /**
- * Holds every index, reference and digest of a state to its records. Each record and each entry of
- * an index is judged in one piece, on both sides as they stand then, so that changes between the
- * steps are no faults.
+ * Holds every index, reference and digest of a state to its records, a little at a time while the
+ * state goes on changing. Each record and each entry of an index is judged in one piece, on both
+ * sides as they stand then, so that changes between the steps are no faults.
  */
-export class StateScan implements IntegrityScan {
+export class StateScan {
+  /** Findings in the order found, at most as many as are shown. */
   readonly findings: Finding[] = []
+  /** There were more. */
   hasMore = false
   readonly #state: State
   readonly #items: Iterator<void>
@@ -28,6 +47,7 @@ export class StateScan implements IntegrityScan {
     this.#items = this.#walk()
   }
 
+  /** Does a bounded piece of it. @returns false when all is done. */
   step(): boolean {
     for (let items = 0; items < STEP_ITEMS; items += 1) {
       if (this.#items.next().done === true) return false
