@@ -1,5 +1,5 @@
 import { policy } from '../test/fsm/support/log.ts'
-import type { AccessDifference, PreviewedWrite } from '../src/ports/access-preview.ts'
+import type { AccessDifference, PreviewedWrite } from '../src/fsm/access/access-difference.ts'
 import { type AccessSize, large, Network } from './access.ts'
 
 // What a preview of writes costs on the largest network that a controller is meant for: `node bench/access-preview.ts`.

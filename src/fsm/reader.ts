@@ -7,7 +7,7 @@ import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { fieldProblem } from '../lib/problems.ts'
-import type { AccessPreview, PreviewCaller, PreviewedWrite } from '../ports/access-preview.ts'
+import type { AccessPreview, PreviewCaller, PreviewedWrite } from './access/access-difference.ts'
 import { noRouterStatuses, type RouterStatuses } from '../ports/router-status.ts'
 import {
   type AccessBetween,

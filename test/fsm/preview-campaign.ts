@@ -11,7 +11,7 @@ import {
   accessRights,
   type PairChanges,
   type PreviewedWrite,
-} from '../../src/ports/access-preview.ts'
+} from '../../src/fsm/access/access-difference.ts'
 import { RandomNetwork, type Step } from './support/access-network.ts'
 import {
   edgeRoutersOf,

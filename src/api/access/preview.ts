@@ -9,7 +9,7 @@ import {
   accessRights,
   type PairChanges,
   type PreviewedWrite,
-} from '../../ports/access-preview.ts'
+} from '../../fsm/access/access-difference.ts'
 import type { Reader } from '../../fsm/reader.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { detailAnswer, type Reply } from '../answers/envelope.ts'

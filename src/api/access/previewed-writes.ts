@@ -7,7 +7,7 @@ import { isSessionPermission, type SessionPermission } from '../../lib/permissio
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import type { PreviewedWrite } from '../../ports/access-preview.ts'
+import type { PreviewedWrite } from '../../fsm/access/access-difference.ts'
 import type { RequestContext } from '../call.ts'
 import type { Preparers } from '../preparers/preparer.ts'
 import type { Validator } from '../schemas/validation.ts'

@@ -10,7 +10,7 @@ import type {
   PairChanges,
   PreviewCaller,
   PreviewedWrite,
-} from '../../ports/access-preview.ts'
+} from './access-difference.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { applyStep } from '../apply/entity.ts'

@@ -1,5 +1,5 @@
 import { fieldProblem } from '../../lib/problems.ts'
-import type { PairChanges } from '../../ports/access-preview.ts'
+import type { PairChanges } from './access-difference.ts'
 import { meant, policiesMatching, type RoleList } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import {

@@ -1,5 +1,5 @@
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import type { AccessRight } from '../../ports/access-preview.ts'
+import type { AccessRight } from './access-difference.ts'
 import { meant, policiesMatching, type RoleList } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 

@@ -1,6 +1,6 @@
-import type { EntityRecord } from '../lib/entity-record.ts'
-import type { JsonObject } from '../lib/text/canonical-json.ts'
-import type { Outcome } from './proposer.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { Outcome } from '../../ports/proposer.ts'
 
 /**
  * Rights that policies give: an identity may dial or bind a service, and use an edge router; a
