@@ -390,6 +390,14 @@ test('an operation takes the body of its request by the type of its schema', () 
   expect(broken).toEqual([])
 })
 
+test('an operation names no refusal that follows from what it is', () => {
+  const derived = /\brefusals(?::| =) \[[^\]]*\b(400|413|415|503)\b/
+  const broken = src
+    .filter((file) => file.startsWith('src/api/') && derived.test(code(file)))
+    .map((file) => `${file}: leave out what refusalsOf of src/api/schemas/openapi.ts adds`)
+  expect(broken).toEqual([])
+})
+
 test('a package has one owning room', () => {
   const broken: string[] = []
   for (const file of src) {

@@ -79,9 +79,10 @@ export interface Operation {
   /** Another status that comes with the shape of a success. */
   readonly alsoAnswers?: number
   /**
-   * Statuses of refusals beside those that every operation has; each comes in the error envelope.
+   * Statuses of refusals beside those that follow from its method, permission, body and ETag (the
+   * rule is in `schemas/openapi.ts`); each comes in the error envelope.
    */
-  readonly refusals: readonly number[]
+  readonly refusals?: readonly number[]
   /**
    * The shape of a refusal where it is not the error envelope: `bare` is `{code, message, cause}`,
    * `oauth` that of RFC 6749, 5.2.

@@ -48,7 +48,7 @@ export function explainOperations(needs: Needs): Operation[] {
       ],
       success: 200,
       response: { kind: 'list', schema: accessExplained },
-      refusals: [400, 401, 404, 429, 503],
+      refusals: [404],
       handle: (call) => explain(needs, call),
     },
   ]

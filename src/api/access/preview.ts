@@ -69,7 +69,7 @@ export function previewOperations(needs: Needs): Operation[] {
       body,
       success: 200,
       response: { kind: 'detail', schema: accessPreviewed },
-      refusals: [400, 401, 404, 409, 413, 429, 503],
+      refusals: [404, 409],
       handle: (call, asked) => preview(needs, writes, call, asked),
     }),
   ]

@@ -49,7 +49,6 @@ export function roleOperations(needs: Needs): Operation[] {
       ],
       success: 200,
       response: { kind: 'list', schema: roleCount },
-      refusals: [400, 401, 429, 503],
       handle: (call) => counted(needs, call, kind),
     } satisfies Operation
   })

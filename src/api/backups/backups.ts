@@ -58,7 +58,6 @@ export function backupOperations({ backups }: Needs): Operation[] {
       method: 'GET',
       path: '/cluster/backups',
       response: { kind: 'detail', schema: scheduledBackups },
-      refusals: [401, 429, 503],
       needsNoState: true,
       handle: async () => detailAnswer(await backups.list()),
     },
@@ -75,7 +74,7 @@ export function backupOperations({ backups }: Needs): Operation[] {
         types: ['application/octet-stream'],
         ignoresAccept: true,
       },
-      refusals: [400, 401, 403, 409, 429, 503],
+      refusals: [403, 409],
       answerMsMax: answerTimes.backupMsMax,
       handle: async (call, body) =>
         streamedAnswer({ chunks: await backups.take(wishOf(body), actorOfCall(call)) }),

@@ -26,7 +26,7 @@ export function restoreOperations({ restores }: Needs): Operation[] {
     permission: 'admin',
     success: 200,
     method: 'POST',
-    refusals: [400, 401, 403, 409, 429, 503],
+    refusals: [403, 409],
     answerMsMax: answerTimes.restoreMsMax,
   } as const
   return [

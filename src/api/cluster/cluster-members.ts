@@ -33,7 +33,7 @@ const common = {
   success: 200,
   needsNoState: true,
   answerMsMax: answerTimes.changeMsMax,
-  refusals: [400, 401, 404, 409, 413, 429, 503],
+  refusals: [404, 409],
 } as const
 
 /** Operations of the API family: they answer nothing but that it is done. */

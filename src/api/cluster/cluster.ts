@@ -27,7 +27,6 @@ export function clusterOperations({ cluster, membership }: Needs): Operation[] {
       path: '/cluster/list-members',
       needsNoState: true,
       response: { kind: 'bare', schema: membersSchema },
-      refusals: [401, 429, 503],
       handle: () => {
         const views = cluster.members()
         const preferred = preferredLeaders(views)
@@ -55,7 +54,7 @@ export function clusterOperations({ cluster, membership }: Needs): Operation[] {
       answerMsMax: answerTimes.transferMsMax,
       body: { schema: leadershipTransfer, isRequired: false },
       response: { kind: 'detail', schema: nothing },
-      refusals: [400, 401, 404, 413, 429, 500, 503],
+      refusals: [404, 500],
       handle: async (call, body) => {
         const to = body.newLeaderId || null
         const isLearner = cluster.members().some((member) => member.id === to && !member.voter)

@@ -59,7 +59,6 @@ export function controllerOperations({ cluster }: Needs): Operation[] {
     query: listParameters,
     success: 200,
     response: { kind: 'list', schema: controller },
-    refusals: [400, 401, 429, 503],
     handle: (call) => {
       const members = new Map(cluster.members().map((member) => [member.id, member]))
       const preferred = preferredLeaders([...members.values()])

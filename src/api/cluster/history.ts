@@ -22,7 +22,6 @@ export function clusterHistoryOperations({ cluster, history }: Needs): Operation
       permission: 'admin',
       success: 200,
       response: { kind: 'detail', schema: clusterHistory },
-      refusals: [401, 429, 503],
       needsNoState: true,
       handle: () => {
         const { periodMs, endedAtMs, figures } = history.view()

@@ -55,7 +55,7 @@ export function joinOperations(needs: Needs): Operation[] {
       permission: 'admin',
       body: { schema: invitationRequest, isRequired: false },
       response: { kind: 'detail', schema: invitation },
-      refusals: [400, 401, 409, 413, 415, 429, 503],
+      refusals: [409],
       handle: async (call, { isVoter, lifetimeMs }) => {
         return detailAnswer(
           await admission.invite(
@@ -75,7 +75,7 @@ export function joinOperations(needs: Needs): Operation[] {
       bodyBytesMax: JOIN_BODY_BYTES_MAX,
       body: { schema: joinRequest, isRequired: true },
       response: { kind: 'detail', schema: joinAnswer },
-      refusals: [400, 403, 409, 413, 415, 429, 503],
+      refusals: [403, 409],
       handle: (call, body) => join(needs, throttle, call, body),
     }),
   ]
@@ -93,7 +93,6 @@ function ticketOperations({ admission }: Needs): Operation[] {
       path: '/cluster/list-tickets',
       needsNoState: true,
       response: { kind: 'list', schema: joinTicketSchema },
-      refusals: [401, 429, 503],
       handle: async () => {
         const tickets = await admission.tickets()
         const page = { limit: tickets.length, offset: 0, totalCount: tickets.length }
@@ -109,7 +108,7 @@ function ticketOperations({ admission }: Needs): Operation[] {
       needsNoState: true,
       body: { schema: joinTicketChoice, isRequired: true },
       response: { kind: 'detail', schema: nothing },
-      refusals: [400, 401, 404, 409, 413, 415, 429, 503],
+      refusals: [404, 409],
       handle: async (call, body) => {
         await admission.revoke(body.id, actorOfCall(call))
         return emptyAnswer(ignoredFieldsOf(joinTicketChoice.schema, body))

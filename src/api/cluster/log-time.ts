@@ -35,7 +35,7 @@ export function logTimeOperations(needs: Needs): Operation[] {
       permission: 'admin',
       success: 200,
       response: { kind: 'detail', schema: logTimeResult },
-      refusals: [401, 403, 409, 429, 503],
+      refusals: [403, 409],
       handle: (call) => reset(needs, call),
     },
   ]

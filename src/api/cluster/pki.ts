@@ -28,7 +28,7 @@ const common = {
   // A cluster without a quorum may need a certificate to get one again.
   needsNoState: true,
 } as const
-const post = { ...common, method: 'POST', refusals: [400, 401, 403, 409, 429, 503] } as const
+const post = { ...common, method: 'POST', refusals: [403, 409] } as const
 
 /** The certificates of this controller, and what its cluster signs for others. */
 export function pkiOperations(needs: Needs): Operation[] {
@@ -45,7 +45,6 @@ function ownCertificateOperations({ pki }: Needs): Operation[] {
       method: 'GET',
       path: '/pki/certificates',
       response,
-      refusals: [401, 429, 503],
       handle: () => detailAnswer(pki.view()),
     },
     {

@@ -45,7 +45,7 @@ export function adminRecoveryOperations(needs: Needs): Operation[] {
       body: { schema: adminRecovery, isRequired: true },
       success: 200,
       response: { kind: 'detail', schema: recoveredAdmin },
-      refusals: [400, 401, 403, 404, 409, 429, 503],
+      refusals: [403, 404, 409],
       handle: (call, body) => recover(needs, call, body),
     }),
   ]

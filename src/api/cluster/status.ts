@@ -26,7 +26,6 @@ export function clusterStatusOperations({ cluster, health }: Needs): Operation[]
       permission: 'admin',
       success: 200,
       response: { kind: 'detail', schema: clusterStatus },
-      refusals: [401, 429, 503],
       needsNoState: true,
       handle: () => {
         const node = present(health().node, 'a controller knows how it is')

@@ -62,7 +62,6 @@ export function upgradeOperations({ cluster }: Needs): Operation[] {
       permission: 'admin',
       success: 200,
       response: { kind: 'detail', schema: upgradeStatus },
-      refusals: [401, 429, 503],
       needsNoState: true,
       handle: () => detailAnswer({ ...upgradeStatusOf(cluster) }),
     },

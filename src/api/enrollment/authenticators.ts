@@ -25,7 +25,7 @@ export function authenticatorOperations({ writer }: Needs): Operation[] {
       body: { schema: requestExtendSchema, isRequired: true },
       success: 200,
       response: { kind: 'detail', schema: nothing },
-      refusals: [400, 401, 403, 404, 409, 429, 503],
+      refusals: [403, 404, 409],
       handle: async (call, { rollKeys }) => {
         const message = create(AuthenticatorRequestExtendSchema, {
           id: call.param('id'),

@@ -43,7 +43,7 @@ export function caOperations(needs: Needs): Operation[] {
       body: { schema: caVerification, isRequired: true, type: 'text/plain' },
       bodyBytesMax: pemBytesMax,
       response: { kind: 'detail', schema: nothing },
-      refusals: [400, 401, 404, 409, 429, 503],
+      refusals: [404, 409],
       handle: async (call, pem) => {
         const ca = await caOf(needs, call)
         try {
@@ -65,7 +65,7 @@ export function caOperations(needs: Needs): Operation[] {
       method: 'GET',
       path: '/cas/{id}/jwt',
       response: { kind: 'bare', schema: caJwt, types: ['application/jwt'], ignoresAccept: true },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: async (call) => {
         const { id } = await caOf(needs, call)
         const [address] = needs.bindings['edge-client'] ?? []

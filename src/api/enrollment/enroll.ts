@@ -78,7 +78,7 @@ const common = {
 } as const
 const token = queryParametersNamed(['token'])
 const certificates = { kind: 'detail', schema: enrollmentCerts } as const
-const refusals = [400, 404, 409, 429, 503]
+const refusals = [404, 409]
 
 /**
  * Enrollment of identities and routers. `/enroll?method=` and the path of each method do the same.
@@ -124,7 +124,7 @@ export function enrollOperations(needs: Needs): Operation[] {
       path: '/enroll/extend/router',
       body: { schema: routerExtension, isRequired: true },
       response: certificates,
-      refusals: [400, 401, 429, 503],
+      refusals: [401],
       handle: async (call, { certCsr, serverCertCsr }) => {
         const requests = { client: certCsr || undefined, server: serverCertCsr || undefined }
         return certificatesAnswer(needs, await routers.extend(enrolling(call), requests))
@@ -252,7 +252,6 @@ function keyOperations(needs: Needs): Operation[] {
       path: '/enroll/challenge',
       body: { schema: challenge, isRequired: true },
       response: { kind: 'bare', schema: challengeSignature },
-      refusals: [400, 429],
       handle: async (_call, { keyId, nonce }) => {
         // Anything else would let its sender have a token of its own making signed.
         if (parseUuid(nonce) === null)
@@ -274,7 +273,6 @@ function keyOperations(needs: Needs): Operation[] {
       path: '/enroll/jwks',
       success: 200,
       response: { kind: 'bare', schema: keySet },
-      refusals: [],
       handle: () => bareAnswer(JSON.stringify({ keys: [needs.jwt.publicJwk()] })),
     },
   ]

@@ -51,7 +51,7 @@ export function enrollmentOperations(needs: Needs): Operation[] {
       body: { schema: enrollmentExpiry('enrollmentRefresh'), isRequired: true },
       success: 200,
       response: { kind: 'detail', schema: created },
-      refusals: [400, 401, 404, 429, 503],
+      refusals: [404],
       handle: (call, { expiresAt }) => enrollments.refresh(call, timeOf(expiresAt)),
     }),
     withBody({
@@ -65,7 +65,7 @@ export function enrollmentOperations(needs: Needs): Operation[] {
       body: { schema: enrollmentExpiry('reEnroll'), isRequired: true },
       success: 201,
       response: { kind: 'detail', schema: created },
-      refusals: [400, 401, 404, 409, 429, 503],
+      refusals: [404, 409],
       handle: (call, { expiresAt }) => enrollments.ofAuthenticator(call, timeOf(expiresAt)),
     }),
     {
@@ -78,7 +78,7 @@ export function enrollmentOperations(needs: Needs): Operation[] {
       path: '/edge-routers/{id}/re-enroll',
       success: 200,
       response: { kind: 'detail', schema: nothing },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: (call) => enrollments.ofEdgeRouter(call),
     },
     {
@@ -91,7 +91,7 @@ export function enrollmentOperations(needs: Needs): Operation[] {
       path: '/network-jwts',
       success: 200,
       response: { kind: 'list', schema: networkJwtSchema },
-      refusals: [400, 429],
+      refusals: [429],
       handle: async () => {
         const rows = [{ name: 'default', token: await networkJwt(needs) }]
         return listAnswer(rows, { limit: rows.length, offset: 0, totalCount: rows.length }, [])

@@ -32,7 +32,7 @@ export function clientJwtSignerOperations({ state, lists }: Needs): Operation[] 
           schema: detailSchema(entityNamed(kind)),
         },
       },
-      refusals: [400, 401, 429, 503],
+      refusals: [401, 429],
       handle: (call) => {
         const { records, ...pagination } = state.list(kind, listQueryOf(call))
         return lists.answer(call, {

@@ -56,7 +56,7 @@ export function ownAuthenticatorOperations(needs: Needs): Operation[] {
     ...common,
     path: `${path}/{id}`,
     response: { kind: 'detail', schema: nothing },
-    refusals: [400, 401, 404, 409, 429, 503],
+    refusals: [404, 409],
   } as const
   return [
     {
@@ -67,7 +67,6 @@ export function ownAuthenticatorOperations(needs: Needs): Operation[] {
       path,
       query: listParameters,
       response: { kind: 'list', schema: authenticatorDetail },
-      refusals: [400, 401, 429, 503],
       handle: (call) => own.list(call),
     },
     {
@@ -77,7 +76,7 @@ export function ownAuthenticatorOperations(needs: Needs): Operation[] {
       method: 'GET',
       path: `${path}/{id}`,
       response: { kind: 'detail', schema: authenticatorDetail },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: (call) => own.detail(call),
     },
     withBody({

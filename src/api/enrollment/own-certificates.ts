@@ -63,7 +63,7 @@ export function ownCertificateOperations(needs: Needs): Operation[] {
     method: 'POST',
     bodyBytesMax: BODY_BYTES_MAX,
     success: 200,
-    refusals: [400, 401, 404, 409, 429, 503],
+    refusals: [404, 409],
   } as const
   const client = {
     tag: 'currentApiSession',
@@ -108,7 +108,6 @@ export function ownCertificateOperations(needs: Needs): Operation[] {
       path,
       query: listParameters,
       response: { kind: 'list', schema: sessionCertificateDetail },
-      refusals: [400, 401, 429, 503],
       handle: (call) => ofSession.list(call),
     },
     withBody({
@@ -121,7 +120,6 @@ export function ownCertificateOperations(needs: Needs): Operation[] {
       bodyBytesMax: BODY_BYTES_MAX,
       success: 201,
       response: { kind: 'detail', schema: sessionCertificateCreated },
-      refusals: [400, 401, 429, 503],
       handle: (call, { csr }) => ofSession.create(call, csr),
     }),
     {
@@ -131,7 +129,7 @@ export function ownCertificateOperations(needs: Needs): Operation[] {
       method: 'GET',
       path: `${path}/{id}`,
       response: { kind: 'detail', schema: sessionCertificateDetail },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: (call) => ofSession.detail(call),
     },
     {
@@ -141,7 +139,7 @@ export function ownCertificateOperations(needs: Needs): Operation[] {
       method: 'DELETE',
       path: `${path}/{id}`,
       response: { kind: 'detail', schema: nothing },
-      refusals: [400, 401, 404, 429, 503],
+      refusals: [404],
       handle: (call) => ofSession.remove(call),
     },
   ]

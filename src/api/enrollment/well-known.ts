@@ -34,7 +34,6 @@ export function wellKnownOperations(needs: Needs): Operation[] {
         types: [CONTENT_TYPE],
         ignoresAccept: true,
       },
-      refusals: [],
       handle: () => {
         const { authorities } = needs
         const from = `${authorities.anchorsPem()}\n${authorities.intermediatesPem()}`

@@ -76,7 +76,6 @@ export function eventOperations(needs: Needs): Operation[] {
       ],
       success: 200,
       response: { kind: 'bare', schema: eventStream, types: [EVENT_STREAM] },
-      refusals: [400, 401, 429, 503],
       handle: (call) => streamAnswer(call, needs),
     },
   ]

@@ -105,7 +105,6 @@ export function inspectionOperations(needs: Needs): Operation[] {
       body: { schema: inspectRequest, isRequired: true },
       success: 200,
       response: { kind: 'bare', schema: inspectResponse },
-      refusals: [400, 401, 429, 503],
       handle: async (call, { appRegex, requestedValues }) => {
         const isMeant = (id: string): Promise<boolean> =>
           isMatch(needs.schemas, call.sharer, appRegex, id)

@@ -68,7 +68,7 @@ export function linkOperations({ links, state }: Needs): Operation[] {
       path: '/links/{id}',
       body: { schema: linkPatch, isRequired: true },
       response: { kind: 'detail', schema: nothing },
-      refusals: [400, 401, 404, 429, 503],
+      refusals: [404],
       handle: (call, { down, staticCost }) => {
         const changes = {
           ...(typeof down === 'boolean' ? { isDown: down } : {}),

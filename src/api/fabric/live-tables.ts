@@ -41,7 +41,7 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
     method: 'DELETE',
     path,
     response: { kind: 'detail', schema: nothing },
-    refusals: [401, 404, 429, 503],
+    refusals: [404],
   } as const
   return [
     {
@@ -53,7 +53,6 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
       path: `/${collection}`,
       query: listParameters,
       response: { kind: 'list', schema },
-      refusals: [400, 401, 429, 503],
       handle: (call) => liveListAnswer(call, table.list(), of),
     },
     {
@@ -64,7 +63,7 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
       method: 'GET',
       path,
       response: { kind: 'detail', schema },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: (call) => {
         const row = table.get(call.param('id')) ?? missingRow(call, of)
         return detailAnswer(of.viewOf(row))
@@ -75,7 +74,6 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
       : withBody({
           ...removal,
           body: deleteBody,
-          refusals: [400, ...removal.refusals],
           handle: (call, { immediate }) => remove(call, immediate === true),
         }),
   ]

@@ -26,7 +26,6 @@ export function auditOperations({ state }: Needs): Operation[] {
       query: listParameters,
       success: 200,
       response: { kind: 'list', schema: auditDetail },
-      refusals: [400, 401, 503],
       handle: async (call) => {
         const { records, limit, offset, totalCount } = await state.listAudit(listQueryOf(call))
         return listAnswer(records.map(rowOf), { limit, offset, totalCount }, filterable)

@@ -38,7 +38,7 @@ export function controllerSettingOperations(needs: Needs): Operation[] {
     permission: 'controller-setting.update',
     path,
     response: { kind: 'detail', schema: nothing },
-    refusals: [400, 401, 404, 429, 503],
+    refusals: [404],
   } as const
   return [
     {
@@ -49,7 +49,7 @@ export function controllerSettingOperations(needs: Needs): Operation[] {
       method: 'GET',
       path,
       response: { kind: 'detail', schema: effectiveSettings },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: (call) => effective(needs, call),
     },
     withBody({
@@ -74,7 +74,7 @@ export function controllerSettingOperations(needs: Needs): Operation[] {
       summary: 'Delete the settings of a controller',
       permission: 'controller-setting.delete',
       method: 'DELETE',
-      refusals: [400, 401, 404, 409, 429, 503],
+      refusals: [404, 409],
       handle: async (call) => {
         await needs.writer.deleteEntity(originOf(call), kind, call.param('id'))
         return emptyAnswer()

@@ -42,7 +42,6 @@ export function databaseOperations(needs: Needs): Operation[] {
       path: '/database/data-integrity-results',
       success: 200,
       response: { kind: 'detail', schema: integrityResult },
-      refusals: [401, 429, 503],
       handle: () => detailAnswer(resultOf(needs)),
     },
     ...snapshotOperations(needs),
@@ -56,7 +55,7 @@ function snapshotOperations(needs: Needs): Operation[] {
     summary: 'Write a snapshot of the state to a file on this controller',
     method: 'POST',
     success: 200,
-    refusals: [400, 401, 429, 503, 507],
+    refusals: [507],
   } as const
   const toPath = (operationId: string, path: string): Operation =>
     withBody({
@@ -116,7 +115,6 @@ function startOperation(
     path: isFixing ? '/database/fix-data-integrity' : '/database/check-data-integrity',
     success: 202,
     response: { kind: 'detail', schema: nothing },
-    refusals: [401, 429, 503],
     handle: async (call) => {
       const message = create(IntegrityStartSchema, { id: newShortId(), isFixing })
       const payload = toBinary(IntegrityStartSchema, message)

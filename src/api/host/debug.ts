@@ -65,7 +65,6 @@ export function debugOperations(needs: Needs): Operation[] {
       permission: 'admin',
       success: 200,
       response: { kind: 'detail', schema: debugFacts },
-      refusals: [401, 429, 503],
       needsNoState: true,
       handle: async () => detailAnswer(await debugFactsOf(needs)),
     },

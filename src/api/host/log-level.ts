@@ -47,7 +47,6 @@ export function logLevelOperations({ logLevel }: Needs): Operation[] {
       operationId: 'detailLogLevel',
       summary: 'Show the log level of this controller',
       method: 'GET',
-      refusals: [401, 429, 503],
       handle: () => detailAnswer({ ...logLevel.get() }),
     },
     withBody({
@@ -56,7 +55,6 @@ export function logLevelOperations({ logLevel }: Needs): Operation[] {
       summary: 'Set the log level of this controller until it restarts',
       method: 'PUT',
       body: { schema: wanted, isRequired: true },
-      refusals: [400, 401, 413, 429, 503],
       handle: (call, body) => {
         const state = logLevel.set(body.level, actorOfCall(call))
         return detailAnswer({ ...state }, ignoredFieldsOf(wanted.schema, body))

@@ -55,7 +55,6 @@ export function metaOperations(needs: Needs): Operation[] {
       apis: ['client', 'management', 'fabric'],
       path: '/',
       response: { kind: 'detail', schema: versionSchema },
-      refusals: [],
       handle: versionAnswer,
     },
     {
@@ -65,7 +64,6 @@ export function metaOperations(needs: Needs): Operation[] {
       apis: ['client', 'management', 'fabric'],
       path: '/version',
       response: { kind: 'detail', schema: versionSchema },
-      refusals: [],
       handle: versionAnswer,
     },
     {
@@ -75,7 +73,6 @@ export function metaOperations(needs: Needs): Operation[] {
       apis: ['client', 'management'],
       path: '/enumerated-capabilities',
       response: { kind: 'list', schema: capability },
-      refusals: [],
       handle: () => capabilities,
     },
     {
@@ -85,7 +82,6 @@ export function metaOperations(needs: Needs): Operation[] {
       apis: ['client', 'management'],
       path: '/enumerated-router-capabilities',
       response: { kind: 'list', schema: capability },
-      refusals: [],
       handle: () => ofRouters,
     },
     {

@@ -64,7 +64,6 @@ export function specOperations(needs: Needs, others: readonly Operation[]): Oper
       path: '/openapi.json',
       response: { kind: 'bare', schema: openapiSchema },
       headers: [{ name: 'accept-encoding', description: 'gzip is sent where it is named' }],
-      refusals: [],
       handle: (call) => documentAnswer(call),
     },
     {
@@ -74,7 +73,6 @@ export function specOperations(needs: Needs, others: readonly Operation[]): Oper
       apis: both,
       path: '/specs',
       response: { kind: 'list', schema: spec },
-      refusals: [],
       handle: () =>
         listAnswer([specOf(needs, 'edge-client')], { limit: 1, offset: 0, totalCount: 1 }, []),
     },

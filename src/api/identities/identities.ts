@@ -47,7 +47,7 @@ function standing({ writer }: Needs): Operation[] {
       path: '/identities/{id}/disable',
       body: { schema: disableParams, isRequired: true },
       response: { kind: 'detail', schema: nothing },
-      refusals: [400, 401, 404, 429, 503],
+      refusals: [404],
       handle: async (call, { durationMinutes }) => {
         const message = create(IdentityDisableSchema, {
           id: call.param('id'),
@@ -66,7 +66,7 @@ function standing({ writer }: Needs): Operation[] {
       method: 'POST',
       path: '/identities/{id}/enable',
       response: { kind: 'detail', schema: nothing },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: async (call) => {
         const message = create(IdentityEnableSchema, { id: call.param('id') })
         const payload = toBinary(IdentityEnableSchema, message)
@@ -101,7 +101,7 @@ function serviceConfigs(needs: Needs): Operation[] {
       method: 'GET',
       path,
       response: { kind: 'list', schema: serviceConfigSchema },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: (call) => listServiceConfigs(needs, call),
     },
     withBody({
@@ -112,7 +112,7 @@ function serviceConfigs(needs: Needs): Operation[] {
       path,
       body: { schema: serviceConfigsAssign, isRequired: true },
       response: { kind: 'detail', schema: nothing },
-      refusals: [400, 401, 404, 429, 503],
+      refusals: [404],
       handle: (call, pairs) => write(call, CommandKind.SERVICE_CONFIGS_ASSOCIATE, pairs),
     }),
     withBody({
@@ -123,7 +123,7 @@ function serviceConfigs(needs: Needs): Operation[] {
       path,
       body: { schema: serviceConfigsAssign, isRequired: false },
       response: { kind: 'detail', schema: nothing },
-      refusals: [400, 401, 404, 429, 503],
+      refusals: [404],
       // No body at all is an empty list.
       handle: (call, given) => {
         const pairs = Array.isArray(given) ? given : []

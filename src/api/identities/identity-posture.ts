@@ -43,7 +43,7 @@ export function identityPostureOperations(needs: Needs): Operation[] {
       method: 'GET',
       path: '/identities/{id}/posture-data',
       response: { kind: 'detail', schema: postureData },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: (call) =>
         ofIdentity(call, () => detailAnswer(postureDataOf(needs, call.param('id')))),
     },
@@ -55,7 +55,7 @@ export function identityPostureOperations(needs: Needs): Operation[] {
       method: 'GET',
       path: '/identities/{id}/failed-service-requests',
       response: { kind: 'list', schema: failedServiceRequest },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: (call) =>
         ofIdentity(call, () => {
           const rows = failedRequestsOf(needs, call.param('id'))
@@ -71,7 +71,7 @@ export function identityPostureOperations(needs: Needs): Operation[] {
       method: 'DELETE',
       path: '/identities/{id}/mfa',
       response: { kind: 'detail', schema: nothing },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: (call) =>
         ofIdentity(call, async () => {
           const identityId = call.param('id')

@@ -36,7 +36,7 @@ export function identityTraceOperations(needs: Needs): Operation[] {
       body: { schema: traceSpec, isRequired: true },
       success: 200,
       response: { kind: 'detail', schema: traceDetail },
-      refusals: [400, 401, 404, 429, 503],
+      refusals: [404],
       handle: (call, wanted) => {
         const id = call.param('id')
         return needs.reads.found(call, `identity with id ${id}`, () => {

@@ -22,7 +22,7 @@ interface Needs {
  */
 export function postureResponseOperations(needs: Needs): Operation[] {
   const common = { tag: 'postureChecks', apis: ['client'], permission: 'session' } as const
-  const refusals = [400, 401, 429, 503] as const
+  const refusals = [] as const
   const report = async (
     call: RequestContext,
     responses: readonly Response[],

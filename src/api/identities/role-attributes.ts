@@ -46,7 +46,6 @@ export function roleAttributeOperations({ state, lists }: Needs): Operation[] {
       permission,
       method: 'GET',
       success: 200,
-      refusals: [400, 401, 429, 503],
     } as const
     const words = path.replace('-', ' ')
     return [

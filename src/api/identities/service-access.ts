@@ -48,7 +48,6 @@ export function serviceAccessOperations(needs: Needs): Operation[] {
       path: '/current-api-session/service-updates',
       success: 200,
       response: { kind: 'detail', schema: serviceUpdates },
-      refusals: [401, 429, 503],
       handle: (call) => {
         const { session, identity } = callerOf(call)
         const changedAt = state.lastChangeAt(session.id) ?? session.createdAt
@@ -69,7 +68,6 @@ export function serviceAccessOperations(needs: Needs): Operation[] {
       path: '/current-identity/edge-routers',
       success: 200,
       response: { kind: 'list', schema: currentIdentityEdgeRouter },
-      refusals: [401, 429, 503],
       handle: (call) => ownEdgeRouters(needs, call),
     },
     {
@@ -89,7 +87,7 @@ export function serviceAccessOperations(needs: Needs): Operation[] {
       ],
       success: 200,
       response: { kind: 'detail', schema: serviceEdgeRouters },
-      refusals: [400, 401, 404, 429, 503],
+      refusals: [404],
       handle: (call) => edgeRoutersOfService(needs, call),
     },
     {
@@ -102,7 +100,7 @@ export function serviceAccessOperations(needs: Needs): Operation[] {
       path: '/identities/{id}/policy-advice/{serviceId}',
       success: 200,
       response: { kind: 'detail', schema: policyAdvice },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: (call) => advice(needs, call),
     },
   ]

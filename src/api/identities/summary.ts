@@ -63,7 +63,6 @@ export function summaryOperations(needs: Needs): Operation[] {
       permission: 'session',
       success: 200,
       response: { kind: 'detail', schema: summary },
-      refusals: [401, 429, 503],
       handle: () =>
         detailAnswer(Object.fromEntries(stores.map((store) => [store, countOf(store)]))),
     },

@@ -63,7 +63,7 @@ function enrollmentOperations(needs: Needs): Operation[] {
       method: 'GET',
       path,
       response: { kind: 'detail', schema: detailMfa },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: (call) => own.detail(call),
     },
     {
@@ -75,7 +75,7 @@ function enrollmentOperations(needs: Needs): Operation[] {
       path,
       success: 201,
       response: { kind: 'detail', schema: { name: 'createResult', schema: createdSchema } },
-      refusals: [401, 409, 429, 503],
+      refusals: [409],
       handle: (call) => own.begin(call),
     },
     withBody({
@@ -88,7 +88,7 @@ function enrollmentOperations(needs: Needs): Operation[] {
       body: code,
       bodyBytesMax: CODE_BODY_BYTES_MAX,
       response: { kind: 'detail', schema: nothing },
-      refusals: [400, 401, 404, 413, 415, 429, 503],
+      refusals: [404],
       handle: (call, { code }) => own.use(call, 'verify', code),
     }),
     {
@@ -100,7 +100,7 @@ function enrollmentOperations(needs: Needs): Operation[] {
       path,
       headers: [codeHeader],
       response: { kind: 'detail', schema: nothing },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: (call) => own.use(call, 'end', call.headers[codeHeader.name] ?? ''),
     },
     {
@@ -111,7 +111,7 @@ function enrollmentOperations(needs: Needs): Operation[] {
       method: 'GET',
       path: `${path}/qr-code`,
       response: { kind: 'bare', schema: mfaQrCode, types: ['image/png'], ignoresAccept: true },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: (call) => own.qrCode(call),
     },
   ]
@@ -134,7 +134,7 @@ function codeOperations(needs: Needs): Operation[] {
       body: { schema: mfaCode, isRequired: false },
       bodyBytesMax: CODE_BODY_BYTES_MAX,
       response: { kind: 'detail', schema: detailMfaRecoveryCodes },
-      refusals: [400, 401, 404, 413, 415, 429, 503],
+      refusals: [404],
       handle: (call, { code }) => own.viewCodes(call, code),
     }),
     withBody({
@@ -145,7 +145,7 @@ function codeOperations(needs: Needs): Operation[] {
       body: code,
       bodyBytesMax: CODE_BODY_BYTES_MAX,
       response: { kind: 'detail', schema: nothing },
-      refusals: [400, 401, 404, 413, 415, 429, 503],
+      refusals: [404],
       handle: (call, { code }) => own.use(call, 'renew', code),
     }),
     withBody({
@@ -159,7 +159,7 @@ function codeOperations(needs: Needs): Operation[] {
       body: code,
       bodyBytesMax: CODE_BODY_BYTES_MAX,
       response: { kind: 'detail', schema: nothing },
-      refusals: [400, 401, 409, 413, 415, 429, 503],
+      refusals: [409],
       handle: (call, { code }) => own.use(call, 'pass', code),
     }),
     withBody({
@@ -173,7 +173,7 @@ function codeOperations(needs: Needs): Operation[] {
       body: code,
       bodyBytesMax: CODE_BODY_BYTES_MAX,
       response: { kind: 'detail', schema: totpToken },
-      refusals: [400, 401, 404, 409, 413, 415, 429, 503],
+      refusals: [404, 409],
       handle: (call, { code }) => own.totpToken(call, code),
     }),
   ]

@@ -31,7 +31,7 @@ const common = {
   ...oidcOperation,
   alsoAnswers: 302,
   headers: hostHeader,
-  refusals: [400, 404, 413, 415, 429, 503],
+  refusals: [404, 429],
   refusalShape: 'oauth',
 } as const
 

@@ -27,7 +27,7 @@ interface Needs {
 
 const ofPage = {
   ...oidcOperation,
-  refusals: [400, 404, 413, 415, 429, 503],
+  refusals: [404, 429],
   refusalShape: 'bare',
 } as const
 

@@ -66,7 +66,6 @@ export function discoveryOperations({ jwt, issuers }: Needs): Operation[] {
       operationId: 'oidcKeys',
       summary: 'List the keys that tokens of all controllers are verified by',
       path: '/keys',
-      refusals: [],
       handle: () => jsonAnswer({ keys: jwt.publicJwks() }),
     },
   ]

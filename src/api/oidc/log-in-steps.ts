@@ -42,7 +42,7 @@ export const logInStep = {
     { name: 'sec-fetch-site', description: 'where a form of a browser comes from' },
     { name: 'sec-fetch-mode', description: '`navigate` for a form' },
   ],
-  refusals: [400, 401, 413, 415, 429, 503],
+  refusals: [401, 429],
   refusalShape: 'bare',
 } as const
 

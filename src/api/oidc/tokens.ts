@@ -44,7 +44,7 @@ const ID = 'urn:ietf:params:oauth:token-type:id_token'
 const common = {
   ...oidcOperation,
   headers: [...hostHeader, { name: 'authorization', description: 'the client, without a secret' }],
-  refusals: [400, 401, 404, 413, 415, 429, 503],
+  refusals: [401, 404, 429],
   refusalShape: 'oauth',
 } as const
 

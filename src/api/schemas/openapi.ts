@@ -125,10 +125,10 @@ function securityOf({ permission, elevatedPermission: moreFor }: Operation): Jso
   return moreFor === undefined ? [] : [{}, ...session]
 }
 
-/** Refusals that every operation may give on its way, and those of this one. */
+/** Refusals that an operation of its kind may give on its way, and those of this one alone. */
 function refusalsOf(operation: Operation): number[] {
   const {
-    refusals,
+    refusals = [],
     permission,
     body,
     method,
@@ -140,7 +140,7 @@ function refusalsOf(operation: Operation): number[] {
   if (response.ignoresAccept !== true) statuses.add(406)
   if (isAlwaysServed !== true) statuses.add(503)
   if (permission !== 'public') statuses.add(401)
-  if (method !== 'GET') statuses.add(429)
+  if (method !== 'GET' || permission !== 'public') statuses.add(429)
   if (isTagged === true && method !== 'GET') statuses.add(412)
   if (body !== undefined) for (const status of [413, 415]) statuses.add(status)
   return [...statuses].sort((a, b) => a - b)

@@ -41,7 +41,6 @@ export function apiSessionOperations(needs: Needs): Operation[] {
       path: '/api-sessions',
       query: listParameters,
       response: { kind: 'list', schema: sessionSchema },
-      refusals: [400, 401, 429, 503],
       handle: (call) => {
         const caller = callerOf(call)
         const { records, ...pagination } = state.list('apiSession', listQueryOf(call))
@@ -60,7 +59,7 @@ export function apiSessionOperations(needs: Needs): Operation[] {
       method: 'GET',
       path: '/api-sessions/{id}',
       response: { kind: 'detail', schema: sessionSchema },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: (call) => {
         const id = call.param('id')
         return needs.reads.found(call, `apiSession with id ${id}`, () => {
@@ -78,7 +77,7 @@ export function apiSessionOperations(needs: Needs): Operation[] {
       method: 'DELETE',
       path: '/api-sessions/{id}',
       response: { kind: 'detail', schema: nothing },
-      refusals: [401, 403, 404, 429, 503],
+      refusals: [403, 404],
       handle: async (call) => {
         const id = call.param('id')
         await deleteCurrentSession(needs.writer, call, id)

@@ -44,7 +44,7 @@ export function authenticateOperations(needs: Needs): Operation[] {
       bodyBytesMax: LOG_IN_BODY_BYTES_MAX,
       success: 200,
       response: { kind: 'detail', schema: currentSession },
-      refusals: [400, 401, 413, 415, 429, 503],
+      refusals: [401],
       logInMethod: (call) => call.first('method') ?? '',
       handle: (call, body) => logIn(needs, call, body),
     }),

@@ -45,7 +45,6 @@ export function currentOperations(needs: Needs): Operation[] {
       method: 'GET',
       path: '/current-api-session',
       response: { kind: 'detail', schema: currentSession },
-      refusals: [401, 429, 503],
       handle: (call) => {
         const caller = callerOf(call)
         return {
@@ -63,7 +62,6 @@ export function currentOperations(needs: Needs): Operation[] {
       method: 'DELETE',
       path: '/current-api-session',
       response: { kind: 'detail', schema: nothing },
-      refusals: [401, 429, 503],
       handle: async (call) => {
         const { session } = callerOf(call)
         await deleteCurrentSession(needs.writer, call, session.id)
@@ -83,7 +81,6 @@ export function currentOperations(needs: Needs): Operation[] {
         kind: 'detail',
         schema: { name: 'identityDetail', schema: detailSchema(entityNamed('identity')) },
       },
-      refusals: [401, 429, 503],
       handle: (call) => {
         const { identity } = callerOf(call)
         const links = {

@@ -68,7 +68,6 @@ function ownSessions(needs: Needs): Operation[] {
       query: listParameters,
       success: 200,
       response: { kind: 'list', schema: sessionDetail },
-      refusals: [400, 401, 429, 503],
       handle: (call) => {
         const { identity, isAdmin } = callerOf(call)
         const query = listQueryOf(call)
@@ -87,7 +86,7 @@ function ownSessions(needs: Needs): Operation[] {
       body: { schema: sessionCreate, isRequired: true },
       success: 201,
       response: { kind: 'detail', schema: sessionDetail },
-      refusals: [400, 401, 404, 409, 429, 503],
+      refusals: [404, 409],
       handle: (call, body) => createSession(needs, call, body),
     }),
     {
@@ -97,7 +96,7 @@ function ownSessions(needs: Needs): Operation[] {
       summary: 'Show a service session of the current identity',
       method: 'GET',
       response: { kind: 'detail', schema: sessionDetail },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: (call) =>
         needs.reads.found(call, `session with id ${call.param('id')}`, () => {
           const record = own(call)
@@ -111,7 +110,7 @@ function ownSessions(needs: Needs): Operation[] {
       summary: 'End a service session of the current identity',
       method: 'DELETE',
       response: { kind: 'detail', schema: nothing },
-      refusals: [400, 401, 404, 409, 429, 503],
+      refusals: [404, 409],
       handle: async (call) => {
         const id = call.param('id')
         await needs.reads.found(call, `session with id ${id}`, () =>
@@ -143,7 +142,6 @@ function allSessions(needs: Needs): Operation[] {
       path: '/sessions',
       query: listParameters,
       response: { kind: 'list', schema: sessionManagementDetail },
-      refusals: [400, 401, 429, 503],
       handle: (call) => {
         const found = state.list('session', listQueryOf(call))
         return listed(needs, call, found, managementView)
@@ -156,7 +154,7 @@ function allSessions(needs: Needs): Operation[] {
       summary: 'Show a service session',
       method: 'GET',
       response: { kind: 'detail', schema: sessionManagementDetail },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: (call) => shown(call, (record) => managementView(needs, call, record)),
     },
     {
@@ -167,7 +165,7 @@ function allSessions(needs: Needs): Operation[] {
       permission: 'ops.delete',
       method: 'DELETE',
       response: { kind: 'detail', schema: nothing },
-      refusals: [400, 401, 404, 409, 429, 503],
+      refusals: [404, 409],
       handle: async (call) => {
         await needs.writer.deleteEntity(originOf(call), 'session', call.param('id'))
         return emptyAnswer()
@@ -181,7 +179,7 @@ function allSessions(needs: Needs): Operation[] {
       method: 'GET',
       path: '/sessions/{id}/route-path',
       response: { kind: 'detail', schema: sessionRoutePath },
-      refusals: [401, 404, 429, 503],
+      refusals: [404],
       handle: (call) => shown(call, ({ id }) => routePathOf(needs.circuits, id)),
     },
   ]
