@@ -1,38 +1,15 @@
 import type { Actor } from '../../ports/actor.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
+import type { ValueOf } from '../schemas/typed-schema.ts'
+import type { FactorBody, restoreBegin, restoreChunk, restoreEnd } from './restores-schema.ts'
 
-/** A restore that is to be staged: the sizes and the digest of all that follows. */
-export interface RestoreAnnouncement {
-  /** Chosen by whoever asks; each step of the restore names it. */
-  readonly id: string
-  readonly chunks: number
-  readonly bytes: number
-  /** Hex; over all chunks in their order. */
-  readonly sha256: string
-  /** That the backup was taken of. */
-  readonly clusterId: string
-  readonly featureLevel: number
-  readonly allowsOtherCluster: boolean
-}
+export type RestoreAnnouncement = Required<ValueOf<typeof restoreBegin.schema>>
 
-export interface RestoreChunkGiven {
-  readonly id: string
-  /** Number of the part, from 0. */
-  readonly number: number
+export interface RestoreChunkGiven extends Omit<ValueOf<typeof restoreChunk.schema>, 'bytes'> {
   readonly bytes: Uint8Array
-  readonly endsBlock: boolean
 }
 
-export interface RestoreEnding {
-  readonly id: string
-  readonly sha256: string
-  /** Staged parts are dropped, and no record changes. */
-  readonly isAbandoned: boolean
-  /** Refused when a record was written after it; 0: whatever was written. */
-  readonly ifIndex: Index
-  /** Backup that it is, for the audit log. */
-  readonly reason: string
-}
+export type RestoreEnding = Required<ValueOf<typeof restoreEnd.schema>>
 
 export interface RestoredIndex {
   /** Index of the entry that replaced the records. */
@@ -42,12 +19,8 @@ export interface RestoredIndex {
 }
 
 /** A second factor in the clear, as the key of its backup gives it. */
-export interface OpenFactor {
-  readonly identityId: string
-  readonly secretId: string
-  readonly codesId: string
+export interface OpenFactor extends Omit<FactorBody, 'secret'> {
   readonly secret: Uint8Array
-  readonly recoveryCodes: readonly string[]
 }
 
 /** A second factor encrypted for this cluster. */

@@ -1,7 +1,7 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { text } from '../../entities/shapes.ts'
 import { restoreLimits } from '../../fsm/records/restore-limits.ts'
-import { objectSchema } from '../schemas/typed-schema.ts'
+import { objectSchema, type ValueOf } from '../schemas/typed-schema.ts'
 
 const id = { type: 'string', minLength: 1, maxLength: 64 } as const
 const sha256 = { type: 'string', pattern: '^[0-9a-f]{64}$' } as const
@@ -14,14 +14,18 @@ function base64(bytesMax: number) {
   return { type: 'string', contentEncoding: 'base64', maxLength } as const
 }
 
+/** A restore that is to be staged: the sizes and the digest of all that follows. */
 export const restoreBegin = objectSchema(
   'clusterRestoreBegin',
   {
+    // Chosen by whoever asks; each step of the restore names it.
     id,
+    // Over all chunks in their order.
     sha256,
     chunks: count,
     bytes: count,
     featureLevel: count,
+    // The cluster that the backup was taken of.
     clusterId: { type: 'string', maxLength: 64 },
     allowsOtherCluster: isTrue,
   },
@@ -30,7 +34,13 @@ export const restoreBegin = objectSchema(
 
 export const restoreChunk = objectSchema(
   'clusterRestoreChunk',
-  { id, number: count, endsBlock: isTrue, bytes: base64(restoreLimits.chunkBytesMax) },
+  {
+    id,
+    // The number of the part, from 0.
+    number: count,
+    endsBlock: isTrue,
+    bytes: base64(restoreLimits.chunkBytesMax),
+  },
   ['id', 'number', 'bytes', 'endsBlock'],
 )
 
@@ -39,8 +49,11 @@ export const restoreEnd = objectSchema(
   {
     id,
     sha256,
+    // Staged parts are dropped, and no record changes.
     isAbandoned: isTrue,
+    // Refused when a record was written after it; 0: whatever was written.
     ifIndex: count,
+    // The backup that it is, for the audit log.
     reason: { type: 'string', maxLength: 512 },
   },
   ['id', 'sha256'],
@@ -55,6 +68,9 @@ export const restored: NamedSchema = {
     additionalProperties: false,
   },
 }
+
+/** A second factor in the clear; its secret is in base64. */
+export type FactorBody = ValueOf<typeof factor>
 
 const factor = {
   type: 'object',

@@ -2,8 +2,8 @@ import type { OpenFactor, RestoreControl } from './restore-control.ts'
 import { detailAnswer, emptyAnswer } from '../answers/envelope.ts'
 import { type Operation, withBody } from '../operation.ts'
 import { nothing } from '../schemas/envelope.ts'
-import type { ValueOf } from '../schemas/typed-schema.ts'
 import {
+  type FactorBody,
   restoreBegin,
   restoreChunk,
   restored,
@@ -79,8 +79,6 @@ export function restoreOperations({ restores }: Needs): Operation[] {
     }),
   ]
 }
-
-type FactorBody = ValueOf<typeof restoreFactors.schema>['factors'][number]
 
 function factorOf({ secret, ...rest }: FactorBody): OpenFactor {
   return { ...rest, secret: Uint8Array.from(Buffer.from(secret, 'base64')) }

@@ -4,6 +4,8 @@ import { bytesOfFile } from '../../backup/files.ts'
 import { loadBackup, type LoadedBackup } from '../../backup/load-backup.ts'
 import { type RestoreContent, restoreContentOf } from '../../backup/restore-content.ts'
 import type { RestoredIndex } from '../../api/backups/restore-control.ts'
+import type { restoreBegin, restoreChunk, restoreEnd } from '../../api/backups/restores-schema.ts'
+import type { ValueOf } from '../../api/schemas/typed-schema.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { newShortId } from '../../lib/random.ts'
 import { MemoryStateStore } from '../../store/state/memory-state-store.ts'
@@ -180,7 +182,7 @@ async function stage(
   interrupts.check()
 }
 
-function endParams({ content, backup, options }: Restoring, id: string): object {
+function endParams({ content, backup, options }: Restoring, id: string): StepBodies['end'] {
   return {
     id,
     sha256: content.sha256,
@@ -195,7 +197,18 @@ async function abandon({ data, content }: Restoring, id: string): Promise<void> 
   await ask(data, 'end', params).catch(() => undefined)
 }
 
-async function ask(data: string, step: string, body: object): Promise<unknown> {
+/** Bodies of the steps of a restore. */
+interface StepBodies {
+  readonly begin: ValueOf<typeof restoreBegin.schema>
+  readonly chunk: ValueOf<typeof restoreChunk.schema>
+  readonly end: ValueOf<typeof restoreEnd.schema>
+}
+
+async function ask<S extends keyof StepBodies>(
+  data: string,
+  step: S,
+  body: StepBodies[S],
+): Promise<unknown> {
   const path = `/fabric/v1/cluster/restore/${step}`
   return await askController(data, { method: 'POST', path, body, timeoutMs: STEP_TIMEOUT_MS })
 }

@@ -2,6 +2,7 @@ import { BackupFault } from '../../backup/fault.ts'
 import { factorsOf, openedFactor } from '../../backup/restored-factors.ts'
 import type { LoadedBackup } from '../../backup/load-backup.ts'
 import type { SealedAgain } from '../../api/backups/restore-control.ts'
+import type { FactorBody } from '../../api/backups/restores-schema.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
 import type { Factor } from '../../pki/secrets/sealed-factor.ts'
@@ -52,7 +53,7 @@ function opened(backup: LoadedBackup, mfa: Mfa): Factor {
   )
 }
 
-function shown({ identityId, secretId, codesId }: Mfa, factor: Factor): object {
+function shown({ identityId, secretId, codesId }: Mfa, factor: Factor): FactorBody {
   const { secret, recoveryCodes } = factor
   return {
     identityId,
