@@ -18,6 +18,18 @@ export function originText(manifest: BackupManifest): string {
   return `cluster ${clusterId}, generation ${generation}, index ${index}, feature level ${featureLevel}; taken ${isoTime(takenAtMs)} by ${controllerId} (${version})`
 }
 
+/** The head of a backup for scripts: certificates and wrapped keys are in the file. */
+export function manifestJson({ caPem: _ca, encryption, ...shown }: BackupManifest): object {
+  return { ...shown, recipientSha256: encryption?.recipientSha256 ?? null }
+}
+
+/** Place in a log that a backup was taken at, for scripts. */
+export type BackupPlace = Pick<BackupManifest, 'clusterId' | 'index' | 'takenAtMs'>
+
+export function placeJson({ clusterId, index, takenAtMs }: BackupManifest): BackupPlace {
+  return { clusterId, index, takenAtMs }
+}
+
 /** Without a leader, what this controller has applied may still be good enough. */
 export function withStaleHint({ code, message }: AdminError): string {
   return code === 'CLUSTER_NO_LEADER'

@@ -7,6 +7,7 @@ import { readEnd, readHead } from '../../backup/files.ts'
 import type { BackupManifest, BackupSummary } from '../../backup/manifest.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { atFile } from './backup-file.ts'
+import { manifestJson } from './describe.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 export interface ListOptions {
@@ -107,7 +108,5 @@ function rowOf({ file, bytes, manifest, summary, fault }: Listed): string[] {
 }
 
 function jsonOf({ manifest, ...rest }: Listed): object {
-  if (manifest === null) return { ...rest, manifest }
-  const { caPem: _ca, encryption, ...shown } = manifest
-  return { ...rest, manifest: { ...shown, recipientSha256: encryption?.recipientSha256 ?? null } }
+  return { ...rest, manifest: manifest === null ? null : manifestJson(manifest) }
 }

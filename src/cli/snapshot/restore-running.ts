@@ -14,7 +14,7 @@ import { type Interrupts, watchInterrupts } from '../terminal/interrupts.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { typedText } from '../terminal/typed-text.ts'
 import { atFile } from './backup-file.ts'
-import { originText } from './describe.ts'
+import { type BackupPlace, placeJson, originText } from './describe.ts'
 import { changesText, loadLive } from './diff.ts'
 import { sealedForCluster } from './restored-factors.ts'
 import { dataFolderOf } from './save.ts'
@@ -35,7 +35,7 @@ export interface RestoreRunningOptions {
 /** Output of `cluster snapshot restore FILE --json`. */
 export interface RestoreRunningResult extends Partial<RestoredIndex> {
   readonly clusterId: string
-  readonly from: { readonly clusterId: string; readonly index: number; readonly takenAtMs: number }
+  readonly from: BackupPlace
   readonly changes: readonly KindChanges[]
   /** False: no record differs, and nothing was done. */
   readonly isRestored: boolean
@@ -65,7 +65,7 @@ export async function restoreIntoCluster(
   if (!isJson) printLine(changesText(live, backup, changes).join('\n'))
   const result = {
     clusterId: live.manifest.clusterId,
-    from: placeOf(backup),
+    from: placeJson(backup.manifest),
     changes,
     isRestored: false,
   }
@@ -85,11 +85,6 @@ async function load(path: string, { key, sha256 }: RestoreRunningOptions): Promi
   const backup = await loadBackup(bytesOfFile(path), new MemoryStateStore(), { privateKeyPem })
   requireSha256(path, backup.sha256, sha256)
   return backup
-}
-
-function placeOf({ manifest }: LoadedBackup): RestoreRunningResult['from'] {
-  const { clusterId, index, takenAtMs } = manifest
-  return { clusterId, index, takenAtMs }
 }
 
 /**

@@ -16,7 +16,7 @@ import { makeFolder } from '../terminal/make-folder.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { atFile } from './backup-file.ts'
 import { credentialsFor, markPath, type RestoredCredentials } from './credentials.ts'
-import { countsText, originText } from './describe.ts'
+import { type BackupPlace, countsText, placeJson, originText } from './describe.ts'
 import { readKey, requireSha256 } from './verify.ts'
 
 export interface RestoreOptions extends ConfigFlags {
@@ -33,7 +33,7 @@ export interface RestoreResult {
   readonly config: string
   readonly ca: string
   readonly isIdentityKept: boolean
-  readonly from: { readonly clusterId: string; readonly index: number; readonly takenAtMs: number }
+  readonly from: BackupPlace
   readonly counts: Readonly<Record<string, number>>
 }
 
@@ -107,11 +107,7 @@ async function restore(restoring: Restoring, options: RestoreOptions): Promise<R
     config: planned.path,
     ca: config.identity.ca,
     isIdentityKept: credentials.isKept,
-    from: {
-      clusterId: manifest.clusterId,
-      index: manifest.index,
-      takenAtMs: manifest.takenAtMs,
-    },
+    from: placeJson(manifest),
     counts: (restored as LoadedBackup | null)?.summary.counts ?? {},
   }
 }

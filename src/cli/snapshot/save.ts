@@ -10,7 +10,7 @@ import { loadConfigOrFail } from '../client/connection.ts'
 import { watchInterrupts } from '../terminal/interrupts.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { faultAt, refuseExisting } from './backup-file.ts'
-import { countsText, withStaleHint } from './describe.ts'
+import { countsText, manifestJson, withStaleHint } from './describe.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /** Path where a controller hands out a backup of its state. */
@@ -40,7 +40,8 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
     await writeNewBackup(file, untilInterrupted(askForBytes(data, request)))
     // Bytes on the disk are what counts, so they are read back.
     const { manifest, summary, sha256 } = await checkBackup(bytesOfFile(file))
-    if (options.json === true) printJson({ file, sha256, manifest: shown(manifest), summary })
+    if (options.json === true)
+      printJson({ file, sha256, manifest: manifestJson(manifest), summary })
     else printLine(textOf(file, { manifest, summary, sha256 }))
   } catch (error) {
     if (!(error instanceof AdminError)) throw faultAt(file, error)
@@ -110,11 +111,6 @@ function readRecipient(path: string): string {
       error,
     )
   }
-}
-
-/** For scripts; certificates and wrapped keys are in the file. */
-function shown({ caPem: _ca, encryption, ...manifest }: WrittenBackup['manifest']): object {
-  return { ...manifest, recipientSha256: encryption?.recipientSha256 ?? null }
 }
 
 function textOf(file: string, { manifest, summary, sha256 }: Omit<WrittenBackup, 'bytes'>): string {

@@ -5,7 +5,7 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { atFile } from './backup-file.ts'
-import { countsText, originText } from './describe.ts'
+import { countsText, manifestJson, originText } from './describe.ts'
 
 export interface VerifyOptions {
   readonly key?: string
@@ -55,14 +55,13 @@ async function check(path: string, privateKeyPem: string | null): Promise<Checke
 }
 
 function jsonOf(path: string, { manifest, summary, sha256, findings }: Checked): object {
-  const { caPem: _ca, encryption, ...shown } = manifest
   return {
     file: path,
     sha256,
     isWhole: true,
     isStateChecked: findings !== null,
     findings: (findings ?? []).map(({ description }) => description),
-    manifest: { ...shown, recipientSha256: encryption?.recipientSha256 ?? null },
+    manifest: manifestJson(manifest),
     summary,
   }
 }
