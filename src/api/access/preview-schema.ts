@@ -4,7 +4,7 @@ import { arrayOf, entityRef, flag, text, wholeObject } from '../../entities/shap
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { accessRights } from '../../fsm/access/access-difference.ts'
 import { integer } from '../schemas/envelope.ts'
-import { objectSchema } from '../schemas/typed-schema.ts'
+import { objectSchema, type ValueOf } from '../schemas/typed-schema.ts'
 import { previewedActions, previewedKinds } from './previewed-writes.ts'
 
 export const previewBodyLimits = {
@@ -22,6 +22,9 @@ const change = {
   },
   required: ['action', 'kind'],
 } as const
+
+/** One change as the body of a preview has it. */
+export type AskedChange = ValueOf<typeof change>
 
 export const accessPreview = objectSchema(
   'accessPreview',

@@ -20,7 +20,7 @@ import type { Preparers } from '../preparers/preparer.ts'
 import { callerOf } from '../sessions/current.ts'
 import { integer } from '../schemas/envelope.ts'
 import { accessPreview, accessPreviewed } from './preview-schema.ts'
-import { type AskedChange, placed, PreviewedWrites, readPermissionsOf } from './previewed-writes.ts'
+import { placed, PreviewedWrites, readPermissionsOf } from './previewed-writes.ts'
 import type { Validator } from '../schemas/validation.ts'
 import { Readable } from './readable.ts'
 
@@ -88,11 +88,7 @@ async function preview(
   }
   const { state, preparers } = needs
   const parts = { preparers, level: state.featureLevel }
-  const { writes, ignoredFields } = await previewed.of(
-    parts,
-    call,
-    changes as readonly AskedChange[],
-  )
+  const { writes, ignoredFields } = await previewed.of(parts, call, changes)
   const difference = await differenceOf(needs, call, writes)
   return detailAnswer(answerOf(state, call, difference, readable), ignoredFields)
 }

@@ -6,11 +6,11 @@ import { entityNamed } from '../../entities/registry.ts'
 import { isSessionPermission, type SessionPermission } from '../../lib/permissions.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
-import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { PreviewedWrite } from '../../fsm/access/access-difference.ts'
 import type { RequestContext } from '../call.ts'
 import type { Preparers } from '../preparers/preparer.ts'
 import type { Validator } from '../schemas/validation.ts'
+import type { AskedChange } from './preview-schema.ts'
 
 export const previewedActions = ['create', 'replace', 'patch', 'delete'] as const
 type Action = (typeof previewedActions)[number]
@@ -28,14 +28,6 @@ const actionsOfKinds = {
 } as const satisfies Readonly<Record<string, readonly Action[]>>
 export const previewedKinds = Object.keys(actionsOfKinds) as readonly PreviewedKind[]
 export type PreviewedKind = keyof typeof actionsOfKinds
-
-/** One change as the body of a preview has it. */
-export interface AskedChange {
-  readonly action: Action
-  readonly kind: PreviewedKind
-  readonly id?: string
-  readonly data?: JsonObject
-}
 
 /** Ids that a caller may choose for what a preview creates. */
 const newId = /^[A-Za-z0-9._-]{1,128}$/

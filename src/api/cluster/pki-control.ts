@@ -1,26 +1,13 @@
+import type { InspectedCertificate } from '../../pki/authority/inspection.ts'
 import type { Actor } from '../../ports/actor.ts'
-
-/** One certificate as operators see it. */
-export interface ShownCertificate {
-  readonly what: string
-  readonly subject: string
-  readonly issuer: string
-  /** SPIFFE ids and other URIs, DNS names, IP addresses. */
-  readonly names: readonly string[]
-  readonly notBeforeMs: number
-  readonly notAfterMs: number
-  readonly daysLeft: number
-  readonly level: string
-  readonly isNotYetValid: boolean
-  readonly isTrusted: boolean | null
-  readonly sha256: string
-}
+import type { ValueOf } from '../schemas/typed-schema.ts'
+import type { certificateRequest } from './pki-schema.ts'
 
 /** Certificate of another authority, for the names in it. */
 export interface ServerCertificateInForce {
   readonly path: string
   /** null: none of these files has been accepted yet. */
-  readonly certificate: ShownCertificate | null
+  readonly certificate: InspectedCertificate | null
   /** Why the files that lie there now are not in force; null when they are. */
   readonly refused: string | null
 }
@@ -28,7 +15,7 @@ export interface ServerCertificateInForce {
 /** Certificates that a controller has in force. */
 export interface CertificatesInForce {
   /** The own leaf, then the authorities above it. */
-  readonly certificates: readonly ShownCertificate[]
+  readonly certificates: readonly InspectedCertificate[]
   /** The issuing authority in force, PEM, without its key; null when it is not known. */
   readonly issuingPem: string | null
   /** False: the leaf comes from elsewhere, and whoever made it must renew it. */
@@ -42,14 +29,7 @@ export interface CertificatesInForce {
 }
 
 /** A certificate for a client or server outside of the cluster. */
-export interface IssueRequest {
-  /** PEM, PKCS #10: its common name is the name of the certificate. */
-  readonly requestPem: string
-  /** DNS names and IP addresses. */
-  readonly hosts: readonly string[]
-  readonly usages: readonly ('server' | 'client')[]
-  readonly days: number
-}
+export type IssueRequest = ValueOf<typeof certificateRequest.schema>
 
 export interface IssuedCertificate {
   readonly certificatePem: string

@@ -79,7 +79,9 @@ export const issuingAuthorityTaken: NamedSchema = {
 export const certificateRequest = objectSchema(
   'pkiCertificateRequest',
   {
+    // PEM, PKCS #10: its common name is the name of the certificate.
     requestPem: text,
+    // DNS names and IP addresses.
     hosts: texts,
     usages: { type: 'array', items: { type: 'string', enum: ['server', 'client'] } },
     days: { type: 'integer' },
