@@ -1,39 +1,57 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import { flag, text } from '../../entities/shapes.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
+import type { ValueOf } from '../schemas/typed-schema.ts'
 
 /** Under writes a member is always some entries behind what the leader last told. */
 const LAG_ENTRIES_MAX = 100
 
-/** How far a rolling upgrade is, and what the operator does next. */
-export interface UpgradeStatus {
-  /** Level in force. */
-  readonly featureLevel: number
-  /** The highest that a member knows and that is not in force; null: there is none. */
-  readonly nextFeatureLevel: number | null
-  /**
-   * complete: every member runs one version, and its level is in force. mixed: several versions.
-   * waiting: one version, but its level is not in force yet, or a member was not heard.
-   */
-  readonly state: 'complete' | 'mixed' | 'waiting'
-  /** One sentence. */
-  readonly advice: string
-  /** Why no controller should be stopped now, one sentence; empty: the next one can be. */
-  readonly notNow: string
-  readonly members: readonly UpgradeMember[]
-}
+const level = { type: 'integer', minimum: 0 } as const
 
-export interface UpgradeMember {
-  readonly id: string
-  readonly isVoter: boolean
-  readonly isConnected: boolean
-  /** Empty when it was not heard since the asked controller started. */
-  readonly version: string
-  /** The newest that its version knows; 0 when it was not heard. */
-  readonly featureLevel: number
-  /** The next level is not raised because of it. */
-  readonly holdsBack: boolean
-  /** Action that it asks for; empty: none. */
-  readonly action: string
-}
+const upgradeMember = {
+  type: 'object',
+  properties: {
+    id: text,
+    isVoter: flag,
+    isConnected: flag,
+    version: { ...text, description: 'empty: not known yet' },
+    featureLevel: {
+      ...level,
+      description: 'the highest that its version supports; 0: not known yet',
+    },
+    holdsBack: { ...flag, description: 'this member keeps the next level from being activated' },
+    action: { ...text, description: 'what to do about it; empty: nothing' },
+  },
+  required: ['action', 'featureLevel', 'holdsBack', 'id', 'isConnected', 'isVoter', 'version'],
+  additionalProperties: false,
+} as const
+
+/** How far a rolling upgrade is, and what the operator does next. */
+export const upgradeStatus = {
+  name: 'clusterUpgradeStatus',
+  schema: {
+    type: 'object',
+    properties: {
+      featureLevel: { ...level, description: 'current level of the cluster' },
+      nextFeatureLevel: {
+        type: ['integer', 'null'],
+        description: 'null: no member supports a higher one',
+      },
+      // complete: every member runs one version, and its level is in force. mixed: several
+      // versions. waiting: one version, but its level is not in force yet, or a member was not
+      // heard.
+      state: { type: 'string', enum: ['complete', 'mixed', 'waiting'] },
+      advice: text,
+      notNow: { ...text, description: 'why no controller should be stopped now; empty: it can be' },
+      members: { type: 'array', items: upgradeMember },
+    },
+    required: ['advice', 'featureLevel', 'members', 'nextFeatureLevel', 'notNow', 'state'],
+    additionalProperties: false,
+  },
+} as const satisfies NamedSchema
+
+export type UpgradeStatus = ValueOf<typeof upgradeStatus.schema>
+type UpgradeMember = ValueOf<typeof upgradeMember>
 
 /** Status of the members as one controller sees them now. */
 export function upgradeStatusOf(cluster: ClusterView): UpgradeStatus {
