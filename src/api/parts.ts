@@ -64,11 +64,23 @@ export interface HealthReport {
   readonly node?: NodeHealth
 }
 
+/** The state as all rooms read it, and reads that the API alone asks for. */
+export type ApiState = StateView &
+  Pick<
+    Reader,
+    | 'explainAccess'
+    | 'previewAccess'
+    | 'roleAttributeUsage'
+    | 'roleAttributes'
+    | 'roleCounts'
+    | 'scanIntegrity'
+  >
+
 /** Everything the HTTP side is built from. */
 export interface ApiParts {
   readonly proposer: Proposer
   readonly cluster: ClusterView
-  readonly state: StateView & Pick<Reader, 'previewAccess' | 'scanIntegrity'>
+  readonly state: ApiState
   readonly reads: ConfirmedReads
   readonly schemas: SchemaJudge
   /** Last uses of sessions, UTC ms by session id, shared with the other controllers. */

@@ -11,7 +11,6 @@ import type { AccessPreview, PreviewCaller, PreviewedWrite } from './access/acce
 import { noRouterStatuses, type RouterStatuses } from '../ports/router-status.ts'
 import {
   type AccessBetween,
-  type AccessExplanation,
   type CheckedPolicy,
   type DialBind,
   type IdMembers,
@@ -19,16 +18,12 @@ import {
   type ListQuery,
   type ListResult,
   type ListSource,
-  type RoleAttributes,
-  type RoleCountQuery,
-  type RoleCounts,
-  type RoleAttributeUsage,
   type RouterAudience,
   type ShownFor,
   shownForNobody,
   type StateView,
 } from '../ports/state-view.ts'
-import { explainAccess } from './access/explanation.ts'
+import { type AccessExplanation, explainAccess } from './access/explanation.ts'
 import { previewAccess } from './access/preview.ts'
 import { lastChangeAt } from './access/marks.ts'
 import { checkedPolicy, policiesOf } from './access/checked-policies.ts'
@@ -39,7 +34,15 @@ import {
   routersOfIdentity,
   routersOfService,
 } from './access/routers.ts'
-import { countRoles, listRoleAttributeUsage, listRoleAttributes } from './access/role-attributes.ts'
+import {
+  countRoles,
+  listRoleAttributeUsage,
+  listRoleAttributes,
+  type RoleAttributes,
+  type RoleAttributeUsage,
+  type RoleCountQuery,
+  type RoleCounts,
+} from './access/role-attributes.ts'
 import { StateScan } from './cluster/integrity-scan.ts'
 import { hidesFromNonAdmin, shownToNonAdmin, withoutAdminSecrets } from './apply/admin-secrets.ts'
 import {
@@ -278,14 +281,17 @@ export class Reader implements Reads {
     return this.#whole({ of: 'naming', entity, field, value }, query)
   }
 
+  /** The role attributes that records of the kind have. @throws {Problem} as `list`. */
   roleAttributes(entity: string, query: ListQuery): RoleAttributes {
     return listRoleAttributes(this.state, entityNamed(entity), query)
   }
 
+  /** Role attributes that begin with a prefix, with the number of records; in steps. */
   roleCounts(entity: string, query: RoleCountQuery): Generator<void, RoleCounts> {
     return countRoles(this.state, entityNamed(entity), query)
   }
 
+  /** Lists those, and the attributes that policies name. @throws {Problem} as `list`. */
   roleAttributeUsage(entity: string, query: ListQuery): RoleAttributeUsage {
     return listRoleAttributeUsage(this.state, entityNamed(entity), query)
   }
@@ -317,6 +323,7 @@ export class Reader implements Reads {
     }
   }
 
+  /** Why the identity may use the service, or why not, as the records stand. */
   explainAccess(identity: EntityRecord, service: EntityRecord): AccessExplanation {
     return explainAccess(this.state, identity as Identity, service)
   }

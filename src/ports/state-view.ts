@@ -65,50 +65,6 @@ export interface AccessBetween {
   readonly commonRouters: readonly EntityRecord[]
 }
 
-/** The first of many, and how many there are. */
-export interface FirstOf<T> {
-  readonly total: number
-  readonly first: readonly T[]
-}
-
-/** Whether an identity can log in; `notAllowed`: its auth policy takes nothing that it has. */
-export type LogInWay = 'some' | 'none' | 'notAllowed'
-
-/** A policy that links two records, with the roles of each of its lists that mean one of them. */
-export interface LinkingPolicy {
-  readonly policy: EntityRecord
-  /** Matching roles by field, such as `identityRoles`. */
-  readonly roles: Readonly<Record<string, readonly string[]>>
-}
-
-/** Why an identity may dial, or bind, a service; whatever the posture of clients. */
-export interface ExplainedRight {
-  readonly type: DialBind
-  readonly isGranted: boolean
-  readonly granting: FirstOf<LinkingPolicy & { readonly checks: FirstOf<EntityRecord> }>
-  /** Policies of the type that have the identity; none where it is granted. */
-  readonly ofIdentity: FirstOf<EntityRecord>
-  /** Likewise, those that have the service. */
-  readonly ofService: FirstOf<EntityRecord>
-}
-
-/** Everything that the records say of an identity and a service. */
-export interface AccessExplanation {
-  readonly identity: EntityRecord
-  readonly service: EntityRecord
-  readonly logIn: LogInWay
-  readonly rights: readonly [dial: ExplainedRight, bind: ExplainedRight]
-  readonly identityRouterCount: number
-  readonly serviceRouterCount: number
-  /** All of them, in id order, whether they are up or not. */
-  readonly commonRouters: FirstOf<EntityRecord>
-  /** Policies that give the identity a common router. */
-  readonly edgeRouterPolicies: FirstOf<LinkingPolicy>
-  /** Policies that give the service one. */
-  readonly serviceEdgeRouterPolicies: FirstOf<LinkingPolicy>
-  readonly terminators: FirstOf<EntityRecord>
-}
-
 /** Ids by membership alone, as they stand when they are asked for. */
 export interface IdMembers {
   has(id: string): boolean
@@ -144,33 +100,6 @@ export interface JudgedCheck {
 export interface ShownFor {
   readonly configTypes: ConfigTypesShown
   readonly posture: JudgedPosture
-}
-
-type Page = Pick<ListResult, 'limit' | 'offset' | 'totalCount'>
-
-/** All of them where neither the parameters nor the filter say how many. */
-export interface RoleAttributes extends Page {
-  readonly attributes: readonly string[]
-}
-
-export interface RoleCountQuery {
-  readonly prefix: string
-  readonly limit: number
-  readonly offset: number
-}
-
-/** One page of role attributes, in order. */
-export interface RoleCounts {
-  readonly rows: readonly { readonly attribute: string; readonly count: number }[]
-  readonly totalCount: number
-}
-
-/** Records that have an attribute and policies that name it: ids by plural of the kind. */
-export interface RoleAttributeUsage extends Page {
-  readonly rows: readonly {
-    readonly roleAttribute: string
-    readonly usage: Readonly<Record<string, readonly string[]>>
-  }[]
 }
 
 /** Ids of the config types whose data the detail of a service holds. */
@@ -248,12 +177,6 @@ export interface StateView {
   subList(entity: string, id: string, key: string, query: ListQuery): ListResult | null
   /** Lists records whose indexed field has that value. @throws {Problem} as `list`. */
   listNaming(entity: string, field: string, value: string, query: ListQuery): ListResult
-  /** The role attributes that records of the kind have. @throws {Problem} as `list`. */
-  roleAttributes(entity: string, query: ListQuery): RoleAttributes
-  /** Role attributes that begin with a prefix, with the number of records; in steps. */
-  roleCounts(entity: string, query: RoleCountQuery): Generator<void, RoleCounts>
-  /** Lists those, and the attributes that policies name. @throws {Problem} as `list`. */
-  roleAttributeUsage(entity: string, query: ListQuery): RoleAttributeUsage
   /** {_links, entity, id, name}; null when it is not there. */
   ref(entity: string, id: string): JsonObject | null
   /** Names that a filter on the kind may use. */
@@ -268,8 +191,6 @@ export interface StateView {
 
   /** Null when one of them is not there. */
   accessBetween(identityId: string, serviceId: string): AccessBetween | null
-  /** Why the identity may use the service, or why not, as the records stand. */
-  explainAccess(identity: EntityRecord, service: EntityRecord): AccessExplanation
   /** Whether a router is connected to any controller. */
   isRouterOnline(routerId: string): boolean
   /** The edge routers that policies let the identity use; none where it is not there. */

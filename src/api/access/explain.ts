@@ -1,4 +1,5 @@
 import { fieldProblem, Problem } from '../../lib/problems.ts'
+import type { Reader } from '../../fsm/reader.ts'
 import type { ListQuery, ListSource, StateView } from '../../ports/state-view.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -14,7 +15,7 @@ import { ExplanationView } from './explanation-view.ts'
 import { Readable } from './readable.ts'
 
 interface Needs {
-  readonly state: StateView
+  readonly state: StateView & Pick<Reader, 'explainAccess'>
   readonly reads: ConfirmedReads
   readonly posture: PostureService
   readonly clock: Clock

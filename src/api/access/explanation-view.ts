@@ -10,12 +10,12 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { JudgedPosture, PostureService } from '../../ports/posture.ts'
 import type {
   AccessExplanation,
-  DialBind,
   ExplainedRight,
   FirstOf,
   LinkingPolicy,
-  StateView,
-} from '../../ports/state-view.ts'
+} from '../../fsm/access/explanation.ts'
+import type { Reader } from '../../fsm/reader.ts'
+import type { DialBind, StateView } from '../../ports/state-view.ts'
 import { timeText } from '../answers/envelope.ts'
 import { missingPieces, type MissingPiece, type PieceFacts } from './missing-pieces.ts'
 import type { Readable } from './readable.ts'
@@ -28,7 +28,7 @@ export const explanationViewLimits = {
 } as const
 
 interface Needs {
-  readonly state: StateView
+  readonly state: StateView & Pick<Reader, 'explainAccess'>
   readonly posture: PostureService
   readonly nowMs: number
 }

@@ -1,6 +1,8 @@
 import type { Permission } from '../../auth/principal/permissions.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import type { DialBind, FirstOf, LogInWay } from '../../ports/state-view.ts'
+import type { FirstOf } from '../../fsm/access/explanation.ts'
+import type { LogInWay } from '../../fsm/access/log-in-way.ts'
+import type { DialBind } from '../../ports/state-view.ts'
 
 /** One thing that stands between an identity and a service. */
 export interface MissingPiece {

@@ -1,7 +1,9 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
-import type { RoleCounts, StateView } from '../../ports/state-view.ts'
+import type { RoleCounts } from '../../fsm/access/role-attributes.ts'
+import type { Reader } from '../../fsm/reader.ts'
+import type { StateView } from '../../ports/state-view.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
 import type { Reply } from '../answers/envelope.ts'
 import { type ListAnswers, printed } from '../answers/list-answers.ts'
@@ -10,7 +12,7 @@ import type { Operation } from '../operation.ts'
 import { wholeObject } from '../../entities/shapes.ts'
 
 interface Needs {
-  readonly state: StateView
+  readonly state: StateView & Pick<Reader, 'roleCounts'>
   readonly processor: ProcessorShare
   readonly lists: ListAnswers
 }

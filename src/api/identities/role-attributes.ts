@@ -4,11 +4,12 @@ import type { Operation } from '../operation.ts'
 import type { Permission } from '../../auth/principal/permissions.ts'
 import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
 import { roleAttribute, roleAttributeUsage } from '../schemas/access.ts'
+import type { Reader } from '../../fsm/reader.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { type ListAnswers, printed } from '../answers/list-answers.ts'
 
 interface Needs {
-  readonly state: StateView
+  readonly state: StateView & Pick<Reader, 'roleAttributes' | 'roleAttributeUsage'>
   readonly lists: ListAnswers
 }
 

@@ -1,18 +1,12 @@
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import type {
-  AccessExplanation,
-  DialBind,
-  ExplainedRight,
-  FirstOf,
-  LinkingPolicy,
-} from '../../ports/state-view.ts'
+import type { DialBind } from '../../ports/state-view.ts'
 import { BIND, DIAL, linkingPolicies, matchingRoles, policiesMatching } from '../records/roles.ts'
 import type { IdScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import { checksOf, policiesOf } from './checked-policies.ts'
-import { logInWayOf } from './log-in-way.ts'
+import { type LogInWay, logInWayOf } from './log-in-way.ts'
 import { type RouterLane, routerLane } from './routers.ts'
 
 /** Bounds of the lists in the explanation of one pair; the counts are of all there are. */
@@ -23,6 +17,47 @@ export const explanationLimits = {
   /** Whether more than these are at a router that is online is not looked at. */
   explainedTerminatorsMax: 1000,
 } as const
+
+/** The first of many, and how many there are. */
+export interface FirstOf<T> {
+  readonly total: number
+  readonly first: readonly T[]
+}
+
+/** A policy that links two records, with the roles of each of its lists that mean one of them. */
+export interface LinkingPolicy {
+  readonly policy: EntityRecord
+  /** Matching roles by field, such as `identityRoles`. */
+  readonly roles: Readonly<Record<string, readonly string[]>>
+}
+
+/** Why an identity may dial, or bind, a service; whatever the posture of clients. */
+export interface ExplainedRight {
+  readonly type: DialBind
+  readonly isGranted: boolean
+  readonly granting: FirstOf<LinkingPolicy & { readonly checks: FirstOf<EntityRecord> }>
+  /** Policies of the type that have the identity; none where it is granted. */
+  readonly ofIdentity: FirstOf<EntityRecord>
+  /** Likewise, those that have the service. */
+  readonly ofService: FirstOf<EntityRecord>
+}
+
+/** Everything that the records say of an identity and a service. */
+export interface AccessExplanation {
+  readonly identity: EntityRecord
+  readonly service: EntityRecord
+  readonly logIn: LogInWay
+  readonly rights: readonly [dial: ExplainedRight, bind: ExplainedRight]
+  readonly identityRouterCount: number
+  readonly serviceRouterCount: number
+  /** All of them, in id order, whether they are up or not. */
+  readonly commonRouters: FirstOf<EntityRecord>
+  /** Policies that give the identity a common router. */
+  readonly edgeRouterPolicies: FirstOf<LinkingPolicy>
+  /** Policies that give the service one. */
+  readonly serviceEdgeRouterPolicies: FirstOf<LinkingPolicy>
+  readonly terminators: FirstOf<EntityRecord>
+}
 
 /**
  * Why an identity may use a service, or why not: by the same functions of the records that let it.

@@ -1,10 +1,12 @@
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import type { LogInWay } from '../../ports/state-view.ts'
 import { authPolicyOf } from '../apply/authentication.ts'
 import { enabledSigner, takesTokensOf } from '../apply/external-tokens.ts'
 import type { State } from '../records/state.ts'
+
+/** Whether an identity can log in; `notAllowed`: its auth policy takes nothing that it has. */
+export type LogInWay = 'some' | 'none' | 'notAllowed'
 
 /** Acts by the certificate of its router, and logs in nowhere. */
 const ROUTER_TYPE = 'Router'

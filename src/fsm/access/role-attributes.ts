@@ -2,13 +2,7 @@ import { defineEntity, type Entity } from '../../entities/define.ts'
 import { entities } from '../../entities/registry.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { compareText } from '../../lib/text/text-order.ts'
-import type {
-  ListQuery,
-  RoleAttributeUsage,
-  RoleAttributes,
-  RoleCountQuery,
-  RoleCounts,
-} from '../../ports/state-view.ts'
+import type { ListQuery, ListResult } from '../../ports/state-view.ts'
 import { lanesOf } from '../records/digest.ts'
 import { noLinks } from '../query/evaluate.ts'
 import { Lister } from '../query/list.ts'
@@ -16,6 +10,33 @@ import { scopeOf } from '../records/roles.ts'
 import type { IdScope } from '../records/sorted-ids.ts'
 import { Table } from '../records/table.ts'
 import type { State } from '../records/state.ts'
+
+type Page = Pick<ListResult, 'limit' | 'offset' | 'totalCount'>
+
+/** All of them where neither the parameters nor the filter say how many. */
+export interface RoleAttributes extends Page {
+  readonly attributes: readonly string[]
+}
+
+export interface RoleCountQuery {
+  readonly prefix: string
+  readonly limit: number
+  readonly offset: number
+}
+
+/** One page of role attributes, in order. */
+export interface RoleCounts {
+  readonly rows: readonly { readonly attribute: string; readonly count: number }[]
+  readonly totalCount: number
+}
+
+/** Records that have an attribute and policies that name it: ids by plural of the kind. */
+export interface RoleAttributeUsage extends Page {
+  readonly rows: readonly {
+    readonly roleAttribute: string
+    readonly usage: Readonly<Record<string, readonly string[]>>
+  }[]
+}
 
 /**
  * Symbols that the lists are filtered and sorted by: the attribute is the `id` of its row, and its
