@@ -44,11 +44,7 @@ for (let at = 0; at < 50; at += 1) {
     serviceRoles: [`#g${at}`],
   })
 }
-const take = () =>
-  modelChanges(
-    state,
-    state.changes.take((kind, id) => state.inTable(kind, id)),
-  )
+const take = () => modelChanges(state, state.changes.take(state.tables))
 take()
 const changeLog = new ModelLog(0, routerLimits)
 let bytes = 0

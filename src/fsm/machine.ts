@@ -189,7 +189,7 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
 
   #tellFollowers(index: Index, audit: AppliedEntry['audit']): void {
     if (this.state.changes.takeReplaced()) this.#tellReplaced()
-    const changes = this.state.changes.take((kind, id) => this.state.inTable(kind, id))
+    const changes = this.state.changes.take(this.state.tables)
     if (changes.length === 0) return
     this.#followers.onEntry(index, changes, { timeMs: this.state.logTimeMs, audit })
   }

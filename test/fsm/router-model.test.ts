@@ -8,10 +8,7 @@ import { FollowedModel } from './support/model-twin.ts'
 
 /** The events of what the last entries changed. */
 function changed(state: State): readonly ModelEvent[] {
-  return modelChanges(
-    state,
-    state.changes.take((kind, id) => state.inTable(kind, id)),
-  )
+  return modelChanges(state, state.changes.take(state.tables))
 }
 
 function following(seed: number): { network: RandomNetwork; followed: FollowedModel } {

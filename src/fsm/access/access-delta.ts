@@ -115,7 +115,7 @@ export class AccessDelta {
 
   #judgeChecks(): void {
     const sides = this.#sides
-    const [had, has] = [sides.hasChecks('before'), sides.hasChecks('after')]
+    const { before: had, after: has } = sides.hasChecks
     if (had !== has) {
       // Services show their policies by name now, or do not any more.
       for (const from of this.#classes.all()) this.#moveIfAnything(from)
@@ -158,7 +158,7 @@ export class AccessDelta {
       }
       for (const from of this.#classes.having(id)) this.#groupsOf(from)
     }
-    const namesPolicies = this.#sides.hasChecks('after')
+    const namesPolicies = this.#sides.hasChecks.after
     for (const groups of this.#groups.values()) {
       for (const group of groups) {
         const [lost, gained] = this.#differences(group)
@@ -284,6 +284,7 @@ export class AccessDelta {
         touched.add(config)
       }
     }
+    if (touched.size === 0) return
     const { indexes: services } = this.#state.table('service')
     const { indexes: overrides } = this.#state.table('serviceConfig')
     for (const configId of touched) {

@@ -2,7 +2,7 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { BIND, DIAL, type Grants, matches, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
-import { EntryChanges } from './changes.ts'
+import { type AccessChanges, accessWrites, takeAccessChanges } from './changes.ts'
 import { type ClassView, ClassViews, viewOf } from './class-views.ts'
 import { type AccessClass, AccessClasses, type Moves } from './classes.ts'
 import { AccessDelta, type Group, saysElse } from './access-delta.ts'
@@ -29,26 +29,21 @@ export interface Judgement {
  * the records alone and is no part of the state.
  */
 export class AccessIndex {
+  /** Writes of records that it is yet to follow, noted as they are done. */
+  readonly writes = accessWrites()
   readonly #state: State
-  readonly #changes: EntryChanges
   readonly #classes: AccessClasses
   readonly #views = new ClassViews()
   readonly #visitors = new Map<string, ClassView>()
 
   constructor(state: State) {
     this.#state = state
-    this.#changes = new EntryChanges(state)
     this.#classes = new AccessClasses(state)
-  }
-
-  /** After each write of a record; `before` is what stood there. */
-  note(kind: string, id: string, before: EntityRecord | undefined): void {
-    this.#changes.note(kind, id, before)
   }
 
   /** Makes it anew from the records as they stand. */
   rebuild(): void {
-    this.#changes.clear()
+    this.writes.clear()
     this.#views.clear()
     this.#visitors.clear()
     this.#classes.rebuild()
@@ -60,39 +55,37 @@ export class AccessIndex {
    * record that grants anything.
    */
   settle(onJudged: (judgement: Judgement) => (() => void) | null = () => null): void {
-    if (this.#changes.isEmpty) return
-    if (this.#concernsNobody()) {
-      this.#changes.clear()
-      return
-    }
-    const sides = new Sides(this.#state, this.#changes)
-    const moves = this.#classes.plan(this.#changes)
+    if (this.writes.isEmpty) return
+    const areOfServices = this.writes.isOnlyOf('service')
+    const changes = takeAccessChanges(this.writes, this.#state.tables)
+    if (areOfServices && this.#areMeantByNone(changes)) return
+    const sides = new Sides(this.#state, changes)
+    const moves = this.#classes.plan(changes)
     const groups = new AccessDelta(this.#state, this.#classes, sides, moves).judge()
     const onFollowed = onJudged({ groups, moves, sides, classes: this.#classes })
     const became: (readonly [AccessClass, AccessClass])[] = []
-    this.#classes.commit(moves, this.#changes, (from, to) => {
+    this.#classes.commit(moves, changes, (from, to) => {
       this.#views.transfer(from, to)
       became.push([from, to])
     })
     this.#follow(sides, became)
-    this.#changes.clear()
     onFollowed?.()
   }
 
   /**
-   * Services alone, and none that any policy means or has meant: in nobody's view, and nothing was
-   * granted on them.
+   * Whether no policy means or has meant any of the services: they are in nobody's view, and
+   * nothing was granted on them.
    */
-  #concernsNobody(): boolean {
-    if (!this.#changes.isOnlyOf('service')) return false
+  #areMeantByNone({ service: changed }: AccessChanges): boolean {
     const policies = this.#state.table('servicePolicy')
     if (policies.rows.size === 0) return true
     const isMeant = (service: EntityRecord | undefined): boolean =>
       service !== undefined &&
       policiesMatching<ServicePolicy>(policies, 'serviceRoles', service).length > 0
-    return !this.#changes
-      .of('service')
-      .some(({ before, after }) => isMeant(before) || isMeant(after))
+    for (const { before, after } of changed.values()) {
+      if (isMeant(before) || isMeant(after)) return false
+    }
+    return true
   }
 
   /** Views of classes that are gone go; what others show is brought up to date. */

@@ -1,65 +1,49 @@
 import { type Entity, isInScope } from '../../entities/define.ts'
-import { entityNamed } from '../../entities/registry.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import { RecordChanges } from '../records/record-changes.ts'
-import type { State } from '../records/state.ts'
+import type { Table } from '../records/table.ts'
 
 export type Change = RecordChange
 
-/** Kinds that decide what an identity may use and is shown of it. */
-const watched = [
-  'apiSession',
-  'config',
-  'configType',
-  'identity',
-  'postureCheck',
-  'service',
-  'serviceConfig',
-  'servicePolicy',
-] as const
-export type WatchedKind = (typeof watched)[number]
+/** Kinds that decide what an identity may use and is shown of it, each with no change. */
+const nothingChanged = () => ({
+  apiSession: new Map<string, Change>(),
+  config: new Map<string, Change>(),
+  configType: new Map<string, Change>(),
+  identity: new Map<string, Change>(),
+  postureCheck: new Map<string, Change>(),
+  service: new Map<string, Change>(),
+  serviceConfig: new Map<string, Change>(),
+  servicePolicy: new Map<string, Change>(),
+})
+export type WatchedKind = keyof ReturnType<typeof nothingChanged>
 
-/**
- * Changes of an entry that matter for access; asked within apply, so that they are kept apart from
- * what followers are told.
- */
-export class EntryChanges {
-  readonly #state: State
-  readonly #changes = new RecordChanges(watched)
+/** Changes of an entry that matter for access, by kind and id. */
+export type AccessChanges = Readonly<Record<WatchedKind, ReadonlyMap<string, Change>>>
 
-  constructor(state: State) {
-    this.#state = state
+/** Notes the writes that matter for access; apart from what followers are told, as apply asks. */
+export function accessWrites(): RecordChanges {
+  return new RecordChanges(Object.keys(nothingChanged()))
+}
+
+/** Takes what was noted. A record out of the scope of its kind counts as not there. */
+export function takeAccessChanges(
+  writes: RecordChanges,
+  tables: ReadonlyMap<string, Table>,
+): AccessChanges {
+  const changes = nothingChanged()
+  for (const change of writes.take(tables)) {
+    const entity = tables.get(change.kind)?.entity
+    const seen = entity === undefined ? change : changeInScope(entity, change)
+    if (seen.before !== seen.after) changes[change.kind as WatchedKind].set(change.id, seen)
   }
-
-  note(kind: string, id: string, before: EntityRecord | undefined): void {
-    this.#changes.note(kind, id, before)
-  }
-
-  get isEmpty(): boolean {
-    return this.#changes.isEmpty
-  }
-
-  isOnlyOf(kind: WatchedKind): boolean {
-    return this.#changes.isOnlyOf(kind)
-  }
-
-  /** A record out of the scope of its kind counts as not there. */
-  of(kind: WatchedKind): Change[] {
-    const table = this.#state.table(kind)
-    return this.#changes
-      .of(kind, (_kind, id) => table.get(id))
-      .map((change) => changeInScope(entityNamed(kind), change))
-      .filter(({ before, after }) => before !== after)
-  }
-
-  clear(): void {
-    this.#changes.clear()
-  }
+  return changes
 }
 
 /** The change as the kind sees it: a record out of its scope counts as not there. */
 export function changeInScope(entity: Entity, change: RecordChange): RecordChange {
+  if (entity.scope === null) return change
   const seen = (record: EntityRecord | undefined): EntityRecord | undefined =>
     record !== undefined && isInScope(entity, record) ? record : undefined
   return { ...change, before: seen(change.before), after: seen(change.after) }

@@ -4,7 +4,8 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import { present } from '../../lib/assert.ts'
 import { attributesOf, matchingIds, policiesMatching, type RoleList } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
-import { type Change, type EntryChanges, sameTexts } from './changes.ts'
+import type { Table } from '../records/table.ts'
+import { type AccessChanges, type Change, sameTexts } from './changes.ts'
 
 /** The active identities that the same service policies mean: they may use the same services. */
 export interface AccessClass {
@@ -45,6 +46,7 @@ export function rolesOfIdentities(policy: ServicePolicy): RoleList {
  */
 export class AccessClasses {
   readonly #state: State
+  readonly #sessions: Table
   readonly #classOf = new Map<string, AccessClass>()
   readonly #byKey = new Map<string, AccessClass>()
   readonly #byPolicy = new Map<string, Set<AccessClass>>()
@@ -54,6 +56,7 @@ export class AccessClasses {
 
   constructor(state: State) {
     this.#state = state
+    this.#sessions = state.table('apiSession')
   }
 
   get activeCount(): number {
@@ -85,7 +88,7 @@ export class AccessClasses {
     for (const map of [this.#classOf, this.#byKey, this.#byPolicy]) map.clear()
     this.#byAttribute.clear()
     this.#attributes.clear()
-    for (const id of this.#state.table('apiSession').indexes.elements('identityId')) {
+    for (const id of this.#sessions.indexes.elements('identityId')) {
       const identity = this.#state.get<Identity>('identity', id)
       if (identity !== undefined) this.#enter(id, this.#policiesOf(identity))
     }
@@ -97,15 +100,15 @@ export class AccessClasses {
   }
 
   #isActive(id: string): boolean {
-    const sessions = this.#state.table('apiSession').indexes.ids('identityId', id)
+    const sessions = this.#sessions.indexes.ids('identityId', id)
     return sessions.size > 0 && this.#state.get('identity', id) !== undefined
   }
 
   /** Plans what has to be done to follow the changes; nothing is done yet. */
-  plan(changes: EntryChanges): Moves {
+  plan(changes: AccessChanges): Moves {
     const entered = new Map<string, ReadonlySet<string>>()
     const left = new Set<string>()
-    for (const id of identitiesOfSessions(changes.of('apiSession'))) {
+    for (const id of identitiesOfSessions(changes.apiSession.values())) {
       const isActive = this.#isActive(id)
       if (isActive === this.#classOf.has(id)) continue
       if (isActive) entered.set(id, this.#policiesOf(this.#identity(id)))
@@ -113,14 +116,14 @@ export class AccessClasses {
     }
     /** Identities that are looked at anew, with the policies that mean them now. */
     const anew = new Map<string, ReadonlySet<string>>()
-    for (const { id, after } of changes.of('identity')) {
+    for (const { id, after } of changes.identity.values()) {
       const known = this.#attributes.get(id)
       if (after === undefined || known === undefined || left.has(id)) continue
       if (sameTexts(known, attributesOf(after))) continue
       anew.set(id, this.#policiesOf(after as Identity))
     }
     const flips = new Flips()
-    for (const change of changes.of('servicePolicy')) this.#flip(change, flips)
+    for (const change of changes.servicePolicy.values()) this.#flip(change, flips)
     const isApart = (id: string): boolean => anew.has(id) || left.has(id)
     return { entered, left, moves: this.#movesOf(flips, anew, isApart) }
   }
@@ -202,10 +205,10 @@ export class AccessClasses {
    */
   commit(
     { entered, left, moves }: Moves,
-    changes: EntryChanges,
+    changes: AccessChanges,
     onBecame: (from: AccessClass, to: AccessClass) => void,
   ): void {
-    for (const { id, after } of changes.of('identity')) {
+    for (const { id, after } of changes.identity.values()) {
       if (after !== undefined && this.#classOf.has(id))
         this.#indexAttributes(id, attributesOf(after))
     }
@@ -295,7 +298,7 @@ class Flips {
   }
 }
 
-function* identitiesOfSessions(changes: readonly Change[]): Iterable<string> {
+function* identitiesOfSessions(changes: Iterable<Change>): Iterable<string> {
   for (const { before, after } of changes) {
     // Its activity was noted, no more.
     if (before !== undefined && after !== undefined) continue

@@ -88,7 +88,7 @@ function* differenceOf(
 ): Generator<void, AccessDifference | null> {
   const known = versionsOf(before)
   const hasMoved = (): boolean => current() !== before || !sameTexts(versionsOf(before), known)
-  const changes = after.changes.take((kind, id) => after.inTable(kind, id))
+  const changes = after.changes.take(after.tables)
   const moved = new Map(
     recordKinds.map((kind) => [kind, movedIds(before, after, kind, idsOf(after, kind, changes))]),
   )

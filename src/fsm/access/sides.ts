@@ -6,7 +6,7 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { BIND, DIAL, matches, meant, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
-import type { Change, EntryChanges, WatchedKind } from './changes.ts'
+import type { AccessChanges, Change, WatchedKind } from './changes.ts'
 
 export type Side = 'before' | 'after'
 
@@ -17,10 +17,6 @@ export type Side = 'before' | 'after'
 const rememberedMax = 100_000
 
 type Changed = ReadonlyMap<string, Change>
-
-function changedOf(changes: EntryChanges, kind: WatchedKind): Changed {
-  return new Map(changes.of(kind).map((change) => [change.id, change]))
-}
 
 /**
  * Policies, services and configs as they were before the changes of an entry and as they are after
@@ -35,20 +31,28 @@ export class Sides {
   readonly configTypes: Changed
   readonly overrides: Changed
   readonly identities: Changed
+  /** Whether any posture check exists: without one, a service shows no policies. */
+  readonly hasChecks: Readonly<Record<Side, boolean>>
   readonly #state: State
   readonly #policiesOf = new Map<string, readonly ServicePolicy[]>()
   readonly #servicesOf = new Map<string, Iterable<string> & { readonly size: number }>()
   #remembered = 0
 
-  constructor(state: State, changes: EntryChanges) {
+  constructor(state: State, changes: AccessChanges) {
     this.#state = state
-    this.policies = changedOf(changes, 'servicePolicy')
-    this.services = changedOf(changes, 'service')
-    this.checks = changedOf(changes, 'postureCheck')
-    this.configs = changedOf(changes, 'config')
-    this.configTypes = changedOf(changes, 'configType')
-    this.overrides = changedOf(changes, 'serviceConfig')
-    this.identities = changedOf(changes, 'identity')
+    this.policies = changes.servicePolicy
+    this.services = changes.service
+    this.checks = changes.postureCheck
+    this.configs = changes.config
+    this.configTypes = changes.configType
+    this.overrides = changes.serviceConfig
+    this.identities = changes.identity
+    const now = state.table('postureCheck').rows.size
+    let before = now
+    for (const check of this.checks.values()) {
+      before += Number(check.before !== undefined) - Number(check.after !== undefined)
+    }
+    this.hasChecks = { before: before > 0, after: now > 0 }
   }
 
   #record<R extends EntityRecord>(
@@ -67,16 +71,6 @@ export class Sides {
 
   service(id: string, side: Side): Service | undefined {
     return this.#record('service', this.services, id, side)
-  }
-
-  /** Whether any posture check exists: without one, a service shows no policies. */
-  hasChecks(side: Side): boolean {
-    let count = this.#state.table('postureCheck').rows.size
-    if (side === 'after') return count > 0
-    for (const { before, after } of this.checks.values()) {
-      count += Number(before !== undefined) - Number(after !== undefined)
-    }
-    return count > 0
   }
 
   /** The policies whose role list `field` means the record of that side. */

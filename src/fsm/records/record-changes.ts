@@ -1,7 +1,6 @@
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
-
-type Get = (kind: string, id: string) => EntityRecord | undefined
+import type { Table } from './table.ts'
 
 /** Changes of the records of one kind. */
 interface OfKind {
@@ -63,29 +62,20 @@ export class RecordChanges {
   }
 
   /**
-   * Changes of one kind, in the order in which records were first written.
-   * @param get what stands there now.
+   * Takes the changes of all kinds, one after the other, and those of a kind in the order in which
+   * records were first written; nothing is left noted.
+   * @param tables what stands there now.
    */
-  of(kind: string, get: Get): RecordChange[] {
-    const changes: RecordChange[] = []
-    const known = this.#watched.get(kind)
-    if (known !== undefined) this.#addOf(known, get, changes)
-    return changes
-  }
-
-  #addOf({ kind, before: known }: OfKind, get: Get, changes: RecordChange[]): void {
-    for (const [id, before] of known) {
-      const after = get(kind, id)
-      if (before !== after) changes.push({ kind, id, before, after })
-    }
-  }
-
-  /** Takes the changes of all kinds, one after the other; nothing is left noted. */
-  take(get: Get): readonly RecordChange[] {
+  take(tables: ReadonlyMap<string, Table>): readonly RecordChange[] {
     if (this.isEmpty) return []
     const changes: RecordChange[] = []
-    for (const known of this.#watched.values()) {
-      if (known.before.size > 0) this.#addOf(known, get, changes)
+    for (const { kind, before: known } of this.#watched.values()) {
+      if (known.size === 0) continue
+      const rows = tables.get(kind)?.rows
+      for (const [id, before] of known) {
+        const after = rows?.get(id)?.record
+        if (before !== after) changes.push({ kind, id, before, after })
+      }
     }
     this.clear()
     return changes

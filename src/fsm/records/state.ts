@@ -210,7 +210,7 @@ export class State {
     const before = this.#place(table, id, row)
     if (this.#isWholesale) return
     this.#undo?.push({ table, id, row: before })
-    this.access.note(table.entity.name, id, before?.record)
+    this.access.writes.note(table.entity.name, id, before?.record)
     this.changes.note(table.entity.name, id, before?.record)
   }
 

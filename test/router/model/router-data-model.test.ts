@@ -21,10 +21,7 @@ import { changesBody, finished, modelOf, wholeBody } from './support.ts'
 // as the controllers do. Method: networks that change by chance, encoded by the controllers' own code.
 
 function changed(state: State): readonly ModelEvent[] {
-  return modelChanges(
-    state,
-    state.changes.take((kind, id) => state.inTable(kind, id)),
-  )
+  return modelChanges(state, state.changes.take(state.tables))
 }
 
 function judgesAsControllers(model: RouterDataModel, state: State): number {
