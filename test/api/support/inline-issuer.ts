@@ -5,7 +5,6 @@ import type {
   CertificateOrder,
   IssuingSettings,
 } from '../../../src/pki/authority/certificate-order.ts'
-import { loadIssuer } from '../../../src/pki/authority/enrolled-certificate.ts'
 import type {
   CertificateIssuer,
   ExtensionOrder,
@@ -16,7 +15,7 @@ import type {
   SessionOrder,
 } from '../../../src/ports/certificate-issuer.ts'
 import type { Problem } from '../../../src/lib/problems.ts'
-import { carryOut } from '../../../src/threads/certificate-messages.ts'
+import { CertificateCommands } from '../../../src/threads/certificate-messages.ts'
 import { problemOfRefusal } from '../../../src/threads/certificate-worker.ts'
 
 export const testTrustDomain = 'test.internal'
@@ -24,7 +23,7 @@ export const testTrustDomain = 'test.internal'
 /** What the thread of certificates does, done here and at once. */
 export class InlineIssuer implements CertificateIssuer {
   readonly #authority: CertifiedKey
-  readonly #settings: IssuingSettings
+  readonly #commands: CertificateCommands
   readonly #clock: Clock
   /** Thrown in place of a certificate. */
   refusal: Problem | null = null
@@ -33,7 +32,7 @@ export class InlineIssuer implements CertificateIssuer {
 
   constructor(authority: CertifiedKey, settings: IssuingSettings, clock: Clock) {
     this.#authority = authority
-    this.#settings = settings
+    this.#commands = new CertificateCommands(settings)
     this.#clock = clock
   }
 
@@ -61,8 +60,8 @@ export class InlineIssuer implements CertificateIssuer {
   #issue(order: CertificateOrder): Promise<readonly [IssuedCertificate, ...IssuedCertificate[]]> {
     this.orders.push(order)
     if (this.refusal !== null) return Promise.reject(this.refusal)
-    const issuer = loadIssuer(this.#authority)
-    const result = carryOut(order, issuer, this.#settings, this.#clock.nowMs())
+    const [authority, nowMs] = [this.#authority, this.#clock.nowMs()]
+    const result = this.#commands.carryOut({ order, nowMs, authority })
     return result.type === 'issued'
       ? Promise.resolve(result.certificates)
       : Promise.reject(problemOfRefusal(result))
