@@ -17,21 +17,17 @@ const DATA = Buffer.from('06092a864886f70d010701', 'hex')
 export function certsOnly(certificates: readonly Certificate[]): Buffer {
   const each = new Map(certificates.map(({ sha256, der }) => [sha256, der]))
   const ders = [...each.values()].sort((a, b) => Buffer.compare(a, b))
-  return tagged(
-    derTag.sequence,
-    SIGNED_DATA,
-    tagged(
-      contextTag(0),
-      tagged(
-        derTag.sequence,
-        tagged(derTag.integer, Buffer.from([1])),
-        tagged(derTag.set),
-        tagged(derTag.sequence, DATA),
-        tagged(contextTag(0), ...ders),
-        tagged(derTag.set),
-      ),
-    ),
-  )
+  return tagged(derTag.sequence, SIGNED_DATA, [
+    contextTag(0),
+    [
+      derTag.sequence,
+      [derTag.integer, Buffer.from([1])],
+      [derTag.set],
+      [derTag.sequence, DATA],
+      [contextTag(0), ...ders],
+      [derTag.set],
+    ],
+  ])
 }
 
 /**

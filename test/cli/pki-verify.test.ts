@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { parseCertificateRequest } from '../../src/pki/authority/certificate-request.ts'
+import type { DerTree } from '../../src/pki/asn1/der.ts'
 import { readEnrollmentRequest } from '../../src/pki/authority/enrollment-request.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
 import {
@@ -79,7 +80,7 @@ function install(leaf: Made, ...above: Made[]): void {
 interface LeafChanges extends Partial<CertificateOptions> {
   readonly uris?: readonly string[]
   readonly hosts?: readonly string[]
-  readonly extra?: readonly Buffer[]
+  readonly extra?: readonly DerTree[]
 }
 
 function leafOf({ uris = [SPIFFE], hosts, extra, ...rest }: LeafChanges): Made {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
-import { derTag, tagged } from '../../src/pki/asn1/der.ts'
-import { encodeCommonName } from '../../src/pki/asn1/distinguished-name.ts'
+import { derTag, type DerTree, tagged } from '../../src/pki/asn1/der.ts'
+import { commonNameOnly } from '../../src/pki/asn1/distinguished-name.ts'
 import { encodeExtension } from '../../src/pki/asn1/extensions.ts'
 import type { Certificate } from '../../src/pki/certificate.ts'
 import {
@@ -106,7 +106,7 @@ describe('The chain of a client', () => {
 })
 
 describe('An authority', () => {
-  const without = (extensions: readonly Buffer[], reason: string): void => {
+  const without = (extensions: readonly DerTree[], reason: string): void => {
     const fake = makeCertificate({ name: 'fake', issuer: root, extensions })
     const client = makeClient('client', fake)
     expect(verify([client, fake], [root])).toMatchObject(refused(reason))
@@ -156,7 +156,7 @@ describe('An authority', () => {
   })
 
   test('with a critical extension that nobody here knows is refused; any other is passed over', () => {
-    const extension = (isCritical: boolean): Buffer =>
+    const extension = (isCritical: boolean): DerTree =>
       encodeExtension('2a0304', isCritical, tagged(derTag.null))
     for (const isCritical of [true, false]) {
       const options = { issuer: root, extensions: [extension(isCritical)] }
@@ -382,14 +382,7 @@ describe('Name constraints', () => {
 
   test('hold for the subject, and for a mail address in it that no alternative name tells', () => {
     const attribute = (oid: string, text: string): Buffer =>
-      tagged(
-        derTag.set,
-        tagged(
-          derTag.sequence,
-          tagged(derTag.objectIdentifier, Buffer.from(oid, 'hex')),
-          tagged(derTag.utf8String, Buffer.from(text)),
-        ),
-      )
+      tagged(derTag.set, [derTag.sequence, oid, [derTag.utf8String, Buffer.from(text)]])
     const organization = attribute('55040a', 'Good  Inc')
     const above = tagged(derTag.sequence, attribute('55040a', 'good inc'))
     const subjectOf = (...parts: readonly Buffer[]): Buffer => tagged(derTag.sequence, ...parts)
@@ -401,7 +394,7 @@ describe('Name constraints', () => {
     expect(judged(directory, subjectOf(organization, attribute('550403', 'a')))).toMatchObject({
       ok: true,
     })
-    expect(judged(directory, encodeCommonName('a'))).toMatchObject({ ok: false })
+    expect(judged(directory, commonNameOnly('a').der)).toMatchObject({ ok: false })
     const mail = bound([['email', 'good.example']])
     const mailOid = '2a864886f70d010901'
     const mine = subjectOf(attribute(mailOid, 'ann@good.example'))
@@ -411,7 +404,7 @@ describe('Name constraints', () => {
   })
 
   test('hold for intermediates, but for those that issued themselves', () => {
-    const inside = tagged(derTag.sequence, encodeCommonName('bound').subarray(2))
+    const inside = tagged(derTag.sequence, commonNameOnly('bound').der.subarray(2))
     const extensions = [nameConstraints([['directory', inside]])]
     const bound = makeAuthority('top', { issuer: root, extensions })
     const renewed = makeAuthority('top', { issuer: bound })

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import { encodeCommonName } from '../../src/pki/asn1/distinguished-name.ts'
+import { commonNameOnly } from '../../src/pki/asn1/distinguished-name.ts'
 import { keyUsesOf, purposesOf } from '../../src/pki/asn1/extensions.ts'
 import { extensionOids, purposeOids } from '../../src/pki/asn1/object-identifiers.ts'
 import {
@@ -206,7 +206,7 @@ test('a certificate of a session has nothing of its request but the key', () => 
 })
 
 describe('A certificate of a router', () => {
-  const subject = encodeCommonName('r1')
+  const subject = commonNameOnly('r1').der
 
   const free: RouterNaming = {
     at: 'enrollment',
@@ -247,7 +247,7 @@ describe('A certificate of a router', () => {
   })
 
   test('has its id as common name, whatever its server request says', () => {
-    const other = enrollment({ subject: encodeCommonName('r2') })
+    const other = enrollment({ subject: commonNameOnly('r2').der })
     expect(() => certifyRouterClient(other, 'r1')).toThrow('must be the id of the router')
     expect(certifyRouterServer(other, 'r1', free).subject).toBe('CN=r1')
   })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { derTag, tagged } from '../../src/pki/asn1/der.ts'
-import { encodeCommonName, formatName } from '../../src/pki/asn1/distinguished-name.ts'
+import { commonNameOnly, formatName } from '../../src/pki/asn1/distinguished-name.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
@@ -33,7 +33,7 @@ test.each([
   ['RSA 2048', rsa],
   ['Ed25519', newEdKey()],
 ])('a request by a key of type %s is read', (_type, keys) => {
-  const request = readEnrollmentRequest(requestPem({ keys, subject: encodeCommonName('r1') }))
+  const request = readEnrollmentRequest(requestPem({ keys, subject: commonNameOnly('r1').der }))
   expect(request.commonName).toBe('r1')
   expect(request.publicKeySpki).toEqual(spkiOf(keys))
   expect(formatName(request.subject)).toBe('CN=r1')
@@ -133,9 +133,9 @@ test('extensions that are asked for twice are refused, in one list or in two', (
 })
 
 test('a subject beyond its bound is refused, in a text of any size', () => {
-  const large = requestPem({ subject: encodeCommonName('x'.repeat(5000)) })
+  const large = requestPem({ subject: commonNameOnly('x'.repeat(5000)).der })
   expect(() => readEnrollmentRequest(large)).toThrow('4096 bytes')
-  const huge = requestPem({ subject: encodeCommonName('x'.repeat(64 * 1024)) })
+  const huge = requestPem({ subject: commonNameOnly('x'.repeat(64 * 1024)).der })
   expect(() => readEnrollmentRequest(huge)).toThrow('exactly one certificate request')
 })
 

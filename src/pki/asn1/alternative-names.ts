@@ -1,4 +1,12 @@
-import { contextTag, DerError, DerReader, derTag, type DerValue, onlyValue, tagged } from './der.ts'
+import {
+  contextTag,
+  DerError,
+  DerReader,
+  derTag,
+  type DerTree,
+  type DerValue,
+  onlyValue,
+} from './der.ts'
 import { type DistinguishedName, readName } from './distinguished-name.ts'
 
 /** The types of a GeneralName (RFC 5280, 4.2.1.6) that this program reads, by their tags. */
@@ -80,16 +88,16 @@ function ipAddress({ contents }: DerValue): Uint8Array {
  * Encodes what the OCTET STRING of the extension holds. Directory names and names of other types
  * are left out.
  */
-export function encodeAlternativeNames(names: AlternativeNames): Buffer {
-  const texts = (tag: number, list: readonly string[]): Buffer[] =>
-    list.map((text) => tagged(tag, Buffer.from(text, 'latin1')))
-  return tagged(
+export function encodeAlternativeNames(names: AlternativeNames): DerTree {
+  const texts = (tag: number, list: readonly string[]): DerTree[] =>
+    list.map((text) => [tag, Buffer.from(text, 'latin1')])
+  return [
     derTag.sequence,
     ...texts(nameTag.dns, names.dnsNames),
     ...texts(nameTag.email, names.emails),
-    ...names.ipAddresses.map((address) => tagged(nameTag.ip, address)),
+    ...names.ipAddresses.map((address): DerTree => [nameTag.ip, address]),
     ...texts(nameTag.uri, names.uris),
-  )
+  ]
 }
 
 /** Dotted, or as RFC 5952 has it: `::1`. */

@@ -1,4 +1,4 @@
-import { contextTag, derTag, tagged, unsignedInteger } from './der.ts'
+import { contextTag, derTag, type DerTree, tagged, unsignedInteger } from './der.ts'
 
 /** Contents that a certificate is to have (RFC 5280, 4.1); all but the times in DER. */
 export interface CertificateTemplate {
@@ -12,24 +12,25 @@ export interface CertificateTemplate {
   readonly notAfterMs: number
   readonly subject: Uint8Array
   readonly spki: Uint8Array
-  readonly extensions: readonly Uint8Array[]
+  readonly extensions: readonly DerTree[]
 }
 
-const VERSION_3 = tagged(contextTag(0), tagged(derTag.integer, Uint8Array.of(2)))
+const VERSION_3: DerTree = [contextTag(0), [derTag.integer, Uint8Array.of(2)]]
 
 /** Encodes what is to be signed. */
 export function encodeTbs(template: CertificateTemplate): Buffer {
   const { serial, signatureAlgorithm, issuer, subject, spki, extensions } = template
+  const validity = [encodeTime(template.notBeforeMs), encodeTime(template.notAfterMs)]
   return tagged(
     derTag.sequence,
     VERSION_3,
     unsignedInteger(serial),
     signatureAlgorithm,
     issuer,
-    tagged(derTag.sequence, encodeTime(template.notBeforeMs), encodeTime(template.notAfterMs)),
+    [derTag.sequence, ...validity],
     subject,
     spki,
-    tagged(contextTag(3), tagged(derTag.sequence, ...extensions)),
+    [contextTag(3), [derTag.sequence, ...extensions]],
   )
 }
 
@@ -38,7 +39,7 @@ export function encodeCertificate(
   signatureAlgorithm: Uint8Array,
   signature: Uint8Array,
 ): Buffer {
-  const bits = tagged(derTag.bitString, Uint8Array.of(0), signature)
+  const bits: DerTree = [derTag.bitString, Uint8Array.of(0), signature]
   return tagged(derTag.sequence, tbs, signatureAlgorithm, bits)
 }
 
@@ -46,7 +47,7 @@ const ZERO = 0x30
 const ZULU = 0x5a
 
 /** Two digits for the year until 2049, four from then on (RFC 5280, 4.1.2.5). */
-function encodeTime(ms: number): Buffer {
+function encodeTime(ms: number): DerTree {
   const date = new Date(ms)
   const year = date.getUTCFullYear()
   const parts = [
@@ -58,8 +59,8 @@ function encodeTime(ms: number): Buffer {
     date.getUTCSeconds(),
   ]
   const digits = parts.flatMap((part) => [ZERO + Math.floor(part / 10), ZERO + (part % 10)])
-  if (year < 2050) return tagged(derTag.utcTime, Uint8Array.from([...digits, ZULU]))
+  if (year < 2050) return [derTag.utcTime, Uint8Array.from([...digits, ZULU])]
   const century = Math.floor(year / 100)
   const first = [ZERO + Math.floor(century / 10), ZERO + (century % 10)]
-  return tagged(derTag.generalizedTime, Uint8Array.from([...first, ...digits, ZULU]))
+  return [derTag.generalizedTime, Uint8Array.from([...first, ...digits, ZULU])]
 }

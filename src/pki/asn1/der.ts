@@ -25,6 +25,12 @@ export function contextTag(number: number, isConstructed = true): number {
   return 0x80 | (isConstructed ? 0x20 : 0) | number
 }
 
+/**
+ * An object identifier as the hex text of its DER contents: it can be compared, and be a key of a
+ * map.
+ */
+export type Oid = string
+
 /** The bytes are no DER of the type expected. Its message is for logs; it never holds the bytes. */
 export class DerError extends Error {
   override readonly name = 'DerError'
@@ -143,26 +149,58 @@ export function smallInteger({ contents }: DerValue): number {
   return number
 }
 
+/** @throws {DerError} when it is neither true nor false. */
+export function booleanOf({ contents }: DerValue): boolean {
+  const [byte] = contents
+  if (contents.length !== 1 || (byte !== 0 && byte !== 0xff)) {
+    throw new DerError('a boolean that is neither true nor false')
+  }
+  return byte === 0xff
+}
+
+/** @throws nothing: a value of another tag gives a text that equals no identifier. */
+export function oidOf({ tag, contents }: DerValue): Oid {
+  return tag === derTag.objectIdentifier ? contents.toString('hex') : ''
+}
+
 /** The bytes of a BIT STRING that ends with a whole byte. @throws {DerError} */
 export function wholeBytes({ contents }: DerValue): Buffer {
   if (contents[0] !== 0) throw new DerError('a bit string that does not end with a whole byte')
   return contents.subarray(1)
 }
 
-/** Encodes one value. */
-export function tagged(tag: number, ...contents: readonly Uint8Array[]): Buffer {
-  let length = 0
-  for (const part of contents) length += part.length
-  const head = headOf(tag, length)
-  const bytes = Buffer.allocUnsafe(head.length + length)
-  bytes.set(head)
-  let at = head.length
-  for (const part of contents) {
-    bytes.set(part, at)
-    at += part.length
-  }
-  return bytes
+/** A value to encode: DER as it is, an object identifier, or a tag with what stands inside it. */
+export type DerTree = Uint8Array | Oid | DerNode
+type Tagged<Content> = readonly [tag: number, ...contents: readonly Content[]]
+interface DerNode extends Tagged<DerTree> {}
+
+/** Encodes one value with all that stands inside it; each byte is copied once. */
+export function tagged(tag: number, ...contents: readonly DerTree[]): Buffer {
+  const pieces: Uint8Array[] = []
+  const length = gather([tag, ...contents], pieces)
+  return Buffer.concat(pieces, length)
 }
+
+/** @returns the bytes that the pieces of the value come to. */
+function gather([tag, ...contents]: Tagged<DerTree>, pieces: Uint8Array[]): number {
+  // The head tells the length, which is known once the contents are gathered.
+  const at = pieces.push(nothing) - 1
+  let length = 0
+  for (const part of contents) {
+    if (part instanceof Uint8Array) {
+      pieces.push(part)
+      length += part.length
+      continue
+    }
+    const isOid = typeof part === 'string'
+    length += gather(isOid ? [derTag.objectIdentifier, Buffer.from(part, 'hex')] : part, pieces)
+  }
+  const head = Uint8Array.from(headOf(tag, length))
+  pieces[at] = head
+  return head.length + length
+}
+
+const nothing = Uint8Array.of()
 
 /** Tag and length: a length below 128 takes one byte; others the number of bytes, then those. */
 function headOf(tag: number, length: number): readonly number[] {
@@ -173,10 +211,10 @@ function headOf(tag: number, length: number): readonly number[] {
 }
 
 /** An INTEGER that is not negative, in its shortest form. @param bytes big-endian. */
-export function unsignedInteger(bytes: Uint8Array): Buffer {
+export function unsignedInteger(bytes: Uint8Array): DerTree {
   let from = 0
   while (from < bytes.length - 1 && bytes[from] === 0) from += 1
   const magnitude = bytes.subarray(from)
   const isHigh = (magnitude[0] ?? 0) >= 0x80
-  return tagged(derTag.integer, isHigh ? Uint8Array.of(0) : Uint8Array.of(), magnitude)
+  return [derTag.integer, isHigh ? Uint8Array.of(0) : nothing, magnitude]
 }

@@ -1,5 +1,5 @@
-import { DerError, derTag, type DerValue, tagged, valuesOf } from './der.ts'
-import { attributeNames, attributeOids, encodeOid, type Oid, oidOf } from './object-identifiers.ts'
+import { DerError, derTag, type DerValue, type Oid, oidOf, tagged, valuesOf } from './der.ts'
+import { attributeNames, attributeOids } from './object-identifiers.ts'
 
 /** Bounds of one name: relative names in it, and attributes in one of these. */
 const RELATIVE_NAMES_MAX = 64
@@ -24,12 +24,13 @@ export interface DistinguishedName {
 /** @throws {DerError} */
 export function readName(value: DerValue): DistinguishedName {
   if (value.tag !== derTag.sequence) throw new DerError('a name is a sequence')
-  const relativeNames = valuesOf(value, RELATIVE_NAMES_MAX).map((set) => {
+  const relativeNames: RelativeName[] = []
+  for (const set of valuesOf(value, RELATIVE_NAMES_MAX)) {
     if (set.tag !== derTag.set) throw new DerError('a relative name is a set')
     const attributes = valuesOf(set, ATTRIBUTES_MAX).map(readAttribute)
     if (attributes.length === 0) throw new DerError('a relative name is empty')
-    return attributes
-  })
+    relativeNames.push(attributes)
+  }
   return { der: value.whole, relativeNames }
 }
 
@@ -94,10 +95,11 @@ export function textsOf(name: DistinguishedName, type: Oid): string[] {
 }
 
 /** A name of one common name. */
-export function encodeCommonName(text: string): Buffer {
+export function commonNameOnly(text: string): DistinguishedName {
+  const type = attributeOids.commonName
   const value = tagged(derTag.utf8String, Buffer.from(text, 'utf8'))
-  const attribute = tagged(derTag.sequence, encodeOid(attributeOids.commonName), value)
-  return tagged(derTag.sequence, tagged(derTag.set, attribute))
+  const der = tagged(derTag.sequence, [derTag.set, [derTag.sequence, type, value]])
+  return { der, relativeNames: [[{ type, text, der: value }]] }
 }
 
 /**

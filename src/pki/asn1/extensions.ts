@@ -1,14 +1,17 @@
 import {
+  booleanOf,
   DerError,
   DerReader,
   derTag,
+  type DerTree,
   type DerValue,
+  type Oid,
+  oidOf,
   onlyValue,
   smallInteger,
-  tagged,
   valuesOf,
 } from './der.ts'
-import { encodeOid, extensionOids, type Oid, oidOf } from './object-identifiers.ts'
+import { extensionOids } from './object-identifiers.ts'
 
 const EXTENSIONS_MAX = 64
 const PURPOSES_MAX = 64
@@ -38,19 +41,11 @@ export function readExtensions(sequence: DerValue): Extensions {
     reader.end()
     if (extensions.has(type)) throw new DerError('two extensions of one type')
     extensions.set(type, {
-      isCritical: critical !== null && isTrue(critical),
+      isCritical: critical !== null && booleanOf(critical),
       value: contents,
     })
   }
   return extensions
-}
-
-function isTrue({ contents }: DerValue): boolean {
-  const [byte] = contents
-  if (contents.length !== 1 || (byte !== 0 && byte !== 0xff)) {
-    throw new DerError('a boolean that is neither true nor false')
-  }
-  return byte === 0xff
 }
 
 export interface BasicConstraints {
@@ -67,7 +62,7 @@ export function basicConstraintsOf(extensions: Extensions): BasicConstraints {
   const pathLength = reader.optional(derTag.integer)
   reader.end()
   return {
-    isAuthority: authority !== null && isTrue(authority),
+    isAuthority: authority !== null && booleanOf(authority),
     pathLengthMax: pathLength === null ? null : smallInteger(pathLength),
   }
 }
@@ -101,7 +96,7 @@ export function purposesOf(extensions: Extensions): readonly Oid[] | null {
 }
 
 /** @param value what its OCTET STRING is to hold. */
-export function encodeExtension(type: Oid, isCritical: boolean, value: Uint8Array): Buffer {
-  const critical = isCritical ? [tagged(derTag.boolean, Uint8Array.of(0xff))] : []
-  return tagged(derTag.sequence, encodeOid(type), ...critical, tagged(derTag.octetString, value))
+export function encodeExtension(type: Oid, isCritical: boolean, value: DerTree): DerTree {
+  const critical: DerTree[] = isCritical ? [[derTag.boolean, Uint8Array.of(0xff)]] : []
+  return [derTag.sequence, type, ...critical, [derTag.octetString, value]]
 }

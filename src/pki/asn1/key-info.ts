@@ -1,5 +1,5 @@
-import { DerError, DerReader, derTag, onlyValue, wholeBytes } from './der.ts'
-import { curveOids, keyOids, oidOf } from './object-identifiers.ts'
+import { DerError, DerReader, derTag, oidOf, onlyValue, wholeBytes } from './der.ts'
+import { curveOids, keyOids } from './object-identifiers.ts'
 
 /** The kind of a public key; `other` is every kind that is refused everywhere. */
 export type KeyInfo =

@@ -1,10 +1,4 @@
-import { derTag, type DerValue, tagged } from './der.ts'
-
-/**
- * An object identifier as the hex text of its DER contents: it can be compared, and be a key of a
- * map.
- */
-export type Oid = string
+import type { Oid } from './der.ts'
 
 /** @param dotted `2.5.29.17`. */
 function oid(dotted: string): Oid {
@@ -95,12 +89,3 @@ export const brokenSignatures: ReadonlyMap<Oid, string> = new Map([
   [oid('1.2.840.10045.4.1'), 'SHA-1'],
   [oid('1.2.840.10040.4.3'), 'SHA-1'],
 ])
-
-/** @throws nothing: a value of another tag gives a text that equals no identifier. */
-export function oidOf({ tag, contents }: DerValue): Oid {
-  return tag === derTag.objectIdentifier ? contents.toString('hex') : ''
-}
-
-export function encodeOid(identifier: Oid): Buffer {
-  return tagged(derTag.objectIdentifier, Buffer.from(identifier, 'hex'))
-}

@@ -5,20 +5,15 @@ import {
   DerError,
   DerReader,
   derTag,
+  type DerTree,
   type DerValue,
+  type Oid,
+  oidOf,
   onlyValue,
   smallInteger,
   tagged,
 } from './der.ts'
-import {
-  brokenSignatures,
-  encodeOid,
-  hashOids,
-  keyOids,
-  type Oid,
-  oidOf,
-  signatureOids,
-} from './object-identifiers.ts'
+import { brokenSignatures, hashOids, keyOids, signatureOids } from './object-identifiers.ts'
 
 export type Hash = 'sha256' | 'sha384' | 'sha512'
 
@@ -114,8 +109,7 @@ export function signingAlgorithm(
   key: KeyObject,
 ): { readonly hash: Hash; readonly identifier: Buffer } | null {
   if (key.asymmetricKeyType === 'rsa') {
-    const nothing = tagged(derTag.null)
-    return { hash: 'sha256', identifier: identify(signatureOids.sha256WithRsa, nothing) }
+    return { hash: 'sha256', identifier: identify(signatureOids.sha256WithRsa, [derTag.null]) }
   }
   switch (key.asymmetricKeyType === 'ec' ? key.asymmetricKeyDetails?.namedCurve : null) {
     case 'prime256v1':
@@ -129,6 +123,6 @@ export function signingAlgorithm(
   }
 }
 
-function identify(type: Oid, ...parameters: readonly Buffer[]): Buffer {
-  return tagged(derTag.sequence, encodeOid(type), ...parameters)
+function identify(type: Oid, ...parameters: readonly DerTree[]): Buffer {
+  return tagged(derTag.sequence, type, ...parameters)
 }

@@ -1,16 +1,23 @@
 import { hash, type KeyObject, randomBytes, sign } from 'node:crypto'
 
-import { present } from '../../lib/assert.ts'
 import {
   type AlternativeNames,
   encodeAlternativeNames,
   noNames,
 } from '../asn1/alternative-names.ts'
 import { encodeCertificate, encodeTbs } from '../asn1/certificate-template.ts'
-import { contextTag, derTag, onlyValue, tagged, valuesOf, wholeBytes } from '../asn1/der.ts'
-import { encodeCommonName, formatName, readName } from '../asn1/distinguished-name.ts'
+import {
+  contextTag,
+  derTag,
+  type DerTree,
+  type Oid,
+  onlyValue,
+  valuesOf,
+  wholeBytes,
+} from '../asn1/der.ts'
+import { commonNameOnly, type DistinguishedName, formatName } from '../asn1/distinguished-name.ts'
 import { encodeExtension } from '../asn1/extensions.ts'
-import { encodeOid, extensionOids, purposeOids } from '../asn1/object-identifiers.ts'
+import { extensionOids, purposeOids } from '../asn1/object-identifiers.ts'
 import {
   type Hash,
   isSignedBy,
@@ -39,7 +46,7 @@ export interface CertificateSigner {
   readonly hash: Hash
   readonly signatureAlgorithm: Buffer
   /** The extension that points to it. */
-  readonly authorityKeyIdentifier: Buffer
+  readonly authorityKeyIdentifier: DerTree
   /** Its own certificate and what it carries along, without the root. */
   readonly intermediatesPem: string
 }
@@ -98,11 +105,10 @@ export function loadIssuer(authority: {
     key,
     hash: algorithm.hash,
     signatureAlgorithm: algorithm.identifier,
-    authorityKeyIdentifier: encodeExtension(
-      extensionOids.authorityKeyIdentifier,
-      false,
-      tagged(derTag.sequence, tagged(contextTag(0, false), keyIdentifierOf(certificate))),
-    ),
+    authorityKeyIdentifier: encodeExtension(extensionOids.authorityKeyIdentifier, false, [
+      derTag.sequence,
+      [contextTag(0, false), keyIdentifierOf(certificate)],
+    ]),
     intermediatesPem: chain
       .filter(({ contents }) => !contents.issuer.equals(contents.subject.der))
       .map(({ pem }) => pem)
@@ -137,7 +143,7 @@ export function certifyIdentity(
   identityId: string,
 ): EnrolledCertificate {
   return certify(enrollment, {
-    subject: enrollment.request.subject.der,
+    subject: enrollment.request.subject,
     names: { ...noNames, uris: [identityUri(enrollment, identityId)] },
     purpose: purposeOids.clientAuth,
   })
@@ -158,7 +164,7 @@ export function extendIdentity(
     : noNames
   const uris = [identityUri(enrollment, identityId)]
   return certify(enrollment, {
-    subject: enrollment.request.subject.der,
+    subject: enrollment.request.subject,
     names: { ...noNames, dnsNames, ipAddresses, emails, uris },
     purpose: purposeOids.clientAuth,
   })
@@ -185,7 +191,7 @@ export function certifySession(
 ): EnrolledCertificate {
   const uri = checkedSpiffeId(sessionSpiffeId(enrollment.trustDomain, ids), 6)
   return certify(enrollment, {
-    subject: encodeCommonName(ids.identityId),
+    subject: commonNameOnly(ids.identityId),
     names: { ...noNames, uris: [uri] },
     purpose: purposeOids.clientAuth,
   })
@@ -208,7 +214,7 @@ export function certifyRouterClient(
     )
   }
   return certify(enrollment, {
-    subject: request.subject.der,
+    subject: request.subject,
     names: { ...noNames, uris: [routerUri(enrollment, routerId)] },
     purpose: purposeOids.clientAuth,
   })
@@ -227,7 +233,7 @@ export function certifyRouterServer(
   const { request } = enrollment
   const own = routerUri(enrollment, routerId)
   return certify(enrollment, {
-    subject: request.commonName === routerId ? request.subject.der : encodeCommonName(routerId),
+    subject: request.commonName === routerId ? request.subject : commonNameOnly(routerId),
     names: grantedNames(request.names, naming, own),
     purpose: purposeOids.serverAuth,
   })
@@ -252,32 +258,19 @@ function checkedSpiffeId(uri: string, segments: number): string {
 }
 
 interface Profile {
-  /** A Name in DER. */
-  readonly subject: Buffer
+  readonly subject: DistinguishedName
   readonly names: AlternativeNames
-  readonly purpose: string
+  readonly purpose: Oid
 }
 
 /**
  * digitalSignature, keyEncipherment, dataEncipherment: whatever the kind of key, as clients of this
  * family expect.
  */
-const KEY_USAGE = encodeExtension(
-  extensionOids.keyUsage,
-  true,
-  tagged(derTag.bitString, Uint8Array.of(4, 0b1011_0000)),
-)
-const purposes: ReadonlyMap<string, Buffer> = new Map(
-  [purposeOids.clientAuth, purposeOids.serverAuth].map((purpose) => [
-    purpose,
-    encodeExtension(
-      extensionOids.extendedKeyUsage,
-      false,
-      tagged(derTag.sequence, encodeOid(purpose)),
-    ),
-  ]),
-)
-
+const KEY_USAGE = encodeExtension(extensionOids.keyUsage, true, [
+  derTag.bitString,
+  Uint8Array.of(4, 0b1011_0000),
+])
 function certify(enrollment: EnrolledSubject, profile: Profile): EnrolledCertificate {
   const { issuer, request } = enrollment
   const { notBeforeMs, notAfterMs } = validityOf(enrollment)
@@ -287,7 +280,7 @@ function certify(enrollment: EnrolledSubject, profile: Profile): EnrolledCertifi
     issuer: issuer.certificate.contents.subject.der,
     notBeforeMs,
     notAfterMs,
-    subject: profile.subject,
+    subject: profile.subject.der,
     spki: request.publicKeySpki,
     extensions: extensionsOf(enrollment, profile),
   })
@@ -299,30 +292,29 @@ function certify(enrollment: EnrolledSubject, profile: Profile): EnrolledCertifi
     chainPem: leafPem + issuer.intermediatesPem,
     fingerprint: hash('sha1', der, 'hex'),
     publicKeyPrint: hash('sha256', request.publicKeySpki, 'hex'),
-    subject: formatName(readName(onlyValue(profile.subject, derTag.sequence))),
+    subject: formatName(profile.subject),
     hosts: hostKeysOf(profile.names),
     notBeforeMs,
     notAfterMs,
   }
 }
 
-function extensionsOf({ issuer, request }: EnrolledSubject, profile: Profile): Buffer[] {
+function extensionsOf({ issuer, request }: EnrolledSubject, profile: Profile): DerTree[] {
   const { names, subject, purpose } = profile
   const count = Object.values(names).reduce((sum, { length }) => sum + length, 0)
   const alternative = encodeExtension(
     extensionOids.subjectAlternativeName,
-    // Critical where nothing else names the holder (RFC 5280, 4.2.1.6); an empty name is two bytes.
-    subject.length === 2,
+    // Critical where nothing else names the holder (RFC 5280, 4.2.1.6).
+    subject.relativeNames.length === 0,
     encodeAlternativeNames(names),
   )
   return [
     KEY_USAGE,
-    present(purposes.get(purpose), 'the purpose of a profile is one of two'),
-    encodeExtension(
-      extensionOids.subjectKeyIdentifier,
-      false,
-      tagged(derTag.octetString, subjectKeyIdentifier(request.publicKeySpki)),
-    ),
+    encodeExtension(extensionOids.extendedKeyUsage, false, [derTag.sequence, purpose]),
+    encodeExtension(extensionOids.subjectKeyIdentifier, false, [
+      derTag.octetString,
+      subjectKeyIdentifier(request.publicKeySpki),
+    ]),
     issuer.authorityKeyIdentifier,
     ...(count === 0 ? [] : [alternative]),
   ]

@@ -7,6 +7,7 @@ import {
   DerReader,
   derTag,
   type DerValue,
+  oidOf,
   onlyValue,
   valuesOf,
   wholeBytes,
@@ -20,7 +21,7 @@ import {
   readExtensions,
 } from '../asn1/extensions.ts'
 import { isAllowedKey, keyInfoOf, KEYS_ALLOWED } from '../asn1/key-info.ts'
-import { attributeOids, extensionOids, oidOf } from '../asn1/object-identifiers.ts'
+import { attributeOids, extensionOids } from '../asn1/object-identifiers.ts'
 import { isSignedBy, readSignatureAlgorithm } from '../asn1/signature.ts'
 import { CertificateError } from '../certificate.ts'
 import { CERTIFICATE_REQUEST_CHARACTERS_MAX, pemText } from '../pem.ts'

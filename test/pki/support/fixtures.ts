@@ -7,12 +7,17 @@ import {
   noNames,
 } from '../../../src/pki/asn1/alternative-names.ts'
 import { encodeCertificate, encodeTbs } from '../../../src/pki/asn1/certificate-template.ts'
-import { contextTag, derTag, tagged, unsignedInteger } from '../../../src/pki/asn1/der.ts'
-import { encodeCommonName } from '../../../src/pki/asn1/distinguished-name.ts'
+import {
+  contextTag,
+  derTag,
+  type DerTree,
+  tagged,
+  unsignedInteger,
+} from '../../../src/pki/asn1/der.ts'
+import { commonNameOnly } from '../../../src/pki/asn1/distinguished-name.ts'
 import { encodeExtension } from '../../../src/pki/asn1/extensions.ts'
 import {
   attributeOids,
-  encodeOid,
   extensionOids,
   purposeOids,
 } from '../../../src/pki/asn1/object-identifiers.ts'
@@ -43,12 +48,11 @@ export interface Signing {
   readonly sign: (bytes: Buffer, key: KeyObject) => Buffer
 }
 
-const sequence = (...values: readonly Buffer[]): Buffer => tagged(derTag.sequence, ...values)
-const oid = (hex: string): Buffer => encodeOid(hex)
+const sequence = (...values: readonly DerTree[]): Buffer => tagged(derTag.sequence, ...values)
 
 export function usual(key: KeyObject): Signing {
   if (key.asymmetricKeyType === 'ed25519') {
-    const identifier = sequence(oid('2b6570'))
+    const identifier = sequence('2b6570')
     return { identifier, sign: (bytes) => sign(null, bytes, key) }
   }
   const algorithm = signingAlgorithm(key)
@@ -58,7 +62,7 @@ export function usual(key: KeyObject): Signing {
 }
 
 export const sha1WithRsa: Signing = {
-  identifier: sequence(oid('2a864886f70d010105'), tagged(derTag.null)),
+  identifier: sequence('2a864886f70d010105', tagged(derTag.null)),
   sign: (bytes, key) => sign('sha1', bytes, key),
 }
 
@@ -68,12 +72,12 @@ export function rsaPss(hash: string, hashOid: string | null, saltLength = 32): S
     hashOid === null
       ? []
       : [
-          tagged(contextTag(0), sequence(oid(hashOid))),
-          tagged(contextTag(1), sequence(oid('2a864886f70d010108'), sequence(oid(hashOid)))),
+          tagged(contextTag(0), sequence(hashOid)),
+          tagged(contextTag(1), sequence('2a864886f70d010108', sequence(hashOid))),
           tagged(contextTag(2), unsignedInteger(Buffer.from([saltLength]))),
         ]
   return {
-    identifier: sequence(oid('2a864886f70d01010a'), sequence(...parts)),
+    identifier: sequence('2a864886f70d01010a', sequence(...parts)),
     sign: (bytes, key) =>
       sign(hash, bytes, { key, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength }),
   }
@@ -92,7 +96,7 @@ export interface CertificateOptions {
   readonly nowMs?: number
   readonly notBeforeMs?: number
   readonly notAfterMs?: number
-  readonly extensions?: readonly Buffer[]
+  readonly extensions?: readonly DerTree[]
   readonly signing?: Signing
   /** Whose name it says that it is from; that of its issuer when absent. */
   readonly issuerName?: Buffer
@@ -106,7 +110,7 @@ export function makeCertificate(options: CertificateOptions): Made {
   const keys = options.keys ?? newEcKey()
   const signer = issuer?.keys ?? keys
   const signing = options.signing ?? usual(signer.privateKey)
-  const subject = typeof name === 'string' ? encodeCommonName(name) : name
+  const subject = typeof name === 'string' ? commonNameOnly(name).der : name
   serial += 1
   const tbs = encodeTbs({
     serial: Buffer.from([1, serial >> 8, serial & 0xff]),
@@ -122,14 +126,14 @@ export function makeCertificate(options: CertificateOptions): Made {
   return { certificate: parseCertificate(der), keys }
 }
 
-export function basicConstraints(isAuthority: boolean, pathLength?: number): Buffer {
-  const parts = isAuthority ? [tagged(derTag.boolean, Buffer.from([0xff]))] : []
+export function basicConstraints(isAuthority: boolean, pathLength?: number): DerTree {
+  const parts: DerTree[] = isAuthority ? [tagged(derTag.boolean, Buffer.from([0xff]))] : []
   if (pathLength !== undefined) parts.push(unsignedInteger(Buffer.from([pathLength])))
   return encodeExtension(extensionOids.basicConstraints, true, sequence(...parts))
 }
 
 /** @param bits the first byte of the bit string. */
-export function keyUsage(bits: number): Buffer {
+export function keyUsage(bits: number): DerTree {
   return encodeExtension(
     extensionOids.keyUsage,
     true,
@@ -137,12 +141,12 @@ export function keyUsage(bits: number): Buffer {
   )
 }
 
-export function purposes(...names: readonly (keyof typeof purposeOids)[]): Buffer {
-  const list = names.map((name) => oid(purposeOids[name]))
+export function purposes(...names: readonly (keyof typeof purposeOids)[]): DerTree {
+  const list = names.map((name) => purposeOids[name])
   return encodeExtension(extensionOids.extendedKeyUsage, false, sequence(...list))
 }
 
-export function alternativeNames(names: Partial<AlternativeNames>): Buffer {
+export function alternativeNames(names: Partial<AlternativeNames>): DerTree {
   return encodeExtension(
     extensionOids.subjectAlternativeName,
     false,
@@ -153,7 +157,7 @@ export function alternativeNames(names: Partial<AlternativeNames>): Buffer {
 /** Each a type of names and the base of a subtree: a text, the bytes of address and mask, or a common name. */
 export type SubtreeList = readonly (readonly [keyof typeof nameTag, string | Buffer])[]
 
-export function nameConstraints(permitted: SubtreeList, excluded: SubtreeList = []): Buffer {
+export function nameConstraints(permitted: SubtreeList, excluded: SubtreeList = []): DerTree {
   const list = (number: number, subtrees: SubtreeList): Buffer[] => {
     if (subtrees.length === 0) return []
     const each = subtrees.map(([type, base]) =>
@@ -195,7 +199,7 @@ export function makeClient(
 export interface RequestOptions {
   readonly keys?: KeyPair
   readonly subject?: Buffer
-  readonly extensions?: readonly Buffer[]
+  readonly extensions?: readonly DerTree[]
   readonly signing?: Signing
   /** In place of the extensions: whole attributes. */
   readonly attributes?: readonly Buffer[]
@@ -209,7 +213,7 @@ export function requestDer(options: RequestOptions = {}): Buffer {
   const attributes = options.attributes ?? [extensionRequest(extensions)]
   const info = sequence(
     unsignedInteger(Buffer.from([0])),
-    options.subject ?? encodeCommonName('somebody'),
+    options.subject ?? commonNameOnly('somebody').der,
     options.spki ?? spkiOf(keys),
     tagged(contextTag(0), ...attributes),
   )
@@ -218,8 +222,8 @@ export function requestDer(options: RequestOptions = {}): Buffer {
   return sequence(info, signing.identifier, bits)
 }
 
-export function extensionRequest(extensions: readonly Buffer[]): Buffer {
-  return sequence(oid(attributeOids.extensionRequest), tagged(derTag.set, sequence(...extensions)))
+export function extensionRequest(extensions: readonly DerTree[]): Buffer {
+  return sequence(attributeOids.extensionRequest, tagged(derTag.set, sequence(...extensions)))
 }
 
 export function requestPem(options: RequestOptions = {}): string {
