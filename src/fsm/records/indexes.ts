@@ -233,14 +233,15 @@ export class Indexes {
       ordered?.delete(element)
     }
     for (const element of after) {
-      let ids = own === null ? postings.get(element) : this.#writable(own, postings, element)
-      if (ids === undefined) {
-        ids = new SortedIds()
-        own?.add(ids)
-        postings.set(element, ids)
-        ordered?.add(element)
+      const ids = own === null ? postings.get(element) : this.#writable(own, postings, element)
+      if (ids !== undefined) {
+        ids.add(id)
+        continue
       }
-      ids.add(id)
+      const first = SortedIds.of([id])
+      own?.add(first)
+      postings.set(element, first)
+      ordered?.add(element)
     }
   }
 }

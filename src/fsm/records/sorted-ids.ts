@@ -5,11 +5,7 @@ const CHUNK_LENGTH_MAX = 512
 const NEAR_END_STEP_MAX = 8
 
 /** First position in `sorted` whose value is not below `id`. */
-function lowerBound(
-  sorted: readonly string[],
-  id: string,
-  isPlain: boolean = isPlainText(id),
-): number {
+function lowerBound(sorted: readonly string[], id: string, isPlain: boolean): number {
   let low = 0
   let high = sorted.length
   // Ids mostly come in order, or nearly: by the time they were drawn, or as the store has them. The
@@ -101,7 +97,7 @@ export class SortedIds implements IdScope {
   }
 
   /** Index of the chunk that holds `id` or would hold it. */
-  #chunkOf(id: string, isPlain: boolean = isPlainText(id)): number {
+  #chunkOf(id: string, isPlain: boolean): number {
     let low = 0
     let high = this.#chunks.length - 1
     const last = this.#chunks[high]?.[0]
@@ -116,20 +112,22 @@ export class SortedIds implements IdScope {
   }
 
   has(id: string): boolean {
-    const chunk = this.#chunks[this.#chunkOf(id)]
-    return chunk !== undefined && chunk[lowerBound(chunk, id)] === id
+    const isPlain = isPlainText(id)
+    const chunk = this.#chunks[this.#chunkOf(id, isPlain)]
+    return chunk !== undefined && chunk[lowerBound(chunk, id, isPlain)] === id
   }
 
   /** @returns false when it was there already. */
   add(id: string): boolean {
-    const isPlain = isPlainText(id)
-    const at = this.#chunkOf(id, isPlain)
-    const chunk = this.#chunks[at]
-    if (chunk === undefined) {
+    // Most sets have one id, and that has no order.
+    if (this.#size === 0) {
       this.#chunks.push([id])
       this.#size = 1
       return true
     }
+    const isPlain = isPlainText(id)
+    const at = this.#chunkOf(id, isPlain)
+    const chunk = this.#chunks[at] ?? []
     const position = lowerBound(chunk, id, isPlain)
     if (chunk[position] === id) return false
     this.#size += 1
@@ -145,10 +143,16 @@ export class SortedIds implements IdScope {
   }
 
   delete(id: string): boolean {
-    const at = this.#chunkOf(id)
+    if (this.#size === 1 && this.#chunks[0]?.[0] === id) {
+      this.#chunks.length = 0
+      this.#size = 0
+      return true
+    }
+    const isPlain = isPlainText(id)
+    const at = this.#chunkOf(id, isPlain)
     const chunk = this.#chunks[at]
     if (chunk === undefined) return false
-    const position = lowerBound(chunk, id)
+    const position = lowerBound(chunk, id, isPlain)
     if (chunk[position] !== id) return false
     chunk.splice(position, 1)
     this.#size -= 1
@@ -162,10 +166,11 @@ export class SortedIds implements IdScope {
 
   /** How many stand before `id`, whether it is there or not. */
   rank(id: string): number {
-    const at = this.#chunkOf(id)
+    const isPlain = isPlainText(id)
+    const at = this.#chunkOf(id, isPlain)
     let before = 0
     for (let i = 0; i < at; i += 1) before += this.#chunks[i]?.length ?? 0
-    return before + lowerBound(this.#chunks[at] ?? [], id)
+    return before + lowerBound(this.#chunks[at] ?? [], id, isPlain)
   }
 
   slice(start: number, count: number): string[] {

@@ -163,14 +163,11 @@ export class State {
 
   /** Writes what `shaped` made under the same feature level. */
   putShaped({ kind, record, value, lanes }: ShapedRecord): void {
-    this.#replace(this.table(kind), record.id, { record, lanes })
-    this.#note(recordKey(kind, record.id), value)
+    this.#write(this.table(kind), record.id, { record, lanes }, value)
   }
 
   remove(entity: string, id: string): void {
-    const table = this.table(entity)
-    this.#replace(table, id, undefined)
-    this.#note(recordKey(table.entity.name, id), null)
+    this.#write(this.table(entity), id, undefined, null)
   }
 
   /**
@@ -185,9 +182,7 @@ export class State {
     this.#undo = null
     if (outcome.ok) return outcome
     for (const { table, id, row } of undo.reverse()) {
-      this.#replace(table, id, row)
-      const value = row === undefined ? null : table.stored(row.record)
-      this.#note(recordKey(table.entity.name, id), value)
+      this.#write(table, id, row, row === undefined ? null : table.stored(row.record))
     }
     return outcome
   }
@@ -204,22 +199,22 @@ export class State {
     this.changes.noteReplaced()
   }
 
-  #replace(table: Table, id: string, row: Row | undefined): void {
+  /** @param value as it is stored; null where the record goes, and `row` is undefined. */
+  #write(table: Table, id: string, row: Row | undefined, value: string | null): void {
     this.#writesLeft -= 1
     if (this.#writesLeft < 0) throw new TooManyWrites()
-    const before = this.#place(table, id, row)
-    if (this.#isWholesale) return
-    this.#undo?.push({ table, id, row: before })
-    this.access.writes.note(table.entity.name, id, before?.record)
-    this.changes.note(table.entity.name, id, before?.record)
-  }
-
-  #place(table: Table, id: string, row: Row | undefined): Row | undefined {
+    const { name, digest: digestName } = table.entity
+    const key = recordKey(name, id)
     const before = table.change(id, row)
-    const digest = this.#digestOf(table.entity.digest)
+    const digest = this.#digestOf(digestName)
     if (before !== undefined) digest.remove(before.lanes)
     if (row !== undefined) digest.add(row.lanes)
-    return before
+    if (!this.#isWholesale) {
+      this.#undo?.push({ table, id, row: before })
+      this.access.writes.note(name, id, before?.record)
+      this.changes.note(name, id, before?.record)
+    }
+    this.#note(key, value)
   }
 
   /** How far log time is behind the stamps of the log. */
