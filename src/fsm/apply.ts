@@ -15,7 +15,7 @@ import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
 import { settleAccess } from './access/settle.ts'
 import { auditOf, type Touched } from './apply/audit.ts'
-import { authorityOf, permissionsOf } from './apply/authority.ts'
+import { rightsOf } from './apply/authority.ts'
 import { tellAction } from './cluster/cluster-action.ts'
 import { createTicket, deleteAdmission, redeemTicket, revokeTicket } from './cluster/cluster.ts'
 import {
@@ -165,9 +165,8 @@ function performUnaudited(
 ): Outcome {
   const handler = (handlers as Readonly<Record<number, Handler | undefined>>)[command.kind]
   if (handler === undefined) throw new Error(`command kind ${command.kind} is unknown here`)
-  const authority = authorityOf(state, command.actor, command.kind)
-  if (authority === null) return refused('UNAUTHORIZED', actorFault(command.actor))
-  const held = permissionsOf(state, command.actor)
+  const rights = rightsOf(state, command.actor, command.kind)
+  if (rights === null) return refused('UNAUTHORIZED', actorFault(command.actor))
   if (hasMoved(state, command)) return refused('REVISION_MOVED')
   const { actor } = command
   const sessionId = actor.case === 'session' ? actor.value.sessionId : ''
@@ -176,8 +175,7 @@ function performUnaudited(
     ...place,
     sessionId,
     routerId,
-    authority,
-    held,
+    ...rights,
     touched,
     rulesOf,
   })

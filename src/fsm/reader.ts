@@ -18,6 +18,7 @@ import {
   type ListQuery,
   type ListResult,
   type ListSource,
+  type RecordSource,
   type RouterAudience,
   type ShownFor,
   shownForNobody,
@@ -126,6 +127,10 @@ export class Reader implements Reads {
 
   get<R extends EntityRecord = EntityRecord>(entity: string, id: string): R | undefined {
     return this.state.get<R>(entity, id)
+  }
+
+  get recordsNow(): RecordSource {
+    return this.state
   }
 
   #table(entity: string): Table {
@@ -377,9 +382,9 @@ export class Reader implements Reads {
     shownFor: ShownFor = shownForNobody,
   ): JsonObject {
     const detail = detailOf(entity, record, this.#detailContext(entity, callerId, shownFor))
+    if (!hidesFromNonAdmin(entity, record)) return detail
     const isForAdmin = this.state.get('identity', callerId)?.['isAdmin'] === true
-    if (isForAdmin || !hidesFromNonAdmin(entity, record)) return detail
-    return shownToNonAdmin(detail)
+    return isForAdmin ? detail : shownToNonAdmin(detail)
   }
 
   detailText(

@@ -122,13 +122,18 @@ export interface PromptedService {
 
 export const shownForNobody: ShownFor = { configTypes: noConfigTypes, posture: unknownPosture }
 
+/** Records by kind and id. */
+export interface RecordSource {
+  get<R extends EntityRecord = EntityRecord>(entity: string, id: string): R | undefined
+}
+
 /**
  * The replicated state as this controller has applied it, for readers. Everything is synchronous
  * and consistent within one turn of the event loop, but `waitForApplied`. `entity` is a
  * descriptor's name ('service'); one that does not exist holds no records. R is the caller's word
  * for the record type of that descriptor.
  */
-export interface StateView {
+export interface StateView extends RecordSource {
   readonly appliedIndex: Index
   /** Log time at `appliedIndex`, UTC ms. */
   readonly logTimeMs: number
@@ -140,7 +145,8 @@ export interface StateView {
   readonly requestIds: number
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean>
 
-  get<R extends EntityRecord = EntityRecord>(entity: string, id: string): R | undefined
+  /** The records themselves, for several reads within one turn: a restore replaces them. */
+  readonly recordsNow: RecordSource
   /** Finds a record by the value of a unique field. */
   find<R extends EntityRecord = EntityRecord>(
     entity: string,

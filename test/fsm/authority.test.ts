@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { tellsAdminSecret } from '../../src/fsm/apply/admin-secrets.ts'
-import { authorityOf, ownedKinds, writeGuard } from '../../src/fsm/apply/authority.ts'
+import { ownedKinds, rightsOf, writeGuard } from '../../src/fsm/apply/authority.ts'
 import { entities } from '../../src/entities/registry.ts'
 import { rulesOf } from '../../src/fsm/rules-of-kinds.ts'
 import type { State } from '../../src/fsm/records/state.ts'
@@ -18,7 +18,7 @@ function actor(permission: SessionPermission, identityId = 'alice', sessionId = 
 
 /** Of a command that any session may give, as far as its permission goes. */
 function authority(state: State, by: Actor): string | null {
-  return authorityOf(state, by, CommandKind.ENTITY_PATCH)
+  return rightsOf(state, by, CommandKind.ENTITY_PATCH)?.authority ?? null
 }
 
 /** Alice with the permissions given, in a session. */

@@ -4,7 +4,7 @@ import { hasMfa, type PendingFactor, requiredFactors } from '../../fsm/apply/aut
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import { timeText } from '../answers/envelope.ts'
-import type { StateView } from '../../ports/state-view.ts'
+import type { RecordSource, StateView } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
 import { endOf, type SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -29,14 +29,15 @@ export function sessionView(
   session: EntityRecord,
 ): Record<string, unknown> {
   const detail = state.detail('apiSession', session, caller.identity.id)
+  const records = state.recordsNow
   const { accessToken = null, keyVersion = undefined } = caller.kind === 'session' ? caller : {}
-  const holder = state.get<Identity>('identity', String(session['identityId']))
+  const holder = records.get<Identity>('identity', String(session['identityId']))
   return {
     ...detail,
     // A log-in by the claim of a CA was by no authenticator that is kept.
     ...(session['caId'] === '' ? {} : { authenticatorId: 'internal' }),
     ...(session['signerId'] === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
-    isMfaRequired: holder !== undefined && isMfaRequired(state, holder),
+    isMfaRequired: holder !== undefined && isMfaRequired(records, holder),
     cachedLastActivityAt: timeText(sessions.lastUseMs(session)),
     token:
       session.id === caller.session.id
@@ -69,8 +70,8 @@ export function currentSessionView(needs: Needs, caller: Caller): Record<string,
 }
 
 /** Whether sessions of an identity need a code, given or not. */
-function isMfaRequired(state: Pick<Needs['state'], 'get'>, holder: Identity): boolean {
-  return requiredFactors(state, holder)?.some(({ kind }) => kind === 'totp') ?? true
+function isMfaRequired(records: RecordSource, holder: Identity): boolean {
+  return requiredFactors(records, holder)?.some(({ kind }) => kind === 'totp') ?? true
 }
 
 /** Authenticator that a token stood for, as the API family names it. */

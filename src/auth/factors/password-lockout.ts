@@ -62,8 +62,8 @@ export class PasswordLockout {
   }
 
   #rulesOf({ identityId }: Credential) {
-    const { state } = this.#parts
-    const identity = state.get<Identity>('identity', identityId)
-    return identity === undefined ? undefined : authPolicyOf(state, identity)?.primary.updb
+    const records = this.#parts.state.recordsNow
+    const identity = records.get<Identity>('identity', identityId)
+    return identity === undefined ? undefined : authPolicyOf(records, identity)?.primary.updb
   }
 }

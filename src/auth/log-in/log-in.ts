@@ -186,11 +186,12 @@ export class LogIns {
       ...(client.oidc === undefined ? {} : { level: OIDC_LEVEL }),
       judgedOn: judgedOnOf(proof),
     })
-    const session = state.get('apiSession', id)
-    const identity = state.get<Identity>('identity', identityId)
+    const records = state.recordsNow
+    const session = records.get('apiSession', id)
+    const identity = records.get<Identity>('identity', identityId)
     if (session === undefined || identity === undefined) throw new Problem('INVALID_AUTH')
     sessions.use(id)
-    const opened = holderIn(state, session, identity)
+    const opened = holderIn(records, session, identity)
     const isFull = opened.pendingFactors.length === 0
     const factor = isFull ? null : await tokenFactor.tokenFor(shown, opened)
     const principal: SessionPrincipal = {

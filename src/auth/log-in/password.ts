@@ -58,9 +58,9 @@ export function provePassword(
 
 /** The identity that may log in by this password, or null. */
 function holderOf(needs: PasswordProofNeeds, { method, identityId }: Authenticator): string | null {
-  const { state } = needs
+  const records = needs.state.recordsNow
   if (method !== 'updb') return null
-  const identity = state.get<Identity>('identity', identityId)
+  const identity = records.get<Identity>('identity', identityId)
   if (identity === undefined || isDisabled(identity, judgedNowMs(needs))) return null
-  return authPolicyOf(state, identity)?.primary.updb.allowed === true ? identity.id : null
+  return authPolicyOf(records, identity)?.primary.updb.allowed === true ? identity.id : null
 }

@@ -14,7 +14,7 @@ import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { SessionHolder, SessionPrincipal } from '../principal/principal.ts'
 import { type Clock, judgedNowMs } from '../../lib/clock.ts'
-import type { StateView } from '../../ports/state-view.ts'
+import type { RecordSource, StateView } from '../../ports/state-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
@@ -105,18 +105,19 @@ export class SessionTracker {
         detail: 'this controller had no contact with the cluster for too long to validate sessions',
       })
     }
-    const session = state.get('apiSession', sessionId)
+    const records = state.recordsNow
+    const session = records.get<ApiSession>('apiSession', sessionId)
     if (session === undefined) return 'unknown'
-    const identity = state.get<Identity>('identity', String(session['identityId']))
+    const identity = records.get<Identity>('identity', session.identityId)
     if (clock.nowMs() > this.expiresAtMs(session)) return 'expired'
     if (identity === undefined) return 'refused'
     // Hardly any is, so that the time is not asked for.
     if (identity.disabledAt !== null && isDisabled(identity, judgedNowMs(this.#parts))) {
       return 'refused'
     }
-    if (!isCertificateHonoured(state, session as ApiSession)) return 'refused'
-    if (!isSignerHonoured(state, session as ApiSession)) return 'refused'
-    return holderIn(state, session, identity)
+    if (!isCertificateHonoured(records, session)) return 'refused'
+    if (!isSignerHonoured(records, session)) return 'refused'
+    return holderIn(records, session, identity)
   }
 
   /** Counts as activity. */
@@ -281,11 +282,11 @@ export function endOf(
 
 /** Whoever holds that session, judged by the records of now. */
 export function holderIn(
-  state: Pick<StateView, 'get'>,
+  records: RecordSource,
   session: EntityRecord,
   identity: Identity,
 ): SessionHolder {
-  const pending = pendingFactors(state, identity, session as ApiSession)
+  const pending = pendingFactors(records, identity, session as ApiSession)
   return {
     session,
     identity,

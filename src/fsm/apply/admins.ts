@@ -3,7 +3,8 @@ import { isDisabled } from '../../lib/is-disabled.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { allowsPassword, authPolicyOf, type RecordSource } from './authentication.ts'
+import type { RecordSource } from '../../ports/state-view.ts'
+import { allowsPassword, authPolicyOf } from './authentication.ts'
 import type { State } from '../records/state.ts'
 
 /** Change of one record by a write; `after` is undefined where it is deleted. */

@@ -8,12 +8,7 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { MfaAttempts } from '../../entities/kinds/mfa-attempts.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import type { PasswordAttempts } from '../../entities/kinds/password-attempts.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
-
-/** The part of the state, or of a view of it, that these judgements read. */
-export interface RecordSource {
-  get<R extends EntityRecord = EntityRecord>(kind: string, id: string): R | undefined
-}
+import type { RecordSource } from '../../ports/state-view.ts'
 
 export const DEFAULT_AUTH_POLICY = 'default'
 
@@ -76,10 +71,11 @@ export function requiredFactors(
   identity: Pick<Identity, 'id' | 'authPolicyId'>,
 ): readonly PendingFactor[] | null {
   const secondary = authPolicyOf(records, identity)?.secondary
+  const mfa = records.get<Mfa>('mfa', identity.id)
   if (secondary === undefined) return null
   const { requireTotp, requireExtJwtSigner: signerId } = secondary
   const asked: AskedFactors = {
-    totp: requireTotp || hasMfa(records, identity.id) ? TOTP : null,
+    totp: requireTotp || mfa?.isVerified === true ? TOTP : null,
     extJwt: signerId === null || signerId === '' ? null : { kind: 'extJwt', signerId },
   }
   const required: PendingFactor[] = []

@@ -23,6 +23,15 @@ import { type Refusal, refused } from './outcome.ts'
  */
 export type Authority = 'full' | 'limited'
 
+/** Rights of the actor of a command. */
+export interface ActorRights {
+  readonly authority: Authority
+  /** Permissions of its identity, which decide whom a limited one reaches. */
+  readonly held: readonly string[]
+}
+
+const withoutIdentity: ActorRights = { authority: 'full', held: [] }
+
 /**
  * Kinds whose records belong to an identity, by `identityId`, and let others act as it or change
  * what it gets.
@@ -35,20 +44,20 @@ export const ownedKinds: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Authority of the actor of a command as the log stands there; null: none. The gate judged the
+ * Rights of the actor of a command as the log stands there; null: none. The gate judged the
  * same from what its controller had applied: a log-out or a right taken away before this entry
  * counts, wherever it was asked for. Nothing is ever meant by what an actor leaves out, or by a
  * permission that this program does not know.
  */
-export function authorityOf(state: State, actor: ClaimedActor, kind: number): Authority | null {
+export function rightsOf(state: State, actor: ClaimedActor, kind: number): ActorRights | null {
   if (actor === undefined || actorFault(actor) !== null) return null
   switch (actor.case) {
     case 'system':
-      return 'full'
+      return withoutIdentity
     case 'session':
-      return systemAlone.has(kind) ? null : sessionAuthority(state, actor.value)
+      return systemAlone.has(kind) ? null : sessionRights(state, actor.value)
     case 'enrollment':
-      return enrollmentAuthority(actor.value, kind)
+      return enrollmentRights(actor.value, kind)
     default:
       return null
   }
@@ -81,31 +90,26 @@ const systemAlone: ReadonlySet<number> = new Set([
   CommandKind.LOG_TIME_RESET,
 ])
 
-function enrollmentAuthority(actor: EnrollmentActor, kind: number): Authority | null {
+function enrollmentRights(actor: EnrollmentActor, kind: number): ActorRights | null {
   const shown = shownFor.get(kind)
-  return shown === undefined || actor[shown] === '' ? null : 'full'
+  return shown === undefined || actor[shown] === '' ? null : withoutIdentity
 }
 
-function sessionAuthority(state: State, actor: SessionClaim): Authority | null {
+function sessionRights(state: State, actor: SessionClaim): ActorRights | null {
   const { identityId, sessionId, permission, signerId } = actor
   const session = state.get<ApiSession>('apiSession', sessionId)
+  const identity = state.get<Identity>('identity', identityId)
   if (session?.identityId !== identityId || !isCertificateHonoured(state, session)) return null
   if (!isSignerHonoured(state, session)) return null
-  const identity = state.get<Identity>('identity', identityId)
   if (identity === undefined) return null
-  if (permission === 'partial') return 'full'
+  const { permissions: held } = identity
+  if (permission === 'partial') return { authority: 'full', held }
   const shown = { signerId, signerRevision: Number(actor.signerRevision) }
   const pending = pendingFactors(state, identity, session)
   if (pendingBeside(state, pending, shown).length > 0) return null
-  if (identity.isAdmin || permission === 'session') return 'full'
+  if (identity.isAdmin || permission === 'session') return { authority: 'full', held }
   // A command that comes through the log is no read.
-  return isGranted(identity.permissions, permission, false) ? 'limited' : null
-}
-
-/** The permissions of the actor of a command, which decide whom a limited one reaches. */
-export function permissionsOf(state: State, actor: ClaimedActor): readonly string[] {
-  if (actor?.case !== 'session') return []
-  return state.get<Identity>('identity', actor.value.identityId)?.permissions ?? []
+  return isGranted(held, permission, false) ? { authority: 'limited', held } : null
 }
 
 /** Parts of the state that are needed to tell whose record it is. */

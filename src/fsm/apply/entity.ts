@@ -15,9 +15,11 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { ProblemCode } from '../../lib/problems.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
+import type { Table } from '../records/table.ts'
 import { changedFields, type Touched } from './audit.ts'
 import { writeGuard } from './authority.ts'
 import type { CommandContext } from './context.ts'
+import type { KindRules } from './kind-rules.ts'
 import { done, faulty, notFound, refused } from './outcome.ts'
 import {
   blockingReference,
@@ -58,8 +60,12 @@ function writable(
   return kept
 }
 
-function uniqueFault(state: State, entity: Entity, id: string, fields: JsonObject): Outcome | null {
-  const { indexes } = state.table(entity.name)
+function uniqueFault(
+  { indexes }: Table,
+  entity: Entity,
+  id: string,
+  fields: JsonObject,
+): Outcome | null {
   for (const name of Object.keys(fields)) {
     const reason = entity.fields[name]?.unique ?? null
     const value = fields[name]
@@ -75,13 +81,14 @@ function uniqueFault(state: State, entity: Entity, id: string, fields: JsonObjec
 
 function fieldRefusal(
   state: State,
+  table: Table,
   entity: Entity,
   id: string,
   fields: JsonObject,
 ): Outcome | null {
   const fault = checkFields(entity, fields)
   if (fault !== null) return faulty(fault)
-  return uniqueFault(state, entity, id, fields) ?? missingReference(state, entity, fields)
+  return uniqueFault(table, entity, id, fields) ?? missingReference(state, entity, fields)
 }
 
 function guard(rules: Readonly<Record<string, ProblemCode>>, record: EntityRecord): Outcome | null {
@@ -128,12 +135,13 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
   if (write.id === '' || write.id.length > idCharactersMax) {
     return faulty({ field: 'id', reason: 'id is not usable' })
   }
-  if (state.table(entity.name).get(write.id) !== undefined) {
+  const table = state.table(kind)
+  if (table.rows.has(write.id)) {
     return faulty({ field: 'id', reason: 'id must be unique', value: write.id })
   }
   const refusal =
     requiredFault(entity, fields, true) ??
-    fieldRefusal(state, entity, write.id, fields) ??
+    fieldRefusal(state, table, entity, write.id, fields) ??
     rules.judgeWrite?.(state, { id: write.id, before: undefined, after: fields }, context) ??
     null
   if (refusal !== null) return refusal
@@ -147,7 +155,7 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
     updatedAt: logTimeMs,
     revision,
   })
-  follow(state, entity, write.id, undefined, context)
+  follow(state, entity, write.id, undefined, rules, context)
   return done(write.id)
 }
 
@@ -157,10 +165,10 @@ function follow(
   entity: Entity,
   id: string,
   before: EntityRecord | undefined,
+  { afterWrite }: KindRules,
   context: CommandContext,
 ): void {
-  const after = state.get(entity.name, id)
-  const { afterWrite } = context.rulesOf(entity.name)
+  const after = afterWrite === undefined ? undefined : state.get(entity.name, id)
   if (afterWrite === undefined || after === undefined) return
   afterWrite({ before, after }, consequencesIn(state, context))
 }
@@ -187,6 +195,7 @@ function update(
   isPatch: boolean,
 ): Outcome {
   const { entity, write, fields } = decoded
+  const rules = context.rulesOf(entity.name)
   const mode = isPatch ? 'patch' : 'replace'
   const touched: Touched = {
     action: mode,
@@ -207,16 +216,14 @@ function update(
   const refusal =
     guard(entity.refuse.update, record) ??
     (isPatch ? null : requiredFault(entity, fields, false)) ??
-    fieldRefusal(state, entity, write.id, fields) ??
-    context
-      .rulesOf(entity.name)
-      .judgeWrite?.(state, { id: write.id, before: record, after }, context) ??
+    fieldRefusal(state, state.table(entity.name), entity, write.id, fields) ??
+    rules.judgeWrite?.(state, { id: write.id, before: record, after }, context) ??
     null
   if (refusal !== null) return refusal
   touched.fields = changedFields(record, after)
   const base = { id: record.id, updatedAt: context.logTimeMs, revision: context.index }
   state.put(entity.name, { ...after, ...base })
-  follow(state, entity, record.id, record, context)
+  follow(state, entity, record.id, record, rules, context)
   return done(record.id)
 }
 

@@ -2,7 +2,8 @@ import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
 import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import type { PendingFactor, RecordSource } from './authentication.ts'
+import type { RecordSource } from '../../ports/state-view.ts'
+import type { PendingFactor } from './authentication.ts'
 
 // The state judges tokens of identity providers here. Signatures and times are judged before
 // proposing; what is judged here is judged at the gate and again at apply, from the records of that
