@@ -57,8 +57,9 @@ export class ProcessorShare {
    * already.
    */
   run(caller: string, task: () => void): boolean {
-    if (!this.#mustWait(caller)) {
-      this.#measured(caller, task)
+    const nowMs = this.#clock.monotonicMs()
+    if (!this.#mustWait(caller, nowMs)) {
+      this.#measured(caller, nowMs, task)
       return false
     }
     this.#enqueue(caller, task)
@@ -132,8 +133,9 @@ export class ProcessorShare {
       }
       goOn()
     }
-    if (this.#mustWait(caller)) this.#enqueueAtLast(caller, task)
-    else this.#measured(caller, task)
+    const nowMs = this.#clock.monotonicMs()
+    if (this.#mustWait(caller, nowMs)) this.#enqueueAtLast(caller, task)
+    else this.#measured(caller, nowMs, task)
     return isOver ? null : promise
   }
 
@@ -157,37 +159,38 @@ export class ProcessorShare {
    * Also behind what waits already: the requests of one caller are begun in the order in which they
    * came.
    */
-  #mustWait(caller: string): boolean {
+  #mustWait(caller: string, nowMs: number): boolean {
     if (this.#waitingCounts.has(caller)) return true
     const use = this.#uses.get(caller)
-    return use !== undefined && this.#leaked(use) > this.#limits.processorBurstMs
+    return use !== undefined && this.#leaked(use, nowMs) > this.#limits.processorBurstMs
   }
 
-  #leaked(use: Use): number {
-    const nowMs = this.#clock.monotonicMs()
+  #leaked(use: Use, nowMs: number): number {
     use.usedMs = Math.max(0, use.usedMs - (nowMs - use.atMs) * FREE_PART)
     use.atMs = nowMs
     return use.usedMs
   }
 
-  #measured(caller: string, task: () => void): void {
-    const fromMs = this.#clock.monotonicMs()
+  #measured(caller: string, fromMs: number, task: () => void): void {
     try {
       task()
     } finally {
-      const tookMs = this.#clock.monotonicMs() - fromMs
+      const nowMs = this.#clock.monotonicMs()
+      const tookMs = nowMs - fromMs
       const use = this.#uses.get(caller)
-      if (use === undefined) this.#remember(caller, tookMs)
-      else use.usedMs = this.#leaked(use) + tookMs
+      if (use === undefined) this.#remember(caller, tookMs, nowMs)
+      else use.usedMs = this.#leaked(use, nowMs) + tookMs
     }
   }
 
-  #remember(caller: string, usedMs: number): void {
+  #remember(caller: string, usedMs: number, atMs: number): void {
     if (this.#uses.size >= this.#limits.processorCallersMax) {
-      for (const [known, use] of this.#uses) if (this.#leaked(use) === 0) this.#uses.delete(known)
+      for (const [known, use] of this.#uses) {
+        if (this.#leaked(use, atMs) === 0) this.#uses.delete(known)
+      }
     }
     if (this.#uses.size >= this.#limits.processorCallersMax) return
-    this.#uses.set(caller, { usedMs, atMs: this.#clock.monotonicMs() })
+    this.#uses.set(caller, { usedMs, atMs })
   }
 
   #enqueue(caller: string, task: () => void): void {
@@ -195,7 +198,7 @@ export class ProcessorShare {
       const left = (this.#waitingCounts.get(caller) ?? 1) - 1
       if (left > 0) this.#waitingCounts.set(caller, left)
       else this.#waitingCounts.delete(caller)
-      this.#measured(caller, task)
+      this.#measured(caller, this.#clock.monotonicMs(), task)
     }
     if (!this.#waiting.push(caller, own)) {
       throw new Problem('SERVER_TOO_MANY_REQUESTS', {
