@@ -158,7 +158,8 @@ export class RequestContext {
  * @throws {AssertionError} without a caller: such writes have another actor.
  */
 export function originOf(call: RequestContext, request = writeRequestOf(call)): WriteOrigin {
-  return originBy(request, actorOfCall(call))
+  const { idempotency } = request
+  return originBy(request, actorOfCall(call), idempotency)
 }
 
 export function actorOfCall({ caller }: RequestContext): Actor {

@@ -161,7 +161,9 @@ export class Pipeline {
       const body = this.#takeInput(request, call, operation, check)
       // Before a write is handed over: from then on its caller is owed the outcome.
       if (operation.method !== 'GET') this.#checkCrowd(call)
-      if (call.metadata.minIndex > this.#needs.state.appliedIndex || call.metadata.isLinearizable) {
+      // Hardly any request asks for an index.
+      const { minIndex, isLinearizable } = call.metadata
+      if (isLinearizable || (minIndex > 0 && minIndex > this.#needs.state.appliedIndex)) {
         this.#wait(reply, call, this.#handleLater(call, operation, body))
         return
       }
@@ -398,13 +400,14 @@ export class Pipeline {
   /** Bounds how long and how many; the answer that comes first is the answer. */
   #wait(reply: FastifyReply, call: RequestContext, result: Promise<Reply>): void {
     const { sharer } = call
+    const answerMsMax = this.#answerMsMax(call)
     this.#waiting.take(sharer)
     const timer = setTimeout(() => {
       const { proposed } = call
       call.isAbandoned = proposed === null
       const fault = proposed === null ? new Problem('TIMEOUT') : outcomeUnknown(proposed)
       this.#answerer.fail(reply, call, fault)
-    }, this.#answerMsMax(call))
+    }, answerMsMax)
     result
       .then(
         (answer) => {

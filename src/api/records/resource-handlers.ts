@@ -218,7 +218,8 @@ export class ResourceHandlers {
       const { known: fields } = membersAt(entity, prepared.fields, level)
       const kind = kinds[mode]
       const step = { kind, entity: entity.name, id: prepared.id ?? id, fields }
-      const written = await this.#ifMatches(call, { entity: entity.name, id }, (matched) => {
+      const record = { entity: entity.name, id }
+      const written = await writeIfMatches(call, this.#needs.state, record, (matched) => {
         const judged = [...matched, ...judgedOn]
         return first.length + also.length === 0
           ? this.#writer.entity(originOf(call, request), kind, step.entity, step.id, fields, judged)
@@ -233,19 +234,11 @@ export class ResourceHandlers {
     })
   }
 
-  #ifMatches(
-    call: RequestContext,
-    record: { readonly entity: string; readonly id: string },
-    write: Parameters<typeof writeIfMatches<string>>[3],
-  ): Promise<string> {
-    return writeIfMatches(call, this.#needs.state, record, write)
-  }
-
   async #delete(call: RequestContext, entity: Entity): Promise<Reply> {
     const record = { entity: entity.name, id: call.param('id') }
     const { state } = this.#needs
     let naming: readonly Detachment[] = []
-    await this.#ifMatches(call, record, (matched) => {
+    await writeIfMatches(call, state, record, (matched) => {
       naming = namingBefore(state, entity, record.id)
       return this.#writer.deleteEntity(originOf(call), record.entity, record.id, matched)
     })
