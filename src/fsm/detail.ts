@@ -145,9 +145,10 @@ function withoutChecks(permissions: readonly string[]): JsonObject[] {
 function policyQueries(record: EntityRecord, context: DetailContext): Json {
   const { state, posture } = context
   const permissions = shownPermissions(record, context)
-  const caller = state.get<Identity>('identity', context.callerId)
   const hasChecks = (state.tables.get('postureCheck')?.rows.size ?? 0) > 0
-  const policies = caller === undefined || !hasChecks ? [] : linkingPolicies(state, caller, record)
+  if (!hasChecks) return withoutChecks(permissions)
+  const caller = state.get<Identity>('identity', context.callerId)
+  const policies = caller === undefined ? [] : linkingPolicies(state, caller, record)
   if (policies.length === 0) return withoutChecks(permissions)
   return policies.map((policy) => {
     const queries = checksOf(state, policy).map((check) => posture.queryOf(check))

@@ -387,17 +387,17 @@ export class Reader implements Reads {
     return isForAdmin ? detail : shownToNonAdmin(detail)
   }
 
-  detailText(
+  detailPrinter(
     entity: string,
-    record: EntityRecord,
     callerId: string,
     shownFor: ShownFor = shownForNobody,
-  ): string {
-    // The one detail that depends on who reads it is not kept.
-    if (hidesFromNonAdmin(entity, record)) {
-      return JSON.stringify(this.detail(entity, record, callerId, shownFor))
-    }
-    return this.#details.print(entity, record, this.#detailContext(entity, callerId, shownFor))
+  ): (record: EntityRecord) => string {
+    const context = this.#detailContext(entity, callerId, shownFor)
+    return (record) =>
+      // The one detail that depends on who reads it is not kept.
+      hidesFromNonAdmin(entity, record)
+        ? JSON.stringify(this.detail(entity, record, callerId, shownFor))
+        : this.#details.print(entity, record, context)
   }
 
   #detailContext(entity: string, callerId: string, shownFor: ShownFor): DetailContext {

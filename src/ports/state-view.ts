@@ -220,8 +220,12 @@ export interface StateView extends RecordSource {
    * posture check passes.
    */
   detail(entity: string, record: EntityRecord, callerId: string, shownFor?: ShownFor): JsonObject
-  /** `detail` as JSON text. */
-  detailText(entity: string, record: EntityRecord, callerId: string, shownFor?: ShownFor): string
+  /** Prints each record as `detail` shows it, as JSON text; times are those of its making. */
+  detailPrinter(
+    entity: string,
+    callerId: string,
+    shownFor?: ShownFor,
+  ): (one: EntityRecord) => string
 
   /** Service sessions in id order: at most `max`, from the first one after `afterId` on. */
   serviceSessionsAfter(afterId: string, max: number): readonly EntityRecord[]

@@ -32,7 +32,7 @@ function filled() {
     nowMs += ms
   }
   const textOf = (kind: string, id: string, callerId = 'admin'): unknown =>
-    JSON.parse(reader.detailText(kind, present(state.get(kind, id), id), callerId))
+    JSON.parse(reader.detailPrinter(kind, callerId)(present(state.get(kind, id), id)))
   return { state, log, reader, later, textOf }
 }
 
@@ -45,7 +45,8 @@ describe('The text of a detail', () => {
         for (const { record } of state.table(name).rows.values()) {
           for (const callerId of ['admin', 'ann', 'nobody']) {
             const detail = JSON.stringify(reader.detail(name, record, callerId))
-            expect(reader.detailText(name, record, callerId), `${round} ${name}`).toBe(detail)
+            const print = reader.detailPrinter(name, callerId)
+            expect(print(record), `${round} ${name}`).toBe(detail)
             shown += 1
           }
         }

@@ -7,7 +7,6 @@ import type { RequestMode } from '../../entities/schema.ts'
 import { tellsAdminSecret } from '../../fsm/apply/admin-secrets.ts'
 import { assert, AssertionError } from '../../lib/assert.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import {
@@ -139,7 +138,7 @@ export class ResourceHandlers {
     const shownFor = this.#shownFor(call, entity, callerId, types)
     return this.#lists.found(call, listing, ({ records, ...pagination }) => ({
       records,
-      print: (record: EntityRecord) => state.detailText(entity.name, record, callerId, shownFor),
+      print: state.detailPrinter(entity.name, callerId, shownFor),
       pagination,
       filterableFields: state.filterableFields(entity.name),
     }))
@@ -164,7 +163,7 @@ export class ResourceHandlers {
         throw new Problem('UNAUTHORIZED', { detail: 'it belongs to an administrator' })
       }
       const shownFor = this.#shownFor(call, entity, callerId, types)
-      const text = state.detailText(entity.name, record, callerId, shownFor)
+      const text = state.detailPrinter(entity.name, callerId, shownFor)(record)
       return taggedAnswer(call, record, printedAnswer(text))
     })
   }

@@ -5,7 +5,7 @@ import type { ListResult, Listing } from '../../ports/state-view.ts'
 import { SetScope, SortedIds } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'
 import type { Predicate } from './evaluate.ts'
-import { isWholeOrder, orderedValues, ownerOf, type Stretch } from './range.ts'
+import { isWholeOrder, orderedValues, ownersOf, type Stretch } from './range.ts'
 import type { Order } from './symbols.ts'
 import type { Turns } from './work.ts'
 
@@ -119,7 +119,7 @@ function* walk(
   const first = isDescending ? end - skip - length : start + skip
   const own = values?.slice(first, length) ?? []
   if (isDescending) own.reverse()
-  const ids = own.map((value) => ownerOf(table, field, value) ?? '')
+  const ids = ownersOf(table, field, own)
   if (isCut) return pageOf(table, ids, total, page)
   return yield* pick(recordsNamed(table, ids), test, null, page, turns)
 }
@@ -130,7 +130,7 @@ function pageOf(
   totalCount: number,
   { offset, limit }: Page,
 ): ListResult {
-  const records = ids.map((id) => table.get(id)).filter((record) => record !== undefined)
+  const records = ids.flatMap((id) => table.rows.get(id)?.record ?? [])
   return { records, limit, offset, totalCount }
 }
 

@@ -5,7 +5,7 @@ import type { Expression, Literal } from './ast.ts'
 import {
   isUniqueField,
   orderedValues,
-  ownerOf,
+  ownersOf,
   type Range,
   type Stretch,
   stretchOf,
@@ -102,7 +102,7 @@ function withinRange(table: Records, field: string, range: Range): Candidates | 
           own().map((value) => lookUp(table, field, value)),
         )
   }
-  const owners = (): string[] => own().map((value) => ownerOf(table, field, value) ?? '')
+  const owners = (): readonly string[] => ownersOf(table, field, own())
   return {
     size: end - start,
     ids: field === 'id' ? own : () => new SetScope(new Set(owners())),

@@ -35,9 +35,13 @@ export function isWholeOrder(table: Records, field: string): boolean {
   return isUniqueField(table, field) && orderedValues(table, field)?.size === table.rows.size
 }
 
-/** Id of the record with that value of a unique field. */
-export function ownerOf(table: Records, field: string, value: string): string | undefined {
-  return field === 'id' ? value : table.indexes.owner(field, value)
+/** Ids of the records with those values of a unique field, in their order. */
+export function ownersOf(
+  table: Records,
+  field: string,
+  values: readonly string[],
+): readonly string[] {
+  return field === 'id' ? values : values.map((value) => table.indexes.owner(field, value) ?? '')
 }
 
 /**
