@@ -2,6 +2,7 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { BIND, DIAL, type Grants, matches, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
+import type { Table } from '../records/table.ts'
 import { type AccessChanges, accessWrites, takeAccessChanges } from './changes.ts'
 import { type ClassView, ClassViews, viewOf } from './class-views.ts'
 import { type AccessClass, AccessClasses, type Moves } from './classes.ts'
@@ -32,12 +33,14 @@ export class AccessIndex {
   /** Writes of records that it is yet to follow, noted as they are done. */
   readonly writes = accessWrites()
   readonly #state: State
+  readonly #policies: Table
   readonly #classes: AccessClasses
   readonly #views = new ClassViews()
   readonly #visitors = new Map<string, ClassView>()
 
   constructor(state: State) {
     this.#state = state
+    this.#policies = state.table('servicePolicy')
     this.#classes = new AccessClasses(state)
   }
 
@@ -57,6 +60,10 @@ export class AccessIndex {
   settle(onJudged: (judgement: Judgement) => (() => void) | null = () => null): void {
     if (this.writes.isEmpty) return
     const areOfServices = this.writes.isOnlyOf('service')
+    if (areOfServices && this.#policies.rows.size === 0) {
+      this.writes.clear()
+      return
+    }
     const changes = takeAccessChanges(this.writes, this.#state.tables)
     if (areOfServices && this.#areMeantByNone(changes)) return
     const sides = new Sides(this.#state, changes)
@@ -77,11 +84,9 @@ export class AccessIndex {
    * nothing was granted on them.
    */
   #areMeantByNone({ service: changed }: AccessChanges): boolean {
-    const policies = this.#state.table('servicePolicy')
-    if (policies.rows.size === 0) return true
     const isMeant = (service: EntityRecord | undefined): boolean =>
       service !== undefined &&
-      policiesMatching<ServicePolicy>(policies, 'serviceRoles', service).length > 0
+      policiesMatching<ServicePolicy>(this.#policies, 'serviceRoles', service).length > 0
     for (const { before, after } of changed.values()) {
       if (isMeant(before) || isMeant(after)) return false
     }
@@ -145,8 +150,7 @@ export class AccessIndex {
     if (of !== undefined) return this.#views.of(of, () => viewOf(this.#state, of.policies))
     let grants = this.#visitors.get(identity.id)
     if (grants === undefined) {
-      const table = this.#state.table('servicePolicy')
-      const policies = policiesMatching(table, 'identityRoles', identity)
+      const policies = policiesMatching(this.#policies, 'identityRoles', identity)
       grants = viewOf(
         this.#state,
         policies.map(({ id }) => id),

@@ -156,9 +156,10 @@ export class State {
   shaped(entity: string, values: Values): ShapedRecord {
     const table = this.table(entity)
     const kind = table.entity.name
+    const key = recordKey(kind, values.id)
     const record = table.shape(values, this.featureLevel)
     const value = table.stored(record)
-    return { kind, record, value, lanes: lanesOf(recordKey(kind, record.id), value) }
+    return { kind, record, value, lanes: lanesOf(key, value) }
   }
 
   /** Writes what `shaped` made under the same feature level. */
@@ -206,15 +207,14 @@ export class State {
     const { name, digest: digestName } = table.entity
     const key = recordKey(name, id)
     const before = table.change(id, row)
+    this.#note(key, value)
     const digest = this.#digestOf(digestName)
     if (before !== undefined) digest.remove(before.lanes)
     if (row !== undefined) digest.add(row.lanes)
-    if (!this.#isWholesale) {
-      this.#undo?.push({ table, id, row: before })
-      this.access.writes.note(name, id, before?.record)
-      this.changes.note(name, id, before?.record)
-    }
-    this.#note(key, value)
+    if (this.#isWholesale) return
+    this.#undo?.push({ table, id, row: before })
+    this.access.writes.note(name, id, before?.record)
+    this.changes.note(name, id, before?.record)
   }
 
   /** How far log time is behind the stamps of the log. */

@@ -61,11 +61,10 @@ export class WriteBehind {
   /** After each applied entry. */
   noteApplied(state: State): void {
     if (this.#isStopped || this.#inFlight !== null) return
-    if (state.dirtyCharacters >= this.#limits.flushBytes) this.#begin(state)
-    else this.#arm(state)
-  }
-
-  #arm(state: State): void {
+    if (state.dirtyCharacters >= this.#limits.flushBytes) {
+      this.#begin(state)
+      return
+    }
     this.#cancelTimer ??= this.#schedule(this.#limits.flushPeriodMs, () => {
       this.#cancelTimer = null
       if (!this.#isStopped && this.#inFlight === null) this.#begin(state)
