@@ -64,12 +64,10 @@ export class EventBus {
     return this.position
   }
 
-  get limits(): RingLimits {
-    return this.#parts.limits
-  }
-
   /** Emits the events of an entry of the log, in its order. */
-  emitEntry(slots: readonly RingSlot[]): void {
+  emitEntry(entry: { slots(limits: RingLimits): readonly RingSlot[] }): void {
+    const slots = entry.slots(this.#parts.limits)
+    if (slots.length === 0) return
     for (const slot of slots) this.ring.push(slot)
     this.#tellLater()
   }

@@ -5,10 +5,9 @@ import type { NewEvent } from '../../src/events/field.ts'
 /** Emits events as those of one entry of the log. */
 export function emitEntry(bus: EventBus, index: number, events: readonly NewEvent[]): void {
   const { generation, selfId } = bus
-  bus.emitEntry(
-    events.map((event, at) => {
-      const position = { generation, index, sequence: at + 1 }
-      return new EmittedEvent(event, position, true, selfId)
-    }),
-  )
+  const slots = events.map((event, at) => {
+    const position = { generation, index, sequence: at + 1 }
+    return new EmittedEvent(event, position, true, selfId)
+  })
+  bus.emitEntry({ slots: () => slots })
 }

@@ -35,7 +35,7 @@ function created(bus: EventBus, index: number, services: number): void {
     return { kind: 'service', id, before: undefined, after }
   })
   const entry = { index, timeMs: 1, audit: null, changes, policyIds: new Map<string, string>() }
-  bus.emitEntry(new EntryEvents(bus, entry).slots(bus.limits))
+  bus.emitEntry(new EntryEvents(bus, entry))
 }
 
 function filterOf(...names: readonly EventNamespace[]): EventFilter {
@@ -119,7 +119,7 @@ describe('An entry in one slot of the ring', () => {
       return { kind, id: kind, before: undefined, after }
     })
     const entry = { index: 6, timeMs: 1, audit: null, changes, policyIds: new Map() }
-    bus.emitEntry(new EntryEvents(bus, entry).slots(bus.limits))
+    bus.emitEntry(new EntryEvents(bus, entry))
     const { ring } = bus
     const made = Array.from({ length: ring.end - ring.first }, (_, k) => ring.at(ring.first + k))
     const namespaces = [...new Set(made.flatMap((one) => one?.namespace ?? []))]

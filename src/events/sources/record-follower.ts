@@ -30,9 +30,7 @@ export class RecordFollower {
   #onEntry(index: number, changes: readonly RecordChange[], facts: EntryFacts): void {
     const { timeMs, audit } = facts
     const policyIds = this.#policyIds(changes)
-    const entry = new EntryEvents(this.#bus, { index, timeMs, audit, changes, policyIds })
-    const slots = entry.slots(this.#bus.limits)
-    if (slots.length > 0) this.#bus.emitEntry(slots)
+    this.#bus.emitEntry(new EntryEvents(this.#bus, { index, timeMs, audit, changes, policyIds }))
   }
 
   #policyIds(changes: readonly RecordChange[]): ReadonlyMap<string, string> {
