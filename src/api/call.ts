@@ -31,7 +31,6 @@ export interface RequestMetadata {
   isRepeatable: boolean
 }
 
-const doNothing = (): void => undefined
 const isConnected = (): boolean => false
 const nothing = Object.freeze({})
 
@@ -51,9 +50,9 @@ export class RequestContext {
   readonly accept: string
   /**
    * Gives back the room that a large body was read into; to be called once nothing holds the body
-   * any more.
+   * any more. Null: it took none.
    */
-  releaseBody: () => void = doNothing
+  releaseBody: (() => void) | null = null
   /**
    * Called once the answer has left, or its client has: what it holds of the memory is free again.
    */

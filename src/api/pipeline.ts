@@ -121,7 +121,7 @@ export class Pipeline {
         })
       } catch (error) {
         this.#answerer.fail(reply, call, error)
-        call.releaseBody()
+        call.releaseBody?.()
       }
     }
   }
@@ -146,7 +146,7 @@ export class Pipeline {
     } catch (error) {
       this.#answerer.fail(reply, call, error)
     }
-    call.releaseBody()
+    call.releaseBody?.()
     return false
   }
 
@@ -176,7 +176,7 @@ export class Pipeline {
     } catch (error) {
       this.#answerer.fail(reply, call, error)
     }
-    call.releaseBody()
+    call.releaseBody?.()
   }
 
   #checkCrowd(call: RequestContext): void {
@@ -420,7 +420,7 @@ export class Pipeline {
       .finally(() => {
         clearTimeout(timer)
         this.#waiting.giveBack(sharer)
-        call.releaseBody()
+        call.releaseBody?.()
       })
       .catch(() => undefined)
   }

@@ -37,7 +37,7 @@ export function bodyParser({ limits, largeBodies }: Needs): FastifyContentTypePa
         done(null, body)
       },
       (error: unknown) => {
-        call.releaseBody()
+        call.releaseBody?.()
         done(error as Error)
       },
     )
@@ -102,7 +102,7 @@ async function takeRoom(
   const giveBack = await bodies.take(bytes)
   const { socket } = stream
   const onGone = (): void => {
-    if (!call.isAtWork) call.releaseBody()
+    if (!call.isAtWork) call.releaseBody?.()
   }
   call.releaseBody = (): void => {
     socket.off('close', onGone)
@@ -110,7 +110,7 @@ async function takeRoom(
   }
   socket.on('close', onGone)
   if (!stream.destroyed) return
-  call.releaseBody()
+  call.releaseBody?.()
   throw unparsable('the request ended before its body did')
 }
 

@@ -185,8 +185,7 @@ export class ResourceHandlers {
   }
 
   async #create(call: RequestContext, entity: Entity, body: JsonObject): Promise<Reply> {
-    const newId = entity.idFrom === null ? newShortId() : String(body[entity.idFrom])
-    const { id, ignoredFields } = await this.#write(call, entity, 'create', newId, body)
+    const { id, ignoredFields } = await this.#write(call, entity, 'create', body)
     return createdAnswer(entity.collection, id, ignoredFields)
   }
 
@@ -196,7 +195,7 @@ export class ResourceHandlers {
     mode: Exclude<RequestMode, 'create'>,
     body: JsonObject,
   ): Promise<Reply> {
-    const { ignoredFields } = await this.#write(call, entity, mode, call.param('id'), body)
+    const { ignoredFields } = await this.#write(call, entity, mode, body)
     return emptyAnswer(ignoredFields)
   }
 
@@ -204,9 +203,9 @@ export class ResourceHandlers {
     call: RequestContext,
     entity: Entity,
     mode: RequestMode,
-    id: string,
     given: JsonObject,
   ): Promise<{ readonly id: string; readonly ignoredFields: readonly string[] }> {
+    const id = mode === 'create' ? newIdOf(entity, given) : call.param('id')
     const prepare = this.#preparers.of(entity)
     const level = this.#needs.state.featureLevel
     const { known: body, later } = membersAt(entity, given, level)
@@ -243,6 +242,10 @@ export class ResourceHandlers {
     })
     return deletedAnswer(stayedAfter(state, naming))
   }
+}
+
+function newIdOf({ idFrom }: Entity, body: JsonObject): string {
+  return idFrom === null ? newShortId() : String(body[idFrom])
 }
 
 const kinds = {

@@ -155,7 +155,8 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
     updatedAt: logTimeMs,
     revision,
   })
-  follow(state, entity, write.id, undefined, rules, context)
+  const { afterWrite } = rules
+  if (afterWrite !== undefined) follow(state, entity, write.id, undefined, afterWrite, context)
   return done(write.id)
 }
 
@@ -165,12 +166,11 @@ function follow(
   entity: Entity,
   id: string,
   before: EntityRecord | undefined,
-  { afterWrite }: KindRules,
+  afterWrite: NonNullable<KindRules['afterWrite']>,
   context: CommandContext,
 ): void {
-  const after = afterWrite === undefined ? undefined : state.get(entity.name, id)
-  if (afterWrite === undefined || after === undefined) return
-  afterWrite({ before, after }, consequencesIn(state, context))
+  const after = state.get(entity.name, id)
+  if (after !== undefined) afterWrite({ before, after }, consequencesIn(state, context))
 }
 
 /**
@@ -223,7 +223,8 @@ function update(
   touched.fields = changedFields(record, after)
   const base = { id: record.id, updatedAt: context.logTimeMs, revision: context.index }
   state.put(entity.name, { ...after, ...base })
-  follow(state, entity, record.id, record, rules, context)
+  const { afterWrite } = rules
+  if (afterWrite !== undefined) follow(state, entity, record.id, record, afterWrite, context)
   return done(record.id)
 }
 
