@@ -71,11 +71,10 @@ export function requiredFactors(
   identity: Pick<Identity, 'id' | 'authPolicyId'>,
 ): readonly PendingFactor[] | null {
   const secondary = authPolicyOf(records, identity)?.secondary
-  const mfa = records.get<Mfa>('mfa', identity.id)
   if (secondary === undefined) return null
   const { requireTotp, requireExtJwtSigner: signerId } = secondary
   const asked: AskedFactors = {
-    totp: requireTotp || mfa?.isVerified === true ? TOTP : null,
+    totp: requireTotp || hasMfa(records, identity.id) ? TOTP : null,
     extJwt: signerId === null || signerId === '' ? null : { kind: 'extJwt', signerId },
   }
   const required: PendingFactor[] = []
