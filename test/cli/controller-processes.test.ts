@@ -24,7 +24,7 @@ import { eventually } from '../support/eventually.ts'
 
 const WELL_BEHAVED = `#!/bin/sh
 trap 'rm "$(dirname "$3")/pid"; exit 0' TERM
-echo $$ > "$(dirname "$3")/pid"
+echo $$ > "$3.pid" && mv "$3.pid" "$(dirname "$3")/pid"
 echo "started $3"
 while :; do sleep 0.02; done
 `
@@ -38,7 +38,7 @@ while :; do sleep 0.02; done
 `
 const STUBBORN = `#!/bin/sh
 trap '' TERM
-echo $$ > "$(dirname "$3")/pid"
+echo $$ > "$3.pid" && mv "$3.pid" "$(dirname "$3")/pid"
 while :; do sleep 0.02; done
 `
 
