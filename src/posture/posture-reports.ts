@@ -24,6 +24,7 @@ import {
   unpack,
   whatOf,
 } from './posture-facts.ts'
+import { addToSet, removeFromSet } from '../lib/keyed-sets.ts'
 
 export const postureLimits = {
   /**
@@ -227,13 +228,8 @@ export class PostureReports {
 
   #noteOwner(owner: string, identityId: string, hasReports: boolean): void {
     if (owner === this.#selfId) return
-    const owners = this.#elsewhere.get(identityId)
-    if (hasReports) {
-      if (owners === undefined) this.#elsewhere.set(identityId, new Set([owner]))
-      else owners.add(owner)
-    } else if (owners?.delete(owner) === true && owners.size === 0) {
-      this.#elsewhere.delete(identityId)
-    }
+    if (hasReports) addToSet(this.#elsewhere, identityId, owner)
+    else removeFromSet(this.#elsewhere, identityId, owner)
   }
 
   /** Sorted, so that every controller merges in the same order. */

@@ -6,6 +6,7 @@ import { type TellFact, tellNobody } from '../../ports/live-facts.ts'
 import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
 import { toldTime } from '../told-time.ts'
+import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
 const { identityConnectsMax, routerClientsMax, routerTextCharactersMax } = routerLimits
 
@@ -86,24 +87,17 @@ export class ConnectionDuty implements RouterDuty {
   }
 
   #add(routerId: string, identityId: string): void {
-    let own = this.#byRouter.get(routerId)
-    if (own === undefined) this.#byRouter.set(routerId, (own = new Set()))
-    if (
-      own.size >= routerClientsMax ||
-      own.has(identityId) ||
-      identityId.length > ID_CHARACTERS_MAX
-    )
-      return
-    own.add(identityId)
+    const own = this.#byRouter.get(routerId)
+    if ((own?.size ?? 0) >= routerClientsMax || own?.has(identityId) === true) return
+    if (identityId.length > ID_CHARACTERS_MAX) return
+    addToSet(this.#byRouter, routerId, identityId)
     const others = this.#counts.get(identityId) ?? 0
     this.#counts.set(identityId, others + 1)
     if (others === 0) this.#tell({ kind: 'sdk', identityId, status: 'online' })
   }
 
   #remove(routerId: string, identityId: string): void {
-    const own = this.#byRouter.get(routerId)
-    if (own?.delete(identityId) !== true) return
-    if (own.size === 0) this.#byRouter.delete(routerId)
+    if (!removeFromSet(this.#byRouter, routerId, identityId)) return
     const left = (this.#counts.get(identityId) ?? 1) - 1
     if (left > 0) this.#counts.set(identityId, left)
     else {

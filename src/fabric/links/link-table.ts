@@ -7,6 +7,7 @@ import type {
   LinkVisit,
   PathLink,
 } from '../../ports/live-links.ts'
+import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { ownText } from '../../lib/text/own-text.ts'
 import { routerLimits } from '../limits.ts'
 import { LiveRows } from '../live-rows.ts'
@@ -229,8 +230,8 @@ export class LinkTable implements LiveLinks {
     if (kept !== undefined) {
       // Its id is its maker's: another router can not take it over.
       if (kept.sourceRouterId === sourceRouterId && link.iteration >= kept.link.iteration) {
-        forgetIn(this.#byDest, kept.link.destRouterId, link.id)
-        noteIn(this.#byDest, link.destRouterId, link.id)
+        removeFromSet(this.#byDest, kept.link.destRouterId, link.id)
+        addToSet(this.#byDest, link.destRouterId, link.id)
         kept.link = link
         kept.path = pathLink(sourceRouterId, link)
         this.#parts.onSeen?.(this.#view(kept), 'known')
@@ -239,8 +240,8 @@ export class LinkTable implements LiveLinks {
     }
     const own = this.#bySource.get(sourceRouterId)
     if (this.#links.isFull || (own?.size ?? 0) >= linksPerRouterMax) return false
-    noteIn(this.#bySource, sourceRouterId, link.id)
-    noteIn(this.#byDest, link.destRouterId, link.id)
+    addToSet(this.#bySource, sourceRouterId, link.id)
+    addToSet(this.#byDest, link.destRouterId, link.id)
     const added = {
       link,
       path: pathLink(sourceRouterId, link),
@@ -267,8 +268,8 @@ export class LinkTable implements LiveLinks {
   }
 
   #forgetEnds({ link, sourceRouterId }: Kept): void {
-    forgetIn(this.#bySource, sourceRouterId, link.id)
-    forgetIn(this.#byDest, link.destRouterId, link.id)
+    removeFromSet(this.#bySource, sourceRouterId, link.id)
+    removeFromSet(this.#byDest, link.destRouterId, link.id)
   }
 
   #view(kept: Kept): LiveLink {
@@ -301,18 +302,6 @@ const pathLink = (
 function costOf({ staticCost, sourceLatencyNs, destLatencyNs }: Kept): number {
   const latencyMs = (ns: number): number => Math.floor(ns / NS_PER_MS)
   return staticCost + latencyMs(sourceLatencyNs) + latencyMs(destLatencyNs)
-}
-
-function noteIn(links: Map<string, Set<string>>, routerId: string, id: string): void {
-  const ids = links.get(routerId)
-  if (ids === undefined) links.set(routerId, new Set([id]))
-  else ids.add(id)
-}
-
-function forgetIn(links: Map<string, Set<string>>, routerId: string, id: string): void {
-  const ids = links.get(routerId)
-  ids?.delete(id)
-  if (ids?.size === 0) links.delete(routerId)
 }
 
 /** A router says these; it does not decide how long they are. */

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import { present } from '../../lib/assert.ts'
+import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { attributesOf, matchingIds, policiesMatching, type RoleList } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
@@ -241,7 +242,7 @@ export class AccessClasses {
   #newClass(key: string, policies: ReadonlySet<string>): AccessClass {
     const made = { key, policies, members: new Set<string>() }
     this.#byKey.set(key, made)
-    for (const policy of policies) addTo(this.#byPolicy, policy, made)
+    for (const policy of policies) addToSet(this.#byPolicy, policy, made)
     return made
   }
 
@@ -255,12 +256,12 @@ export class AccessClasses {
     this.#classOf.delete(id)
     if (from.members.size > 0) return
     this.#byKey.delete(from.key)
-    for (const policy of from.policies) removeFrom(this.#byPolicy, policy, from)
+    for (const policy of from.policies) removeFromSet(this.#byPolicy, policy, from)
   }
 
   #indexAttributes(id: string, attributes: readonly string[]): void {
-    for (const name of this.#attributes.get(id) ?? []) removeFrom(this.#byAttribute, name, id)
-    for (const name of attributes) addTo(this.#byAttribute, name, id)
+    for (const name of this.#attributes.get(id) ?? []) removeFromSet(this.#byAttribute, name, id)
+    for (const name of attributes) addToSet(this.#byAttribute, name, id)
     this.#attributes.set(id, attributes)
   }
 }
@@ -290,7 +291,7 @@ class Flips {
   }
 
   ofMember(from: AccessClass, member: string, policy: string): void {
-    addTo(this.#entry(from).ofMembers, member, policy)
+    addToSet(this.#entry(from).ofMembers, member, policy)
   }
 
   *perClass() {
@@ -308,17 +309,4 @@ function* identitiesOfSessions(changes: Iterable<Change>): Iterable<string> {
 
 export function sameRoles(a: RoleList, b: RoleList): boolean {
   return a.semantic === b.semantic && sameTexts(a.roles, b.roles)
-}
-
-function addTo<T>(sets: Map<string, Set<T>>, key: string, value: T): void {
-  const known = sets.get(key)
-  if (known === undefined) sets.set(key, new Set([value]))
-  else known.add(value)
-}
-
-function removeFrom<T>(sets: Map<string, Set<T>>, key: string, value: T): void {
-  const known = sets.get(key)
-  if (known === undefined) return
-  known.delete(value)
-  if (known.size === 0) sets.delete(key)
 }

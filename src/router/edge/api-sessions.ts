@@ -9,6 +9,7 @@ import {
   type SyncPart,
   type ToldSession,
 } from './control-messages.ts'
+import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
 export interface EdgeApiSession extends ToldSession {
   /** The controller that has said so last: it is asked first for what the client wants. */
@@ -154,8 +155,7 @@ export class ApiSessions {
       if (before !== undefined && before.id !== id) this.#forget(before)
       const known = { ...session, controllerId: connection.id }
       this.#byToken.set(token, known)
-      const tokens = this.#tokensById.get(id) ?? new Set()
-      this.#tokensById.set(id, tokens.add(token))
+      addToSet(this.#tokensById, id, token)
       if (before !== undefined && !isSame(before, session)) changed.add(token)
       for (const waiter of this.#waiters) if (waiter.token === token) waiter.settle(known)
     }
@@ -175,9 +175,7 @@ export class ApiSessions {
 
   #forget({ token, id }: EdgeApiSession): void {
     this.#byToken.delete(token)
-    const tokens = this.#tokensById.get(id)
-    tokens?.delete(token)
-    if (tokens?.size === 0) this.#tokensById.delete(id)
+    removeFromSet(this.#tokensById, id, token)
   }
 
   #logFull(): void {

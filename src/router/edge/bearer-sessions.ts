@@ -6,6 +6,7 @@ import { keyIdOf, type TokenLeaf, tokenLeafOf, verifyJwt } from '../../pki/jwt-v
 import { routerProgramLimits } from '../limits.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
 import type { EdgeApiSession } from './api-sessions.ts'
+import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
 const { bearerTokensMax, bearerUnshownMs } = routerProgramLimits
 /** A use of a key, by the numbers of the API family. */
@@ -125,11 +126,7 @@ export class BearerSessions {
 
   #forget(known: Known): void {
     this.#byToken.delete(known.token.text)
-    for (const id of idsThatEnd(known)) {
-      const others = this.#byId.get(id)
-      others?.delete(known)
-      if (others?.size === 0) this.#byId.delete(id)
-    }
+    for (const id of idsThatEnd(known)) removeFromSet(this.#byId, id, known)
   }
 
   stop(): void {
@@ -168,11 +165,7 @@ export class BearerSessions {
     }
     const kept = { token, keyId, session, sinceMs: this.#parts.clock.monotonicMs() }
     this.#byToken.set(text, kept)
-    for (const id of idsThatEnd(kept)) {
-      const others = this.#byId.get(id)
-      if (others === undefined) this.#byId.set(id, new Set([kept]))
-      else others.add(kept)
-    }
+    for (const id of idsThatEnd(kept)) addToSet(this.#byId, id, kept)
     return session
   }
 

@@ -29,6 +29,7 @@ import {
 import { EdgeDialer } from './edge-dialer.ts'
 import { EdgeListener } from './edge-listener.ts'
 import { ClientTerminators } from './hosted-terminators.ts'
+import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
 export interface EdgeParts {
   readonly config: Pick<RouterConfig, 'edge' | 'listeners' | 'tls'>
@@ -307,8 +308,7 @@ export class Edge {
     const { remoteAddress } = client
     const { id, identityId, token } = session
     this.#parts.log.info({ identityId, apiSessionId: id, remoteAddress }, 'client connected')
-    const channels = this.#byToken.get(token) ?? new Set()
-    this.#byToken.set(token, channels.add(client))
+    addToSet(this.#byToken, token, client)
     this.#identities.add(client)
   }
 
@@ -318,9 +318,7 @@ export class Edge {
       { identityId, remoteAddress: client.remoteAddress, reason },
       'client disconnected',
     )
-    const channels = this.#byToken.get(token)
-    channels?.delete(client)
-    if (channels?.size === 0) this.#byToken.delete(token)
+    removeFromSet(this.#byToken, token, client)
     this.#identities.remove(client)
     this.#terminators.onClientClosed(client)
     this.#postures.onClientClosed(client)

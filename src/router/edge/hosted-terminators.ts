@@ -33,6 +33,7 @@ import {
 import { HostChanges } from './host-changes.ts'
 import { creationOf, type HostedTerminator, terminatorOf } from './hosted-terminator.ts'
 import { isSessionAmong, shownServiceSession } from './service-session.ts'
+import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
 export interface HostedTerminatorsParts {
   readonly clock: Clock
@@ -221,9 +222,7 @@ export class ClientTerminators {
     this.#removed.delete(id)
     const own = this.#byClient.get(client) ?? new Map<number, HostedTerminator>()
     this.#byClient.set(client, own.set(connectionId, terminator))
-    const { token } = terminator.session
-    const ofSession = this.#bySession.get(token) ?? new Set()
-    this.#bySession.set(token, ofSession.add(terminator))
+    addToSet(this.#bySession, terminator.session.token, terminator)
   }
 
   #drop(terminator: HostedTerminator): void {
@@ -231,9 +230,7 @@ export class ClientTerminators {
     this.#byId.delete(id)
     this.#changes.drop(terminator)
     this.#waits.get(id)?.()
-    const ofSession = this.#bySession.get(session.token)
-    ofSession?.delete(terminator)
-    if (ofSession?.size === 0) this.#bySession.delete(session.token)
+    removeFromSet(this.#bySession, session.token, terminator)
     const own = this.#byClient.get(client)
     own?.delete(connectionId)
     if (own?.size === 0) this.#byClient.delete(client)

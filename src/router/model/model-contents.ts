@@ -15,6 +15,7 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import { estimatedBytes } from './estimated-bytes.ts'
 import { ModelTable } from './model-table.ts'
+import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
 export interface ModelLimits {
   readonly modelRecordsMax: number
@@ -211,8 +212,8 @@ export class ModelContents {
   }
 
   #forgetPolicy(policy: Policy): void {
-    for (const id of policy.identities) unlink(this.#policiesOfIdentity, id, policy.id)
-    for (const id of policy.services) unlink(this.#policiesOfService, id, policy.id)
+    for (const id of policy.identities) removeFromSet(this.#policiesOfIdentity, id, policy.id)
+    for (const id of policy.services) removeFromSet(this.#policiesOfService, id, policy.id)
     const { identities, services, postureChecks } = policy
     this.#members -= identities.size + services.size + postureChecks.size
     this.#policies.delete(policy.id)
@@ -229,8 +230,8 @@ export class ModelContents {
       else members.delete(id)
       this.#members += change.add ? 1 : -1
       if (index === null) continue
-      if (change.add) link(index, id, policy.id)
-      else unlink(index, id, policy.id)
+      if (change.add) addToSet(index, id, policy.id)
+      else removeFromSet(index, id, policy.id)
     }
   }
 
@@ -262,16 +263,4 @@ export class ModelContents {
       if (postureChecks.delete(id)) this.#members -= 1
     }
   }
-}
-
-function link(index: Map<string, Set<string>>, id: string, policyId: string): void {
-  const known = index.get(id)
-  if (known === undefined) index.set(id, new Set([policyId]))
-  else known.add(policyId)
-}
-
-function unlink(index: Map<string, Set<string>>, id: string, policyId: string): void {
-  const known = index.get(id)
-  known?.delete(policyId)
-  if (known?.size === 0) index.delete(id)
 }
