@@ -4,6 +4,7 @@ import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { SessionCertificate } from '../../entities/kinds/session-certificate.ts'
 import type { Revocation } from '../../entities/kinds/revocation.ts'
+import { givenFactors } from '../../fsm/apply/authentication.ts'
 import { certificatesOf, isKeyBound } from '../../fsm/apply/session-reach.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
@@ -285,8 +286,7 @@ export function methodsOf(session: ApiSession): string[] {
   const methods: string[] = []
   if (session.signerId !== '') methods.push('ext-jwt', `ejs:${session.signerId}`)
   else methods.push(session.certFingerprint === null ? 'password' : 'cert')
-  if (session.isMfaComplete) methods.push('totp')
-  return methods
+  return [...methods, ...givenFactors(session)]
 }
 
 function common({ session, issuer }: TokenSubject, nowMs: number, lifetimeMs: number): JsonObject {

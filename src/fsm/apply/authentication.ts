@@ -50,6 +50,15 @@ export function lacksOwnFactor(pending: readonly PendingFactor[]): boolean {
   return pending.some(({ kind }) => givenFields[kind] !== null)
 }
 
+/** Kinds of factors that were given in a session. */
+export function givenFactors(given: GivenFactors): PendingFactor['kind'][] {
+  const kinds = Object.keys(givenFields) as PendingFactor['kind'][]
+  return kinds.filter((kind) => {
+    const field = givenFields[kind]
+    return field !== null && given[field]
+  })
+}
+
 const TOTP = { kind: 'totp' } as const
 
 /**
