@@ -7,7 +7,8 @@ import { processMemory } from '../test/chaos/process-memory.ts'
 import { TestCluster } from '../test/process/support/cluster.ts'
 import { formatUuid, newUuidv7 } from '../src/lib/text/uuid.ts'
 import { LeanClient } from './support/lean-client.ts'
-import { processorMs, threadsMs, threadsMsSince } from './support/processor-time.ts'
+import { load, type Run } from './support/load.ts'
+import { threadsMs, threadsMsSince, untilIdle } from './support/processor-time.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
 // HTTPS writes and reads of a real three-controller cluster on loopback, clients included on the same machine. Below each
@@ -40,13 +41,6 @@ interface Target {
   readonly pids: readonly number[]
   /** Position among the controllers; null where it is not known. */
   readonly leader: number | null
-}
-
-interface Run {
-  readonly perSecond: number
-  readonly p50: number
-  readonly p99: number
-  readonly requests: number
 }
 
 /** One figure of a goal: medians over rounds, and processor time over all controllers. */
@@ -84,31 +78,6 @@ function processorTimeSince(
   return { ms: total / per, text: `${(total / per).toFixed(3)} ms (${parts.join('; ')})` }
 }
 
-async function load(
-  clients: readonly LeanClient[],
-  send: (client: LeanClient) => Promise<number>,
-  forSeconds: number = seconds,
-): Promise<Run> {
-  const latencies: number[] = []
-  const end = performance.now() + forSeconds * 1000
-  await Promise.all(
-    clients.map(async (client) => {
-      while (performance.now() < end) {
-        const from = performance.now()
-        const status = await send(client)
-        if (status >= 300) throw new Error(`status ${status}`)
-        latencies.push(performance.now() - from)
-      }
-    }),
-  )
-  return {
-    perSecond: latencies.length / forSeconds,
-    p50: percentile(latencies, 0.5),
-    p99: percentile(latencies, 0.99),
-    requests: latencies.length,
-  }
-}
-
 const connected = (
   target: Target,
   controllers: readonly number[],
@@ -136,7 +105,7 @@ async function measure(
   { title, at, clients: count, send, isFirst = false }: Measure,
 ): Promise<Figure> {
   const clients = await connected(target, at, count)
-  if (!isFirst) await load(clients.slice(0, 8), send)
+  if (!isFirst) await load(clients.slice(0, 8), send, seconds)
   const runs: Run[] = []
   const from = processorTimes(target)
   for (let round = 0; round < (isFirst ? 1 : rounds); round += 1) {
@@ -156,24 +125,9 @@ async function measure(
   return { perSecond: percentile(rates, 0.5), p50: percentile(p50s, 0.5), ms }
 }
 
-const WINDOW_SECONDS = 5
-const WINDOWS_MAX = 12
-
-/**
- * Processor time of idle controllers, once it falls no more: after a start the compilers work on,
- * and the collector takes up to half a minute to give the heap back.
- * @returns ms a second and controller.
- */
+/** @returns processor time of idle controllers, ms a second and controller. */
 async function measureIdle(target: Target, idleSeconds: number): Promise<number> {
-  const totalMs = (): number => target.pids.reduce((sum, pid) => sum + processorMs(pid), 0)
-  let last = Infinity
-  for (let window = 0; window < WINDOWS_MAX; window += 1) {
-    const before = totalMs()
-    await sleep(WINDOW_SECONDS * 1000)
-    const now = totalMs() - before
-    if (now > last * 0.95) break
-    last = now
-  }
+  await untilIdle(target.pids)
   const from = processorTimes(target)
   await sleep(idleSeconds * 1000)
   const { ms, text } = processorTimeSince(target, from, idleSeconds)

@@ -3,8 +3,9 @@ import { parseArgs } from 'node:util'
 
 import { TestCluster } from '../test/process/support/cluster.ts'
 import { LeanClient } from './support/lean-client.ts'
-import { processorMs } from './support/processor-time.ts'
-import { heading, percentile } from './support/report.ts'
+import { load } from './support/load.ts'
+import { processorMs, untilIdle } from './support/processor-time.ts'
+import { heading } from './support/report.ts'
 import { tellCurves } from './support/scale-drawing.ts'
 
 // How do the costs of a cluster grow with its controllers? Real processes on this machine, one cluster after the other.
@@ -20,6 +21,7 @@ const { values: options } = parseArgs({
 const seconds = Number(options.seconds)
 const MANAGEMENT = '/edge/management/v1'
 const CLIENTS = 32
+const IDLE_SECONDS = 10
 let serial = 0
 
 /** Milliseconds by name. */
@@ -33,42 +35,31 @@ async function measure(nodes: number): Promise<Figures> {
   const leader = (await cluster.leader()) - 1
   const pids = Array.from({ length: nodes }, (_, at) => cluster.pid(at + 1) ?? 0)
   const totalMs = (): number => pids.reduce((sum, pid) => sum + processorMs(pid), 0)
-  const load = async (clients: readonly LeanClient[], forSeconds: number): Promise<number[]> => {
-    const latencies: number[] = []
-    const endMs = performance.now() + forSeconds * 1000
-    const run = async (client: LeanClient): Promise<void> => {
-      while (performance.now() < endMs) {
-        serial += 1
-        const began = performance.now()
-        const body = `{"name":"scale-${serial}","encryptionRequired":true}`
-        const { status } = await client.request('POST', `${MANAGEMENT}/services`, token, body)
-        if (status !== 201) throw new Error(`status ${status}`)
-        latencies.push(performance.now() - began)
-      }
-    }
-    await Promise.all(clients.map(run))
-    return latencies
+  const create = async (client: LeanClient): Promise<number> => {
+    serial += 1
+    const body = `{"name":"scale-${serial}","encryptionRequired":true}`
+    return (await client.request('POST', `${MANAGEMENT}/services`, token, body)).status
   }
   const clients = await Promise.all(
     Array.from({ length: CLIENTS }, () =>
       LeanClient.connect(admin.controllers[leader] ?? '', admin.ca),
     ),
   )
-  await load(clients, seconds)
+  await load(clients, create, seconds)
   const [totalBefore, leaderBefore] = [totalMs(), processorMs(pids[leader] ?? 0)]
-  const { length: creates } = await load(clients, seconds)
-  const ofAll = (totalMs() - totalBefore) / creates
-  const ofLeader = (processorMs(pids[leader] ?? 0) - leaderBefore) / creates
-  const alone = await load(clients.slice(0, 1), seconds)
+  const { requests } = await load(clients, create, seconds)
+  const ofAll = (totalMs() - totalBefore) / requests
+  const ofLeader = (processorMs(pids[leader] ?? 0) - leaderBefore) / requests
+  const alone = await load(clients.slice(0, 1), create, seconds)
   for (const client of clients) client.close()
-  await sleep(10_000)
+  await untilIdle(pids)
   const idleBefore = totalMs()
-  await sleep(seconds * 2000)
+  await sleep(IDLE_SECONDS * 1000)
   return {
     'create, processor time of all controllers': ofAll,
     'create, processor time of the leader': ofLeader,
-    'create by one client, p50': percentile(alone, 0.5),
-    'an idle second of one controller': (totalMs() - idleBefore) / (seconds * 2) / nodes,
+    'create by one client, p50': alone.p50,
+    'an idle second of one controller': (totalMs() - idleBefore) / IDLE_SECONDS / nodes,
   }
 }
 

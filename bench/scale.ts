@@ -7,7 +7,7 @@ import { Reader } from '../src/fsm/reader.ts'
 import { seededRandom } from '../src/lib/random.ts'
 import { identity } from '../test/fsm/support/log.ts'
 import { Network } from './access.ts'
-import { tellCurves } from './support/scale-drawing.ts'
+import { type Curve, tellCurves } from './support/scale-drawing.ts'
 import { heading } from './support/report.ts'
 
 // How does the cost of each thing that a controller does with its state grow with the identities, and with the routers? One size a
@@ -174,6 +174,10 @@ function figuresOf(over: Subject, size: number): Figures {
 }
 
 const { over, one, most, folder } = options
+if (over !== undefined && !Object.hasOwn(subjects, over)) {
+  console.error(`--over must be one of ${Object.keys(subjects).join(', ')}`)
+  process.exit(2)
+}
 const asked = over === undefined ? (Object.keys(subjects) as Subject[]) : [over as Subject]
 if (one !== undefined && over !== undefined) {
   console.log(JSON.stringify(subjects[over as Subject].measure(Number(one))))
@@ -182,10 +186,13 @@ if (one !== undefined && over !== undefined) {
   for (const subject of asked) {
     const sizes = subjects[subject].sizes.filter((size) => size <= Number(most))
     const found = sizes.map((size) => figuresOf(subject, size))
-    const curves = Object.keys(found[0] ?? {}).map((name) => ({
+    const all = Object.keys(found[0] ?? {}).map((name) => ({
       name,
       values: found.map((figures) => figures[name] ?? NaN),
     }))
-    tellCurves(folder, `cost-by-${subject}.svg`, { over: subject, sizes, curves, unit: 'µs' })
+    const isOther = ({ name }: Curve): boolean => /^(bytes|seconds) /.test(name)
+    const curves = all.filter((curve) => !isOther(curve))
+    const drawn = { over: subject, sizes, curves, unit: 'µs' }
+    tellCurves(folder, `cost-by-${subject}.svg`, drawn, all.filter(isOther))
   }
 }

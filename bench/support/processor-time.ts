@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Of the clock that /proc counts in, on every Linux that Node runs on. */
 const TICK_MS = 10
@@ -39,4 +40,23 @@ export function threadsMsSince(
   before: ReadonlyMap<string, number>,
 ): Map<string, number> {
   return new Map([...threadsMs(pid)].map(([name, ms]) => [name, ms - (before.get(name) ?? 0)]))
+}
+
+const WINDOW_SECONDS = 5
+const WINDOWS_MAX = 12
+
+/**
+ * Waits until the processor time of processes falls no more: after a load the compilers work on,
+ * and the collector takes up to half a minute to give the heap back.
+ */
+export async function untilIdle(pids: readonly number[]): Promise<void> {
+  const totalMs = (): number => pids.reduce((sum, pid) => sum + processorMs(pid), 0)
+  let last = Infinity
+  for (let window = 0; window < WINDOWS_MAX; window += 1) {
+    const before = totalMs()
+    await sleep(WINDOW_SECONDS * 1000)
+    const now = totalMs() - before
+    if (now > last * 0.95) break
+    last = now
+  }
 }

@@ -6,8 +6,14 @@ export interface Curves {
   readonly over: string
   /** Numbers along the lower edge, at equal distances. */
   readonly sizes: readonly number[]
-  readonly curves: readonly { readonly name: string; readonly values: readonly number[] }[]
+  readonly curves: readonly Curve[]
   readonly unit: string
+}
+
+/** One value a size. */
+export interface Curve {
+  readonly name: string
+  readonly values: readonly number[]
 }
 
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [900, 480, 70, 300, 20, 50]
@@ -51,14 +57,23 @@ ${rows.join('\n')}
 `
 }
 
-/** A table of figures, a column a size, and the curves as SVG in a folder. */
-export function tellCurves(folder: string, file: string, curves: Curves): void {
+/**
+ * Prints a table of figures, a column a size, and draws the curves as SVG in a folder.
+ * @param others figures of other units, which are printed alone.
+ */
+export function tellCurves(
+  folder: string,
+  file: string,
+  curves: Curves,
+  others: readonly Curve[] = [],
+): void {
   const { over, sizes, unit } = curves
   const cell = (value: number): string => (value < 10 ? value.toFixed(2) : value.toFixed(0))
   const row = (name: string, cells: readonly string[]): string =>
     [name.padEnd(40), ...cells.map((text) => text.padStart(10))].join('')
   console.log(row(`${over} (${unit})`, sizes.map(String)))
-  for (const { name, values } of curves.curves) console.log(row(name, values.map(cell)))
+  for (const { name, values } of [...curves.curves, ...others])
+    console.log(row(name, values.map(cell)))
   mkdirSync(folder, { recursive: true })
   const path = join(folder, file)
   writeFileSync(path, scaleDrawing(curves))

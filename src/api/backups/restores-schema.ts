@@ -18,7 +18,7 @@ function base64(bytesMax: number) {
 export const restoreBegin = objectSchema(
   'clusterRestoreBegin',
   {
-    // Chosen by whoever asks; each step of the restore names it.
+    // The caller chooses it, and each step of the restore carries it.
     id,
     // Over all chunks in their order.
     sha256,

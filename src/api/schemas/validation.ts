@@ -10,7 +10,6 @@ import type { JsonSchema } from '../operation.ts'
  */
 export class Validator {
   readonly #ajv: Ajv
-  readonly #compiled = new Map<JsonSchema, Compiled>()
 
   constructor() {
     // No coercion and no defaults: a body means what it says. One error is enough, and all of them
@@ -36,11 +35,7 @@ export class Validator {
   }
 
   #compile(schema: JsonSchema): Compiled {
-    const known = this.#compiled.get(schema)
-    if (known !== undefined) return known
-    const compiled = { validate: this.#ajv.compile(schema), nameFields: fieldNamesOf(schema) }
-    this.#compiled.set(schema, compiled)
-    return compiled
+    return { validate: this.#ajv.compile(schema), nameFields: fieldNamesOf(schema) }
   }
 }
 

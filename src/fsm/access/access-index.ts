@@ -65,7 +65,7 @@ export class AccessIndex {
       return
     }
     const changes = takeAccessChanges(this.writes, this.#state.tables)
-    if (areOfServices && this.#areMeantByNone(changes)) return
+    if (areOfServices && this.#matchNoPolicy(changes)) return
     const sides = new Sides(this.#state, changes)
     const moves = this.#classes.plan(changes)
     const groups = new AccessDelta(this.#state, this.#classes, sides, moves).judge()
@@ -80,15 +80,15 @@ export class AccessIndex {
   }
 
   /**
-   * Whether no policy means or has meant any of the services: they are in nobody's view, and
-   * nothing was granted on them.
+   * True when no policy matches, or matched, any of the changed services: no identity is shown
+   * them, and nothing was granted on them.
    */
-  #areMeantByNone({ service: changed }: AccessChanges): boolean {
-    const isMeant = (service: EntityRecord | undefined): boolean =>
+  #matchNoPolicy({ service: changed }: AccessChanges): boolean {
+    const isMatched = (service: EntityRecord | undefined): boolean =>
       service !== undefined &&
       policiesMatching<ServicePolicy>(this.#policies, 'serviceRoles', service).length > 0
     for (const { before, after } of changed.values()) {
-      if (isMeant(before) || isMeant(after)) return false
+      if (isMatched(before) || isMatched(after)) return false
     }
     return true
   }

@@ -22,7 +22,10 @@ export type WatchedKind = keyof ReturnType<typeof nothingChanged>
 /** Changes of an entry that matter for access, by kind and id. */
 export type AccessChanges = Readonly<Record<WatchedKind, ReadonlyMap<string, Change>>>
 
-/** Notes the writes that matter for access; apart from what followers are told, as apply asks. */
+/**
+ * Notes the writes that matter for access. Followers have notes of their own, as apply takes these
+ * at the end of each entry.
+ */
 export function accessWrites(): RecordChanges {
   return new RecordChanges(Object.keys(nothingChanged()))
 }

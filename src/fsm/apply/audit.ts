@@ -56,8 +56,8 @@ export function auditOf(
   if (attempts.has(command.kind) && touched.length === 0) return null
   const told = outcome.ok ? toldAction(command) : null
   const { actor } = command
-  const named = touched.find(({ id }) => outcome.ok && id === outcome.id) ?? touched[0]
   const who = actorName(actor)
+  const named = touched.find(({ id }) => outcome.ok && id === outcome.id) ?? touched[0]
   return {
     index: place.index,
     atMs: place.logTimeMs,

@@ -13,7 +13,7 @@ const STEP_ITEMS = 64
 
 /** How a fault is put right, by entries that every controller applies. */
 export type Repair =
-  /** Indexes and digests of a table are derived anew from its records. */
+  /** Rebuilds the indexes and digests of a table from its records. */
   | { readonly kind: 'rebuild'; readonly entity: string }
   /** A reference to what does not exist is taken out of its holder. */
   | {

@@ -183,7 +183,7 @@ export function tagged(tag: number, ...contents: readonly DerTree[]): Buffer {
 
 /** @returns the bytes that the pieces of the value come to. */
 function gather([tag, ...contents]: Tagged<DerTree>, pieces: Uint8Array[]): number {
-  // The head tells the length, which is known once the contents are gathered.
+  // The head holds the length of the contents, so it takes its place last.
   const at = pieces.push(nothing) - 1
   let length = 0
   for (const part of contents) {
