@@ -51,8 +51,7 @@ async function countOn(client: Client): Promise<number> {
 }
 
 /** Reads one controller again and again until it is ended, logging in again where its session has. */
-async function watch(k: number, isOver: () => boolean): Promise<Set<number>> {
-  const seen = new Set<number>()
+async function watch(k: number, seen: Set<number>, isOver: () => boolean): Promise<void> {
   let client = await fleet.loggedIn(k)
   while (!isOver()) {
     const count = await countOn(client)
@@ -60,7 +59,6 @@ async function watch(k: number, isOver: () => boolean): Promise<Set<number>> {
     seen.add(count)
     await pause(5)
   }
-  return seen
 }
 
 async function clusterId(): Promise<string> {
@@ -70,10 +68,17 @@ async function clusterId(): Promise<string> {
   return status.clusterId
 }
 
-async function expectRestored(): Promise<void> {
+async function expectServices(count: number): Promise<void> {
   for (const k of [1, 2, 3]) {
     const client = await fleet.loggedIn(k)
-    await until(`ctrl${k} has them`, async () => (await countOn(client)) === services)
+    await until(`ctrl${k} has ${count}`, async () => (await countOn(client)) === count)
+  }
+}
+
+async function expectRestored(): Promise<void> {
+  await expectServices(services)
+  for (const k of [1, 2, 3]) {
+    const client = await fleet.loggedIn(k)
     expect(
       await client.request('GET', `${management}/services?filter=name%3D%22unwanted%22`),
     ).toMatchObject({ body: { data: [] } })
@@ -84,7 +89,12 @@ test('every controller shows the lost services again in one step, and nobody is 
   const client = await fleet.loggedIn(1)
   await harm(client)
   let isOver = false
-  const watched = [1, 2, 3].map((k) => watch(k, () => isOver))
+  await expectServices(services / 2 + 1)
+  const counts = [1, 2, 3].map(() => new Set<number>())
+  const watched = counts.map((seen, at) => watch(at + 1, seen, () => isOver))
+  await until('each controller is watched', () =>
+    Promise.resolve(counts.every((seen) => seen.size > 0)),
+  )
   const words = ['cluster', 'snapshot', 'restore', file, '--config', fleet.config(3), '--json']
   const unconfirmed = await fleet.cli(words)
   expect(unconfirmed.stderr).toMatch(/nothing was changed\. Pass --confirm/)
@@ -95,7 +105,8 @@ test('every controller shows the lost services again in one step, and nobody is 
   expect((await client.request('GET', `${management}/identities`)).status).toBe(401)
   await expectRestored()
   isOver = true
-  for (const seen of await Promise.all(watched)) {
+  await Promise.all(watched)
+  for (const seen of counts) {
     expect([...seen].filter((count) => count > 0).sort()).toEqual([services / 2 + 1, services])
   }
   for (const k of [1, 2, 3])

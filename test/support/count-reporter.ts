@@ -17,7 +17,7 @@ class CountReporter implements Reporter {
     for (const module of modules) {
       if (module.state() === 'failed' && module.errors().length > 0) {
         failed += 1
-        failures.push(`${module.relativeModuleId}: ${firstLine(module.errors()[0]?.message)}`)
+        failures.push(`${module.relativeModuleId}: ${shortened(module.errors()[0]?.message)}`)
       }
       for (const test of module.children.allTests()) {
         const state = test.result().state
@@ -25,7 +25,7 @@ class CountReporter implements Reporter {
         else if (state === 'failed') {
           failed += 1
           const error = test.result().errors?.[0]?.message
-          failures.push(`${module.relativeModuleId} > ${test.fullName}: ${firstLine(error)}`)
+          failures.push(`${module.relativeModuleId} > ${test.fullName}: ${shortened(error)}`)
         } else skipped += 1
       }
     }
@@ -35,10 +35,13 @@ class CountReporter implements Reporter {
   }
 }
 
-const FAILURE_TEXT_MAX = 300
+const FAILURE_TEXT_MAX = 600
 
-function firstLine(text: string | undefined): string {
-  return (text ?? 'no message').split('\n').slice(0, 3).join(' ').slice(0, FAILURE_TEXT_MAX)
+/** What was expected opens a message; the log of a program that ended closes it with the reason. */
+function shortened(message = 'no message'): string {
+  const text = message.replaceAll(/\s*\n\s*/g, ' | ')
+  if (text.length <= FAILURE_TEXT_MAX) return text
+  return `${text.slice(0, FAILURE_TEXT_MAX / 2)} ... ${text.slice(-FAILURE_TEXT_MAX / 2)}`
 }
 
 // Vitest loads a reporter by the default export of its module; there is no other way.

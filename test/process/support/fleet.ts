@@ -212,16 +212,17 @@ export class Fleet {
   /** Joins controller k and waits until it is what its ticket says. */
   async join(k: number, from: number, ...options: readonly string[]): Promise<void> {
     const child = this.beginJoin(k, await this.invite(from, ...options))
+    const hasJoined = (): boolean => /^joined\b/m.test(this.log(k))
     await until(
       `ctrl${k} has joined`,
-      () => {
-        if (child.exitCode !== null) throw new Error(`join of ctrl${k} ended:\n${this.log(k)}`)
-        return Promise.resolve(/^joined\b/m.test(this.log(k)))
-      },
+      () => Promise.resolve(hasJoined() || !this.isRunning(k)),
       120_000,
     ).catch((error: unknown) => {
       throw new Error(`${String(error)}\n${this.logs()}`)
     })
+    if (!hasJoined()) {
+      throw new Error(`join of ctrl${k} ended with ${child.exitCode}:\n${this.logs()}`)
+    }
   }
 
   /** `controller run`, without waiting. */
@@ -233,16 +234,17 @@ export class Fleet {
   async start(k: number): Promise<void> {
     const child = this.run(k)
     const client = this.client(k)
+    const version = '/edge/client/v1/version'
     await until(
       `ctrl${k} answers`,
-      async () => {
-        if (child.exitCode !== null) throw new Error(`ctrl${k} has ended`)
-        return (await client.request('GET', '/edge/client/v1/version')).status === 200
-      },
+      async () => !this.isRunning(k) || (await client.request('GET', version)).status === 200,
       60_000,
     ).catch((error: unknown) => {
       throw new Error(`${String(error)}\n${this.logs()}`)
     })
+    if (!this.isRunning(k)) {
+      throw new Error(`ctrl${k} ended with ${child.exitCode}:\n${this.logs()}`)
+    }
   }
 
   #spawn(k: number, args: readonly string[], stdin: string): ChildProcess {
