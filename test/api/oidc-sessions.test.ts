@@ -166,6 +166,31 @@ describe('a log-in whose policy asks for the token of a signer', () => {
   })
 })
 
+test('a person in a browser reads that a token of the signer is missing, before or after the code', async () => {
+  const { id: identityId, username } = await person()
+  const caller = new CallerOf(controller)
+  await caller.logIn({ username, password }, client)
+  const { recoveryCodes } = await turnOnMfa(controller, caller)
+  const oidc = new OidcClient(controller)
+  const accept = { accept: 'text/html' }
+  const enter = async (id: string, headers = accept): Promise<OidcReply> =>
+    await oidc.send('POST', '/oidc/login/password', { id, username, password }, headers)
+  const expectMissing = (page: OidcReply): void => {
+    expect([page.status, page.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8'])
+    expect(page.text).toContain('A token is missing')
+    expect(page.text).toContain(`You also need a token of idp 1 to log in`)
+    expect(page.text).not.toContain('<form')
+  }
+  await root.call('PATCH', `${management}/identities/${identityId}`, { authPolicyId: bySigner })
+  const id = await oidc.begin()
+  expect((await enter(id)).text).toContain('Enter the code that your authenticator app shows')
+  const coded = { id, code: recoveryCodes[0] ?? '' }
+  expectMissing(await oidc.send('POST', '/oidc/login/totp', coded, accept))
+  const { username: other } = await person({ authPolicyId: bySigner })
+  const form = { id: await oidc.begin(), username: other, password }
+  expectMissing(await oidc.send('POST', '/oidc/login/password', form, accept))
+})
+
 describe('a token for a code', () => {
   test('is given for a time-based code, once, in a session of OIDC', async () => {
     const { id: identityId, username } = await person()

@@ -6,6 +6,7 @@ import type { SecondFactors } from '../../auth/factors/second-factors.ts'
 import { actorOf, originBy, type SessionPrincipal } from '../../auth/principal/principal.ts'
 import { Problem, problems } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
+import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import { type RequestContext, writeRequestOf } from '../call.ts'
@@ -23,7 +24,7 @@ import {
 } from './oauth-answers.ts'
 import type { ValueOf } from '../schemas/typed-schema.ts'
 import { FORM_BYTES_MAX, logInBody, type logInForm, oidcOperation } from './oidc-schemas.ts'
-import { pageAnswer, type PageOfFlow } from './page.ts'
+import { pageAnswer, type PageOfFlow, tokenPage } from './page.ts'
 
 interface Needs {
   readonly state: StateView
@@ -218,8 +219,7 @@ export class LogInSteps {
           withParameters(`${step.issuer}/authorize/callback`, { id: step.progressId }),
         )
       case 'pending': {
-        const hasPage = step.factors.some(({ kind }) => factorAsks[kind].onPage)
-        const page = hasPage ? await this.factorPage(call, id, step.identityId) : null
+        const page = await this.#pageOfPending(call, id, step)
         if (page !== null) return page
         const authQueries = step.factors.map((factor) => this.#queryOf(step.identityId, factor))
         const headers = {
@@ -249,6 +249,25 @@ export class LogInSteps {
         throw new Problem(code)
       }
     }
+  }
+
+  /** @returns null: as `factorPage`. */
+  async #pageOfPending(
+    call: RequestContext,
+    id: string,
+    { factors, identityId }: Extract<LogInStep, { readonly kind: 'pending' }>,
+  ): Promise<Reply | null> {
+    const lacked = factors.find((factor) => factor.kind === 'extJwt')
+    if (lacked === undefined || factors.some(({ kind }) => factorAsks[kind].onPage)) {
+      return await this.factorPage(call, id, identityId)
+    }
+    const redirectUri = await this.redirectOfPage(call, id)
+    if (redirectUri === null) return null
+    const signer = this.#needs.state.get<ExternalJwtSigner>('externalJwtSigner', lacked.signerId)
+    return tokenPage(
+      { id, redirectUri, fault: '', status: 200 },
+      signer?.name ?? 'an identity provider',
+    )
   }
 
   #queryOf(identityId: string, factor: PendingFactor): Record<string, unknown> {

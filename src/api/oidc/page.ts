@@ -62,6 +62,16 @@ export function pageAnswer({ asks, ...page }: LogInPage): Reply {
   return formPage(page, forms[asks])
 }
 
+/** Where a log-in in a browser ends that lacks a token of a signer: no form can bring one. */
+export function tokenPage({ redirectUri, fault, status }: PageOfFlow, signerName: string): Reply {
+  const content =
+    purposeOf(redirectUri) +
+    `<p>You also need a token of ${htmlText(signerName)} to log in, and this page cannot ask for one.</p>` +
+    '<p class="soft">Log in with a program that brings it, such as <code>flotilla login</code> with ' +
+    '<code>--user</code> and <code>--jwt-file</code>. You can close this page.</p>'
+  return framed({ title: 'A token is missing', content, fault, status })
+}
+
 /** A page whose one form goes on with the flow. */
 export function formPage(
   { id, redirectUri, fault, status }: PageOfFlow,

@@ -18,7 +18,7 @@ import {
 
 /** Nothing listens there: the code is read from the answer that would lead to it. */
 const REDIRECT_URI = 'http://127.0.0.1/auth/callback'
-/** The page of the controller asks for each factor that the controller knows. */
+/** The page of the controller asks for each factor that a browser can give. */
 const ON_PAGE = 'log in with --browser or --device, or update flotilla'
 
 export interface FlowLogIn {
@@ -49,13 +49,14 @@ export async function logInByCodeFlow(
   let step = await provider.step(`${provider.issuer}/login/${page}`, body, bearer)
   if (step.status === 401) throw logInRefused(method, refusalOf(provider, step))
   if (step.status === 200) {
-    requireCodeAlone(step)
+    requireCodeAlone(provider, step)
     const given = { id, code: await code() }
     step = await provider.step(`${provider.issuer}/login/totp`, given, bearer)
     if (step.status === 400) {
       throw new CommandFailure(EXIT_FAILED, 'log-in refused: the code is wrong, or was used before')
     }
-    if (step.status === 200) throw factorLacking(queriesIn(step), ON_PAGE)
+    const lacked = step.status === 200 ? queriesIn(step) : []
+    if (lacked.length > 0) throw factorLacking(lacked, ON_PAGE)
   }
   const callback = await provider.step(locationOf(provider, step))
   return await provider.redeem(begun, answerIn(provider, begun, callback))
@@ -66,8 +67,9 @@ function pageOf({ method }: LogInMethod): 'password' | 'cert' | 'ext-jwt' {
 }
 
 /** A log-in may lack a code alone, and one that the identity has an app for. */
-function requireCodeAlone(step: HttpsAnswer): void {
+function requireCodeAlone(provider: Provider, step: HttpsAnswer): void {
   const queries = queriesIn(step)
+  if (queries.length === 0) throw refusalOf(provider, step)
   if (!queries.every(asksForCode)) throw factorLacking(queries, ON_PAGE)
   if (queries.some((query) => query?.['isTotpEnrolled'] === true)) return
   throw new CommandFailure(

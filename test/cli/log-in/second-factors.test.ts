@@ -78,6 +78,12 @@ describe('a second factor that the terminal does not know is named, with what th
     )
   })
 
+  test('and an answer that asks for nothing is told as what it is', async () => {
+    const odd = refusal(`${person.origin}: unexpected response status 200`)
+    expect(await byCodeFlow([])).toEqual(odd)
+    expect(await byCodeFlow([enrolled], [])).toEqual(odd)
+  })
+
   test('by the REST API, which has no page', async () => {
     expect(await byRest([{ typeId: 'PASSKEY' }])).toEqual(
       refusal(`${unknown('PASSKEY')}; update flotilla`),
