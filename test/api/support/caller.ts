@@ -35,13 +35,15 @@ export const management = bases.management
 export const client = bases.client
 export const fabric = bases.fabric
 
+/** A document is a megabyte: each controller prints it once for all who ask it. */
+const servedBy = new WeakMap<TestController, Map<ApiName, ServedAnswers>>()
+
 /**
  * Somebody talking to a controller. Every answer is held against the document that the controller serves: the status
  * must be declared, the body must satisfy its schema, and show nothing that the schema does not name.
  */
 export class CallerOf {
   readonly #controller: TestController
-  readonly #served = new Map<ApiName, ServedAnswers>()
   token: string | null = null
   /** Where its requests come from. */
   address = '127.0.0.1'
@@ -97,11 +99,13 @@ export class CallerOf {
 
   /** What the controller says of one of its APIs. */
   async served(api: ApiName): Promise<ServedAnswers> {
-    let served = this.#served.get(api)
+    const known = servedBy.get(this.#controller) ?? new Map<ApiName, ServedAnswers>()
+    servedBy.set(this.#controller, known)
+    let served = known.get(api)
     if (served === undefined) {
       const answer = await this.#controller.app.inject(`${bases[api]}/openapi.json`)
       served = ServedAnswers.of(answer.payload)
-      this.#served.set(api, served)
+      known.set(api, served)
     }
     return served
   }

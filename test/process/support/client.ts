@@ -26,6 +26,12 @@ export interface AdminFile {
   readonly ca: string
 }
 
+interface VersionData {
+  readonly version: string
+  readonly revision: string
+  readonly buildDate: string
+}
+
 interface RequestOptions {
   /** JSON; a text is sent as it is. */
   readonly body?: unknown
@@ -37,7 +43,10 @@ interface RequestOptions {
   readonly isHeld?: boolean
 }
 
-/** Documents by their text: files share a process, and another file may have talked to controllers of another release. */
+/**
+ * Documents by program and API: all controllers of one program serve the same (test/process/probe.test.ts), and each prints a
+ * megabyte for whoever asks. Files share a process, and another file may have talked to controllers of another release.
+ */
 const served = new Map<string, ServedAnswers>()
 
 /** A person or script talking to one controller over HTTPS. Every answer is held to the document that is served. */
@@ -79,12 +88,26 @@ export class Client {
 
   /** null while this controller does not tell: the next answer asks again. */
   async #documentOf(api: ApiName): Promise<ServedAnswers | null> {
-    const answer = await this.#ask('GET', `${bases[api]}/openapi.json`, {}).catch(() => null)
-    if (answer?.status !== 200) return null
-    const made = served.get(answer.text) ?? ServedAnswers.of(answer.text)
-    served.set(answer.text, made)
+    const program = await this.#programOf(api)
+    if (program === null) return null
+    const key = `${program} ${api}`
+    let made = served.get(key)
+    if (made === undefined) {
+      const answer = await this.#ask('GET', `${bases[api]}/openapi.json`, {}).catch(() => null)
+      if (answer?.status !== 200) return null
+      made = ServedAnswers.of(answer.text)
+      served.set(key, made)
+    }
     this.#documents.set(api, made)
     return made
+  }
+
+  /** Which program this controller runs; null while it does not tell. */
+  async #programOf(api: ApiName): Promise<string | null> {
+    const answer = await this.#ask('GET', `${bases[api]}/version`, {}).catch(() => null)
+    if (answer?.status !== 200) return null
+    const { version, revision, buildDate } = { ...(answer.body.data as VersionData | undefined) }
+    return [version, revision, buildDate].join(' ')
   }
 
   #ask(method: string, path: string, options: RequestOptions): Promise<Answer> {
