@@ -73,6 +73,8 @@ export class RequestContext {
   challenge: Challenge | TokenChallenge | null = null
   /** Shown in place of the refusal, to a person. */
   refusalPage: Reply | null = null
+  /** Before it was judged, for its caller's share of the processor. */
+  hasWaited = false
   /** Identities share room and time, and so do sources of what has not proven who it is. */
   sharer = ''
   /** Log index that the answer reflects; 0: not read yet. */

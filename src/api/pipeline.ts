@@ -26,6 +26,7 @@ import type { StateView } from '../ports/state-view.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { ApiLimits } from './limits.ts'
 import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
+import type { ConnectionCallers } from './transport/connection-callers.ts'
 
 interface Needs {
   readonly cluster: ClusterView
@@ -34,6 +35,7 @@ interface Needs {
   readonly clock: Clock
   readonly limits: ApiLimits
   readonly processor: ProcessorShare
+  readonly callers: ConnectionCallers
   readonly refusal: () => ProblemCode | null
   readonly gate: SessionGuard
   readonly validator: Validator
@@ -112,7 +114,8 @@ export class Pipeline {
       call.isAtWork = true
       call.sharer =
         call.caller === null ? sharerAt(call.credentials.address) : call.caller.identity.id
-      let hasWaited = false
+      this.#needs.callers.know(request.raw, call.sharer)
+      let { hasWaited } = call
       try {
         hasWaited = this.#needs.processor.run(call.sharer, () => {
           if (!hasWaited || this.#mayGoOn(request, reply, call, operation)) {
@@ -190,17 +193,19 @@ export class Pipeline {
     const { raw } = request
     const url = raw.url ?? '/'
     const end = url.indexOf('?')
+    const waitsSinceMs = this.#needs.callers.takeWait(raw)
     const call = new RequestContext({
       operation: config.operation ?? null,
       api: config.api ?? 'host',
       method: raw.method ?? '',
       path: end === -1 ? url : url.slice(0, end),
       credentials: credentialsOf(raw, this.#socketCaller),
-      startedAtMs: this.#needs.clock.monotonicMs(),
+      startedAtMs: waitsSinceMs ?? this.#needs.clock.monotonicMs(),
       accept: request.headers.accept ?? '',
       traceparent: request.headers['traceparent'],
     })
     call.isDisconnected = () => raw.socket.destroyed
+    call.hasWaited = waitsSinceMs !== null
     return call
   }
 

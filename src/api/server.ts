@@ -188,6 +188,7 @@ function newApp(
     requireHostHeader: false,
   }
   const pipelined = new PipelinedRequests(limits.pipelinedRequestsMax, all.unsent)
+  const { callers } = all
   const { https } = options
   const app = fastify<Server>({
     logger: false,
@@ -211,7 +212,9 @@ function newApp(
     serverFactory: (handler): Server => {
       const serve = onceReady(() => app.ready(), handler)
       const listener: RequestListener = (request, response) => {
-        pipelined.admit(request, response, () => serve(request, response))
+        pipelined.admit(request, response, () =>
+          callers.begin(request, () => serve(request, response)),
+        )
       }
       const server = newServer(https, serverOptions, listener, options.onHttpsServer)
       boundConnections(server, {

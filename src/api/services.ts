@@ -26,6 +26,7 @@ import { NO_VITALS } from '../ports/stats.ts'
 import { FigureHistory, type HistoryTotals } from './metrics/figure-history.ts'
 import { ApiMetrics } from './metrics/metrics.ts'
 import type { ApiParts } from './parts.ts'
+import { ConnectionCallers } from './transport/connection-callers.ts'
 import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
 import { Quota } from '../lib/bounds/quota.ts'
 import { refusalQuota } from './refusal-quota.ts'
@@ -58,6 +59,7 @@ export interface ApiServices {
   /** Large bodies of all listeners. */
   readonly largeBodies: LargeBodies
   readonly processor: ProcessorShare
+  readonly callers: ConnectionCallers
   /** Schemas of bodies, compiled once for all listeners. */
   readonly validator: Validator
   readonly lists: ListAnswers
@@ -147,6 +149,7 @@ export function createServices(parts: ApiParts): ApiServices {
     secondFactors,
     largeBodies: new LargeBodies(limits),
     processor,
+    callers: new ConnectionCallers(processor, parts.clock),
     validator: new Validator(),
     lists: new ListAnswers(limits, processor, unsent),
     unsent,

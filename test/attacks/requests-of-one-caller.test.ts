@@ -1,11 +1,17 @@
-import { expect, test } from 'vitest'
+import { once } from 'node:events'
+import type { TLSSocket } from 'node:tls'
+import { expect, test, vi } from 'vitest'
 
+import { SessionGuard } from '../../src/auth/sessions/session-guard.ts'
 import { client, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
+import { listenerBefore } from './support/listener.ts'
 
 // An attacker with an ordinary session sends so many requests at once that everybody else waits until the last is answered.
 
-const { root, sessionOf } = await controllerForFile({ processorBurstMs: 5 })
+const forFile = await controllerForFile({ processorBurstMs: 1 })
+const { root, sessionOf } = forFile
+const { connect } = await listenerBefore(forFile)
 const flooder = sessionOf('alice-id')
 const path = `${client}/services?limit=100`
 
@@ -24,3 +30,34 @@ test('a request of somebody else is answered among the first', async () => {
   // Without the guard all 400 come first; how many do with it rests on how busy the machine is.
   expect(before).toBeLessThan(300)
 })
+
+test('nor are its requests on many connections judged before the one of somebody else', async () => {
+  const connections = await Promise.all(Array.from({ length: 100 }, connect))
+  const own = await connect()
+  // Each connection is known by its first request, and the flooder has had its share.
+  for (const socket of connections) await answered(socket, flooder.token)
+  await answered(own, root.token)
+  const admit = vi.spyOn(SessionGuard.prototype, 'admit')
+  const all = connections.map((socket) => answered(socket, flooder.token))
+  await answered(own, root.token)
+  await Promise.all(all)
+  const judged = admit.mock.calls.map(([{ sessionToken }]) => sessionToken)
+  admit.mockRestore()
+  expect(judged).toHaveLength(101)
+  // Without the guard it is the last of all.
+  expect(judged.indexOf(root.token ?? '')).toBeLessThan(50)
+})
+
+/** Sends a request and waits for its answer. */
+async function answered(socket: TLSSocket, token: string | null): Promise<void> {
+  const path = `${client}/services?limit=100`
+  socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nzt-session: ${token ?? ''}\r\n\r\n`)
+  let text = ''
+  for (;;) {
+    const [chunk] = (await once(socket, 'data')) as [Buffer]
+    text += chunk.toString('latin1')
+    const [head = '', body] = text.split('\r\n\r\n')
+    const length = /content-length: (\d+)/i.exec(head)?.[1]
+    if (body !== undefined && length !== undefined && body.length >= Number(length)) return
+  }
+}

@@ -94,6 +94,29 @@ test('short work gives its result at once, long work a promise of it', async () 
   await expect(share.finish('a', counting(50, pass))).resolves.toBe(50)
 })
 
+test('short work is ended before the next of its caller goes on, long work takes turns with it', async () => {
+  const { share, pass } = shareOf()
+  const ended: string[] = []
+  const begin = async (name: string, steps: number): Promise<void> => {
+    await share.finish('a', counting(steps, pass))
+    ended.push(name)
+  }
+  await Promise.all([begin('long', 60), begin('short', 8), begin('other', 8)])
+  expect(ended).toEqual(['other', 'short', 'long'])
+})
+
+test('a task that begins another one of its caller has it run at once, and is counted once', () => {
+  const { share, pass } = shareOf()
+  const ran: string[] = []
+  share.run('a', () => {
+    pass(12)
+    expect(share.run('a', () => ran.push('inner'))).toBe(false)
+    expect(share.run('b', () => ran.push('of another'))).toBe(false)
+  })
+  expect(ran).toEqual(['inner', 'of another'])
+  expect(share.run('a', () => ran.push('next'))).toBe(false)
+})
+
 test('an error of a later step rejects', async () => {
   const { share, pass } = shareOf()
   function* failing(): Generator<void, never> {

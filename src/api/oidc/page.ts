@@ -62,7 +62,7 @@ export function pageAnswer({ asks, ...page }: LogInPage): Reply {
   return formPage(page, forms[asks])
 }
 
-/** Where a log-in in a browser ends that lacks a token of a signer: no form can bring one. */
+/** The end of a log-in in a browser that lacks a token of a signer: no form can bring one. */
 export function tokenPage({ redirectUri, fault, status }: PageOfFlow, signerName: string): Reply {
   const content =
     purposeOf(redirectUri) +

@@ -12,12 +12,16 @@ export class FairQueue<T> {
     this.#room = new FairShare(capacity)
   }
 
-  /** @returns false when there is no room, or none for this caller. */
-  push(caller: string, item: T): boolean {
+  /**
+   * @param isNext whether it goes before all that waits in the caller's own line.
+   * @returns false when there is no room, or none for this caller.
+   */
+  push(caller: string, item: T, isNext = false): boolean {
     if (!this.#room.hasRoomFor(caller)) return false
     this.#room.take(caller)
     const line = this.#lines.get(caller)
     if (line === undefined) this.#lines.set(caller, [item])
+    else if (isNext) line.unshift(item)
     else line.push(item)
     return true
   }
