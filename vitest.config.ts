@@ -7,6 +7,10 @@ import { PATIENCE_MS } from './test/support/patience.ts'
 // third of its time: two cores are used by three files at once.
 const mocked = 'test/**/*.mocked.test.ts'
 
+// Node loads the sources as it does in the program, which saves a sixteenth of the processor time of the unit tests. Only
+// `mocked` needs the loader of Vitest.
+const loadedByNode = { experimental: { viteModuleRunner: false, nodeLoader: false } }
+
 // `namespaced` changes routes and ports of its host, and is there only in a network namespace that a
 // test has made for it (test/support/network-namespace.ts).
 const namespaced =
@@ -47,12 +51,15 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          ...loadedByNode,
           name: 'unit',
           include: ['test/**/*.test.ts'],
           setupFiles: ['./test/support/after-each.ts'],
           exclude: ['test/process/**', mocked],
           pool: 'forks',
           maxWorkers: 3,
+          // Most of a test runs once or twice: machine code without an optimizer's look at it is made at once.
+          execArgv: ['--always-sparkplug'],
           // Modules are loaded once a process, not once a file, which saves a third of the processor time: no file may leave
           // behind what another one could meet (test/support/after-each.ts puts back what the program itself changes).
           isolate: false,
@@ -71,6 +78,7 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          ...loadedByNode,
           name: 'process',
           include: ['test/process/**/*.test.ts'],
           pool: 'forks',
