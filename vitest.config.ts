@@ -7,8 +7,8 @@ import { PATIENCE_MS } from './test/support/patience.ts'
 // third of its time: two cores are used by three files at once.
 const mocked = 'test/**/*.mocked.test.ts'
 
-// Node loads the sources as it does in the program, which saves a sixteenth of the processor time of the unit tests. Only
-// `mocked` needs the loader of Vitest.
+// Node loads the sources as it does in the program, which saved 6 % of the processor time of the tests of api, router and auth.
+// Only `mocked` needs the loader of Vitest.
 const loadedByNode = { experimental: { viteModuleRunner: false, nodeLoader: false } }
 
 // `namespaced` changes routes and ports of its host, and is there only in a network namespace that a

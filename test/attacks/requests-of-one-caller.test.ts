@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { TLSSocket } from 'node:tls'
 import { expect, test, vi } from 'vitest'
 
+import { problems } from '../../src/lib/problems.ts'
 import { SessionGuard } from '../../src/auth/sessions/session-guard.ts'
 import { client, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
@@ -9,7 +10,11 @@ import { listenerBefore } from './support/listener.ts'
 
 // An attacker with an ordinary session sends so many requests at once that everybody else waits until the last is answered.
 
-const forFile = await controllerForFile({ processorBurstMs: 1 })
+const HANDLER_TIMEOUT_MS = 60_000
+const forFile = await controllerForFile({
+  processorBurstMs: 1,
+  handlerTimeoutMs: HANDLER_TIMEOUT_MS,
+})
 const { root, sessionOf } = forFile
 const { connect } = await listenerBefore(forFile)
 const flooder = sessionOf('alice-id')
@@ -48,8 +53,25 @@ test('nor are its requests on many connections judged before the one of somebody
   expect(judged.indexOf(root.token ?? '')).toBeLessThan(50)
 })
 
-/** Sends a request and waits for its answer. */
-async function answered(socket: TLSSocket, token: string | null): Promise<void> {
+test('a request that has waited for longer than an answer may take is told so, and is not worked on', async () => {
+  const { controller } = forFile
+  const socket = await connect()
+  expect(await answered(socket, flooder.token)).toBe(200)
+  for (let at = 0; at < 20; at += 1) await flooder.get(path)
+  const { processor } = controller.parts
+  const run = processor.run.bind(processor)
+  const spy = vi.spyOn(processor, 'run').mockImplementation((caller, task) => {
+    const hasToWait = run(caller, task)
+    if (hasToWait) queueMicrotask(() => controller.clock.advance(HANDLER_TIMEOUT_MS + 1))
+    return hasToWait
+  })
+  const status = await answered(socket, flooder.token)
+  spy.mockRestore()
+  expect(status).toBe(problems.TIMEOUT.http)
+})
+
+/** Sends a request and waits for its answer. @returns its status. */
+async function answered(socket: TLSSocket, token: string | null): Promise<number> {
   const path = `${client}/services?limit=100`
   socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nzt-session: ${token ?? ''}\r\n\r\n`)
   let text = ''
@@ -58,6 +80,8 @@ async function answered(socket: TLSSocket, token: string | null): Promise<void> 
     text += chunk.toString('latin1')
     const [head = '', body] = text.split('\r\n\r\n')
     const length = /content-length: (\d+)/i.exec(head)?.[1]
-    if (body !== undefined && length !== undefined && body.length >= Number(length)) return
+    if (body !== undefined && length !== undefined && body.length >= Number(length)) {
+      return Number(head.split(' ')[1])
+    }
   }
 }

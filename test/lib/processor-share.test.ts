@@ -94,27 +94,49 @@ test('short work gives its result at once, long work a promise of it', async () 
   await expect(share.finish('a', counting(50, pass))).resolves.toBe(50)
 })
 
-test('short work is ended before the next of its caller goes on, long work takes turns with it', async () => {
+test('short work is ended before the next of its caller begins, long work takes turns with it', async () => {
   const { share, pass } = shareOf()
-  const ended: string[] = []
-  const begin = async (name: string, steps: number): Promise<void> => {
-    await share.finish('a', counting(steps, pass))
-    ended.push(name)
+  share.run('a', () => pass(30))
+  const told: string[] = []
+  function* work(name: string, steps: number): Generator<void, void> {
+    told.push(`${name} begins`)
+    yield* counting(steps, pass)
+    told.push(`${name} ends`)
   }
-  await Promise.all([begin('long', 60), begin('short', 8), begin('other', 8)])
-  expect(ended).toEqual(['other', 'short', 'long'])
+  const ended = [
+    ['long', 60],
+    ['short', 8],
+    ['other', 8],
+  ].map(
+    ([name, steps]) =>
+      new Promise<void>((resolve) => {
+        share.run('a', () => resolve(share.finish('a', work(String(name), Number(steps)))))
+      }),
+  )
+  await Promise.all(ended)
+  expect(told).toEqual([
+    'long begins',
+    'short begins',
+    'short ends',
+    'other begins',
+    'other ends',
+    'long ends',
+  ])
 })
 
 test('a task that begins another one of its caller has it run at once, and is counted once', () => {
   const { share, pass } = shareOf()
   const ran: string[] = []
   share.run('a', () => {
-    pass(12)
-    expect(share.run('a', () => ran.push('inner'))).toBe(false)
+    share.run('a', () => pass(12))
     expect(share.run('b', () => ran.push('of another'))).toBe(false)
   })
-  expect(ran).toEqual(['inner', 'of another'])
   expect(share.run('a', () => ran.push('next'))).toBe(false)
+  share.run('b', () => {
+    pass(30)
+    expect(share.run('b', () => ran.push('beyond its share'))).toBe(false)
+  })
+  expect(ran).toEqual(['of another', 'next', 'beyond its share'])
 })
 
 test('an error of a later step rejects', async () => {

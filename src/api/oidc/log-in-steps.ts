@@ -219,7 +219,7 @@ export class LogInSteps {
           withParameters(`${step.issuer}/authorize/callback`, { id: step.progressId }),
         )
       case 'pending': {
-        const page = await this.#pageOfPending(call, id, step)
+        const page = await this.#pageOfPending(call, id, step, redirectUri)
         if (page !== null) return page
         const authQueries = step.factors.map((factor) => this.#queryOf(step.identityId, factor))
         const headers = {
@@ -251,18 +251,18 @@ export class LogInSteps {
     }
   }
 
-  /** @returns null: as `factorPage`. */
+  /** @returns null: the caller shows no page, or there is none for what is missing. */
   async #pageOfPending(
     call: RequestContext,
     id: string,
     { factors, identityId }: Extract<LogInStep, { readonly kind: 'pending' }>,
+    redirectUri: string | null,
   ): Promise<Reply | null> {
-    const lacked = factors.find((factor) => factor.kind === 'extJwt')
-    if (lacked === undefined || factors.some(({ kind }) => factorAsks[kind].onPage)) {
+    if (factors.some(({ kind }) => factorAsks[kind].onPage)) {
       return await this.factorPage(call, id, identityId)
     }
-    const redirectUri = await this.redirectOfPage(call, id)
-    if (redirectUri === null) return null
+    const lacked = factors.find((factor) => factor.kind === 'extJwt')
+    if (lacked === undefined || redirectUri === null) return null
     const signer = this.#needs.state.get<ExternalJwtSigner>('externalJwtSigner', lacked.signerId)
     return tokenPage(
       { id, redirectUri, fault: '', status: 200 },

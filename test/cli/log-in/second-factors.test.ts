@@ -78,7 +78,7 @@ describe('a second factor that the terminal does not know is named, with what th
     )
   })
 
-  test('and an answer that asks for nothing is told as what it is', async () => {
+  test('an answer of 200 that names no factor is refused with its status', async () => {
     const odd = refusal(`${person.origin}: unexpected response status 200`)
     expect(await byCodeFlow([])).toEqual(odd)
     expect(await byCodeFlow([enrolled], [])).toEqual(odd)

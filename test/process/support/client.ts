@@ -44,8 +44,8 @@ interface RequestOptions {
 }
 
 /**
- * Documents by program and API: all controllers of one program serve the same (test/process/probe.test.ts), and each prints a
- * megabyte for whoever asks. Files share a process, and another file may have talked to controllers of another release.
+ * Documents by program and API. All controllers of one program serve the same document (test/process/probe.test.ts), so one of
+ * them is asked. The key has the program, as test files share a process and some run controllers of an earlier release.
  */
 const served = new Map<string, ServedAnswers>()
 

@@ -1,0 +1,80 @@
+import type { IncomingMessage } from 'node:http'
+import { expect, test } from 'vitest'
+
+import { ConnectionCallers } from '../../src/api/transport/connection-callers.ts'
+import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
+
+// Goal: a connection's request is begun in the share of whoever its last request was judged to be of, and of nobody else.
+
+const limits = {
+  processorBurstMs: 20,
+  processorSliceMs: 3,
+  processorCallersMax: 100,
+  waitingRequestsMax: 4,
+}
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** Callers of one connection, which 'alice' has used up the processor on; time passes only when it is told to. */
+function usedUp() {
+  let nowMs = 0
+  const clock = { monotonicMs: () => nowMs }
+  const share = new ProcessorShare(limits, clock)
+  const callers = new ConnectionCallers(share, clock)
+  const socket = { destroyed: false }
+  const request = (headers: object = { 'zt-session': 'of alice' }): IncomingMessage =>
+    ({ socket, headers }) as unknown as IncomingMessage
+  const pass = (ms: number): void => {
+    nowMs += ms
+  }
+  callers.know(request(), 'alice')
+  share.run('alice', () => pass(30))
+  return { callers, socket, request, pass, share }
+}
+
+test('a request that shows what the last one showed waits for its caller, and since when is told once', async () => {
+  const { callers, request, pass } = usedUp()
+  const begun: (number | null)[] = []
+  callers.begin(request(), () => begun.push(callers.takeWait(request())))
+  pass(5)
+  expect(begun).toEqual([])
+  await turn()
+  expect(begun).toEqual([30])
+  expect(callers.takeWait(request())).toBeNull()
+})
+
+test.each([
+  { 'zt-session': 'of bob' },
+  { 'net-session': 'of bob', 'zt-session': 'of alice' },
+  { authorization: 'Bearer of bob', 'zt-session': 'of alice' },
+  {},
+])('a request that shows something else does not wait for the last caller: %o', (headers) => {
+  const { callers, request } = usedUp()
+  let isBegun = false
+  callers.begin(request(headers), () => {
+    isBegun = true
+  })
+  expect(isBegun).toBe(true)
+})
+
+test('a request whose client has gone meanwhile is not begun', async () => {
+  const { callers, socket, request } = usedUp()
+  let isBegun = false
+  callers.begin(request(), () => {
+    isBegun = true
+  })
+  socket.destroyed = true
+  await turn()
+  expect(isBegun).toBe(false)
+})
+
+test('a request that has no room to wait is begun, to be refused as all others are', () => {
+  const { callers, request, share } = usedUp()
+  expect(() => {
+    for (let at = 0; at < 10; at += 1) share.run('alice', () => undefined)
+  }).toThrow('too many')
+  let isBegun = false
+  callers.begin(request(), () => {
+    isBegun = true
+  })
+  expect(isBegun).toBe(true)
+})
