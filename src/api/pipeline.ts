@@ -405,13 +405,14 @@ export class Pipeline {
   /** Bounds how long and how many; the answer that comes first is the answer. */
   #wait(reply: FastifyReply, call: RequestContext, result: Promise<Reply>): void {
     const { sharer } = call
+    const answerMsMax = this.#answerMsMax(call)
     this.#waiting.take(sharer)
     const timer = setTimeout(() => {
       const { proposed } = call
       call.isAbandoned = proposed === null
       const fault = proposed === null ? new Problem('TIMEOUT') : outcomeUnknown(proposed)
       this.#answerer.fail(reply, call, fault)
-    }, this.#answerMsMax(call))
+    }, answerMsMax)
     result
       .then(
         (answer) => {

@@ -75,9 +75,10 @@ export function normalise(entity: Entity, mode: RequestMode, body: JsonObject): 
       fields[name] = value === null ? field.zero : normaliseValue(field, value)
     }
   }
+  const ignoredFields = ignoredIn(entity, mode, body)
   const fault = checkFields(entity, fields)
   if (fault !== null) throw new Problem('COULD_NOT_VALIDATE', { fault })
-  return { fields, ignoredFields: ignoredIn(entity, mode, body) }
+  return { fields, ignoredFields }
 }
 
 /** Change that a patch makes of a field; null: none. */

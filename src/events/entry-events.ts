@@ -105,7 +105,7 @@ export class EntryEvents implements RingSlot {
       const own = eventsOf(change)
       if (own === null) continue
       count += CHANGE_EVENTS + own.length
-      weight += weightOf(change.before) + weightOf(change.after) + sessionWeight(own.length)
+      weight += sessionWeight(own.length) + weightOf(change.before) + weightOf(change.after)
     }
     this.count = count
     this.weight = weight

@@ -18,10 +18,10 @@ import {
   type ListQuery,
   type ListResult,
   type ListSource,
-  type RecordSource,
   type RouterAudience,
   type ShownFor,
   shownForNobody,
+  type StandingRecords,
   type StateView,
 } from '../ports/state-view.ts'
 import { type AccessExplanation, explainAccess } from './access/explanation.ts'
@@ -129,7 +129,7 @@ export class Reader implements Reads {
     return this.state.get<R>(entity, id)
   }
 
-  get recordsNow(): RecordSource {
+  get recordsNow(): StandingRecords {
     return this.state
   }
 

@@ -118,6 +118,11 @@ export function callerIdOf(actor: Actor): string {
   return actor.case === 'session' ? actor.value.identityId : ''
 }
 
+/** Session that an actor acts in, or on behalf of; '' for none. */
+export function sessionIdOf(actor: ClaimedActor): string {
+  return actor?.case === 'system' || actor?.case === 'session' ? actor.value.sessionId : ''
+}
+
 /** How logs and audit records call an actor: by the id of an identity where there is one. */
 export function actorName(actor: ClaimedActor): string {
   switch (actor?.case) {

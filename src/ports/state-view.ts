@@ -127,6 +127,12 @@ export interface RecordSource {
   get<R extends EntityRecord = EntityRecord>(entity: string, id: string): R | undefined
 }
 
+/** Records, with the mark of those that decide how sessions stand. */
+export interface StandingRecords extends RecordSource {
+  /** Moves with each write of a kind that decides how sessions stand, beside their own records. */
+  readonly standingVersion: number
+}
+
 /**
  * The replicated state as this controller has applied it, for readers. Everything is synchronous
  * and consistent within one turn of the event loop, but `waitForApplied`. `entity` is a
@@ -146,7 +152,7 @@ export interface StateView extends RecordSource {
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean>
 
   /** The records themselves, for several reads within one turn: a restore replaces them. */
-  readonly recordsNow: RecordSource
+  readonly recordsNow: StandingRecords
   /** Finds a record by the value of a unique field. */
   find<R extends EntityRecord = EntityRecord>(
     entity: string,

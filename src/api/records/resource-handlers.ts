@@ -206,12 +206,15 @@ export class ResourceHandlers {
     given: JsonObject,
   ): Promise<{ readonly id: string; readonly ignoredFields: readonly string[] }> {
     const id = mode === 'create' ? newIdOf(entity, given) : call.param('id')
-    const prepare = this.#preparers.of(entity)
     const level = this.#needs.state.featureLevel
     const { known: body, later } = membersAt(entity, given, level)
     const request = writeRequestOf(call)
     return await retryWhenMoved(request, this.#needs.limits, async () => {
-      const { ignoredFields, judgedOn = [], ...prepared } = await prepare(call, mode, body, id)
+      const {
+        ignoredFields,
+        judgedOn = [],
+        ...prepared
+      } = await this.#preparers.of(entity)(call, mode, body, id)
       const { first = [], also = [] } = prepared
       const { known: fields } = membersAt(entity, prepared.fields, level)
       const kind = kinds[mode]

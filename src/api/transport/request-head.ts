@@ -73,8 +73,8 @@ export function credentialsOf(
   const address = raw.socket.remoteAddress ?? ''
   return {
     address,
-    source: sourceOf(address),
     sessionToken: tokenOf(raw),
+    source: sourceOf(address),
     peerChain: () => peerChainOf(raw.socket),
     bearers: () => bearersIn(headerValuesOf(raw, 'authorization')),
     hostUser: socketCaller === null ? null : () => socketCaller(raw),

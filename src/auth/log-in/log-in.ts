@@ -5,11 +5,11 @@ import {
   SessionCreateSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import { envInfo, sdkInfo } from '../../entities/shapes.ts'
 import { isShownBy } from '../../fsm/apply/session-reach.ts'
+import { standingOf } from '../../fsm/apply/session-standing.ts'
 import { configTypeIds } from '../../fsm/config-type-ids.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -28,7 +28,7 @@ import { type CertificateProofNeeds, proveCertificate } from './certificate.ts'
 import { proveToken, tokenRefusal, type TokenProofNeeds } from './external-jwt.ts'
 import { type PasswordGiven, type PasswordProofNeeds, provePassword } from './password.ts'
 import { originBy, type SessionPrincipal } from '../principal/principal.ts'
-import { holderIn, type SessionTracker } from '../sessions/session-tracker.ts'
+import type { SessionTracker } from '../sessions/session-tracker.ts'
 import type { TokenSigner } from '../sessions/token-signer.ts'
 
 /** A credential that was right, and the identity that it proves. */
@@ -186,12 +186,9 @@ export class LogIns {
       ...(client.oidc === undefined ? {} : { level: OIDC_LEVEL }),
       judgedOn: judgedOnOf(proof),
     })
-    const records = state.recordsNow
-    const session = records.get('apiSession', id)
-    const identity = records.get<Identity>('identity', identityId)
-    if (session === undefined || identity === undefined) throw new Problem('INVALID_AUTH')
+    const opened = standingOf(state.recordsNow, id)
+    if (opened === null) throw new Problem('INVALID_AUTH')
     sessions.use(id)
-    const opened = holderIn(records, session, identity)
     const isFull = opened.pendingFactors.length === 0
     const factor = isFull ? null : await tokenFactor.tokenFor(shown, opened)
     const principal: SessionPrincipal = {

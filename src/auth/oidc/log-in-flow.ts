@@ -12,6 +12,7 @@ import {
   pendingFactors,
 } from '../../fsm/apply/authentication.ts'
 import { isKeyBound } from '../../fsm/apply/session-reach.ts'
+import { standingOf } from '../../fsm/apply/session-standing.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { type Clock, judgedNowMs } from '../../lib/clock.ts'
 import { Problem, type ProblemCode } from '../../lib/problems.ts'
@@ -25,7 +26,7 @@ import type { AboutClient, LogInCredential, LogInRequest, LogIns, Proof } from '
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { SessionPrincipal } from '../principal/principal.ts'
 import { factorChallenge, type TokenFactor } from '../principal/token-factor.ts'
-import { holderIn, type SessionTracker } from '../sessions/session-tracker.ts'
+import type { SessionTracker } from '../sessions/session-tracker.ts'
 import type { RefreshUses } from '../sessions/refresh-uses.ts'
 import { OAuthError } from './oauth-error.ts'
 import type { MintedTokens, OidcTokens } from '../sessions/oidc-tokens.ts'
@@ -204,11 +205,8 @@ export class LogInFlow {
   }
 
   #isWhole(session: ApiSession): boolean {
-    const { state } = this.#needs
-    const identity = state.get<Identity>('identity', session.identityId)
-    return (
-      identity !== undefined && !lacksOwnFactor(holderIn(state, session, identity).pendingFactors)
-    )
+    const standing = standingOf(this.#needs.state.recordsNow, session.id)
+    return standing !== null && !lacksOwnFactor(standing.pendingFactors)
   }
 
   /** The redirect URI of a flow; null: none was begun under that id. */
@@ -276,11 +274,9 @@ export class LogInFlow {
   /** After a factor was given; the records say whether another is missing. */
   async afterFactor(id: string, shown: CallerCredentials): Promise<LogInStep> {
     const flow = await this.#begun(id)
-    const { state } = this.#needs
-    const session = flow === null ? undefined : state.get<ApiSession>('apiSession', flow.sessionId)
-    const identity = state.get<Identity>('identity', session?.identityId ?? '')
-    if (flow === null || session === undefined || identity === undefined) return refused
-    const { pendingFactors: required } = holderIn(state, session, identity)
+    const standing = flow === null ? null : standingOf(this.#needs.state.recordsNow, flow.sessionId)
+    if (flow === null || standing === null) return refused
+    const { identity, pendingFactors: required } = standing
     const factors = await this.#lacking(flow, identity, required, shown)
     return factors.length > 0
       ? this.#pending(identity, factors, shown)
@@ -519,12 +515,9 @@ export class LogInFlow {
 
   /** A session that holds every factor replaces the proof that opened it. */
   #proofOfSession({ sessionId }: BegunFlow): Proof | null {
-    const { state } = this.#needs
-    const session = state.get<ApiSession>('apiSession', sessionId)
-    const identity = state.get<Identity>('identity', session?.identityId ?? '')
-    if (session === undefined || identity === undefined) return null
-    if (lacksOwnFactor(holderIn(state, session, identity).pendingFactors)) return null
-    return { identityId: identity.id, authenticator: undefined }
+    const standing = standingOf(this.#needs.state.recordsNow, sessionId)
+    if (standing === null || lacksOwnFactor(standing.pendingFactors)) return null
+    return { identityId: standing.identity.id, authenticator: undefined }
   }
 
   async #end(sessionId: string): Promise<void> {

@@ -5,16 +5,14 @@ import {
   SessionTouchSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
-import { isCertificateHonoured, pendingFactors } from '../../fsm/apply/authentication.ts'
-import { isSignerHonoured } from '../../fsm/apply/external-tokens.ts'
+import { standingOf } from '../../fsm/apply/session-standing.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { SessionHolder, SessionPrincipal } from '../principal/principal.ts'
 import { type Clock, judgedNowMs } from '../../lib/clock.ts'
-import type { RecordSource, StateView } from '../../ports/state-view.ts'
+import type { StateView } from '../../ports/state-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
@@ -105,19 +103,16 @@ export class SessionTracker {
         detail: 'this controller had no contact with the cluster for too long to validate sessions',
       })
     }
-    const records = state.recordsNow
-    const session = records.get<ApiSession>('apiSession', sessionId)
-    if (session === undefined) return 'unknown'
-    const identity = records.get<Identity>('identity', session.identityId)
+    const standing = standingOf(state.recordsNow, sessionId)
+    if (standing === null) return 'unknown'
+    const { session, identity } = standing
     if (clock.nowMs() > this.expiresAtMs(session)) return 'expired'
-    if (identity === undefined) return 'refused'
     // Hardly any is, so that the time is not asked for.
     if (identity.disabledAt !== null && isDisabled(identity, judgedNowMs(this.#parts))) {
       return 'refused'
     }
-    if (!isCertificateHonoured(records, session)) return 'refused'
-    if (!isSignerHonoured(records, session)) return 'refused'
-    return holderIn(records, session, identity)
+    if (!standing.isHonoured) return 'refused'
+    return standing
   }
 
   /** Counts as activity. */
@@ -278,21 +273,6 @@ export function endOf(
   }
   const { expiresAtMs } = accessToken
   return { expiresAtMs, leftSeconds: Math.max(0, Math.floor((expiresAtMs - clock.nowMs()) / 1000)) }
-}
-
-/** Whoever holds that session, judged by the records of now. */
-export function holderIn(
-  records: RecordSource,
-  session: EntityRecord,
-  identity: Identity,
-): SessionHolder {
-  const pending = pendingFactors(records, identity, session as ApiSession)
-  return {
-    session,
-    identity,
-    isAdmin: identity.isAdmin && pending.length === 0,
-    pendingFactors: pending,
-  }
 }
 
 function storedUseMs(session: EntityRecord): number {

@@ -8,7 +8,7 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { actorName } from '../../ports/actor.ts'
+import { actorName, sessionIdOf } from '../../ports/actor.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
@@ -55,15 +55,18 @@ export function auditOf(
   const { outcome, touched } = result
   if (attempts.has(command.kind) && touched.length === 0) return null
   const told = outcome.ok ? toldAction(command) : null
+  const named = touched.find(({ id }) => outcome.ok && id === outcome.id) ?? touched[0]
+  const reason = told?.reason ?? restoreReason(command)
   const { actor } = command
   const who = actorName(actor)
-  const named = touched.find(({ id }) => outcome.ok && id === outcome.id) ?? touched[0]
+  const session = sessionIdOf(actor)
+  const name = state.get('identity', who)?.['name']
   return {
     index: place.index,
     atMs: place.logTimeMs,
     actor: who,
-    actorName: nameOf(state.get('identity', who)) || (isSystemAlone(actor) ? who : ''),
-    session: sessionOf(actor),
+    actorName: (typeof name === 'string' ? name : '') || (isSystemAlone(actor) ? who : ''),
+    session,
     address: actor.value?.address ?? '',
     action: told?.action ?? named?.action ?? actions.get(command.kind) ?? String(command.kind),
     entity: told === null ? (named?.entity ?? '') : told.entity,
@@ -71,7 +74,7 @@ export function auditOf(
     fields: named?.fields ?? none,
     also: touched.length < 2 ? none : others(touched, named),
     outcome: told?.outcome ?? (outcome.ok ? 'done' : outcome.code),
-    reason: told?.reason ?? restoreReason(command),
+    reason,
   }
 }
 
@@ -94,15 +97,6 @@ function restoreReason({ kind, payload }: Command): string {
 /** Whether the system acts on nobody's behalf. */
 function isSystemAlone(actor: Command['actor']): boolean {
   return actor.case === 'system' && actor.value.identityId === ''
-}
-
-function sessionOf(actor: Command['actor']): string {
-  return actor.case === 'system' || actor.case === 'session' ? actor.value.sessionId : ''
-}
-
-function nameOf(identity: EntityRecord | undefined): string {
-  const name = identity?.['name']
-  return typeof name === 'string' ? name : ''
 }
 
 function others(touched: readonly Touched[], named: Touched | undefined): string[] {

@@ -1,5 +1,4 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
-import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
@@ -11,8 +10,8 @@ import {
   type SessionClaim,
   type ShownId,
 } from '../../ports/actor.ts'
-import { isCertificateHonoured, pendingFactors } from './authentication.ts'
-import { isSignerHonoured, pendingBeside } from './external-tokens.ts'
+import { pendingBeside } from './external-tokens.ts'
+import { standingOf } from './session-standing.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from './context.ts'
 import { type Refusal, refused } from './outcome.ts'
@@ -97,17 +96,15 @@ function enrollmentRights(actor: EnrollmentActor, kind: number): ActorRights | n
 
 function sessionRights(state: State, actor: SessionClaim): ActorRights | null {
   const { identityId, sessionId, permission, signerId } = actor
-  const session = state.get<ApiSession>('apiSession', sessionId)
-  const identity = state.get<Identity>('identity', identityId)
-  if (session?.identityId !== identityId || !isCertificateHonoured(state, session)) return null
-  if (!isSignerHonoured(state, session)) return null
-  if (identity === undefined) return null
-  const { permissions: held } = identity
+  const standing = standingOf(state, sessionId)
+  if (standing?.identity.id !== identityId) return null
+  if (!standing.isHonoured) return null
+  const { isAdmin, permissions: held } = standing.identity
   if (permission === 'partial') return { authority: 'full', held }
   const shown = { signerId, signerRevision: Number(actor.signerRevision) }
-  const pending = pendingFactors(state, identity, session)
-  if (pendingBeside(state, pending, shown).length > 0) return null
-  if (identity.isAdmin || permission === 'session') return { authority: 'full', held }
+  const pending = standing.pendingFactors
+  if (pending.length > 0 && pendingBeside(state, pending, shown).length > 0) return null
+  if (isAdmin || permission === 'session') return { authority: 'full', held }
   // A command that comes through the log is no read.
   return isGranted(held, permission, false) ? { authority: 'limited', held } : null
 }

@@ -1,30 +1,6 @@
-import { compareText, isPlainText, sortTexts } from '../../lib/text/text-order.ts'
+import { chunkOf, isPlainText, lowerBound, sortTexts } from '../../lib/text/text-order.ts'
 
 const CHUNK_LENGTH_MAX = 512
-/** Longest step of the search from the end of a chunk, which halves from there. */
-const NEAR_END_STEP_MAX = 8
-
-/** First position in `sorted` whose value is not below `id`. */
-function lowerBound(sorted: readonly string[], id: string, isPlain: boolean): number {
-  let low = 0
-  let high = sorted.length
-  // Ids mostly come in order, or nearly: by the time they were drawn, or as the store has them. The
-  // last few are looked at first, as the text of an older one is seldom in the processor's cache.
-  let step = 1
-  while (low < high) {
-    const isNearEnd = step <= NEAR_END_STEP_MAX && step <= high - low
-    const at = isNearEnd ? high - step : (low + high) >>> 1
-    const other = sorted[at] ?? ''
-    if (isPlain ? other < id : compareText(other, id) < 0) {
-      low = at + 1
-      step = Infinity
-    } else {
-      high = at
-      step *= 2
-    }
-  }
-  return low
-}
 
 /** A set of ids that is walked in byte order. */
 export interface IdScope extends Iterable<string> {
@@ -96,24 +72,9 @@ export class SortedIds implements IdScope {
     return this.#size
   }
 
-  /** Index of the chunk that holds `id` or would hold it. */
-  #chunkOf(id: string, isPlain: boolean): number {
-    let low = 0
-    let high = this.#chunks.length - 1
-    const last = this.#chunks[high]?.[0]
-    if (last !== undefined && (isPlain ? last <= id : compareText(last, id) <= 0)) low = high
-    while (low < high) {
-      const middle = (low + high + 1) >>> 1
-      const first = this.#chunks[middle]?.[0] ?? ''
-      if (isPlain ? first <= id : compareText(first, id) <= 0) low = middle
-      else high = middle - 1
-    }
-    return low
-  }
-
   has(id: string): boolean {
     const isPlain = isPlainText(id)
-    const chunk = this.#chunks[this.#chunkOf(id, isPlain)]
+    const chunk = this.#chunks[chunkOf(this.#chunks, id, isPlain)]
     return chunk !== undefined && chunk[lowerBound(chunk, id, isPlain)] === id
   }
 
@@ -126,7 +87,7 @@ export class SortedIds implements IdScope {
       return true
     }
     const isPlain = isPlainText(id)
-    const at = this.#chunkOf(id, isPlain)
+    const at = chunkOf(this.#chunks, id, isPlain)
     const chunk = this.#chunks[at] ?? []
     const position = lowerBound(chunk, id, isPlain)
     if (chunk[position] === id) return false
@@ -149,7 +110,7 @@ export class SortedIds implements IdScope {
       return true
     }
     const isPlain = isPlainText(id)
-    const at = this.#chunkOf(id, isPlain)
+    const at = chunkOf(this.#chunks, id, isPlain)
     const chunk = this.#chunks[at]
     if (chunk === undefined) return false
     const position = lowerBound(chunk, id, isPlain)
@@ -167,7 +128,7 @@ export class SortedIds implements IdScope {
   /** How many stand before `id`, whether it is there or not. */
   rank(id: string): number {
     const isPlain = isPlainText(id)
-    const at = this.#chunkOf(id, isPlain)
+    const at = chunkOf(this.#chunks, id, isPlain)
     let before = 0
     for (let i = 0; i < at; i += 1) before += this.#chunks[i]?.length ?? 0
     return before + lowerBound(this.#chunks[at] ?? [], id, isPlain)

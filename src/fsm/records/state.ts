@@ -31,6 +31,9 @@ export class TooManyWrites extends Error {
   }
 }
 
+/** Kinds that decide how a session stands, beside itself and its identity. */
+export const standingKinds = ['authPolicy', 'authenticator', 'ca', 'externalJwtSigner', 'mfa']
+
 function originKey(storeId: string): string {
   return `o/${storeId}`
 }
@@ -46,6 +49,7 @@ export class State {
   readonly tables: ReadonlyMap<string, Table>
   /** Records by kind, in its own words. What is not in its scope is among them. */
   readonly records: ReadonlyMap<string, Records>
+  readonly #standing: readonly Table[]
   readonly origins = new OriginWindows()
   readonly requests: RequestTable
   /** Access of identities; follows each change of the records. */
@@ -107,6 +111,7 @@ export class State {
     this.records = new Map(
       entities.map((entity) => [entity.name, recordsAs(entity, this.table(entity.name))]),
     )
+    this.#standing = standingKinds.map((kind) => this.table(kind))
     this.requests = new RequestTable(this.#otherDigest)
     this.access = new AccessIndex(this)
     this.audit = new AuditLog(this.#otherDigest)
@@ -127,6 +132,13 @@ export class State {
     const table = this.tables.get(entity)
     if (table === undefined) throw new AssertionError(`there is a table of ${entity}`)
     return table
+  }
+
+  /** Moves with each write of one of `standingKinds`. */
+  get standingVersion(): number {
+    let sum = 0
+    for (const { version } of this.#standing) sum += version
+    return sum
   }
 
   /** Undefined, too, for a record of its table that is not in the scope of the kind. */

@@ -34,10 +34,10 @@ export class FairShare {
 
   /** Whether the caller may take some more: it is asked before, so the last one may go beyond. */
   hasRoomFor(caller: string): boolean {
+    if (this.#total < this.#max * SCARCE_PART) return true
     if (this.#total >= this.#max) return false
     const own = this.#taken.of(caller)
     if (own >= Math.max(1, this.#max * OWN_PART_MAX)) return false
-    if (this.#total < this.#max * SCARCE_PART) return true
     const callers = this.#taken.size + (own === 0 ? 1 : 0)
     return own < Math.max(1, this.#max / callers)
   }

@@ -1,0 +1,158 @@
+import { expect, test } from 'vitest'
+
+import { standingOf } from '../../src/fsm/apply/session-standing.ts'
+import { type State, standingKinds } from '../../src/fsm/records/state.ts'
+import { present } from '../../src/lib/assert.ts'
+import type { EntityRecord } from '../../src/lib/entity-record.ts'
+import type { StandingRecords } from '../../src/ports/state-view.ts'
+import { formedState, identity, service } from './support/log.ts'
+
+// Goal: a session is judged once, and anew as soon as a record that decides how it stands was written.
+
+/** Alice, in a session that was opened by a certificate of a CA and needs both second factors. */
+function withAlice() {
+  const { state, log } = formedState()
+  const policy = present(state.get('authPolicy', 'default'), 'the default policy')
+  const secondary = { requireTotp: false, requireExtJwtSigner: 'of-tokens' }
+  state.put('authPolicy', { ...policy, secondary } as EntityRecord)
+  log.create('identity', 'alice', identity('Alice'))
+  log.logIn('of-alice', 'alice', '')
+  put(state, 'mfa', { id: 'alice', isVerified: true })
+  put(state, 'authenticator', { id: 'by-cert', identityId: 'alice', caId: 'of-alices' })
+  put(state, 'ca', { id: 'of-alices', isVerified: true, isAuthEnabled: true })
+  put(state, 'externalJwtSigner', { id: 'of-logins', enabled: true })
+  write(state, 'apiSession', 'of-alice', {
+    certFingerprint: 'of her certificate',
+    authenticatorId: 'by-cert',
+    signerId: 'of-logins',
+  })
+  return { state, log }
+}
+
+function put(state: State, kind: string, values: Readonly<Record<string, unknown>>): void {
+  state.put(kind, { createdAt: 1, updatedAt: 1, revision: 1, ...values } as EntityRecord)
+}
+
+function write(
+  state: State,
+  kind: string,
+  id: string,
+  fields: Readonly<Record<string, unknown>> = {},
+): void {
+  const record = present(state.get(kind, id), 'the record')
+  state.put(kind, { ...record, revision: record.revision + 1, ...fields } as EntityRecord)
+}
+
+const alice = (records: StandingRecords) => present(standingOf(records, 'of-alice'), 'her standing')
+
+test('a session is judged once, whatever else is written', () => {
+  const { state, log } = withAlice()
+  const first = alice(state)
+  expect(first).toMatchObject({
+    session: { id: 'of-alice' },
+    identity: { id: 'alice' },
+    isHonoured: true,
+    isAdmin: false,
+    pendingFactors: [{ kind: 'totp' }, { kind: 'extJwt', signerId: 'of-tokens' }],
+  })
+  expect(log.create('service', 'wiki', service('wiki')).ok).toBe(true)
+  log.create('identity', 'bob', identity('Bob'))
+  expect(alice(state)).toBe(first)
+})
+
+test.each([
+  ['apiSession', 'of-alice'],
+  ['identity', 'alice'],
+  ['authPolicy', 'default'],
+  ['authenticator', 'by-cert'],
+  ['ca', 'of-alices'],
+  ['externalJwtSigner', 'of-logins'],
+  ['mfa', 'alice'],
+])('a session is judged anew after a write of %s', (kind, id) => {
+  const { state } = withAlice()
+  const before = alice(state)
+  write(state, kind, id)
+  expect(alice(state)).not.toBe(before)
+  expect(alice(state)).toBe(alice(state))
+})
+
+test.each<[string, string, Readonly<Record<string, unknown>>, object]>([
+  ['its identity may do more', 'identity alice', { isAdmin: true }, { isAdmin: false }],
+  ['its CA takes no log-ins', 'ca of-alices', { isAuthEnabled: false }, { isHonoured: false }],
+  [
+    'its signer is disabled',
+    'externalJwtSigner of-logins',
+    { enabled: false },
+    { isHonoured: false },
+  ],
+  [
+    'a code was given in it',
+    'apiSession of-alice',
+    { isMfaComplete: true },
+    { pendingFactors: [{ kind: 'extJwt' }] },
+  ],
+  [
+    'its MFA is taken away',
+    'mfa alice',
+    { isVerified: false },
+    { pendingFactors: [{ kind: 'extJwt' }] },
+  ],
+])('the judgement is of the records of now: %s', (_what, record, fields, standing) => {
+  const { state } = withAlice()
+  alice(state)
+  const [kind = '', id = ''] = record.split(' ')
+  write(state, kind, id, fields)
+  expect(alice(state)).toMatchObject(standing)
+})
+
+test('an administrator is one in a full session alone, and nobody else is', () => {
+  const { state, log } = formedState()
+  log.create('identity', 'bob', identity('Bob'))
+  log.logIn('of-bob', 'bob', '')
+  log.logIn('of-admin')
+  expect(standingOf(state, 'of-admin')).toMatchObject({ isAdmin: true, pendingFactors: [] })
+  expect(standingOf(state, 'of-bob')).toMatchObject({ isAdmin: false, pendingFactors: [] })
+})
+
+test('what was undone leaves no judgement of it behind', () => {
+  const { state } = withAlice()
+  state.transact(() => {
+    write(state, 'ca', 'of-alices', { isAuthEnabled: false })
+    expect(alice(state).isHonoured).toBe(false)
+    return { ok: false, code: 'REVISION_MOVED', fault: null, detail: null }
+  })
+  expect(alice(state).isHonoured).toBe(true)
+})
+
+test('a layer over the state is judged by its own records, and the state by those below', () => {
+  const { state } = withAlice()
+  const layer = state.layer(100)
+  write(layer, 'ca', 'of-alices', { isAuthEnabled: false })
+  // As many writes as there were of the state, so that the two differ in nothing but their records.
+  while (layer.standingVersion < state.standingVersion) write(layer, 'mfa', 'alice')
+  expect(layer.standingVersion).toBe(state.standingVersion)
+  expect(alice(state).isHonoured).toBe(true)
+  expect(alice(layer).isHonoured).toBe(false)
+  expect(alice(state).isHonoured).toBe(true)
+})
+
+test('nothing decides a standing but the session, its identity and the kinds that are told', () => {
+  const { state } = withAlice()
+  const read = new Set<string>()
+  const watched: StandingRecords = {
+    standingVersion: 0,
+    get: (kind, id) => {
+      read.add(kind)
+      return state.get(kind, id)
+    },
+  }
+  alice(watched)
+  expect([...read].sort()).toEqual(['apiSession', 'identity', ...standingKinds].sort())
+})
+
+test('a session that is not there, or whose identity is not, has no standing', () => {
+  const { state } = withAlice()
+  expect(standingOf(state, 'nobody')).toBeNull()
+  state.remove('identity', 'alice')
+  expect(standingOf(state, 'of-alice')).toBeNull()
+})
