@@ -4,7 +4,8 @@ import { expect, test } from 'vitest'
 import { RouteSchema, UnrouteSchema } from '../../proto/gen/router_pb.ts'
 import { int32Value, textValue } from '../../src/channel/headers.ts'
 import { client, management } from '../api/support/caller.ts'
-import { type Detail, made, newService } from '../api/support/network.ts'
+import { type Detail, made, newIdentity, newService } from '../api/support/network.ts'
+import { clientKey } from '../api/support/tls.ts'
 import {
   attackedByCertificates,
   dataOf,
@@ -22,8 +23,11 @@ raiseToSecondLevel(controller)
 const routers = new StolenRouters(controller)
 let serial = 0
 
+/** A client with its credential. */
+type Holder = Pick<Device, 'identityId' | 'key'>
+
 /** A client with a circuit through a router, and what its right to it rests on. */
-interface Dialed extends Device {
+interface Dialed extends Holder {
   readonly router: StolenRouter
   readonly routerId: string
   readonly serviceId: string
@@ -38,17 +42,17 @@ interface Dialed extends Device {
   lay(): Promise<void>
 }
 
-async function dialed(): Promise<Dialed> {
-  const of = await dialing()
+async function dialed(device?: Holder): Promise<Dialed> {
+  const of = await dialing(device)
   await of.lay()
   expect(of.router.pipe.ofType(20_219)).toHaveLength(1)
   expect(await of.router.ended()).toEqual([])
   return of
 }
 
-async function dialing(): Promise<Dialed> {
+async function dialing(given?: Holder): Promise<Dialed> {
   serial += 1
-  const device = await attacked.newDevice()
+  const device = given ?? (await attacked.newDevice())
   const make = (kind: string, rest: Detail): Promise<string> =>
     made(root, `${management}/${kind}`, { name: `${kind} ${serial}`, ...rest })
   const serviceId = await newService(root, `service ${serial}`, { encryptionRequired: false })
@@ -202,6 +206,51 @@ test.each(Object.keys(reasons))(
     await reasons[reason]?.(of)
     await eventually(async () => expect(await of.router.ended()).toEqual([of.sessionId]))
     expect(unrouted(of)).toEqual([{ circuitId: of.circuitId, now: true }])
+  },
+)
+
+/** A client whose certificate somebody else's CA issued, and that logs in by its name there. */
+async function ofCa(): Promise<Holder & { readonly caId: string }> {
+  const externalIdClaim = {
+    index: 0,
+    location: 'COMMON_NAME',
+    matcher: 'ALL',
+    matcherCriteria: '',
+    parser: 'NONE',
+    parserCriteria: '',
+  }
+  const { id: caId, key: ca } = await attacked.verifiedCa({ externalIdClaim })
+  const externalId = `unit ${serial}`
+  const identityId = await newIdentity(root, externalId, { externalId })
+  return { caId, identityId, key: await clientKey(ca, externalId, attacked.nowMs()) }
+}
+
+/** The same with a credential that it has enrolled. */
+async function enrolledByCa(): Promise<Holder & { readonly caId: string }> {
+  const { id: caId, key: ca } = await attacked.verifiedCa()
+  const key = await clientKey(ca, `pump ${serial}`, attacked.nowMs())
+  const before = new Set(controller.state.table('identity').rows.keys())
+  dataOf(await listener.call({ path: `${client}/enroll?method=ca`, by: key, body: {} }))
+  const [identityId = ''] = [...controller.state.table('identity').rows.keys()].filter(
+    (id) => !before.has(id),
+  )
+  return { caId, identityId, key }
+}
+
+test.each([
+  ['the CA that says who it is takes no log-ins any more', ofCa],
+  ['the CA of its credential takes no log-ins any more', enrolledByCa],
+])(
+  'a service session ends as %s, and with it the circuit at its router',
+  async (_reason, holder) => {
+    const { caId, ...device } = await holder()
+    const [of, other] = [await dialed(device), await dialed(await ofCa())]
+    await manage('PATCH', `/cas/${caId}`, { identityRoles: ['told'] })
+    expect(await of.router.ended()).toEqual([])
+    await manage('PATCH', `/cas/${caId}`, { isAuthEnabled: false })
+    await eventually(async () => expect(await of.router.ended()).toEqual([of.sessionId]))
+    expect(unrouted(of)).toEqual([{ circuitId: of.circuitId, now: true }])
+    expect(unrouted(other)).toEqual([])
   },
 )
 

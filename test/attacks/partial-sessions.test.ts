@@ -81,6 +81,25 @@ describe.each(Object.entries(policies))('a session that lacks %s', (factor, auth
   })
 })
 
+test('a session that was full is partial from the moment that its policy asks for a factor', async () => {
+  const authPolicyId = await made('auth-policies', {
+    name: 'none at first',
+    primary: openPolicy,
+    secondary: { requireTotp: false },
+  })
+  const id = await made('identities', {
+    name: 'in time',
+    type: 'User',
+    isAdmin: true,
+    authPolicyId,
+  })
+  const caller = sessionOf(id)
+  expect((await caller.get(`${management}/services`)).status).toBe(200)
+  const asked = { secondary: { requireTotp: true } }
+  await root.call('PATCH', `${management}/auth-policies/${authPolicyId}`, asked)
+  expect((await caller.get(`${management}/services`)).status).toBe(401)
+})
+
 test('exactly these operations are open to a session that lacks a second factor', async () => {
   for (const [base, expected] of [
     [client, openToPartial],

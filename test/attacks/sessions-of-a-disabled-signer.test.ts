@@ -2,12 +2,17 @@ import { expect, test } from 'vitest'
 import { CallerOf, client, management } from '../api/support/caller.ts'
 import { user } from '../api/support/controller.ts'
 import { controllerWithProvider } from '../api/support/external-jwt.ts'
+import { made, newService } from '../api/support/network.ts'
+import { raiseLevel } from '../api/support/raise-level.ts'
 
 // The attack: a provider is found out to have given tokens to the wrong people, and its signer is disabled or deleted. Whoever
 // has logged in by then goes on with the session.
 
+/** Level at which sessions of a disabled signer stay, and are refused. */
+const BEFORE_SESSIONS_END = 1
+
 const { controller, server, provider, signerId, root, newSigner, patch, logIn } =
-  await controllerWithProvider()
+  await controllerWithProvider({}, BEFORE_SESSIONS_END)
 
 async function sessionBy(token: string): Promise<CallerOf> {
   const reply = await logIn(token)
@@ -48,4 +53,47 @@ test('sessions go with the signer that is deleted', async () => {
   const gone = await root.call('DELETE', `${management}/external-jwt-signers/${id}`)
   expect(gone.status, gone.text).toBe(200)
   expect((await alice.get(`${client}/current-identity`)).status).toBe(401)
+})
+
+test('sessions end as their signer is disabled, with all that they have opened', async () => {
+  await raiseLevel(controller)
+  const other = await newSigner({ issuer: 'https://other.test', jwksEndpoint: server.url })
+  const token = { claims: { iss: 'https://other.test' } }
+  const [alice, bob] = [
+    await sessionBy(await provider.token('alice-id')),
+    await sessionBy(await provider.token('alice-id', token)),
+  ]
+  const serviceId = await newService(root, 'wiki')
+  const each = { semantic: 'AnyOf', serviceRoles: ['#all'], identityRoles: ['#all'] }
+  await made(root, `${management}/service-policies`, { ...each, name: 'dial', type: 'Dial' })
+  await made(root, `${management}/edge-routers`, { name: 'gate' })
+  const routers = { semantic: 'AnyOf', edgeRouterRoles: ['#all'] }
+  await made(root, `${management}/edge-router-policies`, {
+    ...routers,
+    name: 'routers',
+    identityRoles: ['#all'],
+  })
+  await made(root, `${management}/service-edge-router-policies`, {
+    ...routers,
+    name: 'ways',
+    serviceRoles: ['#all'],
+  })
+  for (const caller of [alice, bob]) {
+    const opened = await caller.call('POST', `${client}/sessions`, { serviceId, type: 'Dial' })
+    expect(opened.status, opened.text).toBe(201)
+  }
+  const open = (): string[] =>
+    [...controller.state.table('session').rows.values()].map(({ record }) =>
+      String(record['apiSessionId']),
+    )
+  expect(open()).toHaveLength(2)
+  await patch('external-jwt-signers', signerId, { name: 'renamed' })
+  expect(open()).toHaveLength(2)
+  await patch('external-jwt-signers', signerId, { enabled: false })
+  expect(open()).toHaveLength(1)
+  await patch('external-jwt-signers', signerId, { enabled: true })
+  expect((await alice.get(`${client}/current-identity`)).status).toBe(401)
+  expect((await bob.get(`${client}/current-identity`)).status).toBe(200)
+  await patch('external-jwt-signers', other, { enabled: false })
+  expect(open()).toEqual([])
 })

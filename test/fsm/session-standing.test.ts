@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 import { standingOf } from '../../src/fsm/apply/session-standing.ts'
 import { type State, standingKinds } from '../../src/fsm/records/state.ts'
@@ -20,7 +20,14 @@ function withAlice() {
   put(state, 'mfa', { id: 'alice', isVerified: true })
   put(state, 'authenticator', { id: 'by-cert', identityId: 'alice', caId: 'of-alices' })
   put(state, 'ca', { id: 'of-alices', isVerified: true, isAuthEnabled: true })
-  put(state, 'externalJwtSigner', { id: 'of-logins', enabled: true })
+  put(state, 'externalJwtSigner', {
+    id: 'of-logins',
+    name: 'of log-ins',
+    issuer: 'https://idp.test',
+    audience: 'us',
+    jwksEndpoint: 'https://idp.test/keys',
+    enabled: true,
+  })
   write(state, 'apiSession', 'of-alice', {
     certFingerprint: 'of her certificate',
     authenticatorId: 'by-cert',
@@ -155,4 +162,23 @@ test('a session that is not there, or whose identity is not, has no standing', (
   expect(standingOf(state, 'nobody')).toBeNull()
   state.remove('identity', 'alice')
   expect(standingOf(state, 'of-alice')).toBeNull()
+})
+
+describe('sessions whose signer is disabled', () => {
+  test('end with it, and those of other signers stay', () => {
+    const { state, log } = withAlice()
+    state.featureLevel = 2
+    log.logIn('of-admin')
+    expect(log.patch('externalJwtSigner', 'of-logins', { name: 'renamed' }).ok).toBe(true)
+    expect(standingOf(state, 'of-alice')).not.toBeNull()
+    expect(log.patch('externalJwtSigner', 'of-logins', { enabled: false }).ok).toBe(true)
+    expect(standingOf(state, 'of-alice')).toBeNull()
+    expect(standingOf(state, 'of-admin')).not.toBeNull()
+  })
+
+  test('stay without a right below the level that ends them, as a former release has it', () => {
+    const { state, log } = withAlice()
+    expect(log.patch('externalJwtSigner', 'of-logins', { enabled: false }).ok).toBe(true)
+    expect(alice(state).isHonoured).toBe(false)
+  })
 })

@@ -3,6 +3,7 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { StandingRecords } from '../../ports/state-view.ts'
 import { isCertificateHonoured, pendingFactors, type PendingFactor } from './authentication.ts'
 import { isSignerHonoured } from './external-tokens.ts'
+import type { Consequences } from './kind-rules.ts'
 
 /** How a session stands by the records, whatever the time is. */
 export interface SessionStanding {
@@ -65,5 +66,23 @@ function judged(
     isHonoured: isCertificateHonoured(records, session) && isSignerHonoured(records, session),
     pendingFactors: pending,
     isAdmin: identity.isAdmin && pending.length === 0,
+  }
+}
+
+/** Level from which on sessions end in the log when what they were opened by is taken no more. */
+const ENDED_FROM_LEVEL = 2
+
+/**
+ * Ends the API sessions that name a record, with all that lives by them, so that routers close what
+ * they carry for them: the gate alone would refuse their requests, and leave their circuits open.
+ */
+export function endSessionsOf(
+  field: 'authenticatorId' | 'caId' | 'signerId',
+  id: string,
+  { state, remove }: Consequences,
+): void {
+  if (state.featureLevel < ENDED_FROM_LEVEL) return
+  for (const sessionId of Array.from(state.table('apiSession').indexes.ids(field, id))) {
+    remove('apiSession', sessionId)
   }
 }

@@ -1,3 +1,4 @@
+import type { Ca } from '../../entities/kinds/ca.ts'
 import type { ExternalIdClaim } from '../../entities/parts/ca-external-id-claim.ts'
 import { isObject } from '../../entities/check.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
@@ -5,12 +6,23 @@ import type { FieldFault } from '../../lib/problems.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { KindRules, Write } from '../apply/kind-rules.ts'
+import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
+import { endSessionsOf } from '../apply/session-standing.ts'
+import { takesLogIns } from '../apply/authentication.ts'
 
 /** Each of them may have to be looked at for one certificate. */
 export const casMax = 1000
 
-export const caRules: KindRules = { judgeWrite: judgeCa }
+export const caRules: KindRules = { judgeWrite: judgeCa, afterWrite: endSessionsOfUntrusted }
+
+/** The CA was named at their log-in, or by the authenticator that they were opened by. */
+function endSessionsOfUntrusted({ after }: Written, consequences: Consequences): void {
+  if (takesLogIns(after as Ca)) return
+  endSessionsOf('caId', after.id, consequences)
+  for (const id of consequences.state.table('authenticator').indexes.ids('caId', after.id)) {
+    endSessionsOf('authenticatorId', id, consequences)
+  }
+}
 
 function judgeCa(state: State, { before, after }: Write): Outcome | null {
   if (before === undefined && state.table('ca').rows.size >= casMax) {

@@ -3,9 +3,17 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { KindRules, Write } from '../apply/kind-rules.ts'
+import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
+import { endSessionsOf } from '../apply/session-standing.ts'
 
-export const externalJwtSignerRules: KindRules = { judgeWrite: judgeSigner }
+export const externalJwtSignerRules: KindRules = {
+  judgeWrite: judgeSigner,
+  afterWrite: endSessionsOfDisabled,
+}
+
+function endSessionsOfDisabled({ after }: Written, consequences: Consequences): void {
+  if (after['enabled'] !== true) endSessionsOf('signerId', after.id, consequences)
+}
 
 function judgeSigner(state: State, { id, after }: Write): Outcome | null {
   return keyFault(after) ?? enrollmentFault(state, id, after)

@@ -4,6 +4,7 @@ import { createRootAuthority } from '../../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
 import { jwtAlgorithmOf } from '../../../src/pki/jwt-verifier.ts'
 import { CallerOf, client, management, type Reply } from '../support/caller.ts'
+import { OidcClient } from '../support/oidc.ts'
 import { controllerWithProvider } from '../support/external-jwt.ts'
 import { jwkOf, rsaKey, type TokenWish } from '../../support/identity-provider.ts'
 
@@ -108,7 +109,18 @@ describe('a log-in by the token of an identity provider', () => {
     await patch('identities', 'alice-id', { authPolicyId: 'default' })
   })
 
-  test('ends with its signer: a session that a disabled signer opened is refused', async () => {
+  test('of the code flow opens a session by it alone', async () => {
+    const oidc = new OidcClient(controller)
+    const authorization = `Bearer ${await provider.token('alice-id')}`
+    const id = await oidc.begin()
+    const step = await oidc.send('POST', '/oidc/login/ext-jwt', { id }, { authorization })
+    const redeemed = await oidc.redeem(await oidc.codeOf(step))
+    expect(redeemed.status, redeemed.text).toBe(200)
+    const token = String(redeemed.json['access_token'])
+    expect(await oidc.statusAt(`${client}/current-identity`, token)).toBe(200)
+  })
+
+  test('ends with its signer: a session that a disabled signer opened is refused, now and later', async () => {
     const reply = await logIn(await provider.token('alice-id'))
     const alice = new CallerOf(controller)
     alice.token = String(reply.headers['zt-session'])
@@ -117,7 +129,7 @@ describe('a log-in by the token of an identity provider', () => {
     expect((await alice.get(`${client}/current-identity`)).status).toBe(401)
     expect((await logIn(await provider.token('alice-id'))).status).toBe(401)
     await patch('external-jwt-signers', signerId, { enabled: true })
-    expect((await alice.get(`${client}/current-identity`)).status).toBe(200)
+    expect((await alice.get(`${client}/current-identity`)).status).toBe(401)
   })
 
   test('fetches keys again for a name that it does not know, but not for each token', async () => {

@@ -342,6 +342,8 @@ export async function startController(
   limits: Partial<ApiLimits> = {},
   keyEndpoints: KeyEndpointRules = noKeyEndpoints,
   given: Partial<ApiParts> = {},
+  // The newest, as of a new cluster; a test that knows a newer one begins below that.
+  featureLevel = NEXT_LEVEL - 1,
 ): Promise<TestController> {
   const clock = new ManualClock()
   const scheduler = new ManualScheduler()
@@ -354,7 +356,7 @@ export async function startController(
     },
   })
   const cluster = new LocalCluster(machine, clock)
-  await form(cluster)
+  await form(cluster, featureLevel)
   const keys = new TestTokenKeys()
   const admission = new TestAdmission()
   const authorities = await ownAuthorities
@@ -551,7 +553,7 @@ function named(actor: Actor): Actor {
   return systemActor({ ...actor.value, name: 'controller:ctrl1' })
 }
 
-async function form(cluster: LocalCluster): Promise<void> {
+async function form(cluster: LocalCluster, featureLevel: number): Promise<void> {
   const [adminHash, userHash] = await hashes
   const records = formingRecords({
     adminId: 'admin-id',
@@ -566,8 +568,7 @@ async function form(cluster: LocalCluster): Promise<void> {
   })
   const message = create(FormSchema, {
     clusterId: cluster.clusterId,
-    // The newest, as of a new cluster; a test that knows a newer one begins below that.
-    featureLevel: NEXT_LEVEL - 1,
+    featureLevel,
     records: [
       ...records,
       seed('sharedSecret', 'factorKey', {

@@ -20,6 +20,7 @@ export interface WithProvider extends ForFile {
 /** A controller that knows a provider by the keys that it publishes over HTTPS on this host. */
 export async function controllerWithProvider(
   limits: Partial<ApiLimits> = {},
+  featureLevel?: number,
 ): Promise<WithProvider> {
   const server = await KeyServer.open([])
   afterAll(() => server.close())
@@ -28,6 +29,7 @@ export async function controllerWithProvider(
     limits,
     { ...rules, caPem: server.caPem },
     { allowsReservedSignerHosts: true },
+    featureLevel,
   )
   const { controller, root } = file
   const provider = new TestProvider('https://idp.test', 'flotilla', () => controller.clock.nowMs())

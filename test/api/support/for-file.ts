@@ -18,8 +18,9 @@ export async function controllerForFile(
   limits: Partial<ApiLimits> = {},
   keyEndpoints?: KeyEndpointRules,
   given?: Partial<ApiParts>,
+  featureLevel?: number,
 ): Promise<ForFile> {
-  const controller = await startController(limits, keyEndpoints, given)
+  const controller = await startController(limits, keyEndpoints, given, featureLevel)
   afterAll(async () => {
     await controller.close()
     expect(controller.errors).toEqual([])
