@@ -64,14 +64,20 @@ async function enrolled(): Promise<{ id: string; key: CertifiedKey }> {
   return { id, key: { certificatePem: data.cert, privateKeyPem } }
 }
 
+/** Id of the only authenticator of an identity. */
+async function authenticatorOf(identityId: string): Promise<string> {
+  const filter = encodeURIComponent(`identity = "${identityId}"`)
+  const listed = await root.call('GET', `${management}/authenticators?filter=${filter}`)
+  const [{ id } = { id: '' }] = listed.body.data as { id: string }[]
+  return id
+}
+
 describe.each([false, true])(
   'a holder who is to extend a certificate, keys rolled: %s',
   (rollKeys) => {
     test('is told by the session, and goes on by the next one in the same session', async () => {
       const { id, key } = await enrolled()
-      const filter = encodeURIComponent(`identity = "${id}"`)
-      const listed = await root.call('GET', `${management}/authenticators?filter=${filter}`)
-      const [{ id: authenticatorId } = { id: '' }] = listed.body.data as { id: string }[]
+      const authenticatorId = await authenticatorOf(id)
       const authenticator = `${management}/authenticators/${authenticatorId}`
       const asked = await root.call('POST', `${authenticator}/request-extend`, { rollKeys })
       expect(asked.status, asked.text).toBe(200)
@@ -100,6 +106,55 @@ describe.each([false, true])(
     })
   },
 )
+
+/** The code of a log-in by certificate, yet to be redeemed. */
+async function codeBy(door: OidcClient): Promise<string> {
+  const step = await door.send('POST', '/oidc/login/cert', { id: await door.begin() })
+  return await door.codeOf(step)
+}
+
+test('the first log-in by a certificate stands in the way of no other that is under way', async () => {
+  const { key } = await enrolled()
+  const doors = [1, 2, 3].map(() => new OidcClient(certificates.door(key)))
+  const codes = await Promise.all(doors.map(codeBy))
+  for (const [at, door] of doors.entries()) {
+    const redeemed = await door.redeem(codes[at] ?? '')
+    expect(redeemed.status, redeemed.text).toBe(200)
+  }
+})
+
+describe('a code of a log-in by certificate', () => {
+  test('is worth nothing once another certificate has taken its place', async () => {
+    const { id, key } = await enrolled()
+    const door = new OidcClient(certificates.door(key))
+    const ask = bearer((await door.logInByCertificate()).access_token, key)
+    const code = await codeBy(door)
+    const authenticatorId = await authenticatorOf(id)
+    const own = `${client}/current-identity/authenticators/${authenticatorId}`
+    const clientCertCsr = await createCertificateRequest({
+      privateKeyPem: key.privateKeyPem,
+      id: 'next',
+    })
+    const extended = await ask('POST', `${own}/extend`, { clientCertCsr })
+    const verified = await ask('POST', `${own}/extend-verify`, {
+      clientCert: String(extended.data['clientCert']),
+    })
+    expect(verified.status).toBe(200)
+    const redeemed = await door.redeem(code)
+    expect(redeemed).toMatchObject({ status: 400, json: { error: 'invalid_grant' } })
+  })
+
+  test('is worth nothing once its authenticator is deleted', async () => {
+    const { id, key } = await enrolled()
+    const door = new OidcClient(certificates.door(key))
+    const code = await codeBy(door)
+    const authenticatorId = await authenticatorOf(id)
+    const gone = await root.call('DELETE', `${management}/authenticators/${authenticatorId}`)
+    expect(gone.status, gone.text).toBe(200)
+    const redeemed = await door.redeem(code)
+    expect(redeemed).toMatchObject({ status: 400, json: { error: 'invalid_grant' } })
+  })
+})
 
 test('a session of OIDC makes certificates of its own, the leaf before what has signed it', async () => {
   const { id, username } = await newPerson()

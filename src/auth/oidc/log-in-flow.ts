@@ -504,11 +504,15 @@ export class LogInFlow {
     if (identity === undefined || isDisabled(identity, judgedNowMs(this.#needs))) return null
     if (lacksOwnFactor(pendingFactors(state, identity, { isMfaComplete: false }))) return null
     const authenticator = state.get<Authenticator>('authenticator', authenticatorId)
-    if (authenticatorId !== '' && authenticator?.revision !== authenticatorRevision) return null
+    // A certificate is judged again at apply, whatever else was written of its authenticator: the
+    // first log-in by one is noted there, and must not end those that are under way.
+    const isByCertificate = certificate !== null && certificate !== undefined
+    const isSame = isByCertificate || authenticator?.revision === authenticatorRevision
+    if (authenticatorId !== '' && !isSame) return null
     return {
       identityId,
       authenticator,
-      ...(certificate === null || certificate === undefined ? {} : { certificate }),
+      ...(isByCertificate ? { certificate } : {}),
       ...(token === null || token === undefined ? {} : { token }),
     }
   }

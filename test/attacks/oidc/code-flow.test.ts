@@ -34,6 +34,23 @@ test('a code is worth nothing without the verifier of the client that asked for 
   expect((await newClient().redeem(code)).status).toBe(400)
 })
 
+test('a code is worth nothing once the password of its log-in was changed', async () => {
+  const { id, username } = await newPerson()
+  const oidc = newClient()
+  const code = await oidc.codeOf(await oidc.passed(username, password))
+  const [authenticator] = await listed(
+    root,
+    `${management}/authenticators?filter=${encodeURIComponent(`identity = "${id}"`)}`,
+  )
+  const changed = await root.call(
+    'PATCH',
+    `${management}/authenticators/${String(authenticator?.['id'])}`,
+    { password: 'another one' },
+  )
+  expect(changed.status, changed.text).toBe(200)
+  expect(await oidc.redeem(code)).toMatchObject({ status: 400, json: { error: 'invalid_grant' } })
+})
+
 test('a second code of a flow ends the session that the first one made', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
