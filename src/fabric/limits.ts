@@ -94,6 +94,8 @@ export const routerLimits = {
   /** Circuits that no controller answers for: how many are kept, and each for how long. */
   circuitsOrphanedMax: 65_536,
   circuitOrphanMsMax: 60_000,
+  /** For so long others hear who has taken a circuit over, also where it has ended by then. */
+  circuitTakenToldMs: 5000,
   /**
    * For so long after its start a controller takes no circuit from a router that it does not know:
    * it may have to hear of it first.

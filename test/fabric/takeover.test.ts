@@ -15,6 +15,8 @@ import { circuitOf, HeirStage, routes, unroutes } from './heir-stage.ts'
 // routers at pipes; what the others make known is said by the test.
 
 const REROUTE_ATTEMPT = 99_969_996
+/** For so long others are told who has taken a circuit over. */
+const TOLD_MS = 5000
 let stage: HeirStage
 let [er1, er2]: Pipe[] = []
 
@@ -135,6 +137,8 @@ describe('A circuit of a controller that is gone', () => {
     expect(endsTold(er2)).toEqual(['c1'])
     await tellFault(er2, FaultSubject.EGRESS, 'c2')
     expect(stage.circuits.list()).toEqual([])
+    stage.nowMs += TOLD_MS
+    await stage.sweep()
     expect([...stage.topic.own]).toEqual([])
   })
 
@@ -183,6 +187,64 @@ describe('A router that asks a controller about a circuit', () => {
     stage.told('ctrl2', 'c2')
     await tellFault(er2, FaultSubject.EGRESS, 'c2')
     expect(endsTold(er1)).toEqual(['c2'])
+  })
+
+  describe('and ends it with that', () => {
+    const turnsTold = (): (number | undefined)[] =>
+      [...stage.topic.own].map(([id, record]) => circuitIn(id, record)?.turn)
+
+    test.each<[string, () => Promise<void>]>([
+      ['the fault of an end', () => tellFault(er2, FaultSubject.EGRESS, 'c1')],
+      ['a time in which nothing passed', () => confirm(er1, 'c1', 60_000)],
+      [
+        'the end of its session',
+        () => {
+          stage.endedSessions.add('dial')
+          return confirm(er1, 'c1')
+        },
+      ],
+    ])('by %s, has the other one hear whose it was', async (_by, end) => {
+      stage.told('ctrl2', 'c1', { turn: 1 })
+      await end()
+      expect(stage.circuits.list()).toEqual([])
+      expect(turnsTold()).toEqual([2])
+      stage.nowMs += TOLD_MS - 1
+      await stage.sweep()
+      expect(turnsTold()).toEqual([2])
+      stage.nowMs += 1
+      await stage.sweep()
+      expect(turnsTold()).toEqual([])
+    })
+
+    test('is told no longer once another one has it', async () => {
+      stage.told('ctrl2', 'c1', { turn: 1 })
+      await confirm(er1, 'c1')
+      stage.told('ctrl2', 'c1', { turn: 3 })
+      expect([stage.circuits.list(), turnsTold()]).toEqual([[], []])
+    })
+
+    test('is told as its own for as long as it lasts', async () => {
+      stage.told('ctrl2', 'c1', { turn: 1 })
+      await confirm(er1, 'c1')
+      stage.nowMs += TOLD_MS
+      await stage.sweep()
+      expect(turnsTold()).toEqual([2])
+      await tellFault(er2, FaultSubject.EGRESS, 'c1')
+      expect(turnsTold()).toEqual([])
+    })
+
+    test('is taken again by whom a router asks once more, and told from then on', async () => {
+      for (const id of ['c1', 'c2']) {
+        stage.told('ctrl2', id, { turn: 1 })
+        await tellFault(er2, FaultSubject.EGRESS, id)
+      }
+      expect(turnsTold()).toEqual([2, 2])
+      stage.nowMs += TOLD_MS - 1
+      await confirm(er1, 'c1', 60_000)
+      stage.nowMs += 1
+      await stage.sweep()
+      expect([...stage.topic.own.keys()]).toEqual(['c1'])
+    })
   })
 
   test('that nobody knows keeps it while the controller may have yet to hear of it', async () => {

@@ -6,7 +6,7 @@ import { NO_SESSION } from './admit-dial.ts'
 import { circuitIn, circuitRecord } from './circuit-record.ts'
 import type { Circuit, CircuitTable } from './circuit-table.ts'
 
-const { circuitsOrphanedMax, circuitOrphanMsMax } = routerLimits
+const { circuitsOrphanedMax, circuitOrphanMsMax, circuitTakenToldMs } = routerLimits
 /** Circuits taken over between two turns of the event loop. */
 const SLICE = 100
 const WARNED_EVERY_MS = 60_000
@@ -41,6 +41,8 @@ interface Orphan {
 export class SharedCircuits {
   readonly #parts: SharedCircuitsParts
   readonly #orphans = new Map<string, Orphan>()
+  /** Circuits that were taken over a moment ago, whether they are over or not; monotonic ms. */
+  readonly #takenMs = new Map<string, number>()
   #isTakingOver = false
   #warnedMs = -Infinity
   /** Called for each circuit that this controller answers for from now on; it is in the table. */
@@ -53,7 +55,7 @@ export class SharedCircuits {
     this.#parts = parts
     table.follow({
       onKept: (circuit) => this.#publish(circuit),
-      onDropped: (id) => topic.withdraw(id),
+      onDropped: (id) => this.#onDropped(id),
     })
     topic.onChange((ownerId, id, record, lost) => {
       if (record !== undefined) this.#onTold(ownerId, id, record)
@@ -89,8 +91,26 @@ export class SharedCircuits {
     return sessionId !== NO_SESSION && this.#parts.isSessionOver(sessionId)
   }
 
+  /**
+   * The record of a circuit that ends as it is taken over stays for a while. If it were withdrawn
+   * before it was sent, the owner before would never hear of it, and would keep the circuit.
+   */
+  #onDropped(id: string): void {
+    if (!this.#takenMs.has(id)) this.#parts.topic.withdraw(id)
+  }
+
+  #withdrawTold(): void {
+    const { table, topic, clock } = this.#parts
+    for (const [id, takenMs] of this.#takenMs) {
+      if (clock.monotonicMs() - takenMs < circuitTakenToldMs) break
+      this.#takenMs.delete(id)
+      if (table.kept(id) === undefined) topic.withdraw(id)
+    }
+  }
+
   /** Takes over the circuits of which this controller is the heir. */
   sweep(): void {
+    this.#withdrawTold()
     if (this.#orphans.size === 0 || this.#isTakingOver || !this.#parts.isInQuorum()) return
     void this.#takeOver()
   }
@@ -114,11 +134,14 @@ export class SharedCircuits {
 
   /** @returns undefined when there is no room for it. */
   #take(circuit: Circuit): Circuit | undefined {
-    const { table } = this.#parts
+    const { table, clock } = this.#parts
     const { id } = circuit.ends
     this.#orphans.delete(id)
     const own = { ...circuit, turn: circuit.turn + 1 }
     if (!table.set(id, own)) return undefined
+    // The oldest stands first.
+    this.#takenMs.delete(id)
+    this.#takenMs.set(id, clock.monotonicMs())
     this.onTakenOver(own)
     return table.kept(id)
   }
@@ -150,8 +173,12 @@ export class SharedCircuits {
     const theirs = own === undefined ? null : readRecord(id, record)
     if (own === undefined || theirs === null) return
     const isTheirs = theirs.turn > own.turn || (theirs.turn === own.turn && ownerId < selfId)
-    if (isTheirs) table.drop(id)
-    else this.onContested(own)
+    if (!isTheirs) {
+      this.onContested(own)
+      return
+    }
+    this.#takenMs.delete(id)
+    table.drop(id)
   }
 
   #onLost(ownerId: string, id: string, record: Uint8Array): void {
