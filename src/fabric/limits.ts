@@ -101,6 +101,8 @@ export const routerLimits = {
    * it may have to hear of it first.
    */
   circuitsUnknownMs: 15_000,
+  /** Time that a dial then waits for a host whose router or links have yet to come back. */
+  hostsAwaitedMs: 2000,
   /** Circuits that one router asks for at once, and then each second; beyond: refused. */
   circuitsOfRouterBurst: 8000,
   circuitsOfRouterPerSecond: 400,

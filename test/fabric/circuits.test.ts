@@ -85,6 +85,8 @@ beforeEach(() => {
       return Promise.resolve(judged)
     },
   } as Partial<RouterClients> as RouterClients
+  let isBuilt = false
+  const startedMs = systemClock.monotonicMs()
   duty = new CircuitDuty({
     table: circuits,
     clients,
@@ -92,7 +94,8 @@ beforeEach(() => {
     reads: upToDate,
     links,
     log,
-    clock: systemClock,
+    // The controller runs for a while: one that has just started waits for hosts.
+    clock: { ...systemClock, monotonicMs: () => (isBuilt ? startedMs + 60_000 : startedMs) },
     draw: () => 0,
     hosts: {
       service: () => ({ encryptionRequired, maxIdleTimeMs: 60_000, strategy, hosts }),
@@ -102,6 +105,7 @@ beforeEach(() => {
     connection: (id) => channels.connection(id),
     tell: told.tell,
   })
+  isBuilt = true
   channels.add(duty)
   channels.add(
     linkDuty({

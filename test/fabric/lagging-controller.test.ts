@@ -1,5 +1,5 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 import { CreateFabricCircuitSchema, type Route, RouteSchema } from '../../proto/gen/router_pb.ts'
 import { int32Value, readInt32, textValue } from '../../src/channel/headers.ts'
@@ -8,7 +8,6 @@ import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
 import { circuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
-import { systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { JudgedClaim } from '../../src/ports/router-clients.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
@@ -40,6 +39,8 @@ let tunnels: Tunnels
 let judged: JudgedClaim
 let judgements: number
 let hosts: Host[]
+let links: LinkTable
+let nowMs: number
 /** What becomes known at the latest commit. */
 let onLatest: () => void
 
@@ -49,6 +50,15 @@ beforeEach(() => {
   judged = { ok: true, client }
   judgements = 0
   hosts = [host]
+  nowMs = 1_000_000
+  links = new LinkTable({
+    owner: 'ctrl1',
+    isBarred: () => false,
+    isConnected: () => true,
+    tellGone: () => undefined,
+    onGone: () => undefined,
+  })
+  const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs }
   onLatest = () => undefined
   const { channels } = stage
   const connection = channels.connection.bind(channels)
@@ -63,17 +73,11 @@ beforeEach(() => {
   channels.add(
     new CircuitDuty({
       table: circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
-      clients: new ShownSessions(clients, reads, systemClock),
+      clients: new ShownSessions(clients, reads, clock),
       tunnels,
       reads,
       connection,
-      links: new LinkTable({
-        owner: 'ctrl1',
-        isBarred: () => false,
-        isConnected: () => true,
-        tellGone: () => undefined,
-        onGone: () => undefined,
-      }),
+      links,
       hosts: {
         service: () => ({
           encryptionRequired: false,
@@ -84,7 +88,7 @@ beforeEach(() => {
         routerCost: () => 10,
         isEndOnly: () => false,
       },
-      clock: systemClock,
+      clock,
       draw: () => 0,
       log: { info: () => undefined, warn: () => undefined },
     }),
@@ -144,4 +148,59 @@ test('A dial is refused that is wrong at the latest commit, and where nobody lea
   await dial(er1)
   expect(er1.ofType(20_002).map(({ headers }) => readInt32(headers, 1014))).toEqual([14, 14])
   expect(judgements).toBe(3)
+})
+
+describe('A controller that has just started', () => {
+  const NEW_MS = 15_000
+  const AWAITED_MS = 2000
+
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    hosts = [{ ...host, routerId: 'er2' }]
+  })
+  afterEach(() => vi.useRealTimers())
+
+  const passes = async (ms: number): Promise<void> => {
+    await vi.advanceTimersByTimeAsync(ms)
+    await settle()
+  }
+  const refusals = (pipe: Pipe): number => pipe.ofType(20_002).length
+
+  test('waits for the router of a host and for its links, and then lays the circuit', async () => {
+    const er1 = await stage.dial('er1')
+    await dial(er1)
+    await passes(AWAITED_MS / 2)
+    expect(refusals(er1)).toBe(0)
+    const er2 = await stage.dial('er2')
+    const link = { id: 'l1', destRouterId: 'er1', protocol: 'tls', dialAddress: '', iteration: 1 }
+    links.report('er2', { ...link, connections: [] })
+    links.onAllTold('er2')
+    await passes(100)
+    expect([routes(er1).length, routes(er2).length]).toEqual([1, 1])
+  })
+
+  test('waits no longer than a client does', async () => {
+    const er1 = await stage.dial('er1')
+    await dial(er1)
+    await passes(AWAITED_MS - 1)
+    expect(refusals(er1)).toBe(0)
+    await passes(1)
+    expect(refusals(er1)).toBe(1)
+  })
+
+  test('waits for no host of a service that has none, or of another instance alone', async () => {
+    for (const none of [[], [{ ...host, routerId: 'er2', instanceId: 'blue' }]]) {
+      hosts = none
+      const er1 = await stage.dial('er1')
+      await dial(er1)
+      expect(refusals(er1)).toBe(1)
+    }
+  })
+
+  test('refuses at once later on', async () => {
+    nowMs += NEW_MS
+    const er1 = await stage.dial('er1')
+    await dial(er1)
+    expect(refusals(er1)).toBe(1)
+  })
 })

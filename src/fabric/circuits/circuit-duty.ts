@@ -47,7 +47,9 @@ import { type CircuitEnds, REROUTE_ATTEMPT, routesOf, unrouteMessage } from './r
 import { CircuitTrace } from './circuit-trace.ts'
 import type { TracedIdentities } from './traced-identities.ts'
 
-const { routeAttemptsMax, routeTimeoutMs } = routerLimits
+const { circuitsUnknownMs, hostsAwaitedMs, routeAttemptsMax, routeTimeoutMs } = routerLimits
+/** Between two looks for a host that is awaited. */
+const AWAITED_STEP_MS = 100
 
 /** Headers of what a router answers to a route. */
 const result = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } as const
@@ -152,9 +154,11 @@ export class CircuitDuty implements RouterDuty {
   /** Circuits that are being laid. */
   readonly #lays = new Map<string, Lay>()
   readonly #allowance: CircuitAllowance
+  readonly #startedMs: number
 
   constructor(parts: CircuitDutyParts) {
     this.#parts = parts
+    this.#startedMs = parts.clock.monotonicMs()
     this.#circuits = parts.table
     this.#allowance = new CircuitAllowance(parts)
     this.#costs = new DialCosts(parts.clock, (id) => parts.table.openAt(id))
@@ -289,10 +293,7 @@ export class CircuitDuty implements RouterDuty {
       const sticksTo = Buffer.from(peerData.get(STICKY) ?? []).toString('utf8')
       const wanted = { serviceId: client.serviceId, instanceId, sticksTo }
       const choose = (): ChosenHost | null => this.#choose(start, wanted, failed)
-      const chosen =
-        attempt === 0
-          ? await judgedAtLatest(this.#parts.reads, choose, (host) => host === null)
-          : choose()
+      const chosen = attempt === 0 ? await this.#awaited(choose, wanted) : choose()
       trace?.onChosen(attempt, chosen)
       if (chosen === null) break
       const { host, path, isSticky } = chosen
@@ -344,6 +345,28 @@ export class CircuitDuty implements RouterDuty {
       layMs: layMs(),
     })
     throw new CircuitRefused(INVALID_TERMINATOR, lastFault.text)
+  }
+
+  /**
+   * A controller that has just started knows the hosts of a service before their routers have come
+   * back to it and have told their links: a dial waits for them.
+   */
+  async #awaited(
+    choose: () => ChosenHost | null,
+    { serviceId, instanceId }: WantedHost,
+  ): Promise<ChosenHost | null> {
+    const { reads, clock, hosts } = this.#parts
+    const chosen = await judgedAtLatest(reads, choose, (host) => host === null)
+    if (chosen !== null) return chosen
+    for (let waitedMs = 0; waitedMs < hostsAwaitedMs; waitedMs += AWAITED_STEP_MS) {
+      const isHosted = hosts.service(serviceId)?.hosts.some((one) => one.instanceId === instanceId)
+      const isNew = clock.monotonicMs() - this.#startedMs < circuitsUnknownMs
+      if (isHosted !== true || !isNew) break
+      await new Promise((go) => setTimeout(go, AWAITED_STEP_MS))
+      const host = choose()
+      if (host !== null) return host
+    }
+    return null
   }
 
   #traceOf(circuitId: string, client: AdmittedClient): CircuitTrace | null {
