@@ -1,11 +1,13 @@
+import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 
+import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
 import { standingOf } from '../../src/fsm/apply/session-standing.ts'
 import { type State, standingKinds } from '../../src/fsm/records/state.ts'
 import { present } from '../../src/lib/assert.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import type { StandingRecords } from '../../src/ports/state-view.ts'
-import { formedState, identity, service } from './support/log.ts'
+import { formedState, identity, type LogWriter, service } from './support/log.ts'
 
 // Goal: a session is judged once, and anew as soon as a record that decides how it stands was written.
 
@@ -48,6 +50,11 @@ function write(
 ): void {
   const record = present(state.get(kind, id), 'the record')
   state.put(kind, { ...record, revision: record.revision + 1, ...fields } as EntityRecord)
+}
+
+function raise(log: LogWriter, level: number): void {
+  const payload = toBinary(FeatureLevelRaiseSchema, create(FeatureLevelRaiseSchema, { level }))
+  expect(log.command(CommandKind.FEATURE_LEVEL_RAISE, payload).outcome?.ok).toBe(true)
 }
 
 const alice = (records: StandingRecords) => present(standingOf(records, 'of-alice'), 'her standing')
@@ -176,9 +183,15 @@ describe('sessions whose signer is disabled', () => {
     expect(standingOf(state, 'of-admin')).not.toBeNull()
   })
 
-  test('stay without a right below the level that ends them, as a former release has it', () => {
+  test('stay without a right below the level that ends them, and end as that comes into force', () => {
     const { state, log } = withAlice()
+    log.logIn('of-admin')
     expect(log.patch('externalJwtSigner', 'of-logins', { enabled: false }).ok).toBe(true)
     expect(alice(state).isHonoured).toBe(false)
+    raise(log, 1)
+    expect(standingOf(state, 'of-alice')).not.toBeNull()
+    raise(log, 2)
+    expect(standingOf(state, 'of-alice')).toBeNull()
+    expect(standingOf(state, 'of-admin')).not.toBeNull()
   })
 })

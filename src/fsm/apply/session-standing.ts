@@ -1,9 +1,12 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { StandingRecords } from '../../ports/state-view.ts'
+import type { State } from '../records/state.ts'
 import { isCertificateHonoured, pendingFactors, type PendingFactor } from './authentication.ts'
+import type { CommandContext } from './context.ts'
 import { isSignerHonoured } from './external-tokens.ts'
 import type { Consequences } from './kind-rules.ts'
+import { consequencesIn } from './references.ts'
 
 /** How a session stands by the records, whatever the time is. */
 export interface SessionStanding {
@@ -17,18 +20,18 @@ export interface SessionStanding {
   readonly isAdmin: boolean
 }
 
-/** The standing of a session, and what it was judged by. */
+/** The standing of a session, and the version of the records that it was judged by. */
 interface Judgement {
-  readonly records: StandingRecords
   readonly version: number
   readonly standing: SessionStanding
 }
 
 /**
- * The last judgement of each session. A record is never changed but replaced, so that a session
- * that was written since has none.
+ * The last judgement of each session by the records that it is among. A record is never changed but
+ * replaced, so that a session that was written since has none. Whoever holds an old session holds
+ * none of the records beside it.
  */
-const judgements = new WeakMap<ApiSession, Judgement>()
+const judgements = new WeakMap<StandingRecords, WeakMap<ApiSession, Judgement>>()
 
 /**
  * Judges a session as it stands, for requests and for commands. It is judged again once a record
@@ -41,16 +44,11 @@ export function standingOf(records: StandingRecords, sessionId: string): Session
   const identity = records.get<Identity>('identity', session.identityId)
   if (identity === undefined) return null
   const version = records.standingVersion
-  const last = judgements.get(session)
-  if (
-    last?.version === version &&
-    last.standing.identity === identity &&
-    last.records === records
-  ) {
-    return last.standing
-  }
+  const own = judgements.get(records) ?? new WeakMap<ApiSession, Judgement>()
+  const last = own.get(session)
+  if (last?.version === version && last.standing.identity === identity) return last.standing
   const standing = judged(records, session, identity)
-  judgements.set(session, { records, version, standing })
+  judgements.set(records, own.set(session, { version, standing }))
   return standing
 }
 
@@ -84,5 +82,14 @@ export function endSessionsOf(
   if (state.featureLevel < ENDED_FROM_LEVEL) return
   for (const sessionId of Array.from(state.table('apiSession').indexes.ids(field, id))) {
     remove('apiSession', sessionId)
+  }
+}
+
+/** Ends sessions that have only been refused so far, as the level that ends them comes in force. */
+export function endRefusedSessions(state: State, from: number, context: CommandContext): void {
+  if (from >= ENDED_FROM_LEVEL || state.featureLevel < ENDED_FROM_LEVEL) return
+  const { remove } = consequencesIn(state, context)
+  for (const id of Array.from(state.table('apiSession').ids)) {
+    if (standingOf(state, id)?.isHonoured === false) remove('apiSession', id)
   }
 }

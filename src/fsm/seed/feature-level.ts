@@ -7,6 +7,7 @@ import type { State } from '../records/state.ts'
 import { carrySchemasOver } from './superseded-schemas.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { done } from '../apply/outcome.ts'
+import { endRefusedSessions } from '../apply/session-standing.ts'
 import { seededIdentityTypes } from './seed-identity-types.ts'
 
 /**
@@ -25,6 +26,7 @@ export function raiseFeatureLevel(
   state.featureLevel = Math.max(from, level)
   addLevelRecords(state, from, context)
   carrySchemasOver(state, from, context)
+  endRefusedSessions(state, from, context)
   return done(String(state.featureLevel))
 }
 
