@@ -94,8 +94,8 @@ export const routerLimits = {
   /** Circuits that no controller answers for: how many are kept, and each for how long. */
   circuitsOrphanedMax: 65_536,
   circuitOrphanMsMax: 60_000,
-  /** For so long others hear who has taken a circuit over, also where it has ended by then. */
-  circuitTakenToldMs: 5000,
+  /** For so long others hear who has claimed a circuit, also where it has ended by then. */
+  circuitClaimToldMs: 5000,
   /**
    * For so long after its start a controller takes no circuit from a router that it does not know:
    * it may have to hear of it first.
@@ -103,6 +103,8 @@ export const routerLimits = {
   circuitsUnknownMs: 15_000,
   /** Time that a dial then waits for a host whose router or links have yet to come back. */
   hostsAwaitedMs: 2000,
+  /** Dials that wait so at a time, shared by clients; beyond: refused at once. */
+  hostsAwaitedMax: 16,
   /** Circuits that one router asks for at once, and then each second; beyond: refused. */
   circuitsOfRouterBurst: 8000,
   circuitsOfRouterPerSecond: 400,

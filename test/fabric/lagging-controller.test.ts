@@ -40,6 +40,7 @@ let judged: JudgedClaim
 let judgements: number
 let hosts: Host[]
 let links: LinkTable
+let duty: CircuitDuty
 let nowMs: number
 /** What becomes known at the latest commit. */
 let onLatest: () => void
@@ -70,29 +71,28 @@ beforeEach(() => {
     },
     report: () => Promise.resolve(true),
   }
-  channels.add(
-    new CircuitDuty({
-      table: circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
-      clients: new ShownSessions(clients, reads, clock),
-      tunnels,
-      reads,
-      connection,
-      links,
-      hosts: {
-        service: () => ({
-          encryptionRequired: false,
-          maxIdleTimeMs: 0,
-          strategy: 'smartrouting',
-          hosts,
-        }),
-        routerCost: () => 10,
-        isEndOnly: () => false,
-      },
-      clock,
-      draw: () => 0,
-      log: { info: () => undefined, warn: () => undefined },
-    }),
-  )
+  duty = new CircuitDuty({
+    table: circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
+    clients: new ShownSessions(clients, reads, clock),
+    tunnels,
+    reads,
+    connection,
+    links,
+    hosts: {
+      service: () => ({
+        encryptionRequired: false,
+        maxIdleTimeMs: 0,
+        strategy: 'smartrouting',
+        hosts,
+      }),
+      routerCost: () => 10,
+      isEndOnly: () => false,
+    },
+    clock,
+    draw: () => 0,
+    log: { info: () => undefined, warn: () => undefined },
+  })
+  channels.add(duty)
 })
 afterEach(() => stage.channels.stop())
 
@@ -171,15 +171,12 @@ describe('A controller that has just started', () => {
     await dial(er1)
     await passes(AWAITED_MS / 2)
     expect(refusals(er1)).toBe(0)
-    const er2 = await stage.dial('er2')
-    const link = { id: 'l1', destRouterId: 'er1', protocol: 'tls', dialAddress: '', iteration: 1 }
-    links.report('er2', { ...link, connections: [] })
-    links.onAllTold('er2')
-    await passes(100)
+    const er2 = await comes()
+    await passes(500)
     expect([routes(er1).length, routes(er2).length]).toEqual([1, 1])
   })
 
-  test('waits no longer than a client does', async () => {
+  test('waits for a while, and no longer', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
     await passes(AWAITED_MS - 1)
@@ -195,6 +192,49 @@ describe('A controller that has just started', () => {
       await dial(er1)
       expect(refusals(er1)).toBe(1)
     }
+  })
+
+  const comes = async (): Promise<Pipe> => {
+    const er2 = await stage.dial('er2')
+    const link = { id: 'l1', destRouterId: 'er1', protocol: 'tls', dialAddress: '', iteration: 1 }
+    links.report('er2', { ...link, connections: [] })
+    links.onAllTold('er2')
+    return er2
+  }
+
+  test('has some dials of a client wait, and refuses the others at once', async () => {
+    const er1 = await stage.dial('er1')
+    for (let dialed = 0; dialed < 14; dialed += 1) await dial(er1)
+    expect(refusals(er1), 'a client has three quarters of the room').toBe(2)
+    judged = { ok: true, client: { ...client, identityId: 'i3' } }
+    await dial(er1)
+    expect(refusals(er1), 'another one has room').toBe(2)
+    await passes(AWAITED_MS)
+    expect(refusals(er1)).toBe(15)
+    judged = { ok: true, client }
+    await dial(er1)
+    expect(refusals(er1), 'the room is free again').toBe(15)
+  })
+
+  test('dials no host for a right that has ended meanwhile', async () => {
+    const er1 = await stage.dial('er1')
+    await dial(er1)
+    duty.onSessionsEnded(new Set([client.sessionId]))
+    const er2 = await comes()
+    await passes(500)
+    expect([refusals(er1), routes(er1).length, routes(er2).length]).toEqual([1, 0, 0])
+  })
+
+  test('dials no host for a router that has gone meanwhile', async () => {
+    const er1 = await stage.dial('er1')
+    await dial(er1)
+    await passes(500)
+    er1.destroy()
+    await settle()
+    await passes(500)
+    const er2 = await comes()
+    await passes(AWAITED_MS)
+    expect(routes(er2)).toEqual([])
   })
 
   test('refuses at once later on', async () => {

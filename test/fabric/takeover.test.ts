@@ -15,7 +15,7 @@ import { circuitOf, HeirStage, routes, unroutes } from './heir-stage.ts'
 // routers at pipes; what the others make known is said by the test.
 
 const REROUTE_ATTEMPT = 99_969_996
-/** For so long others are told who has taken a circuit over. */
+/** For so long others are told who has claimed a circuit. */
 const TOLD_MS = 5000
 let stage: HeirStage
 let [er1, er2]: Pipe[] = []
@@ -137,8 +137,6 @@ describe('A circuit of a controller that is gone', () => {
     expect(endsTold(er2)).toEqual(['c1'])
     await tellFault(er2, FaultSubject.EGRESS, 'c2')
     expect(stage.circuits.list()).toEqual([])
-    stage.nowMs += TOLD_MS
-    await stage.sweep()
     expect([...stage.topic.own]).toEqual([])
   })
 
@@ -221,6 +219,15 @@ describe('A router that asks a controller about a circuit', () => {
       await confirm(er1, 'c1')
       stage.told('ctrl2', 'c1', { turn: 3 })
       expect([stage.circuits.list(), turnsTold()]).toEqual([[], []])
+    })
+
+    test('is told no longer once it is over and another one has taken it since', async () => {
+      stage.told('ctrl2', 'c1', { turn: 1 })
+      await tellFault(er2, FaultSubject.EGRESS, 'c1')
+      stage.told('ctrl2', 'c1', { turn: 1 })
+      expect(turnsTold(), 'it has yet to hear').toEqual([2])
+      stage.told('ctrl2', 'c1', { turn: 3 })
+      expect(turnsTold()).toEqual([])
     })
 
     test('is told as its own for as long as it lasts', async () => {

@@ -4,6 +4,7 @@ import { keptBytes } from '../../channel/header-view.ts'
 import { readInt32, readText } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { Host, Hosts } from './hosts.ts'
 import type { DialResult, TellFact } from '../../ports/live-facts.ts'
@@ -47,9 +48,10 @@ import { type CircuitEnds, REROUTE_ATTEMPT, routesOf, unrouteMessage } from './r
 import { CircuitTrace } from './circuit-trace.ts'
 import type { TracedIdentities } from './traced-identities.ts'
 
-const { circuitsUnknownMs, hostsAwaitedMs, routeAttemptsMax, routeTimeoutMs } = routerLimits
+const { circuitsUnknownMs, hostsAwaitedMax, hostsAwaitedMs, routeAttemptsMax, routeTimeoutMs } =
+  routerLimits
 /** Between two looks for a host that is awaited. */
-const AWAITED_STEP_MS = 100
+const AWAITED_STEP_MS = 500
 
 /** Headers of what a router answers to a route. */
 const result = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } as const
@@ -154,6 +156,8 @@ export class CircuitDuty implements RouterDuty {
   /** Circuits that are being laid. */
   readonly #lays = new Map<string, Lay>()
   readonly #allowance: CircuitAllowance
+  /** Dials that wait for a host: each looks for a way again and again. */
+  readonly #awaiting = new FairShare(hostsAwaitedMax)
   readonly #startedMs: number
 
   constructor(parts: CircuitDutyParts) {
@@ -260,7 +264,7 @@ export class CircuitDuty implements RouterDuty {
       const laid = await this.#lay({ ...asked, id, start: router.id }, client)
       if (!lay.isOver && isGranted()) return laid
       this.#circuits.remove(laid.circuit.ends.id, true)
-      throw new CircuitRefused(claimFaultCodes.session, 'the right to dial has ended')
+      throw rightEnded()
     } finally {
       this.#lays.delete(id)
     }
@@ -293,7 +297,7 @@ export class CircuitDuty implements RouterDuty {
       const sticksTo = Buffer.from(peerData.get(STICKY) ?? []).toString('utf8')
       const wanted = { serviceId: client.serviceId, instanceId, sticksTo }
       const choose = (): ChosenHost | null => this.#choose(start, wanted, failed)
-      const chosen = attempt === 0 ? await this.#awaited(choose, wanted) : choose()
+      const chosen = attempt === 0 ? await this.#awaited(id, choose, wanted) : choose()
       trace?.onChosen(attempt, chosen)
       if (chosen === null) break
       const { host, path, isSticky } = chosen
@@ -350,23 +354,37 @@ export class CircuitDuty implements RouterDuty {
   /**
    * A controller that has just started knows the hosts of a service before their routers have come
    * back to it and have told their links: a dial waits for them.
+   * @throws {CircuitRefused} when the right to dial ends meanwhile.
    */
   async #awaited(
+    id: string,
     choose: () => ChosenHost | null,
-    { serviceId, instanceId }: WantedHost,
+    wanted: WantedHost,
   ): Promise<ChosenHost | null> {
-    const { reads, clock, hosts } = this.#parts
-    const chosen = await judgedAtLatest(reads, choose, (host) => host === null)
-    if (chosen !== null) return chosen
-    for (let waitedMs = 0; waitedMs < hostsAwaitedMs; waitedMs += AWAITED_STEP_MS) {
-      const isHosted = hosts.service(serviceId)?.hosts.some((one) => one.instanceId === instanceId)
-      const isNew = clock.monotonicMs() - this.#startedMs < circuitsUnknownMs
-      if (isHosted !== true || !isNew) break
-      await new Promise((go) => setTimeout(go, AWAITED_STEP_MS))
-      const host = choose()
-      if (host !== null) return host
+    const chosen = await judgedAtLatest(this.#parts.reads, choose, (host) => host === null)
+    const { clientId = '', start = '' } = this.#lays.get(id) ?? {}
+    if (chosen !== null || !this.#awaiting.hasRoomFor(clientId)) return chosen
+    this.#awaiting.take(clientId)
+    try {
+      for (let waitedMs = 0; waitedMs < hostsAwaitedMs; waitedMs += AWAITED_STEP_MS) {
+        const isThere = this.#parts.connection(start) !== undefined
+        if (!isThere || !this.#mayComeBack(wanted)) return null
+        await new Promise((go) => setTimeout(go, AWAITED_STEP_MS))
+        if (this.#lays.get(id)?.isOver === true) throw rightEnded()
+        const host = choose()
+        if (host !== null) return host
+      }
+      return null
+    } finally {
+      this.#awaiting.giveBack(clientId)
     }
-    return null
+  }
+
+  #mayComeBack({ serviceId, instanceId }: WantedHost): boolean {
+    const { clock, hosts } = this.#parts
+    if (clock.monotonicMs() - this.#startedMs >= circuitsUnknownMs) return false
+    const known = hosts.service(serviceId)?.hosts ?? []
+    return known.some((host) => host.instanceId === instanceId)
   }
 
   #traceOf(circuitId: string, client: AdmittedClient): CircuitTrace | null {
@@ -487,6 +505,10 @@ export class CircuitDuty implements RouterDuty {
   #tell(routerIds: readonly string[], message: ReturnType<typeof unrouteMessage>): void {
     for (const id of routerIds) this.#parts.connection(id)?.channel.send(message)
   }
+}
+
+function rightEnded(): CircuitRefused {
+  return new CircuitRefused(claimFaultCodes.session, 'the right to dial has ended')
 }
 
 function newCircuitId(): string {

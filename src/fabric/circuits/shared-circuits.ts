@@ -6,7 +6,7 @@ import { NO_SESSION } from './admit-dial.ts'
 import { circuitIn, circuitRecord } from './circuit-record.ts'
 import type { Circuit, CircuitTable } from './circuit-table.ts'
 
-const { circuitsOrphanedMax, circuitOrphanMsMax, circuitTakenToldMs } = routerLimits
+const { circuitsOrphanedMax, circuitOrphanMsMax, circuitClaimToldMs } = routerLimits
 /** Circuits taken over between two turns of the event loop. */
 const SLICE = 100
 const WARNED_EVERY_MS = 60_000
@@ -33,6 +33,13 @@ interface Orphan {
   readonly sinceMs: number
 }
 
+/** A circuit that this controller has from another one, which has yet to hear of it. */
+interface Claimed {
+  /** Monotonic ms. */
+  readonly atMs: number
+  readonly turn: number
+}
+
 /**
  * The circuits of all controllers, as they make them known to each other. Each circuit has one
  * owner; when that is gone, the next controller after it takes it over. Where two believe that they
@@ -41,8 +48,8 @@ interface Orphan {
 export class SharedCircuits {
   readonly #parts: SharedCircuitsParts
   readonly #orphans = new Map<string, Orphan>()
-  /** Circuits that were taken over a moment ago, whether they are over or not; monotonic ms. */
-  readonly #takenMs = new Map<string, number>()
+  /** Circuits that a router brought here a moment ago, whether they are over or not. */
+  readonly #claimed = new Map<string, Claimed>()
   #isTakingOver = false
   #warnedMs = -Infinity
   /** Called for each circuit that this controller answers for from now on; it is in the table. */
@@ -78,7 +85,13 @@ export class SharedCircuits {
     const record = this.#recordOf(id)
     const circuit = record === undefined ? null : readRecord(id, record)
     if (circuit?.path.routerIds.includes(routerId) !== true) return undefined
-    return this.#take(circuit)
+    const own = this.#take(circuit)
+    if (own === null) return undefined
+    // The oldest stands first.
+    this.#claimed.delete(id)
+    this.#claimed.set(id, { atMs: this.#parts.clock.monotonicMs(), turn: own.turn })
+    this.onTakenOver(own)
+    return this.#parts.table.kept(id)
   }
 
   /** Another controller answers for a circuit of this id, or none does. */
@@ -92,19 +105,24 @@ export class SharedCircuits {
   }
 
   /**
-   * The record of a circuit that ends as it is taken over stays for a while. If it were withdrawn
-   * before it was sent, the owner before would never hear of it, and would keep the circuit.
+   * The record of a circuit that ends soon after it was claimed stays for a while. If it were
+   * withdrawn before it was sent, the owner before would never hear of it, and keep the circuit.
    */
   #onDropped(id: string): void {
-    if (!this.#takenMs.has(id)) this.#parts.topic.withdraw(id)
+    if (!this.#claimed.has(id)) this.#parts.topic.withdraw(id)
   }
 
   #withdrawTold(): void {
-    const { table, topic, clock } = this.#parts
-    for (const [id, takenMs] of this.#takenMs) {
-      if (clock.monotonicMs() - takenMs < circuitTakenToldMs) break
-      this.#takenMs.delete(id)
-      if (table.kept(id) === undefined) topic.withdraw(id)
+    for (const [id, { atMs }] of this.#claimed) {
+      if (this.#parts.clock.monotonicMs() - atMs < circuitClaimToldMs) break
+      this.#forgetClaim(id)
+    }
+  }
+
+  /** The circuit is told as any other one from here on, or not at all where it has ended. */
+  #forgetClaim(id: string): void {
+    if (this.#claimed.delete(id) && this.#parts.table.kept(id) === undefined) {
+      this.#parts.topic.withdraw(id)
     }
   }
 
@@ -124,7 +142,8 @@ export class SharedCircuits {
       if (heirs.of(ownerId) === selfId) {
         const circuit = readRecord(id, record)
         this.#orphans.delete(id)
-        if (circuit !== null) this.#take(circuit)
+        const own = circuit === null ? null : this.#take(circuit)
+        if (own !== null) this.onTakenOver(own)
         taken += 1
         if (taken % SLICE === 0) await new Promise((go) => setImmediate(go))
       } else if (clock.monotonicMs() - sinceMs > circuitOrphanMsMax) this.#orphans.delete(id)
@@ -132,18 +151,12 @@ export class SharedCircuits {
     this.#isTakingOver = false
   }
 
-  /** @returns undefined when there is no room for it. */
-  #take(circuit: Circuit): Circuit | undefined {
-    const { table, clock } = this.#parts
+  /** @returns null when there is no room for it. */
+  #take(circuit: Circuit): Circuit | null {
     const { id } = circuit.ends
     this.#orphans.delete(id)
     const own = { ...circuit, turn: circuit.turn + 1 }
-    if (!table.set(id, own)) return undefined
-    // The oldest stands first.
-    this.#takenMs.delete(id)
-    this.#takenMs.set(id, clock.monotonicMs())
-    this.onTakenOver(own)
-    return table.kept(id)
+    return this.#parts.table.set(id, own) ? own : null
   }
 
   #recordOf(id: string): Uint8Array | undefined {
@@ -170,15 +183,14 @@ export class SharedCircuits {
     const { selfId, table } = this.#parts
     this.#orphans.delete(id)
     const own = table.kept(id)
-    const theirs = own === undefined ? null : readRecord(id, record)
-    if (own === undefined || theirs === null) return
-    const isTheirs = theirs.turn > own.turn || (theirs.turn === own.turn && ownerId < selfId)
-    if (!isTheirs) {
-      this.onContested(own)
-      return
-    }
-    this.#takenMs.delete(id)
-    table.drop(id)
+    const turn = own?.turn ?? this.#claimed.get(id)?.turn
+    const theirs = turn === undefined ? null : readRecord(id, record)
+    if (turn === undefined || theirs === null) return
+    const isTheirs = theirs.turn > turn || (theirs.turn === turn && ownerId < selfId)
+    if (isTheirs) {
+      table.drop(id)
+      this.#forgetClaim(id)
+    } else if (own !== undefined) this.onContested(own)
   }
 
   #onLost(ownerId: string, id: string, record: Uint8Array): void {
