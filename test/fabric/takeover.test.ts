@@ -214,6 +214,13 @@ describe('A router that asks a controller about a circuit', () => {
       expect(turnsTold()).toEqual([])
     })
 
+    test('tells its routers of no way where an end of it is gone', async () => {
+      stage.told('ctrl2', 'c1', { turn: 1 })
+      await tellFault(er2, FaultSubject.EGRESS, 'c1')
+      expect([attempts(er1), attempts(er2)]).toEqual([[], []])
+      expect([endsTold(er1), endsTold(er2)]).toEqual([['c1'], ['c1']])
+    })
+
     test('is told no longer once another one has it', async () => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await confirm(er1, 'c1')

@@ -124,8 +124,8 @@ export class CircuitUpkeep {
   }
 
   /** The circuit that a router asks its owner about; after a restart, another one may have it. */
-  #answeredFor(routerId: string, id: string): Circuit | undefined {
-    return this.carriedBy(routerId, id) ?? this.#parts.shared?.claim(routerId, id)
+  #answeredFor(routerId: string, id: string, hasEnded = false): Circuit | undefined {
+    return this.carriedBy(routerId, id) ?? this.#parts.shared?.claim(routerId, id, hasEnded)
   }
 
   /** Undefined for one that the router is no part of, whether there is one or not. */
@@ -138,7 +138,7 @@ export class CircuitUpkeep {
   *onFault({ router, channel }: RouterConnection, fault: Fault): Generator<void, void> {
     const { subject, id, iteration } = fault
     if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS) {
-      const isKnown = this.#answeredFor(router.id, id) !== undefined
+      const isKnown = this.#answeredFor(router.id, id, true) !== undefined
       if (isKnown) this.#circuits.remove(id)
       else this.#unroute(channel, router.id, id)
     } else if (subject === FaultSubject.FORWARD || subject === FaultSubject.UNKNOWN_OWNER_FORWARD) {

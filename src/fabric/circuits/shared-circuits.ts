@@ -79,9 +79,10 @@ export class SharedCircuits {
   /**
    * A router on the way of a circuit takes this controller for its owner, as before a restart: so
    * it is from now on.
+   * @param hasEnded an end of it is gone, so that its routers need no way any more.
    * @returns undefined when no controller knows the circuit, or the router has no part in it.
    */
-  claim(routerId: string, id: string): Circuit | undefined {
+  claim(routerId: string, id: string, hasEnded = false): Circuit | undefined {
     const record = this.#recordOf(id)
     const circuit = record === undefined ? null : readRecord(id, record)
     if (circuit?.path.routerIds.includes(routerId) !== true) return undefined
@@ -90,7 +91,7 @@ export class SharedCircuits {
     // The oldest stands first.
     this.#claimed.delete(id)
     this.#claimed.set(id, { atMs: this.#parts.clock.monotonicMs(), turn: own.turn })
-    this.onTakenOver(own)
+    if (!hasEnded) this.onTakenOver(own)
     return this.#parts.table.kept(id)
   }
 
