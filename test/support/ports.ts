@@ -6,47 +6,57 @@ import { createServer, type ListenOptions, type Server } from 'node:net'
  */
 const FIRST = 10_000
 const LAST = 32_000
-/** Ports of one process. A block of quickstart's ports spans 400 and the number of its nodes. */
+/** Ports of one process: first those of blocks, then single ones, so that neither takes the place of the other. */
 const BAND_PORTS = 800
-/** A process gives no port again until so many others were given: who asked for it may not listen there yet. */
-const KEPT_PORTS = 250
+/** Ports of quickstart stand in five rows so far apart; a block takes the next few of each row, and leaves some behind it. */
+const ROW_PORTS = 100
+const ROWS = 5
+/** Controllers that a test adds to its cluster take the next ports. */
+const ADDED_NODES = 2
+const SINGLE_PORTS = BAND_PORTS - ROWS * ROW_PORTS
 
 let band: Promise<number> | null = null
-const given = new Set<number>()
+let blocksGiven = Math.floor(Math.random() * ROW_PORTS)
+let singlesGiven = Math.floor(Math.random() * SINGLE_PORTS)
 
-/** A port that is free now, and that no other process of a test is given while this one lives. */
+/**
+ * A port that is free now, and that no other process of a test is given while this one lives. It is not given again until
+ * so many others were: who asked for it may not listen there yet.
+ */
 export async function freePort(): Promise<number> {
-  return await freeFrom([0])
+  const first = (await ownBand()) + ROWS * ROW_PORTS
+  return await firstFree(SINGLE_PORTS, () => {
+    singlesGiven = (singlesGiven + 1) % SINGLE_PORTS
+    return [first + singlesGiven]
+  })
 }
 
 /** A port from which quickstart's ports are free: so many controllers, and as many routers. */
 export async function freePortBlock(nodes = 3): Promise<number> {
-  return await freeFrom(
-    Array.from({ length: nodes }, (_, at) => [at, at + 100, at + 200, at + 300, at + 400]).flat(),
-  )
+  const first = await ownBand()
+  return await firstFree(ROW_PORTS, () => {
+    if (blocksGiven + nodes > ROW_PORTS) blocksGiven = 0
+    const base = first + blocksGiven
+    blocksGiven += nodes + ADDED_NODES
+    return Array.from({ length: nodes * ROWS }, (_, at) => {
+      return base + (at % nodes) + Math.floor(at / nodes) * ROW_PORTS
+    })
+  })
 }
 
-async function freeFrom(offsets: readonly number[]): Promise<number> {
-  band ??= takeBand()
-  const first = await band
-  const bases = BAND_PORTS - Math.max(...offsets)
-  for (let attempt = 0; attempt < 200; attempt += 1) {
-    const base = first + Math.floor(Math.random() * bases)
-    const ports = offsets.map((offset) => base + offset)
-    if (ports.some((port) => given.has(port))) continue
-    give(ports)
+/** The first of the ports that are drawn, once all of them are free. */
+async function firstFree(drawsMax: number, draw: () => readonly number[]): Promise<number> {
+  for (let drawn = 0; drawn < drawsMax; drawn += 1) {
+    const ports = draw()
     const free = await Promise.all(ports.map((port) => canListen({ port, host: '127.0.0.1' })))
-    if (free.every(Boolean)) return base
+    if (free.every(Boolean)) return ports[0] ?? 0
   }
-  throw new Error(`no free ports from ${first} to ${first + BAND_PORTS - 1}`)
+  throw new Error(`no free ports in ${drawsMax} places of the band from ${await ownBand()}`)
 }
 
-function give(ports: readonly number[]): void {
-  for (const port of ports) given.add(port)
-  for (const port of given) {
-    if (given.size <= KEPT_PORTS) break
-    given.delete(port)
-  }
+function ownBand(): Promise<number> {
+  band ??= takeBand()
+  return band
 }
 
 /**

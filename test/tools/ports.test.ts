@@ -1,0 +1,34 @@
+import { createServer } from 'node:net'
+import { expect, test } from 'vitest'
+
+import { freePort, freePortBlock } from '../support/ports.ts'
+
+// Goal: a process of many tests never runs out of ports, and is given none twice in a short while.
+
+const portsOf = (base: number): number[] =>
+  [0, 100, 200, 300, 400].flatMap((row) => [0, 1, 2].map((at) => base + row + at))
+
+test('single ports and blocks are given without end, in turns', async () => {
+  for (let turn = 0; turn < 80; turn += 1) {
+    const [block, ...singles] = [await freePortBlock(), await freePort(), await freePort()]
+    expect(portsOf(block)).not.toContain(singles[0])
+    expect(portsOf(block)).not.toContain(singles[1])
+  }
+})
+
+test('no port is given twice among the last of its kind', async () => {
+  const singles: number[] = []
+  for (let drawn = 0; drawn < 250; drawn += 1) singles.push(await freePort())
+  expect(new Set(singles).size).toBe(singles.length)
+  const blocks: number[] = []
+  for (let drawn = 0; drawn < 15; drawn += 1) blocks.push(...portsOf(await freePortBlock()))
+  expect(new Set(blocks).size).toBe(blocks.length)
+})
+
+test('a place where somebody listens is passed over', async () => {
+  const before = await freePortBlock(1)
+  const taken = createServer().listen(before + 1, '127.0.0.1')
+  await new Promise((listening) => taken.once('listening', listening))
+  expect(await freePortBlock(1)).not.toBe(before + 1)
+  await new Promise((closed) => taken.close(closed))
+})
