@@ -8,6 +8,7 @@ import { type Detail, made, newIdentity, newService } from '../api/support/netwo
 import { clientKey } from '../api/support/tls.ts'
 import {
   attackedByCertificates,
+  COMMON_NAME,
   dataOf,
   type Device,
   fingerprintOf,
@@ -211,15 +212,7 @@ test.each(Object.keys(reasons))(
 
 /** A client whose certificate somebody else's CA issued, and that logs in by its name there. */
 async function ofCa(): Promise<Holder & { readonly caId: string }> {
-  const externalIdClaim = {
-    index: 0,
-    location: 'COMMON_NAME',
-    matcher: 'ALL',
-    matcherCriteria: '',
-    parser: 'NONE',
-    parserCriteria: '',
-  }
-  const { id: caId, key: ca } = await attacked.verifiedCa({ externalIdClaim })
+  const { id: caId, key: ca } = await attacked.verifiedCa({ externalIdClaim: COMMON_NAME })
   const externalId = `unit ${serial}`
   const identityId = await newIdentity(root, externalId, { externalId })
   return { caId, identityId, key: await clientKey(ca, externalId, attacked.nowMs()) }

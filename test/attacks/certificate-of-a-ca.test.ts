@@ -10,6 +10,7 @@ import { clientKey, type TlsReply } from '../api/support/tls.ts'
 import { commandData } from '../support/commands.ts'
 import {
   attackedByCertificates,
+  COMMON_NAME,
   DAY_MS,
   dataOf,
   fingerprintOf,
@@ -23,14 +24,6 @@ import {
 const attacked = await attackedByCertificates()
 const { controller, listener, root } = attacked
 
-const COMMON_NAME = {
-  index: 0,
-  location: 'COMMON_NAME',
-  matcher: 'ALL',
-  matcherCriteria: '',
-  parser: 'NONE',
-  parserCriteria: '',
-}
 const enroll = (by: CertifiedKey): Promise<TlsReply> =>
   listener.call({ path: `${client}/enroll?method=ca`, by, body: {} })
 

@@ -85,7 +85,7 @@ export function endSessionsOf(
   }
 }
 
-/** Ends sessions that have only been refused so far, as the level that ends them comes in force. */
+/** Ends sessions that were only refused so far, as the level that ends them comes into force. */
 export function endRefusedSessions(state: State, from: number, context: CommandContext): void {
   if (from >= ENDED_FROM_LEVEL || state.featureLevel < ENDED_FROM_LEVEL) return
   const { remove } = consequencesIn(state, context)

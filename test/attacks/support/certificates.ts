@@ -15,6 +15,15 @@ import { type Detail, made, newIdentity, shown } from '../../api/support/network
 import { clientKey, TlsListener, type TlsReply } from '../../api/support/tls.ts'
 
 export const DAY_MS = 24 * 60 * 60_000
+/** A CA with it says by the common name of a certificate who its holder is. */
+export const COMMON_NAME = {
+  index: 0,
+  location: 'COMMON_NAME',
+  matcher: 'ALL',
+  matcherCriteria: '',
+  parser: 'NONE',
+  parserCriteria: '',
+}
 export const PEM = { 'content-type': 'application/x-pem-file' }
 
 /** A device with a credential of the network. */
