@@ -94,7 +94,7 @@ export const routerLimits = {
   /** Circuits that no controller answers for: how many are kept, and each for how long. */
   circuitsOrphanedMax: 65_536,
   circuitOrphanMsMax: 60_000,
-  /** For so long others hear who has claimed a circuit, also where it has ended by then. */
+  /** Time for which other controllers are told of a claimed circuit, even if it has ended. */
   circuitClaimToldMs: 5000,
   /**
    * For so long after its start a controller takes no circuit from a router that it does not know:

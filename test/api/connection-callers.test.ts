@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { ConnectionCallers } from '../../src/api/transport/connection-callers.ts'
 import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
 
-// Goal: a connection's request is begun in the share of whoever its last request was judged to be of, and of nobody else.
+// Goal: a request waits for the share of the caller that the last request of its connection had, and of no other caller.
 
 const limits = {
   processorBurstMs: 20,
@@ -14,7 +14,7 @@ const limits = {
 }
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** Callers of one connection, which 'alice' has used up the processor on; time passes only when it is told to. */
+/** A connection whose caller, alice, has used up her share of the processor; a test sets the clock. */
 function usedUp() {
   let nowMs = 0
   const clock = { monotonicMs: () => nowMs }
@@ -31,7 +31,7 @@ function usedUp() {
   return { callers, socket, request, pass, share }
 }
 
-test('a request that shows what the last one showed waits for its caller, and since when is told once', async () => {
+test('a request with the session of the last one waits for its caller, and the start of its wait is told once', async () => {
   const { callers, request, pass } = usedUp()
   const begun: (number | null)[] = []
   callers.begin(request(), () => begun.push(callers.takeWait(request())))

@@ -12,7 +12,13 @@ import {
 import { Extension } from '@peculiar/x509'
 import { newIdentity } from '../api/support/network.ts'
 import { clientKey } from '../api/support/tls.ts'
-import { attackedByCertificates, DAY_MS, dataOf, notLoggedIn } from './support/certificates.ts'
+import {
+  attackedByCertificates,
+  COMMON_NAME,
+  DAY_MS,
+  dataOf,
+  notLoggedIn,
+} from './support/certificates.ts'
 
 // The attack: the holder of one certificate of a CA signs others below it, and speaks for everybody whom the CA may speak for:
 // by a certificate that is none of a CA, below an authority that allows none below it, and out of the names that it is given.
@@ -66,14 +72,7 @@ const authority = (pathLength?: number): Extension =>
 /** A CA that says by the common name of a leaf who comes, and one that may log in by it. */
 async function speaking(name: string): Promise<CertifiedKey> {
   const { key } = await attacked.verifiedCa({
-    externalIdClaim: {
-      index: 0,
-      location: 'COMMON_NAME',
-      matcher: 'ALL',
-      matcherCriteria: '',
-      parser: 'NONE',
-      parserCriteria: '',
-    },
+    externalIdClaim: COMMON_NAME,
   })
   await newIdentity(root, name, { externalId: name })
   dataOf(await attacked.logIn(await clientKey(key, name, attacked.nowMs())))

@@ -53,7 +53,7 @@ test('nor are its requests on many connections judged before the one of somebody
   expect(judged.indexOf(root.token ?? '')).toBeLessThan(50)
 })
 
-test('a request that has waited for longer than an answer may take is told so, and is not worked on', async () => {
+test('a request that waits longer than an answer may take gets a timeout, and its operation is not run', async () => {
   const { controller } = forFile
   const socket = await connect()
   expect(await answered(socket, flooder.token)).toBe(200)

@@ -15,7 +15,7 @@ import { circuitOf, HeirStage, routes, unroutes } from './heir-stage.ts'
 // routers at pipes; what the others make known is said by the test.
 
 const REROUTE_ATTEMPT = 99_969_996
-/** For so long others are told who has claimed a circuit. */
+/** Time for which the other controllers are told of a claim. */
 const TOLD_MS = 5000
 let stage: HeirStage
 let [er1, er2]: Pipe[] = []

@@ -1,3 +1,4 @@
+import { noClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import {
@@ -277,14 +278,7 @@ describe('a certificate of a verified CA', () => {
 
   test('with a claim is known by the claim alone, and once', () => {
     const { log, state } = formedState()
-    const externalIdClaim = {
-      index: 0,
-      location: 'COMMON_NAME',
-      matcher: 'ALL',
-      matcherCriteria: '',
-      parser: 'NONE',
-      parserCriteria: '',
-    }
+    const externalIdClaim = { ...noClaim, location: 'COMMON_NAME' }
     newCa(log, { externalIdClaim })
     expect(byCa(log)).toMatchObject(refusedWith('MISSING_CERT_CLAIM'))
     const outcome = byCa(log, { externalId: 'unit 7' })

@@ -1,3 +1,4 @@
+import { noClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import {
@@ -211,14 +212,7 @@ describe('a CA', () => {
 
   test('whose claim a patch makes contradictory is left as it was', () => {
     const { log, state } = formedState()
-    const claim = {
-      index: 0,
-      location: 'COMMON_NAME',
-      matcher: 'ALL',
-      matcherCriteria: '',
-      parser: 'NONE',
-      parserCriteria: '',
-    }
+    const claim = { ...noClaim, location: 'COMMON_NAME' }
     newCa(log, 'c', { externalIdClaim: claim })
     for (const [field, change] of [
       ['matcherCriteria', { matcher: 'PREFIX' }],

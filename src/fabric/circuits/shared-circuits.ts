@@ -120,7 +120,7 @@ export class SharedCircuits {
     }
   }
 
-  /** The circuit is told as any other one from here on, or not at all where it has ended. */
+  /** Withdraws the record of a claimed circuit that has ended. One that goes on keeps it. */
   #forgetClaim(id: string): void {
     if (this.#claimed.delete(id) && this.#parts.table.kept(id) === undefined) {
       this.#parts.topic.withdraw(id)

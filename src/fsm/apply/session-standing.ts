@@ -70,19 +70,33 @@ function judged(
 /** Level from which on sessions end in the log when what they were opened by is taken no more. */
 const ENDED_FROM_LEVEL = 2
 
-/**
- * Ends the API sessions that name a record, with all that lives by them, so that routers close what
- * they carry for them: the gate alone would refuse their requests, and leave their circuits open.
- */
+/** Field of a session by which it lives with another record. */
+type Owner = 'identityId' | 'authenticatorId' | 'caId' | 'signerId'
+
+/** Ends all API sessions that name a record, or all but one, with what lives by them. */
 export function endSessionsOf(
-  field: 'authenticatorId' | 'caId' | 'signerId',
+  { state, context }: Pick<Consequences, 'state' | 'context'>,
+  field: Owner,
   id: string,
-  { state, remove }: Consequences,
+  exceptId = '',
 ): void {
-  if (state.featureLevel < ENDED_FROM_LEVEL) return
+  const { remove } = consequencesIn(state, context)
   for (const sessionId of Array.from(state.table('apiSession').indexes.ids(field, id))) {
-    remove('apiSession', sessionId)
+    if (sessionId !== exceptId) remove('apiSession', sessionId)
   }
+}
+
+/**
+ * Ends sessions that a record refuses from now on, so that routers close what they carry for them:
+ * the gate alone would refuse their requests, and leave their circuits open.
+ */
+export function endRefusedSessionsOf(
+  consequences: Consequences,
+  field: Exclude<Owner, 'identityId'>,
+  id: string,
+): void {
+  if (consequences.state.featureLevel < ENDED_FROM_LEVEL) return
+  endSessionsOf(consequences, field, id)
 }
 
 /** Ends sessions that were only refused so far, as the level that ends them comes into force. */

@@ -7,7 +7,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
-import { endSessionsOf } from '../apply/session-standing.ts'
+import { endRefusedSessionsOf } from '../apply/session-standing.ts'
 import { takesLogIns } from '../apply/authentication.ts'
 
 /** Each of them may have to be looked at for one certificate. */
@@ -18,9 +18,9 @@ export const caRules: KindRules = { judgeWrite: judgeCa, afterWrite: endSessions
 /** The CA was named at their log-in, or by the authenticator that they were opened by. */
 function endSessionsOfUntrusted({ after }: Written, consequences: Consequences): void {
   if (takesLogIns(after as Ca)) return
-  endSessionsOf('caId', after.id, consequences)
+  endRefusedSessionsOf(consequences, 'caId', after.id)
   for (const id of consequences.state.table('authenticator').indexes.ids('caId', after.id)) {
-    endSessionsOf('authenticatorId', id, consequences)
+    endRefusedSessionsOf(consequences, 'authenticatorId', id)
   }
 }
 

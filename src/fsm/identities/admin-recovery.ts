@@ -8,7 +8,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import { authPolicyOf, recoveryPolicyOf } from '../apply/authentication.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { endSessions } from './identity.ts'
+import { endSessionsOf } from '../apply/session-standing.ts'
 import { takeMfa } from './mfa.ts'
 import { done, faulty, refused } from '../apply/outcome.ts'
 import { forgetAttemptsOf } from './password-attempt.ts'
@@ -35,7 +35,7 @@ export function recoverAdmin(state: State, payload: Uint8Array, context: Command
   }
   const { put } = consequencesIn(state, context)
   const authPolicyId = usablePolicyId(state, identity, context)
-  endSessions(state, identity.id, context)
+  endSessionsOf({ state, context }, 'identityId', identity.id)
   put('identity', identity.id, {
     ...identity,
     authPolicyId,

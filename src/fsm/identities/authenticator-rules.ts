@@ -4,7 +4,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { adminLossReason } from '../apply/admins.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { endSessions } from './identity.ts'
+import { endSessionsOf } from '../apply/session-standing.ts'
 import { faulty, refused } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
@@ -44,7 +44,8 @@ function followPassword(
   if (before?.['passwordHash'] === after['passwordHash']) return
   remove('passwordAttempts', after.id)
   if (before === undefined) return
-  endSessions(state, String(after['identityId']), context, context.sessionId)
+  const identityId = String(after['identityId'])
+  endSessionsOf({ state, context }, 'identityId', identityId, context.sessionId)
 }
 
 /** Fields that make a credential of each method, and what a caller gives them as. */

@@ -1,6 +1,5 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { IdentityDisableSchema, IdentityEnableSchema } from '../../../proto/gen/command_pb.ts'
-import { apiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
@@ -10,7 +9,7 @@ import type { CommandContext } from '../apply/context.ts'
 import { forgetMfaAttempts } from './mfa-attempt.ts'
 import { done, notFound, refused } from '../apply/outcome.ts'
 import { forgetAttemptsOf } from './password-attempt.ts'
-import { removeWithReferences } from '../apply/references.ts'
+import { endSessionsOf } from '../apply/session-standing.ts'
 
 /** 100 years: what is longer would lead to times that can not be shown. */
 export const disableMinutesMax = 52_560_000
@@ -37,7 +36,7 @@ export function disableIdentity(
     const reason = adminLossReason(state, change, logTimeMs)
     if (reason !== null) return refused('ENTITY_CAN_NOT_BE_UPDATED', reason)
   }
-  endSessions(state, id, context)
+  endSessionsOf({ state, context }, 'identityId', id)
   state.put('identity', {
     ...disabled,
     updatedAt: logTimeMs,
@@ -67,18 +66,4 @@ export function enableIdentity(
     revision,
   })
   return done(id)
-}
-
-/** All API sessions of an identity, or all but one, with what lives by them. */
-export function endSessions(
-  state: State,
-  identityId: string,
-  context: CommandContext,
-  exceptId = '',
-): void {
-  for (const id of Array.from(state.table('apiSession').indexes.ids('identityId', identityId))) {
-    if (id === exceptId) continue
-    const session = state.get('apiSession', id)
-    if (session !== undefined) removeWithReferences(state, apiSession, session, context)
-  }
 }

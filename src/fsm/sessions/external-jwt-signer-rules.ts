@@ -4,7 +4,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
-import { endSessionsOf } from '../apply/session-standing.ts'
+import { endRefusedSessionsOf } from '../apply/session-standing.ts'
 
 export const externalJwtSignerRules: KindRules = {
   judgeWrite: judgeSigner,
@@ -12,7 +12,7 @@ export const externalJwtSignerRules: KindRules = {
 }
 
 function endSessionsOfDisabled({ after }: Written, consequences: Consequences): void {
-  if (after['enabled'] !== true) endSessionsOf('signerId', after.id, consequences)
+  if (after['enabled'] !== true) endRefusedSessionsOf(consequences, 'signerId', after.id)
 }
 
 function judgeSigner(state: State, { id, after }: Write): Outcome | null {
