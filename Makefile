@@ -183,6 +183,7 @@ bench: $(INSTALLED)
 	node bench/events.ts
 	node bench/linearizability.ts
 	node bench/data-path.ts
+	node bench/connection-memory.ts
 
 # How costs grow with the network, as a table and as curves in .test/scale.
 bench-scale: $(INSTALLED)

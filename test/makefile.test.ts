@@ -12,6 +12,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import satisfies from 'semver/functions/satisfies.js'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 // Method: the Makefile and the launcher in a folder of their own, with a script in place of npm that empties what npm ci would
@@ -125,11 +126,30 @@ test('make test runs its programs by Node 24 where npm made no link to it', () =
   expect(output).not.toContain('v20')
 })
 
-test('the launcher says what is missing where there is no Node 24', () => {
+test('the launcher accepts exactly the versions of Node that package.json allows', () => {
+  script(join(project, 'bin/flotilla'), readFileSync(join(root, 'bin/flotilla'), 'utf8'))
+  const { engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    readonly engines: { readonly node: string }
+  }
+  const versions = ['20.19.2', '24.0.0', '24.21.9', '24.22.0', '24.30.1', '25.9.0']
+  versions.push('26.0.0', '26.8.2', '26.9.0', '26.12.1', '27.0.0', '30.1.0')
+  const accepted = versions.filter((version) => {
+    script(
+      join(folder, 'programs/node'),
+      `#!/bin/sh\n[ "$1" = --version ] && echo v${version} || echo started\n`,
+    )
+    return run(join(project, 'bin/flotilla'), ['version']).output === 'started\n'
+  })
+  expect(accepted).toEqual(versions.filter((version) => satisfies(version, engines.node)))
+  expect(accepted).toHaveLength(6)
+})
+
+test('the launcher says what is missing where there is no fit Node', () => {
   script(join(project, 'bin/flotilla'), readFileSync(join(root, 'bin/flotilla'), 'utf8'))
   script(join(folder, 'programs/node'), '#!/bin/sh\necho v20.19.2\n')
   const { status, output } = run(join(project, 'bin/flotilla'), ['version'])
-  expect(output).toContain('found no Node 24 or newer')
+  expect(output).toContain(`cannot use ${join(folder, 'programs/node')} (20.19.2)`)
+  expect(output).toContain('needs Node 24.22 or later')
   expect(output).toContain('npm ci --include=optional')
   expect(status).toBe(1)
 })

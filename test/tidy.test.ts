@@ -480,6 +480,11 @@ test('nothing is left for later', () => {
   expect(broken).toEqual([])
 })
 
+test('certificates of peers are read in one file, which knows the calls that never free them', () => {
+  const readers = src.filter((file) => /\.getPeer(X509)?Certificate\(/.test(read(file)))
+  expect(readers).toEqual(['src/lib/runtime/peer-certificates.ts'])
+})
+
 test('a file that puts another in the place of a module has modules of its own', () => {
   const mocking = sources('test').filter((file) => read(file).includes('vi.' + 'mock('))
   expect(mocking.length).toBeGreaterThan(0)

@@ -155,6 +155,13 @@ export const alarmTable = {
     meaning: '`backup.hook` failed or took too long; the backup itself is complete',
     remedy: 'run the hook by hand with the path that the sentence names',
   }),
+  NODE_UNSUPPORTED: row<{ readonly sentence: string }>({
+    severity: 'warning',
+    text: ({ sentence }) => sentence,
+    meaning:
+      'the controller runs on a version of Node that never frees the certificates of clients: anyone who reaches a port can fill its memory',
+    remedy: 'start it by `bin/flotilla`, which refuses such versions, or install a later Node',
+  }),
 } as const
 
 export type AlarmCode = keyof typeof alarmTable

@@ -44,6 +44,7 @@ import { checkMemberKey, type MemberKeyParts, watchMemberKey } from './start/mem
 import { openState } from './start/open-state.ts'
 import { programVersion } from './version.ts'
 import { errorMessage } from '../lib/error-code.ts'
+import { unsupportedNode } from '../lib/runtime/supported-node.ts'
 
 /** Parts that are open before anything is served. */
 interface Opened {
@@ -189,6 +190,9 @@ export class Controller {
     this.#clusterNode = clusterNode
     this.#releases.push(() => (this.#hasFailed ? undefined : clusterNode.stop()))
     await Promise.race([clusterNode.start(), fatal.promise])
+    const unsupported = unsupportedNode()
+    if (unsupported !== null)
+      clusterNode.alarms.raise('NODE_UNSUPPORTED', { sentence: unsupported })
     return clusterNode
   }
 

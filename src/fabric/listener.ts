@@ -7,6 +7,7 @@ import { KeyedRate } from '../lib/bounds/keyed-rate.ts'
 import { routerLimits } from './limits.ts'
 import type { RouterChannels } from './router-channels.ts'
 import { closeServer, listenAt, portOf } from '../lib/runtime/listening.ts'
+import { peerLeafSha256 } from '../lib/runtime/peer-certificates.ts'
 
 /**
  * Protocol that a dialer asks for in the TLS handshake that speaks the control channel of routers.
@@ -103,7 +104,7 @@ export class RouterListener {
 
   /** Each channel costs more than its handshake: records, peers and clients are told of it. */
   #mayConnect(socket: TLSSocket): boolean {
-    return this.#connects.take(socket.getPeerX509Certificate()?.fingerprint256 ?? '')
+    return this.#connects.take(peerLeafSha256(socket))
   }
 
   /** Port where it listens, for one that was opened on any free port. */

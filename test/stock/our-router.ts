@@ -19,6 +19,8 @@ export interface OurRouterOptions {
   readonly isDialedOnly?: boolean
   /** Where clients connect; absent: nowhere. */
   readonly edgePort?: number
+  /** Environment of its process; absent: that of the test. */
+  readonly env?: NodeJS.ProcessEnv
   /** Sections beside those, a line each. */
   readonly sections?: readonly string[]
 }
@@ -73,6 +75,7 @@ ${sections.join('\n')}
   start(): void {
     this.#child = spawn(flotilla, ['router', 'run', this.config], {
       stdio: ['ignore', 'pipe', 'pipe'],
+      env: this.options.env ?? process.env,
     })
     const log = createWriteStream(this.log, { flags: 'a' })
     this.#child.stdout?.pipe(log)

@@ -1,9 +1,8 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import type { X509Certificate } from 'node:crypto'
 
+import { peerChainDer } from '../../lib/runtime/peer-certificates.ts'
 import {
-  type Certificate,
   CertificateError,
   CHAIN_CERTIFICATES_MAX,
   parseCertificate,
@@ -27,18 +26,10 @@ export function peerChainOf(socket: Socket): PeerChain | null {
 
 function read(socket: TLSSocket): PeerChain | null {
   try {
-    const leaf = socket.getPeerX509Certificate()
-    if (leaf === undefined) return null
-    const chain: [Certificate, ...Certificate[]] = [parseCertificate(leaf.raw)]
-    let next: X509Certificate | undefined = leaf.issuerCertificate
-    while (next !== undefined && chain.length < CHAIN_CERTIFICATES_MAX) {
-      const certificate = parseCertificate(next.raw)
-      // One that is self-signed names itself as its issuer.
-      if (chain.some(({ sha256 }) => sha256 === certificate.sha256)) break
-      chain.push(certificate)
-      next = next.issuerCertificate
-    }
-    return chain
+    const shown = peerChainDer(socket, CHAIN_CERTIFICATES_MAX)
+    if (shown === null) return null
+    const [leaf, ...others] = shown
+    return [parseCertificate(leaf), ...others.map((der) => parseCertificate(der))]
   } catch (error) {
     if (error instanceof CertificateError) return null
     throw error

@@ -4,6 +4,7 @@ import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
 
 import { Agent } from '../../lib/runtime/node-http.ts'
+import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import { type Certificate, faultOfController, parseCertificate } from '../../pki/certificate.ts'
 
 /** The server that a connection is opened to, and what it must prove. */
@@ -70,9 +71,9 @@ export class Connections extends Agent {
   }
 
   async #judge(socket: TLSSocket): Promise<void> {
-    const shown = socket.getPeerX509Certificate()
-    if (shown === undefined) throw new Error('presented no certificate')
-    const leaf = parseCertificate(Uint8Array.from(shown.raw))
+    const shown = peerLeafDer(socket)
+    if (shown === null) throw new Error('presented no certificate')
+    const leaf = parseCertificate(shown)
     const fault = faultOfController(leaf)
     if (fault !== null) throw new Error(fault)
     await this.#peer.judge?.(leaf)

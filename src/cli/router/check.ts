@@ -3,6 +3,7 @@ import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import { type LoadedRouterConfig, loadRouterConfig } from '../../config/router/load.ts'
 import { omissionsOf, sectionsWithoutData } from '../../config/router/omissions.ts'
 import type { EffectiveValue } from '../../config/engine/reader.ts'
+import { unsupportedNode } from '../../lib/runtime/supported-node.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 
 export interface CheckRouterOptions {
@@ -18,6 +19,8 @@ export function checkedRouterConfig(path: string): CheckedRouterConfig {
   for (const warning of loaded.warnings) {
     process.stderr.write(`flotilla: warning: ${formatFault(warning)}\n`)
   }
+  const unsupported = unsupportedNode()
+  if (unsupported !== null) process.stderr.write(`flotilla: warning: ${unsupported}\n`)
   if (loaded.ok) return loaded
   for (const fault of loaded.faults) process.stderr.write(`flotilla: ${formatFault(fault)}\n`)
   throw new CommandFailure(EXIT_USAGE, faultCount(loaded.faults.length))

@@ -2,6 +2,7 @@ import { connect, type SecureContext } from 'node:tls'
 
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
+import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { resolveAddress } from './addresses-names.ts'
@@ -122,8 +123,8 @@ async function whoIsAt(
     socket.on('close', () => end(null))
     socket.on('secureConnect', () => {
       try {
-        const { raw } = socket.getPeerCertificate()
-        end(leafControllerId(parseCertificate(raw), trustDomain))
+        const shown = peerLeafDer(socket)
+        end(shown === null ? null : leafControllerId(parseCertificate(shown), trustDomain))
       } catch {
         end(null)
       }

@@ -3,6 +3,7 @@ import type { TLSSocket } from 'node:tls'
 
 import type { Clock } from '../../lib/clock.ts'
 import { RateBudget } from '../../lib/bounds/keyed-rate.ts'
+import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { meshLimits } from './limits.ts'
 
@@ -49,9 +50,9 @@ export class MeshSessions {
 
   /** @returns false when the caller has no place here, and its connection was closed. */
   admit(socket: TLSSocket): boolean {
-    const leafDer = socket.getPeerX509Certificate()?.raw
-    const standing = leafDer === undefined ? null : this.#parts.standing(leafDer, remoteOf(socket))
-    if (leafDer === undefined || standing === null || !this.#hasRoomFor(standing)) {
+    const leafDer = peerLeafDer(socket)
+    const standing = leafDer === null ? null : this.#parts.standing(leafDer, remoteOf(socket))
+    if (leafDer === null || standing === null || !this.#hasRoomFor(standing)) {
       socket.destroy()
       return false
     }

@@ -2,6 +2,7 @@ import { connect } from 'node:tls'
 
 import { resolveAddress } from '../../cluster/mesh/addresses-names.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
+import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { Credentials } from '../start/check-certificates.ts'
 import type { SurvivorMember } from './survivor.ts'
@@ -61,7 +62,8 @@ function controllerAt(
     socket.once('error', () => end(null))
     socket.once('secureConnect', () => {
       try {
-        end(leafControllerId(parseCertificate(socket.getPeerCertificate().raw), trustDomain))
+        const shown = peerLeafDer(socket)
+        end(shown === null ? null : leafControllerId(parseCertificate(shown), trustDomain))
       } catch {
         end(null)
       }

@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync, statfsSync } from 'node:fs'
 
 import { parseRecipient } from '../../backup/encryption.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
+import { unsupportedNode } from '../../lib/runtime/supported-node.ts'
 import { requireFreeSpace } from '../free-space.ts'
 import {
   checkServerCertificates,
@@ -29,6 +30,8 @@ export interface Preflight {
  */
 export async function preflight(config: ControllerConfig, nowMs: number): Promise<Preflight> {
   const report = new Report()
+  const unsupported = unsupportedNode()
+  if (unsupported !== null) report.warnings.push(unsupported)
   const credentials = readCredentials(config, nowMs, report)
   checkSignerKey(config, report)
   checkServerCertificates(config, nowMs, report)

@@ -11,6 +11,7 @@ import { messageBounds } from '../../channel/message-bounds.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
+import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import { leafControllerId, leafSpiffeId, parseCertificate } from '../../pki/certificate.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { parseAddress } from '../../config/router/values.ts'
@@ -95,9 +96,9 @@ export async function dialController(
 
 /** @throws {CertificateError} */
 function controllerOf(socket: TLSSocket, trustDomain: string | null): Known {
-  const shown = socket.getPeerX509Certificate()
-  if (shown === undefined) throw new Error('it shows none')
-  const leaf = parseCertificate(Uint8Array.from(shown.raw))
+  const shown = peerLeafDer(socket)
+  if (shown === null) throw new Error('it shows none')
+  const leaf = parseCertificate(shown)
   const domain = trustDomain ?? leafSpiffeId(leaf).trustDomain
   return { id: leafControllerId(leaf, domain), trustDomain: domain }
 }

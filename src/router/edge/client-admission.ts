@@ -7,6 +7,7 @@ import { identitySpiffeId, sessionCertificateIds, type SpiffeId } from '../../pk
 import { BearerSessions } from './bearer-sessions.ts'
 import { edgeHeader } from './edge-messages.ts'
 import type { EdgeApiSession, ApiSessions } from './api-sessions.ts'
+import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 
 export interface EdgeClient {
   readonly session: EdgeApiSession
@@ -42,9 +43,9 @@ export async function admitClient(
   if (token === '' || token.length > TOKEN_CHARACTERS_MAX) {
     return refused('the hello shows no token of an API session')
   }
-  const shown = socket.getPeerX509Certificate()
-  if (shown === undefined) return refused('no certificate was presented')
-  const leaf = parseCertificate(Uint8Array.from(shown.raw))
+  const shown = peerLeafDer(socket)
+  if (shown === null) return refused('no certificate was presented')
+  const leaf = parseCertificate(shown)
   const session = await sessions.await(token, lookupTimeoutMs)
   if (session === null) {
     return refused(

@@ -17,6 +17,7 @@ import { groupOfAnswer, LINK_PROTOCOL, type LinkHello, readLinkHello } from './l
 import { type LinkRegistry, type LinkUser } from './link-registry.ts'
 import { Link, type LinkQueues, type LinkSocketType, linkSocketTypes } from './link.ts'
 import { closeServer } from '../../lib/runtime/listening.ts'
+import { peerLeafDer, peerLeafSha256 } from '../../lib/runtime/peer-certificates.ts'
 import { bindServer } from '../listen/bind-server.ts'
 
 export interface LinkAcceptorParts {
@@ -113,7 +114,7 @@ export class LinkAcceptor {
       channel.close(reason)
     }, helloTimeoutMs)
     const endpoint = endpointOf(socket)
-    const certificate = socket.getPeerX509Certificate()?.fingerprint256 ?? ''
+    const certificate = peerLeafSha256(socket)
     this.#waiting.begin(endpoint, certificate, socket)
     const channel: Channel = new Channel({
       socket,
@@ -259,9 +260,9 @@ export class LinkAcceptor {
     { routerId, dialedId }: { readonly routerId: string; readonly dialedId: string | null },
   ): Promise<string | null> {
     const { identity, isVerified } = this.#parts
-    const shown = socket.getPeerX509Certificate()
-    if (shown === undefined) return 'no certificate was presented'
-    const leaf = parseCertificate(Uint8Array.from(shown.raw))
+    const shown = peerLeafDer(socket)
+    if (shown === null) return 'no certificate was presented'
+    const leaf = parseCertificate(shown)
     const self = identity().id
     if (leafRouterId(leaf) !== routerId) return 'the certificate belongs to another router'
     if (dialedId !== null && dialedId !== self) return 'another router was dialed'

@@ -7,6 +7,7 @@ import type { RouterConfig } from '../../config/router/table.ts'
 import { parseAddress } from '../../config/router/values.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
+import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
 import { localAddressOf } from '../controllers/dial-controller.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
@@ -163,8 +164,8 @@ export class LinkDialer {
 
 /** Null when nothing speaks against it. */
 function faultOfPeer(socket: TLSSocket, peerId: string): string | null {
-  const shown = socket.getPeerX509Certificate()
-  if (shown === undefined) return 'it presented no certificate'
-  const leaf = parseCertificate(Uint8Array.from(shown.raw))
+  const shown = peerLeafDer(socket)
+  if (shown === null) return 'it presented no certificate'
+  const leaf = parseCertificate(shown)
   return leafRouterId(leaf) === peerId ? null : 'its certificate belongs to another router'
 }

@@ -266,6 +266,13 @@ export class Fleet {
     return child !== undefined && child.exitCode === null && child.signalCode === null
   }
 
+  /** Of the process of controller k; it must run. */
+  pid(k: number): number {
+    const pid = this.#children.get(k)?.pid
+    if (pid === undefined) throw new Error(`ctrl${k} does not run`)
+    return pid
+  }
+
   /** Freezes a process with SIGSTOP, lets it go on with SIGCONT; of one that has ended nothing. */
   signal(k: number, signal: NodeJS.Signals): void {
     if (this.isRunning(k)) this.#children.get(k)?.kill(signal)

@@ -1,0 +1,37 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { connect, createServer, type TLSSocket } from 'node:tls'
+import { expect, test } from 'vitest'
+
+import { peerChainOf } from '../../src/api/transport/peer.ts'
+import { issueLeaf, LEAF_LIFETIME_MS, validityFrom } from '../../src/pki/authority/authority.ts'
+import { newCa } from '../support/authorities.ts'
+
+// A stranger needs no login to present certificates, and chooses their size.
+
+test('a stranger has a controller parse no chain beyond its bound', async () => {
+  const nowMs = Date.now()
+  const issuer = await newCa('stranger', nowMs)
+  const names = Array.from({ length: 200 }, (_, at) => `https://${'a'.repeat(180)}/${at}`)
+  const { certificatePem: cert, privateKeyPem: key } = await issueLeaf({
+    issuer,
+    commonName: 'stranger',
+    uris: names,
+    hosts: [],
+    usages: ['client', 'server'],
+    validity: validityFrom(nowMs, LEAF_LIFETIME_MS),
+  })
+  const server = createServer({ cert, key, requestCert: true, rejectUnauthorized: false })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const client = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, cert, key })
+  client.on('error', () => undefined)
+  try {
+    const [socket] = (await once(server, 'secureConnection')) as [TLSSocket]
+    expect(peerChainOf(socket)).toBeNull()
+  } finally {
+    client.destroy()
+    server.close()
+  }
+})
