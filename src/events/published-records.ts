@@ -30,7 +30,7 @@ export const publishedRecords: Readonly<Record<string, Published>> = {
       'isMfaComplete',
       'mfaPassedAt',
     ],
-    withheld: ['certFingerprint', 'codeHash', 'certificateRequest'],
+    withheld: ['certFingerprint', 'codeHash', 'codeRedeemedAt', 'certificateRequest'],
   },
   authPolicy: {
     shown: ['name', 'primary', 'secondary', 'isSystem'],

@@ -61,6 +61,7 @@ import { refused } from './apply/outcome.ts'
 import { recoverAdmin } from './identities/admin-recovery.ts'
 import { attemptPassword } from './identities/password-attempt.ts'
 import { associateServiceConfigs, disassociateServiceConfigs } from './services/service-configs.ts'
+import { revokeAccess } from './cluster/access-revocation.ts'
 import { beginRestore, endRestore, stageRestore } from './cluster/restore.ts'
 import { rotateSecret, shareSecrets } from './cluster/secret.ts'
 import { createServiceSession, endServiceSessions } from './sessions/service-session.ts'
@@ -127,6 +128,7 @@ const handlers: Readonly<Record<KnownKind, Handler>> = {
   [CommandKind.RESTORE_CHUNK]: stageRestore,
   [CommandKind.RESTORE_END]: endRestore,
   [CommandKind.LOG_TIME_RESET]: resetLogTime,
+  [CommandKind.ACCESS_REVOKE]: revokeAccess,
   [CommandKind.INTEGRITY_START]: startIntegrityRun,
   [CommandKind.INTEGRITY_CLAIM]: claimIntegrityRun,
   [CommandKind.INTEGRITY_END]: endIntegrityRun,

@@ -68,6 +68,7 @@ const commandLevels: Readonly<Record<KnownKind, number>> = {
   [CommandKind.RESTORE_CHUNK]: 2,
   [CommandKind.RESTORE_END]: 2,
   [CommandKind.LOG_TIME_RESET]: 2,
+  [CommandKind.ACCESS_REVOKE]: 2,
   [CommandKind.INTEGRITY_START]: 1,
   [CommandKind.INTEGRITY_CLAIM]: 1,
   [CommandKind.INTEGRITY_END]: 1,

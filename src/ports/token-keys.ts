@@ -4,6 +4,8 @@ export interface TokenKey {
   readonly secret: Uint8Array
   /** Log time, UTC ms; null for the version in force, which signs. */
   readonly overlapEndsAtMs: number | null
+  /** A controller that could open it has been removed. */
+  readonly isExposed: boolean
 }
 
 /**

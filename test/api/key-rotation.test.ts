@@ -147,7 +147,7 @@ describe('A token of a version not known here', () => {
     controller.keys.set([])
     controller.keys.arrive([
       ...keys.map((key) => ({ ...key, overlapEndsAtMs: inOverlap() })),
-      { version: 2, secret: newClusterKey(), overlapEndsAtMs: null },
+      { version: 2, secret: newClusterKey(), overlapEndsAtMs: null, isExposed: false },
     ])
     await refuses('10.0.0.66', token)
     expect(controller.keys.refreshes).toBe(1)

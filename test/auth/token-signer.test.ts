@@ -83,6 +83,8 @@ test('without a key in force nothing is signed and nothing is judged', () => {
   expect(signer.judge(token, nowMs)).toBe('no-key')
   expect(signer.judge('x', nowMs)).toBe('invalid')
   expect(() => signer.tokenOf(sessionId)).toThrow('has no key of session tokens yet')
-  keys.set([{ version: 1, secret: newClusterKey(), overlapEndsAtMs: nowMs + 1000 }])
+  keys.set([
+    { version: 1, secret: newClusterKey(), isExposed: false, overlapEndsAtMs: nowMs + 1000 },
+  ])
   expect(() => signer.requireKey()).toThrow('has no key of session tokens yet')
 })

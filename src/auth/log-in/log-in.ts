@@ -79,6 +79,11 @@ export interface OidcOpening {
   readonly isBegun: boolean
   /** PEM; '': none came. */
   readonly certificateRequest: string
+  /**
+   * Revision of the cluster key that the text was sealed by which says that somebody logged in;
+   * absent: the credential itself was shown. Apply refuses the session once the key is another.
+   */
+  readonly keyRevision?: number
 }
 
 export interface OpenedSession {
@@ -184,7 +189,7 @@ export class LogIns {
       kind: CommandKind.SESSION_CREATE,
       payload: this.#payload(proof, address, client),
       ...(client.oidc === undefined ? {} : { level: OIDC_LEVEL }),
-      judgedOn: judgedOnOf(proof),
+      judgedOn: judgedOnOf(proof, client.oidc?.keyRevision),
     })
     const opened = standingOf(state.recordsNow, id)
     if (opened === null) throw new Problem('INVALID_AUTH')
@@ -245,13 +250,22 @@ const invalid: LogInRefusal = { code: 'INVALID_AUTH', challenge: null }
  * The records that a certificate is judged on are judged again at apply, so that log-ins by one at
  * once stand in nobody's way.
  */
-function judgedOnOf({ authenticator, certificate, token }: Proof): Revisions {
+function judgedOnOf(
+  { authenticator, certificate, token }: Proof,
+  keyRevision: number | undefined,
+): Revisions {
+  const judgedOn: Revisions[number][] = []
   if (token !== undefined) {
     const { signerId: id, signerRevision: revision } = token
-    return [{ entity: 'externalJwtSigner', id, revision }]
+    judgedOn.push({ entity: 'externalJwtSigner', id, revision })
+  } else if (authenticator !== undefined && certificate === undefined) {
+    const { id, revision } = authenticator
+    judgedOn.push({ entity: 'authenticator', id, revision })
   }
-  if (authenticator === undefined || certificate !== undefined) return []
-  return [{ entity: 'authenticator', id: authenticator.id, revision: authenticator.revision }]
+  if (keyRevision !== undefined) {
+    judgedOn.push({ entity: 'sharedSecret', id: 'clusterKey', revision: keyRevision })
+  }
+  return judgedOn
 }
 
 /**

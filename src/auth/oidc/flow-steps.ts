@@ -1,6 +1,6 @@
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
-import type { AboutClient, LogInRefusal, Proof } from '../log-in/log-in.ts'
+import type { AboutClient, LogInRefusal, OidcOpening, Proof } from '../log-in/log-in.ts'
 import type { MintedTokens } from '../sessions/oidc-tokens.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
 import type { AuthorizationRequest } from './public-clients.ts'
@@ -51,6 +51,8 @@ export interface DeviceFlow {
   readonly sessionId: string
   readonly userCode: string
   readonly isOver: boolean
+  /** {@link OidcOpening.keyRevision} of its secret. */
+  readonly keyRevision: number
 }
 
 export interface CodeAnswer {

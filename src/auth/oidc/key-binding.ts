@@ -1,12 +1,7 @@
-import { create, toBinary } from '@bufbuild/protobuf'
-
-import { CommandKind, SessionCertificateDeleteSchema } from '../../../proto/gen/command_pb.ts'
-import type { SessionCertificate } from '../../entities/kinds/session-certificate.ts'
-import { sessionCertificatesMax } from '../../fsm/enrollment/certificate.ts'
+import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import { Problem } from '../../lib/problems.ts'
 import { systemActor } from '../../ports/actor.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
-import type { StateView } from '../../ports/state-view.ts'
 import type { CommandWriter, WriteRequest } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import { originBy } from '../principal/principal.ts'
@@ -27,7 +22,6 @@ export function carriedRequest(pem: string | undefined): string {
 }
 
 interface Needs {
-  readonly state: Pick<StateView, 'findAll'>
   readonly issuer: CertificateIssuer
   readonly writer: CommandWriter
 }
@@ -53,11 +47,8 @@ export class KeyBinding {
   ): Promise<MadeSessionCertificate | null> {
     if (requestPem === '') return null
     try {
-      return await makeSessionCertificate(this.#needs.issuer, {
-        ...ids,
-        requestPem,
-        madeAt: 'log-in',
-      })
+      const order = { ...ids, requestPem, madeAt: 'log-in' } as const
+      return await makeSessionCertificate(this.#needs.issuer, order, true)
     } catch (error) {
       if (!(error instanceof Problem && error.code === 'COULD_NOT_PROCESS_CSR')) throw error
       throw new OAuthError('invalid_request', 'the certificate request is none that can be signed')
@@ -65,31 +56,19 @@ export class KeyBinding {
   }
 
   /**
-   * Keeps it with its session, so that every controller takes it; the oldest makes room.
+   * Keeps it with its session, so that every controller accepts it, and none made for the session
+   * before: whoever has an old key can no longer renew tokens.
    * @throws {OAuthError} invalid_grant: the session has ended.
    */
   async keep(
-    { apiSessionId, payload }: MadeSessionCertificate,
+    { payload }: MadeSessionCertificate,
     identityId: string,
     { address }: Pick<CallerCredentials, 'address'>,
     request: WriteRequest,
   ): Promise<void> {
-    const { state, writer } = this.#needs
+    const { writer } = this.#needs
     const origin = originBy(request, systemActor({ address, identityId }), { case: 'notKept' })
-    const own = state.findAll<SessionCertificate>(
-      'sessionCertificate',
-      'apiSessionId',
-      apiSessionId,
-    )
-    const oldest = own.toSorted((a, b) => a.revision - b.revision)[0]
     try {
-      if (own.length >= sessionCertificatesMax && oldest !== undefined) {
-        const message = create(SessionCertificateDeleteSchema, { id: oldest.id, apiSessionId })
-        await writer.write(origin, {
-          kind: CommandKind.SESSION_CERTIFICATE_DELETE,
-          payload: toBinary(SessionCertificateDeleteSchema, message),
-        })
-      }
       await writer.write(origin, { kind: CommandKind.SESSION_CERTIFICATE_CREATE, payload })
     } catch (error) {
       const hasEnded = error instanceof Problem && error.code === 'UNAUTHORIZED'

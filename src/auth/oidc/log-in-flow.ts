@@ -13,6 +13,7 @@ import {
 } from '../../fsm/apply/authentication.ts'
 import { isKeyBound } from '../../fsm/apply/session-reach.ts'
 import { standingOf } from '../../fsm/apply/session-standing.ts'
+import type { SharedSecretRecord } from '../../lib/cluster-records.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { type Clock, judgedNowMs } from '../../lib/clock.ts'
 import { Problem, type ProblemCode } from '../../lib/problems.ts'
@@ -48,8 +49,13 @@ import type { KeyBinding } from './key-binding.ts'
 const REQUEST_MS = 10 * 60_000
 const PROGRESS_MS = 60_000
 const CODE_MS = 60_000
+/** Tokens end at whole seconds. */
+const TOKEN_MS_MIN = 1000
 const TOKENS_GIVEN_MAX = 10_000
-/** A client that lost the answer asks again within this time, and is answered. */
+/**
+ * A client that lost the answer may redeem its code again within this time of the first redemption,
+ * until its tokens are used.
+ */
 const CODE_REPEATED_MS = 10_000
 /** Below the issuer: where a person ends who has let a device log in. */
 export const DEVICE_DONE = '/device/done'
@@ -123,6 +129,7 @@ export class LogInFlow {
 
   /** Null: no device has that code, or it ended long ago. */
   async ofDevice(deviceCode: string): Promise<DeviceFlow | null> {
+    const keyRevision = this.#keyRevision()
     const found = (await this.#needs.seals.open('device', deviceCode)) as unknown as {
       readonly flow: BegunFlow
       readonly userCode: string
@@ -131,7 +138,8 @@ export class LogInFlow {
     if (found === null) return null
     const { flow, userCode, endsAtMs } = found
     const isOver = this.#needs.clock.nowMs() >= endsAtMs
-    return { flow, clientId: flow.clientId, sessionId: flow.sessionId, userCode, isOver }
+    const { clientId, sessionId } = flow
+    return { flow, clientId, sessionId, userCode, isOver, keyRevision }
   }
 
   /** Whether somebody has begun to log in for the device, or has done so, under that id. */
@@ -151,6 +159,7 @@ export class LogInFlow {
     request: LogInRequest,
   ): Promise<string | null> {
     const { seals, state, logIns } = this.#needs
+    const keyRevision = this.#keyRevision()
     const passed = (await seals.open('progress', progressId)) as unknown as PassedLogIn | null
     if (passed?.flow.isOfDevice !== true) return null
     const { flow, proof } = passed
@@ -162,7 +171,8 @@ export class LogInFlow {
     if (proof !== null && begun === undefined) {
       const full = this.#proofOf(proof)
       if (full === null) throw new Problem('INVALID_AUTH')
-      const oidc = { ...ofFlow(flow), codeHash: '', isBegun: false, certificateRequest: '' }
+      const begins = { codeHash: '', isBegun: false, certificateRequest: '' }
+      const oidc = { ...ofFlow(flow), ...begins, keyRevision }
       await logIns.open(full, shown, { ...proof.about, api: null, oidc }, request.write)
     }
     return flow.redirectUri
@@ -175,7 +185,7 @@ export class LogInFlow {
    * @throws {OAuthError} invalid_grant, and then the session is ended: the code was used twice.
    */
   async redeemForDevice(
-    { flow }: DeviceFlow,
+    { flow, keyRevision }: DeviceFlow,
     { deviceCode, issuer }: { readonly deviceCode: string; readonly issuer: string },
     shown: CallerCredentials,
     request: LogInRequest,
@@ -188,7 +198,7 @@ export class LogInFlow {
     await this.#needs.reads.reachLatest()
     const session =
       (await this.#redeemed(flow, codeHash)) ??
-      (await this.#opened(flow, null, codeHash, shown, request))
+      (await this.#opened({ flow, proof: null }, { codeHash, keyRevision }, shown, request))
     const identity = state.get<Identity>('identity', session.identityId)
     if (identity === undefined) throw invalidGrant('the identity is gone')
     const { scopes } = flow
@@ -335,6 +345,7 @@ export class LogInFlow {
     request: LogInRequest,
   ): Promise<FlowTokens> {
     const { seals, state, oidcTokens, keyBinding } = this.#needs
+    const keyRevision = this.#keyRevision()
     const passed = (await seals.open('code', code)) as unknown as PassedLogIn | null
     if (passed === null) throw invalidGrant('the code is unknown, or its time is over')
     const { flow, proof } = passed
@@ -350,7 +361,8 @@ export class LogInFlow {
     const ids = { identityId, apiSessionId: flow.sessionId }
     // The request is judged first: a bad one must not leave a session that its client cannot use.
     const made = await keyBinding.certify(ids, certificateRequest)
-    const session = before ?? (await this.#opened(flow, proof, codeHash, shown, request))
+    const session =
+      before ?? (await this.#opened(passed, { codeHash, keyRevision }, shown, request))
     if (made !== null) await keyBinding.keep(made, identityId, shown, request.write)
     const identity = state.get<Identity>('identity', session.identityId)
     if (identity === undefined) throw invalidGrant('the identity is gone')
@@ -367,8 +379,9 @@ export class LogInFlow {
   }
 
   /**
-   * Tokens for a refresh token or an access token: from the record, without a write. A held token
-   * ends with its session. One that is bound to a key may ask for a certificate for another.
+   * Tokens for a refresh token or an access token, from the record; without a write unless they are
+   * the first tokens of the session that are used. Those for an access token end when it ends. A
+   * holder that is bound to a key may ask for a certificate for another key, which replaces it.
    * @throws {OAuthError} invalid_grant; access_denied without the certificate that it is bound to.
    */
   async renew(
@@ -379,7 +392,10 @@ export class LogInFlow {
     certificateRequest: string,
     write: WriteRequest,
   ): Promise<FlowTokens> {
-    const { sessions, refreshUses, oidcTokens, keyBinding } = this.#needs
+    const { sessions, refreshUses, oidcTokens, keyBinding, clock } = this.#needs
+    // Routers see access tokens, so none is renewed by itself: what it leads to ends with it.
+    const endsAtMsMax = token.generation === 0 ? token.expiresAtMs : Infinity
+    if (endsAtMsMax - clock.nowMs() < TOKEN_MS_MIN) throw invalidGrant('the token has expired')
     const { session, identity } = await this.holderOf(token, shown)
     const generation = token.generation + 1
     // A certificate keeps others from using a token; without one, two who do are told by it.
@@ -390,6 +406,7 @@ export class LogInFlow {
       throw invalidGrant('the token was used before; its session has ended')
     }
     sessions.use(session.id)
+    if (session.codeRedeemedAt !== null) await sessions.noteRenewal(session.id)
     const ids = { identityId: identity.id, apiSessionId: session.id }
     const made = isBound ? await keyBinding.certify(ids, certificateRequest) : null
     if (made !== null) await keyBinding.keep(made, identity.id, shown, write)
@@ -400,6 +417,7 @@ export class LogInFlow {
       scopes,
       nonce: '',
       generation,
+      endsAtMsMax,
     })
     return { ...minted, sessionCertificate: made?.chainPem ?? null }
   }
@@ -460,20 +478,22 @@ export class LogInFlow {
     return { kind: 'passed', issuer: flow.issuer, progressId }
   }
 
-  /** The session that this very code has made before; null: none is there, or it waits for it. */
+  /**
+   * The session that this very code has made a moment ago; null: none is there, or it waits for it.
+   * @throws {OAuthError} invalid_grant: the code was redeemed earlier, or its tokens were used.
+   */
   async #redeemed(flow: BegunFlow, codeHash: string): Promise<ApiSession | null> {
     const session = this.#needs.state.get<ApiSession>('apiSession', flow.sessionId)
     if (session === undefined || session.codeHash === '') return null
-    const ageMs = judgedNowMs(this.#needs) - (session.updatedAt ?? session.createdAt)
+    const ageMs = judgedNowMs(this.#needs) - (session.codeRedeemedAt ?? 0)
     if (session.codeHash === codeHash && ageMs < CODE_REPEATED_MS) return session
     await this.#end(session.id)
     throw invalidGrant('the code was used before; its session has ended')
   }
 
   async #opened(
-    flow: BegunFlow,
-    proof: CarriedProof | null,
-    codeHash: string,
+    { flow, proof }: PassedLogIn,
+    { codeHash, keyRevision }: { readonly codeHash: string; readonly keyRevision: number },
     shown: CallerCredentials,
     request: LogInRequest,
   ): Promise<ApiSession> {
@@ -481,7 +501,8 @@ export class LogInFlow {
     const full = proof === null ? this.#proofOfSession(flow) : this.#proofOf(proof)
     if (full === null) throw invalidGrant('the credential was changed; log in again')
     const { certificateRequest = '' } = proof ?? {}
-    const oidc = { ...ofFlow(flow), codeHash, isBegun: proof === null, certificateRequest }
+    const isBegun = proof === null
+    const oidc = { ...ofFlow(flow), codeHash, isBegun, certificateRequest, keyRevision }
     const about = proof?.about ?? {}
     try {
       await logIns.open(full, shown, { ...about, api: null, oidc }, request.write)
@@ -495,6 +516,11 @@ export class LogInFlow {
     const session = state.get<ApiSession>('apiSession', flow.sessionId)
     if (session === undefined) throw invalidGrant('the session has ended')
     return session
+  }
+
+  /** Read it before a sealed text is opened: the text counts while this stays. */
+  #keyRevision(): number {
+    return this.#needs.state.get<SharedSecretRecord>('sharedSecret', 'clusterKey')?.revision ?? 0
   }
 
   #proofOf(carriedProof: CarriedProof): Proof | null {

@@ -5,7 +5,7 @@ import { CompactEncrypt, compactDecrypt } from 'jose'
 import { Problem } from '../../lib/problems.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { TokenKeys } from '../../ports/token-keys.ts'
+import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
 
 /** A text of one purpose never opens as one of another: each has a key of its own. */
 export type SealPurpose = 'request' | 'progress' | 'code' | 'device'
@@ -21,10 +21,10 @@ const KEY_BYTES = 32
  * and a flood of begun flows takes no memory. `kid` is the version of the cluster key.
  */
 export class SealedTexts {
-  readonly #keys: Pick<TokenKeys, 'clusterKeys'>
+  readonly #keys: Pick<TokenKeys, 'clusterKeys' | 'refresh'>
   readonly #clock: Clock
 
-  constructor(keys: Pick<TokenKeys, 'clusterKeys'>, clock: Clock) {
+  constructor(keys: Pick<TokenKeys, 'clusterKeys' | 'refresh'>, clock: Clock) {
     this.#keys = keys
     this.#clock = clock
   }
@@ -34,10 +34,11 @@ export class SealedTexts {
    * is too large to come back in an address.
    */
   async seal(purpose: SealPurpose, contents: JsonObject, lifetimeMs: number): Promise<string> {
-    const key = this.#keys.clusterKeys().find(({ overlapEndsAtMs }) => overlapEndsAtMs === null)
+    const key = await this.#keyInForce()
     if (key === undefined) {
       throw new Problem('CLUSTER_NO_LEADER', {
-        detail: 'this controller has no key of log-ins yet; retry once it has caught up',
+        detail:
+          'this controller has no key for logins yet, or the key is being replaced; retry in a few seconds',
       })
     }
     const text = JSON.stringify({ contents, expiresAtMs: this.#clock.nowMs() + lifetimeMs })
@@ -49,17 +50,22 @@ export class SealedTexts {
     throw new Problem('COULD_NOT_VALIDATE', { detail: `${about} are too long together` })
   }
 
-  /** @returns null for a text that no member sealed for that purpose, or whose time is over. */
+  /**
+   * Opens only what was sealed by the key in force: a controller that was removed knows the keys
+   * before it, and could say that anyone has logged in.
+   *
+   * @returns null for a text that no member sealed for that purpose, or whose time is over.
+   */
   async open(purpose: SealPurpose, sealed: string): Promise<JsonObject | null> {
     if (sealed.length > SEALED_CHARACTERS_MAX) return null
     const nowMs = this.#clock.nowMs()
+    const key = await this.#keyInForce()
+    if (key === undefined) return null
     try {
       const { plaintext } = await compactDecrypt(
         sealed,
         ({ kid }) => {
-          const key = this.#keys.clusterKeys().find(({ version }) => `${version}` === kid)
-          const isOver = key !== undefined && nowMs >= (key.overlapEndsAtMs ?? Infinity)
-          if (key === undefined || isOver) throw new Error('no such version of the cluster key')
+          if (kid !== `${key.version}`) throw new Error('not the version in force')
           return keyOf(key.secret, purpose)
         },
         { keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] },
@@ -72,6 +78,14 @@ export class SealedTexts {
     } catch {
       return null
     }
+  }
+
+  /** Undefined: none yet, or a removed controller knew it and it is about to be rotated. */
+  async #keyInForce(): Promise<TokenKey | undefined> {
+    await this.#keys.refresh()
+    return this.#keys
+      .clusterKeys()
+      .find(({ overlapEndsAtMs, isExposed }) => overlapEndsAtMs === null && !isExposed)
   }
 }
 

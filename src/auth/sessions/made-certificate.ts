@@ -19,6 +19,8 @@ export interface MadeSessionCertificate {
 export async function makeSessionCertificate(
   issuer: CertificateIssuer,
   order: Omit<SessionOrder, 'certificateId'>,
+  /** True: earlier certificates of the session end as this one counts. */
+  replacesOthers = false,
 ): Promise<MadeSessionCertificate> {
   const id = newShortId()
   const { identityId, apiSessionId } = order
@@ -30,6 +32,7 @@ export async function makeSessionCertificate(
     subject: issued.subject,
     validFromMs: BigInt(issued.notBeforeMs),
     validToMs: BigInt(issued.notAfterMs),
+    replacesOthers,
   })
   const payload = toBinary(SessionCertificateCreateSchema, message)
   return { id, apiSessionId, chainPem: issued.chainPem, payload }

@@ -46,6 +46,8 @@ export interface TokenSubject {
   readonly nonce: string
   /** Refreshes that lead to its refresh token, this one included; that of a log-in is the first. */
   readonly generation: number
+  /** UTC ms; none of the tokens lives longer. Absent: as long as the session allows. */
+  readonly endsAtMsMax?: number
 }
 
 export interface MintedTokens {
@@ -83,7 +85,10 @@ export class OidcTokens {
   async mint(subject: TokenSubject): Promise<MintedTokens> {
     const { limits, clock } = this.#needs
     const nowMs = clock.nowMs()
-    const endsAtMs = subject.session.createdAt + limits.oidcSessionMsMax
+    const endsAtMs = Math.min(
+      subject.session.createdAt + limits.oidcSessionMsMax,
+      subject.endsAtMsMax ?? Infinity,
+    )
     const [accessMs, refreshMs] = [limits.accessTokenMs, limits.refreshTokenMs].map((lifetimeMs) =>
       Math.max(1000, Math.min(lifetimeMs, endsAtMs - nowMs)),
     ) as [number, number]

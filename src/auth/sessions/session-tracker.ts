@@ -127,8 +127,24 @@ export class SessionTracker {
    * @throws {Problem} when there is no leader.
    */
   async settle(sessionId: string, api: 'client' | 'management'): Promise<void> {
+    await this.#mark(sessionId, { api })
+  }
+
+  /**
+   * Notes on every controller that tokens of a session were renewed, before the renewed ones are
+   * given: from then on its code is answered no second time.
+   * @throws {Problem} when there is no leader.
+   */
+  async noteRenewal(sessionId: string): Promise<void> {
+    await this.#mark(sessionId, { isRenewal: true })
+  }
+
+  async #mark(
+    sessionId: string,
+    mark: { readonly api: 'client' | 'management' } | { readonly isRenewal: true },
+  ): Promise<void> {
     const { proposer, clock } = this.#parts
-    const marks = [{ id: sessionId, atMs: BigInt(clock.nowMs()), api }]
+    const marks = [{ id: sessionId, atMs: BigInt(clock.nowMs()), ...mark }]
     await proposer.propose({
       kind: CommandKind.SESSION_TOUCH,
       payload: toBinary(SessionTouchSchema, create(SessionTouchSchema, { marks })),

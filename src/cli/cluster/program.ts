@@ -171,7 +171,10 @@ function addChanges(cluster: Command): void {
     .action(async (id: string, options: ChangeOptions) => change({ verb: 'demote', id }, options))
   addChange(cluster, 'remove', 'ctrl4', 'remove a member and revoke its access')
     .argument('<id>', 'a member, running or lost')
-    .option('--compromised', 'its keys may be stolen: end every session as well')
+    .option(
+      '--compromised',
+      'its keys may be stolen: end every session and withdraw every open enrollment as well',
+    )
     .action(async (id: string, options: ChangeOptions & { readonly compromised?: boolean }) =>
       change({ verb: 'remove', id, isCompromised: options.compromised === true }, options),
     )

@@ -30,6 +30,8 @@ export interface HeldSecret {
   readonly certificatePem: string
   /** Log time; null for the version in force. */
   readonly overlapEndsAtMs: number | null
+  /** A controller that could open it has been removed. */
+  readonly isExposed: boolean
 }
 
 /**
@@ -172,8 +174,15 @@ export class Keyring implements TokenKeys {
 
 function heldOf(
   name: SharedSecretName,
-  { version, certificatePem, overlapEndsAt }: SecretVersion,
+  { version, certificatePem, overlapEndsAt, exposure }: SecretVersion,
   secret: Uint8Array,
 ): HeldSecret {
-  return { name, version, secret, certificatePem, overlapEndsAtMs: overlapEndsAt }
+  return {
+    name,
+    version,
+    secret,
+    certificatePem,
+    overlapEndsAtMs: overlapEndsAt,
+    isExposed: exposure !== 'none',
+  }
 }

@@ -1,5 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import {
+  AccessRevokeSchema,
   AdmissionDeleteSchema,
   CommandKind,
   SecretRotateSchema,
@@ -14,6 +15,7 @@ import {
   sharedSecretNames,
   type SharedSecretRecord,
 } from '../../lib/cluster-records.ts'
+import { levelOfKind } from '../../ports/feature-level.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
 import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
@@ -41,6 +43,8 @@ export interface RemovalManner {
 }
 
 const ATTEMPTS_MAX = 5
+/** Withdrawn enrollments that one log line names; events tell of each. */
+const ENROLLMENTS_LOGGED_MAX = 100
 /** Wrapped secrets in one command: well below the size of one log entry. */
 const SHARED_AT_ONCE_MAX = 64
 
@@ -204,7 +208,37 @@ export async function afterRemoval(
 ): Promise<void> {
   await deleteAdmission(parts, id, isCompromised)
   await rotateIfDue(parts, `${id} was removed`)
-  if (isCompromised) await endExposed(parts, `${id} is reported as compromised`)
+  if (!isCompromised) return
+  await endExposed(parts, `${id} is reported as compromised`)
+  await revokeAccess(parts, id)
+}
+
+/**
+ * Ends every API session and withdraws every open enrollment. After the rotation, so that nothing
+ * that the controller sealed or signed opens another session.
+ */
+async function revokeAccess({ proposer, state, log }: RotationParts, id: NodeId): Promise<void> {
+  if (state.featureLevel < levelOfKind(CommandKind.ACCESS_REVOKE)) {
+    log.warn(
+      {},
+      `open enrollments stay, as not all controllers support withdrawing them; ${id} knew their tokens, so delete them with 'flotilla list enrollments' and 'flotilla delete enrollment ID'`,
+    )
+    return
+  }
+  const { records, totalCount: total } = state.list('enrollment', { limit: ENROLLMENTS_LOGGED_MAX })
+  const payload = toBinary(AccessRevokeSchema, create(AccessRevokeSchema, { nodeId: id }))
+  const outcome = await propose({ proposer }, CommandKind.ACCESS_REVOKE, payload)
+  if (!outcome.ok) throw refusalProblem(outcome)
+  const enrollments = records.map(({ id: of, method, ...fields }) => ({
+    id: of,
+    method,
+    for:
+      fields['identityId'] || fields['edgeRouterId'] || fields['transitRouterId'] || fields['caId'],
+  }))
+  log.warn(
+    { controller: id, enrollments, count: total },
+    `ended all API sessions and withdrew ${total} open enrollments, since ${id} is reported as compromised; create those again that are still needed`,
+  )
 }
 
 /**

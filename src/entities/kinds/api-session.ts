@@ -42,6 +42,8 @@ export const apiSession = defineEntity({
     /** Client of OIDC ('': none), and SHA-256 of the code that it redeemed, hex. */
     clientId: text({ since: 2, settable: 'never', shown: 'never' }),
     codeHash: text({ since: 2, settable: 'never', shown: 'never' }),
+    /** Log time; null once its tokens were used: the same code is answered again only before. */
+    codeRedeemedAt: timestamp({ since: 2, settable: 'never', shown: 'never' }),
     /** PEM that came with its log-in ('': none): worth nothing without a certificate. */
     certificateRequest: text({ since: 2, settable: 'never', shown: 'never', charactersMax: 4096 }),
     /** Only moves forward. */
@@ -49,10 +51,7 @@ export const apiSession = defineEntity({
     identity: refOf('identity', 'identityId'),
     token: computed({ from: 'field', field: 'id' }, textShape),
     cachedLastActivityAt: computed({ from: 'field', field: 'lastActivityAt' }, dateTime),
-    /**
-     * No record of it has what the policy of its identity asks for: answers about sessions
-     * put it here.
-     */
+    /** Answers about sessions put here what the policy of the identity asks for. */
     authQueries: constant([], authQueryList),
     isMfaRequired: constant(false, flag),
     isMfaComplete: boolean({ settable: 'never' }),

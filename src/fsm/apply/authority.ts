@@ -79,14 +79,16 @@ const shownFor: ReadonlyMap<number, ShownId> = new Map([
 ])
 
 /**
- * Asked for on the host of a controller alone: whoever replaces all records is whoever holds them,
- * and by log time everything ends that has an end.
+ * Refused to every session. The host of a controller alone asks for the first ones, which replace
+ * all records or set the time by which everything ends. The last one follows from the removal of a
+ * compromised controller.
  */
 const systemAlone: ReadonlySet<number> = new Set([
   CommandKind.RESTORE_BEGIN,
   CommandKind.RESTORE_CHUNK,
   CommandKind.RESTORE_END,
   CommandKind.LOG_TIME_RESET,
+  CommandKind.ACCESS_REVOKE,
 ])
 
 function enrollmentRights(actor: EnrollmentActor, kind: number): ActorRights | null {

@@ -54,8 +54,10 @@ function moveBack(state: State, targetMs: number, revision: number): void {
     }
   }
   // It is idle from now on, and what it is shown changes after now.
-  each<ApiSession>('apiSession', ({ createdAt, lastActivityAt, mfaPassedAt }) => ({
+  each<ApiSession>('apiSession', ({ createdAt, lastActivityAt, mfaPassedAt, codeRedeemedAt }) => ({
     createdAt: Math.min(createdAt, targetMs),
+    // Sessions of before level 2 have no such field, and get none.
+    ...(codeRedeemedAt ? { codeRedeemedAt: within(codeRedeemedAt) } : {}),
     lastActivityAt: within(lastActivityAt),
     mfaPassedAt: within(mfaPassedAt),
   }))

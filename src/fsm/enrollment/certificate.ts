@@ -2,6 +2,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import {
   AuthenticatorExtendSchema,
   AuthenticatorExtendVerifySchema,
+  type SessionCertificateCreate,
   SessionCertificateCreateSchema,
   SessionCertificateDeleteSchema,
 } from '../../../proto/gen/command_pb.ts'
@@ -115,13 +116,13 @@ export function createSessionCertificate(
     return faulty({ field: 'id', reason: 'id must be unique' })
   }
   const { indexes } = state.table('sessionCertificate')
-  forgetExpired(state, apiSessionId, context)
+  if (indexes.owner('fingerprint', certificate.fingerprint) !== undefined) {
+    return refused('CERT_IN_USE')
+  }
+  forgetOthers(state, message, context)
   if (indexes.ids('apiSessionId', apiSessionId).size >= sessionCertificatesMax) {
     const reason = `an API session has at most ${sessionCertificatesMax} certificates; delete one first`
     return faulty({ field: 'csr', reason })
-  }
-  if (indexes.owner('fingerprint', certificate.fingerprint) !== undefined) {
-    return refused('CERT_IN_USE')
   }
   consequencesIn(state, context).put('sessionCertificate', id, {
     apiSessionId,
@@ -135,14 +136,20 @@ export function createSessionCertificate(
   return done(id)
 }
 
-/** They are worth nothing any more, and must not stand in the way of one that is. */
-function forgetExpired(state: State, apiSessionId: string, context: CommandContext): void {
+/** Expired ones are worth nothing any more, and must not stand in the way of one that is. */
+function forgetOthers(
+  state: State,
+  { apiSessionId, replacesOthers }: SessionCertificateCreate,
+  context: CommandContext,
+): void {
   for (const id of Array.from(
     state.table('sessionCertificate').indexes.ids('apiSessionId', apiSessionId),
   )) {
     const known = state.get<SessionCertificate>('sessionCertificate', id)
-    if ((known?.validTo ?? Infinity) > context.logTimeMs) continue
-    consequencesIn(state, context).remove('sessionCertificate', id)
+    const isExpired = (known?.validTo ?? Infinity) <= context.logTimeMs
+    if (replacesOthers || isExpired) {
+      consequencesIn(state, context).remove('sessionCertificate', id)
+    }
   }
 }
 

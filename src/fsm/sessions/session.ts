@@ -140,6 +140,10 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
   if (message.id === '' || state.get('apiSession', message.id) !== undefined) {
     return faulty({ field: 'id', reason: 'id must be unique' })
   }
+  // Its tokens may be left, and its code unexpired: the same session never begins again.
+  if (message.oidc !== undefined && state.get('revocation', message.id) !== undefined) {
+    return refused('INVALID_AUTH', 'the session has ended; log in again')
+  }
   if (state.table('apiSession').rows.size >= apiSessionsMax) {
     return refused('SERVER_TOO_MANY_REQUESTS')
   }
@@ -166,6 +170,7 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
     api: isApi(message.api) ? message.api : '',
     clientId: message.oidc?.clientId ?? '',
     codeHash: message.oidc?.codeHash ?? '',
+    codeRedeemedAt: message.oidc?.codeHash ? context.logTimeMs : null,
     certificateRequest: message.oidc?.certificateRequest ?? '',
     isMfaComplete: false,
     mfaPassedAt: null,
@@ -201,7 +206,14 @@ function redeemCode(
   const isOfFlow = session?.identityId === identityId && session.clientId === clientId
   if (!isOfFlow || session.codeHash !== '' || codeHash === '') return refused('INVALID_AUTH')
   const { logTimeMs: updatedAt, index: revision } = context
-  state.put('apiSession', { ...session, codeHash, updatedAt, lastActivityAt: updatedAt, revision })
+  state.put('apiSession', {
+    ...session,
+    codeHash,
+    codeRedeemedAt: updatedAt,
+    updatedAt,
+    lastActivityAt: updatedAt,
+    revision,
+  })
   return done(id)
 }
 
@@ -228,9 +240,18 @@ export function touchSessions(state: State, payload: Uint8Array, context: Comman
     if (session === undefined) continue
     const isFirstUse = isUnsettled(session) && isApi(mark.api)
     const lastActivityAt = Math.max(atMs, session.lastActivityAt ?? 0)
-    if (!isFirstUse && lastActivityAt === (session.lastActivityAt ?? 0)) continue
+    const endsCode = (isFirstUse || mark.isRenewal) && Boolean(session.codeRedeemedAt)
+    const isMoved = lastActivityAt !== (session.lastActivityAt ?? 0)
+    if (!isFirstUse && !isMoved && !endsCode) continue
     const api = isFirstUse ? { api: mark.api } : {}
-    state.put('apiSession', { ...session, ...api, lastActivityAt, revision: context.index })
+    const code = endsCode ? { codeRedeemedAt: null } : {}
+    state.put('apiSession', {
+      ...session,
+      ...api,
+      ...code,
+      lastActivityAt,
+      revision: context.index,
+    })
   }
   return done('')
 }

@@ -4,8 +4,8 @@ import type { TLSSocket } from 'node:tls'
 import { unsupportedNode } from './supported-node.ts'
 
 /**
- * Maximum bytes of all certificates that a peer presents; a longer chain counts as none. OpenSSL itself
- * fails a handshake at 100 KiB. Chains of public and company authorities take 3 to 8 KiB.
+ * Maximum bytes of all certificates that a peer presents; a longer chain counts as none. OpenSSL
+ * itself fails a handshake at 100 KiB. Chains of public and company authorities take 3 to 8 KiB.
  */
 export const PEER_CHAIN_BYTES_MAX = 32 * 1024
 
@@ -19,9 +19,9 @@ interface LinkedCertificate {
 }
 
 /**
- * The certificate that the peer of a TLS connection presented and proved to hold the key of, in DER.
- * Null: it presented none, or one of more than {@link PEER_CHAIN_BYTES_MAX} bytes, or the connection
- * has ended.
+ * The certificate that the peer of a TLS connection presented and proved to hold the key of, in
+ * DER. Null: it presented none, or one of more than {@link PEER_CHAIN_BYTES_MAX} bytes, or the
+ * connection has ended.
  */
 export function peerLeafDer(socket: TLSSocket): Uint8Array | null {
   const { raw } = linked(socket.getPeerCertificate()) ?? {}
@@ -36,7 +36,8 @@ export function peerLeafSha256(socket: TLSSocket): string {
 
 /**
  * The certificates that the peer presented in DER, its own first, the others as presented. On a
- * version of Node that never frees them ({@link unsupportedNode}), only those that issued one another.
+ * version of Node that never frees them ({@link unsupportedNode}), only those that issued one
+ * another.
  *
  * @param certificatesMax further ones are left out.
  * @returns null as {@link peerLeafDer}, the bytes of all that are returned counted together.
@@ -62,7 +63,7 @@ export function peerChainDer(
   return bytes > PEER_CHAIN_BYTES_MAX ? null : chain
 }
 
-/** Node returns null when the connection has ended, and an object without members for no certificate. */
+/** Node returns null once the connection has ended, and an empty object for no certificate. */
 function linked(certificate: object | null): LinkedCertificate | undefined {
   return certificate !== null && 'raw' in certificate
     ? (certificate as LinkedCertificate)

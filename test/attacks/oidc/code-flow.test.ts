@@ -1,16 +1,17 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import { CallerOf, client, management } from '../../api/support/caller.ts'
 import { admin } from '../../api/support/controller.ts'
 import { claimsOf, listed } from '../../api/support/network.ts'
-import { OidcClient, parameterOf, redirectUri } from '../../api/support/oidc.ts'
+import { OidcClient, parameterOf, redirectUri, type Tokens } from '../../api/support/oidc.ts'
 import { ownIdentity, password, twoControllers } from './support.ts'
 
 // The attack: somebody who has an id, a code or a token of the code flow uses it for more than it was given for.
 
 const two = await twoControllers()
-const { controller, root, first, second, newClient, newPerson, newPersonWithCodes } = two
+const { controller, root, first, second, newPerson, newPersonWithCodes } = two
+const { newClient, newClientOf } = two
 
 test('a factor given under an id counts for no other identity', async () => {
   const mallory = await newPersonWithCodes()
@@ -72,6 +73,68 @@ test('a code that is redeemed again later ends its session', async () => {
   const again = await oidc.redeem(code)
   expect([again.status, again.json['error']]).toEqual([400, 'invalid_grant'])
   expect(await oidc.statusAt(ownIdentity, String(json['access_token']))).toBe(401)
+})
+
+describe('a code that is redeemed again', () => {
+  const redeemed = async () => {
+    const { username } = await newPerson()
+    const oidc = newClient()
+    const code = await oidc.codeOf(await oidc.passed(username, password))
+    const answer = await oidc.redeem(code)
+    expect(answer.status, answer.text).toBe(200)
+    const elsewhere = newClientOf(second)
+    const form = {
+      grant_type: 'authorization_code',
+      client_id: 'native',
+      redirect_uri: redirectUri,
+      code_verifier: oidc.verifier,
+      code,
+    }
+    const again = async () => {
+      const { status, json } = await elsewhere.send('POST', '/oidc/oauth/token', form)
+      return [status, json['error']]
+    }
+    const { access_token: access, refresh_token: refresh } = answer.json as unknown as Tokens
+    return { oidc, access, refresh, again }
+  }
+
+  test('after its session was ended gives nothing, and its old tokens stay worthless', async () => {
+    const { oidc, access, refresh, again } = await redeemed()
+    await oidc.send('POST', '/oidc/revoke', { token: refresh })
+    expect(await again()).toEqual([400, 'invalid_grant'])
+    expect(await oidc.statusAt(ownIdentity, access)).toBe(401)
+    expect((await oidc.refresh(refresh)).json['error']).toBe('invalid_grant')
+  })
+
+  test('after its tokens were renewed ends its session', async () => {
+    const { oidc, access, refresh, again } = await redeemed()
+    expect((await oidc.refresh(refresh)).status).toBe(200)
+    expect(await again()).toEqual([400, 'invalid_grant'])
+    expect(await oidc.statusAt(ownIdentity, access)).toBe(401)
+  })
+
+  test('after its tokens were exchanged ends its session', async () => {
+    const { oidc, access, again } = await redeemed()
+    expect((await oidc.exchange(access, 'access_token', 'access_token')).status).toBe(200)
+    expect(await again()).toEqual([400, 'invalid_grant'])
+    expect(await oidc.statusAt(ownIdentity, access)).toBe(401)
+  })
+
+  test('after its tokens were used ends its session', async () => {
+    const { oidc, access, again } = await redeemed()
+    expect(await oidc.statusAt(ownIdentity, access)).toBe(200)
+    expect(await again()).toEqual([400, 'invalid_grant'])
+    expect(await oidc.statusAt(ownIdentity, access)).toBe(401)
+  })
+
+  test('is answered within ten seconds of the first time alone', async () => {
+    const { oidc, access, again } = await redeemed()
+    controller.clock.advance(6000)
+    expect((await again())[0]).toBe(200)
+    controller.clock.advance(6000)
+    expect(await again()).toEqual([400, 'invalid_grant'])
+    expect(await oidc.statusAt(ownIdentity, access)).toBe(401)
+  })
 })
 
 test('a code that is redeemed at two controllers at once makes one session', async () => {

@@ -128,11 +128,12 @@ describe('a refresh token of somebody', () => {
   })
 })
 
-test('a refresh token writes nothing, and makes no second session, at two controllers at once', async () => {
+test('a refresh token of a session in use writes nothing, and makes no second session, at two controllers at once', async () => {
   const { access_token: access, refresh_token: token } = await newClient().logIn(
     (await newPerson()).username,
     password,
   )
+  await newClient().statusAt(ownIdentity, access)
   const before = controller.cluster.proposals.length
   const doors = [first, second, first, second].map((app) => new OidcClient({ app }))
   const replies = await Promise.all(doors.map((door) => door.refresh(token)))
@@ -173,6 +174,26 @@ test('a scope that was left out once does not come back', async () => {
   expect(json['id_token']).toBeUndefined()
   const again = await oidc.refresh(String(json['refresh_token']), { scope: 'openid' })
   expect(again.json['error']).toBe('invalid_scope')
+})
+
+test('what an access token is exchanged for ends when it ends, however often it is exchanged', async () => {
+  const { username } = await newPerson()
+  const oidc = newClient()
+  const { access_token: stolen } = await oidc.logIn(username, password)
+  const { exp: end = 0 } = claimsOf(stolen)
+  let access = stolen
+  for (let at = 0; at < 3; at += 1) {
+    controller.clock.advance(60_000)
+    const { status, json } = await exchange(oidc, access, ACCESS, ACCESS)
+    expect(status).toBe(200)
+    access = String(json['access_token'])
+    expect(claimsOf(access)['exp']).toBeLessThanOrEqual(end)
+  }
+  const id = await exchange(oidc, access, ACCESS, ID)
+  expect(claimsOf(String(id.json['access_token']))['exp']).toBeLessThanOrEqual(end)
+  controller.clock.advance(end * 1000 - 500 - controller.clock.nowMs())
+  const late = await exchange(oidc, access, ACCESS, ACCESS)
+  expect([late.status, late.json['error']]).toEqual([400, 'invalid_grant'])
 })
 
 test('an access token is exchanged for no refresh token', async () => {

@@ -100,23 +100,31 @@ describe('the tokens of a client that asked for a certificate amid its log-in', 
     expect(await sessionsOf(id)).toBe(2)
   })
 
-  test('count for the key of the last refresh, and for that of the log-in', async () => {
+  test('count for the key of the last refresh alone', async () => {
     const { username } = await newPerson()
     const { tokens, key } = await boundLogIn(username)
-    const own = doorOf(key)
     const asked = await newRequest()
-    const renewed = await own.refresh(tokens.refresh_token, { csr_pem: asked.csr })
+    const renewed = await doorOf(key).refresh(tokens.refresh_token, { csr_pem: asked.csr })
     const next = keyOf(renewed, asked)
-    expect(claimsOf(tokensIn(renewed).access_token)['z_cfs']).toEqual([printOf(next)])
-    for (const one of [key, next]) {
-      const door = doorOf(one)
-      expect(await door.statusAt(ownIdentity, tokensIn(renewed).access_token)).toBe(200)
-    }
-    const bad = await own.refresh(tokens.refresh_token, { csr_pem: 'no request' })
+    const { access_token: access, refresh_token: refresh } = tokensIn(renewed)
+    expect(claimsOf(access)['z_cfs']).toEqual([printOf(next)])
+    const bad = await doorOf(next).refresh(refresh, { csr_pem: 'no request' })
     expect([bad.status, bad.json['error']]).toEqual([400, 'invalid_request'])
+    // Whoever has the old key and all tokens neither renews them nor uses them.
+    const thief = doorOf(key)
+    for (const stolen of [tokens.refresh_token, refresh]) {
+      const { csr } = await newRequest()
+      for (const changes of [{}, { csr_pem: csr }]) {
+        const { status, json } = await thief.refresh(stolen, changes)
+        expect([status, json['error']]).toEqual([400, 'access_denied'])
+      }
+    }
+    expect(await thief.statusAt(ownIdentity, access)).toBe(401)
+    expect((await doorOf(next).refresh(refresh)).status).toBe(200)
+    expect(await doorOf(next).statusAt(ownIdentity, access)).toBe(200)
   })
 
-  test('go on however often it asks for another key: the oldest certificate makes room', async () => {
+  test('count for the newest key, however often its client asks for another', async () => {
     const { tokens, key } = await boundLogIn((await newPerson()).username)
     let last = key
     for (let at = 0; at < sessionCertificatesMax + 2; at += 1) {

@@ -1,0 +1,31 @@
+import { fromBinary } from '@bufbuild/protobuf'
+
+import { AccessRevokeSchema } from '../../../proto/gen/command_pb.ts'
+import { isControllerId } from '../../lib/text/names.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { done, faulty } from '../apply/outcome.ts'
+import { consequencesIn } from '../apply/references.ts'
+import type { State } from '../records/state.ts'
+
+/** Withdrawn enrollments that the audit record of the entry names; events tell of each. */
+const TOUCHED_MAX = 100
+
+/**
+ * Ends every API session and withdraws every open enrollment, after a controller was removed as
+ * compromised: it could make tokens for any session, and has read the token of each enrollment.
+ * Routers hear of ended OIDC sessions by their revocations.
+ */
+export function revokeAccess(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const { nodeId } = fromBinary(AccessRevokeSchema, payload)
+  if (!isControllerId(nodeId)) return faulty({ field: 'nodeId', reason: 'nodeId is not usable' })
+  const { remove } = consequencesIn(state, context)
+  for (const id of Array.from(state.table('apiSession').ids)) remove('apiSession', id)
+  for (const id of Array.from(state.table('enrollment').ids)) {
+    remove('enrollment', id)
+    if (context.touched.length < TOUCHED_MAX) {
+      context.touched.push({ action: 'delete', entity: 'enrollment', id, fields: [] })
+    }
+  }
+  return done(nodeId)
+}
