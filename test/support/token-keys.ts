@@ -3,7 +3,9 @@ import type { TokenKey, TokenKeys } from '../../src/ports/token-keys.ts'
 
 /** The keys of tokens as a test has them: rotated on demand, and arriving late when it says so. */
 export class TestTokenKeys implements TokenKeys {
-  #keys: readonly TokenKey[] = [{ version: 1, secret: newClusterKey(), overlapEndsAtMs: null, isExposed: false }]
+  #keys: readonly TokenKey[] = [
+    { version: 1, secret: newClusterKey(), overlapEndsAtMs: null, isExposed: false },
+  ]
   #arriving: readonly TokenKey[] | null = null
   #factorKeys: readonly TokenKey[] = [
     { version: 1, secret: newClusterKey(), overlapEndsAtMs: null, isExposed: false },
@@ -24,7 +26,10 @@ export class TestTokenKeys implements TokenKeys {
     const before = this.#factorKeys
       .filter((key) => kept(key.version))
       .map((key) => ({ ...key, overlapEndsAtMs: key.overlapEndsAtMs ?? atMs }))
-    this.#factorKeys = [...before, { version, secret: newClusterKey(), overlapEndsAtMs: null, isExposed: false }]
+    this.#factorKeys = [
+      ...before,
+      { version, secret: newClusterKey(), overlapEndsAtMs: null, isExposed: false },
+    ]
   }
 
   refresh(): Promise<void> {
@@ -63,6 +68,9 @@ export class TestTokenKeys implements TokenKeys {
             ...key,
             overlapEndsAtMs: Math.min(key.overlapEndsAtMs ?? overlapEndsAtMs, overlapEndsAtMs),
           }))
-    return [...before, { version, secret: newClusterKey(), overlapEndsAtMs: null, isExposed: false }]
+    return [
+      ...before,
+      { version, secret: newClusterKey(), overlapEndsAtMs: null, isExposed: false },
+    ]
   }
 }
