@@ -71,6 +71,19 @@ describe('after the removal of a compromised controller', () => {
       expect([reply.status, reply.body.error?.code]).toEqual([404, 'INVALID_ENROLLMENT_TOKEN'])
     }
     await root.logIn(admin)
+    const audit = await root.get('/fabric/v1/audit?limit=500')
+    const records = audit.body.data as readonly Record<string, unknown>[]
+    expect(records.find(({ action }) => action === 'access-revoke')).toMatchObject({
+      entity: 'controller',
+      entityId: 'ctrl3',
+      also: [
+        expect.stringContaining('delete enrollment '),
+        expect.stringContaining('delete enrollment '),
+        expect.stringContaining('delete enrollment '),
+      ],
+      outcome: 'done',
+      reason: 'ctrl3 is reported as compromised',
+    })
     expect((await root.get(`${management}/identities`)).status).toBe(200)
   })
 

@@ -61,7 +61,9 @@ function doneLine(change: MembershipChange): string {
     case 'demote':
       return `demoted ${change.id} to learner`
     case 'remove':
-      return `removed ${change.id}`
+      return change.isCompromised
+        ? `removed ${change.id}; all API sessions end and open enrollments are withdrawn, log in again (the log of the leader names the enrollments)`
+        : `removed ${change.id}`
     case 'replace':
       return `replaced ${change.oldId} by ${change.newId}`
   }

@@ -1,5 +1,6 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import {
+  AccessRevokeSchema,
   ClusterActionSchema,
   type Command,
   CommandKind,
@@ -55,7 +56,8 @@ export function auditOf(
   const { outcome, touched } = result
   if (attempts.has(command.kind) && touched.length === 0) return null
   const told = outcome.ok ? toldAction(command) : null
-  const named = touched.find(({ id }) => outcome.ok && id === outcome.id) ?? touched[0]
+  const own = touched.find(({ id }) => outcome.ok && id === outcome.id)
+  const named = own ?? (told === null ? touched[0] : undefined)
   const reason = told?.reason ?? restoreReason(command)
   const { actor } = command
   const who = actorName(actor)
@@ -72,7 +74,7 @@ export function auditOf(
     entity: told === null ? (named?.entity ?? '') : told.entity,
     entityId: named?.id ?? (outcome.ok ? outcome.id : ''),
     fields: named?.fields ?? none,
-    also: touched.length < 2 ? none : others(touched, named),
+    also: touched.length === (named === undefined ? 0 : 1) ? none : others(touched, named),
     outcome: told?.outcome ?? (outcome.ok ? 'done' : outcome.code),
     reason,
   }
@@ -83,6 +85,11 @@ function toldAction({
   kind,
   payload,
 }: Command): Pick<AuditRecord, 'action' | 'entity' | 'outcome' | 'reason'> | null {
+  if (kind === CommandKind.ACCESS_REVOKE) {
+    const { nodeId } = fromBinary(AccessRevokeSchema, payload)
+    const reason = `${nodeId} is reported as compromised`
+    return { action: 'access-revoke', entity: 'controller', outcome: 'done', reason }
+  }
   if (kind !== CommandKind.CLUSTER_ACTION) return null
   const { action, target, outcome, reason } = fromBinary(ClusterActionSchema, payload)
   return { action, entity: target === '' ? '' : 'controller', outcome, reason }

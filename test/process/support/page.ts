@@ -5,7 +5,9 @@ import { resolve } from 'node:path'
 /** All that a page has typed, in order; only where the controllers listen is not the page's own. */
 export function linesOf(name: string, port: number): string {
   const page = readFileSync(resolve(import.meta.dirname, '../../../docs', name), 'utf8')
-  const blocks = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
+  const blocks = [...page.matchAll(/^( *)```sh\n(.*?)^ *```$/gms)].map(
+    ([, indent = '', block = '']) => block.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
+  )
   return blocks
     .join("\nprintf '\\n'\n")
     .replace(/(127\.0\.0\.1:)(1[234]8[0-9])\b/g, (_, host: string, found: string) => {

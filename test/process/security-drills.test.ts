@@ -1,0 +1,31 @@
+import { mkdirSync, symlinkSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { flotilla, TestCluster } from './support/cluster.ts'
+import { linesOf, run } from './support/page.ts'
+
+// Goal: an operator who follows the drills of docs/security.md word for word ends what they say on four controllers.
+
+let cluster: TestCluster
+beforeAll(async () => {
+  cluster = await TestCluster.start({ nodes: 4 })
+  symlinkSync(cluster.folder, join(cluster.dir, '.flotilla'))
+  mkdirSync(join(cluster.dir, 'bin'))
+})
+afterAll(async () => {
+  await cluster[Symbol.asyncDispose]()
+})
+
+test('each drill of docs/security.md does what it says when it is typed as it stands there, from top to bottom', async () => {
+  const path = `PATH='${dirname(flotilla)}':$PATH\n`
+  const { code, output } = await run(path + linesOf('security.md', cluster.port), cluster.dir)
+  expect(code, output).toBe(0)
+  expect(output).toContain('berta has to log in again\n')
+  expect(output).toMatch(/^updated authenticator/m)
+  expect(output).toMatch(/^removed ctrl4$/m)
+  expect(output).toMatch(/^removed ctrl3; all API sessions end/m)
+  // The enrollment of step 1 is in neither list: it was made after the one, and withdrawn before the other.
+  expect(output).toMatch(/^created identity pending/m)
+  expect(output).not.toMatch(/ ott .*pending/)
+})
