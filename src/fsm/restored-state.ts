@@ -8,8 +8,9 @@ import {
 } from '../lib/cluster-records.ts'
 import type { Index, Position } from '../raft/types.ts'
 import { settleAccess } from './access/settle.ts'
+import { isOfPrivileged } from './apply/authority.ts'
 import type { CommandContext } from './apply/context.ts'
-import { removeWithReferences } from './apply/references.ts'
+import { consequencesIn, removeWithReferences } from './apply/references.ts'
 import { rulesOf } from './rules-of-kinds.ts'
 import type { State } from './records/state.ts'
 
@@ -42,6 +43,7 @@ export function becomeCluster(state: State, restored: RestoredCluster): Position
   state.forget()
   state.staged.clear()
   endSessions(state, context)
+  withdrawPrivilegedEnrollments(state, context)
   removeAll(state, 'joinTicket')
   removeAll(state, 'admission')
   put(state, 'admission', restored.admission, context)
@@ -86,6 +88,18 @@ function endSessions(state: State, context: CommandContext): void {
   for (const id of Array.from(state.table('apiSession').ids)) {
     const session = state.get('apiSession', id)
     if (session !== undefined) removeWithReferences(state, apiSession, session, context)
+  }
+}
+
+/**
+ * Withdraws the open enrollments of identities with rights: since the backup they may have had
+ * fewer, while others could read the tokens.
+ */
+function withdrawPrivilegedEnrollments(state: State, context: CommandContext): void {
+  for (const id of Array.from(state.table('enrollment').ids)) {
+    const enrollment = state.get('enrollment', id)
+    if (enrollment === undefined || !isOfPrivileged(state, 'enrollment', enrollment)) continue
+    consequencesIn(state, context).remove('enrollment', id)
   }
 }
 

@@ -132,8 +132,7 @@ export function isOfPrivileged(records: Records, kind: string, record: JsonObjec
 
 /** An administrator, or somebody who was given any permission. */
 export function isPrivileged(identity: JsonObject | undefined): boolean {
-  const permissions = identity?.['permissions']
-  return identity?.['isAdmin'] === true || (Array.isArray(permissions) && permissions.length > 0)
+  return identity?.['isAdmin'] === true || permissionsOf(identity).length > 0
 }
 
 const untouchable = 'only an administrator may touch an administrator'
@@ -173,6 +172,22 @@ function isHeld(held: readonly string[], permission: string): boolean {
   return (
     held.includes(permission) || (permission.includes('.') && isGranted(held, permission, true))
   )
+}
+
+/**
+ * Whether an identity gains a right, so that somebody who could act on it before no longer may.
+ * @param before undefined: there was no such identity.
+ */
+export function gainsRights(before: JsonObject | undefined, after: JsonObject): boolean {
+  if (before?.['isAdmin'] === true) return false
+  if (after['isAdmin'] === true) return true
+  const held = permissionsOf(before)
+  return permissionsOf(after).some((one) => !isHeld(held, one))
+}
+
+function permissionsOf(identity: JsonObject | undefined): readonly string[] {
+  const permissions = identity?.['permissions']
+  return Array.isArray(permissions) ? (permissions as readonly string[]) : []
 }
 
 export interface GuardedWrite {

@@ -1,14 +1,36 @@
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { adminLossReason } from '../apply/admins.ts'
+import { gainsRights } from '../apply/authority.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { faulty, refused } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { KindRules, Write } from '../apply/kind-rules.ts'
+import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
 
 export const identityRules: KindRules = {
   judgeWrite: judgeIdentity,
   judgeDelete: judgeIdentityDelete,
+  afterWrite: withdrawReadEnrollments,
+}
+
+/** Level from which on an identity that gains a right loses its open enrollments. */
+const WITHDRAWN_FROM_LEVEL = 2
+
+/**
+ * Callers with fewer rights could read the tokens that were made before, and would enroll as
+ * somebody who may do more than they may.
+ */
+function withdrawReadEnrollments({ before, after }: Written, consequences: Consequences): void {
+  if (before === undefined || consequences.state.featureLevel < WITHDRAWN_FROM_LEVEL) return
+  if (gainsRights(before, after)) withdrawEnrollmentsOf(after.id, consequences)
+}
+
+/** Removes every open enrollment of an identity; the audit record of the entry names each. */
+function withdrawEnrollmentsOf(identityId: string, { state, context, remove }: Consequences): void {
+  for (const id of Array.from(state.table('enrollment').indexes.ids('identityId', identityId))) {
+    context.touched.push({ action: 'delete', entity: 'enrollment', id, fields: [] })
+    remove('enrollment', id)
+  }
 }
 
 function judgeIdentity(state: State, write: Write, context: CommandContext): Outcome | null {
