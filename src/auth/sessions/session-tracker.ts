@@ -11,7 +11,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { SessionHolder, SessionPrincipal } from '../principal/principal.ts'
-import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import { type Clock, judgedNowMs, majorityNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { Proposer } from '../../ports/proposer.ts'
@@ -221,8 +221,8 @@ export class SessionTracker {
 
   /**
    * Removes sessions that nobody uses any more, when this controller leads and has led for long
-   * enough to have heard of activity on the others. Each removal names the activity it was judged
-   * on, so a use meanwhile saves the session.
+   * enough to have heard of activity on the others. Each removal names the activity and the end that
+   * it was judged on: a use meanwhile saves the session, and so does log time that is not there yet.
    */
   async sweep(): Promise<void> {
     const { cluster, clock, state, limits, proposer } = this.#parts
@@ -233,10 +233,12 @@ export class SessionTracker {
     this.#leadsSinceMs ??= clock.monotonicMs()
     const spreadMs = limits.activityMoveMs + 2 * limits.activityFlushMs
     if (this.#isSweeping || clock.monotonicMs() - this.#leadsSinceMs < spreadMs) return
-    const beforeMs = clock.nowMs() - spreadMs
+    const nowMs = majorityNowMs(this.#parts)
+    if (nowMs === null) return
+    const beforeMs = nowMs - spreadMs
     const marks = state
       .sessionsThat((session) => this.expiresAtMs(session) < beforeMs, limits.sweepBatchMax)
-      .map(({ id, lastActivityMs }) => ({ id, lastActivityMs: BigInt(lastActivityMs) }))
+      .map(({ id, lastActivityMs }) => this.#expiryMark(id, lastActivityMs))
     if (marks.length === 0) return
     this.#isSweeping = true
     try {
@@ -247,6 +249,12 @@ export class SessionTracker {
     } finally {
       this.#isSweeping = false
     }
+  }
+
+  #expiryMark(id: string, lastActivityMs: number) {
+    const session = this.#parts.state.get('apiSession', id)
+    const expiresAtMs = session === undefined ? 0 : this.expiresAtMs(session)
+    return { id, lastActivityMs: BigInt(lastActivityMs), expiresAtMs: BigInt(expiresAtMs) }
   }
 
   /** No leader or no answer is part of life: the next round tries again. */
