@@ -13,8 +13,8 @@ export const systemClock: Clock = {
 
 /**
  * The time by which sessions are ended as too old: the earlier of this clock and the time that the
- * clocks of a majority have reached, so that no clock ends them alone. Null while too few clocks are
- * known. UTC ms.
+ * clocks of a majority have reached, so that no clock ends them alone. Null while too few clocks
+ * are known. UTC ms.
  */
 export function majorityNowMs({
   cluster,

@@ -221,8 +221,9 @@ export class SessionTracker {
 
   /**
    * Removes sessions that nobody uses any more, when this controller leads and has led for long
-   * enough to have heard of activity on the others. Each removal names the activity and the end that
-   * it was judged on: a use meanwhile saves the session, and so does log time that is not there yet.
+   * enough to have heard of activity on the others. Each removal names the activity and the end
+   * that it was judged on: a use meanwhile saves the session, and so does log time that has not
+   * reached the end.
    */
   async sweep(): Promise<void> {
     const { cluster, clock, state, limits, proposer } = this.#parts

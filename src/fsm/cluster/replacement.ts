@@ -81,7 +81,7 @@ function adaptedTo(state: State, one: ShapedRecord, revision: number | null): Sh
   return state.shaped(one.kind, { ...one.record, ...changed, ...moved })
 }
 
-/** A token that was used, refreshed or taken back since the backup must not let anybody in again. */
+/** False for a token that was used, refreshed or taken back since the backup. */
 function isStillOpen(state: State, { id, token }: Enrollment): boolean {
   return state.get<Enrollment>('enrollment', id)?.token === token
 }
