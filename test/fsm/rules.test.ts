@@ -7,6 +7,7 @@ import { shownForNobody } from '../../src/ports/state-view.ts'
 import type { State } from '../../src/fsm/records/state.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { formedState, identity, type LogWriter, policy, service, startMs } from './support/log.ts'
+import { restorableState } from './support/restoring.ts'
 
 const refusedWith = (code: string, field?: string): object => ({
   ok: false,
@@ -337,4 +338,32 @@ test('an identity that is deleted leaves the roles that named it', () => {
     toBinary(EntityDeleteSchema, create(EntityDeleteSchema, { entity: 'identity', id: 'i1' })),
   )
   expect(state.get('servicePolicy', 'p')?.['identityRoles']).toEqual(['@admin'])
+})
+
+describe('a posture check that a service policy names', () => {
+  const check = { name: 'os', typeId: 'MFA', roleAttributes: ['devices'] }
+
+  function withPolicy(log: LogWriter, role: string): void {
+    log.create('postureCheck', 'c1', check)
+    log.create(
+      'servicePolicy',
+      'p1',
+      policy('p1', ['#all'], ['#all'], { postureCheckRoles: [role] }),
+    )
+  }
+
+  test.each(['@c1', '#devices', '#all'])('is deleted at feature level 1: %s', (role) => {
+    const { log } = formedState()
+    withPolicy(log, role)
+    expect(log.delete('postureCheck', 'c1')).toEqual({ ok: true, id: 'c1' })
+  })
+
+  test.each(['@c1', '#devices', '#all'])('is kept from feature level 2 on: %s', (role) => {
+    const { log } = restorableState()
+    withPolicy(log, role)
+    const refused = refusedWith('CAN_NOT_DELETE_REFERENCED_ENTITY', 'postureCheckRoles')
+    expect(log.delete('postureCheck', 'c1')).toMatchObject(refused)
+    log.patch('servicePolicy', 'p1', { postureCheckRoles: [] })
+    expect(log.delete('postureCheck', 'c1')).toEqual({ ok: true, id: 'c1' })
+  })
 })
