@@ -32,9 +32,9 @@ const SHOWN_IDS_MAX = 20
 
 /**
  * Why a check may not be deleted (`after` is null) or changed; null when it may. A service policy
- * that selects it by attribute would ask less of devices: asking for no check at all takes a change
- * of the policy, and any loss a caller who may change policies. Checks that a policy names by id are
- * guarded by the reference.
+ * that selects it by attribute would ask less of devices. Only callers who may change policies
+ * cause that, and only a change of the policy itself has it ask for no check at all. The reference
+ * guards checks that a policy names by id.
  */
 function judgeLoss(
   state: State,
