@@ -8,9 +8,9 @@ import {
 } from '../lib/cluster-records.ts'
 import type { Index, Position } from '../raft/types.ts'
 import { settleAccess } from './access/settle.ts'
-import { isOfPrivileged } from './apply/authority.ts'
 import type { CommandContext } from './apply/context.ts'
-import { consequencesIn, removeWithReferences } from './apply/references.ts'
+import { withdrawPrivilegedEnrollments } from './apply/read-enrollments.ts'
+import { removeWithReferences } from './apply/references.ts'
 import { rulesOf } from './rules-of-kinds.ts'
 import type { State } from './records/state.ts'
 
@@ -88,18 +88,6 @@ function endSessions(state: State, context: CommandContext): void {
   for (const id of Array.from(state.table('apiSession').ids)) {
     const session = state.get('apiSession', id)
     if (session !== undefined) removeWithReferences(state, apiSession, session, context)
-  }
-}
-
-/**
- * Withdraws the open enrollments of identities with rights: since the backup they may have had
- * fewer, while others could read the tokens.
- */
-function withdrawPrivilegedEnrollments(state: State, context: CommandContext): void {
-  for (const id of Array.from(state.table('enrollment').ids)) {
-    const enrollment = state.get('enrollment', id)
-    if (enrollment === undefined || !isOfPrivileged(state, 'enrollment', enrollment)) continue
-    consequencesIn(state, context).remove('enrollment', id)
   }
 }
 

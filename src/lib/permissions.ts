@@ -37,7 +37,7 @@ const reachesOfKinds = {
   enrollment: writes('identities', 'invited'),
   'external-jwt-signer': writes('administrator'),
   identity: writes('identities', 'invited'),
-  'posture-check': ['records', 'records', 'posture', 'posture'],
+  'posture-check': ['records', 'posture', 'posture', 'posture'],
   router: writes('routers', 'invited'),
   service: writes('services'),
   'service-edge-router-policy': plain,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { formedState, identity, type LogWriter, startMs } from './support/log.ts'
 import { restorableState } from './support/restoring.ts'
@@ -178,5 +179,16 @@ describe('an enrollment whose identity gains rights', () => {
     enroll(log, 'e1')
     expect(log.patch('identity', 'i1', { isAdmin: true })).toMatchObject({ ok: true })
     expect([...state.table('enrollment').ids]).toEqual(['e1'])
+  })
+
+  test('is removed as feature level 2 comes into force, and those of others stay', () => {
+    const { log, state } = withIdentity()
+    enroll(log, 'e1')
+    log.patch('identity', 'i1', { isAdmin: true })
+    log.create('identity', 'i2', identity('bob'))
+    enroll(log, 'e2', { identityId: 'i2' })
+    const message = create(FeatureLevelRaiseSchema, { level: 2 })
+    log.command(CommandKind.FEATURE_LEVEL_RAISE, toBinary(FeatureLevelRaiseSchema, message))
+    expect([...state.table('enrollment').ids]).toEqual(['e2'])
   })
 })

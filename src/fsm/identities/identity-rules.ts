@@ -4,6 +4,7 @@ import { adminLossReason } from '../apply/admins.ts'
 import { gainsRights } from '../apply/authority.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { faulty, refused } from '../apply/outcome.ts'
+import { WITHDRAWN_FROM_LEVEL, withdrawEnrollmentsOf } from '../apply/read-enrollments.ts'
 import type { State } from '../records/state.ts'
 import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
 
@@ -13,24 +14,9 @@ export const identityRules: KindRules = {
   afterWrite: withdrawReadEnrollments,
 }
 
-/** Level from which on an identity that gains a right loses its open enrollments. */
-const WITHDRAWN_FROM_LEVEL = 2
-
-/**
- * Callers with fewer rights could read the tokens that were made before, and would enroll as
- * somebody who may do more than they may.
- */
 function withdrawReadEnrollments({ before, after }: Written, consequences: Consequences): void {
   if (before === undefined || consequences.state.featureLevel < WITHDRAWN_FROM_LEVEL) return
   if (gainsRights(before, after)) withdrawEnrollmentsOf(after.id, consequences)
-}
-
-/** Removes every open enrollment of an identity; the audit record of the entry names each. */
-function withdrawEnrollmentsOf(identityId: string, { state, context, remove }: Consequences): void {
-  for (const id of Array.from(state.table('enrollment').indexes.ids('identityId', identityId))) {
-    context.touched.push({ action: 'delete', entity: 'enrollment', id, fields: [] })
-    remove('enrollment', id)
-  }
 }
 
 function judgeIdentity(state: State, write: Write, context: CommandContext): Outcome | null {
