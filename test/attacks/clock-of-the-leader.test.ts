@@ -32,6 +32,7 @@ async function sweep(ms = 2 * minute): Promise<void> {
     clock.advance(30_000)
     if (cluster.clockMs !== undefined) cluster.clockMs = clock.nowMs() - jumpedMs
     scheduler.run(limits.sweepMs)
+    if (passedMs % limits.activityLogMs === 0) scheduler.run(limits.activityLogMs)
     for (let turn = 0; turn < 10; turn += 1) await new Promise((go) => setImmediate(go))
   }
 }
@@ -71,6 +72,40 @@ test('A leader whose clock is ahead ends sessions once log time has reached thei
   jump(DAY_MS, true)
   await sweep(limits.sessionTimeoutMs + 3 * minute)
   expect(controller.state.table('apiSession').indexes.ids('identityId', 'alice-id').size).toBe(0)
+})
+
+test.each([
+  ['once its clock is right again', true],
+  ['while its clock is ahead', false],
+])(
+  'A leader ends an unused session that was opened while its clock was ahead, %s',
+  async (_when, isRight) => {
+    jump(DAY_MS, true)
+    const alice = new CallerOf(controller)
+    expect((await alice.logIn(user, client)).status).toBe(200)
+    if (isRight) {
+      clock.jump(-DAY_MS)
+      jumpedMs = 0
+      cluster.aheadMs = 0
+    }
+    await sweep(2 * limits.activityLogMs + limits.sessionTimeoutMs + 3 * minute)
+    expect(controller.state.table('apiSession').indexes.ids('identityId', 'alice-id').size).toBe(0)
+  },
+)
+
+test('A controller whose clock was ahead tells the others of uses since it is right', async () => {
+  jump(20 * minute, true)
+  await root.get(`${management}/current-api-session`)
+  scheduler.run(limits.activityFlushMs)
+  clock.jump(-20 * minute)
+  jumpedMs = 0
+  cluster.clockMs = undefined
+  clock.advance(minute)
+  scheduler.run(limits.activityLogMs)
+  clock.advance(2 * minute)
+  await root.get(`${management}/current-api-session`)
+  scheduler.run(limits.activityFlushMs)
+  expect([...controller.activity.own.values()]).toContain(clock.nowMs())
 })
 
 test('A leader whose clock is ahead ends no service session as if its second factor had timed out', async () => {

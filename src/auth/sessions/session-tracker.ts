@@ -37,6 +37,9 @@ export interface SessionLimits {
   readonly sweepBatchMax: number
 }
 
+/** Clocks that differ by less are as good as equal. */
+const AHEAD_MS_MAX = 60_000
+
 interface TrackerNeeds {
   readonly state: StateView
   readonly cluster: ClusterView
@@ -194,9 +197,24 @@ export class SessionTracker {
     }
   }
 
+  /**
+   * Moves uses that the own clock noted while it was ahead to now. Such a use would keep its session
+   * alive until that time, and hide every later use from the other controllers.
+   */
+  #bringBackUses(): void {
+    const { activity, clock, cluster } = this.#parts
+    const nowMs = majorityNowMs(this.#parts) ?? clock.nowMs()
+    for (const [id, atMs] of this.#lastUses) {
+      if (atMs <= nowMs + AHEAD_MS_MAX) continue
+      this.#lastUses.set(id, nowMs)
+      if ((activity.get(cluster.selfId, id) ?? 0) > nowMs) activity.withdraw(id)
+    }
+  }
+
   /** Forgets on the way what has ended or what the log knows by now. */
   #marksToLog(): { id: string; atMs: bigint }[] {
     const { state, limits, activity, cluster } = this.#parts
+    this.#bringBackUses()
     const marks: { id: string; atMs: bigint }[] = []
     for (const [id, atMs] of this.#lastUses) {
       const session = state.get('apiSession', id)
