@@ -198,8 +198,8 @@ export class SessionTracker {
   }
 
   /**
-   * Moves uses that the own clock noted while it was ahead to now. Such a use would keep its session
-   * alive until that time, and hide every later use from the other controllers.
+   * Moves uses that the own clock noted while it was ahead to now. Such a use would keep its
+   * session alive until that time, and hide every later use from the other controllers.
    */
   #bringBackUses(): void {
     const { activity, clock, cluster } = this.#parts
