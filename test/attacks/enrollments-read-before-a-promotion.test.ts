@@ -93,6 +93,56 @@ describe('An enrollment', () => {
   })
 })
 
+describe.each(['edge-routers', 'transit-routers'])(
+  'The enrollment of one of the %s',
+  (collection) => {
+    const routers = `${management}/${collection}`
+    const field = collection === 'edge-routers' ? 'edgeRouterId' : 'transitRouterId'
+    const names = { allowedNames: ['ctrl1.example'] }
+
+    function openOf(routerId: string): string[] {
+      return [...controller.state.table('enrollment').indexes.ids(field, routerId)]
+    }
+
+    test('that others could read is withdrawn as its router is allowed a name', async () => {
+      const attacker = await attackerWith('router.read')
+      const id = await made(root, routers, { name: `reader of ${collection}` })
+      expect(await shown(attacker, `${routers}/${id}`)).toHaveProperty('enrollmentToken')
+      expect((await root.call('PATCH', `${routers}/${id}`, names)).status).toBe(200)
+      expect(openOf(id)).toEqual([])
+    })
+
+    test('that may have names of others is shown to administrators alone', async () => {
+      const attacker = await attackerWith('router.read', 'enrollment.read')
+      const id = await made(root, routers, { name: `shown ${collection}`, ...names })
+      const { enrollmentToken } = await shown(root, `${routers}/${id}`)
+      for (const url of [
+        `${routers}/${id}`,
+        `${routers}?limit=500`,
+        `${enrollments}?limit=500`,
+        `${enrollments}/${openOf(id)[0]}`,
+      ]) {
+        expect((await attacker.get(url)).text, url).not.toContain(enrollmentToken)
+      }
+      expect(openOf(id)).toHaveLength(1)
+    })
+
+    test('that may have names of others is made by administrators alone', async () => {
+      const attacker = await attackerWith('router', 'enrollment')
+      const id = await made(root, routers, { name: `made ${collection}`, ...names })
+      const [enrollmentId = ''] = openOf(id)
+      const refresh = `${enrollments}/${enrollmentId}/refresh`
+      const refreshed = await attacker.call('POST', refresh, { expiresAt })
+      expect([refreshed.status, refreshed.body.error?.code]).toEqual([401, 'UNAUTHORIZED'])
+      if (collection === 'edge-routers') {
+        const again = await attacker.call('POST', `${routers}/${id}/re-enroll`)
+        expect([again.status, again.body.error?.code]).toEqual([401, 'UNAUTHORIZED'])
+      }
+      expect(openOf(id)).toEqual([enrollmentId])
+    })
+  },
+)
+
 test('the audit names each enrollment that a promotion withdrew', async () => {
   const id = await newIdentity(root, 'promoted', { enrollment: { ott: true } })
   const [enrollmentId = ''] = openIds(id)
@@ -126,6 +176,25 @@ describe('A backup', () => {
     log.patch('identity', 'ann', { isAdmin: false })
     restoredInto(log)
     expect(state.get('identity', 'ann')).toMatchObject({ isAdmin: true })
+    expect([...state.table('enrollment').ids]).toEqual([])
+  })
+
+  test('gives no names to the holder of a token of a router that was read since it was taken', () => {
+    const withRouter = () => {
+      const formed = restorableState()
+      formed.log.create('edgeRouter', 'r1', { name: 'r1', allowedNames: ['ctrl1.example'] })
+      const ofRouter = { edgeRouterId: 'r1', method: 'erott', token: 'of r1' }
+      const fields = { ...ofRouter, expiresAt: open.expiresAt }
+      formed.log.raw(CommandKind.ENTITY_CREATE, 'enrollment', 'e1', fields)
+      return formed
+    }
+    const { state, log } = withRouter()
+    log.patch('edgeRouter', 'r1', { allowedNames: [] })
+    expect([...state.table('enrollment').ids]).toEqual(['e1'])
+    const restore = new Restore(log, contentOf(withRouter().state))
+    restore.stage()
+    expect(restore.end()).toEqual({ ok: true, id: 'one' })
+    expect(state.get('router', 'r1')).toMatchObject({ allowedNames: ['ctrl1.example'] })
     expect([...state.table('enrollment').ids]).toEqual([])
   })
 

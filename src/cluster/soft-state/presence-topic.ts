@@ -98,7 +98,7 @@ export class PresenceTopic {
   /** Our own clock may have jumped since: the other one is known by the time that has passed. */
   #asOfNow({ presence, heardMs }: Omit<HeardPresence, 'clockOffsetMs'>): HeardPresence {
     const clockMs = presence.clockMs + this.#clock.monotonicMs() - heardMs
-    return { presence, heardMs, clockOffsetMs: clockMs - this.#clock.nowMs() }
+    return { presence, heardMs, clockOffsetMs: Math.round(clockMs - this.#clock.nowMs()) }
   }
 
   #onChange(owner: NodeId, presence: Presence | undefined): void {

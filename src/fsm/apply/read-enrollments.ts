@@ -4,25 +4,33 @@ import type { CommandContext } from './context.ts'
 import type { Consequences } from './kind-rules.ts'
 import { consequencesIn } from './references.ts'
 
-// Callers with few rights may read the tokens of identities without any. Once such an identity
-// gains rights, its open enrollments would let these callers enroll as somebody with more rights.
+// Callers with few rights may read the tokens of identities without any, and of routers. Once such
+// an identity gains rights, or an administrator allows a router names, its open enrollments would
+// let these callers enroll as somebody with more rights, or as the owner of these names.
 
 /** Level from which on an identity that gains a right loses its open enrollments. */
 export const WITHDRAWN_FROM_LEVEL = 2
 
-/** Removes every open enrollment of an identity; the audit record of the entry names each. */
+/** Fields of an enrollment that name who is to enroll. */
+type Subject = 'identityId' | 'edgeRouterId' | 'transitRouterId'
+
+/**
+ * Removes every open enrollment of an identity or a router; the audit record of the entry names
+ * each.
+ */
 export function withdrawEnrollmentsOf(
-  identityId: string,
+  field: Subject,
+  subjectId: string,
   { state, context, remove }: Consequences,
 ): void {
-  for (const id of Array.from(state.table('enrollment').indexes.ids('identityId', identityId))) {
+  for (const id of Array.from(state.table('enrollment').indexes.ids(field, subjectId))) {
     context.touched.push({ action: 'delete', entity: 'enrollment', id, fields: [] })
     remove('enrollment', id)
   }
 }
 
 /**
- * Removes the open enrollments of all identities with rights: nothing says whether they had fewer
+ * Removes the open enrollments of all identities with rights and routers with names: nothing says whether they had fewer
  * before, or have since.
  */
 export function withdrawPrivilegedEnrollments(state: State, context: CommandContext): void {

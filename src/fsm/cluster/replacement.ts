@@ -3,7 +3,7 @@ import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { entities } from '../../entities/registry.ts'
 import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
-import { gainsRights } from '../apply/authority.ts'
+import { gainsNames, gainsRights } from '../apply/authority.ts'
 import type { State } from '../records/state.ts'
 import { withSchemaOfToday } from '../seed/superseded-schemas.ts'
 import type { ShapedRecord } from '../records/record-blocks.ts'
@@ -87,8 +87,8 @@ function isStillOpen(state: State, { id, token }: Enrollment): boolean {
 }
 
 /**
- * Leaves out the enrollments of identities that gain a right by the restore: until now, callers
- * with fewer rights could read their tokens.
+ * Leaves out the enrollments of identities that gain a right by the restore, and of routers that
+ * gain a name: until now, callers with fewer rights could read their tokens.
  */
 function withdrawReadEnrollments(
   state: State,
@@ -96,12 +96,14 @@ function withdrawReadEnrollments(
 ): void {
   const enrollments = restored.get('enrollment')
   for (const [id, { record }] of enrollments ?? []) {
-    const { identityId } = record as Enrollment
+    const { identityId, edgeRouterId, transitRouterId } = record as Enrollment
+    const routerId = edgeRouterId || transitRouterId
     const identity = restored.get('identity')?.get(identityId)?.record
-    if (identity === undefined || !gainsRights(state.get('identity', identityId), identity)) {
-      continue
-    }
-    enrollments?.delete(id)
+    const router = restored.get('router')?.get(routerId)?.record
+    const gains =
+      (identity !== undefined && gainsRights(state.get('identity', identityId), identity)) ||
+      (router !== undefined && gainsNames(state.get('router', routerId), router))
+    if (gains) enrollments?.delete(id)
   }
 }
 

@@ -16,7 +16,7 @@ export const identityRules: KindRules = {
 
 function withdrawReadEnrollments({ before, after }: Written, consequences: Consequences): void {
   if (before === undefined || consequences.state.featureLevel < WITHDRAWN_FROM_LEVEL) return
-  if (gainsRights(before, after)) withdrawEnrollmentsOf(after.id, consequences)
+  if (gainsRights(before, after)) withdrawEnrollmentsOf('identityId', after.id, consequences)
 }
 
 function judgeIdentity(state: State, write: Write, context: CommandContext): Outcome | null {
