@@ -30,8 +30,8 @@ export function withdrawEnrollmentsOf(
 }
 
 /**
- * Removes the open enrollments of all identities with rights and routers with names: nothing says whether they had fewer
- * before, or have since.
+ * Removes the open enrollments of all identities with rights and of all routers with names: nothing
+ * says whether they had fewer before, or have since.
  */
 export function withdrawPrivilegedEnrollments(state: State, context: CommandContext): void {
   const { remove } = consequencesIn(state, context)
