@@ -50,7 +50,7 @@ import { defaultSnapshotSenderOptions } from '../src/cluster/state-transfer/snap
 import { classViewLimits } from '../src/fsm/access/class-views.ts'
 import { explanationLimits } from '../src/fsm/access/explanation.ts'
 import { previewLimits } from '../src/fsm/access/relation-change.ts'
-import { mfaLimits } from '../src/fsm/apply/authentication.ts'
+import { lockoutLimits, mfaLimits } from '../src/fsm/apply/authentication.ts'
 import { recoveryCodesMax } from '../src/fsm/identities/mfa.ts'
 import { PROMPT_GRACE_MS } from '../src/posture/factor-judge.ts'
 import { promptedServicesMax } from '../src/posture/posture-access.ts'
@@ -135,7 +135,7 @@ const tables: Readonly<Record<string, object>> = {
     begunSessionsPerIdentityMax,
   },
   'src/entities/fields.ts': fieldLimits,
-  'src/fsm/apply/authentication.ts': mfaLimits,
+  'src/fsm/apply/authentication.ts': { ...mfaLimits, ...lockoutLimits },
   'src/posture/factor-judge.ts': { PROMPT_GRACE_MS },
   'src/posture/posture-access.ts': { promptedServicesMax },
   'src/fsm/identities/mfa.ts': { recoveryCodesMax },

@@ -65,7 +65,8 @@ export const alarmTable = {
     },
     about: aboutMember,
     meaning: 'the clock of a member was more than 2 s off for 5 s, seen from here',
-    remedy: 'set the clocks by NTP; sessions and certificates are judged by them',
+    remedy:
+      'set the clocks by NTP. While its clock is ahead, that controller answers 401 for sessions and certificates that it takes for expired; from feature level 2 on no session is deleted for it',
   }),
   LOG_TIME_AHEAD: row<{ readonly aheadMs: number }>({
     severity: 'warning',

@@ -43,6 +43,8 @@ export interface ReferenceRule {
   /** Descriptor name of the kind named. */
   readonly to: string
   readonly onDelete: OnDelete
+  /** Feature level from which on a record that is named can not be deleted, as with `refuse`. */
+  readonly refusedFrom?: number
   /** The rules of the kind also judge a record that does not exist; 404 otherwise. */
   readonly isJudgedByRules?: boolean
 }
@@ -255,13 +257,17 @@ export function timestamp(rules: Rules = {}): FieldOf<number | null> {
 }
 
 /** `#attribute`, `#all` or `@id` of the kind `to`; sorted, without duplicates. */
-export function roleList(to: string, rules: Rules = {}): FieldOf<readonly string[]> {
+export function roleList(
+  to: string,
+  { refusedFrom, ...rules }: Rules & Pick<ReferenceRule, 'refusedFrom'> = {},
+): FieldOf<readonly string[]> {
   const schema = {
     type: 'array',
     maxItems: fieldLimits.rolesMax,
     items: { type: 'string', maxLength: fieldLimits.attributeCharactersMax },
   }
-  return { ...field('roleList', schema, [], rules), reference: { to, onDelete: 'strip' } }
+  const reference = { to, onDelete: 'strip', ...(refusedFrom === undefined ? {} : { refusedFrom }) }
+  return { ...field('roleList', schema, [], rules), reference } as FieldOf<readonly string[]>
 }
 
 /** Role attributes; sorted, without duplicates. */

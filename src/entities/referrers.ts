@@ -8,6 +8,8 @@ export interface Referrer {
   readonly name: string
   readonly field: Field
   readonly onDelete: OnDelete
+  /** Feature level from which on the deletion of a record that is named is refused. */
+  readonly refusedFrom: number
 }
 
 /** Referrers by the table that they lead to. */
@@ -20,10 +22,11 @@ function collect(): Map<string, Referrer[]> {
     if (entity.table !== entity.name) continue
     for (const [name, field] of Object.entries(entity.fields)) {
       if (field.reference === null) continue
-      const { to, onDelete } = field.reference
+      const { to, onDelete, refusedFrom } = field.reference
       const table = entitiesByName.get(to)?.table ?? to
       const referrers = found.get(table) ?? []
-      referrers.push({ entity, name, field, onDelete })
+      const from = refusedFrom ?? (onDelete === 'refuse' ? 0 : Infinity)
+      referrers.push({ entity, name, field, onDelete, refusedFrom: from })
       found.set(table, referrers)
     }
   }

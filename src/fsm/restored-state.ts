@@ -9,6 +9,7 @@ import {
 import type { Index, Position } from '../raft/types.ts'
 import { settleAccess } from './access/settle.ts'
 import type { CommandContext } from './apply/context.ts'
+import { withdrawPrivilegedEnrollments } from './apply/read-enrollments.ts'
 import { removeWithReferences } from './apply/references.ts'
 import { rulesOf } from './rules-of-kinds.ts'
 import type { State } from './records/state.ts'
@@ -42,6 +43,7 @@ export function becomeCluster(state: State, restored: RestoredCluster): Position
   state.forget()
   state.staged.clear()
   endSessions(state, context)
+  withdrawPrivilegedEnrollments(state, context)
   removeAll(state, 'joinTicket')
   removeAll(state, 'admission')
   put(state, 'admission', restored.admission, context)

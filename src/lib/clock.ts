@@ -12,6 +12,22 @@ export const systemClock: Clock = {
 }
 
 /**
+ * The time by which sessions are ended as too old: the earlier of this clock and the time that the
+ * clocks of a majority have reached, so that no clock ends them alone. Null while too few clocks
+ * are known. UTC ms.
+ */
+export function majorityNowMs({
+  cluster,
+  clock,
+}: {
+  readonly cluster: { quorumClockMs(): number | null }
+  readonly clock: Pick<Clock, 'nowMs'>
+}): number | null {
+  const reachedMs = cluster.quorumClockMs()
+  return reachedMs === null ? null : Math.min(clock.nowMs(), reachedMs)
+}
+
+/**
  * The time by which pauses, locks and disablements are judged before anything is proposed. Apply
  * judges them by log time, which is ahead where the clocks of a majority were. By the clock alone,
  * what was stored then would last until that is reached.

@@ -7,6 +7,7 @@ export const permissionReaches = [
   'identities',
   'routers',
   'services',
+  'posture',
   'invited',
   'records',
 ] as const
@@ -36,7 +37,7 @@ const reachesOfKinds = {
   enrollment: writes('identities', 'invited'),
   'external-jwt-signer': writes('administrator'),
   identity: writes('identities', 'invited'),
-  'posture-check': plain,
+  'posture-check': ['records', 'posture', 'posture', 'posture'],
   router: writes('routers', 'invited'),
   service: writes('services'),
   'service-edge-router-policy': plain,

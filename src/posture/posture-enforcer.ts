@@ -3,7 +3,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, ServiceSessionEndSchema } from '../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { Session } from '../entities/kinds/session.ts'
-import type { Clock } from '../lib/clock.ts'
+import { type Clock, majorityNowMs } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../ports/actor.ts'
@@ -43,7 +43,7 @@ type Fields = Readonly<Record<string, unknown>>
 export interface EnforcerParts {
   readonly feed: ChangeFeed
   readonly state: StateView
-  readonly cluster: Pick<ClusterView, 'leaderId' | 'selfId'>
+  readonly cluster: Pick<ClusterView, 'leaderId' | 'selfId' | 'quorumClockMs'>
   readonly proposer: Proposer
   readonly clock: Clock
   /** @returns the way to stop it. */
@@ -229,9 +229,10 @@ export class PostureEnforcer {
    * posture: until then nothing is known of it, and what it dials is refused.
    */
   #isSettled({ identityId, apiSessionId, createdAt }: Session): boolean {
-    const { clock, limits, state, reports } = this.#parts
+    const { limits, state, reports } = this.#parts
     if (this.#lostMs.has(identityId)) return false
-    if (clock.nowMs() - createdAt >= limits.postureGraceMs) return true
+    const ageMs = (majorityNowMs(this.#parts) ?? createdAt) - createdAt
+    if (ageMs >= limits.postureGraceMs) return true
     const isOfOidc = (state.get('apiSession', apiSessionId) as ApiSession | undefined)?.clientId
     return !isOfOidc || !reports.isUnheardOf(identityId)
   }

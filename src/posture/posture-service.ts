@@ -1,4 +1,5 @@
 import type { ApiSession } from '../entities/kinds/api-session.ts'
+import { majorityNowMs } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { Problem } from '../lib/problems.ts'
 import {
@@ -72,11 +73,15 @@ export class ControllerPosture implements PostureService {
   }
 
   factorOf(session: EntityRecord): ShownFactor {
-    const { state, clock } = this.#parts
+    return this.#factorAt(session, this.#parts.clock.nowMs())
+  }
+
+  #factorAt(session: EntityRecord, nowMs: number): ShownFactor {
+    const { state } = this.#parts
     const of = session as ApiSession
     const endpoint = this.#reports.endpointsOf(of.identityId).get(of.id)
     const sdkInfo = state.get('identity', of.identityId)?.['sdkInfo']
-    return sessionFactor(of, endpoint, sdkInfo, clock.nowMs())
+    return sessionFactor(of, endpoint, sdkInfo, nowMs)
   }
 
   ofIdentity(identityId: string): JudgedPosture {
@@ -102,10 +107,14 @@ export class ControllerPosture implements PostureService {
     return { ...this.#reports.of(identityId), factor: this.factorOf(session) }
   }
 
-  /** The session is ended by it: what a router has judged counts. */
+  /**
+   * The session is ended by it: what a router has judged counts, and no second factor times out by
+   * the clock of this controller alone.
+   */
   #enforcedOf(session: EntityRecord): SessionPosture {
     const { identityId, id } = session as ApiSession
-    return { ...this.#reports.of(identityId, id), factor: this.factorOf(session) }
+    const factor = this.#factorAt(session, majorityNowMs(this.#parts) ?? 0)
+    return { ...this.#reports.of(identityId, id), factor }
   }
 
   moves(identityId: string): number {

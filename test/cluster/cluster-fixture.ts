@@ -15,7 +15,7 @@ import { ConsensusThread } from '../../src/cluster/replication/consensus-thread.
 import type { ConsensusOptions } from '../../src/cluster/consensus-options.ts'
 import { inlineLink, type SelfRefusal } from '../../src/cluster/link.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
-import { systemClock } from '../../src/lib/clock.ts'
+import { type Clock, systemClock } from '../../src/lib/clock.ts'
 import type { AuditRecord } from '../../src/ports/audit.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import type { MembershipRecord } from '../../src/ports/membership-cache.ts'
@@ -88,6 +88,7 @@ export interface StartChanges {
   readonly quarantineMark?: QuarantineMark
   readonly apiAddresses?: readonly ApiAddress[]
   readonly priority?: number
+  readonly clock?: Clock
 }
 
 export type JoinerChanges = StartChanges & { readonly configuration: Uint8Array }
@@ -221,7 +222,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
     {
       link: main,
       machine,
-      clock: systemClock,
+      clock: changes.clock ?? systemClock,
       log: log.log,
       onFatal: (error) => fatal.push(error),
       audit: {
@@ -254,7 +255,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
       ...(bytesPerSecond === undefined ? {} : { snapshots: { bytesPerSecond } }),
       ...changes.host,
     },
-    { link: hostLink, disk, restored, clock: systemClock },
+    { link: hostLink, disk, restored, clock: changes.clock ?? systemClock },
   )
   await clusterNode.start()
   let isKilled = false

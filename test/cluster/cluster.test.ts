@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
 
+import { majorityNowMs, systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { Applied } from '../../src/ports/proposer.ts'
 import {
@@ -350,4 +351,32 @@ test('a controller that was away knows the members of its log at once, not only 
   await formed.start(changed.id)
   await until('it has started', () => isVoter() !== undefined)
   expect(isVoter()).toBe(false)
+})
+
+test('the time of a majority does not follow the clock of the leader, in the moment that it jumps and later', async () => {
+  const formed = await cluster(3)
+  const jumpedMs = new Map<string, number>()
+  const clockOf = (id: string) => ({
+    nowMs: () => systemClock.nowMs() + (jumpedMs.get(id) ?? 0),
+    monotonicMs: () => systemClock.monotonicMs(),
+  })
+  await Promise.all(
+    formed.ids.map(async (id) => await formed.start(id, { clock: clockOf(id), priority: 100 })),
+  )
+  const { id, clusterNode } = await formed.leader()
+  const errorMs = (): number => {
+    const nowMs = majorityNowMs({ cluster: clusterNode, clock: clockOf(id) })
+    return nowMs === null ? Infinity : Math.abs(nowMs - systemClock.nowMs())
+  }
+  const isRight = (): boolean => errorMs() < 10_000
+  await until('the clocks of the others are known', isRight)
+  const dayMs = 24 * 60 * 60_000
+  jumpedMs.set(id, dayMs)
+  expect(isRight()).toBe(true)
+  await until('the others know the new time of the leader', () => {
+    const other = formed.ids.find((one) => one !== id) ?? ''
+    const views = formed.node(other).clusterNode.members()
+    return (views.find((view) => view.id === id)?.vitals?.clockOffsetMs ?? 0) > dayMs / 2
+  })
+  expect(isRight()).toBe(true)
 })

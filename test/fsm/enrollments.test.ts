@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { formedState, identity, type LogWriter, startMs } from './support/log.ts'
+import { restorableState } from './support/restoring.ts'
 
 const refusedWith = (code: string, field?: string): object => ({
   ok: false,
@@ -159,4 +161,34 @@ test('enrollments are in the state digest only', () => {
   enroll(log, 'e1')
   expect(state.entitiesDigest()).toBe(before.entities)
   expect(state.stateDigest()).not.toBe(before.state)
+})
+
+describe('an enrollment whose identity gains rights', () => {
+  test('is removed by the write that gives them, and the audit names it', () => {
+    const { log, state } = restorableState()
+    log.create('identity', 'i1', identity('ann'))
+    enroll(log, 'e1')
+    expect(log.patch('identity', 'i1', { permissions: ['ca'] })).toMatchObject({ ok: true })
+    expect([...state.table('enrollment').ids]).toEqual([])
+    const [told] = state.audit.page(0, 1)
+    expect(told).toMatchObject({ entity: 'identity', also: ['delete enrollment e1'] })
+  })
+
+  test('stays at feature level 1, where some members would keep it', () => {
+    const { log, state } = withIdentity()
+    enroll(log, 'e1')
+    expect(log.patch('identity', 'i1', { isAdmin: true })).toMatchObject({ ok: true })
+    expect([...state.table('enrollment').ids]).toEqual(['e1'])
+  })
+
+  test('is removed as feature level 2 comes into force, and those of others stay', () => {
+    const { log, state } = withIdentity()
+    enroll(log, 'e1')
+    log.patch('identity', 'i1', { isAdmin: true })
+    log.create('identity', 'i2', identity('bob'))
+    enroll(log, 'e2', { identityId: 'i2' })
+    const message = create(FeatureLevelRaiseSchema, { level: 2 })
+    log.command(CommandKind.FEATURE_LEVEL_RAISE, toBinary(FeatureLevelRaiseSchema, message))
+    expect([...state.table('enrollment').ids]).toEqual(['e2'])
+  })
 })

@@ -1,12 +1,19 @@
 import { describe, expect, test } from 'vitest'
-import { CommandKind, EntityDeleteSchema, RevisionSchema } from '../../proto/gen/command_pb.ts'
+import {
+  CommandKind,
+  EntityDeleteSchema,
+  PasswordAttemptSchema,
+  RevisionSchema,
+} from '../../proto/gen/command_pb.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import type { Identity } from '../../src/entities/kinds/identity.ts'
+import { lockoutLimits } from '../../src/fsm/apply/authentication.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { shownForNobody } from '../../src/ports/state-view.ts'
 import type { State } from '../../src/fsm/records/state.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { formedState, identity, type LogWriter, policy, service, startMs } from './support/log.ts'
+import { restorableState } from './support/restoring.ts'
 
 const refusedWith = (code: string, field?: string): object => ({
   ok: false,
@@ -337,4 +344,59 @@ test('an identity that is deleted leaves the roles that named it', () => {
     toBinary(EntityDeleteSchema, create(EntityDeleteSchema, { entity: 'identity', id: 'i1' })),
   )
   expect(state.get('servicePolicy', 'p')?.['identityRoles']).toEqual(['@admin'])
+})
+
+describe('a posture check that a service policy names', () => {
+  const check = { name: 'os', typeId: 'MFA', roleAttributes: ['devices'] }
+
+  function withPolicy(log: LogWriter, role: string): void {
+    log.create('postureCheck', 'c1', check)
+    log.create(
+      'servicePolicy',
+      'p1',
+      policy('p1', ['#all'], ['#all'], { postureCheckRoles: [role] }),
+    )
+  }
+
+  test.each(['@c1', '#devices', '#all'])('is deleted at feature level 1: %s', (role) => {
+    const { log } = formedState()
+    withPolicy(log, role)
+    expect(log.delete('postureCheck', 'c1')).toEqual({ ok: true, id: 'c1' })
+  })
+
+  test.each(['@c1', '#devices', '#all'])('is kept from feature level 2 on: %s', (role) => {
+    const { log } = restorableState()
+    withPolicy(log, role)
+    const refused = refusedWith('CAN_NOT_DELETE_REFERENCED_ENTITY', 'postureCheckRoles')
+    expect(log.delete('postureCheck', 'c1')).toMatchObject(refused)
+    log.patch('servicePolicy', 'p1', { postureCheckRoles: [] })
+    expect(log.delete('postureCheck', 'c1')).toEqual({ ok: true, id: 'c1' })
+  })
+})
+
+describe('a lock without an end of the password of an administrator', () => {
+  function attempt(log: LogWriter): boolean {
+    const message = create(PasswordAttemptSchema, { authenticatorId: 'admin-updb' })
+    const payload = toBinary(PasswordAttemptSchema, message)
+    return log.command(CommandKind.PASSWORD_ATTEMPT, payload).outcome?.ok === true
+  }
+
+  function attemptsAfterALock({ log }: ReturnType<typeof formedState>): readonly boolean[] {
+    log.patch('authPolicy', 'default', {
+      primary: { updb: { maxAttempts: 1, lockoutDurationMinutes: 0 } },
+    })
+    const first = attempt(log)
+    log.timeMs += lockoutLimits.adminLockMsMax - 1
+    const during = attempt(log)
+    log.timeMs += 1
+    return [first, during, attempt(log)]
+  }
+
+  test('stays at feature level 1, where some members would keep it', () => {
+    expect(attemptsAfterALock(formedState())).toEqual([true, false, false])
+  })
+
+  test('ends after 15 minutes from feature level 2 on', () => {
+    expect(attemptsAfterALock(restorableState())).toEqual([true, false, true])
+  })
 })

@@ -5,6 +5,7 @@ import type { AuthPolicy } from '../../src/entities/kinds/auth-policy.ts'
 import { present } from '../../src/lib/assert.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { formedState, identity, startMs } from './support/log.ts'
+import { restorableState } from './support/restoring.ts'
 
 test('a log-in needs an identity that exists and its own authenticator', () => {
   const { log } = formedState()
@@ -79,6 +80,21 @@ test('a session whose activity moved is not expired', () => {
   expect(log.expire('s1', startMs)).toMatchObject({ ok: false, code: 'REVISION_MOVED' })
   expect(state.get('apiSession', 's1')).toBeDefined()
   expect(log.expire('s1', startMs + 5000).ok).toBe(true)
+  expect(state.get('apiSession', 's1')).toBeUndefined()
+})
+
+test('a session whose end log time has not reached is not expired, from feature level 2 on', () => {
+  const { log, state } = restorableState()
+  log.logIn('s1')
+  const endsMs = startMs + 60_000
+  for (const expiresAtMs of [endsMs, 0]) {
+    const refused = { ok: false, code: 'REVISION_MOVED' }
+    expect(log.expire('s1', startMs, expiresAtMs)).toMatchObject(refused)
+  }
+  log.timeMs = endsMs - 1
+  expect(log.expire('s1', startMs, endsMs).ok).toBe(false)
+  log.timeMs = endsMs
+  expect(log.expire('s1', startMs, endsMs).ok).toBe(true)
   expect(state.get('apiSession', 's1')).toBeUndefined()
 })
 

@@ -3,7 +3,7 @@ import { CommandKind, PasswordAttemptSchema } from '../../../proto/gen/command_p
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { PasswordAttempts } from '../../entities/kinds/password-attempts.ts'
-import { authPolicyOf, isLockedOut } from '../../fsm/apply/authentication.ts'
+import { isLockedOut, lockoutRulesOf, type LockoutRules } from '../../fsm/apply/authentication.ts'
 import { Problem } from '../../lib/problems.ts'
 import { systemActor } from '../../ports/actor.ts'
 import { type Clock, judgedNowMs } from '../../lib/clock.ts'
@@ -61,9 +61,9 @@ export class PasswordLockout {
     throw new Problem(outcome.code)
   }
 
-  #rulesOf({ identityId }: Credential) {
-    const records = this.#parts.state.recordsNow
+  #rulesOf({ identityId }: Credential): LockoutRules | undefined {
+    const { recordsNow: records, featureLevel } = this.#parts.state
     const identity = records.get<Identity>('identity', identityId)
-    return identity === undefined ? undefined : authPolicyOf(records, identity)?.primary.updb
+    return identity === undefined ? undefined : lockoutRulesOf(records, identity, featureLevel)
   }
 }

@@ -15,12 +15,13 @@ import { isKeyBound } from '../../fsm/apply/session-reach.ts'
 import { standingOf } from '../../fsm/apply/session-standing.ts'
 import type { SharedSecretRecord } from '../../lib/cluster-records.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
-import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import { type Clock, judgedNowMs, majorityNowMs } from '../../lib/clock.ts'
 import { Problem, type ProblemCode } from '../../lib/problems.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { WriteRequest } from '../../ports/writer.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { AboutClient, LogInCredential, LogInRequest, LogIns, Proof } from '../log-in/log-in.ts'
@@ -63,6 +64,7 @@ export const DEVICE_DONE = '/device/done'
 interface Needs {
   readonly state: StateView
   readonly clock: Clock
+  readonly cluster: Pick<ClusterView, 'quorumClockMs'>
   readonly reads: LatestReads
   readonly proposer: Proposer
   readonly logIns: LogIns
@@ -485,7 +487,8 @@ export class LogInFlow {
   async #redeemed(flow: BegunFlow, codeHash: string): Promise<ApiSession | null> {
     const session = this.#needs.state.get<ApiSession>('apiSession', flow.sessionId)
     if (session === undefined || session.codeHash === '') return null
-    const ageMs = judgedNowMs(this.#needs) - (session.codeRedeemedAt ?? 0)
+    const nowMs = majorityNowMs(this.#needs) ?? judgedNowMs(this.#needs)
+    const ageMs = nowMs - (session.codeRedeemedAt ?? 0)
     if (session.codeHash === codeHash && ageMs < CODE_REPEATED_MS) return session
     await this.#end(session.id)
     throw invalidGrant('the code was used before; its session has ended')

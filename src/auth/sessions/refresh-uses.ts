@@ -1,5 +1,6 @@
-import type { Clock } from '../../lib/clock.ts'
+import { type Clock, majorityNowMs } from '../../lib/clock.ts'
 import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { OpenTopic, RefreshUse } from '../../ports/soft-topics.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
@@ -12,6 +13,7 @@ export interface RefreshUseLimits {
 interface Needs {
   readonly state: Pick<StateView, 'get'>
   readonly clock: Clock
+  readonly cluster: Pick<ClusterView, 'quorumClockMs'>
   readonly scheduler: PeriodicScheduler
   readonly refreshes: OpenTopic<'refreshes'>
   readonly limits: RefreshUseLimits
@@ -47,7 +49,8 @@ export class RefreshUses {
   /** Counts the use of a token. @returns whether it was used before, too long ago. */
   isReused(sessionId: string, generation: number): boolean {
     const { clock, limits, refreshes } = this.#needs
-    const nowMs = clock.nowMs()
+    // A session is ended by it, so it takes more than the clock of this controller.
+    const nowMs = majorityNowMs(this.#needs) ?? clock.nowMs()
     const known = this.#bySession.get(sessionId)
     if (known !== undefined && generation <= known.generation) {
       return nowMs - known.usedAtMs > limits.refreshReuseMs

@@ -11,7 +11,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { SessionHolder, SessionPrincipal } from '../principal/principal.ts'
-import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import { type Clock, judgedNowMs, majorityNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { Proposer } from '../../ports/proposer.ts'
@@ -36,6 +36,9 @@ export interface SessionLimits {
   readonly sweepMs: number
   readonly sweepBatchMax: number
 }
+
+/** Clocks that differ by less are as good as equal. */
+const AHEAD_MS_MAX = 60_000
 
 interface TrackerNeeds {
   readonly state: StateView
@@ -210,9 +213,24 @@ export class SessionTracker {
     }
   }
 
+  /**
+   * Moves uses that the own clock noted while it was ahead to now. Such a use would keep its
+   * session alive until that time, and hide every later use from the other controllers.
+   */
+  #bringBackUses(): void {
+    const { activity, clock, cluster } = this.#parts
+    const nowMs = majorityNowMs(this.#parts) ?? clock.nowMs()
+    for (const [id, atMs] of this.#lastUses) {
+      if (atMs <= nowMs + AHEAD_MS_MAX) continue
+      this.#lastUses.set(id, nowMs)
+      if ((activity.get(cluster.selfId, id) ?? 0) > nowMs) activity.withdraw(id)
+    }
+  }
+
   /** Forgets on the way what has ended or what the log knows by now. */
   #marksToLog(): { id: string; atMs: bigint }[] {
     const { state, limits, activity, cluster } = this.#parts
+    this.#bringBackUses()
     const marks: { id: string; atMs: bigint }[] = []
     for (const [id, atMs] of this.#lastUses) {
       const session = state.get('apiSession', id)
@@ -237,8 +255,9 @@ export class SessionTracker {
 
   /**
    * Removes sessions that nobody uses any more, when this controller leads and has led for long
-   * enough to have heard of activity on the others. Each removal names the activity it was judged
-   * on, so a use meanwhile saves the session.
+   * enough to have heard of activity on the others. Each removal names the activity and the end
+   * that it was judged on: a use meanwhile saves the session, and so does log time that has not
+   * reached the end.
    */
   async sweep(): Promise<void> {
     const { cluster, clock, state, limits, proposer } = this.#parts
@@ -249,10 +268,12 @@ export class SessionTracker {
     this.#leadsSinceMs ??= clock.monotonicMs()
     const spreadMs = limits.activityMoveMs + 2 * limits.activityFlushMs
     if (this.#isSweeping || clock.monotonicMs() - this.#leadsSinceMs < spreadMs) return
-    const beforeMs = clock.nowMs() - spreadMs
+    const nowMs = majorityNowMs(this.#parts)
+    if (nowMs === null) return
+    const beforeMs = nowMs - spreadMs
     const marks = state
       .sessionsThat((session) => this.expiresAtMs(session) < beforeMs, limits.sweepBatchMax)
-      .map(({ id, lastActivityMs }) => ({ id, lastActivityMs: BigInt(lastActivityMs) }))
+      .map(({ id, lastActivityMs }) => this.#expiryMark(id, lastActivityMs))
     if (marks.length === 0) return
     this.#isSweeping = true
     try {
@@ -263,6 +284,12 @@ export class SessionTracker {
     } finally {
       this.#isSweeping = false
     }
+  }
+
+  #expiryMark(id: string, lastActivityMs: number) {
+    const session = this.#parts.state.get('apiSession', id)
+    const expiresAtMs = session === undefined ? 0 : this.expiresAtMs(session)
+    return { id, lastActivityMs: BigInt(lastActivityMs), expiresAtMs: BigInt(expiresAtMs) }
   }
 
   /** No leader or no answer is part of life: the next round tries again. */

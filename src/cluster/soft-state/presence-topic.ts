@@ -34,10 +34,7 @@ export interface Presence extends MachineProgress {
 
 export interface HeardPresence {
   readonly presence: Presence
-  /**
-   * How far its wall clock was ahead of ours when we heard it, the way of the message taken as
-   * nothing.
-   */
+  /** How far its wall clock is ahead of ours, the way of the message taken as nothing. */
   readonly clockOffsetMs: number
   /** Monotonic. */
   readonly heardMs: number
@@ -94,7 +91,14 @@ export class PresenceTopic {
 
   /** The last word of a peer; null when it was never heard, or is silent for too long. */
   of(id: NodeId): HeardPresence | null {
-    return this.#heard.get(id) ?? null
+    const heard = this.#heard.get(id)
+    return heard === undefined ? null : this.#asOfNow(heard)
+  }
+
+  /** Our own clock may have jumped since: the other one is known by the time that has passed. */
+  #asOfNow({ presence, heardMs }: Omit<HeardPresence, 'clockOffsetMs'>): HeardPresence {
+    const clockMs = presence.clockMs + this.#clock.monotonicMs() - heardMs
+    return { presence, heardMs, clockOffsetMs: Math.round(clockMs - this.#clock.nowMs()) }
   }
 
   #onChange(owner: NodeId, presence: Presence | undefined): void {
@@ -102,8 +106,7 @@ export class PresenceTopic {
       this.#heard.delete(owner)
       return
     }
-    const clockOffsetMs = presence.clockMs - this.#clock.nowMs()
-    const heard = { presence, clockOffsetMs, heardMs: this.#clock.monotonicMs() }
+    const heard = this.#asOfNow({ presence, heardMs: this.#clock.monotonicMs() })
     this.#heard.set(owner, heard)
     this.onHeard(owner, heard)
   }

@@ -45,7 +45,7 @@ export const postureCheck = defineEntity({
   name: 'postureCheck',
   plural: 'postureChecks',
   operations: { management: crud('posture-check') },
-  refusals: { delete: [403] },
+  refusals: { delete: [403, 409] },
   fields: {
     name: nameText(),
     typeId: choice(postureTypes, { required: true, settable: 'create' }),

@@ -18,7 +18,8 @@ export const servicePolicy = defineEntity({
     semantic: choice(['AllOf', 'AnyOf'], { required: true }),
     identityRoles: roleList('identity'),
     serviceRoles: roleList('service'),
-    postureCheckRoles: roleList('postureCheck'),
+    /** Without a check that it names, the policy would grant to devices that it shuts out. */
+    postureCheckRoles: roleList('postureCheck', { refusedFrom: 2 }),
     isSystem: boolean({ settable: 'never', shown: 'never' }),
     identityRolesDisplay: computed(
       { from: 'rolesDisplay', to: 'identity', by: 'identityRoles' },

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { isOfPrivileged, isPrivileged } from './authority.ts'
+import { isNamed, isOfPrivileged, isPrivileged } from './authority.ts'
 import { type IdScope, SetScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
@@ -35,10 +35,17 @@ export function withoutAdminSecrets(
 
 /** Whether the detail of a record is another one for a reader that is no administrator. */
 export function hidesFromNonAdmin(kind: string, record: EntityRecord): boolean {
-  return kind === 'identity' && isPrivileged(record)
+  return kind === 'identity' ? isPrivileged(record) : routerKinds.has(kind) && isNamed(record)
 }
 
-/** The detail of an identity that may do more, as it is shown to others than administrators. */
+/** Kinds whose details show the token that their router enrolls by. */
+const routerKinds: ReadonlySet<string> = new Set(['edgeRouter', 'router', 'transitRouter'])
+
+/**
+ * The detail of an identity that may do more, or of a router that may have the names of others, as
+ * it is shown to others than administrators.
+ */
 export function shownToNonAdmin(detail: JsonObject): JsonObject {
-  return { ...detail, enrollment: {} }
+  const { enrollmentToken: _token, enrollmentJwt: _jwt, ...shown } = detail
+  return 'enrollment' in shown ? { ...shown, enrollment: {} } : shown
 }

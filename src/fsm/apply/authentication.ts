@@ -170,51 +170,80 @@ export function recoveryPolicyOf(
   )
 }
 
-type LockoutRules = Pick<PrimaryRules['updb'], 'maxAttempts' | 'lockoutDurationMinutes'>
+export const lockoutLimits = {
+  /** Longest lock of the password of an administrator, whatever its auth policy says. */
+  adminLockMsMax: 15 * 60_000,
+} as const
+
+/** Level from which on every lock of the password of an administrator has an end. */
+const BOUNDED_FROM_LEVEL = 2
+
+/** Rules by which wrong attempts lock the password of one identity. */
+export interface LockoutRules extends Pick<PrimaryRules['updb'], 'maxAttempts'> {
+  /** Time of the auth policy; Infinity: until an administrator ends the lock. */
+  readonly policyLockMs: number
+  /** The password opens again after this time. Attempts count on until the policy's has passed. */
+  readonly lockMs: number
+}
+
 type Attempts = Pick<PasswordAttempts, 'count' | 'lastAt'>
+
+/**
+ * Lockout rules of an identity. The lock of an administrator always ends: whoever may change auth
+ * policies could have strangers lock out every administrator otherwise. Undefined: nobody may log
+ * in.
+ */
+export function lockoutRulesOf(
+  records: RecordSource,
+  identity: Pick<Identity, 'authPolicyId' | 'isAdmin'>,
+  featureLevel: number,
+): LockoutRules | undefined {
+  const updb = authPolicyOf(records, identity)?.primary.updb
+  if (updb === undefined) return undefined
+  const { maxAttempts, lockoutDurationMinutes: minutes } = updb
+  const policyLockMs = minutes > 0 ? minutes * 60_000 : Infinity
+  const isBounded = identity.isAdmin && featureLevel >= BOUNDED_FROM_LEVEL
+  const lockMs = isBounded ? Math.min(policyLockMs, lockoutLimits.adminLockMsMax) : policyLockMs
+  return { maxAttempts, policyLockMs, lockMs }
+}
 
 /** Whether a password is locked at a time, by the attempts that are counted of it. */
 export function isLockedOut(
   attempts: Attempts | undefined,
-  rules: LockoutRules,
+  { maxAttempts, lockMs }: LockoutRules,
   atMs: number,
 ): boolean {
-  if (attempts === undefined || rules.maxAttempts <= 0) return false
-  return attempts.count >= rules.maxAttempts && !hasLapsed(attempts, rules, atMs)
-}
-
-/** A duration of 0 lasts until an administrator ends it. */
-function hasLapsed({ lastAt }: Attempts, rules: LockoutRules, atMs: number): boolean {
-  const { lockoutDurationMinutes } = rules
-  return lockoutDurationMinutes > 0 && atMs >= (lastAt ?? 0) + lockoutDurationMinutes * 60_000
+  if (attempts === undefined || maxAttempts <= 0) return false
+  return attempts.count >= maxAttempts && atMs < (attempts.lastAt ?? 0) + lockMs
 }
 
 /** Since when, and until when, the password of an identity is locked; null: it is not. */
 export function passwordLockOf(
-  state: Pick<State, 'get' | 'table'>,
+  state: Pick<State, 'get' | 'table' | 'featureLevel'>,
   identity: Identity,
   atMs: number,
 ): { readonly sinceMs: number; readonly untilMs: number | null } | null {
   for (const id of state.table('authenticator').indexes.ids('identityId', identity.id)) {
     const attempts = state.get<PasswordAttempts>('passwordAttempts', id)
     if (attempts === undefined) continue
-    const rules = authPolicyOf(state, identity)?.primary.updb
+    const rules = lockoutRulesOf(state, identity, state.featureLevel)
     if (rules === undefined || !isLockedOut(attempts, rules, atMs)) continue
     const sinceMs = attempts.lastAt ?? 0
-    const { lockoutDurationMinutes: minutes } = rules
-    return { sinceMs, untilMs: minutes > 0 ? sinceMs + minutes * 60_000 : null }
+    const untilMs = sinceMs + rules.lockMs
+    return { sinceMs, untilMs: untilMs === Infinity ? null : untilMs }
   }
   return null
 }
 
-/** The number of the next attempt: a lockout that is over begins a new count. */
+/** The number of the next attempt: a lock that is over by the auth policy begins a new count. */
 export function nextAttempt(
   attempts: Attempts | undefined,
   rules: LockoutRules,
   atMs: number,
 ): number {
   if (attempts === undefined) return 1
-  if (attempts.count >= rules.maxAttempts && hasLapsed(attempts, rules, atMs)) return 1
+  const lapsedMs = (attempts.lastAt ?? 0) + rules.policyLockMs
+  if (attempts.count >= rules.maxAttempts && atMs >= lapsedMs) return 1
   return attempts.count + 1
 }
 

@@ -124,24 +124,47 @@ function ownerOf(kind: string, record: JsonObject): string | undefined {
 }
 
 /**
- * Whether a record belongs to an identity with rights of its own, so that whoever knows it could
- * gain them.
+ * Whether a record belongs to an identity with rights of its own, or to a router that may have the
+ * names of others, so that whoever knows it could gain them.
  */
 export function isOfPrivileged(records: Records, kind: string, record: JsonObject): boolean {
   const ownerId = ownerOf(kind, record)
-  return ownerId !== undefined && isPrivileged(records.get('identity', ownerId))
+  if (ownerId !== undefined && isPrivileged(records.get('identity', ownerId))) return true
+  return kind === 'enrollment' && isNamed(enrolledRouterOf(records, record))
+}
+
+/** The router that an enrollment is for; undefined for one of an identity. */
+export function enrolledRouterOf(records: Records, enrollment: JsonObject): JsonObject | undefined {
+  const id = enrollment['edgeRouterId'] || enrollment['transitRouterId']
+  return typeof id === 'string' ? records.get('router', id) : undefined
+}
+
+/** Whether an administrator has allowed a router names, perhaps those of a controller. */
+export function isNamed(router: JsonObject | undefined): boolean {
+  return namesOf(router).length > 0
+}
+
+/** Whether a router gains a name that its certificate may have. */
+export function gainsNames(before: JsonObject | undefined, after: JsonObject): boolean {
+  const known = namesOf(before)
+  return namesOf(after).some((name) => !known.includes(name))
+}
+
+function namesOf(router: JsonObject | undefined): readonly string[] {
+  const names = router?.['allowedNames']
+  return Array.isArray(names) ? (names as readonly string[]) : []
 }
 
 /** An administrator, or somebody who was given any permission. */
 export function isPrivileged(identity: JsonObject | undefined): boolean {
-  const permissions = identity?.['permissions']
-  return identity?.['isAdmin'] === true || (Array.isArray(permissions) && permissions.length > 0)
+  return identity?.['isAdmin'] === true || permissionsOf(identity).length > 0
 }
 
 const untouchable = 'only an administrator may touch an administrator'
 const beyond = 'only an administrator may touch an identity that holds permissions you lack'
 const unsettable = 'only an administrator may set isAdmin or permissions'
 const unnameable = 'only an administrator may set allowedNames'
+const unenrollable = 'only an administrator may enroll a router that has allowedNames'
 
 /** Why a caller may not act on an identity; null when it may, and when there is none. */
 export function identityGuard(
@@ -177,6 +200,22 @@ function isHeld(held: readonly string[], permission: string): boolean {
   )
 }
 
+/**
+ * Whether an identity gains a right, so that somebody who could act on it before no longer may.
+ * @param before undefined: there was no such identity.
+ */
+export function gainsRights(before: JsonObject | undefined, after: JsonObject): boolean {
+  if (before?.['isAdmin'] === true) return false
+  if (after['isAdmin'] === true) return true
+  const held = permissionsOf(before)
+  return permissionsOf(after).some((one) => !isHeld(held, one))
+}
+
+function permissionsOf(identity: JsonObject | undefined): readonly string[] {
+  const permissions = identity?.['permissions']
+  return Array.isArray(permissions) ? (permissions as readonly string[]) : []
+}
+
 export interface GuardedWrite {
   readonly kind: string
   readonly mode: 'create' | 'replace' | 'patch' | 'delete'
@@ -198,6 +237,9 @@ export function writeGuard(
   if (kind === 'identity' && setsRights(mode, fields)) return refused('UNAUTHORIZED', unsettable)
   if (changesNames(before, fields)) return refused('UNAUTHORIZED', unnameable)
   for (const record of before === undefined ? [fields] : [before, fields]) {
+    if (kind === 'enrollment' && isNamed(enrolledRouterOf(state, record))) {
+      return refused('UNAUTHORIZED', unenrollable)
+    }
     const identityId = kind === 'identity' ? before?.id : ownerOf(kind, record)
     const reason = identityId === undefined ? null : reachReason(state, identityId, held)
     if (reason !== null) return refused('UNAUTHORIZED', reason)

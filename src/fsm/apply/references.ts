@@ -58,7 +58,7 @@ function holders(state: State, referrer: Referrer, id: string): string[] {
 /** Why the record can not go while others name it; null when it can. */
 export function blockingReference(state: State, entity: Entity, id: string): Outcome | null {
   for (const referrer of referrersOf(entity)) {
-    if (referrer.onDelete !== 'refuse') continue
+    if (state.featureLevel < referrer.refusedFrom) continue
     const ids = holders(state, referrer, id)
     if (ids.length === 0) continue
     const shown = ids.slice(0, shownIdsMax)

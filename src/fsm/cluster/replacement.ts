@@ -1,7 +1,9 @@
+import type { Enrollment } from '../../entities/kinds/enrollment.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { entities } from '../../entities/registry.ts'
 import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
+import { gainsNames, gainsRights } from '../apply/authority.ts'
 import type { State } from '../records/state.ts'
 import { withSchemaOfToday } from '../seed/superseded-schemas.ts'
 import type { ShapedRecord } from '../records/record-blocks.ts'
@@ -62,6 +64,7 @@ export function replacementOf(
     const adapted = adaptedTo(state, one, revision)
     if (adapted !== null) restored.get(one.kind)?.set(one.record.id, adapted)
   }
+  withdrawReadEnrollments(state, restored)
   return ownKinds.flatMap((kind) => {
     if (keptKinds.has(kind)) return []
     const changes = changesOf(state, kind, restored.get(kind) ?? new Map())
@@ -71,12 +74,37 @@ export function replacementOf(
 
 /** @returns null for a record that does not come back. */
 function adaptedTo(state: State, one: ShapedRecord, revision: number | null): ShapedRecord | null {
-  // A token that was used, or taken back, since the backup must not let anybody in again.
-  if (one.kind === 'enrollment' && state.get('enrollment', one.record.id) === undefined) return null
+  if (one.kind === 'enrollment' && !isStillOpen(state, one.record as Enrollment)) return null
   const changed = changedByNow(state, one)
   if (changed === null && revision === null) return one
   const moved = revision === null ? {} : { revision }
   return state.shaped(one.kind, { ...one.record, ...changed, ...moved })
+}
+
+/** False for a token that was used, refreshed or taken back since the backup. */
+function isStillOpen(state: State, { id, token }: Enrollment): boolean {
+  return state.get<Enrollment>('enrollment', id)?.token === token
+}
+
+/**
+ * Leaves out the enrollments of identities that gain a right by the restore, and of routers that
+ * gain a name: until now, callers with fewer rights could read their tokens.
+ */
+function withdrawReadEnrollments(
+  state: State,
+  restored: ReadonlyMap<string, Map<string, ShapedRecord>>,
+): void {
+  const enrollments = restored.get('enrollment')
+  for (const [id, { record }] of enrollments ?? []) {
+    const { identityId, edgeRouterId, transitRouterId } = record as Enrollment
+    const routerId = edgeRouterId || transitRouterId
+    const identity = restored.get('identity')?.get(identityId)?.record
+    const router = restored.get('router')?.get(routerId)?.record
+    const gains =
+      (identity !== undefined && gainsRights(state.get('identity', identityId), identity)) ||
+      (router !== undefined && gainsNames(state.get('router', routerId), router))
+    if (gains) enrollments?.delete(id)
+  }
 }
 
 /** Fields of a record that are not to be as they were; null: none. */

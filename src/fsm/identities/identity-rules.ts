@@ -1,14 +1,22 @@
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { adminLossReason } from '../apply/admins.ts'
+import { gainsRights } from '../apply/authority.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { faulty, refused } from '../apply/outcome.ts'
+import { WITHDRAWN_FROM_LEVEL, withdrawEnrollmentsOf } from '../apply/read-enrollments.ts'
 import type { State } from '../records/state.ts'
-import type { KindRules, Write } from '../apply/kind-rules.ts'
+import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
 
 export const identityRules: KindRules = {
   judgeWrite: judgeIdentity,
   judgeDelete: judgeIdentityDelete,
+  afterWrite: withdrawReadEnrollments,
+}
+
+function withdrawReadEnrollments({ before, after }: Written, consequences: Consequences): void {
+  if (before === undefined || consequences.state.featureLevel < WITHDRAWN_FROM_LEVEL) return
+  if (gainsRights(before, after)) withdrawEnrollmentsOf('identityId', after.id, consequences)
 }
 
 function judgeIdentity(state: State, write: Write, context: CommandContext): Outcome | null {

@@ -4,7 +4,7 @@ import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { PasswordAttempts } from '../../entities/kinds/password-attempts.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { authPolicyOf, isLockedOut, nextAttempt } from '../apply/authentication.ts'
+import { isLockedOut, lockoutRulesOf, nextAttempt } from '../apply/authentication.ts'
 import type { State } from '../records/state.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { CommandContext } from '../apply/context.ts'
@@ -28,7 +28,7 @@ export function attemptPassword(
     forgetAttempts(state, authenticatorId)
     return done('')
   }
-  const rules = authPolicyOf(state, identity)?.primary.updb
+  const rules = lockoutRulesOf(state, identity, state.featureLevel)
   if (rules === undefined || isDisabled(identity, context.logTimeMs)) return refused('INVALID_AUTH')
   // The policy may have stopped counting since the attempt was proposed.
   if (rules.maxAttempts <= 0) return done('')

@@ -7,6 +7,7 @@ import type { State } from '../records/state.ts'
 import { carrySchemasOver } from './superseded-schemas.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { done } from '../apply/outcome.ts'
+import { withdrawAtLevel } from '../apply/read-enrollments.ts'
 import { endRefusedSessions } from '../apply/session-standing.ts'
 import { seededIdentityTypes } from './seed-identity-types.ts'
 
@@ -27,6 +28,7 @@ export function raiseFeatureLevel(
   addLevelRecords(state, from, context)
   carrySchemasOver(state, from, context)
   endRefusedSessions(state, from, context)
+  withdrawAtLevel(state, from, context)
   return done(String(state.featureLevel))
 }
 

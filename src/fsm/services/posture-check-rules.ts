@@ -1,14 +1,94 @@
 import { postureFields, type PostureType } from '../../entities/kinds/posture-check.ts'
-import type { Json } from '../../lib/text/canonical-json.ts'
+import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { isGranted } from '../../lib/permissions.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { faulty } from '../apply/outcome.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { faulty, refused } from '../apply/outcome.ts'
+import { matches, meant, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import type { KindRules, Write } from '../apply/kind-rules.ts'
 
-export const postureCheckRules: KindRules = { judgeWrite: judgePostureCheck }
+export const postureCheckRules: KindRules = {
+  judgeWrite: judgePostureCheck,
+  judgeDelete: (state, record, context) => judgeLoss(state, record, null, context),
+}
+
+function judgePostureCheck(
+  state: State,
+  { before, after }: Write,
+  context: CommandContext,
+): Outcome | null {
+  const fault = contentFault(after)
+  if (fault !== null || before === undefined) return fault
+  return judgeLoss(state, before, { ...before, ...after }, context)
+}
+
+/** Level from which on no service policy loses a posture check unnoticed. */
+const KEPT_FROM_LEVEL = 2
+/** Ids named in a refusal. */
+const SHOWN_IDS_MAX = 20
+
+/**
+ * Why a check may not be deleted (`after` is null) or changed; null when it may. A service policy
+ * that selects it by attribute would ask less of devices. Only callers who may change policies
+ * cause that, and only a change of the policy itself has it ask for no check at all. The reference
+ * guards checks that a policy names by id.
+ */
+function judgeLoss(
+  state: State,
+  before: EntityRecord,
+  after: EntityRecord | null,
+  { authority, held }: CommandContext,
+): Outcome | null {
+  if (state.featureLevel < KEPT_FROM_LEVEL) return null
+  const losing = policiesMatching<ServicePolicy>(
+    state.table('servicePolicy'),
+    'postureCheckRoles',
+    before,
+  ).filter(({ postureCheckRoles: roles, semantic }) => {
+    if (roles.includes(`@${before.id}`)) return false
+    return after === null || !matches(after, roles, semantic)
+  })
+  if (losing.length === 0) return null
+  if (authority === 'limited' && !isGranted(held, 'service-policy.update', false)) {
+    return refused('UNAUTHORIZED', unpermitted)
+  }
+  const opened = losing.filter(isLastOf(state, before.id)).map(({ id }) => id)
+  if (opened.length === 0) return null
+  const value = opened.slice(0, SHOWN_IDS_MAX)
+  const reason = `the service policies [${value.join(' ')}] select no other posture check and would ask for none; change their postureCheckRoles first`
+  return after === null
+    ? faulty({ field: 'postureCheckRoles', reason, value }, 'CAN_NOT_DELETE_REFERENCED_ENTITY')
+    : faulty({ field: 'roleAttributes', reason, value })
+}
+
+const unpermitted =
+  'a service policy selects the posture check by attribute; only an administrator or a holder of service-policy.update may take the check from it'
+
+/** Whether a check is the only one that a policy selects; equal role lists are resolved once. */
+function isLastOf(state: State, checkId: string): (policy: ServicePolicy) => boolean {
+  const known = new Map<string, boolean>()
+  return ({ postureCheckRoles: roles, semantic }) => {
+    const key = JSON.stringify([semantic, roles])
+    const isLast = known.get(key) ?? !selectsAnother(state, { roles, semantic }, checkId)
+    known.set(key, isLast)
+    return isLast
+  }
+}
+
+function selectsAnother(
+  state: State,
+  list: Parameters<typeof meant>[2][number],
+  checkId: string,
+): boolean {
+  for (const id of meant(state, 'postureCheck', [list])) if (id !== checkId) return true
+  return false
+}
 
 /** A check without what its type is about would pass or fail for everybody. */
-function judgePostureCheck(_state: State, { after }: Write): Outcome | null {
+function contentFault(after: JsonObject): Outcome | null {
   const type = after['typeId'] as PostureType
   if (!Object.hasOwn(postureFields, type)) {
     const reason = `typeId in body should be one of [${Object.keys(postureFields).join(' ')}]`

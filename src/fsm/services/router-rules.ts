@@ -2,13 +2,15 @@ import { identity } from '../../entities/kinds/identity.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
+import { gainsNames } from '../apply/authority.ts'
 import { faulty, refused } from '../apply/outcome.ts'
+import { withdrawEnrollmentsOf } from '../apply/read-enrollments.ts'
 import type { State } from '../records/state.ts'
 import { judgeConfigs } from './configs-rules.ts'
 import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
 
 /** Every router of the table has what follows of it; only edge routers tunnel. */
-const common = { afterWrite: keepTunneler, afterDelete: removeTunneler } as const
+const common = { afterWrite: followRouter, afterDelete: removeTunneler } as const
 
 export const edgeRouterRules: KindRules = { ...common, judgeWrite: judgeRouter }
 export const fabricRouterRules: KindRules = { ...common, judgeWrite: judgeRouter }
@@ -58,6 +60,14 @@ function isOther(owner: string | undefined, id: string): boolean {
 /** Made with a router, and not by a caller. */
 function isOwned(record: EntityRecord): boolean {
   return record['typeId'] === 'Router' || record['isSystem'] === true
+}
+
+function followRouter(written: Written, consequences: Consequences): void {
+  keepTunneler(written, consequences)
+  const { before, after } = written
+  if (before === undefined || !gainsNames(before, after)) return
+  withdrawEnrollmentsOf('edgeRouterId', after.id, consequences)
+  withdrawEnrollmentsOf('transitRouterId', after.id, consequences)
 }
 
 function keepTunneler({ before, after }: Written, consequences: Consequences): void {

@@ -5,6 +5,7 @@ import {
   type SessionCreate,
   SessionCreateSchema,
   SessionDeleteSchema,
+  type SessionExpire_Mark,
   SessionExpireSchema,
   SessionTouchSchema,
   type TokenProof,
@@ -256,9 +257,12 @@ export function touchSessions(state: State, payload: Uint8Array, context: Comman
   return done('')
 }
 
+/** Level from which on log time decides whether a session has expired. */
+const JUDGED_FROM_LEVEL = 2
+
 /**
- * Ends those whose activity has not moved since the leader looked; refused when none is left of
- * them.
+ * Ends those whose activity has not moved since the leader looked, and whose end log time has
+ * reached: the clock of the leader may be wrong. Refused when none is left of them.
  */
 export function expireSessions(
   state: State,
@@ -270,8 +274,17 @@ export function expireSessions(
   for (const mark of marks) {
     const session = state.get<ApiSession>('apiSession', mark.id)
     if (session === undefined || session.lastActivityAt !== Number(mark.lastActivityMs)) continue
+    if (state.featureLevel >= JUDGED_FROM_LEVEL && !hasEnded(mark, context)) continue
     removeWithReferences(state, apiSession, session, context)
     ended += 1
   }
   return ended === 0 && marks.length > 0 ? refused('REVISION_MOVED') : done('')
+}
+
+/** False for a mark of an older member, which names no end. */
+function hasEnded(
+  { expiresAtMs }: Pick<SessionExpire_Mark, 'expiresAtMs'>,
+  { logTimeMs }: CommandContext,
+): boolean {
+  return expiresAtMs > 0n && expiresAtMs <= BigInt(logTimeMs)
 }

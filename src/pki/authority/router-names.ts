@@ -117,7 +117,7 @@ function hostJudge(
 }
 
 const REMEDY =
-  'take it out of csr.sans, or have an administrator add it to allowedNames of the router'
+  'take it out of csr.sans, or have an administrator add it to allowedNames of the router and re-enroll the router'
 
 function checkForms(names: AlternativeNames): void {
   for (const name of names.dnsNames) {

@@ -18,6 +18,11 @@ export class ManualClock implements Clock {
     this.#nowMs += ms
     this.#monotonicMs += ms
   }
+
+  /** Moves the wall clock alone, as a wrong time server does. */
+  jump(ms: number): void {
+    this.#nowMs += ms
+  }
 }
 
 /** Holds what was to run again and again, for a test to run: all that has one period together. */

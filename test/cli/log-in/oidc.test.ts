@@ -128,12 +128,12 @@ describe('a log-in by password', () => {
 test('a log-in by certificate has tokens that count with its key alone', async () => {
   const { id: caId, key } = await person.cluster.verifiedCa('staff')
   const { id, jwt } = await person.cluster.newToken({ ottca: caId })
-  await person.cluster.ask('PATCH', `/identities/${id}`, { isAdmin: true })
   const own = await clientKey(key, 'me', Date.now())
   const [cert, file] = [person.file('me.pem', own.certificatePem), join(person.folder, 'me.key')]
   writeSecretFile(file, own.privateKeyPem)
   const flags = ['--client-cert', cert, '--client-key', file]
   await person.out('identity', 'enroll', person.file('me.jwt', jwt), ...flags)
+  await person.cluster.ask('PATCH', `/identities/${id}`, { isAdmin: true })
   const ca = person.file('ca.pem', person.caPem)
   const words = ['login', person.origin, '--cert', cert, '--key', file, '--ca', ca]
   await person.out(...words, '--context', 'by-cert')

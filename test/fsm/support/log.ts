@@ -189,8 +189,8 @@ export class LogWriter {
     return this.#outcome(CommandKind.SESSION_TOUCH, toBinary(SessionTouchSchema, message))
   }
 
-  expire(id: string, lastActivityMs: number): Outcome {
-    const marks = [{ id, lastActivityMs: BigInt(lastActivityMs) }]
+  expire(id: string, lastActivityMs: number, expiresAtMs = 0): Outcome {
+    const marks = [{ id, lastActivityMs: BigInt(lastActivityMs), expiresAtMs: BigInt(expiresAtMs) }]
     return this.#outcome(
       CommandKind.SESSION_EXPIRE,
       toBinary(SessionExpireSchema, create(SessionExpireSchema, { marks })),
