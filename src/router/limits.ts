@@ -29,6 +29,11 @@ export const routerProgramLimits = {
   traceBytesMax: 64 * 1024 * 1024,
   /** Open connections of one HTTPS server for health checks. */
   healthConnectionsMax: 256,
+  /** The same from one source; several probes may share an address. */
+  healthConnectionsPerSourceMax: 64,
+  /** Handshakes under way at one of them; one more ends the oldest of its source, or of most. */
+  healthHandshakesMax: 128,
+  healthHandshakesPerSourceMax: 32,
   /** Body of one request to extend certificates, and of its answer: bounded by the client. */
   extendTimeoutMs: 15_000,
   /** How often it is judged whether certificates are due; after a failure, sooner. */

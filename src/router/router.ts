@@ -182,7 +182,13 @@ export class RouterProgram {
       requestTimeoutMs: config.ctrl.defaultRequestTimeout,
     })
     this.#checks = routerChecks({ config, clock, connections, links: () => this.#links.links })
-    this.#health = new HealthServers({ web: config.web, identity, checks: this.#checks, log })
+    this.#health = new HealthServers({
+      web: config.web,
+      identity,
+      handshakeTimeoutMs: config.tls.handshakeTimeout,
+      checks: this.#checks,
+      log,
+    })
     this.#extender = this.#newExtender()
   }
 
