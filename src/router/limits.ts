@@ -3,6 +3,23 @@ export const routerProgramLimits = {
   /** Members of a cluster that are kept and dialed. */
   controllersMax: 64,
   addressesPerControllerMax: 8,
+  /** Controllers, and addresses of one, that a single controller can add by its own word. */
+  controllersToldByOneMax: 8,
+  addressesToldByOneMax: 2,
+  /** Keys of removed controllers that are refused, the newest. */
+  removedControllersMax: 64,
+  /**
+   * A controller that was not reached for so long while the router ran no longer counts against
+   * those that do not list it.
+   */
+  controllerAbsentMs: 24 * 60 * 60_000,
+  membersJudgedEveryMs: 60_000,
+  /**
+   * Where controllers are known, addresses of the configuration are dialed so long after the start,
+   * and at most so long after each other.
+   */
+  configuredEndpointAfterMs: 3000,
+  configuredEndpointWaitMsMax: 30_000,
   /** Addresses of the client API that renewals are asked at. */
   apisMax: 16,
   endpointsFileBytesMax: 256 * 1024,

@@ -207,7 +207,8 @@ export class SimulatedRouter {
       onFrame: (direction, message) => world.onFrame(this.id, id, direction, message),
     })
     const connectedAtMs = clock.nowMs()
-    return { id, address, channel, connectedAtMs, version: 'v2.0.0', trustDomain: 'test.flotilla' }
+    const trustDomain = 'test.flotilla'
+    return { id, address, keySha256: '', channel, connectedAtMs, version: 'v2.0.0', trustDomain }
   }
 
   async #dial({ requests, forwarder }: RouterLife, serviceId: string): Promise<void> {
