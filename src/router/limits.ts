@@ -3,20 +3,20 @@ export const routerProgramLimits = {
   /** Members of a cluster that are kept and dialed. */
   controllersMax: 64,
   addressesPerControllerMax: 8,
-  /** Controllers, and addresses of one, that a single controller can add by its own word. */
+  /** Controllers that one other can add by its list alone, and addresses of each known one. */
   controllersToldByOneMax: 8,
   addressesToldByOneMax: 2,
   /** Keys of removed controllers that are refused, the newest. */
   removedControllersMax: 64,
   /**
-   * A controller that was not reached for so long while the router ran no longer counts against
-   * those that do not list it.
+   * A controller that the router has not reached for this long while it ran loses its vote, if
+   * another controller does not list it.
    */
   controllerAbsentMs: 24 * 60 * 60_000,
   membersJudgedEveryMs: 60_000,
   /**
-   * Where controllers are known, addresses of the configuration are dialed so long after the start,
-   * and at most so long after each other.
+   * Addresses of the configuration, if the endpoints file names controllers: time from the start to
+   * the first attempt, and the longest wait between two.
    */
   configuredEndpointAfterMs: 3000,
   configuredEndpointWaitMsMax: 30_000,

@@ -10,9 +10,7 @@ export function clusterOf(clusterNode: ClusterNode, isOusted: () => boolean): Ro
   return {
     addresses: () => {
       const isGone = isOusted()
-      const members = clusterNode
-        .members()
-        .filter(({ id }) => !isGone || id !== clusterNode.selfId)
+      const members = clusterNode.members().filter(({ id }) => !isGone || id !== clusterNode.selfId)
       // Members that were never heard of have no address yet, but they may have one.
       const isKnown = members.every(
         ({ startedAtMs, routerAddress }) => startedAtMs > 0 || routerAddress !== null,

@@ -302,7 +302,7 @@ export class Controllers {
     }
   }
 
-  /** One that has met the controller by an address of the configuration is the controller's from then on. */
+  /** A dialer of an address of the configuration becomes that of the controller that answered. */
   #dialerOf(id: string, free: ReadonlySet<ControllerDialer>): ControllerDialer | undefined {
     const met = this.#allDialers().find((dialer) => dialer.connection?.id === id)
     if (met === undefined) return [...free].find((dialer) => dialer.id === id)
@@ -314,7 +314,7 @@ export class Controllers {
     return met
   }
 
-  /** Requests the lists of all controllers, now and then until no list differs from what is known. */
+  /** Requests all lists, and again after a while, until none differs from what is known. */
   #ask(): void {
     if (this.#isStopped || this.#askTimer !== null) return
     for (const { channel } of this.connections) {

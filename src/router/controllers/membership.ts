@@ -28,7 +28,7 @@ export interface MembersTold {
 }
 
 export interface MembershipOptions {
-  /** As they were known before. */
+  /** The controllers of the endpoints file. */
   readonly controllers: readonly KnownController[]
   readonly removed: readonly ControllerKey[]
   /** Addresses that the configuration names. */
@@ -44,11 +44,12 @@ interface MemberList {
 }
 
 /**
- * The controllers that a router trusts, by the lists of all of them: no controller can remove another
- * by its own word, and each counts once, whatever index it claims.
+ * The controllers that a router trusts. It compares the lists of all of them, and ignores who leads
+ * and which index a list claims: no controller can remove another by its own word.
  *
- * A controller that a majority has listed is a voter. Voters decide: one that a majority of them does
- * not list is removed; one that only some list is added for as long as they list it, and does not vote.
+ * A controller that a majority has listed is a voter. A controller that a majority of the voters
+ * does not list is removed. One that only some voters list is used while they list it, and does not
+ * vote.
  */
 export class ControllerMembership {
   readonly #configured: ReadonlySet<string>
@@ -78,7 +79,7 @@ export class ControllerMembership {
     return this.#controllers
   }
 
-  /** Keys that a majority has reported as removed, the newest last. */
+  /** Keys of controllers that a majority has reported as removed, the newest last. */
   get removed(): readonly ControllerKey[] {
     return this.#removed
   }
@@ -124,7 +125,7 @@ export class ControllerMembership {
   }
 
   /**
-   * A controller that answers at an address of the configuration is a voter, whoever lists it.
+   * Makes the controller a voter if it answers at an address of the configuration.
    * @returns whether the controllers or their addresses are others than before.
    */
   onConnected(id: string, address: string, keySha256: string): boolean {
@@ -148,7 +149,7 @@ export class ControllerMembership {
   onClosed(id: string): void {
     this.#connected.delete(id)
     this.#closedMs.set(id, this.#clock.monotonicMs())
-    // The last word of one that was removed is that it agrees.
+    // A removed controller leaves itself out of its last list, which stays as its agreement.
     if (this.#lists.get(id)?.members.has(id) === true) this.#lists.delete(id)
   }
 
@@ -166,7 +167,7 @@ export class ControllerMembership {
     return this.#judge()
   }
 
-  /** To be called from time to time: some lose their vote by their absence alone. */
+  /** Judges absence, which no message tells. @returns as `onMembers`. */
   onTime(): boolean {
     return this.#judge()
   }
@@ -201,7 +202,7 @@ export class ControllerMembership {
     this.#judgeRemoved(votes)
     const kept = this.#controllers.flatMap((known) => this.#keptBy(votes, known))
     const all = [...kept, ...this.#addedBy(votes, kept)]
-    // Those that a majority names keep their places, whatever others list.
+    // Only a few are kept: controllers that a majority lists come first.
     all.sort((a, b) => Number(a.toldBy !== null) - Number(b.toldBy !== null))
     const controllers = all.map((known) => ({
       ...known,
@@ -217,7 +218,7 @@ export class ControllerMembership {
     }).controllers
   }
 
-  /** A voter, unless it was away for long and a voter that is not away does not list it. */
+  /** Excludes a controller that was away for long, if another voter does not list it. */
   #voters(): readonly KnownController[] {
     const voters = this.#controllers.filter(({ toldBy }) => toldBy === null)
     const lists = voters.flatMap(({ id }) =>
@@ -239,7 +240,7 @@ export class ControllerMembership {
     return this.#clock.monotonicMs() - sinceMs >= controllerAbsentMs
   }
 
-  /** While no voter was there for long, those that they have listed take their place. */
+  /** Makes the connected controllers voters if no voter was connected for long. */
   #promoteAbandoned(): void {
     const isAbandoned = this.#controllers.every(
       ({ id, toldBy }) => toldBy !== null || this.#isAbsent(id),
@@ -250,10 +251,10 @@ export class ControllerMembership {
     )
   }
 
-  /** None when it is removed. */
+  /** @returns the controller with its present standing; none if it is removed. */
   #keptBy(votes: Votes, known: KnownController): KnownController[] {
     const { id, toldBy } = known
-    // The word of one controller does not outweigh the configuration.
+    // The list of one controller does not outweigh the configuration.
     const enough = this.#isConfigured(known) ? Math.max(2, votes.majority) : votes.majority
     if (votes.count(({ members }) => !members.has(id)) >= enough) return []
     if (toldBy === null) return [known]
@@ -293,7 +294,7 @@ export class ControllerMembership {
     return [...added.values()]
   }
 
-  /** The key that a majority tells. */
+  /** The key that a majority of the voters has pinned for it. */
   #keyBy(votes: Votes, known: KnownController): string | null {
     const { id } = known
     const told = new Set(votes.lists.map(([, { members }]) => members.get(id)?.keySha256 ?? null))
@@ -307,7 +308,7 @@ export class ControllerMembership {
     return known.keySha256
   }
 
-  /** It takes two controllers to have a key refused, and a majority. */
+  /** Refusing a key takes a majority, and at least two controllers. */
   #judgeRemoved(votes: Votes): void {
     const isMember = ({ id, keySha256 }: ControllerKey): boolean =>
       votes.count(({ members }) => members.get(id)?.keySha256 === keySha256) >= votes.majority
@@ -328,7 +329,7 @@ export class ControllerMembership {
   }
 }
 
-/** What the voters list; those without a list count for the majority alone. */
+/** The lists of the voters. A voter without a list counts for the majority alone. */
 class Votes {
   readonly lists: readonly (readonly [id: string, list: MemberList])[]
   readonly majority: number
@@ -351,7 +352,7 @@ function majorityOf(count: number): number {
   return Math.floor(count / 2) + 1
 }
 
-/** Those that a majority lists, and those that are known and that no majority leaves out. */
+/** Addresses that a majority lists, and known ones that no majority leaves out. */
 function addressesBy(votes: Votes, { id, addresses }: KnownController): readonly string[] {
   const listed = votes.lists.flatMap(([, { members }]) => members.get(id) ?? [])
   const countWith = (address: string): number =>
