@@ -122,6 +122,41 @@ describe('a router that is admitted', () => {
     })
   })
 
+  test('gets the pinned keys of members and of removed members, which other routers skip', async () => {
+    const known = stage.addresses
+    if (known === null) throw new Error('the stage has addresses')
+    stage.addresses = { ...known, removed: [{ id: 'ctrl3', publicKeySha256: keySha256(3) }] }
+    const pipe = await stage.dial()
+    const [update] = pipe.ofType(1037)
+    const read = fromBinary(UpdateCtrlAddressesSchema, update?.body ?? new Uint8Array())
+    const keys = [...read.controllers, ...read.removed].map(({ id, publicKeySha256 }) => [
+      id,
+      publicKeySha256,
+    ])
+    expect(keys).toEqual([
+      ['ctrl1', keySha256(1)],
+      ['ctrl2', keySha256(2)],
+      ['ctrl3', keySha256(3)],
+    ])
+    // Wire type 2 with numbers from 29000 on, beyond all that OpenZiti uses.
+    expect(UpdateCtrlAddressesSchema.field.removed.number).toBe(29_000)
+    expect(UpdateCtrlAddressesSchema.field.isInterim.number).toBe(29_001)
+  })
+
+  test('gets the members once more when a controller stops that was removed', async () => {
+    const pipe = await stage.dial()
+    const known = stage.addresses
+    if (known === null) throw new Error('the stage has addresses')
+    stage.addresses = { ...known, controllers: known.controllers.slice(1) }
+    stage.channels.stop()
+    await settle()
+    const told = pipe
+      .ofType(1037)
+      .map(({ body }) => fromBinary(UpdateCtrlAddressesSchema, body))
+      .map(({ controllers }) => controllers.map(({ id }) => id))
+    expect(told).toEqual([['ctrl1', 'ctrl2'], ['ctrl2']])
+  })
+
   test('is told them again when they change or when it asks, and never half of them', async () => {
     const { addresses } = stage
     stage.addresses = null
