@@ -229,6 +229,11 @@ export class ControllerMembership {
     )
   }
 
+  /** A majority of the voters that were not away for long: it judges those that were. */
+  #presentMajority(): number {
+    return majorityOf(this.#voters().filter(({ id }) => !this.#isAbsent(id)).length)
+  }
+
   #voterLists(): readonly MemberList[] {
     return this.#voters().flatMap(({ id }) => this.#lists.get(id) ?? [])
   }
@@ -254,8 +259,9 @@ export class ControllerMembership {
   /** @returns the controller with its present standing; none if it is removed. */
   #keptBy(votes: Votes, known: KnownController): KnownController[] {
     const { id, toldBy } = known
+    const majority = this.#isAbsent(id) ? this.#presentMajority() : votes.majority
     // The list of one controller does not outweigh the configuration.
-    const enough = this.#isConfigured(known) ? Math.max(2, votes.majority) : votes.majority
+    const enough = this.#isConfigured(known) ? Math.max(2, majority) : majority
     if (votes.count(({ members }) => !members.has(id)) >= enough) return []
     if (toldBy === null) return [known]
     if (votes.count(({ members }) => members.has(id)) >= votes.majority) {

@@ -234,6 +234,15 @@ describe('A cluster that shrinks', () => {
     expect(stage.known).toBe('a')
   })
 
+  test('loses one for a router that reaches a single controller, once the others were away for a day', () => {
+    const stage = new Stage('a b c')
+    stage.says('a', 'a b')
+    stage.wait(DAY_MS - 1)
+    expect(stage.known).toBe('a b c')
+    stage.wait(1)
+    expect(stage.known, 'b is listed').toBe('a b')
+  })
+
   test('while the router is off loses its removed controllers as soon as a majority is back', () => {
     const stage = new Stage('a b c d e')
     stage.says('e', 'e', { index: 1e12, isLeader: true })
