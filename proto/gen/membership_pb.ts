@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file membership.proto.
  */
 export const file_membership: GenFile = /*@__PURE__*/
-  fileDesc("ChBtZW1iZXJzaGlwLnByb3RvEhZmbG90aWxsYS5tZW1iZXJzaGlwLnYxIo4BCg1Db25maWd1cmF0aW9uEi8KB21lbWJlcnMYASADKAsyHi5mbG90aWxsYS5tZW1iZXJzaGlwLnYxLk1lbWJlchIXCg9vdXRnb2luZ192b3RlcnMYAiADKAkSMwoIZGVwYXJ0ZWQYAyADKAsyIS5mbG90aWxsYS5tZW1iZXJzaGlwLnYxLkRlcGFydHVyZSJHCglEZXBhcnR1cmUSCgoCaWQYASABKAkSGQoRcHVibGljX2tleV9zaGEyNTYYAiABKAwSEwoLY29tcHJvbWlzZWQYAyABKAgilgEKBk1lbWJlchIKCgJpZBgBIAEoCRINCgV2b3RlchgCIAEoCBIPCgdhZGRyZXNzGAMgASgJEhAKCHN0b3JlX2lkGAQgASgMEhkKEXB1YmxpY19rZXlfc2hhMjU2GAUgASgMEg8KB3Byb21vdGUYByABKAgSEQoJcmV0dXJuaW5nGAggASgIEg8KB2xlYXZpbmcYBiABKAhiBnByb3RvMw");
+  fileDesc("ChBtZW1iZXJzaGlwLnByb3RvEhZmbG90aWxsYS5tZW1iZXJzaGlwLnYxIsMBCg1Db25maWd1cmF0aW9uEi8KB21lbWJlcnMYASADKAsyHi5mbG90aWxsYS5tZW1iZXJzaGlwLnYxLk1lbWJlchIXCg9vdXRnb2luZ192b3RlcnMYAiADKAkSMwoIZGVwYXJ0ZWQYAyADKAsyIS5mbG90aWxsYS5tZW1iZXJzaGlwLnYxLkRlcGFydHVyZRIzCgdyZW1vdmVkGAQgAygLMiIuZmxvdGlsbGEubWVtYmVyc2hpcC52MS5SZW1vdmVkS2V5IjMKClJlbW92ZWRLZXkSCgoCaWQYASABKAkSGQoRcHVibGljX2tleV9zaGEyNTYYAiABKAwiRwoJRGVwYXJ0dXJlEgoKAmlkGAEgASgJEhkKEXB1YmxpY19rZXlfc2hhMjU2GAIgASgMEhMKC2NvbXByb21pc2VkGAMgASgIIpYBCgZNZW1iZXISCgoCaWQYASABKAkSDQoFdm90ZXIYAiABKAgSDwoHYWRkcmVzcxgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIZChFwdWJsaWNfa2V5X3NoYTI1NhgFIAEoDBIPCgdwcm9tb3RlGAcgASgIEhEKCXJldHVybmluZxgIIAEoCBIPCgdsZWF2aW5nGAYgASgIYgZwcm90bzM");
 
 /**
  * A log entry of type `configuration`: who takes part in consensus (Raft paper section 6, joint consensus).
@@ -37,6 +37,13 @@ export type Configuration = Message<"flotilla.membership.v1.Configuration"> & {
    * @generated from field: repeated flotilla.membership.v1.Departure departed = 3;
    */
   departed: Departure[];
+
+  /**
+   * Keys that were pinned for members that were removed, the newest last; routers refuse them. Since feature level 2.
+   *
+   * @generated from field: repeated flotilla.membership.v1.RemovedKey removed = 4;
+   */
+  removed: RemovedKey[];
 };
 
 /**
@@ -45,6 +52,28 @@ export type Configuration = Message<"flotilla.membership.v1.Configuration"> & {
  */
 export const ConfigurationSchema: GenMessage<Configuration> = /*@__PURE__*/
   messageDesc(file_membership, 0);
+
+/**
+ * @generated from message flotilla.membership.v1.RemovedKey
+ */
+export type RemovedKey = Message<"flotilla.membership.v1.RemovedKey"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: bytes public_key_sha256 = 2;
+   */
+  publicKeySha256: Uint8Array;
+};
+
+/**
+ * Describes the message flotilla.membership.v1.RemovedKey.
+ * Use `create(RemovedKeySchema)` to create a new message.
+ */
+export const RemovedKeySchema: GenMessage<RemovedKey> = /*@__PURE__*/
+  messageDesc(file_membership, 1);
 
 /**
  * @generated from message flotilla.membership.v1.Departure
@@ -75,7 +104,7 @@ export type Departure = Message<"flotilla.membership.v1.Departure"> & {
  * Use `create(DepartureSchema)` to create a new message.
  */
 export const DepartureSchema: GenMessage<Departure> = /*@__PURE__*/
-  messageDesc(file_membership, 1);
+  messageDesc(file_membership, 2);
 
 /**
  * @generated from message flotilla.membership.v1.Member
@@ -141,5 +170,5 @@ export type Member = Message<"flotilla.membership.v1.Member"> & {
  * Use `create(MemberSchema)` to create a new message.
  */
 export const MemberSchema: GenMessage<Member> = /*@__PURE__*/
-  messageDesc(file_membership, 2);
+  messageDesc(file_membership, 3);
 

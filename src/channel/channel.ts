@@ -348,6 +348,8 @@ export class Channel {
   #handle(): Hold | null {
     this.#turnWindow()
     for (let count = 0; count < STRETCH_MESSAGES; count += 1) {
+      // The sizes that a hello may have are not those of the message after it.
+      if (this.#heartbeats === null && this.#hasHello) return 'hello'
       const type = this.#decoder.nextType()
       if (type === null) return null
       const hold = this.#holdOf(type)
@@ -383,7 +385,7 @@ export class Channel {
    * rates or while the peer does not read.
    */
   #holdOf(type: number): Hold | null {
-    if (this.#heartbeats === null) return this.#hasHello ? 'hello' : null
+    if (this.#heartbeats === null) return null
     return this.#parts.limits.unmeteredTypes?.has(type) === true ? null : this.#meteredHold()
   }
 

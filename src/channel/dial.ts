@@ -23,7 +23,7 @@ export interface DialOptions extends Pick<ChannelParts, 'onMessage' | 'onClose' 
    * Judges who has answered once TLS has verified it: why it is not the one; null: it is. Nothing
    * is sent before.
    */
-  readonly judge: (socket: TLSSocket) => string | null
+  readonly judge: (socket: TLSSocket) => string | Error | null
   readonly hello: ChannelMessage
   readonly limits: ChannelLimits
   readonly clock: Clock
@@ -54,7 +54,7 @@ export async function dialChannel(options: DialOptions): Promise<Dialed> {
           ? options.judge(socket)
           : `it does not speak ${options.protocol}`
       if (fault === null) startHello(socket, options, done)
-      else done.reject(new Error(fault))
+      else done.reject(fault instanceof Error ? fault : new Error(fault))
     })
   })
 }

@@ -72,6 +72,7 @@ export class Controller {
   /** Index that a state that was given up had reached at least. */
   #lostIndex = 0
   #hasFailed = false
+  #isOusted = false
 
   private constructor(parts: ControllerParts) {
     this.#parts = parts
@@ -197,7 +198,10 @@ export class Controller {
   }
 
   #onSelfRefused(refusal: SelfRefusal): void {
-    if (isRemovedOrFenced(refusal)) this.#membership?.management.onSelfRemoved()
+    if (isRemovedOrFenced(refusal)) {
+      this.#isOusted = true
+      this.#membership?.management.onSelfRemoved()
+    }
     if (refusal.reason === 'not-yet-a-member') this.#membership?.entrance.onRefused()
     this.#meet(fateOfRefusal(this.#parts.config.id, refusal))
   }
@@ -240,6 +244,7 @@ export class Controller {
       tell: events.tell,
       authorities: networkAuthoritiesOf(secrets, caPem),
       isOutOfService: () => this.#isFailedOrQuarantined,
+      isOusted: () => this.#isOusted,
     })
     const backups = openBackups(config, clusterNode, log, {
       cluster: clusterNode,

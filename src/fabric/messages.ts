@@ -94,11 +94,17 @@ export interface ControllerAddress {
   readonly id: string
   /** `tls:host:port`. */
   readonly address: string
+  /** SHA-256 of the key that is pinned for it. */
+  readonly publicKeySha256: Uint8Array
 }
+
+/** A key that a member had before it was removed. */
+export type RemovedController = Pick<ControllerAddress, 'id' | 'publicKeySha256'>
 
 /** The controllers of the cluster, as a router is told of them. */
 export interface ClusterAddresses {
   readonly controllers: readonly ControllerAddress[]
+  readonly removed: readonly RemovedController[]
   /**
    * A router takes a list only with a greater one than it knows. Of the configuration of members;
    * from the leader, how far the log is, since an address can change without a change of members.
@@ -109,13 +115,26 @@ export interface ClusterAddresses {
   readonly isLeader: boolean
 }
 
-export function addressesMessage({ controllers, index, isLeader }: ClusterAddresses): Outgoing {
+/**
+ * @param isInterim some members are left out for a moment; routers of this product pass over such
+ * a list.
+ */
+export function addressesMessage(
+  { controllers, removed, index, isLeader }: ClusterAddresses,
+  isInterim = false,
+): Outgoing {
   const update = create(UpdateCtrlAddressesSchema, {
     // Older routers read these, newer ones those by id.
     addresses: controllers.map(({ address }) => address),
-    controllers: controllers.map(({ id, address }) => ({ id, endpoints: [{ address }] })),
+    controllers: controllers.map(({ id, address, publicKeySha256 }) => ({
+      id,
+      endpoints: [{ address }],
+      publicKeySha256,
+    })),
+    removed: removed.map(({ id, publicKeySha256 }) => ({ id, publicKeySha256 })),
     index: BigInt(index),
     isLeader,
+    isInterim,
   })
   return {
     contentType: routerMessage.updateCtrlAddresses,

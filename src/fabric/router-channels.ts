@@ -157,6 +157,8 @@ export class RouterChannels {
     this.#soon = null
     this.#unfollow()
     for (const duty of this.#duties) duty.onStop?.()
+    // A controller that stops because it was removed agrees to that by its last list.
+    this.#tellAll()
     for (const channel of Array.from(this.#open)) channel.close('the controller is stopping')
   }
 
@@ -352,8 +354,8 @@ export class RouterChannels {
     const addresses = this.#parts.cluster.addresses()
     if (addresses === null) return null
     // Without the index: that of a leader grows with every entry.
-    const { controllers, configurationIndex, isLeader } = addresses
-    const text = JSON.stringify({ controllers, configurationIndex, isLeader })
+    const { index: _index, ...told } = addresses
+    const text = JSON.stringify(told)
     return { text, addresses, message: addressesMessage(addresses) }
   }
 
@@ -378,7 +380,7 @@ export class RouterChannels {
       addresses.isLeader && left.length > 0 && left.length < addresses.controllers.length
     if (mustForget) {
       const index = Math.max(addresses.index, connection.sentIndex + 1)
-      connection.channel.send(addressesMessage({ ...addresses, controllers: left, index }))
+      connection.channel.send(addressesMessage({ ...addresses, controllers: left, index }, true))
       connection.sentIndex = index
     }
     const least = connection.sentIndex + (isSame ? 0 : 1)

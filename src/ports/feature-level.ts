@@ -13,6 +13,9 @@ export const FEATURE_LEVEL = 2
 /** The level from which on sessions may be of OIDC: an older member would take them for others. */
 export const OIDC_LEVEL = 2
 
+/** The level from which on a configuration of members names the keys that were removed. */
+export const REMOVED_KEYS_LEVEL = 2
+
 export type KnownKind = Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>
 
 /**

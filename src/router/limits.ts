@@ -3,6 +3,23 @@ export const routerProgramLimits = {
   /** Members of a cluster that are kept and dialed. */
   controllersMax: 64,
   addressesPerControllerMax: 8,
+  /** Controllers that one other can add by its list alone, and addresses of each known one. */
+  controllersToldByOneMax: 8,
+  addressesToldByOneMax: 2,
+  /** Keys of removed controllers that are refused, the newest. */
+  removedControllersMax: 64,
+  /**
+   * A controller that the router has not reached for this long while it ran loses its vote, if
+   * another controller does not list it.
+   */
+  controllerAbsentMs: 24 * 60 * 60_000,
+  membersJudgedEveryMs: 60_000,
+  /**
+   * Addresses of the configuration, if the endpoints file names controllers: time from the start to
+   * the first attempt, and the longest wait between two.
+   */
+  configuredEndpointAfterMs: 3000,
+  configuredEndpointWaitMsMax: 30_000,
   /** Addresses of the client API that renewals are asked at. */
   apisMax: 16,
   endpointsFileBytesMax: 256 * 1024,
@@ -29,6 +46,11 @@ export const routerProgramLimits = {
   traceBytesMax: 64 * 1024 * 1024,
   /** Open connections of one HTTPS server for health checks. */
   healthConnectionsMax: 256,
+  /** The same from one source; several probes may share an address. */
+  healthConnectionsPerSourceMax: 64,
+  /** Handshakes under way at one of them; one more ends the oldest of its source, or of most. */
+  healthHandshakesMax: 128,
+  healthHandshakesPerSourceMax: 32,
   /** Body of one request to extend certificates, and of its answer: bounded by the client. */
   extendTimeoutMs: 15_000,
   /** How often it is judged whether certificates are due; after a failure, sooner. */

@@ -99,13 +99,12 @@ export class RouterProgram {
   /** @throws {RouterFailure} when the identity or a file of the configuration is of no use. */
   constructor(parts: RouterParts) {
     this.#parts = parts
-    const { config, clock, log, random, version } = parts
+    const { config, clock, log, version } = parts
     this.#startedMs = clock.monotonicMs()
     this.#holder = new IdentityHolder(config.identity, () => clock.nowMs(), log)
     const identity = () => this.#holder.current()
     this.#trace = config.trace === null ? null : new MessageTrace(config.trace.path, clock)
     this.#profiler = config.profile === null ? null : new Profiler(config.profile, log)
-    const trace = this.#trace?.write.bind(this.#trace) ?? null
     const trustDomain = () => this.#controllers.trustDomain
     const connections = () => this.#controllers.connections
     this.#forwarder = new Forwarder({
@@ -135,29 +134,7 @@ export class RouterProgram {
     this.#links = this.#newLinks(identity, connections)
     const { listeners } = this.#links
     const linkListeners = listeners.length === 0 ? null : listenersValue(listeners)
-    this.#controllers = new Controllers({
-      clock,
-      random,
-      log,
-      endpointsFile: config.ctrl.endpointsFile,
-      configuredEndpoints: configuredEndpoints(config).map(({ text }) => text),
-      dial: (address, handlers) =>
-        dialController(
-          { config: config.ctrl, identity, version, linkListeners, clock, trace, trustDomain },
-          address,
-          handlers,
-        ),
-      handlers: {
-        onConnected: (connection) => this.#onConnected(connection),
-        onMessage: (connection, message) => {
-          this.#messages.get(message.contentType)?.(connection, message)
-        },
-        onClosed: (connection) => {
-          this.#edge.onControllerClosed(connection)
-          this.#modelSubscription.onDisconnected(connection)
-        },
-      },
-    })
+    this.#controllers = this.#newControllers(identity, linkListeners)
     this.#modelSubscription = this.#newModelSubscription(connections)
     this.#tunnel = this.#newTunnel(operations, identity, connections)
     this.#messages = combinedTables([
@@ -182,8 +159,54 @@ export class RouterProgram {
       requestTimeoutMs: config.ctrl.defaultRequestTimeout,
     })
     this.#checks = routerChecks({ config, clock, connections, links: () => this.#links.links })
-    this.#health = new HealthServers({ web: config.web, identity, checks: this.#checks, log })
+    this.#health = new HealthServers({
+      web: config.web,
+      identity,
+      handshakeTimeoutMs: config.tls.handshakeTimeout,
+      checks: this.#checks,
+      log,
+    })
     this.#extender = this.#newExtender()
+  }
+
+  #newControllers(identity: () => RouterIdentity, linkListeners: Uint8Array | null): Controllers {
+    const { config, clock, random, log, version } = this.#parts
+    const trace = this.#trace?.write.bind(this.#trace) ?? null
+    const trustDomain = () => this.#controllers.trustDomain
+    return new Controllers({
+      clock,
+      random,
+      log,
+      endpointsFile: config.ctrl.endpointsFile,
+      configuredEndpoints: configuredEndpoints(config).map(({ text }) => text),
+      dial: (address, handlers) =>
+        dialController(
+          {
+            config: config.ctrl,
+            identity,
+            version,
+            linkListeners,
+            clock,
+            trace,
+            trustDomain,
+            refusal: (id, key) => this.#controllers.refusal(id, key),
+            reserve: (id) => this.#controllers.reserve(id),
+            release: (id) => this.#controllers.release(id),
+          },
+          address,
+          handlers,
+        ),
+      handlers: {
+        onConnected: (connection) => this.#onConnected(connection),
+        onMessage: (connection, message) => {
+          this.#messages.get(message.contentType)?.(connection, message)
+        },
+        onClosed: (connection) => {
+          this.#edge.onControllerClosed(connection)
+          this.#modelSubscription.onDisconnected(connection)
+        },
+      },
+    })
   }
 
   #newListeners(

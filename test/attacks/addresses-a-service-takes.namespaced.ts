@@ -63,9 +63,16 @@ async function withMembers(
   const controllers = [controller.scripted.address, ...members].map((address, at) => ({
     id: at === 0 ? 'a' : `other${at}`,
     address,
+    publicKeySha256: new Uint8Array(),
   }))
   controller.scripted.send(
-    addressesMessage({ controllers, index: 2, configurationIndex: 2, isLeader: true }),
+    addressesMessage({
+      controllers,
+      removed: [],
+      index: 2,
+      configurationIndex: 2,
+      isLeader: true,
+    }),
   )
   await eventually(() => network.logged('cannot reach a controller').length).not.toBe(0)
 }

@@ -19,7 +19,13 @@ afterAll(async () => {
 async function posing(uris: readonly string[], claimedId = 'ctrl1'): Promise<ScriptedController> {
   const key = await network.leaf(claimedId, uris, ['127.0.0.1'])
   const attacker = await network.controller('ctrl1', { key, claimedId })
-  const known = { endpoints: [attacker.address], controllers: [], apis: [], trustDomain }
+  const known = {
+    endpoints: [attacker.address],
+    controllers: [],
+    removed: [],
+    apis: [],
+    trustDomain,
+  }
   writeEndpoints(network.path('endpoints.yml'), known)
   const before = network.logged('cannot reach a controller').length
   await network.running([attacker.address])

@@ -8,6 +8,7 @@ import { helloAccepted, helloRefused, readHello } from '../../src/channel/hello.
 import { flagValue, int32Value, textValue, uint64Value } from '../../src/channel/headers.ts'
 import { channelLimits, type ChannelLimits } from '../../src/channel/limits.ts'
 import { OTHER_BODY_BYTES_MAX } from '../../src/channel/message-bounds.ts'
+import { addressesMessage } from '../../src/fabric/messages.ts'
 import { frameOf, Pipe, settle } from './pipe.ts'
 
 let nowMs = 1000
@@ -95,6 +96,22 @@ describe('a channel', () => {
     await settle()
     expect(got).toEqual([])
     expect(pipe.isPaused()).toBe(true)
+    channel.close('over')
+  })
+
+  test('takes a message larger than a hello that arrives before the hello is answered', async () => {
+    const { pipe, got, closed, channel } = rigged({}, false)
+    const address = `tls:${'a'.repeat(channelLimits.helloBodyBytesMax)}:1`
+    const controllers = [{ id: 'a', address, publicKeySha256: new Uint8Array() }]
+    const list = { controllers, removed: [], index: 1, configurationIndex: 1, isLeader: false }
+    const { body = new Uint8Array() } = addressesMessage(list)
+    const large = frameOf({ contentType: 1037, sequence: 1, body })
+    pipe.push(Buffer.concat([frameOf(hello), large]))
+    await settle()
+    channel.open(null)
+    await settle()
+    expect(got.map((message) => message.body.length)).toEqual([body.length])
+    expect(closed).toEqual([])
     channel.close('over')
   })
 

@@ -14,7 +14,10 @@ import {
   judgeEntry,
 } from '../../src/cluster/membership/judge-admission.ts'
 import { type MembersNow, planChange } from '../../src/cluster/membership/plan.ts'
+import { membershipLimits } from '../../src/cluster/membership/limits.ts'
+import { noteRemovedKey } from '../../src/cluster/membership/record.ts'
 import { isWellFormedTarget } from '../../src/raft/configuration.ts'
+import { FEATURE_LEVEL, REMOVED_KEYS_LEVEL } from '../../src/ports/feature-level.ts'
 import type { MembershipChange } from '../../src/ports/membership.ts'
 
 // The judgements about members, which are pure: from what is known to what is done, or to a sentence.
@@ -27,6 +30,7 @@ interface Changes {
   readonly lag?: Readonly<Record<string, number | null>>
   readonly admitted?: readonly string[]
   readonly departed?: Configuration['departed']
+  readonly levelInForce?: number
 }
 
 /** A capital letter votes, a small one learns, a following `+` is to be promoted. `c1` leads: `C1 C2 c3+`. */
@@ -43,13 +47,14 @@ function membersOf(text: string): Configuration {
 
 function nowOf(
   text: string,
-  { out = [], lag = {}, admitted = [], departed }: Changes = {},
+  { out = [], lag = {}, admitted = [], departed, levelInForce = FEATURE_LEVEL }: Changes = {},
 ): MembersNow {
   const record = membersOf(text)
   record.departed = departed ?? []
   return {
     record,
     leaderId: 'c1',
+    featureLevel: levelInForce,
     inContact: new Set(record.members.flatMap(({ id }) => (out.includes(id) ? [] : [id]))),
     lagEntries: (id) => (lag[id] === undefined ? 0 : lag[id]),
     admittedKeySha256: (id) => (admitted.includes(id) ? keyOf(id) : null),
@@ -170,6 +175,26 @@ describe('A plan', () => {
     expect(worse.target.departed).toMatchObject([{ id: 'c3', compromised: true }])
   })
 
+  test('of a removal notes the key that routers are to refuse, where every member knows such notes', () => {
+    const removed = (levelInForce: number) => {
+      const planned = planChange(nowOf('C1 C2 C3', { levelInForce }), changeOf('remove c3'))
+      if (!planned.ok) throw new Error(planned.because)
+      return planned.target.removed
+    }
+    expect(removed(REMOVED_KEYS_LEVEL)).toMatchObject([{ id: 'c3', publicKeySha256: keyOf('c3') }])
+    expect(removed(REMOVED_KEYS_LEVEL - 1)).toEqual([])
+  })
+
+  test('of removals keeps the newest keys that routers are to refuse, each once', () => {
+    const record = membersOf('C1')
+    for (let number = 0; number < membershipLimits.removedKeysMax + 3; number += 1) {
+      noteRemovedKey(record, { id: `x${number}`, publicKeySha256: keyOf('x') })
+    }
+    noteRemovedKey(record, { id: 'x5', publicKeySha256: keyOf('x') })
+    const ids = record.removed.map(({ id }) => id)
+    expect([ids.length, ids[0], ids.at(-1)]).toEqual([membershipLimits.removedKeysMax, 'x3', 'x5'])
+  })
+
   test('of removing who was admitted and never came takes its admission back', () => {
     const planned = planChange(nowOf('C1 C2', { admitted: ['c3'] }), changeOf('remove c3'))
     if (!planned.ok) throw new Error(planned.because)
@@ -218,6 +243,17 @@ describe('Entering', () => {
       expect(namesOf(verdict.target)).toBe(isVoter ? 'C1 C2 c3+' : 'C1 C2 c3')
       expect(verdict.target.members[2]).toMatchObject({ address: 'c3.new:1', returning: false })
     }
+  })
+
+  test('by a key that was removed takes that key out of those that routers refuse', () => {
+    const record = membersOf('C1 C2')
+    for (const key of ['c3', 'c4']) {
+      noteRemovedKey(record, { id: 'c3', publicKeySha256: keyOf(key) })
+    }
+    const admitted = { keySha256: keyOf('c3'), isVoter: true }
+    const verdict = judgeEntry(caller('c3'), request('c3'), context('C1 C2', { record, admitted }))
+    if (verdict.verdict !== 'added') throw new Error(verdict.verdict)
+    expect(verdict.target.removed).toMatchObject([{ id: 'c3', publicKeySha256: keyOf('c4') }])
   })
 
   test('gives a voter with another disk its place as a learner that is waited for', () => {

@@ -41,6 +41,8 @@ test('it holds one member, in a new term, after all that it held', async () => {
   const record = fromBinary(ConfigurationSchema, last?.data ?? new Uint8Array(0))
   expect(record.members.map(({ id, voter }) => [id, voter])).toEqual([['ctrl1', true]])
   expect(record.departed.map(({ id }) => id)).toEqual(['ctrl2', 'ctrl3'])
+  const keys = record.departed.map(({ id, publicKeySha256 }) => ({ id, publicKeySha256 }))
+  expect(record.removed, 'routers are to refuse their keys').toMatchObject(keys)
   expect(readRosterFile(data)).toMatchObject({ index: last?.index, marks: [] })
   expect((await readSurvivor(data)).survivor).toMatchObject({ generation: 2, finding: null })
 })

@@ -24,15 +24,18 @@ import { Pipe, settle } from '../channel/pipe.ts'
 const version = 'v2.0.3|abc|2026-01-01|linux|amd64'
 const er1: AdmittedRouter = { id: 'er1', name: 'gate', isEdge: true, certPem: 'pem 1' }
 
+const keySha256 = (byte: number): Uint8Array => new Uint8Array(32).fill(byte)
+
 class Stage {
   admission: RouterAdmission = { ok: true, router: er1 }
   judge: () => RouterAdmission = () => this.admission
   revoked: string | null = null
   addresses: ClusterAddresses | null = {
     controllers: [
-      { id: 'ctrl1', address: 'tls:one:1380' },
-      { id: 'ctrl2', address: 'tls:two:1380' },
+      { id: 'ctrl1', address: 'tls:one:1380', publicKeySha256: keySha256(1) },
+      { id: 'ctrl2', address: 'tls:two:1380', publicKeySha256: keySha256(2) },
     ],
+    removed: [],
     index: 7,
     configurationIndex: 7,
     isLeader: false,
@@ -119,6 +122,41 @@ describe('a router that is admitted', () => {
     })
   })
 
+  test('gets the pinned keys of members and of removed members, which other routers skip', async () => {
+    const known = stage.addresses
+    if (known === null) throw new Error('the stage has addresses')
+    stage.addresses = { ...known, removed: [{ id: 'ctrl3', publicKeySha256: keySha256(3) }] }
+    const pipe = await stage.dial()
+    const [update] = pipe.ofType(1037)
+    const read = fromBinary(UpdateCtrlAddressesSchema, update?.body ?? new Uint8Array())
+    const keys = [...read.controllers, ...read.removed].map(({ id, publicKeySha256 }) => [
+      id,
+      publicKeySha256,
+    ])
+    expect(keys).toEqual([
+      ['ctrl1', keySha256(1)],
+      ['ctrl2', keySha256(2)],
+      ['ctrl3', keySha256(3)],
+    ])
+    // Wire type 2 with numbers from 29000 on, beyond all that OpenZiti uses.
+    expect(UpdateCtrlAddressesSchema.field.removed.number).toBe(29_000)
+    expect(UpdateCtrlAddressesSchema.field.isInterim.number).toBe(29_001)
+  })
+
+  test('gets the members once more when a controller stops that was removed', async () => {
+    const pipe = await stage.dial()
+    const known = stage.addresses
+    if (known === null) throw new Error('the stage has addresses')
+    stage.addresses = { ...known, controllers: known.controllers.slice(1) }
+    stage.channels.stop()
+    await settle()
+    const told = pipe
+      .ofType(1037)
+      .map(({ body }) => fromBinary(UpdateCtrlAddressesSchema, body))
+      .map(({ controllers }) => controllers.map(({ id }) => id))
+    expect(told).toEqual([['ctrl1', 'ctrl2'], ['ctrl2']])
+  })
+
   test('is told them again when they change or when it asks, and never half of them', async () => {
     const { addresses } = stage
     stage.addresses = null
@@ -137,8 +175,11 @@ describe('a router that is admitted', () => {
 
   test('is told by the leader with a growing index that an address has changed, and nothing when the log alone grows', async () => {
     const leading = { configurationIndex: 7, isLeader: true }
-    const other = { id: 'ctrl2', address: 'tls:two:1380' }
-    const at = (address: string) => ({ controllers: [{ id: 'ctrl1', address }, other] })
+    const other = { id: 'ctrl2', address: 'tls:two:1380', publicKeySha256: keySha256(2) }
+    const at = (address: string) => {
+      const moved = { id: 'ctrl1', address, publicKeySha256: keySha256(1) }
+      return { controllers: [moved, other], removed: [] }
+    }
     stage.addresses = { ...at('tls:one:1380'), ...leading, index: 20 }
     const pipe = await stage.dial()
     stage.addresses = { ...at('tls:one:1380'), ...leading, index: 21 }
@@ -149,11 +190,11 @@ describe('a router that is admitted', () => {
     const told = pipe
       .ofType(1037)
       .map(({ body }) => fromBinary(UpdateCtrlAddressesSchema, body))
-      .map(({ index, addresses }) => [index, ...addresses])
+      .map(({ index, isInterim, addresses }) => [index, isInterim, ...addresses])
     // Without the one that has moved in between: stock routers keep dialing a controller that they know where it was.
     expect(told.slice(1)).toEqual([
-      [22n, 'tls:two:1380'],
-      [23n, 'tls:moved:1380', 'tls:two:1380'],
+      [22n, true, 'tls:two:1380'],
+      [23n, false, 'tls:moved:1380', 'tls:two:1380'],
     ])
     // It loses leadership and leads again, and the log has not passed what the router knows.
     stage.addresses = { ...at('tls:moved:1380'), configurationIndex: 7, isLeader: false, index: 7 }

@@ -16,7 +16,7 @@ let asked: string[]
 beforeEach(async () => {
   network = await TestNetwork.create()
   asked = []
-  const known = { endpoints: ['tls:127.0.0.1:1'], controllers: [], trustDomain }
+  const known = { endpoints: ['tls:127.0.0.1:1'], controllers: [], removed: [], trustDomain }
   writeEndpoints(network.path('endpoints.yml'), { ...known, apis: ['https://gone.test:1', api] })
 })
 afterEach(async () => {

@@ -17,6 +17,7 @@ import {
   LEAF_LIFETIME_MS,
   validityFrom,
 } from '../../src/pki/authority/authority.ts'
+import { parseCertificates } from '../../src/pki/certificate.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { parseRouterConfig } from '../../src/config/router/load.ts'
 import type { AskExtension } from '../../src/router/identity/extension.ts'
@@ -36,12 +37,16 @@ export const trustDomain = 'test.example'
 /** A controller whose answers are the test's; its TLS and its channels are real. */
 export class ScriptedController {
   readonly id: string
+  /** Of its public key. */
+  readonly keySha256: Uint8Array
   readonly received: ChannelMessage[] = []
   readonly hellos: Hello[] = []
   /** Of certificates of routers that it is asked about. */
   verifies = true
   /** Addresses that its sockets came from. */
   readonly remoteAddresses: string[] = []
+  /** Sockets that were opened to it, whatever became of them. */
+  sockets = 0
   answersPings = true
   answersInterfaces = true
   readonly #arrivals: { readonly contentType: number; readonly atMs: number }[] = []
@@ -55,6 +60,7 @@ export class ScriptedController {
 
   private constructor(id: string, claimedId: string, key: CertifiedKey) {
     this.id = id
+    this.keySha256 = parseCertificates(key.certificatePem)[0].publicKeySha256
     this.#server = createServer({
       cert: key.certificatePem,
       key: key.privateKeyPem,
@@ -63,6 +69,7 @@ export class ScriptedController {
       ALPNProtocols: ['ziti-ctrl'],
     })
     this.#server.on('tlsClientError', () => undefined)
+    this.#server.on('connection', () => (this.sockets += 1))
     this.#server.on('secureConnection', (socket) => {
       this.remoteAddresses.push(socket.remoteAddress ?? '')
       const channel: Channel = new Channel({
@@ -139,10 +146,22 @@ export class ScriptedController {
     this.channel?.send(outgoing)
   }
 
-  /** Tells the router who the members are. */
-  tell(members: readonly ScriptedController[], index: number, isLeader: boolean): void {
-    const controllers = members.map(({ id, address }) => ({ id, address }))
-    this.send(addressesMessage({ controllers, index, configurationIndex: index, isLeader }))
+  /** Tells the router who the members are, and who was removed. */
+  tell(
+    members: readonly ScriptedController[],
+    index: number,
+    isLeader: boolean,
+    gone: readonly ScriptedController[] = [],
+  ): void {
+    const controllers = members.map(({ id, address, keySha256 }) => ({
+      id,
+      address,
+      publicKeySha256: keySha256,
+    }))
+    const removed = gone.map(({ id, keySha256 }) => ({ id, publicKeySha256: keySha256 }))
+    this.send(
+      addressesMessage({ controllers, removed, index, configurationIndex: index, isLeader }),
+    )
   }
 
   async close(): Promise<void> {

@@ -145,7 +145,7 @@ class RouterEnrollmentRun {
 
   #writeEndpoints(token: EnrollmentToken, { trustDomain }: EnrollmentServer): void {
     const endpoints = configuredEndpoints(this.#config).map(({ text }) => text)
-    const known = { endpoints, controllers: [], apis: [token.origin], trustDomain }
+    const known = { endpoints, controllers: [], removed: [], apis: [token.origin], trustDomain }
     writeEndpoints(this.#config.ctrl.endpointsFile, known)
   }
 

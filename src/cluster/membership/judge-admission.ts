@@ -9,7 +9,7 @@ import type { AdmissionRequest, AdmissionRequestSchema } from '../../../proto/ge
 import type { Index, NodeId } from '../../raft/types.ts'
 import { membershipLimits } from './limits.ts'
 import { boundedText, bytesOf, countOf } from './messages.ts'
-import { isOfKey, sameBytes } from './record.ts'
+import { forgetRemovedKey, isOfKey, sameBytes } from './record.ts'
 
 /**
  * Request of a controller to be admitted, with what it says of itself; who it is, TLS has proven.
@@ -130,6 +130,7 @@ export function judgeEntry(
   const { storeId, address } = request
   const { publicKeySha256 } = caller
   const promote = admitted.isVoter
+  forgetRemovedKey(target, caller)
   target.members.push(create(MemberSchema, { id, address, storeId, publicKeySha256, promote }))
   target.members.sort((a, b) => (a.id < b.id ? -1 : 1))
   return { verdict: 'added', target }

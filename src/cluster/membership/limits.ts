@@ -7,6 +7,8 @@ export const membershipLimits = {
   membersMax: 32,
   /** Removals that are not settled yet. */
   departedMax: 32,
+  /** Keys of removed members that routers are to refuse, the newest. */
+  removedKeysMax: 64,
   /** A learner that lacks more would hold up commits as a voter; the core has the same limit. */
   promotionLagEntriesMax: 1_000,
   /** Strangers that ask one controller to be let in, at a time. */

@@ -7,8 +7,9 @@ import {
   type Member,
 } from '../../../proto/gen/membership_pb.ts'
 import type { ChangePlan, MembershipChange } from '../../ports/membership.ts'
+import { REMOVED_KEYS_LEVEL } from '../../ports/feature-level.ts'
 import { membershipLimits } from './limits.ts'
-import { isOfKey } from './record.ts'
+import { isOfKey, noteRemovedKey } from './record.ts'
 import type { NodeId } from '../../raft/types.ts'
 
 /** The members as the leader knows them at one moment. */
@@ -16,6 +17,8 @@ export interface MembersNow {
   /** Committed and not joint. */
   readonly record: ConfigurationRecord
   readonly leaderId: NodeId
+  /** Level in force. */
+  readonly featureLevel: number
   /** The leader itself included. */
   readonly inContact: ReadonlySet<NodeId>
   /** Committed entries that a member is not known to have; null when nothing is known of it. */
@@ -200,6 +203,7 @@ function remove(
   }
   const publicKeySha256 = key
   target.departed.push(create(DepartureSchema, { id, publicKeySha256, compromised: isCompromised }))
+  if (now.featureLevel >= REMOVED_KEYS_LEVEL) noteRemovedKey(target, { id, publicKeySha256 })
   const warnings =
     member === undefined ? [`${id} was admitted and never connected; its admission is revoked`] : []
   return { target, warnings: [...warnings, ...authority] }

@@ -1,6 +1,11 @@
 import { createHash } from 'node:crypto'
 
-import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
+import { create } from '@bufbuild/protobuf'
+
+import {
+  type Configuration as ConfigurationRecord,
+  RemovedKeySchema,
+} from '../../../proto/gen/membership_pb.ts'
 import type { ConfigurationInForce } from '../cluster-node-parts.ts'
 import {
   admissionOf,
@@ -8,7 +13,14 @@ import {
   type Consensus,
   type MemberAdmission,
 } from './consensus.ts'
+import { membershipLimits } from './limits.ts'
 import type { MembersNow } from './plan.ts'
+
+/** A controller by its id and the key that it is pinned by. */
+export interface KeyOfMember {
+  readonly id: string
+  readonly publicKeySha256: Uint8Array
+}
 
 /** The pins are public values; no constant time is needed. */
 export function isOfKey(
@@ -30,6 +42,21 @@ export function isJointRecord(record: ConfigurationRecord): boolean {
   return record.outgoingVoters.length > 0
 }
 
+/** Routers refuse the key from then on; the oldest removals are forgotten. */
+export function noteRemovedKey(target: ConfigurationRecord, key: KeyOfMember): void {
+  forgetRemovedKey(target, key)
+  const { id, publicKeySha256 } = key
+  target.removed.push(create(RemovedKeySchema, { id, publicKeySha256 }))
+  target.removed = target.removed.slice(-membershipLimits.removedKeysMax)
+}
+
+/** The same key comes in again. */
+export function forgetRemovedKey(target: ConfigurationRecord, key: KeyOfMember): void {
+  target.removed = target.removed.filter(
+    (known) => known.id !== key.id || !isOfKey(known, key.publicKeySha256),
+  )
+}
+
 /** Nothing is under way: the next change may begin. */
 export function isAtRest({ record, isCommitted }: ConfigurationInForce): boolean {
   return isCommitted && !isJointRecord(record)
@@ -45,6 +72,7 @@ export function membersNow(consensus: Consensus, state: AdmissionState): Members
   return {
     record,
     leaderId: consensus.selfId,
+    featureLevel: state.featureLevel,
     inContact: new Set([consensus.selfId, ...connected]),
     lagEntries: (id) => {
       if (id === consensus.selfId) return 0

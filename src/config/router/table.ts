@@ -130,7 +130,7 @@ export const routerFields = {
     }),
     endpointsFile: option(path(), {
       default: 'endpoints.yml',
-      why: 'File of the current members, mode 0600. It takes precedence over `endpoint` and `endpoints`.',
+      why: 'File of the current members and their keys, mode 0600. `endpoint` and `endpoints` are dialed as well while fewer controllers are connected than it names.',
     }),
     options: section('Options of the channel, and the fields above once more.', {
       ...channelOptions,

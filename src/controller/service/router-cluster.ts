@@ -1,25 +1,36 @@
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { RouterCluster } from '../../fabric/router-channels.ts'
 
-/** The cluster as this controller tells routers of it. */
-export function clusterOf(clusterNode: ClusterNode): RouterCluster {
+/**
+ * The cluster as this controller tells routers of it.
+ * @param isOusted the cluster goes on without this controller, which then leaves itself out: a
+ * router lets go of one of two controllers only when both say so.
+ */
+export function clusterOf(clusterNode: ClusterNode, isOusted: () => boolean): RouterCluster {
   return {
     addresses: () => {
-      const members = clusterNode.members()
+      const isGone = isOusted()
+      const members = clusterNode.members().filter(({ id }) => !isGone || id !== clusterNode.selfId)
       // Members that were never heard of have no address yet, but they may have one.
       const isKnown = members.every(
         ({ startedAtMs, routerAddress }) => startedAtMs > 0 || routerAddress !== null,
       )
       if (members.length === 0 || !isKnown) return null
-      const controllers = members.flatMap(({ id, routerAddress }) =>
-        routerAddress === null ? [] : [{ id, address: routerAddress }],
-      )
-      const { index: configurationIndex } = clusterNode.configuration()
+      const { index: configurationIndex, record } = clusterNode.configuration()
+      const keys = new Map(record.members.map((member) => [member.id, member.publicKeySha256]))
+      const controllers = members.flatMap(({ id, routerAddress }) => {
+        const publicKeySha256 = keys.get(id) ?? new Uint8Array()
+        return routerAddress === null ? [] : [{ id, address: routerAddress, publicKeySha256 }]
+      })
       const isLeader = clusterNode.leaderId() === clusterNode.selfId
       const index = isLeader
         ? Math.max(configurationIndex, clusterNode.status().commit)
         : configurationIndex
-      return { controllers, index, configurationIndex, isLeader }
+      // A voter that leaves is listed until the change is over.
+      const removed = record.removed.filter(
+        ({ id, publicKeySha256 }) => !isSameKey(keys.get(id), publicKeySha256),
+      )
+      return { controllers, removed, index, configurationIndex, isLeader }
     },
     leaderIndex: () => {
       if (clusterNode.leaderId() !== clusterNode.selfId) return null
@@ -28,6 +39,10 @@ export function clusterOf(clusterNode: ClusterNode): RouterCluster {
       )
     },
   }
+}
+
+function isSameKey(a: Uint8Array | undefined, b: Uint8Array): boolean {
+  return a !== undefined && Buffer.compare(a, b) === 0
 }
 
 /** Controllers that routers can reach now; this one among them, where it listens for them. */

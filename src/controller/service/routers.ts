@@ -67,6 +67,8 @@ export interface RouterParts {
   readonly processor: ProcessorShare
   /** While this controller must not answer from its state, nothing in it admits anybody. */
   readonly isOutOfService: () => boolean
+  /** The cluster goes on without this controller. */
+  readonly isOusted: () => boolean
   /** Told of what routers are seen to do. */
   readonly tell: TellFact
 }
@@ -115,7 +117,7 @@ export class RouterService {
       tell: parts.tell,
       identity: identityOf(config.id, clusterNode.clusterId),
       gate: gateOf(parts),
-      cluster: clusterOf(clusterNode),
+      cluster: clusterOf(clusterNode, parts.isOusted),
     })
     this.#channels = channels
     const topic = clusterNode.soft.open('traces')

@@ -7,6 +7,8 @@ export interface ControlConnection {
   readonly id: string
   /** It was dialed at. */
   readonly address: string
+  /** SHA-256 of the public key in its certificate, hex. */
+  readonly keySha256: string
   readonly version: string
   readonly channel: Channel
   /** UTC ms. */

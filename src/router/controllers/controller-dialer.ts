@@ -5,7 +5,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { RouterProgramLogger } from '../logger.ts'
 import type { ControlConnection } from './control-connection.ts'
-import type { DialedController } from './dial-controller.ts'
+import { ConnectedAlready, type DialedController } from './dial-controller.ts'
 
 const { dialWaitMs, dialWaitMsMax, dialEveryMsMin } = routerProgramLimits
 const DOUBLINGS_MAX = 16
@@ -24,12 +24,19 @@ export interface ControllerDialerParts {
   readonly clock: Clock
   readonly random: Random
   readonly log: RouterProgramLogger
-  /** @returns false when the connection is not wanted; it is closed then. */
-  readonly onConnected: (dialer: ControllerDialer, connection: DialedController) => boolean
+  /** @returns why the connection is not to be kept: it is closed then; null: it is kept. */
+  readonly onConnected: (dialer: ControllerDialer, connection: DialedController) => Error | null
   readonly onMessage: (connection: ControlConnection, message: ChannelMessage) => void
   readonly onClosed: (connection: ControlConnection, reason: string) => void
   /** Whether dialing is of any use now. */
   readonly isWanted: (dialer: ControllerDialer) => boolean
+}
+
+export interface DialTarget {
+  readonly id: string | null
+  readonly addresses: readonly string[]
+  /** Longest wait between two attempts. */
+  readonly waitMsMax?: number
 }
 
 /**
@@ -42,6 +49,11 @@ export class ControllerDialer {
   id: string | null
   addresses: readonly string[]
   connection: ControlConnection | null = null
+  /** Id of the controller that answered last and was connected already. */
+  connectedAlready: string | null = null
+  /** Addresses where another controller than the wanted one has answered. */
+  readonly #ofOthers = new Set<string>()
+  readonly #waitMsMax: number
   #attempts = 0
   #failures = 0
   #dialedMs = -Infinity
@@ -51,17 +63,20 @@ export class ControllerDialer {
   /** Reason of the last failure, so that the same one is told once. */
   #told = ''
 
-  constructor(
-    parts: ControllerDialerParts,
-    target: { readonly id: string | null; readonly addresses: readonly string[] },
-  ) {
+  constructor(parts: ControllerDialerParts, { id, addresses, waitMsMax }: DialTarget) {
     this.#parts = parts
-    this.id = target.id
-    this.addresses = target.addresses
+    this.id = id
+    this.addresses = addresses
+    this.#waitMsMax = waitMsMax ?? dialWaitMsMax
   }
 
-  start(): void {
-    this.#schedule(0)
+  start(waitMs = 0): void {
+    this.#schedule(waitMs)
+  }
+
+  /** Whether an address is this controller's, as far as is known. */
+  dials(address: string): boolean {
+    return this.addresses.includes(address) && !this.#ofOthers.has(address)
   }
 
   /** Dials soon, as somebody else was just reached: they were probably lost together. */
@@ -94,7 +109,7 @@ export class ControllerDialer {
   #waitMs(): number {
     const { clock, random } = this.#parts
     const grown = dialWaitMs * 2 ** Math.min(this.#failures, DOUBLINGS_MAX)
-    const wait = Math.min(grown, dialWaitMsMax) * (0.5 + random.next() / 2)
+    const wait = Math.min(grown, this.#waitMsMax) * (0.5 + random.next() / 2)
     const sinceMs = clock.monotonicMs() - this.#dialedMs
     return Math.max(
       wait,
@@ -143,22 +158,32 @@ export class ControllerDialer {
     }
     if (this.id !== null && this.id !== dialed.id) {
       dialed.channel.close('another controller answers here')
+      this.#ofOthers.add(dialed.address)
       this.#onFailed(dialed.address, new Error(`controller ${dialed.id} answers there`))
       return
     }
-    this.#told = ''
     this.connection = dialed
-    if (this.#parts.onConnected(this, dialed)) {
+    const fault = this.#parts.onConnected(this, dialed)
+    if (fault === null) {
+      this.#told = ''
       this.#failures = 0
+      this.connectedAlready = null
+      this.#ofOthers.delete(dialed.address)
       return
     }
     this.connection = null
-    dialed.channel.close('connected to this controller already')
-    this.#schedule(dialWaitMsMax)
+    dialed.channel.close(fault.message)
+    this.#onFailed(dialed.address, fault)
   }
 
   #onFailed(address: string, error: unknown): void {
     if (this.#isStopped) return
+    if (error instanceof ConnectedAlready) {
+      this.connectedAlready = error.controllerId
+      if (this.id !== null && this.id !== error.controllerId) this.#ofOthers.add(address)
+      this.#schedule(this.#waitMsMax)
+      return
+    }
     this.#failures += 1
     const reason = errorMessage(error)
     const text = `${address} ${reason}`

@@ -4,15 +4,18 @@ import type { Random } from '../../lib/random.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { RouterProgramLogger } from '../logger.ts'
 import type { ControlConnection, ControlHandlers } from './control-connection.ts'
-import { ControllerDialer, type Dial } from './controller-dialer.ts'
-import type { DialedController } from './dial-controller.ts'
+import { ControllerDialer, type Dial, type DialTarget } from './controller-dialer.ts'
+import { ConnectedAlready, type DialedController } from './dial-controller.ts'
 import { type KnownEndpoints, readEndpoints, writeEndpoints } from './endpoints-file.ts'
 import { ControllerMembership } from './membership.ts'
-import { controlMessage, readAddresses, readLeaderIndex } from './messages.ts'
+import { controlMessage, readAddresses } from './messages.ts'
+
+const { configuredEndpointAfterMs, configuredEndpointWaitMsMax, membersJudgedEveryMs } =
+  routerProgramLimits
 
 export interface ControllersParts {
   readonly endpointsFile: string
-  /** Used when the file is not there or cannot be read. */
+  /** Dialed as well while fewer controllers are connected than are known or configured. */
   readonly configuredEndpoints: readonly string[]
   readonly dial: Dial
   readonly clock: Clock
@@ -29,12 +32,18 @@ export interface ControllersParts {
 export class Controllers {
   readonly #parts: ControllersParts
   readonly #membership: ControllerMembership
+  /** Dialers of the known controllers. */
   readonly #dialers = new Set<ControllerDialer>()
+  /** Address of the configuration → its dialer, which becomes that of whoever answers there. */
+  readonly #endpointDialers = new Map<string, ControllerDialer>()
   readonly #connections = new Map<string, ControlConnection>()
+  /** Ids of controllers that have not answered the hello yet. */
+  readonly #greeted = new Set<string>()
   #apis: readonly string[]
   readonly #endpoints: readonly string[]
   #trustDomain: string | null
   #askTimer: NodeJS.Timeout | null = null
+  #judgeTimer: NodeJS.Timeout | null = null
   #isStopped = false
 
   constructor(parts: ControllersParts) {
@@ -43,7 +52,12 @@ export class Controllers {
     this.#endpoints = known.endpoints
     this.#apis = known.apis
     this.#trustDomain = known.trustDomain
-    this.#membership = new ControllerMembership(known.controllers)
+    this.#membership = new ControllerMembership({
+      controllers: known.controllers,
+      removed: known.removed,
+      configured: parts.configuredEndpoints,
+      clock: parts.clock,
+    })
   }
 
   /** Connections that are open. */
@@ -57,6 +71,26 @@ export class Controllers {
 
   get trustDomain(): string | null {
     return this.#trustDomain
+  }
+
+  /** Why a controller with this key is not to be trusted: one clause; null: it may be. */
+  refusal(id: string, keySha256: string): string | null {
+    return this.#membership.refusal(id, keySha256)
+  }
+
+  /**
+   * Before the hello, as a controller closes the older of two channels of one router.
+   * @returns false when the controller is connected, or greeted over another connection.
+   */
+  reserve(id: string): boolean {
+    if (this.#connections.has(id) || this.#greeted.has(id)) return false
+    this.#greeted.add(id)
+    return true
+  }
+
+  /** The connection of a reserved controller is taken in the same turn, or there is none. */
+  release(id: string): void {
+    this.#greeted.delete(id)
   }
 
   /**
@@ -83,22 +117,48 @@ export class Controllers {
 
   start(): void {
     const { controllers } = this.#membership
-    const targets =
-      controllers.length > 0
-        ? controllers.map(({ id, addresses }) => ({ id, addresses }))
-        : this.#endpoints.map((address) => ({ id: null, addresses: [address] }))
-    for (const target of targets) this.#add(target).start()
+    for (const { id, addresses } of controllers) this.#add({ id, addresses }).start()
+    const { configuredEndpoints } = this.#parts
+    const endpoints =
+      controllers.length > 0 ? configuredEndpoints : [...this.#endpoints, ...configuredEndpoints]
+    for (const address of new Set(endpoints)) {
+      this.#addEndpoint(address, controllers.length > 0 ? configuredEndpointAfterMs : 0)
+    }
+    this.#judgeTimer = setInterval(() => {
+      if (this.#membership.onTime()) this.#onMembersChanged({ reason: 'time' })
+    }, membersJudgedEveryMs)
   }
 
   stop(): void {
     this.#isStopped = true
-    if (this.#askTimer !== null) clearTimeout(this.#askTimer)
-    for (const dialer of this.#dialers) dialer.stop('the router stops')
+    for (const timer of [this.#askTimer, this.#judgeTimer]) if (timer !== null) clearTimeout(timer)
+    for (const dialer of this.#allDialers()) dialer.stop('the router stops')
   }
 
-  #add(target: { id: string | null; addresses: readonly string[] }): ControllerDialer {
+  #allDialers(): readonly ControllerDialer[] {
+    return [...this.#dialers, ...this.#endpointDialers.values()]
+  }
+
+  #add(target: DialTarget): ControllerDialer {
+    const dialer = this.#newDialer(target)
+    this.#dialers.add(dialer)
+    return dialer
+  }
+
+  #addEndpoint(address: string, afterMs: number): void {
+    const isFirst = this.#membership.controllers.length === 0
+    const dialer = this.#newDialer({
+      id: null,
+      addresses: [address],
+      ...(isFirst ? {} : { waitMsMax: configuredEndpointWaitMsMax }),
+    })
+    this.#endpointDialers.set(address, dialer)
+    dialer.start(afterMs)
+  }
+
+  #newDialer(target: DialTarget): ControllerDialer {
     const { dial, clock, random, log } = this.#parts
-    const dialer = new ControllerDialer(
+    return new ControllerDialer(
       {
         dial,
         clock,
@@ -107,32 +167,56 @@ export class Controllers {
         onConnected: (from, connection) => this.#onConnected(from, connection),
         onMessage: (connection, message) => this.#onMessage(connection, message),
         onClosed: (connection, reason) => this.#onClosed(connection, reason),
-        isWanted: ({ id }) => id === null || !this.#connections.has(id),
+        isWanted: (dialer) => this.#isWanted(dialer),
       },
       target,
     )
-    this.#dialers.add(dialer)
-    return dialer
   }
 
-  #onConnected(dialer: ControllerDialer, connection: DialedController): boolean {
-    const { id, address, version } = connection
-    if (this.#connections.has(id)) return false
+  #isWanted({ id, addresses, connectedAlready }: ControllerDialer): boolean {
+    if (id !== null) return !this.#connections.has(id)
+    const { size } = this.#connections
+    const { controllers } = this.#membership
+    const isEnough = size >= Math.max(controllers.length, this.#parts.configuredEndpoints.length)
+    const isKnown = [...this.#dialers].some((other) =>
+      addresses.every((address) => other.dials(address)),
+    )
+    const isThere = connectedAlready !== null && this.#connections.has(connectedAlready)
+    return !isEnough && !isKnown && !isThere
+  }
+
+  #onConnected(dialer: ControllerDialer, connection: DialedController): Error | null {
+    const { id, address, version, keySha256 } = connection
+    if (this.#connections.has(id)) return new ConnectedAlready(id)
+    const fault = this.refusal(id, keySha256)
+    if (fault !== null) return new Error(fault)
+    const isChanged = this.#membership.onConnected(id, address, keySha256)
+    if (!this.#isMember(id)) {
+      this.#membership.onClosed(id)
+      return new Error(`controller ${id} is not a member, as the other controllers say`)
+    }
     this.#connections.set(id, connection)
     this.#parts.log.info({ controllerId: id, address, version }, 'connected to controller')
     if (this.#trustDomain === null) {
       this.#trustDomain = connection.trustDomain
       this.#save()
     }
-    for (const other of this.#dialers) if (other !== dialer) other.wake()
+    for (const other of this.#allDialers()) if (other !== dialer) other.wake()
     this.#parts.handlers.onConnected(connection)
-    return true
+    if (isChanged) this.#onMembersChanged({ from: id })
+    else this.#reconcile()
+    return null
+  }
+
+  #isMember(id: string): boolean {
+    return this.#membership.controllers.some((known) => known.id === id)
   }
 
   #onClosed(connection: ControlConnection, reason: string): void {
     const { id, address } = connection
     if (this.#connections.get(id) !== connection) return
     this.#connections.delete(id)
+    this.#membership.onClosed(id)
     this.#parts.log.info({ controllerId: id, address, reason }, 'disconnected from controller')
     this.#parts.handlers.onClosed(connection, reason)
   }
@@ -144,7 +228,7 @@ export class Controllers {
           this.#onMembers(connection, message)
           return
         case controlMessage.updateClusterLeader:
-          this.#onLeader(connection, message)
+          this.#onLeader(connection)
           return
         default:
           this.#parts.handlers.onMessage(connection, message)
@@ -157,65 +241,89 @@ export class Controllers {
     }
   }
 
-  #onMembers({ id, address }: ControlConnection, { body }: ChannelMessage): void {
+  #onMembers({ id }: ControlConnection, { body }: ChannelMessage): void {
+    const update = readAddresses(body)
+    if (update.isInterim) return
     const leaderBefore = this.#membership.leaderId
-    const told = { ...readAddresses(body), senderId: id, dialedAddress: address }
-    const { isChanged, asksLeader } = this.#membership.onMembers(told)
-    this.#tellLeader(leaderBefore)
-    if (told.isLeader) this.#stopAsking()
-    if (asksLeader) this.#askLeader()
-    if (!isChanged) return
-    const ids = this.#membership.controllers.map((one) => one.id)
-    const fields = { from: id, index: String(told.index), controllers: ids }
-    this.#parts.log.info(fields, 'members of the cluster updated')
-    this.#reconcile()
-    this.#save()
+    const isChanged = this.#membership.onMembers({ ...update, senderId: id })
+    this.#logLeader(leaderBefore)
+    if (isChanged) this.#onMembersChanged({ from: id, index: String(update.index) })
+    else this.#reconcile()
+    if (this.#membership.isDisputed || update.controllers.length === 0) this.#ask()
+    else this.#stopAsking()
   }
 
-  #onLeader({ id }: ControlConnection, { body }: ChannelMessage): void {
+  #onLeader({ id }: ControlConnection): void {
     const leaderBefore = this.#membership.leaderId
-    this.#membership.onLeader(id, readLeaderIndex(body))
-    this.#tellLeader(leaderBefore)
+    this.#membership.onLeader(id)
+    this.#logLeader(leaderBefore)
   }
 
-  #tellLeader(before: string | null): void {
+  #logLeader(before: string | null): void {
     const { leaderId } = this.#membership
     if (leaderId !== before) this.#parts.log.info({ controllerId: leaderId }, 'leader changed')
   }
 
-  /** Dials who is new, and lets go of who is no member any more. */
+  #onMembersChanged(fields: Readonly<Record<string, unknown>>): void {
+    const { controllers, removed } = this.#membership
+    const ids = controllers.map((one) => one.id)
+    const removedIds = removed.map((one) => one.id)
+    this.#parts.log.info(
+      { ...fields, controllers: ids, removed: removedIds },
+      'members of the cluster updated',
+    )
+    this.#reconcile()
+    this.#save()
+  }
+
+  /** Dials known controllers, and disconnects the others and those with another key. */
   #reconcile(): void {
     const { controllers } = this.#membership
     const free = new Set(this.#dialers)
-    const missing = controllers.filter(({ id, addresses }) => {
-      const candidates = [...free]
-      const dialer =
-        candidates.find((one) => one.connection?.id === id) ??
-        candidates.find((one) => one.id === id)
+    const missing = controllers.filter((known) => {
+      const dialer = this.#dialerOf(known.id, free)
       if (dialer === undefined) return true
       free.delete(dialer)
-      dialer.id = id
-      dialer.addresses = addresses
+      this.#dialers.add(dialer)
+      dialer.id = known.id
+      dialer.addresses = this.#membership.dialAddresses(known)
       return false
     })
     for (const dialer of free) {
       this.#dialers.delete(dialer)
       dialer.stop('the controller is no longer a member')
     }
-    for (const target of missing) this.#add(target).start()
+    for (const known of missing) {
+      this.#add({ id: known.id, addresses: this.#membership.dialAddresses(known) }).start()
+    }
+    for (const { id, keySha256, channel } of this.connections) {
+      const fault = this.#isMember(id) ? this.refusal(id, keySha256) : 'it is no longer a member'
+      if (fault !== null) channel.close(fault)
+    }
   }
 
-  /** The leader when it is known and connected; else whoever is, as one of them may lead. */
-  #askLeader(): void {
-    if (this.#isStopped) return
-    const { leaderId } = this.#membership
-    const leader = leaderId === null ? undefined : this.#connections.get(leaderId)
-    for (const { channel } of leader === undefined ? this.connections : [leader]) {
+  /** A dialer of an address of the configuration becomes that of the controller that answered. */
+  #dialerOf(id: string, free: ReadonlySet<ControllerDialer>): ControllerDialer | undefined {
+    const met = this.#allDialers().find((dialer) => dialer.connection?.id === id)
+    if (met === undefined) return [...free].find((dialer) => dialer.id === id)
+    for (const [address, dialer] of this.#endpointDialers) {
+      if (dialer !== met) continue
+      this.#endpointDialers.delete(address)
+      this.#addEndpoint(address, configuredEndpointAfterMs)
+    }
+    return met
+  }
+
+  /** Requests all lists, and again after a while, until none differs from what is known. */
+  #ask(): void {
+    if (this.#isStopped || this.#askTimer !== null) return
+    for (const { channel } of this.connections) {
       channel.send({ contentType: controlMessage.requestClusterMembers })
     }
-    this.#stopAsking()
-    const { membersAskedEveryMs } = routerProgramLimits
-    this.#askTimer = setTimeout(() => this.#askLeader(), membersAskedEveryMs)
+    this.#askTimer = setTimeout(() => {
+      this.#askTimer = null
+      if (this.#membership.isDisputed) this.#ask()
+    }, routerProgramLimits.membersAskedEveryMs)
   }
 
   #stopAsking(): void {
@@ -224,10 +332,11 @@ export class Controllers {
   }
 
   #save(): void {
-    const { controllers } = this.#membership
+    const { controllers, removed } = this.#membership
     const addresses = controllers.flatMap((one) => one.addresses)
     const endpoints = controllers.length > 0 ? addresses : this.#endpoints
-    const known = { endpoints, controllers, apis: this.#apis, trustDomain: this.#trustDomain }
+    const [apis, trustDomain] = [this.#apis, this.#trustDomain]
+    const known = { endpoints, controllers, removed, apis, trustDomain }
     try {
       writeEndpoints(this.#parts.endpointsFile, known)
     } catch (error) {
@@ -248,5 +357,6 @@ function knownOf({ endpointsFile, configuredEndpoints, log }: ControllersParts):
       'the endpoints file cannot be used; using the controllers of the configuration. It is written again once a controller is reached',
     )
   }
-  return { endpoints: configuredEndpoints, controllers: [], apis: [], trustDomain: null }
+  const none = { controllers: [], removed: [], apis: [] }
+  return { endpoints: configuredEndpoints, ...none, trustDomain: null }
 }

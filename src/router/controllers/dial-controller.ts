@@ -29,6 +29,25 @@ export interface DialControllerParts {
   readonly trace: ((peer: string, direction: 'in' | 'out', message: ChannelMessage) => void) | null
   /** Trust domain of the controllers that are known; null: the first one that answers says. */
   readonly trustDomain: () => string | null
+  /** Why a controller with this key is not to be trusted: one clause; null: it may be. */
+  readonly refusal: (id: string, keySha256: string) => string | null
+  /**
+   * Reserves the controller for one connection, until `release` or its end; false: it is connected,
+   * or another connection is on its way.
+   */
+  readonly reserve: (id: string) => boolean
+  readonly release: (id: string) => void
+}
+
+/** The address leads to a controller that this router is connected to. */
+export class ConnectedAlready extends Error {
+  override readonly name = 'ConnectedAlready'
+  readonly controllerId: string
+
+  constructor(controllerId: string) {
+    super(`controller ${controllerId} answers there, and is connected already`)
+    this.controllerId = controllerId
+  }
 }
 
 export interface DialedController extends ControlConnection {
@@ -37,6 +56,7 @@ export interface DialedController extends ControlConnection {
 
 interface Known {
   readonly id: string
+  readonly keySha256: string
   readonly trustDomain: string
 }
 
@@ -54,10 +74,11 @@ export async function dialController(
     readonly signal: AbortSignal
   },
 ): Promise<DialedController> {
-  const { config, clock, trace, version } = parts
+  const { config, clock, trace, version, release } = parts
   const parsed = parseAddress(address)
   if (parsed === null) throw new Error('it is no address')
   const identity = parts.identity()
+  let reservedId: string | null = null
   let known: Known | null = null
   const localAddress = localAddressOf(config.bind, isIP(parsed.host) === 6 ? 6 : 4)
   const { channel, answer } = await dialChannel({
@@ -70,7 +91,11 @@ export async function dialController(
     judge: (socket) => {
       try {
         known = controllerOf(socket, parts.trustDomain())
-        return null
+        const { id, keySha256 } = known
+        // Before the hello: a controller closes the older of two channels of one router.
+        if (!parts.reserve(id)) return new ConnectedAlready(id)
+        reservedId = id
+        return parts.refusal(id, keySha256)
       } catch (error) {
         return `its certificate is not that of a controller: ${errorMessage(error)}`
       }
@@ -82,8 +107,10 @@ export async function dialController(
     ...(trace === null
       ? {}
       : { onFrame: (direction, message) => trace(known?.id ?? address, direction, message) }),
+  }).finally(() => {
+    if (reservedId !== null) release(reservedId)
   })
-  const { id, trustDomain } = known ?? { id: '', trustDomain: '' }
+  const { id, trustDomain, keySha256 } = known ?? { id: '', trustDomain: '', keySha256: '' }
   const fault = answerFault(answer, id)
   if (fault !== null) {
     channel.close(fault)
@@ -91,7 +118,7 @@ export async function dialController(
   }
   const versionOf = readVersionLine(readText(answer.headers, headerKey.helloVersion))?.version ?? ''
   const connectedAtMs = clock.nowMs()
-  return { id, trustDomain, address, version: versionOf, channel, connectedAtMs }
+  return { id, trustDomain, keySha256, address, version: versionOf, channel, connectedAtMs }
 }
 
 /** @throws {CertificateError} */
@@ -100,7 +127,8 @@ function controllerOf(socket: TLSSocket, trustDomain: string | null): Known {
   if (shown === null) throw new Error('it shows none')
   const leaf = parseCertificate(shown)
   const domain = trustDomain ?? leafSpiffeId(leaf).trustDomain
-  return { id: leafControllerId(leaf, domain), trustDomain: domain }
+  const keySha256 = Buffer.from(leaf.publicKeySha256).toString('hex')
+  return { id: leafControllerId(leaf, domain), keySha256, trustDomain: domain }
 }
 
 /** Why a controller that answered so cannot be spoken to; null: it can. */

@@ -12,6 +12,17 @@ export interface KnownController {
   readonly id: string
   /** `tls:host:port`, each. */
   readonly addresses: readonly string[]
+  /** SHA-256 of its public key as a majority has told it, hex; null: any key. */
+  readonly keySha256: string | null
+  /** Ids of the controllers that list it, while they are no majority; null: a majority does. */
+  readonly toldBy: readonly string[] | null
+}
+
+/** A controller by its key. */
+export interface ControllerKey {
+  readonly id: string
+  /** SHA-256 of its public key, hex. */
+  readonly keySha256: string
 }
 
 /** Endpoints of the cluster that a router keeps from one start to the next. */
@@ -20,11 +31,15 @@ export interface KnownEndpoints {
   readonly endpoints: readonly string[]
   /** The members, by id; empty until a controller has told them. */
   readonly controllers: readonly KnownController[]
+  /** Removed controllers whose keys are refused, the newest last. */
+  readonly removed: readonly ControllerKey[]
   /** Addresses where the client API of controllers was met: `https://host:port`. */
   readonly apis: readonly string[]
   /** Trust domain of the certificates of controllers; null while it is not known. */
   readonly trustDomain: string | null
 }
+
+const SHA256_HEX = /^[0-9a-f]{64}$/
 
 export type ReadEndpoints =
   | { readonly kind: 'known'; readonly known: KnownEndpoints }
@@ -50,13 +65,18 @@ export function readEndpoints(path: string): ReadEndpoints {
 
 /** Mode 0600, whole or not at all. @throws the file system's error. */
 export function writeEndpoints(path: string, known: KnownEndpoints): void {
-  const { endpoints, controllers, apis, trustDomain } = known
+  const { endpoints, controllers, removed, apis, trustDomain } = known
   const text = yamlText({
     endpoints: [...endpoints],
-    controllers: controllers.map(({ id, addresses }) => ({
+    controllers: controllers.map(({ id, addresses, keySha256, toldBy }) => ({
       id,
       endpoints: addresses.map((address) => ({ address })),
+      ...(keySha256 === null ? {} : { keySha256 }),
+      ...(toldBy === null ? {} : { toldBy: [...toldBy] }),
     })),
+    ...(removed.length === 0
+      ? {}
+      : { removed: removed.map(({ id, keySha256 }) => ({ id, keySha256 })) }),
     ...(apis.length === 0 ? {} : { apis: [...apis] }),
     ...(trustDomain === null ? {} : { trustDomain }),
   })
@@ -73,12 +93,13 @@ function knownIn(tree: YamlTree): ReadEndpoints {
   if (endpoints.length === 0 && controllers.length === 0) {
     return { kind: 'damaged', reason: 'names no controller' }
   }
+  const removed = itemsOf(top.get('removed')).flatMap(removedIn)
   const apis = textsOf(top.get('apis')).filter(isApi)
   const domain = textOf(top.get('trustDomain'))
   const trustDomain = domain !== null && isTrustDomain(domain) ? domain : null
   return {
     kind: 'known',
-    known: bounded({ endpoints, controllers, apis, trustDomain }),
+    known: bounded({ endpoints, controllers, removed, apis, trustDomain }),
   }
 }
 
@@ -91,7 +112,23 @@ function controllerIn(tree: YamlTree): KnownController[] {
     const address = textOf(entriesOf(item)?.get('address'))
     return address !== null && isControllerAddress(address) ? [address] : []
   })
-  return addresses.length === 0 ? [] : [{ id, addresses }]
+  const keySha256 = keyIn(entries)
+  const toldBy = entries.has('toldBy')
+    ? textsOf(entries.get('toldBy')).filter(isControllerId)
+    : null
+  return addresses.length === 0 ? [] : [{ id, addresses, keySha256, toldBy }]
+}
+
+function removedIn(tree: YamlTree): ControllerKey[] {
+  const entries = entriesOf(tree)
+  const id = textOf(entries?.get('id'))
+  const keySha256 = entries === null ? null : keyIn(entries)
+  return id === null || !isControllerId(id) || keySha256 === null ? [] : [{ id, keySha256 }]
+}
+
+function keyIn(entries: ReadonlyMap<string, YamlTree>): string | null {
+  const key = textOf(entries.get('keySha256'))
+  return key !== null && SHA256_HEX.test(key) ? key : null
 }
 
 /**
@@ -99,14 +136,17 @@ function controllerIn(tree: YamlTree): KnownController[] {
  * is.
  */
 export function bounded(known: KnownEndpoints): KnownEndpoints {
-  const { controllersMax, addressesPerControllerMax, apisMax } = routerProgramLimits
+  const { controllersMax, addressesPerControllerMax, apisMax, removedControllersMax } =
+    routerProgramLimits
   return {
     ...known,
     endpoints: known.endpoints.slice(0, controllersMax),
-    controllers: known.controllers.slice(0, controllersMax).map(({ id, addresses }) => ({
-      id,
-      addresses: addresses.slice(0, addressesPerControllerMax),
+    controllers: known.controllers.slice(0, controllersMax).map((controller) => ({
+      ...controller,
+      addresses: controller.addresses.slice(0, addressesPerControllerMax),
+      toldBy: controller.toldBy?.slice(0, controllersMax) ?? null,
     })),
+    removed: known.removed.slice(-removedControllersMax),
     apis: known.apis.slice(0, apisMax),
   }
 }

@@ -1,112 +1,388 @@
-import { bounded, type KnownController } from './endpoints-file.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { routerProgramLimits } from '../limits.ts'
+import { bounded, type ControllerKey, type KnownController } from './endpoints-file.ts'
 
-/** Members of the cluster, as a controller tells them. */
+const {
+  addressesPerControllerMax,
+  addressesToldByOneMax,
+  controllerAbsentMs,
+  controllersMax,
+  controllersToldByOneMax,
+  removedControllersMax,
+} = routerProgramLimits
+
+export interface ToldController {
+  readonly id: string
+  readonly addresses: readonly string[]
+  /** SHA-256 of the key that is pinned for it, hex; null: the sender does not tell. */
+  readonly keySha256: string | null
+}
+
+/** Members of the cluster, as a controller lists them. */
 export interface MembersTold {
   readonly senderId: string
-  /** Address that the sender was dialed at. */
-  readonly dialedAddress: string
-  /** Grows with each change of members. */
   readonly index: bigint
   readonly isLeader: boolean
+  readonly controllers: readonly ToldController[]
+  readonly removed: readonly ControllerKey[]
+}
+
+export interface MembershipOptions {
+  /** The controllers of the endpoints file. */
   readonly controllers: readonly KnownController[]
+  readonly removed: readonly ControllerKey[]
+  /** Addresses that the configuration names. */
+  readonly configured: readonly string[]
+  readonly clock: Pick<Clock, 'monotonicMs'>
 }
 
-export interface MembersJudged {
-  /** The members are others than before, or elsewhere. */
-  readonly isChanged: boolean
-  /** The leader is to be asked for the whole list, as the sender cannot take a member away. */
-  readonly asksLeader: boolean
+/** The last list of a controller. */
+interface MemberList {
+  readonly index: bigint
+  readonly members: ReadonlyMap<string, ToldController>
+  readonly removed: readonly ControllerKey[]
 }
-
-const nothing: MembersJudged = { isChanged: false, asksLeader: false }
 
 /**
- * Controllers of the cluster, by what each of them tells. A leader's list takes the place of the
- * one that is known; that of another can only add to it, as it may lag behind.
+ * The controllers that a router trusts. It compares the lists of all of them, and ignores who leads
+ * and which index a list claims: no controller can remove another by its own word.
+ *
+ * A controller that a majority has listed is a voter. A controller that a majority of the voters
+ * does not list is removed. One that only some voters list is used while they list it, and does not
+ * vote.
  */
 export class ControllerMembership {
+  readonly #configured: ReadonlySet<string>
+  readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #startedMs: number
   #controllers: readonly KnownController[]
-  #index = 0n
-  #leaderIndex = 0n
-  /** Whether the list is a leader's, or one that added to it without lacking anything. */
-  #isSettled = false
+  #removed: readonly ControllerKey[]
+  /** Lists of those that are connected, and of those that left with a list without themselves. */
+  readonly #lists = new Map<string, MemberList>()
+  /** Id → key of those that are connected. */
+  readonly #connected = new Map<string, string>()
+  /** Id → monotonic ms at which its last connection ended. */
+  readonly #closedMs = new Map<string, number>()
+  /** Ids of those that answered at an address of the configuration. */
+  readonly #metAsConfigured = new Set<string>()
   #leaderId: string | null = null
 
-  /** @param controllers as they were known before; whoever tells a list first is listened to. */
-  constructor(controllers: readonly KnownController[]) {
+  constructor({ controllers, removed, configured, clock }: MembershipOptions) {
     this.#controllers = controllers
+    this.#removed = removed
+    this.#configured = new Set(configured)
+    this.#clock = clock
+    this.#startedMs = clock.monotonicMs()
   }
 
   get controllers(): readonly KnownController[] {
     return this.#controllers
   }
 
-  /** Null while no leader has been heard of. */
+  /** Keys of controllers that a majority has reported as removed, the newest last. */
+  get removed(): readonly ControllerKey[] {
+    return this.#removed
+  }
+
+  /** The controller that was the last to say that it leads; null while none has. */
   get leaderId(): string | null {
     return this.#leaderId
   }
 
+  /** The greatest index that a majority of the voters has reached; 0 while it is not connected. */
   get index(): bigint {
-    return this.#index
+    const voters = this.#voters()
+    const indexes = voters.map(({ id }) => this.#lists.get(id)?.index ?? 0n)
+    return indexes.sort((a, b) => (a < b ? 1 : -1))[majorityOf(voters.length) - 1] ?? 0n
   }
 
-  onMembers(told: MembersTold): MembersJudged {
-    const { index, isLeader, senderId, controllers } = told
-    if (isLeader && index >= this.#index) this.#leaderId = senderId
-    if (controllers.length === 0) return { isChanged: false, asksLeader: !isLeader }
-    const isNewer = this.#index === 0n || index > this.#index
-    // A list that only added may still hold members that are gone: the leader's word on the same
-    // change settles it.
-    const isSettling = isLeader && index === this.#index && !this.#isSettled
-    if (!isNewer && !isSettling) return nothing
-    this.#index = index
-    if (isLeader) {
-      this.#isSettled = true
-      return { isChanged: this.#replace(controllers), asksLeader: false }
+  /** Whether a list of a voter differs from what is known, so that newer ones are needed. */
+  get isDisputed(): boolean {
+    const ids = new Set(this.#controllers.map(({ id }) => id))
+    return this.#voterLists().some(
+      ({ members }) => members.size !== ids.size || [...members.keys()].some((id) => !ids.has(id)),
+    )
+  }
+
+  /** Why a controller with this certificate is not to be trusted: one clause; null: it may be. */
+  refusal(id: string, keySha256: string): string | null {
+    if (this.#removed.some((key) => isSameKey(key, { id, keySha256 }))) {
+      return `controller ${id} was removed from the cluster`
     }
-    const merged = this.#merged(told)
-    this.#isSettled = isSame(merged, limited(controllers))
-    return { isChanged: this.#replace(merged), asksLeader: !this.#isSettled }
+    const pinned = this.#known(id)?.keySha256 ?? null
+    return pinned === null || pinned === keySha256
+      ? null
+      : `the key of controller ${id} is not the one that the other controllers have pinned`
   }
 
-  /** @returns whether the sender is another leader than the one before. */
-  onLeader(senderId: string, index: bigint): boolean {
-    if (this.#leaderIndex !== 0n && index <= this.#leaderIndex) return false
-    this.#leaderIndex = index
-    const isOther = this.#leaderId !== senderId
+  /** All addresses to dial a controller at: beside its own, those that single controllers list. */
+  dialAddresses({ id, addresses }: KnownController): readonly string[] {
+    const others = this.#voterLists().flatMap(({ members }) => {
+      const told = members.get(id)?.addresses ?? []
+      return told.filter((each) => !addresses.includes(each)).slice(0, addressesToldByOneMax)
+    })
+    return [...new Set([...addresses, ...others])].slice(0, 2 * addressesPerControllerMax)
+  }
+
+  /**
+   * Makes the controller a voter if it answers at an address of the configuration.
+   * @returns whether the controllers or their addresses are others than before.
+   */
+  onConnected(id: string, address: string, keySha256: string): boolean {
+    this.#connected.set(id, keySha256)
+    this.#lists.delete(id)
+    if (this.#configured.has(address)) this.#metAsConfigured.add(id)
+    const known = this.#known(id)
+    if (known === undefined) {
+      const met = { id, addresses: [address], keySha256: null, toldBy: null }
+      return this.#judge([...this.#controllers, met])
+    }
+    const isConfigured = this.#configured.has(address)
+    const met = {
+      ...known,
+      addresses: [address, ...known.addresses.filter((each) => each !== address)],
+      toldBy: isConfigured ? null : known.toldBy,
+    }
+    return this.#judge(this.#controllers.map((each) => (each === known ? met : each)))
+  }
+
+  onClosed(id: string): void {
+    this.#connected.delete(id)
+    this.#closedMs.set(id, this.#clock.monotonicMs())
+    // A removed controller leaves itself out of its last list, which stays as its agreement.
+    if (this.#lists.get(id)?.members.has(id) === true) this.#lists.delete(id)
+  }
+
+  /** @returns whether the controllers or their addresses are others than before. */
+  onMembers({ senderId, index, isLeader, controllers, removed }: MembersTold): boolean {
+    if (isLeader) this.#leaderId = senderId
+    else if (this.#leaderId === senderId) this.#leaderId = null
+    if (controllers.length === 0 || this.#known(senderId) === undefined) return false
+    const listed = controllers.slice(0, controllersMax)
+    this.#lists.set(senderId, {
+      index,
+      members: new Map(listed.map((each) => [each.id, each])),
+      removed: removed.slice(-removedControllersMax),
+    })
+    return this.#judge()
+  }
+
+  /** Judges absence, which no message tells. @returns as `onMembers`. */
+  onTime(): boolean {
+    return this.#judge()
+  }
+
+  onLeader(senderId: string): void {
     this.#leaderId = senderId
-    return isOther
   }
 
-  #replace(controllers: readonly KnownController[]): boolean {
-    const next = limited(controllers)
-    if (isSame(this.#controllers, next)) return false
-    this.#controllers = next
-    return true
+  #known(id: string): KnownController | undefined {
+    return this.#controllers.find((each) => each.id === id)
   }
 
-  /** All that is known or told; the address that the sender was dialed at is one of its own. */
-  #merged({ senderId, dialedAddress, controllers }: MembersTold): readonly KnownController[] {
-    const byId = new Map<string, string[]>()
-    const dialed = [{ id: senderId, addresses: [dialedAddress] }]
-    for (const { id, addresses } of [...controllers, ...this.#controllers, ...dialed]) {
-      const known = byId.get(id) ?? []
-      byId.set(id, [...known, ...addresses.filter((address) => !known.includes(address))])
+  /** A change of the voters can complete a majority, so it is judged until nothing changes. */
+  #judge(controllers = this.#controllers): boolean {
+    const before = textOf(this.#controllers, this.#removed)
+    this.#controllers = controllers
+    for (let round = 0; round < controllersMax; round += 1) {
+      const text = textOf(this.#controllers, this.#removed)
+      this.#step()
+      if (textOf(this.#controllers, this.#removed) === text) break
     }
-    return limited([...byId].map(([id, addresses]) => ({ id, addresses })))
+    const ids = new Set(this.#controllers.map(({ id }) => id))
+    for (const id of Array.from(this.#lists.keys())) if (!ids.has(id)) this.#lists.delete(id)
+    for (const id of Array.from(this.#closedMs.keys())) if (!ids.has(id)) this.#closedMs.delete(id)
+    if (this.#leaderId !== null && !ids.has(this.#leaderId)) this.#leaderId = null
+    return textOf(this.#controllers, this.#removed) !== before
+  }
+
+  #step(): void {
+    this.#promoteAbandoned()
+    const votes = new Votes(this.#voters().map(({ id }) => [id, this.#lists.get(id)] as const))
+    this.#judgeRemoved(votes)
+    const kept = this.#controllers.flatMap((known) => this.#keptBy(votes, known))
+    const all = [...kept, ...this.#addedBy(votes, kept)]
+    // Only a few are kept: controllers that a majority lists come first.
+    all.sort((a, b) => Number(a.toldBy !== null) - Number(b.toldBy !== null))
+    const controllers = all.map((known) => ({
+      ...known,
+      addresses: addressesBy(votes, known),
+      keySha256: this.#keyBy(votes, known),
+    }))
+    this.#controllers = bounded({
+      endpoints: [],
+      apis: [],
+      trustDomain: null,
+      controllers,
+      removed: [],
+    }).controllers
+  }
+
+  /** Excludes a controller that was away for long, if another voter does not list it. */
+  #voters(): readonly KnownController[] {
+    const voters = this.#controllers.filter(({ toldBy }) => toldBy === null)
+    const lists = voters.flatMap(({ id }) =>
+      this.#isAbsent(id) ? [] : (this.#lists.get(id) ?? []),
+    )
+    return voters.filter(
+      ({ id }) => !this.#isAbsent(id) || lists.every(({ members }) => members.has(id)),
+    )
+  }
+
+  /** A majority of the voters that were not away for long: it judges those that were. */
+  #presentMajority(): number {
+    return majorityOf(this.#voters().filter(({ id }) => !this.#isAbsent(id)).length)
+  }
+
+  #voterLists(): readonly MemberList[] {
+    return this.#voters().flatMap(({ id }) => this.#lists.get(id) ?? [])
+  }
+
+  /** The time before a start does not count: a router that was off has missed everybody. */
+  #isAbsent(id: string): boolean {
+    if (this.#connected.has(id)) return false
+    const sinceMs = this.#closedMs.get(id) ?? this.#startedMs
+    return this.#clock.monotonicMs() - sinceMs >= controllerAbsentMs
+  }
+
+  /** Makes the connected controllers voters if no voter was connected for long. */
+  #promoteAbandoned(): void {
+    const isAbandoned = this.#controllers.every(
+      ({ id, toldBy }) => toldBy !== null || this.#isAbsent(id),
+    )
+    if (!isAbandoned) return
+    this.#controllers = this.#controllers.map((known) =>
+      this.#connected.has(known.id) ? { ...known, toldBy: null } : known,
+    )
+  }
+
+  /** @returns the controller with its present standing; none if it is removed. */
+  #keptBy(votes: Votes, known: KnownController): KnownController[] {
+    const { id, toldBy } = known
+    const majority = this.#isAbsent(id) ? this.#presentMajority() : votes.majority
+    // The list of one controller does not outweigh the configuration.
+    const enough = this.#isConfigured(known) ? Math.max(2, majority) : majority
+    if (votes.count(({ members }) => !members.has(id)) >= enough) return []
+    if (toldBy === null) return [known]
+    if (votes.count(({ members }) => members.has(id)) >= votes.majority) {
+      return [{ ...known, toldBy: null }]
+    }
+    const isStillTold = (teller: string): boolean =>
+      this.#known(teller)?.toldBy === null && this.#lists.get(teller)?.members.has(id) !== false
+    const tellers = toldBy.filter(isStillTold)
+    const others = votes.idsThat(({ members }) => members.has(id))
+    const all = [...new Set([...tellers, ...others])]
+    return all.length === 0 ? [] : [{ ...known, toldBy: all }]
+  }
+
+  /** Controllers that voters list and that are not known yet. */
+  #addedBy(votes: Votes, kept: readonly KnownController[]): readonly KnownController[] {
+    const added = new Map<string, KnownController>()
+    const keptIds = new Set(kept.map(({ id }) => id))
+    for (const [tellerId, { members }] of votes.lists) {
+      const isFirst = ({ toldBy }: KnownController): boolean => toldBy?.[0] === tellerId
+      let told = [...kept, ...added.values()].filter(isFirst).length
+      for (const { id, addresses, keySha256 } of members.values()) {
+        if (keptIds.has(id) || added.has(id)) continue
+        if (votes.count((list) => !list.members.has(id)) >= votes.majority) continue
+        if (keySha256 !== null && this.refusal(id, keySha256) !== null) continue
+        const isNamed = votes.count((list) => list.members.has(id)) >= votes.majority
+        if (!isNamed && told >= controllersToldByOneMax) continue
+        if (!isNamed) told += 1
+        const first = addresses.slice(
+          0,
+          isNamed ? addressesPerControllerMax : addressesToldByOneMax,
+        )
+        const toldBy = isNamed ? null : [tellerId]
+        added.set(id, { id, addresses: first, keySha256: null, toldBy })
+      }
+    }
+    return [...added.values()]
+  }
+
+  /** The key that a majority of the voters has pinned for it. */
+  #keyBy(votes: Votes, known: KnownController): string | null {
+    const { id } = known
+    const told = new Set(votes.lists.map(([, { members }]) => members.get(id)?.keySha256 ?? null))
+    for (const key of told) {
+      if (key === null) continue
+      const tellers = votes.idsThat(({ members }) => members.get(id)?.keySha256 === key)
+      const isOwn = tellers.includes(id) && this.#connected.get(id) === key
+      const enough = this.#isConfigured(known) && !isOwn ? 2 : 1
+      if (tellers.length >= Math.max(enough, votes.majority)) return key
+    }
+    return known.keySha256
+  }
+
+  /** Refusing a key takes a majority, and at least two controllers. */
+  #judgeRemoved(votes: Votes): void {
+    const isMember = ({ id, keySha256 }: ControllerKey): boolean =>
+      votes.count(({ members }) => members.get(id)?.keySha256 === keySha256) >= votes.majority
+    const removed = this.#removed.filter((key) => !isMember(key))
+    const told = votes.lists.flatMap(([, list]) => list.removed)
+    for (const key of told) {
+      if (removed.some((known) => isSameKey(known, key)) || isMember(key)) continue
+      const count = votes.count((list) => list.removed.some((each) => isSameKey(each, key)))
+      if (count >= Math.max(2, votes.majority)) removed.push(key)
+    }
+    this.#removed = removed.slice(-removedControllersMax)
+  }
+
+  #isConfigured({ id, addresses }: KnownController): boolean {
+    return (
+      this.#metAsConfigured.has(id) || addresses.some((address) => this.#configured.has(address))
+    )
   }
 }
 
-function limited(controllers: readonly KnownController[]): readonly KnownController[] {
-  return bounded({ endpoints: [], apis: [], trustDomain: null, controllers }).controllers
+/** The lists of the voters. A voter without a list counts for the majority alone. */
+class Votes {
+  readonly lists: readonly (readonly [id: string, list: MemberList])[]
+  readonly majority: number
+
+  constructor(voters: readonly (readonly [id: string, list: MemberList | undefined])[]) {
+    this.lists = voters.flatMap(([id, list]) => (list === undefined ? [] : [[id, list] as const]))
+    this.majority = majorityOf(voters.length)
+  }
+
+  count(matches: (list: MemberList) => boolean): number {
+    return this.idsThat(matches).length
+  }
+
+  idsThat(matches: (list: MemberList) => boolean): readonly string[] {
+    return this.lists.flatMap(([id, list]) => (matches(list) ? [id] : []))
+  }
 }
 
-/** The order of members and of their addresses tells nothing. */
-function isSame(a: readonly KnownController[], b: readonly KnownController[]): boolean {
-  return textOf(a) === textOf(b)
+function majorityOf(count: number): number {
+  return Math.floor(count / 2) + 1
 }
 
-function textOf(controllers: readonly KnownController[]): string {
-  const each = controllers.map(({ id, addresses }) => `${id} ${addresses.toSorted().join(' ')}`)
-  return each.toSorted().join('\n')
+/** Addresses that a majority lists, and known ones that no majority leaves out. */
+function addressesBy(votes: Votes, { id, addresses }: KnownController): readonly string[] {
+  const listed = votes.lists.flatMap(([, { members }]) => members.get(id) ?? [])
+  const countWith = (address: string): number =>
+    listed.filter((each) => each.addresses.includes(address)).length
+  const named = listed
+    .flatMap((each) => each.addresses)
+    .filter((address) => countWith(address) >= votes.majority)
+  const kept = addresses.filter((address) => listed.length - countWith(address) < votes.majority)
+  const found = [...new Set([...named, ...kept])].slice(0, addressesPerControllerMax)
+  return found.length === 0 ? addresses : found
+}
+
+function isSameKey(a: ControllerKey, b: ControllerKey): boolean {
+  return a.id === b.id && a.keySha256 === b.keySha256
+}
+
+/** The order of members and of their addresses means nothing. */
+function textOf(
+  controllers: readonly KnownController[],
+  removed: readonly ControllerKey[],
+): string {
+  const each = controllers.map(({ id, addresses, keySha256, toldBy }) =>
+    [id, keySha256 ?? '', toldBy?.toSorted().join(',') ?? '', ...addresses.toSorted()].join(' '),
+  )
+  const keys = removed.map(({ id, keySha256 }) => `removed ${id} ${keySha256}`)
+  return [...each, ...keys].toSorted().join('\n')
 }

@@ -18,7 +18,8 @@ import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts
 import { formatHostPort, isControllerId } from '../../lib/text/names.ts'
 import type { UsageReport } from '../forward/circuit-usages.ts'
 import { routerProgramLimits } from '../limits.ts'
-import { isControllerAddress, type KnownController } from './endpoints-file.ts'
+import { type ControllerKey, isControllerAddress } from './endpoints-file.ts'
+import type { MembersTold, ToldController } from './membership.ts'
 
 /** Content types between a router and its controllers. */
 export const controlMessage = {
@@ -45,6 +46,7 @@ const LINK_LISTENERS_HEADER = 1000
 const CAPABILITIES_HEADER = 1002
 const DATA_MODEL_HEADER = 1024
 const DATA_MODEL_INDEX_HEADER = 1025
+const SHA256_BYTES = 32
 
 /** @param routerId the common name of the router's certificate. */
 export function routerHello(
@@ -67,10 +69,9 @@ export function routerHello(
   }
 }
 
-export interface AddressesUpdate {
-  readonly index: bigint
-  readonly isLeader: boolean
-  readonly controllers: readonly KnownController[]
+export interface AddressesUpdate extends Omit<MembersTold, 'senderId'> {
+  /** Some members are left out for a moment, and the whole list follows. */
+  readonly isInterim: boolean
 }
 
 /**
@@ -78,17 +79,28 @@ export interface AddressesUpdate {
  * @throws when the bytes are no such message.
  */
 export function readAddresses(body: Uint8Array): AddressesUpdate {
-  const { index, isLeader, controllers } = fromBinary(UpdateCtrlAddressesSchema, body)
-  const read = controllers.flatMap(({ id, endpoints }): KnownController[] => {
-    const addresses = endpoints.map(({ address }) => address).filter(isControllerAddress)
-    return isControllerId(id) && addresses.length > 0 ? [{ id, addresses }] : []
+  const update = fromBinary(UpdateCtrlAddressesSchema, body)
+  const { index, isLeader, isInterim } = update
+  const controllers = update.controllers.flatMap((each): ToldController[] => {
+    const addresses = each.endpoints.map(({ address }) => address).filter(isControllerAddress)
+    const { id } = each
+    const keySha256 = keyText(each.publicKeySha256)
+    return isControllerId(id) && addresses.length > 0 ? [{ id, addresses, keySha256 }] : []
   })
-  return { index, isLeader, controllers: read }
+  const removed = update.removed.flatMap(({ id, publicKeySha256 }): ControllerKey[] => {
+    const keySha256 = keyText(publicKeySha256)
+    return isControllerId(id) && keySha256 !== null ? [{ id, keySha256 }] : []
+  })
+  return { index, isLeader, isInterim, controllers, removed }
 }
 
 /** @throws when the bytes are no such message. */
 export function readLeaderIndex(body: Uint8Array): bigint {
   return fromBinary(UpdateClusterLeaderSchema, body).index
+}
+
+function keyText(sha256: Uint8Array): string | null {
+  return sha256.length === SHA256_BYTES ? Buffer.from(sha256).toString('hex') : null
 }
 
 /** @throws when the bytes are no such message. */

@@ -1,9 +1,10 @@
 import { createServer, type Server } from 'node:https'
 
+import { boundConnections } from '../../lib/bounds/connections.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { certificateByName, readServerIdentity, type RouterIdentity } from '../identity/identity.ts'
-import { routerProgramLimits } from '../limits.ts'
+import { routerProgramLimits as limits } from '../limits.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
 import { healthAnswer, type HealthCheck } from './checks.ts'
 import { closeServer, portOf } from '../../lib/runtime/listening.ts'
@@ -14,6 +15,7 @@ type WebConfig = RouterConfig['web'][number]
 export interface HealthServersParts {
   readonly web: readonly WebConfig[]
   readonly identity: () => RouterIdentity
+  readonly handshakeTimeoutMs: number
   readonly checks: readonly HealthCheck[]
   readonly log: RouterProgramLogger
 }
@@ -79,7 +81,7 @@ export class HealthServers {
       keepAliveTimeout: options.idleTimeout,
       connectionsCheckingInterval: 1000,
     })
-    server.maxConnections = routerProgramLimits.healthConnectionsMax
+    server.maxConnections = limits.healthConnectionsMax
     server.setTimeout(options.readTimeout + options.writeTimeout)
     server.on('request', (request, response) => {
       const isShort = URL.parse(request.url ?? '/', 'https://router')?.searchParams.get('type')
@@ -99,6 +101,12 @@ export class HealthServers {
       request.resume()
     })
     server.on('tlsClientError', (_error, socket) => socket.destroy())
+    boundConnections(server, {
+      connectionsPerSourceMax: limits.healthConnectionsPerSourceMax,
+      handshakeTimeoutMs: this.#parts.handshakeTimeoutMs,
+      handshakesMax: limits.healthHandshakesMax,
+      handshakesPerSourceMax: limits.healthHandshakesPerSourceMax,
+    })
     await bindServer(server, point.interface, `${pointPlace}.interface`)
     server.on('error', (error) => log.warn({ err: error }, 'health server failed'))
     this.#servers.push({

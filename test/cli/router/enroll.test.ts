@@ -104,6 +104,7 @@ describe('router enroll', () => {
       known: {
         endpoints: ['tls:ctrl1.test:6262', 'tls:ctrl2.test:6262'],
         controllers: [],
+        removed: [],
         apis: [cluster.origin],
       },
     })

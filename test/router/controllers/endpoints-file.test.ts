@@ -11,7 +11,11 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const known = {
   endpoints: ['tls:a.test:1', 'tls:[::1]:2'],
-  controllers: [{ id: 'a', addresses: ['tls:a.test:1'] }],
+  controllers: [
+    { id: 'a', addresses: ['tls:a.test:1'], keySha256: 'ab'.repeat(32), toldBy: null },
+    { id: 'b', addresses: ['tls:b.test:1'], keySha256: null, toldBy: ['a'] },
+  ],
+  removed: [{ id: 'c', keySha256: 'cd'.repeat(32) }],
   apis: ['https://a.test:1280'],
   trustDomain: 'test.example',
 }
@@ -32,13 +36,15 @@ controllers:
   - {endpoints: [{address: "tls:b.test:1"}]}
   - {id: "../c", endpoints: [{address: "tls:c.test:1"}]}
   - {id: d, endpoints: []}
+removed: [{id: e}, {id: f, keySha256: "no key"}, {keySha256: "00"}, 7]
 `,
   )
   expect(readEndpoints(path)).toEqual({
     kind: 'known',
     known: {
       endpoints: ['tls:a.test:1'],
-      controllers: [{ id: 'a', addresses: ['tls:a.test:1'] }],
+      controllers: [{ id: 'a', addresses: ['tls:a.test:1'], keySha256: null, toldBy: null }],
+      removed: [],
       apis: [],
       trustDomain: null,
     },

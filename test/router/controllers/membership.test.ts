@@ -1,113 +1,425 @@
 import { describe, expect, test } from 'vitest'
 
-import {
-  ControllerMembership,
-  type MembersTold,
-} from '../../../src/router/controllers/membership.ts'
+import type { KnownController } from '../../../src/router/controllers/endpoints-file.ts'
+import { ControllerMembership } from '../../../src/router/controllers/membership.ts'
+import { routerProgramLimits } from '../../../src/router/limits.ts'
 
 const at = (id: string): string => `tls:${id}.test:6262`
-const member = (id: string): { id: string; addresses: string[] } => ({ id, addresses: [at(id)] })
+const keyOf = (name: string): string => Buffer.from(name.padEnd(32)).toString('hex')
+const words = (text: string): string[] => (text === '' ? [] : text.split(' '))
 
-function told(
-  senderId: string,
-  index: number,
-  isLeader: boolean,
-  ids: string,
-  dialedAddress = at(senderId),
-): MembersTold {
-  const controllers = ids === '' ? [] : ids.split(' ').map(member)
-  return { senderId, dialedAddress, index: BigInt(index), isLeader, controllers }
+interface ToldOptions {
+  readonly index?: number
+  readonly isLeader?: boolean
+  readonly removed?: string
+  /** Addresses of a controller beside its own. */
+  readonly elsewhere?: Readonly<Record<string, readonly string[]>>
+  /** Names of the keys of controllers that are not those of their ids. */
+  readonly keys?: Readonly<Record<string, string>>
 }
 
-const idsOf = ({ controllers }: ControllerMembership): string =>
-  controllers
-    .map(({ id }) => id)
-    .sort()
-    .join(' ')
+/** A router on a clock of its own; `a b` are ids of controllers, whose keys have the same names. */
+class Stage {
+  readonly #clock = { nowMs: 0 }
+  members: ControllerMembership
+  readonly #configured: readonly string[]
 
-describe('The members that a router knows', () => {
-  test('are those of the first list that it is told, whoever tells it', () => {
-    const members = new ControllerMembership([])
-    expect(members.onMembers(told('a', 5, false, 'a b'))).toEqual({
-      isChanged: true,
-      asksLeader: false,
+  constructor(known: string, configured = '') {
+    this.#configured = words(configured).map(at)
+    const controllers = words(known).map((id) => ({
+      id,
+      addresses: [at(id)],
+      keySha256: null,
+      toldBy: null,
+    }))
+    this.members = this.#membership(controllers, [])
+  }
+
+  #membership(
+    controllers: readonly KnownController[],
+    removed: ControllerMembership['removed'],
+  ): ControllerMembership {
+    const clock = { monotonicMs: () => this.#clock.nowMs }
+    return new ControllerMembership({
+      clock,
+      controllers,
+      removed,
+      configured: this.#configured,
     })
-    expect([idsOf(members), members.leaderId]).toEqual(['a b', null])
-  })
+  }
 
-  test('are replaced by a newer list of the leader', () => {
-    const members = new ControllerMembership([member('a'), member('b')])
-    members.onMembers(told('a', 5, true, 'a b'))
-    expect(members.onMembers(told('b', 6, true, 'b c')).isChanged).toBe(true)
-    expect([idsOf(members), members.leaderId]).toEqual(['b c', 'b'])
-  })
+  /** Everything that is not written to the file is gone. */
+  restart(): void {
+    this.members = this.#membership(this.members.controllers, this.members.removed)
+  }
 
-  test('are not changed by an older list, or by the same one again', () => {
-    const members = new ControllerMembership([])
-    members.onMembers(told('a', 5, true, 'a b'))
-    for (const other of [
-      told('b', 4, true, 'b'),
-      told('b', 5, false, 'b'),
-      told('b', 4, false, 'b c'),
-    ]) {
-      expect(members.onMembers(other)).toEqual({ isChanged: false, asksLeader: false })
-    }
-    expect([idsOf(members), members.leaderId]).toEqual(['a b', 'a'])
-  })
+  wait(ms: number): void {
+    this.#clock.nowMs += ms
+    this.members.onTime()
+  }
 
-  test('can only be added to by a controller that does not lead, and the leader is asked for those that it lacks', () => {
-    const members = new ControllerMembership([])
-    members.onMembers(told('a', 5, true, 'a b c'))
-    expect(members.onMembers(told('b', 6, false, 'a b d'))).toEqual({
-      isChanged: true,
-      asksLeader: true,
+  connect(id: string, key = id): void {
+    this.members.onConnected(id, at(id), keyOf(key))
+  }
+
+  close(id: string): void {
+    this.members.onClosed(id)
+  }
+
+  /** A controller connects, where it has not, and lists members. */
+  says(senderId: string, listed: string, options: ToldOptions = {}): boolean {
+    const { index = 1, isLeader = false, removed = '', elsewhere = {}, keys = {} } = options
+    if (!this.#met.has(senderId)) this.connect(senderId)
+    this.#met.add(senderId)
+    return this.members.onMembers({
+      senderId,
+      index: BigInt(index),
+      isLeader,
+      controllers: words(listed).map((id) => ({
+        id,
+        addresses: elsewhere[id] ?? [at(id)],
+        keySha256: keyOf(keys[id] ?? id),
+      })),
+      removed: words(removed).map((id) => ({ id, keySha256: keyOf(id) })),
     })
-    expect(idsOf(members)).toBe('a b c d')
-    expect(members.onMembers(told('a', 6, true, 'a b d'))).toEqual({
-      isChanged: true,
-      asksLeader: false,
+  }
+  readonly #met = new Set<string>()
+
+  /** Ids of all, those in brackets that some list and no majority. */
+  get known(): string {
+    return this.members.controllers
+      .map(({ id, toldBy }) => (toldBy === null ? id : `(${id})`))
+      .sort()
+      .join(' ')
+  }
+
+  addressesOf(id: string): readonly string[] {
+    return this.members.controllers.find((known) => known.id === id)?.addresses ?? []
+  }
+
+  keyOf(id: string): string | null {
+    return this.members.controllers.find((known) => known.id === id)?.keySha256 ?? null
+  }
+}
+
+const DAY_MS = routerProgramLimits.controllerAbsentMs
+
+describe('The controllers that a router knows', () => {
+  test('are those that the first controller lists, when none was known', () => {
+    const stage = new Stage('', 'a')
+    expect(stage.says('a', 'a b c')).toBe(true)
+    expect(stage.known).toBe('a b c')
+    expect(stage.members.isDisputed).toBe(false)
+  })
+
+  test('lose one that a majority does not list, and not before', () => {
+    const stage = new Stage('a b c')
+    stage.says('a', 'a b', { index: 9, isLeader: true })
+    expect([stage.known, stage.members.isDisputed]).toEqual(['a b c', true])
+    stage.says('b', 'a b', { index: 9 })
+    expect([stage.known, stage.members.isDisputed]).toEqual(['a b', false])
+  })
+
+  test.each([
+    ['of two', 'a b', 'b'],
+    ['of three', 'a b c', 'c'],
+    ['of five', 'a b c d e', 'e'],
+  ])('lose none by the word of one controller %s, whatever index it claims', (_, known, captor) => {
+    const stage = new Stage(known)
+    stage.says(captor, captor, { index: 1e12, isLeader: true })
+    stage.says(captor, captor, { index: 2e12, isLeader: true })
+    expect(stage.known).toBe(known)
+    expect(stage.members.index).toBe(0n)
+    stage.restart()
+    expect(stage.known).toBe(known)
+  })
+
+  test('follow later lists of the others after one has claimed a huge index', () => {
+    const stage = new Stage('a b c')
+    for (const id of ['a', 'b']) stage.says(id, 'a b c', { index: 5 })
+    stage.says('c', 'a b c', { index: 1e12, isLeader: true })
+    expect(stage.members.index).toBe(5n)
+    for (const id of ['a', 'b']) stage.says(id, 'a b', { index: 6, removed: 'c' })
+    expect(stage.known).toBe('a b')
+    expect(stage.members.leaderId).toBe(null)
+  })
+
+  test('gain one that no majority leaves out, which votes once a majority lists it', () => {
+    const stage = new Stage('a b c')
+    stage.says('a', 'a b c d')
+    expect(stage.known).toBe('(d) a b c')
+    stage.says('d', 'd')
+    expect(stage.known, 'it has no say yet').toBe('(d) a b c')
+    stage.says('b', 'a b c d')
+    expect(stage.known).toBe('a b c d')
+  })
+
+  test('lose one that a single controller listed when that one lists it no longer', () => {
+    const stage = new Stage('a b c')
+    stage.says('a', 'a b c d')
+    stage.says('a', 'a b c')
+    expect(stage.known).toBe('a b c')
+  })
+
+  test('keep one that a single controller listed over a restart, until others object', () => {
+    const stage = new Stage('a b c')
+    stage.says('a', 'a b c d')
+    stage.restart()
+    expect(stage.known).toBe('(d) a b c')
+    stage.says('b', 'a b c')
+    stage.says('c', 'a b c')
+    expect(stage.known).toBe('a b c')
+  })
+
+  test('lose what a removed controller has added with it', () => {
+    const stage = new Stage('a b c')
+    stage.says('c', 'a b c x y')
+    expect(stage.known).toBe('(x) (y) a b c')
+    stage.says('a', 'a b')
+    expect(stage.known, 'c, x and y are listed by one of two').toBe('(x) (y) a b c')
+    stage.says('b', 'a b')
+    expect(stage.known).toBe('a b')
+  })
+
+  test('gain few by the word of one controller, and all that a majority lists', () => {
+    const stage = new Stage('a b c')
+    const many = Array.from({ length: 100 }, (_, number) => `x${number}`).join(' ')
+    stage.says('c', `a b c ${many}`)
+    const { controllersToldByOneMax, controllersMax } = routerProgramLimits
+    expect(stage.members.controllers).toHaveLength(3 + controllersToldByOneMax)
+    const others = Array.from({ length: 20 }, (_, number) => `m${number}`)
+    for (const id of ['a', 'b']) stage.says(id, `a b c ${others.join(' ')}`)
+    const ids = stage.members.controllers.map(({ id }) => id)
+    expect(ids).toEqual(expect.arrayContaining(['a', 'b', 'c', ...others]))
+    const first = new Stage('', 'a')
+    first.says('a', `a ${many}`)
+    expect(first.members.controllers).toHaveLength(controllersMax)
+  })
+
+  test('change nothing by an empty list, or by a controller that is not one of them', () => {
+    const stage = new Stage('a b')
+    expect(stage.says('a', '')).toBe(false)
+    stage.members.onMembers({
+      senderId: 'z',
+      index: 9n,
+      isLeader: true,
+      controllers: [{ id: 'z', addresses: [at('z')], keySha256: null }],
+      removed: [],
     })
-    expect(idsOf(members)).toBe('a b d')
-    expect(members.onMembers(told('b', 6, false, 'a b c d')).isChanged).toBe(false)
+    expect(stage.known).toBe('a b')
+  })
+})
+
+describe('A cluster that shrinks', () => {
+  test('from two to one loses the controller that has listed itself out before it left', () => {
+    const stage = new Stage('a b', 'a b')
+    stage.says('a', 'a b')
+    stage.says('b', 'a b')
+    stage.says('b', 'a')
+    stage.close('b')
+    expect(stage.known).toBe('a b')
+    stage.says('a', 'a', { removed: 'b' })
+    expect(stage.known).toBe('a')
   })
 
-  test('hold the address that the sender was dialed at, until the leader says where it is', () => {
-    const members = new ControllerMembership([])
-    const alias = 'tls:alias.test:1'
-    expect(members.onMembers(told('a', 5, false, 'a', alias)).asksLeader).toBe(true)
-    expect(members.controllers).toEqual([{ id: 'a', addresses: [at('a'), alias] }])
-    members.onMembers(told('a', 5, true, 'a', alias))
-    expect(members.controllers).toEqual([member('a')])
+  test('from two to one loses a controller that left without a word once it was away for a day', () => {
+    const stage = new Stage('a b')
+    stage.says('a', 'a b')
+    stage.says('b', 'a b')
+    stage.close('b')
+    stage.says('a', 'a')
+    stage.wait(DAY_MS - 1)
+    expect(stage.known).toBe('a b')
+    stage.wait(1)
+    expect(stage.known).toBe('a')
   })
 
-  test('are asked of the leader when a list is empty', () => {
-    const members = new ControllerMembership([member('a')])
-    expect(members.onMembers(told('a', 9, false, ''))).toEqual({
-      isChanged: false,
-      asksLeader: true,
-    })
-    expect(members.index).toBe(0n)
+  test('loses one for a router that reaches a single controller, once the others were away for a day', () => {
+    const stage = new Stage('a b c')
+    stage.says('a', 'a b')
+    stage.wait(DAY_MS - 1)
+    expect(stage.known).toBe('a b c')
+    stage.wait(1)
+    expect(stage.known, 'b is listed').toBe('a b')
   })
 
-  test('have a leader that leads as of the greatest index, in a count of its own', () => {
-    const members = new ControllerMembership([])
-    members.onMembers(told('a', 50, true, 'a b'))
-    expect(members.onLeader('b', 3n)).toBe(true)
-    expect(members.onLeader('a', 3n)).toBe(false)
-    expect(members.onLeader('a', 2n)).toBe(false)
-    expect(members.leaderId).toBe('b')
-    expect(members.onLeader('a', 4n)).toBe(true)
-    expect(members.onMembers(told('b', 49, true, 'b'))).toEqual({
-      isChanged: false,
-      asksLeader: false,
-    })
-    expect(members.leaderId).toBe('a')
+  test('while the router is off loses its removed controllers as soon as a majority is back', () => {
+    const stage = new Stage('a b c d e')
+    stage.says('e', 'e', { index: 1e12, isLeader: true })
+    stage.says('d', 'd e', { index: 1e12 })
+    for (const id of ['a', 'b']) stage.says(id, 'a b c', { removed: 'd e' })
+    expect(stage.known, 'only d itself and two of five list d').toBe('a b c e')
+    stage.says('c', 'a b c', { removed: 'd e' })
+    expect(stage.known).toBe('a b c')
+  })
+})
+
+describe('A cluster that has lost its majority', () => {
+  test('is followed at once where it has recovered, and replaces the lost controllers after a day', () => {
+    const stage = new Stage('a b c', 'a b c')
+    stage.says('a', 'a', { removed: 'b c' })
+    expect(stage.known).toBe('a b c')
+    for (const id of ['a', 'd', 'e']) stage.says(id, 'a d e', { removed: 'b c' })
+    expect(stage.known, 'new controllers are used').toBe('(d) (e) a b c')
+    stage.wait(DAY_MS)
+    expect(stage.known).toBe('a d e')
+    expect(stage.members.refusal('b', keyOf('b'))).toContain('removed')
   })
 
-  test('are no more than a cluster can have, whatever a list says', () => {
-    const members = new ControllerMembership([])
-    const many = Array.from({ length: 1000 }, (_, number) => `c${number}`).join(' ')
-    members.onMembers(told('c0', 5, true, many))
-    expect(members.controllers).toHaveLength(64)
+  test('is followed by its new controllers, though all that the router knew are gone', () => {
+    const stage = new Stage('a b c')
+    for (const id of ['a', 'd', 'e']) stage.says(id, 'a d e')
+    stage.close('a')
+    for (const id of ['d', 'e']) stage.says(id, 'd e f')
+    expect(stage.known).toBe('(d) (e) a b c')
+    stage.wait(DAY_MS)
+    expect(stage.known).toBe('d e f')
   })
+
+  test('loses nobody by the time that a router was off, or while nobody objects', () => {
+    const stage = new Stage('a b c')
+    stage.wait(DAY_MS * 30)
+    stage.restart()
+    stage.says('c', 'c')
+    expect(stage.known, 'it was off').toBe('a b c')
+    const other = new Stage('a b c')
+    other.says('a', 'a b c')
+    other.wait(DAY_MS * 30)
+    expect(other.known, 'they are listed').toBe('a b c')
+  })
+})
+
+describe('A controller at an address of the configuration', () => {
+  test('votes, so that a router that knows only a captor is freed by two others', () => {
+    const stage = new Stage('x', 'a b')
+    stage.says('x', 'x', { removed: 'a b', index: 1e12, isLeader: true })
+    stage.connect('a')
+    stage.says('a', 'a b', { removed: 'x' })
+    expect(stage.known).toBe('(b) a x')
+    stage.says('b', 'a b', { removed: 'x' })
+    expect(stage.known).toBe('a b')
+    expect(stage.members.refusal('x', keyOf('x'))).toContain('removed')
+  })
+
+  test('stays beside a single controller that does not list it', () => {
+    const stage = new Stage('x', 'a')
+    stage.says('a', 'a')
+    stage.says('x', 'x', { removed: 'a', keys: { a: 'forged' } })
+    expect(stage.known).toBe('a x')
+    expect(stage.members.refusal('a', keyOf('a'))).toBe(null)
+  })
+
+  test('is no controller where a majority of two or more does not list it', () => {
+    const stage = new Stage('a b', 'c')
+    for (const id of ['a', 'b']) stage.says(id, 'a b')
+    stage.connect('c')
+    expect(stage.known).toBe('a b')
+  })
+})
+
+describe('Keys of controllers', () => {
+  test('are pinned by a majority, and another key of the id is refused', () => {
+    const stage = new Stage('a b c')
+    stage.says('a', 'a b c')
+    expect(stage.members.refusal('c', keyOf('minted'))).toBe(null)
+    stage.says('b', 'a b c')
+    expect(stage.members.refusal('c', keyOf('minted'))).toBe(
+      'the key of controller c is not the one that the other controllers have pinned',
+    )
+    expect(stage.members.refusal('c', keyOf('c'))).toBe(null)
+    stage.restart()
+    expect(stage.keyOf('c')).toBe(keyOf('c'))
+  })
+
+  test('are not changed by one controller, and are by a majority when an id comes back with another', () => {
+    const stage = new Stage('a b c')
+    for (const id of ['a', 'b']) stage.says(id, 'a b c')
+    stage.says('c', 'a b c', { keys: { a: 'forged', b: 'forged' } })
+    expect([stage.keyOf('a'), stage.keyOf('b')]).toEqual([keyOf('a'), keyOf('b')])
+    for (const id of ['a', 'b']) stage.says(id, 'a b c', { keys: { c: 'new' } })
+    expect(stage.members.refusal('c', keyOf('new'))).toBe(null)
+    expect(stage.members.refusal('c', keyOf('c'))).not.toBe(null)
+  })
+
+  test('of a single controller are pinned by its own word about itself', () => {
+    const stage = new Stage('', 'a')
+    stage.says('a', 'a')
+    expect(stage.keyOf('a')).toBe(keyOf('a'))
+  })
+
+  test('of removed controllers are refused by the word of a majority, of two at least', () => {
+    const stage = new Stage('a b c d')
+    for (const id of ['a', 'b']) stage.says(id, 'a b c d', { removed: 'x' })
+    expect(stage.members.removed).toEqual([])
+    stage.says('c', 'a b c d', { removed: 'x' })
+    expect(stage.members.refusal('x', keyOf('x'))).toBe('controller x was removed from the cluster')
+    stage.restart()
+    expect(stage.members.refusal('x', keyOf('x'))).not.toBe(null)
+    expect(stage.members.refusal('x', keyOf('another'))).toBe(null)
+    const alone = new Stage('a')
+    alone.says('a', 'a', { removed: 'x' })
+    expect(alone.members.removed).toEqual([])
+  })
+
+  test('of removed controllers are honored again when a majority lists them as those of members', () => {
+    const stage = new Stage('a b')
+    for (const id of ['a', 'b']) stage.says(id, 'a b', { removed: 'c' })
+    stage.says('a', 'a b c', { removed: 'c' })
+    expect([stage.known, stage.members.removed.length]).toEqual(['a b', 1])
+    for (const id of ['a', 'b']) stage.says(id, 'a b c')
+    expect([stage.known, stage.members.removed.length]).toEqual(['a b c', 0])
+  })
+
+  test('of removed controllers are as many as are kept, the newest', () => {
+    const stage = new Stage('a b')
+    const gone = Array.from({ length: 100 }, (_, number) => `x${number}`)
+    for (const id of ['a', 'b']) stage.says(id, 'a b', { removed: gone.join(' ') })
+    expect(stage.members.removed.map(({ id }) => id)).toEqual(
+      gone.slice(-routerProgramLimits.removedControllersMax),
+    )
+  })
+})
+
+describe('Addresses of a controller', () => {
+  test('are those that a majority lists', () => {
+    const stage = new Stage('a b c')
+    const moved = { elsewhere: { c: ['tls:moved.test:1'] } }
+    stage.says('a', 'a b c', moved)
+    expect(stage.addressesOf('c')).toEqual([at('c')])
+    stage.says('b', 'a b c', moved)
+    expect(stage.addressesOf('c')).toEqual(['tls:moved.test:1'])
+  })
+
+  test('of a single list are dialed after the others, a few of them', () => {
+    const stage = new Stage('a b c')
+    const many = Array.from({ length: 50 }, (_, number) => `tls:x${number}.test:1`)
+    stage.says('c', 'a b c', { elsewhere: { a: many } })
+    stage.says('b', 'a b c', { elsewhere: { a: ['tls:moved.test:1'] } })
+    const [known] = stage.members.controllers
+    expect(known?.addresses).toEqual([at('a')])
+    expect(known === undefined ? [] : stage.members.dialAddresses(known)).toEqual([
+      at('a'),
+      'tls:moved.test:1',
+      'tls:x0.test:1',
+      'tls:x1.test:1',
+    ])
+  })
+
+  test('hold the one that the controller answered at, until a majority lists another', () => {
+    const stage = new Stage('a b c')
+    stage.members.onConnected('a', 'tls:alias.test:1', keyOf('a'))
+    expect(stage.addressesOf('a')).toEqual(['tls:alias.test:1', at('a')])
+    for (const id of ['b', 'c']) stage.says(id, 'a b c')
+    expect(stage.addressesOf('a')).toEqual([at('a')])
+  })
+})
+
+test('The leader is the one that was the last to say so, while it is a controller', () => {
+  const stage = new Stage('a b c')
+  stage.says('a', 'a b c', { isLeader: true })
+  expect(stage.members.leaderId).toBe('a')
+  stage.members.onLeader('b')
+  expect(stage.members.leaderId).toBe('b')
+  stage.says('b', 'a b c', { isLeader: false })
+  expect(stage.members.leaderId).toBe(null)
 })

@@ -70,7 +70,14 @@ export class FakeController {
       },
       reply: () => true,
     } as unknown as Channel
-    this.connection = { id, address: 'tls:c:1', version: 'v2.0.0', channel, connectedAtMs: 0 }
+    this.connection = {
+      id,
+      address: 'tls:c:1',
+      keySha256: '',
+      version: 'v2.0.0',
+      channel,
+      connectedAtMs: 0,
+    }
   }
 
   attachTo(edge: Edge): void {

@@ -209,6 +209,7 @@ export class TestController {
     const connection: ControlConnection = {
       id: this.id,
       address: '',
+      keySha256: '',
       version: 'v2.0.0',
       channel: ofRouter,
       connectedAtMs: 0,

@@ -49,7 +49,14 @@ export class AskedController {
         return null
       },
     })
-    this.connection = { id, address: '', version: 'v2.0.0', channel: router, connectedAtMs: 0 }
+    this.connection = {
+      id,
+      address: '',
+      keySha256: '',
+      version: 'v2.0.0',
+      channel: router,
+      connectedAtMs: 0,
+    }
   }
 
   close(): void {

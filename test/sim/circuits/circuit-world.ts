@@ -13,6 +13,7 @@ import { type CircuitPlan, type DialPlan } from './circuit-plan.ts'
 import { ControllerFabric } from './controller-fabric.ts'
 import { Frames } from './frames.ts'
 import { CircuitInvariants } from './invariants.ts'
+import type { TestCertificates } from '../test-certificates.ts'
 import { seedUuids } from './seeded-uuids.ts'
 import { shownMessage } from './shown-message.ts'
 import { BINDING, type RouterWorld, SimulatedRouter } from './simulated-router.ts'
@@ -26,6 +27,7 @@ export interface ClusterWorld {
   readonly tally: Tally
   readonly trace: TraceHash
   readonly controllers: ReadonlyMap<string, Controller>
+  readonly keyring: Pick<TestCertificates, 'of'>
   clockOf(id: string): Clock
   running(): readonly Controller[]
   fail(error: unknown): void
@@ -80,6 +82,10 @@ export class CircuitWorld implements RouterWorld {
 
   controllerIds(): readonly string[] {
     return this.#controllerIds
+  }
+
+  controllerKey(id: string): string {
+    return Buffer.from(this.#cluster.keyring.of(id).publicKeySha256).toString('hex')
   }
 
   clockOf(): Clock {

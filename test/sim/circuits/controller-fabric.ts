@@ -60,7 +60,7 @@ export class ControllerFabric {
         },
         revoked: () => null,
       },
-      cluster: clusterOf(clusterNode),
+      cluster: clusterOf(clusterNode, () => false),
       statuses: new RouterStatusTopic(id, clusterNode.soft.open('routers')),
       processor: new ProcessorShare(defaultLimits, clock),
     })

@@ -8,7 +8,10 @@ import type { RouterConfig } from '../../../src/config/router/table.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
 import { combinedTables } from '../../../src/router/controllers/combined-tables.ts'
 import { Controllers } from '../../../src/router/controllers/controllers.ts'
-import type { DialedController } from '../../../src/router/controllers/dial-controller.ts'
+import {
+  ConnectedAlready,
+  type DialedController,
+} from '../../../src/router/controllers/dial-controller.ts'
 import { routerHello } from '../../../src/router/controllers/messages.ts'
 import {
   dialError,
@@ -37,6 +40,8 @@ export interface RouterWorld extends StreamWorld {
   /** An end of the connection from that router. */
   connectTo(from: Party, name: string): SimulatedSocket
   controllerIds(): readonly string[]
+  /** SHA-256 of the public key of a controller, hex. */
+  controllerKey(id: string): string
   streamOf(circuitId: string): Stream
   /** A message between a router and a controller. */
   onFrame(
@@ -163,11 +168,11 @@ export class SimulatedRouter {
       connect: (peerId) => world.connectTo(party, peerId),
     })
     const messages = combinedTables([links.messages(), forwarder.messages()])
-    const controllers = new Controllers({
+    const controllers: Controllers = new Controllers({
       // In no folder: a router that starts again knows the controllers of its configuration.
       endpointsFile: join(tmpdir(), 'flotilla-simulated', 'nowhere', 'endpoints.yml'),
       configuredEndpoints: world.controllerIds().map(addressOf),
-      dial: (address, handlers) => this.#dialController(party, address, handlers),
+      dial: (address, handlers) => this.#dialController(controllers, party, address, handlers),
       clock,
       random,
       log: SILENT,
@@ -189,14 +194,30 @@ export class SimulatedRouter {
   }
 
   async #dialController(
+    controllers: Controllers,
     party: Party,
     address: string,
     handlers: Parameters<ConstructorParameters<typeof Controllers>[0]['dial']>[1],
   ): Promise<DialedController> {
     const world = this.#world
-    const clock = world.clockOf(this.id)
     const id = world.controllerIds().find((one) => addressOf(one) === address)
     if (id === undefined) throw new Error('nobody is there')
+    if (!controllers.reserve(id)) throw new ConnectedAlready(id)
+    try {
+      return await this.#greetController(party, id, address, handlers)
+    } finally {
+      controllers.release(id)
+    }
+  }
+
+  async #greetController(
+    party: Party,
+    id: string,
+    address: string,
+    handlers: Parameters<ConstructorParameters<typeof Controllers>[0]['dial']>[1],
+  ): Promise<DialedController> {
+    const world = this.#world
+    const clock = world.clockOf(this.id)
     const listeners = listenersValue([{ address: `tls:${this.id}:6000`, groups: [] }])
     const { channel } = await openDialed(world.connectTo(party, id).asSocket, {
       ...handlers,
@@ -207,7 +228,9 @@ export class SimulatedRouter {
       onFrame: (direction, message) => world.onFrame(this.id, id, direction, message),
     })
     const connectedAtMs = clock.nowMs()
-    return { id, address, channel, connectedAtMs, version: 'v2.0.0', trustDomain: 'test.flotilla' }
+    const trustDomain = 'test.flotilla'
+    const keySha256 = world.controllerKey(id)
+    return { id, address, keySha256, channel, connectedAtMs, version: 'v2.0.0', trustDomain }
   }
 
   async #dial({ requests, forwarder }: RouterLife, serviceId: string): Promise<void> {

@@ -1,0 +1,122 @@
+import { once } from 'node:events'
+import { request } from 'node:https'
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { routerProgramLimits as limits } from '../../src/router/limits.ts'
+import { eventually, TestNetwork } from '../router/support.ts'
+import { freePort } from '../support/ports.ts'
+
+// The attack: one source opens as many connections to the health checks of a router as the listener takes, and stops in the middle
+// of the handshake or says nothing after it. Probes get no answer, and whoever runs the router restarts it.
+
+/** The first bytes of a ClientHello. */
+const HALF_HELLO = Buffer.from('1603010200010001fc0303', 'hex')
+
+let network: TestNetwork
+let port: number
+const sockets: Socket[] = []
+beforeEach(async () => {
+  network = await TestNetwork.create()
+  port = await freePort()
+})
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy()
+  await network.close()
+})
+
+async function running(handshakeTimeout: string): Promise<void> {
+  // Its other times are longer than the test: nothing but the bounds ends a connection.
+  await network.running(
+    ['tls:127.0.0.1:1'],
+    `tls: {handshakeTimeout: ${handshakeTimeout}}
+web: [{name: health, bindPoints: [{interface: "127.0.0.1:${port}", address: "r.test:${port}"}], apis: [{binding: health-checks}], options: {readTimeout: 60s, idleTimeout: 60s}}]
+`,
+  )
+}
+
+async function half(localAddress: string): Promise<Socket> {
+  const socket = connectTcp({ host: '127.0.0.1', port, localAddress }).resume()
+  socket.on('error', () => undefined)
+  sockets.push(socket)
+  await once(socket, 'connect').catch(() => undefined)
+  socket.write(HALF_HELLO)
+  return socket
+}
+
+async function silent(localAddress: string): Promise<Socket> {
+  const own: object = { localAddress }
+  const socket = connectTls({ host: '127.0.0.1', port, rejectUnauthorized: false, ...own })
+  socket.on('error', () => undefined)
+  sockets.push(socket.resume())
+  // One too many is closed within its handshake.
+  await once(socket, 'secureConnect').catch(() => undefined)
+  return socket
+}
+
+const held = (some: readonly Socket[]): number => some.filter((each) => !each.destroyed).length
+
+/** Status of the answer to a probe. */
+function probe(localAddress: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const asked = request(
+      {
+        host: '127.0.0.1',
+        port,
+        path: '/health-checks',
+        localAddress,
+        agent: false,
+        rejectUnauthorized: false,
+      },
+      (answer) => {
+        answer.resume()
+        resolve(answer.statusCode ?? 0)
+      },
+    )
+    asked.setTimeout(5000, () => asked.destroy(new Error('no answer in time')))
+    asked.on('error', reject)
+    asked.end()
+  })
+}
+
+test('A probe that shares the address of half handshakes is answered', async () => {
+  await running('60s')
+  const some = await Promise.all(
+    Array.from({ length: limits.healthConnectionsMax }, () => half('127.0.0.2')),
+  )
+  await eventually(() => held(some)).toBeLessThanOrEqual(limits.healthHandshakesPerSourceMax)
+  expect(await probe('127.0.0.2')).toBe(200)
+  expect(await probe('127.0.0.3')).toBe(200)
+})
+
+test('A probe is answered while many sources have stopped in their handshakes', async () => {
+  await running('60s')
+  const sources = Array.from({ length: 16 }, (_, number) => `127.0.1.${number + 1}`)
+  const some = await Promise.all(
+    sources.flatMap((source) => Array.from({ length: 16 }, () => half(source))),
+  )
+  await eventually(() => held(some)).toBeLessThanOrEqual(limits.healthHandshakesMax)
+  expect(await probe('127.0.0.3')).toBe(200)
+})
+
+test('One source holds few connections after the handshake, and a probe from another is answered', async () => {
+  await running('60s')
+  const some: Socket[] = []
+  for (let count = 0; count < limits.healthConnectionsMax; count += 1) {
+    some.push(await silent('127.0.0.2'))
+  }
+  await eventually(() => held(some)).toBeLessThanOrEqual(limits.healthConnectionsPerSourceMax)
+  expect(await probe('127.0.0.3')).toBe(200)
+})
+
+test('A handshake that does not end in time is ended, though bytes keep coming', async () => {
+  await running('1s')
+  const socket = await half('127.0.0.2')
+  const drip = setInterval(() => socket.write(Buffer.alloc(1)), 100)
+  try {
+    await eventually(() => socket.destroyed).toBe(true)
+  } finally {
+    clearInterval(drip)
+  }
+})

@@ -1,0 +1,229 @@
+import { readFileSync } from 'node:fs'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { addressesMessage, serverHello } from '../../src/fabric/messages.ts'
+import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
+import { ControllerMembership } from '../../src/router/controllers/membership.ts'
+import { routerProgramLimits as limits } from '../../src/router/limits.ts'
+import { eventually, type ScriptedController, TestNetwork, trustDomain } from '../router/support.ts'
+
+// The attack: who has stolen the key and the disk of a controller, which is removed later, tells routers that it leads and that it is
+// alone. Its certificate is good, its index is as great as it likes, and with the issuing key of the disk it makes certificates of
+// controllers that never were. A router that reaches it first must not be its own from then on.
+
+let network: TestNetwork
+let a: ScriptedController
+let b: ScriptedController
+let x: ScriptedController
+beforeEach(async () => {
+  network = await TestNetwork.create()
+  a = await network.controller('a')
+  b = await network.controller('b')
+  x = await network.controller('x')
+})
+afterEach(async () => {
+  await network.close()
+})
+
+const connected = (...controllers: readonly ScriptedController[]): Promise<void> =>
+  eventually(() => controllers.map(({ isConnected }) => isConnected)).toEqual(
+    controllers.map(() => true),
+  )
+
+/** Ids in the file, those in brackets that some list and no majority. */
+function onDisk(): string {
+  const read = readEndpoints(network.path('endpoints.yml'))
+  if (read.kind !== 'known') return read.kind
+  const shown = read.known.controllers.map(({ id, toldBy }) => (toldBy === null ? id : `(${id})`))
+  return shown.sort().join(' ')
+}
+
+/** The router has taken all that a controller has sent before. */
+async function heard(sender: ScriptedController): Promise<void> {
+  await sender.channel?.request(serverHello('v2.0.0'))
+}
+
+/** The router knows all three, and runs. */
+async function known(configured: readonly ScriptedController[] = []): Promise<void> {
+  const controllers = [a, b, x].map(({ id, address }) => ({
+    id,
+    addresses: [address],
+    keySha256: null,
+    toldBy: null,
+  }))
+  const none = { endpoints: [], apis: [], removed: [] }
+  writeEndpoints(network.path('endpoints.yml'), { ...none, controllers, trustDomain })
+  const endpoints = configured.map(({ address }) => address)
+  await network.running(endpoints.length === 0 ? ['tls:127.0.0.1:1'] : endpoints)
+}
+
+test('A captor that says that it leads and is alone removes nobody, and is removed by the others', async () => {
+  await known()
+  await connected(a, b, x)
+  x.tell([x], 1e15, true)
+  await heard(x)
+  expect([onDisk(), a.isConnected, b.isConnected]).toEqual(['a b x', true, true])
+  for (const each of [a, b]) each.tell([a, b], 6, false, [x])
+  await eventually(() => x.isConnected).toBe(false)
+  expect(onDisk()).toBe('a b')
+})
+
+test('Controllers that a captor has made up have no vote, and go with it', async () => {
+  const made = await Promise.all(['y', 'z', 'v'].map((id) => network.controller(id)))
+  await known()
+  await connected(a, b, x)
+  const own = [x, ...made]
+  x.tell([a, b, ...own], 1e15, true)
+  await connected(...made)
+  for (const each of own) each.tell(own, 1e15, true)
+  for (const each of made) await heard(each)
+  expect(onDisk()).toBe('(v) (y) (z) a b x')
+  for (const each of [a, b]) each.tell([a, b], 6, false)
+  await eventually(() => own.filter(({ isConnected }) => isConnected)).toEqual([])
+  expect(onDisk()).toBe('a b')
+})
+
+test('A captor makes a router dial few others, and few addresses of each', async () => {
+  await known()
+  await connected(a, b, x)
+  const nowhere = Array.from({ length: 200 }, (_, number) => ({
+    id: `y${number}`,
+    address: `tls:127.0.0.1:${number + 1}`,
+    publicKeySha256: new Uint8Array(),
+  }))
+  const own = [a, b, x].map(({ id, address, keySha256 }) => ({
+    id,
+    address,
+    publicKeySha256: keySha256,
+  }))
+  const update = { removed: [], index: 1e15, configurationIndex: 1, isLeader: true }
+  x.send(addressesMessage({ ...update, controllers: [...own, ...nowhere] }))
+  await heard(x)
+  const read = readEndpoints(network.path('endpoints.yml'))
+  const controllers = read.kind === 'known' ? read.known.controllers : []
+  expect(controllers).toHaveLength(3 + limits.controllersToldByOneMax)
+  const elsewhere = Array.from({ length: 50 }, (_, number) => `tls:127.0.0.1:${number + 1}`)
+  const membership = new ControllerMembership({
+    controllers: controllers.slice(0, 3),
+    removed: [],
+    configured: [],
+    clock: { monotonicMs: () => 0 },
+  })
+  membership.onConnected('x', x.address, 'key')
+  membership.onMembers({
+    senderId: 'x',
+    index: 1n,
+    isLeader: true,
+    controllers: ['a', 'b', 'x'].map((id) => ({ id, addresses: elsewhere, keySha256: null })),
+    removed: [],
+  })
+  const [first] = membership.controllers
+  if (first === undefined) throw new Error('nobody is known')
+  expect(membership.dialAddresses(first)).toEqual([
+    a.address,
+    ...elsewhere.slice(0, limits.addressesToldByOneMax),
+  ])
+})
+
+test('A name of a captor for the address of another controller does not end the channel to that one', async () => {
+  await known()
+  await connected(a, b, x)
+  const hellos = a.hellos.length
+  const own = [a, b, x].map(({ id, address, keySha256 }) => ({
+    id,
+    address,
+    publicKeySha256: keySha256,
+  }))
+  const posing = { id: 'y', address: a.address, publicKeySha256: new Uint8Array() }
+  const update = { removed: [], index: 7, configurationIndex: 7, isLeader: true }
+  const sockets = a.sockets
+  x.send(addressesMessage({ ...update, controllers: [...own, posing] }))
+  // The second attempt shows that the first one is over.
+  await eventually(() => a.sockets).toBeGreaterThan(sockets + 1)
+  expect([a.hellos.length, a.isConnected]).toEqual([hellos, true])
+})
+
+test('A key that the cluster has removed is refused, though it is reached before all others', async () => {
+  await known([x])
+  await connected(a, b, x)
+  for (const each of [a, b]) each.tell([a, b], 6, false, [x])
+  await eventually(() => x.isConnected).toBe(false)
+  await network.closeRouters()
+  await Promise.all([a.close(), b.close()])
+  const hellos = x.hellos.length
+  await network.running([x.address])
+  await eventually(() => x.sockets + x.hellos.length).toBeGreaterThan(hellos + 1)
+  await eventually(() =>
+    network.logged('cannot reach').some(({ fields }) => fields['address'] === x.address),
+  ).toBe(true)
+  expect(x.hellos).toHaveLength(hellos)
+})
+
+test('A certificate that was made for the id of another controller is refused by its key', async () => {
+  await known()
+  await connected(a, b, x)
+  for (const each of [a, b]) each.tell([a, b, x], 6, false)
+  const pinned = Buffer.from(a.keySha256).toString('hex')
+  await eventually(() => readFileSync(network.path('endpoints.yml'), 'utf8')).toContain(pinned)
+  const { port } = a
+  await a.close()
+  const minted = await network.controller('a', { port })
+  await eventually(() => minted.sockets).toBeGreaterThan(0)
+  await eventually(
+    () =>
+      minted.hellos.length +
+      network.logged('cannot reach').filter(({ fields }) => fields['controllerId'] === 'a').length,
+  ).toBeGreaterThan(0)
+  expect(minted.hellos).toEqual([])
+})
+
+test('A router that knows a captor alone comes back by its configuration, whatever the captor says of removals', async () => {
+  const captors = [{ id: 'x', addresses: [x.address], keySha256: null, toldBy: null }]
+  const none = { endpoints: [], apis: [], removed: [] }
+  writeEndpoints(network.path('endpoints.yml'), { ...none, controllers: captors, trustDomain })
+  await network.running([a.address, b.address])
+  await connected(x)
+  x.tell([x], 1e15, true, [a, b])
+  await connected(a, b)
+  for (const each of [a, b]) each.tell([a, b], 6, false, [x])
+  await eventually(() => x.isConnected).toBe(false)
+  expect(onDisk()).toBe('a b')
+})
+
+/** A router on a clock of its own that knows all three, with a captor that is alone. */
+function alone(configured: readonly string[]) {
+  const clock = { nowMs: 40 * limits.controllerAbsentMs }
+  const address = (id: string): string => `tls:${id}.test:1`
+  const controllers = ['a', 'b', 'x'].map((id) => ({
+    id,
+    addresses: [address(id)],
+    keySha256: null,
+    toldBy: null,
+  }))
+  const membership = new ControllerMembership({
+    controllers,
+    removed: [],
+    configured: configured.map(address),
+    clock: { monotonicMs: () => clock.nowMs },
+  })
+  membership.onConnected('x', address('x'), 'key')
+  const members = [{ id: 'x', addresses: [address('x')], keySha256: 'key' }]
+  const told = { senderId: 'x', index: 1n, isLeader: true, controllers: members, removed: [] }
+  membership.onMembers(told)
+  const ids = (): string[] => membership.controllers.map(({ id }) => id)
+  return { clock, membership, ids }
+}
+
+test('The time that a router was off does not count for a captor', () => {
+  const { clock, membership, ids } = alone([])
+  clock.nowMs += limits.controllerAbsentMs - 1
+  membership.onTime()
+  expect(ids()).toEqual(['a', 'b', 'x'])
+})
+
+test('A captor that was alone for long removes no controller of the configuration by its list alone', () => {
+  const { clock, membership, ids } = alone(['a', 'b'])
+  clock.nowMs += 2 * limits.controllerAbsentMs
+  membership.onTime()
+  expect(ids()).toEqual(['a', 'b', 'x'])
+})

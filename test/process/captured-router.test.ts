@@ -1,0 +1,172 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { parseCertificates } from '../../src/pki/certificate.ts'
+import { type KnownEndpoints, readEndpoints } from '../../src/router/controllers/endpoints-file.ts'
+import { until } from './support/client.ts'
+import { flotilla } from './support/cluster.ts'
+import { expectMembers, Fleet } from './support/fleet.ts'
+
+// Goal: whoever holds the disk and the key of a removed controller cannot keep a router to itself, although the router was off when
+// the controller was removed and reaches it before all others. Method: the folder of ctrl3 is copied while it is a member; the copy is
+// recovered as a cluster of its own and answers at the address of ctrl3. Each test goes on where the one before ended.
+
+let fleet: Fleet
+let folder: string
+let routerId: string
+let router: ChildProcess | null = null
+let output = ''
+
+beforeAll(async () => {
+  fleet = await Fleet.create(3)
+  await fleet.init()
+  for (const k of [2, 3]) await fleet.join(k, 1)
+  folder = join(fleet.dir, 'router')
+  mkdirSync(folder)
+})
+afterAll(async () => {
+  await stopRouter()
+  await fleet[Symbol.asyncDispose]()
+})
+
+const path = (name: string): string => join(folder, name)
+const endpointOf = (k: number): string => `tls:127.0.0.1:${fleet.port + 100 + k - 1}`
+
+function startRouter(): void {
+  const child = spawn(flotilla, ['router', 'run', path('router.yml')], { env: fleet.env })
+  output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')))
+  }
+  router = child
+}
+
+async function stopRouter(): Promise<void> {
+  const child = router
+  if (child === null || child.exitCode !== null) return
+  const ended = new Promise<void>((done) => child.once('exit', () => done()))
+  child.kill('SIGTERM')
+  await ended
+}
+
+/** Waits on what the router and its cluster show, and tells both when it does not come. */
+async function eventually(what: string, look: () => boolean | Promise<boolean>): Promise<void> {
+  await until(what, () => Promise.resolve(look()), 60_000).catch((error: unknown) => {
+    throw new Error(`${String(error)}\n${output}\n${JSON.stringify(known())}\n${fleet.logs()}`)
+  })
+}
+
+function known(): KnownEndpoints | null {
+  const read = readEndpoints(path('endpoints.yml'))
+  return read.kind === 'known' ? read.known : null
+}
+
+const membersOnDisk = (): string =>
+  (known()?.controllers ?? [])
+    .map(({ id, toldBy }) => (toldBy === null ? id : `(${id})`))
+    .sort()
+    .join(' ')
+
+async function expectOnline(k: number): Promise<void> {
+  const admin = await fleet.loggedIn(k)
+  await eventually(`the router is online on ctrl${k}`, async () => {
+    const { body } = await admin.request('GET', `/edge/management/v1/edge-routers/${routerId}`)
+    return (body.data as { isOnline: boolean }).isOnline
+  })
+  admin.close()
+}
+
+const keyOf = (k: number): string => {
+  const [leaf] = parseCertificates(readFileSync(join(fleet.folder(k), 'cert.pem'), 'utf8'))
+  return Buffer.from(leaf.publicKeySha256).toString('hex')
+}
+
+test('A router writes down the pinned keys of all controllers', async () => {
+  const admin = await fleet.loggedIn(1)
+  const made = await admin.request('POST', '/edge/management/v1/edge-routers', {
+    body: { name: 'gate' },
+  })
+  routerId = String((made.body.data as { id: string }).id)
+  const shown = await admin.request('GET', `/edge/management/v1/edge-routers/${routerId}`)
+  admin.close()
+  const { enrollmentJwt } = shown.body.data as { enrollmentJwt: string }
+  writeFileSync(path('router.jwt'), enrollmentJwt)
+  const endpoints = JSON.stringify([1, 2, 3].map(endpointOf))
+  writeFileSync(
+    path('router.yml'),
+    `v: 3
+identity: {cert: router.cert, server_cert: router.server.cert, key: router.key, ca: router.ca}
+ctrl: {endpoints: ${endpoints}, startupTimeout: 60s}
+csr: {sans: {dns: [router.test]}}
+edge: {}
+`,
+  )
+  const enroll = ['router', 'enroll', path('router.yml'), '--jwt', path('router.jwt')]
+  const done = await fleet.cli(enroll)
+  expect(done.code, done.stdout + done.stderr).toBe(0)
+  startRouter()
+  const wanted = [1, 2, 3].map((k) => `ctrl${k} ${keyOf(k)}`)
+  const keys = (): string[] =>
+    (known()?.controllers ?? []).map(({ id, keySha256 }) => `${id} ${keySha256 ?? ''}`).sort()
+  await eventually(
+    'all controllers are written down with their keys',
+    () => keys().join() === wanted.join(),
+  )
+  expect(membersOnDisk()).toBe('ctrl1 ctrl2 ctrl3')
+  await stopRouter()
+})
+
+test('A stolen controller that a router reaches before all others removes none of them', async () => {
+  const stolen = join(fleet.dir, 'stolen')
+  await fleet.stop(3)
+  cpSync(fleet.folder(3), stolen, { recursive: true })
+  await fleet.start(3)
+  await expectMembers(fleet, [1, 2, 3])
+  await fleet.change(1, 'remove', 'ctrl3', '--compromised')
+  expect(await fleet.ended(3)).toBe(0)
+  await expectMembers(fleet, [1, 2])
+  await Promise.all([1, 2].map((k) => fleet.stop(k)))
+
+  rmSync(fleet.folder(3), { recursive: true })
+  cpSync(stolen, fleet.folder(3), { recursive: true })
+  const recover = ['cluster', 'recover', '--config', fleet.config(3)]
+  const recovered = await fleet.cli([...recover, '--confirm', 'without ctrl1 ctrl2'])
+  expect(recovered.code, recovered.stderr).toBe(0)
+  await fleet.start(3)
+  startRouter()
+  await eventually('the router has the list of the stolen controller', () =>
+    /leader changed/.test(output),
+  )
+  expect(output).toMatch(/"ctrl3".*connected to controller/)
+  expect(membersOnDisk()).toBe('ctrl1 ctrl2 ctrl3')
+})
+
+test('The others are followed as soon as they are back, and the stolen one is disconnected', async () => {
+  await Promise.all([1, 2].map((k) => fleet.start(k)))
+  for (const k of [1, 2]) await expectOnline(k)
+  await eventually('ctrl3 is gone', () => membersOnDisk() === 'ctrl1 ctrl2')
+  expect(output).toMatch(/"ctrl3".*disconnected from controller/)
+  expect(known()?.removed).toEqual([{ id: 'ctrl3', keySha256: keyOf(3) }])
+})
+
+test('After a restart the stolen key is refused, though nobody else is reached', async () => {
+  await stopRouter()
+  await Promise.all([1, 2].map((k) => fleet.stop(k)))
+  startRouter()
+  await eventually('ctrl3 is refused', () =>
+    /controller ctrl3 was removed from the cluster/.test(output),
+  )
+  expect(output).not.toMatch(/connected to controller/)
+  await Promise.all([1, 2].map((k) => fleet.start(k)))
+  for (const k of [1, 2]) await expectOnline(k)
+  expect(membersOnDisk()).toBe('ctrl1 ctrl2')
+})
+
+test('A cluster of two that becomes one is followed by its router', async () => {
+  await fleet.stop(3)
+  await fleet.change(1, 'remove', 'ctrl2')
+  expect(await fleet.ended(2)).toBe(0)
+  await eventually('ctrl1 is alone', () => membersOnDisk() === 'ctrl1')
+})
