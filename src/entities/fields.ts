@@ -144,6 +144,8 @@ export interface Field {
   readonly reference: ReferenceRule | null
   /** Refusal of a second record with the same value, which replaces {value}; null: not unique. */
   readonly unique: string | null
+  /** Whether it refuses characters that a terminal acts on, from feature level 2 on. */
+  readonly isPrintable: boolean
   /** Its name in refusals, when it is derived from another field of the body; null: its own. */
   readonly faultField: string | null
   /**
@@ -189,6 +191,7 @@ function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): F
     schema,
     reference: null,
     unique: null,
+    isPrintable: false,
     faultField: null,
     mergedOnto: null,
     values: null,
@@ -199,6 +202,7 @@ function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): F
 }
 
 interface TextRules extends Rules {
+  readonly isPrintable?: boolean
   readonly charactersMax?: number
   readonly unique?: string
   readonly faultField?: string
@@ -210,6 +214,7 @@ export function text(rules: TextRules & { readonly otherwise?: string } = {}): F
   return {
     ...field('text', schema, rules.otherwise ?? '', rules),
     unique: rules.unique ?? null,
+    isPrintable: rules.isPrintable ?? false,
     faultField: rules.faultField ?? null,
   }
 }
@@ -219,10 +224,10 @@ export function optionalText(rules: TextRules = {}): FieldOf<string | null> {
   return { ...text(rules), zero: null } as Field
 }
 
-/** The name every kind of record has: required, not empty, unique unless said. */
+/** The name every kind of record has: required, not empty, printable, unique unless said. */
 export function nameText(rules: { readonly unique?: string | null } = {}): FieldOf<string> {
   return {
-    ...text({ required: true, charactersMax: fieldLimits.nameCharactersMax }),
+    ...text({ required: true, charactersMax: fieldLimits.nameCharactersMax, isPrintable: true }),
     unique: rules.unique === undefined ? 'name must be unique' : rules.unique,
   }
 }
