@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { ApiClient } from '../client/api-client.ts'
 
 /** One change as `POST /access/preview` takes it. */
@@ -65,7 +66,8 @@ const rights = [
 ] as const
 
 /** Counts, then the pairs of the first page. */
-export function previewText({ counts, postureChanges, rows, pagination }: Previewed): string {
+export function previewText(previewed: Previewed): string {
+  const { counts, postureChanges, rows, pagination } = printableValue(previewed)
   const counted = rights.flatMap(([right, words]) => {
     const count = counts[right]
     return count === null ? [] : [`${words}: ${count.given} given, ${count.taken} taken`]

@@ -1,6 +1,7 @@
 import * as oauth from 'oauth4webapi'
 
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { Peer } from './connections.ts'
 import { ask, HttpsFault, type HttpsAnswer } from './https.ts'
 
@@ -318,8 +319,7 @@ async function refusalsOf<T>(controller: string, run: () => Promise<T>): Promise
   }
 }
 
-/** Text of a server: one bounded line without what moves the cursor of a terminal. */
 function described(code: string, description: string | undefined): string {
   const text = description === undefined ? code : `${code}: ${description}`
-  return text.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ').slice(0, 300)
+  return printableLine(text, 300)
 }

@@ -15,6 +15,7 @@ import type { ApiClient } from '../client/api-client.ts'
 import { clientWithFiles } from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /** Long enough to be carried from an offline machine to a controller. */
@@ -43,7 +44,9 @@ export async function proveCaPossession(id: string, options: CaVerifyOptions): P
     const path = `/cas/${encodeURIComponent(id)}`
     const { name, isVerified } = await verified(clientWithFiles(options), path, authority)
     if (options.json === true) printJson({ id, name, isVerified: true })
-    else printLine(`${name} ${isVerified ? 'is verified already' : 'is verified'}`)
+    else {
+      printLine(`${printableLine(name)} ${isVerified ? 'is verified already' : 'is verified'}`)
+    }
   })
 }
 
@@ -58,7 +61,7 @@ async function verified(
   if (parseCertificate(String(certPem)).sha256 !== authority.certificate.sha256) {
     throw new CertificateError(
       'wrong-identity',
-      `the CA ${String(name)} was registered with another certificate than the one of --ca-cert`,
+      `the CA ${printableLine(String(name))} was registered with another certificate than the one of --ca-cert`,
     )
   }
   if (isVerified !== true) {

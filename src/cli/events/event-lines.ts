@@ -1,3 +1,5 @@
+import { printableLine } from '../../lib/text/terminal-text.ts'
+
 type EventJson = Readonly<Record<string, unknown>>
 
 /** One line for a person: when, what, and whom it is about. */
@@ -29,7 +31,7 @@ function shown(event: EventJson): string {
   const record = (event['finalState'] ?? event['initialState']) as EventJson | undefined
   const { author } = (event['metadata'] ?? {}) as { readonly author?: EventJson }
   const parts = Object.entries(event).flatMap(([name, value]) =>
-    said.has(name) || value === '' ? [] : `${name}=${textOf(value)}`,
+    said.has(name) || value === '' ? [] : `${textOf(name)}=${textOf(value)}`,
   )
   if (record !== undefined)
     parts.push(`id=${textOf(record['id'])}`, `name=${textOf(record['name'])}`)
@@ -42,5 +44,5 @@ function shown(event: EventJson): string {
 function textOf(value: unknown): string {
   if (value === undefined || value === null) return ''
   const text = typeof value === 'string' ? value : JSON.stringify(value)
-  return text.replace(/\p{Cc}/gu, '?')
+  return printableLine(text)
 }

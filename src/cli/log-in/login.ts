@@ -1,3 +1,4 @@
+import { printableLine } from '../../lib/text/terminal-text.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { ApiClient, baseUrl } from '../client/api-client.ts'
 import {
@@ -54,7 +55,10 @@ export async function logIn(urls: readonly string[], options: LogInOptions): Pro
   changeContexts((now) => ({ ...withContext(now, name, context), current: name }))
   if (options.json === true) {
     printJson({ context: name, controllers: context.controllers, identity: opened.identity })
-  } else printLine(`logged in to ${first} as ${opened.identity}; current context: ${name}`)
+  } else {
+    const identity = printableLine(opened.identity)
+    printLine(`logged in to ${first} as ${identity}; current context: ${name}`)
+  }
 }
 
 /** The context that has this controller already, or one that is called by its address. */

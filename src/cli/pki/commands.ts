@@ -30,7 +30,7 @@ import type { CertificatesInForce } from '../../api/cluster/pki-control.ts'
 import { askAt, type ConnectionOptions, loadConfigOrFail } from '../client/connection.ts'
 import { asOwnerOf } from '../../controller/as-owner.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
-import { printJson, printLine } from '../terminal/output.ts'
+import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -256,7 +256,7 @@ function readRoot(
 
 function readSecret(path: string): string {
   const { text, warning } = readSecretFile(path)
-  if (warning !== null) process.stderr.write(`flotilla: warning: ${warning}\n`)
+  if (warning !== null) printNote(`flotilla: warning: ${warning}`)
   return text
 }
 

@@ -1,5 +1,6 @@
 import { nearest } from '../../config/engine/suggest.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
@@ -131,7 +132,10 @@ export class Names {
       word,
       rows.map(({ name }) => String(name)),
     )
-    const hint = near === null ? `flotilla list ${kind.plural} shows them` : `did you mean ${near}?`
+    const hint =
+      near === null
+        ? `flotilla list ${kind.plural} shows them`
+        : `did you mean ${printableLine(near)}?`
     return failure(`no ${spoken(kind.name)} ${JSON.stringify(word)}; ${hint}`)
   }
 

@@ -2,6 +2,7 @@ import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
+import { printNote } from '../terminal/output.ts'
 import { type Kind, kindNamed, mustOffer } from './kinds.ts'
 import { Names, type Row } from './names.ts'
 import { columnNamed, nameIn, type Output, printRow, printRows } from './table.ts'
@@ -61,7 +62,7 @@ export async function listRecords(word: string, options: RecordListOptions): Pro
   await printRows(kind, rows, output, new Names(client), columns)
   if (rows.length < total && options.limit === undefined) {
     const all = options.all === true ? 'narrow the list with --filter' : '--all shows all'
-    process.stderr.write(`flotilla: ${rows.length} of ${total}; ${all}\n`)
+    printNote(`flotilla: ${rows.length} of ${total}; ${all}`)
   }
 }
 

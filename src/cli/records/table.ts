@@ -1,5 +1,6 @@
 import { yamlText } from '../../config/engine/yaml-tree.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import { printableLine, unprintableIn } from '../../lib/text/terminal-text.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { baseColumns, type KindField, typesOf } from './fields.ts'
 import { fieldNamed, type Kind, kindById } from './kinds.ts'
@@ -121,7 +122,7 @@ function isRef(value: Json | undefined): value is JsonObject {
 
 function cell(value: Json | undefined): string {
   const text = textOf(value)
-  const line = text.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ')
+  const line = printableLine(text)
   if (line === '') return '-'
   return line.length <= CELL_CHARACTERS_MAX ? line : `${line.slice(0, CELL_CHARACTERS_MAX - 1)}…`
 }
@@ -137,8 +138,12 @@ function withoutLinks({ _links, ...rest }: Row): JsonObject {
   return rest
 }
 
-/** Name of a record; the id where its kind has no names. */
+/**
+ * Name of a record, on one line, by which another command finds it; the id where its kind has no
+ * names, or the name has characters that a terminal acts on.
+ */
 export function nameIn(kind: Kind, row: Row): string {
   const { name } = row
-  return kind.hasName && typeof name === 'string' ? name : row.id
+  const isName = kind.hasName && typeof name === 'string' && name !== ''
+  return isName && unprintableIn(name) === null ? name : printableLine(row.id)
 }
