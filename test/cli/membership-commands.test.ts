@@ -273,7 +273,8 @@ describe('Asked through the public API with a session', () => {
     const caPem = readFileSync(join(quickstart.dir, 'ctrl1', 'ca.pem'), 'utf8')
     const keep = (token: string | null): void => {
       const logIn = { method: 'password', username: 'admin' }
-      const here = { controllers: ['https://other.example:1', url], caPem, logIn, token }
+      const controllers = ['https://other.example:1', url]
+      const here = { controllers, named: [url], caPem, logIn, token }
       const file = join(folder, 'flotilla', 'contexts.json')
       mkdirSync(join(folder, 'flotilla'), { recursive: true })
       writeFileSync(file, JSON.stringify({ current: null, contexts: { here } }), { mode: 0o600 })
@@ -300,7 +301,8 @@ describe('Asked through the public API with a session', () => {
   function keepLogIn(...controllers: readonly string[]): string[] {
     const caPem = readFileSync(join(quickstart.dir, 'ctrl1', 'ca.pem'), 'utf8')
     const logIn = { method: 'password', username: 'admin' }
-    const here = { controllers, caPem, logIn, token: 'token-1' }
+    const named = controllers.slice(0, 1)
+    const here = { controllers, named, caPem, logIn, token: 'token-1' }
     mkdirSync(join(folder, 'flotilla'), { recursive: true })
     const file = join(folder, 'flotilla', 'contexts.json')
     writeFileSync(file, JSON.stringify({ current: null, contexts: { here } }), { mode: 0o600 })

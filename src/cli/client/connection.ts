@@ -10,7 +10,7 @@ import { readSecretInput } from '../terminal/secret-input.ts'
 import { AdminError, type AdminRequest, askController } from './admin-socket.ts'
 import { ApiClient, baseUrl } from './api-client.ts'
 import { checkLoggedIn, clientIn } from './context-client.ts'
-import { type Context, readContexts } from './context-file.ts'
+import { type Context, contextsOf, readContexts } from './context-file.ts'
 import { ApiRefusal } from './refusal.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -181,13 +181,11 @@ function askThrough(
 
 /** @throws {CommandFailure} exit 1 when nobody is logged in there. */
 function contextFor(base: string): { readonly name: string; readonly context: Context } | null {
-  const known = Object.entries(readContexts().contexts).filter(([, { controllers }]) =>
-    controllers.includes(base),
-  )
-  const [name, context] = known.find(([, { token }]) => token !== null) ?? known[0] ?? []
-  if (name === undefined || context === undefined) return null
-  checkLoggedIn(name, context)
-  return { name, context }
+  const known = contextsOf(readContexts(), base)
+  const found = known.find(({ context }) => context.token !== null) ?? known[0]
+  if (found === undefined) return null
+  checkLoggedIn(found.name, found.context)
+  return found
 }
 
 /**

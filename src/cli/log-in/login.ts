@@ -7,6 +7,7 @@ import {
   type Context,
   type ContextFile,
   contextLimits,
+  contextsOf,
   readContexts,
   withContext,
 } from '../client/context-file.ts'
@@ -47,6 +48,7 @@ export async function logIn(urls: readonly string[], options: LogInOptions): Pro
   const opened = await openSession(opening)
   const context: Context = {
     controllers: await everyController(opening, opened),
+    named: given,
     caPem,
     logIn: method,
     token: opened.token,
@@ -61,19 +63,17 @@ export async function logIn(urls: readonly string[], options: LogInOptions): Pro
   }
 }
 
-/** The context that has this controller already, or one that is called by its address. */
-function nameFor({ contexts }: ContextFile, controller: string): string {
-  const known = Object.entries(contexts).find(([, { controllers }]) =>
-    controllers.includes(controller),
-  )
-  return known?.[0] ?? new URL(controller).host
+/** The context in which the user named this controller, or one that is called by its address. */
+function nameFor(file: ContextFile, controller: string): string {
+  return contextsOf(file, controller)[0]?.name ?? new URL(controller).host
 }
 
 /**
- * Trust that is kept for this controller; for another network it counts for nothing.
+ * Trust that is kept for this controller; for another network it counts for nothing, and for a
+ * controller that only a server named neither.
  */
 function knownTrust(before: Context | undefined, controller: string): { known?: string | null } {
-  return before?.controllers.includes(controller) === true ? { known: before.caPem } : {}
+  return before?.named.includes(controller) === true ? { known: before.caPem } : {}
 }
 
 interface ListedController {
