@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs'
-
+import { readTextFile } from '../terminal/text-file.ts'
 import { loadControllerConfig } from '../../config/controller/load.ts'
 import { formatFault } from '../../config/engine/fault.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
@@ -226,7 +225,7 @@ function askWith(client: ApiClient): AskOperation {
 
 function readCa(path: string): string {
   try {
-    return readFileSync(path, 'utf8')
+    return readTextFile(path)
   } catch (error) {
     throw new CommandFailure(
       EXIT_USAGE,

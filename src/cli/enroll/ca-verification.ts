@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs'
-
+import { readTextFile } from '../terminal/text-file.ts'
 import { issueLeaf, validityFrom } from '../../pki/authority/authority.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
@@ -90,7 +89,7 @@ interface Authority {
 }
 
 function readAuthority({ caCert, caKey }: CaKeyOptions): Authority {
-  const [certificate] = parseCertificates(readFileSync(caCert, 'utf8'), {
+  const [certificate] = parseCertificates(readTextFile(caCert), {
     certificatesMax: BUNDLE_CERTIFICATES_MAX,
   })
   if (!certificate.isAuthority) {

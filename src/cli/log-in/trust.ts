@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs'
-
+import { readTextFile } from '../terminal/text-file.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
@@ -42,7 +41,7 @@ export async function trustedCa(controller: string, options: TrustOptions): Prom
 
 function givenCa(path: string): string {
   try {
-    const pem = readFileSync(path, 'utf8')
+    const pem = readTextFile(path)
     parseCertificates(pem, { certificatesMax: BUNDLE_CERTIFICATES_MAX })
     return pem
   } catch (error) {

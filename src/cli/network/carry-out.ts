@@ -1,8 +1,10 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { systemClock } from '../../lib/clock.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { type Kind, recordPath } from '../records/kinds.ts'
 import type { Row } from '../records/names.ts'
+import { disabledFields, isSameEnd, minutesDisabled } from './disabled-state.ts'
 import type { FileObject } from './document.ts'
 import { type LiveNetwork, tableOf } from './live.ts'
 import type { Step } from './plan.ts'
@@ -82,16 +84,24 @@ export class StepRunner {
     await this.#client.ask({ method: 'PUT', path, body: changeable(kind, this.#bodyOf(wanted)) })
   }
 
-  /** An identity is disabled beside its fields, and stays so until somebody enables it. */
+  /** An identity is disabled beside its fields: for good, or for a number of minutes. */
   async #setDisabled(id: string, before: JsonObject, after: JsonObject): Promise<void> {
-    if ((before['disabled'] === true) === (after['disabled'] === true)) return
+    const isSame = disabledFields.every((name) => before[name] === after[name])
+    if (isSame || isSameEnd(before['disabledUntil'] ?? null, after['disabledUntil'] ?? null)) return
     const path = `/identities/${encodeURIComponent(id)}`
-    if (after['disabled'] !== true)
+    const durationMinutes = minutesDisabled(after, await this.#nowMs(path))
+    if (durationMinutes === null) {
       await this.#client.ask({ method: 'POST', path: `${path}/enable` })
-    else {
-      const body = { durationMinutes: 0 }
-      await this.#client.ask({ method: 'POST', path: `${path}/disable`, body })
+    } else {
+      await this.#client.ask({ method: 'POST', path: `${path}/disable`, body: { durationMinutes } })
     }
+  }
+
+  /** By the clock of the controller, from which it counts the minutes. */
+  async #nowMs(path: string): Promise<number> {
+    const { headers } = await this.#client.ask({ method: 'GET', path })
+    const ms = Date.parse(headers.date ?? '')
+    return Number.isNaN(ms) ? systemClock.nowMs() : ms
   }
 
   async #serviceConfig(step: Step): Promise<void> {

@@ -1,5 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 
+import { readTextFile } from '../terminal/text-file.ts'
 import { systemClock } from '../../lib/clock.ts'
 import {
   issueControllerCertificateFor,
@@ -78,7 +79,7 @@ export async function renew(
     tellLeaf(options, (await ask(options, 'renew')) as CertificatesInForce)
     return
   }
-  const certificatePem = await explained(() => readFileSync(memberCert, 'utf8'))
+  const certificatePem = await explained(() => readTextFile(memberCert))
   const answer = (await ask(options, 'renew-member', { certificatePem })) as {
     readonly id: string
     readonly certificatePem: string
