@@ -12,6 +12,9 @@ const ANSWER_BYTES_MAX = 256 * 1024
 const TIMEOUT_MS = 15_000
 /** Clocks of two hosts differ, and the `date` of an answer is cut to whole seconds. */
 const CLOCK_TOLERANCE_SECONDS = 30
+/** No controller waits longer for a person, or is asked more often, whatever it says. */
+const DEVICE_MS_MAX = 60 * 60_000
+const DEVICE_POLL_MS_MIN = 1000
 
 /** Tokens of a session of OIDC. */
 export interface GrantedTokens {
@@ -105,6 +108,7 @@ export class Provider {
       })
       return await oauth.processDiscoveryResponse(issuer, answer)
     })
+    for (const name of endpoints) ofController(controller, name, server[name])
     return new Provider(controller, peer, server, skewSeconds)
   }
 
@@ -203,13 +207,17 @@ export class Provider {
         this.#client,
         response,
       )
+      const { verification_uri: uri, verification_uri_complete: whole } = found
       return {
         deviceCode: found.device_code,
         userCode: found.user_code,
-        verificationUri: found.verification_uri,
-        verificationUriComplete: found.verification_uri_complete ?? null,
-        expiresInMs: found.expires_in * 1000,
-        intervalMs: (found.interval ?? 5) * 1000,
+        verificationUri: ofController(this.controller, 'verification_uri', uri),
+        verificationUriComplete:
+          whole === undefined
+            ? null
+            : ofController(this.controller, 'verification_uri_complete', whole),
+        expiresInMs: Math.min(found.expires_in * 1000, DEVICE_MS_MAX),
+        intervalMs: Math.max((found.interval ?? 5) * 1000, DEVICE_POLL_MS_MIN),
       }
     })
   }
@@ -242,6 +250,27 @@ export class Provider {
   #options(): { readonly [oauth.customFetch]: ReturnType<typeof fetchOf> } {
     return { [oauth.customFetch]: fetchOf(this.#peer) }
   }
+}
+
+/** Addresses that a controller names for the steps of a log-in. */
+const endpoints = [
+  'authorization_endpoint',
+  'token_endpoint',
+  'device_authorization_endpoint',
+  'revocation_endpoint',
+] as const
+
+/**
+ * Requires that an address which a controller names is its own, whose origin is https: a browser is
+ * started with it, or a secret is sent there. Another scheme would start another program, and
+ * another host would be trusted in the place of the one that the user named.
+ * @throws {ProviderRefusal}
+ */
+function ofController<T extends string | undefined>(controller: string, name: string, url: T): T {
+  if (url === undefined || URL.parse(url)?.origin === controller) return url
+  const found = JSON.stringify(printableLine(url, 100))
+  const text = `its ${name} is ${found}, an address of another host; nothing was opened or sent there`
+  throw new ProviderRefusal('', `${controller}: ${text}`, false)
 }
 
 function granted(found: oauth.TokenEndpointResponse, refreshToken?: string): GrantedTokens {
