@@ -196,6 +196,16 @@ describe('Asked through the public API with a session', () => {
     }
   }
 
+  /** What a controller answers there. */
+  function dataAt(path: string): object {
+    if (path.startsWith('/fabric/v1/pki/')) {
+      return { certificates: [], issuingPem: null, refused: null, alarm: null }
+    }
+    if (path !== '/fabric/v1/cluster/status') return next
+    const names = { clusterId: 'c', selfId: 'ctrl1', leaderId: 'ctrl1', nextRisk: '' }
+    return { ...names, members: [], alarms: [] }
+  }
+
   beforeAll(async () => {
     server = createServer(ownKey(), (request, response) => {
       let body = ''
@@ -209,11 +219,8 @@ describe('Asked through the public API with a session', () => {
           ...(isKnown ? {} : { 'www-authenticate': 'zt-session' }),
         })
         const error = { code: 'UNAUTHORIZED', message: 'no' }
-        response.end(
-          JSON.stringify(
-            isKnown ? { data: { ...next, certificates: [] }, meta: {} } : { error, meta: {} },
-          ),
-        )
+        const data = dataAt(request.url ?? '')
+        response.end(JSON.stringify(isKnown ? { data, meta: {} } : { error, meta: {} }))
       })
     })
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))

@@ -4,7 +4,7 @@ import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { pairText, pairsText } from './explanation-text.ts'
-import type { ExplainedPair } from './pair.ts'
+import { type ExplainedPair, pairsShape } from './pair.ts'
 
 export interface ExplainOptions extends ContextOptions {
   readonly service?: string
@@ -57,8 +57,7 @@ async function pairsOf(
       ...(filter === undefined ? {} : { filter }),
     })
     const path = `/access/explain?${query.toString()}`
-    const { data, meta } = await client.ask({ method: 'GET', path })
-    const page = data as readonly ExplainedPair[]
+    const { data: page, meta } = await client.ask({ method: 'GET', path }, pairsShape)
     pairs.push(...page)
     const total = meta.pagination?.totalCount ?? pairs.length
     if (page.length === 0 || pairs.length >= Math.min(limit, total)) return { pairs, total }

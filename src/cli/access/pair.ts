@@ -1,3 +1,14 @@
+import {
+  flagShape,
+  listOf,
+  nullable,
+  numberShape,
+  objectOf,
+  optional,
+  type Shape,
+  textShape,
+} from '../client/answer-shape.ts'
+
 /** A row of `GET /access/explain`, as far as it is printed; null: the caller may not see it. */
 
 export interface NamedRecord {
@@ -54,3 +65,57 @@ export interface ExplainedPair {
   } | null
   readonly withheld: readonly string[]
 }
+
+const named = objectOf<NamedRecord>({ id: textShape, name: textShape })
+const texts = listOf(textShape)
+const linkMembers = {
+  id: textShape,
+  name: textShape,
+  semantic: textShape,
+  identityRoles: optional(texts),
+  serviceRoles: optional(texts),
+  edgeRouterRoles: optional(texts),
+}
+const check = objectOf<ExplainedCheck>({
+  id: textShape,
+  name: textShape,
+  typeId: textShape,
+  // A later state is shown as it is called.
+  state: textShape as Shape<ExplainedCheck['state']>,
+  passing: numberShape,
+  failing: numberShape,
+})
+const right = objectOf<RightOfPair>({
+  isGranted: flagShape,
+  isReachable: flagShape,
+  policies: nullable(listOf(objectOf({ ...linkMembers, checks: nullable(listOf(check)) }))),
+  policiesCount: nullable(numberShape),
+  missing: listOf(objectOf({ code: textShape, message: textShape, records: listOf(named) })),
+})
+const links = nullable(listOf(objectOf<ExplainedLink>(linkMembers)))
+
+export const pairsShape = listOf(
+  objectOf<ExplainedPair>({
+    identity: named,
+    service: named,
+    dial: right,
+    bind: right,
+    routers: nullable(
+      objectOf({
+        commonCount: numberShape,
+        common: listOf(objectOf({ id: textShape, name: textShape, isOnline: flagShape })),
+        identityPolicies: links,
+        servicePolicies: links,
+      }),
+    ),
+    terminators: nullable(
+      objectOf({
+        totalCount: numberShape,
+        items: listOf(
+          objectOf({ address: textShape, router: nullable(named), isOnline: flagShape }),
+        ),
+      }),
+    ),
+    withheld: texts,
+  }),
+)

@@ -1,5 +1,13 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
+import {
+  listOf,
+  nullable,
+  numberShape,
+  objectOf,
+  type Shape,
+  textShape,
+} from '../client/answer-shape.ts'
 import type { ApiClient } from '../client/api-client.ts'
 
 /** One change as `POST /access/preview` takes it. */
@@ -47,6 +55,31 @@ export interface Previewed {
   readonly pagination: { readonly totalCount: number }
 }
 
+const ref = objectOf<PreviewedRef>({ id: textShape, name: textShape })
+const counts = objectOf<Counts>({ given: numberShape, taken: numberShape })
+
+const previewedShape = objectOf<Previewed>({
+  counts: objectOf<Previewed['counts']>({
+    dial: counts,
+    bind: counts,
+    router: nullable(counts),
+    serviceRouter: nullable(counts),
+  }),
+  postureChanges: listOf(
+    objectOf({ policy: ref, given: listOf(ref), taken: listOf(ref), written: listOf(ref) }),
+  ),
+  rows: listOf(
+    objectOf<Previewed['rows'][number]>({
+      right: textShape,
+      change: textShape as Shape<'given' | 'taken'>,
+      identity: nullable(ref),
+      service: nullable(ref),
+      router: nullable(ref),
+    }),
+  ),
+  pagination: objectOf<Previewed['pagination']>({ totalCount: numberShape }),
+})
+
 /** Asks what changes would come to; nothing is written. */
 export async function askPreview(
   client: ApiClient,
@@ -54,8 +87,8 @@ export async function askPreview(
   limit: number,
 ): Promise<Previewed> {
   const path = `/access/preview?limit=${limit}`
-  const { data } = await client.ask({ method: 'POST', path, body: { changes } })
-  return data as Previewed
+  const request = { method: 'POST', path, body: { changes } } as const
+  return (await client.ask(request, previewedShape)).data
 }
 
 const rights = [

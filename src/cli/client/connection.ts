@@ -7,7 +7,20 @@ import { runningPid } from '../../controller/admin/pid-file.ts'
 import { shellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { AdminError, type AdminRequest, askController } from './admin-socket.ts'
+import { anything, checkedAnswer, type Shape } from './answer-shape.ts'
 import { ApiClient, baseUrl } from './api-client.ts'
+import {
+  changePlanShape,
+  clusterStatusShape,
+  invitationShape,
+  listedMembersShape,
+  logLevelShape,
+  recoveredAdminShape,
+  resetLogTimeShape,
+  scheduledBackupsShape,
+  ticketsShape,
+  upgradeStatusShape,
+} from './cluster-shapes.ts'
 import { checkLoggedIn, clientIn } from './context-client.ts'
 import { type Context, contextsOf, readContexts } from './context-file.ts'
 import { ApiRefusal } from './refusal.ts'
@@ -76,6 +89,28 @@ const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT',
   'set-log-level': ['PUT', '/fabric/v1/log-level'],
 }
 
+/** What each verb relies on in its answer; those that change members answer with nothing, or a plan. */
+const shapes: Readonly<Record<ClusterVerb, Shape<unknown>>> = {
+  status: clusterStatusShape,
+  list: listedMembersShape,
+  'upgrade-status': upgradeStatusShape,
+  debug: anything,
+  backups: scheduledBackupsShape,
+  plan: changePlanShape,
+  promote: anything,
+  demote: anything,
+  remove: anything,
+  replace: anything,
+  'transfer-leadership': anything,
+  invite: invitationShape,
+  'list-tickets': ticketsShape,
+  'revoke-ticket': anything,
+  'recover-admin': recoveredAdminShape,
+  'reset-log-time': resetLogTimeShape,
+  'log-level': logLevelShape,
+  'set-log-level': logLevelShape,
+}
+
 /** Another controller would answer for itself, or be changed in place of the named one. */
 const ofOneController: ReadonlySet<ClusterVerb> = new Set([
   'debug',
@@ -103,7 +138,9 @@ export function requestOf(
 /** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
 export function connectTo(options: ConnectionOptions): AskCluster {
   const ask = askAt(options)
-  return (verb, params, timeoutMs) => ask(requestOf(verb, params, timeoutMs))
+  const controller = options.url ?? options.config ?? ''
+  return async (verb, params, timeoutMs) =>
+    checkedAnswer(controller, shapes[verb], await ask(requestOf(verb, params, timeoutMs)))
 }
 
 /**

@@ -4,6 +4,7 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { Peer } from './connections.ts'
 import { ask, HttpsFault, type HttpsAnswer } from './https.ts'
+import { isToken } from './session-tokens.ts'
 
 /** The public client of the API family that a tool is. */
 const CLIENT_ID = 'native'
@@ -13,6 +14,8 @@ const TIMEOUT_MS = 15_000
 /** Clocks of two hosts differ, and the `date` of an answer is cut to whole seconds. */
 const CLOCK_TOLERANCE_SECONDS = 30
 /** No controller waits longer for a person, or is asked more often, whatever it says. */
+/** A token is renewed after so long, whatever its controller says. */
+const TOKEN_MS_MAX = 24 * 60 * 60_000
 const DEVICE_MS_MAX = 60 * 60_000
 const DEVICE_POLL_MS_MIN = 1000
 
@@ -275,14 +278,14 @@ function ofController<T extends string | undefined>(controller: string, name: st
 
 function granted(found: oauth.TokenEndpointResponse, refreshToken?: string): GrantedTokens {
   const held = found.refresh_token ?? refreshToken
-  if (held === undefined) {
-    throw new ProviderRefusal('', 'the answer to the log-in has no refresh token', false)
+  if (!isToken(held) || !isToken(found.access_token)) {
+    throw new ProviderRefusal('', 'the answer to the log-in has no tokens that can be used', false)
   }
   const name = oauth.getValidatedIdTokenClaims(found)?.['name']
   return {
     accessToken: found.access_token,
     refreshToken: held,
-    expiresAtMs: Date.now() + (found.expires_in ?? 0) * 1000,
+    expiresAtMs: Date.now() + Math.min((found.expires_in ?? 0) * 1000, TOKEN_MS_MAX),
     name: typeof name === 'string' ? name : '',
   }
 }

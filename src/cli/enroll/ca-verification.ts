@@ -1,3 +1,4 @@
+import { flagShape, objectOf, optional, textShape } from '../client/answer-shape.ts'
 import { readTextFile } from '../terminal/text-file.ts'
 import { issueLeaf, validityFrom } from '../../pki/authority/authority.ts'
 import {
@@ -49,25 +50,36 @@ export async function proveCaPossession(id: string, options: CaVerifyOptions): P
   })
 }
 
+const caShape = objectOf<{
+  readonly name: string
+  readonly isVerified: boolean
+  readonly verificationToken?: string
+  readonly certPem: string
+}>({
+  name: textShape,
+  isVerified: flagShape,
+  verificationToken: optional(textShape),
+  certPem: textShape,
+})
+
 async function verified(
   client: ApiClient,
   path: string,
   authority: Authority,
 ): Promise<{ readonly name: string; readonly isVerified: boolean }> {
-  const { data } = await client.ask({ method: 'GET', path })
-  const record = data as Readonly<Record<string, unknown>>
-  const { name, isVerified, verificationToken, certPem } = record
-  if (parseCertificate(String(certPem)).sha256 !== authority.certificate.sha256) {
+  const { data } = await client.ask({ method: 'GET', path }, caShape)
+  const { name, isVerified, verificationToken, certPem } = data
+  if (parseCertificate(certPem).sha256 !== authority.certificate.sha256) {
     throw new CertificateError(
       'wrong-identity',
-      `the CA ${printableLine(String(name))} was registered with another certificate than the one of --ca-cert`,
+      `the CA ${printableLine(name)} was registered with another certificate than the one of --ca-cert`,
     )
   }
-  if (isVerified !== true) {
-    const text = await proofOf(authority, String(verificationToken))
+  if (!isVerified) {
+    const text = await proofOf(authority, verificationToken ?? '')
     await client.ask({ method: 'POST', path: `${path}/verify`, text })
   }
-  return { name: String(name), isVerified: isVerified === true }
+  return { name, isVerified }
 }
 
 /** The same proof as a file, for a key on a machine that reaches no controller. */

@@ -1,3 +1,4 @@
+import { isJsonObject } from '../../lib/text/json-value.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 
 type EventJson = Readonly<Record<string, unknown>>
@@ -28,8 +29,8 @@ const said = new Set([
 ])
 
 function shown(event: EventJson): string {
-  const record = (event['finalState'] ?? event['initialState']) as EventJson | undefined
-  const { author } = (event['metadata'] ?? {}) as { readonly author?: EventJson }
+  const record = objectIn(event, 'finalState') ?? objectIn(event, 'initialState')
+  const author = objectIn(objectIn(event, 'metadata') ?? {}, 'author')
   const parts = Object.entries(event).flatMap(([name, value]) =>
     said.has(name) || value === '' ? [] : `${textOf(name)}=${textOf(value)}`,
   )
@@ -38,6 +39,11 @@ function shown(event: EventJson): string {
   if (author !== undefined)
     parts.push(`by=${textOf(author['name'] === '' ? author['id'] : author['name'])}`)
   return parts.join(' ')
+}
+
+function objectIn(event: EventJson, name: string): EventJson | undefined {
+  const value = event[name]
+  return isJsonObject(value) ? value : undefined
 }
 
 /** Text on one line and without control characters: what it holds was written by others. */

@@ -1,6 +1,7 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import type { EVENT_NAMESPACES, EventNamespace } from '../../lib/event-namespaces.ts'
 import { escapeUnprintable, printableLine } from '../../lib/text/terminal-text.ts'
+import { isJsonObject, jsonOrNull } from '../../lib/text/json-value.ts'
 import { clientTimes } from '../client/api-client.ts'
 import { contextNamed, logInCommand, readContexts } from '../client/context-file.ts'
 import { connect, sessionOf } from '../client/context-client.ts'
@@ -128,7 +129,8 @@ class EventFollower {
     this.#isRenewed = false
     if (id !== '') this.#lastId = id
     if (data === '' || this.#left <= 0) return
-    const event = JSON.parse(data) as Readonly<Record<string, unknown>>
+    const event = jsonOrNull(data)
+    if (!isJsonObject(event)) throw new HttpsFault('sent an event that is not a JSON object', true)
     if (name === 'message') this.#print(event, data)
     else if (name === 'closed') this.#closed = printableLine(String(event['reason']), 200)
     else if (name === 'gap') {

@@ -3,7 +3,7 @@ import { systemClock } from '../../lib/clock.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { type Kind, recordPath } from '../records/kinds.ts'
-import type { Row } from '../records/names.ts'
+import { madeShape, rowShape } from '../records/names.ts'
 import { disabledFields, isSameEnd, minutesDisabled } from './disabled-state.ts'
 import type { FileObject } from './document.ts'
 import { type LiveNetwork, tableOf } from './live.ts'
@@ -58,7 +58,7 @@ export class StepRunner {
     const { kind } = wanted.section
     const body = this.#bodyOf(wanted)
     const request = { method: 'POST', path: `/${kind.plural}`, body } as const
-    const { id } = (await this.#client.ask(request)).data as { readonly id: string }
+    const { id } = (await this.#client.ask(request, madeShape)).data
     const { name } = wanted.fields
     if (typeof name === 'string') this.#made.set(`${tableOf(kind.id)} ${name}`, id)
     await this.#setDisabled(id, {}, wanted.fields)
@@ -70,12 +70,10 @@ export class StepRunner {
     const name = String(wanted.fields['name'])
     const id = this.#idOf('edgeRouter', name)
     this.#made.set(`${tableOf(kind.id)} ${name}`, id)
-    const { data } = await this.#client.ask({
-      method: 'GET',
-      path: recordPath(kind, id, 'detail'),
-    })
+    const path = recordPath(kind, id, 'detail')
+    const { data } = await this.#client.ask({ method: 'GET', path }, rowShape)
     await this.#replace(id, wanted)
-    await this.#setDisabled(id, portableOf(kind, data as Row), wanted.fields)
+    await this.#setDisabled(id, portableOf(kind, data), wanted.fields)
   }
 
   async #replace(id: string, wanted: FileObject): Promise<void> {

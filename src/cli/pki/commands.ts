@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs'
 
+import { checkedAnswer } from '../client/answer-shape.ts'
+import { pkiShapes } from './shapes.ts'
 import { readTextFile } from '../terminal/text-file.ts'
 import { systemClock } from '../../lib/clock.ts'
 import {
@@ -345,11 +347,13 @@ async function ask(
   timeoutMs?: number,
 ): Promise<unknown> {
   const [method, name] = operations[operation]
-  return await askAt(options)({
+  const answer = await askAt(options)({
     method,
     path: `/fabric/v1/pki/${name}`,
     isOfAny: operation !== 'renew' && operation !== 'reload',
     ...(body === undefined ? {} : { body }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   })
+  const controller = options.url ?? options.config ?? ''
+  return checkedAnswer<unknown>(controller, pkiShapes[operation], answer)
 }

@@ -4,7 +4,7 @@ import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { printNote } from '../terminal/output.ts'
 import { type Kind, kindNamed, mustOffer } from './kinds.ts'
-import { Names, type Row } from './names.ts'
+import { Names, type Row, rowsShape } from './names.ts'
 import { columnNamed, nameIn, type Output, printRow, printRows } from './table.ts'
 
 export interface ReadOptions extends ContextOptions {
@@ -96,10 +96,12 @@ export async function listedRows(
       ...(sort === undefined ? {} : { sort }),
     })
     const path = `/${plural}?${query.toString()}`
-    const { data, meta } = await client.ask({ method: 'GET', path }).catch((error: unknown) => {
-      throw withSyntax(error, plural)
-    })
-    const page = data as readonly Row[]
+    const { data, meta } = await client
+      .ask({ method: 'GET', path }, rowsShape)
+      .catch((error: unknown) => {
+        throw withSyntax(error, plural)
+      })
+    const page = data
     rows.push(...page)
     const total = meta.pagination?.totalCount ?? rows.length
     if (page.length === 0 || rows.length >= Math.min(limit, total)) return { rows, total }

@@ -1,4 +1,5 @@
 import { yamlText } from '../../config/engine/yaml-tree.ts'
+import { isObject } from '../../entities/check.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { printableLine, unprintableIn } from '../../lib/text/terminal-text.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
@@ -105,7 +106,7 @@ async function shownValue(
   if (reference === null) return isRef(value) ? value['name'] : value
   const display = row[`${name}Display`]
   if (reference.shape === 'roles' && Array.isArray(display)) {
-    return (display as readonly JsonObject[]).map((role) => role['name'] ?? '')
+    return (display as readonly Json[]).map((role) => (isObject(role) ? (role['name'] ?? '') : ''))
   }
   const told = [value, row[alias ?? '']].find(isRef)
   if (told !== undefined) return told['name']

@@ -2,6 +2,7 @@ import { kebab } from '../../entities/define.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
+import { checkedAnswer } from '../client/answer-shape.ts'
 import type { ApiAnswer, ApiClient, ApiRequest } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
@@ -9,7 +10,7 @@ import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { askLine, isInteractive } from '../terminal/prompt.ts'
 import { missingFields, type Wanted, wantedBody } from './bodies.ts'
 import { type Kind, kindNamed, mustOffer, recordPath, spoken } from './kinds.ts'
-import { memberAt, Names, type Row, withMember } from './names.ts'
+import { madeShape, memberAt, Names, type Row, rowShape, withMember } from './names.ts'
 import { nameIn } from './table.ts'
 
 export interface RecordWriteOptions extends ContextOptions {
@@ -46,7 +47,7 @@ export async function createIn(
 ): Promise<string> {
   const request = { method: 'POST', path: `/${kind.plural}`, body } as const
   const { data } = await asked(client, kind, `create ${label}`, request)
-  return (data as { readonly id: string }).id
+  return checkedAnswer(client.controller, madeShape, data).id
 }
 
 /** Changes the fields of a record that are named, and no others. */
@@ -105,15 +106,13 @@ async function wholeValues(
   { body, partial }: Wanted,
 ): Promise<{ readonly body: JsonObject; readonly etag: string | null }> {
   if (partial.length === 0) return { body, etag: null }
-  const { data, headers } = await client.ask({
-    method: 'GET',
-    path: recordPath(kind, id, 'detail'),
-  })
+  const path = recordPath(kind, id, 'detail')
+  const { data, headers } = await client.ask({ method: 'GET', path }, rowShape)
   let whole = body
-  for (const { path, value } of partial) {
-    const [first = ''] = path
-    const held = memberAt(whole, [first]) ?? memberAt(data as Row, [first]) ?? {}
-    whole = withMember({ ...whole, [first]: held }, path, value)
+  for (const { path: members, value } of partial) {
+    const [first = ''] = members
+    const held = memberAt(whole, [first]) ?? memberAt(data, [first]) ?? {}
+    whole = withMember({ ...whole, [first]: held }, members, value)
   }
   const etag = headers.etag ?? null
   return { body: whole, etag }
