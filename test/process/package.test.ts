@@ -19,13 +19,28 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
-test('the package is installed into an empty folder and runs the quickstart', async () => {
+/** The command of the pages for operators, without its paths; the same on each of them. */
+function documented(): string[] {
+  const lines = ['docs/operating.md', 'docs/upgrading.md'].flatMap((page) =>
+    readFileSync(join(root, page), 'utf8')
+      .split('\n')
+      .filter((line) => line.startsWith('npm install')),
+  )
+  const commands = lines.map((line) => /^npm (.+?) --prefix /.exec(line)?.[1])
+  expect(new Set(commands)).toEqual(new Set(['install --global --ignore-scripts']))
+  return (commands[0] ?? '').split(' ')
+}
+
+test('the package is installed by the documented command, which runs no script of a package, and runs the quickstart', async () => {
   await run('node', [join(root, 'tools/build-program.ts'), join(dir, 'built')])
   await run('npm', ['pack', '--pack-destination', dir], { cwd: join(dir, 'built') })
   const [tarball = ''] = readdirSync(dir).filter((name) => name.endsWith('.tgz'))
   const prefix = join(dir, 'prefix')
-  const flags = ['--global', '--prefix', prefix, '--prefer-offline', '--no-audit', '--no-fund']
-  await run('npm', ['install', ...flags, '--loglevel=error', join(dir, tarball)], { cwd: dir })
+  const flags = ['--prefix', prefix, '--prefer-offline', '--no-audit', '--no-fund']
+  const log = ['--loglevel=info', '--foreground-scripts']
+  const words = [...documented(), ...flags, ...log, join(dir, tarball)]
+  const { stderr } = await run('npm', words, { cwd: dir, maxBuffer: 64 * 1024 * 1024 })
+  expect(stderr.split('\n').filter((line) => /^npm info run /.test(line))).toEqual([])
 
   const flotilla = join(prefix, 'bin/flotilla')
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
