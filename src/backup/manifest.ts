@@ -103,7 +103,7 @@ function parseObject(bytes: Uint8Array): Members | null {
   }
 }
 
-/** What each field of a head must be: a backup may be written by anybody. */
+/** Rules for the fields of a head: anybody may have written the backup. */
 const rules: Readonly<Record<keyof BackupManifest, (value: unknown) => boolean>> = {
   format: isCount,
   clusterId: isShortText,

@@ -1,10 +1,10 @@
 import {
   flagShape,
-  listOf,
-  nullable,
+  listShape,
+  nullableShape,
   numberShape,
-  objectOf,
-  optional,
+  objectShape,
+  optionalShape,
   type Shape,
   textShape,
 } from '../client/answer-shape.ts'
@@ -66,17 +66,17 @@ export interface ExplainedPair {
   readonly withheld: readonly string[]
 }
 
-const named = objectOf<NamedRecord>({ id: textShape, name: textShape })
-const texts = listOf(textShape)
+const named = objectShape<NamedRecord>({ id: textShape, name: textShape })
+const texts = listShape(textShape)
 const linkMembers = {
   id: textShape,
   name: textShape,
   semantic: textShape,
-  identityRoles: optional(texts),
-  serviceRoles: optional(texts),
-  edgeRouterRoles: optional(texts),
+  identityRoles: optionalShape(texts),
+  serviceRoles: optionalShape(texts),
+  edgeRouterRoles: optionalShape(texts),
 }
-const check = objectOf<ExplainedCheck>({
+const check = objectShape<ExplainedCheck>({
   id: textShape,
   name: textShape,
   typeId: textShape,
@@ -85,34 +85,38 @@ const check = objectOf<ExplainedCheck>({
   passing: numberShape,
   failing: numberShape,
 })
-const right = objectOf<RightOfPair>({
+const right = objectShape<RightOfPair>({
   isGranted: flagShape,
   isReachable: flagShape,
-  policies: nullable(listOf(objectOf({ ...linkMembers, checks: nullable(listOf(check)) }))),
-  policiesCount: nullable(numberShape),
-  missing: listOf(objectOf({ code: textShape, message: textShape, records: listOf(named) })),
+  policies: nullableShape(
+    listShape(objectShape({ ...linkMembers, checks: nullableShape(listShape(check)) })),
+  ),
+  policiesCount: nullableShape(numberShape),
+  missing: listShape(
+    objectShape({ code: textShape, message: textShape, records: listShape(named) }),
+  ),
 })
-const links = nullable(listOf(objectOf<ExplainedLink>(linkMembers)))
+const links = nullableShape(listShape(objectShape<ExplainedLink>(linkMembers)))
 
-export const pairsShape = listOf(
-  objectOf<ExplainedPair>({
+export const pairsShape = listShape(
+  objectShape<ExplainedPair>({
     identity: named,
     service: named,
     dial: right,
     bind: right,
-    routers: nullable(
-      objectOf({
+    routers: nullableShape(
+      objectShape({
         commonCount: numberShape,
-        common: listOf(objectOf({ id: textShape, name: textShape, isOnline: flagShape })),
+        common: listShape(objectShape({ id: textShape, name: textShape, isOnline: flagShape })),
         identityPolicies: links,
         servicePolicies: links,
       }),
     ),
-    terminators: nullable(
-      objectOf({
+    terminators: nullableShape(
+      objectShape({
         totalCount: numberShape,
-        items: listOf(
-          objectOf({ address: textShape, router: nullable(named), isOnline: flagShape }),
+        items: listShape(
+          objectShape({ address: textShape, router: nullableShape(named), isOnline: flagShape }),
         ),
       }),
     ),

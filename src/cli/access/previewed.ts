@@ -1,10 +1,10 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
 import {
-  listOf,
-  nullable,
+  listShape,
+  nullableShape,
   numberShape,
-  objectOf,
+  objectShape,
   type Shape,
   textShape,
 } from '../client/answer-shape.ts'
@@ -55,29 +55,34 @@ export interface Previewed {
   readonly pagination: { readonly totalCount: number }
 }
 
-const ref = objectOf<PreviewedRef>({ id: textShape, name: textShape })
-const counts = objectOf<Counts>({ given: numberShape, taken: numberShape })
+const ref = objectShape<PreviewedRef>({ id: textShape, name: textShape })
+const counts = objectShape<Counts>({ given: numberShape, taken: numberShape })
 
-const previewedShape = objectOf<Previewed>({
-  counts: objectOf<Previewed['counts']>({
+const previewedShape = objectShape<Previewed>({
+  counts: objectShape<Previewed['counts']>({
     dial: counts,
     bind: counts,
-    router: nullable(counts),
-    serviceRouter: nullable(counts),
+    router: nullableShape(counts),
+    serviceRouter: nullableShape(counts),
   }),
-  postureChanges: listOf(
-    objectOf({ policy: ref, given: listOf(ref), taken: listOf(ref), written: listOf(ref) }),
-  ),
-  rows: listOf(
-    objectOf<Previewed['rows'][number]>({
-      right: textShape,
-      change: textShape as Shape<'given' | 'taken'>,
-      identity: nullable(ref),
-      service: nullable(ref),
-      router: nullable(ref),
+  postureChanges: listShape(
+    objectShape({
+      policy: ref,
+      given: listShape(ref),
+      taken: listShape(ref),
+      written: listShape(ref),
     }),
   ),
-  pagination: objectOf<Previewed['pagination']>({ totalCount: numberShape }),
+  rows: listShape(
+    objectShape<Previewed['rows'][number]>({
+      right: textShape,
+      change: textShape as Shape<'given' | 'taken'>,
+      identity: nullableShape(ref),
+      service: nullableShape(ref),
+      router: nullableShape(ref),
+    }),
+  ),
+  pagination: objectShape<Previewed['pagination']>({ totalCount: numberShape }),
 })
 
 /** Asks what changes would come to; nothing is written. */

@@ -1,8 +1,8 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
 
-// What a verb relies on in an answer. A server may be of another version, or hostile: members that
-// are not named pass, and one that is absent passes where the verb can do without.
+// Shapes of answers. A server may be of another version, or hostile: a shape names the members that
+// a verb relies on, other members pass, and so does an absent one that the verb can do without.
 
 /** @returns the path of what is not as expected, '' for the value itself; null: nothing. */
 export interface Shape<T> {
@@ -19,21 +19,21 @@ export const anything: Shape<unknown> = () => null
 export const textShape: Shape<string> = shapeOf((value) => typeof value === 'string')
 export const flagShape: Shape<boolean> = shapeOf((value) => typeof value === 'boolean')
 export const numberShape: Shape<number> = shapeOf((value) => Number.isFinite(value))
-/** What `Date` can show, ms. */
+/** UTC ms that a `Date` can show. */
 export const timeShape: Shape<number> = shapeOf(
   (value) => typeof value === 'number' && !Number.isNaN(new Date(value).getTime()),
 )
 
-export function nullable<T>(shape: Shape<T>): Shape<T | null> {
+export function nullableShape<T>(shape: Shape<T>): Shape<T | null> {
   return (value) => (value === null ? null : shape(value))
 }
 
 /** Absent in answers of some versions. */
-export function optional<T>(shape: Shape<T>): Shape<T> {
+export function optionalShape<T>(shape: Shape<T>): Shape<T> {
   return (value) => (value === undefined ? null : shape(value))
 }
 
-export function listOf<T>(shape: Shape<T>): Shape<readonly T[]> {
+export function listShape<T>(shape: Shape<T>): Shape<readonly T[]> {
   return (value) => {
     if (!Array.isArray(value)) return ''
     for (const [at, item] of (value as readonly unknown[]).entries()) {
@@ -44,7 +44,7 @@ export function listOf<T>(shape: Shape<T>): Shape<readonly T[]> {
   }
 }
 
-export function objectOf<T extends object>(members: {
+export function objectShape<T extends object>(members: {
   readonly [Name in keyof T]-?: Shape<Exclude<T[Name], undefined>>
 }): Shape<T> {
   const shapes = Object.entries(members) as readonly [string, Shape<unknown>][]

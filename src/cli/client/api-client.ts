@@ -4,10 +4,10 @@ import { systemClock } from '../../lib/clock.ts'
 import {
   anything,
   checkedAnswer,
-  listOf,
+  listShape,
   numberShape,
-  objectOf,
-  optional,
+  objectShape,
+  optionalShape,
   type Shape,
   textShape,
 } from './answer-shape.ts'
@@ -239,18 +239,18 @@ export class ApiClient {
   }
 }
 
-const metaShape = objectOf<ApiAnswer['meta']>({
-  ignoredFields: optional(listOf(textShape)),
-  detachedFrom: optional(
-    listOf(
-      objectOf<ShownDetachment>({
+const metaShape = objectShape<ApiAnswer['meta']>({
+  ignoredFields: optionalShape(listShape(textShape)),
+  detachedFrom: optionalShape(
+    listShape(
+      objectShape<ShownDetachment>({
         entity: textShape,
-        ids: listOf(textShape),
+        ids: listShape(textShape),
         totalCount: numberShape,
       }),
     ),
   ),
-  pagination: optional(objectOf({ totalCount: numberShape })),
+  pagination: optionalShape(objectShape({ totalCount: numberShape })),
 })
 
 interface Round {

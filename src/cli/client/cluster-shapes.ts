@@ -6,21 +6,21 @@ import type { ChangePlan, Invitation, TicketView } from '../../ports/membership.
 import {
   anything,
   flagShape,
-  listOf,
-  nullable,
+  listShape,
+  nullableShape,
   numberShape,
-  objectOf,
-  optional,
+  objectShape,
+  optionalShape,
   type Shape,
   textShape,
   timeShape,
 } from './answer-shape.ts'
 
-const number = optional(numberShape)
-const flag = optional(flagShape)
-const texts = listOf(textShape)
+const number = optionalShape(numberShape)
+const flag = optionalShape(flagShape)
+const texts = listShape(textShape)
 
-const memberStatus = objectOf<MemberStatus>({
+const memberStatus = objectShape<MemberStatus>({
   id: textShape,
   address: textShape,
   version: textShape,
@@ -31,29 +31,31 @@ const memberStatus = objectOf<MemberStatus>({
   persisted: number,
   digestIndex: number,
   digest: textShape,
-  lastContactMs: nullable(numberShape),
+  lastContactMs: nullableShape(numberShape),
   isFailing: flag,
   featureLevel: number,
 })
 
-export const clusterStatusShape = objectOf<ClusterStatus>({
+export const clusterStatusShape = objectShape<ClusterStatus>({
   clusterId: textShape,
   generation: number,
   selfId: textShape,
-  leaderId: nullable(textShape),
-  members: listOf(memberStatus),
+  leaderId: nullableShape(textShape),
+  members: listShape(memberStatus),
   failureTolerance: number,
   nextRisk: textShape,
   featureLevel: number,
-  nextFeatureLevel: optional(objectOf({ level: numberShape, waitsFor: texts })),
-  alarms: listOf(objectOf({ code: textShape, text: textShape, sinceMs: number, isCritical: flag })),
+  nextFeatureLevel: optionalShape(objectShape({ level: numberShape, waitsFor: texts })),
+  alarms: listShape(
+    objectShape({ code: textShape, text: textShape, sinceMs: number, isCritical: flag }),
+  ),
 })
 
-export const listedMembersShape = listOf(
-  objectOf<ListedMember>({
+export const listedMembersShape = listShape(
+  objectShape<ListedMember>({
     id: textShape,
     address: textShape,
-    ctrlAddress: optional(textShape),
+    ctrlAddress: optionalShape(textShape),
     voter: flagShape,
     leader: flagShape,
     connected: flagShape,
@@ -61,14 +63,14 @@ export const listedMembersShape = listOf(
   }),
 )
 
-export const upgradeStatusShape: Shape<UpgradeStatus> = objectOf({
+export const upgradeStatusShape: Shape<UpgradeStatus> = objectShape({
   featureLevel: numberShape,
-  nextFeatureLevel: nullable(numberShape),
+  nextFeatureLevel: nullableShape(numberShape),
   state: textShape,
   advice: textShape,
   notNow: textShape,
-  members: listOf(
-    objectOf({
+  members: listShape(
+    objectShape({
       id: textShape,
       isVoter: flagShape,
       isConnected: flagShape,
@@ -80,7 +82,7 @@ export const upgradeStatusShape: Shape<UpgradeStatus> = objectOf({
   ),
 }) as Shape<UpgradeStatus>
 
-export const changePlanShape = objectOf<ChangePlan>({
+export const changePlanShape = objectShape<ChangePlan>({
   change: anything as Shape<ChangePlan['change']>,
   isNeeded: flagShape,
   votersBefore: texts,
@@ -88,38 +90,41 @@ export const changePlanShape = objectOf<ChangePlan>({
   toleranceBefore: numberShape,
   toleranceAfter: numberShape,
   warnings: texts,
-  confirmation: nullable(textShape),
+  confirmation: nullableShape(textShape),
 })
 
-export const invitationShape = objectOf<Invitation>({
+export const invitationShape = objectShape<Invitation>({
   ticket: textShape,
   id: textShape,
   expiresAtMs: timeShape,
 })
 
-export const ticketsShape = listOf(
-  objectOf<TicketView>({
+export const ticketsShape = listShape(
+  objectShape<TicketView>({
     id: textShape,
     isVoter: flagShape,
     createdAtMs: timeShape,
     expiresAtMs: timeShape,
-    usedBy: nullable(textShape),
+    usedBy: nullableShape(textShape),
   }),
 )
 
-export const scheduledBackupsShape = objectOf<ScheduledBackups>({
+export const scheduledBackupsShape = objectShape<ScheduledBackups>({
   isScheduled: flagShape,
-  backups: listOf(objectOf({ name: textShape, takenAtMs: timeShape })),
+  backups: listShape(objectShape({ name: textShape, takenAtMs: timeShape })),
 })
 
-export const logLevelShape = objectOf<LogLevelState>({ level: textShape, configured: textShape })
+export const logLevelShape = objectShape<LogLevelState>({ level: textShape, configured: textShape })
 
-export const resetLogTimeShape = objectOf<{ readonly aheadMs: number; readonly logTime: string }>({
+export const resetLogTimeShape = objectShape<{
+  readonly aheadMs: number
+  readonly logTime: string
+}>({
   aheadMs: numberShape,
   logTime: textShape,
 })
 
-export const recoveredAdminShape = objectOf<{
+export const recoveredAdminShape = objectShape<{
   readonly name: string
   readonly username: string
   readonly authPolicyId: string

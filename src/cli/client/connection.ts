@@ -89,7 +89,7 @@ const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT',
   'set-log-level': ['PUT', '/fabric/v1/log-level'],
 }
 
-/** What each verb relies on in its answer; those that change members answer with nothing, or a plan. */
+/** Shapes of the answers. A change of the members is answered with nothing, or with a plan. */
 const shapes: Readonly<Record<ClusterVerb, Shape<unknown>>> = {
   status: clusterStatusShape,
   list: listedMembersShape,

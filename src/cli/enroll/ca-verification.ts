@@ -1,4 +1,4 @@
-import { flagShape, objectOf, optional, textShape } from '../client/answer-shape.ts'
+import { flagShape, objectShape, optionalShape, textShape } from '../client/answer-shape.ts'
 import { readTextFile } from '../terminal/text-file.ts'
 import { issueLeaf, validityFrom } from '../../pki/authority/authority.ts'
 import {
@@ -50,7 +50,7 @@ export async function proveCaPossession(id: string, options: CaVerifyOptions): P
   })
 }
 
-const caShape = objectOf<{
+const caShape = objectShape<{
   readonly name: string
   readonly isVerified: boolean
   readonly verificationToken?: string
@@ -58,7 +58,7 @@ const caShape = objectOf<{
 }>({
   name: textShape,
   isVerified: flagShape,
-  verificationToken: optional(textShape),
+  verificationToken: optionalShape(textShape),
   certPem: textShape,
 })
 

@@ -95,7 +95,7 @@ export class StepRunner {
     }
   }
 
-  /** By the clock of the controller, from which it counts the minutes. */
+  /** The time of the controller, which counts the minutes from there. */
   async #nowMs(path: string): Promise<number> {
     const { headers } = await this.#client.ask({ method: 'GET', path })
     const ms = Date.parse(headers.date ?? '')

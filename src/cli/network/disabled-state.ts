@@ -13,7 +13,7 @@ const MINUTE_MS = 60_000
 const TOLERANCE_MS = 2 * MINUTE_MS
 const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
 
-/** What is wrong with a value of one of the fields; null: nothing. */
+/** The fault of a value of one of these fields; null: it has none. */
 export function disabledFault(field: (typeof disabledFields)[number], value: Json): string | null {
   if (field === 'disabled') {
     return typeof value === 'boolean' ? null : 'disabled: expected true or false'

@@ -228,7 +228,7 @@ export class NetworkFileReader {
   }
 }
 
-/** What is wrong with a field that is no part of a body; null: nothing. */
+/** The fault of a field that is no part of a body; null: it has none. */
 export function extraFault(name: (typeof identityExtras)[number], value: Json): string | null {
   if (name !== 'isDefaultAdmin') return disabledFault(name, value)
   return typeof value === 'boolean' ? null : `${name}: expected true or false`

@@ -1,7 +1,7 @@
 import { entitiesByName } from '../../entities/registry.ts'
 import { seededConfigTypes } from '../../fsm/seed/seed-config-types.ts'
 import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
-import { listOf, objectOf, textShape } from '../client/answer-shape.ts'
+import { listShape, objectShape, textShape } from '../client/answer-shape.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { filterText, type Row, rowsShape } from '../records/names.ts'
 import { canonical, portableOf, translated } from './portable.ts'
@@ -26,8 +26,8 @@ export interface LiveNetwork {
 }
 
 const PAGE = 500
-const serviceConfigsShape = listOf(
-  objectOf<{ readonly serviceId: string; readonly configId: string }>({
+const serviceConfigsShape = listShape(
+  objectShape<{ readonly serviceId: string; readonly configId: string }>({
     serviceId: textShape,
     configId: textShape,
   }),

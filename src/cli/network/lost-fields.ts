@@ -47,7 +47,7 @@ const regained: Readonly<Record<string, readonly string[]>> = {
 }
 
 const enrollRouters = 'enroll these routers again'
-/** What to do about a loss; others have no remedy but a look at the objects. */
+/** Remedies of losses; others have none but a look at the objects. */
 const remedies: Readonly<Record<string, string>> = {
   'ca isVerified': 'verify them with: flotilla ca verify',
   'edgeRouter isVerified': enrollRouters,

@@ -1,39 +1,39 @@
 import {
   flagShape,
-  listOf,
-  nullable,
-  objectOf,
-  optional,
+  listShape,
+  nullableShape,
+  objectShape,
+  optionalShape,
   textShape,
   timeShape,
 } from '../client/answer-shape.ts'
 
-const certificate = objectOf({ subject: textShape, notAfterMs: timeShape })
-const inForce = objectOf({
-  certificates: listOf(certificate),
-  issuingPem: nullable(textShape),
-  isRenewedHere: optional(flagShape),
-  renewAtMs: optional(nullable(timeShape)),
-  refused: nullable(textShape),
-  alarm: nullable(textShape),
+const certificate = objectShape({ subject: textShape, notAfterMs: timeShape })
+const inForce = objectShape({
+  certificates: listShape(certificate),
+  issuingPem: nullableShape(textShape),
+  isRenewedHere: optionalShape(flagShape),
+  renewAtMs: optionalShape(nullableShape(timeShape)),
+  refused: nullableShape(textShape),
+  alarm: nullableShape(textShape),
   // Controllers of 0.1.0 do not say it.
-  serverCertificates: optional(
-    listOf(
-      objectOf({
+  serverCertificates: optionalShape(
+    listShape(
+      objectShape({
         path: textShape,
-        certificate: nullable(certificate),
-        refused: nullable(textShape),
+        certificate: nullableShape(certificate),
+        refused: nullableShape(textShape),
       }),
     ),
   ),
 })
 
-/** What the verbs of `flotilla pki` rely on in the answers of a controller. */
+/** Shapes of the answers to the verbs of `flotilla pki`. */
 export const pkiShapes = {
   certificates: inForce,
   renew: inForce,
   reload: inForce,
-  'renew-member': objectOf({ id: textShape, certificatePem: textShape, notAfterMs: timeShape }),
-  'issuing-authority': objectOf({ notAfterMs: timeShape, formerNotAfterMs: timeShape }),
-  issue: objectOf({ certificatePem: textShape, notAfterMs: timeShape }),
+  'renew-member': objectShape({ id: textShape, certificatePem: textShape, notAfterMs: timeShape }),
+  'issuing-authority': objectShape({ notAfterMs: timeShape, formerNotAfterMs: timeShape }),
+  issue: objectShape({ certificatePem: textShape, notAfterMs: timeShape }),
 } as const

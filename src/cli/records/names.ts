@@ -3,10 +3,10 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import {
-  listOf,
-  nullable,
-  objectOf,
-  optional,
+  listShape,
+  nullableShape,
+  objectShape,
+  optionalShape,
   type Shape,
   textShape,
 } from '../client/answer-shape.ts'
@@ -20,12 +20,12 @@ import { isJsonObject } from '../../lib/text/json-value.ts'
 export type Row = JsonObject & { readonly id: string }
 
 /** A kind without a name leaves it out. */
-export const rowShape = objectOf({
+export const rowShape = objectShape({
   id: textShape,
-  name: optional(nullable(textShape)),
+  name: optionalShape(nullableShape(textShape)),
 }) as Shape<Row>
-export const rowsShape = listOf(rowShape)
-export const madeShape = objectOf<{ readonly id: string }>({ id: textShape })
+export const rowsShape = listShape(rowShape)
+export const madeShape = objectShape<{ readonly id: string }>({ id: textShape })
 
 const SUGGESTIONS_MAX = 500
 const IDS_PER_QUERY = 100

@@ -51,7 +51,7 @@ async function backupsIn(folder: string): Promise<string[]> {
     .sort()
   const found: string[] = []
   for (const file of files) {
-    // What cannot be read is listed with the reason: it may be a backup.
+    // An unreadable file may be a backup: it is listed with the reason.
     if (await isBackup(file).catch(() => true)) found.push(file)
   }
   return found
