@@ -149,7 +149,7 @@ release-fixture: $(INSTALLED)
 deploy-check: $(INSTALLED)
 	deploy/check.sh $(if $(STRICT),--strict)
 
-# What is installed: .package/flotilla-VERSION.tgz (npm install --global), and the list of all that is in it (CycloneDX).
+# What is installed: .package/flotilla-VERSION.tgz (npm install --global --ignore-scripts), and the list of all that is in it (CycloneDX).
 package: $(INSTALLED)
 	@rm -rf .package && mkdir -p .package
 	@node tools/build-program.ts .package/flotilla

@@ -470,6 +470,18 @@ test('every file is reached from the program, and none is a catch-all', () => {
   expect(src.filter((file) => /\/(utils?|helpers?|common|misc)\.ts$/.test(file))).toEqual([])
 })
 
+test('the command line writes to the terminal in one place, where text of others is made printable', () => {
+  const writers = src.filter(
+    (file) => file.startsWith('src/cli/') && /process\.std(out|err)\.write/.test(code(file)),
+  )
+  expect(writers).toEqual([
+    // The screen of `cluster status --watch` and the progress of a restore move the cursor themselves.
+    'src/cli/cluster/commands.ts',
+    'src/cli/snapshot/restore-running.ts',
+    'src/cli/terminal/output.ts',
+  ])
+})
+
 test('nothing is left for later', () => {
   const broken: string[] = []
   for (const file of [...src, ...sources('test'), ...sources('bench')]) {

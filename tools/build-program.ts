@@ -2,10 +2,11 @@
 //
 // OUT gets bin/flotilla, package.json and dist/, in which each source is JavaScript in a few files, and the console in
 // dist/console: Node strips no types below node_modules, and a start spends most of its processor time on finding a thousand
-// modules. Packages stay what npm installs beside it, unless it is to be self-contained: then only those with native parts are
-// looked up (in a folder above OUT).
+// modules. The packages that were tested stand beside it, for npm to put into the archive: npm 11 passes over a shrinkwrap, and
+// would run their install scripts. A self-contained program has them in its own files, but for those with native parts, which are
+// looked up in a folder above OUT.
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { rolldown } from 'rolldown'
@@ -30,6 +31,7 @@ mkdirSync(join(out, 'bin'), { recursive: true })
 copyFileSync(join(root, 'bin/flotilla'), join(out, 'bin/flotilla'))
 writeJson('package.json', manifest())
 writeJson('npm-shrinkwrap.json', shrinkwrap())
+if (!values['self-contained']) bundlePackages()
 for (const name of ['README.md', 'LICENSE', 'CHANGELOG.md'])
   copyFileSync(join(root, name), join(out, name))
 
@@ -60,6 +62,7 @@ function buildConsole(dir: string): void {
 }
 
 type Json = Readonly<Record<string, unknown>>
+type Packages = Readonly<Record<string, Json>>
 
 function readJson(name: string): Json {
   return JSON.parse(readFileSync(join(root, name), 'utf8')) as Json
@@ -84,14 +87,36 @@ function manifest(): Json {
     'optionalDependencies',
   ]
   const picked = Object.fromEntries(kept.filter((key) => key in all).map((key) => [key, all[key]]))
-  return { ...picked, built: commit() }
+  const bundled = { bundleDependencies: Object.keys(picked['dependencies'] as Json) }
+  return { ...picked, ...bundled, built: commit() }
+}
+
+/** Copies the packages of the lock file, without what would run when they are installed. */
+function bundlePackages(): void {
+  rmSync(join(String(out), 'node_modules'), { recursive: true, force: true })
+  for (const [path, { inBundle }] of Object.entries(shrinkwrap()['packages'] as Packages)) {
+    if (inBundle !== true) continue
+    const to = join(String(out), path)
+    // Packages below it have entries of their own.
+    const filter = (from: string): boolean => from !== join(root, path, 'node_modules')
+    cpSync(join(root, path), to, { recursive: true, filter })
+    const { scripts: _, ...kept } = readJson(join(path, 'package.json'))
+    // Without an install script, npm compiles what has a `binding.gyp` unless it is told not to.
+    writeJson(join(path, 'package.json'), { ...kept, gypfile: false })
+  }
 }
 
 /** The very versions that were tested, of all that is installed with it. */
 function shrinkwrap(): Json {
   const { packages, ...lock } = readJson('package-lock.json')
-  const all = Object.entries(packages as Readonly<Record<string, Json>>)
-  const needed = all.filter(([path, { dev }]) => path !== '' && dev !== true)
+  const all = Object.entries(packages as Packages)
+  const needed = all
+    .filter(([path, { dev }]) => path !== '' && dev !== true)
+    .map(([path, { hasInstallScript: _, ...one }]) => [
+      path,
+      // A Node is of one platform: npm takes the one that fits.
+      one['optional'] === true ? one : { ...one, inBundle: true },
+    ])
   const { built: _, ...own } = manifest()
   return { ...lock, packages: { '': own, ...Object.fromEntries(needed) } }
 }

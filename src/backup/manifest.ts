@@ -2,6 +2,7 @@ import { canonicalJson } from '../lib/text/canonical-json.ts'
 import type { StorePosition } from '../ports/state-store.ts'
 import { BackupFault, damaged } from './fault.ts'
 import { isCount, isJsonObject } from '../lib/text/json-value.ts'
+import { unprintableIn } from '../lib/text/terminal-text.ts'
 
 export const BACKUP_FORMAT = 1
 
@@ -71,8 +72,10 @@ export function decodeManifest(bytes: Uint8Array): BackupManifest {
   const found = parseObject(bytes)
   const format = found?.['format']
   if (typeof format === 'number' && format > BACKUP_FORMAT) throw newerBackupFormat(format)
-  if (found === null || !isManifest(found)) throw damaged('the head of the backup is malformed')
-  return found
+  if (found === null) throw damaged('the head of the backup is malformed')
+  const name = malformedIn(found)
+  if (name !== null) throw damaged(`${name} in the head of the backup is malformed`)
+  return found as Members & BackupManifest
 }
 
 /** @throws {BackupFault} DAMAGED. */
@@ -100,23 +103,57 @@ function parseObject(bytes: Uint8Array): Members | null {
   }
 }
 
-function isManifest(found: Members): found is Members & BackupManifest {
-  const { members, hasSecrets, encryption } = found
-  const texts = ['clusterId', 'trustDomain', 'digest', 'entitiesDigest', 'controllerId', 'version']
-  const counts = ['format', 'generation', 'index', 'term', 'logTimeMs', 'featureLevel', 'takenAtMs']
+/** Rules for the fields of a head: anybody may have written the backup. */
+const rules: Readonly<Record<keyof BackupManifest, (value: unknown) => boolean>> = {
+  format: isCount,
+  clusterId: isShortText,
+  trustDomain: isShortText,
+  generation: isCount,
+  index: isCount,
+  term: isCount,
+  logTimeMs: isTime,
+  featureLevel: isCount,
+  digest: isShortText,
+  entitiesDigest: isShortText,
+  takenAtMs: isTime,
+  controllerId: isShortText,
+  version: isShortText,
+  members: (value) =>
+    Array.isArray(value) && value.length <= MEMBERS_MAX && value.every(isShortText),
+  // Judged as certificates where the whole backup is read.
+  caPem: (value) => typeof value === 'string',
+  hasSecrets: (value) => typeof value === 'boolean',
+  encryption: (value) => value === null || isEncryption(value),
+}
+
+const TEXT_CHARACTERS_MAX = 512
+const MEMBERS_MAX = 256
+const WRAPPED_KEY_CHARACTERS_MAX = 16 * 1024
+
+/** The name of a field that is not as it must be; null: there is none. */
+function malformedIn(found: Members): string | null {
+  return Object.entries(rules).find(([name, accepts]) => !accepts(found[name]))?.[0] ?? null
+}
+
+/** One that is shown: on one line, and without what a terminal acts on. */
+function isShortText(value: unknown): boolean {
   return (
-    [...texts, 'caPem'].every((name) => typeof found[name] === 'string') &&
-    counts.every((name) => isCount(found[name])) &&
-    Array.isArray(members) &&
-    members.every((id) => typeof id === 'string') &&
-    typeof hasSecrets === 'boolean' &&
-    (encryption === null || isEncryption(encryption))
+    typeof value === 'string' &&
+    value.length <= TEXT_CHARACTERS_MAX &&
+    unprintableIn(value) === null
   )
+}
+
+/** UTC ms that a date can show. */
+function isTime(value: unknown): boolean {
+  return isCount(value) && !Number.isNaN(new Date(value).getTime())
 }
 
 function isEncryption(value: unknown): boolean {
   if (!isJsonObject(value)) return false
-  return typeof value['wrappedKey'] === 'string' && typeof value['recipientSha256'] === 'string'
+  const { wrappedKey, recipientSha256 } = value
+  const isKey = typeof wrappedKey === 'string' && /^[\w.-]+$/.test(wrappedKey)
+  return isKey && wrappedKey.length <= WRAPPED_KEY_CHARACTERS_MAX && isShortText(recipientSha256)
 }
 
 function isSummary(found: Members): found is Members & BackupSummary {

@@ -1,3 +1,4 @@
+import { BUNDLE_CERTIFICATES_MAX, CertificateError, parseCertificates } from '../pki/certificate.ts'
 import { FEATURE_LEVEL } from '../ports/feature-level.ts'
 import { ContainerReader } from './container.ts'
 import { type BackupSecret, ContentReader } from './content.ts'
@@ -61,6 +62,7 @@ export async function checkBackup(
   const summary = container.finish()
   const { manifest } = container
   if (manifest === null) throw damaged('the head of the backup is missing')
+  requireAuthorities(manifest)
   return { manifest, summary, sha256: container.sha256 }
 }
 
@@ -70,9 +72,26 @@ async function open(
   { privateKeyPem, onManifest }: ReadingParts,
 ): Promise<{ readonly cipher: FrameCipher | null }> {
   requireKnownLevel(manifest)
+  requireAuthorities(manifest)
   onManifest?.(manifest)
   const key = await openContentKey(manifest, privateKeyPem)
   return { cipher: key === null ? null : new FrameCipher(key, container.manifestSha256) }
+}
+
+/**
+ * A restore writes them as the CA file of the new cluster, which every member would refuse.
+ * @throws {BackupFault} DAMAGED.
+ */
+function requireAuthorities({ caPem }: BackupManifest): void {
+  const what = 'the CA certificates in the head of the backup cannot be read'
+  try {
+    const found = parseCertificates(caPem, { certificatesMax: BUNDLE_CERTIFICATES_MAX })
+    if (found.every(({ isAuthority }) => isAuthority)) return
+  } catch (error) {
+    if (!(error instanceof CertificateError)) throw error
+    throw damaged(what, error)
+  }
+  throw damaged(what)
 }
 
 /**

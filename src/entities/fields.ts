@@ -146,6 +146,8 @@ export interface Field {
   readonly reference: ReferenceRule | null
   /** Refusal of a second record with the same value, which replaces {value}; null: not unique. */
   readonly unique: string | null
+  /** Whether it refuses characters that a terminal acts on, from feature level 2 on. */
+  readonly isPrintable: boolean
   /** Its name in refusals, when it is derived from another field of the body; null: its own. */
   readonly faultField: string | null
   /**
@@ -191,6 +193,7 @@ function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): F
     schema,
     reference: null,
     unique: null,
+    isPrintable: false,
     faultField: null,
     mergedOnto: null,
     values: null,
@@ -201,6 +204,7 @@ function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): F
 }
 
 interface TextRules extends Rules {
+  readonly isPrintable?: boolean
   readonly charactersMax?: number
   readonly unique?: string
   readonly faultField?: string
@@ -212,6 +216,7 @@ export function text(rules: TextRules & { readonly otherwise?: string } = {}): F
   return {
     ...field('text', schema, rules.otherwise ?? '', rules),
     unique: rules.unique ?? null,
+    isPrintable: rules.isPrintable ?? false,
     faultField: rules.faultField ?? null,
   }
 }
@@ -221,10 +226,10 @@ export function optionalText(rules: TextRules = {}): FieldOf<string | null> {
   return { ...text(rules), zero: null } as Field
 }
 
-/** The name every kind of record has: required, not empty, unique unless said. */
+/** The name every kind of record has: required, not empty, printable, unique unless said. */
 export function nameText(rules: { readonly unique?: string | null } = {}): FieldOf<string> {
   return {
-    ...text({ required: true, charactersMax: fieldLimits.nameCharactersMax }),
+    ...text({ required: true, charactersMax: fieldLimits.nameCharactersMax, isPrintable: true }),
     unique: rules.unique === undefined ? 'name must be unique' : rules.unique,
   }
 }

@@ -6,6 +6,7 @@ import { encodeSecrets } from '../../src/backup/content.ts'
 import { checkWholeBackup } from '../../src/backup/load-backup.ts'
 import { type BackupManifest, encodeJson } from '../../src/backup/manifest.ts'
 import { checkBackup } from '../../src/backup/read-backup.ts'
+import { newCa } from '../support/authorities.ts'
 import { BackedUp, faultOf, newKeyPair, pieces } from './backup-fixture.ts'
 
 // Goal: a backup that is not whole, not unchanged or not for this program is refused with a sentence, whatever is wrong with it.
@@ -125,9 +126,10 @@ test('frames that were exchanged, left out or sealed for another head are notice
   expect((await whole(other)).manifest.generation).toBe(7)
   // Whoever can make checksums anew cannot make what the key has sealed fit another head.
   const head = (await checkBackup(pieces(sealed))).manifest
+  const somebodyElse = await newCa('somebody else', Date.now())
   const container = new ContainerWriter()
   const bounds = boundaries(sealed)
-  const parts = container.head(encodeJson({ ...head, caPem: 'of somebody else' }))
+  const parts = container.head(encodeJson({ ...head, caPem: somebodyElse.certificatePem }))
   for (let at = 3; sealed.readUInt32LE(bounds[at] ?? 0) !== 0; at += 2) {
     const from = bounds[at + 1] ?? 0
     const length = sealed.readUInt32LE(bounds[at] ?? 0)

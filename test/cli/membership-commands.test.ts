@@ -196,6 +196,16 @@ describe('Asked through the public API with a session', () => {
     }
   }
 
+  /** What a controller answers there. */
+  function dataAt(path: string): object {
+    if (path.startsWith('/fabric/v1/pki/')) {
+      return { certificates: [], issuingPem: null, refused: null, alarm: null }
+    }
+    if (path !== '/fabric/v1/cluster/status') return next
+    const names = { clusterId: 'c', selfId: 'ctrl1', leaderId: 'ctrl1', nextRisk: '' }
+    return { ...names, members: [], alarms: [] }
+  }
+
   beforeAll(async () => {
     server = createServer(ownKey(), (request, response) => {
       let body = ''
@@ -209,11 +219,8 @@ describe('Asked through the public API with a session', () => {
           ...(isKnown ? {} : { 'www-authenticate': 'zt-session' }),
         })
         const error = { code: 'UNAUTHORIZED', message: 'no' }
-        response.end(
-          JSON.stringify(
-            isKnown ? { data: { ...next, certificates: [] }, meta: {} } : { error, meta: {} },
-          ),
-        )
+        const data = dataAt(request.url ?? '')
+        response.end(JSON.stringify(isKnown ? { data, meta: {} } : { error, meta: {} }))
       })
     })
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
@@ -273,7 +280,8 @@ describe('Asked through the public API with a session', () => {
     const caPem = readFileSync(join(quickstart.dir, 'ctrl1', 'ca.pem'), 'utf8')
     const keep = (token: string | null): void => {
       const logIn = { method: 'password', username: 'admin' }
-      const here = { controllers: ['https://other.example:1', url], caPem, logIn, token }
+      const controllers = ['https://other.example:1', url]
+      const here = { controllers, named: [url], caPem, logIn, token }
       const file = join(folder, 'flotilla', 'contexts.json')
       mkdirSync(join(folder, 'flotilla'), { recursive: true })
       writeFileSync(file, JSON.stringify({ current: null, contexts: { here } }), { mode: 0o600 })
@@ -300,7 +308,8 @@ describe('Asked through the public API with a session', () => {
   function keepLogIn(...controllers: readonly string[]): string[] {
     const caPem = readFileSync(join(quickstart.dir, 'ctrl1', 'ca.pem'), 'utf8')
     const logIn = { method: 'password', username: 'admin' }
-    const here = { controllers, caPem, logIn, token: 'token-1' }
+    const named = controllers.slice(0, 1)
+    const here = { controllers, named, caPem, logIn, token: 'token-1' }
     mkdirSync(join(folder, 'flotilla'), { recursive: true })
     const file = join(folder, 'flotilla', 'contexts.json')
     writeFileSync(file, JSON.stringify({ current: null, contexts: { here } }), { mode: 0o600 })

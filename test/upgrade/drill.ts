@@ -100,7 +100,10 @@ export class UpgradeDrill {
   }
 
   async #typeLine(line: string, k: number): Promise<string> {
-    const install = /^npm install --global --prefix \/opt\/flotilla flotilla-(.+)\.tgz$/.exec(line)
+    const install =
+      /^npm install --global --ignore-scripts --prefix \/opt\/flotilla flotilla-(.+)\.tgz$/.exec(
+        line,
+      )
     if (install?.[1] !== undefined) this.installNamed(k, install[1])
     else if (line === `systemctl stop flotilla-controller@ctrl${k}`) await this.stop(k)
     else if (line === `systemctl start flotilla-controller@ctrl${k}`) void this.start(k)

@@ -1,9 +1,10 @@
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
-import { printJson, printLine } from '../terminal/output.ts'
+import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { pairText, pairsText } from './explanation-text.ts'
-import type { ExplainedPair } from './pair.ts'
+import { type ExplainedPair, pairsShape } from './pair.ts'
 
 export interface ExplainOptions extends ContextOptions {
   readonly service?: string
@@ -33,11 +34,11 @@ export async function explainPairs(
     printJson(pairs)
     return
   }
-  const [first] = pairs
+  const shown = printableValue(pairs)
+  const [first] = shown
   if (isOnePair && first !== undefined) printLine(pairText(first))
-  else printLine(pairsText(pairs, identity === undefined ? 'identity' : 'service'))
-  if (pairs.length < total)
-    process.stderr.write(`flotilla: ${pairs.length} of ${total}; --limit shows more\n`)
+  else printLine(pairsText(shown, identity === undefined ? 'identity' : 'service'))
+  if (pairs.length < total) printNote(`flotilla: ${pairs.length} of ${total}; --limit shows more`)
 }
 
 async function pairsOf(
@@ -56,8 +57,7 @@ async function pairsOf(
       ...(filter === undefined ? {} : { filter }),
     })
     const path = `/access/explain?${query.toString()}`
-    const { data, meta } = await client.ask({ method: 'GET', path })
-    const page = data as readonly ExplainedPair[]
+    const { data: page, meta } = await client.ask({ method: 'GET', path }, pairsShape)
     pairs.push(...page)
     const total = meta.pagination?.totalCount ?? pairs.length
     if (page.length === 0 || pairs.length >= Math.min(limit, total)) return { pairs, total }

@@ -1,3 +1,14 @@
+import {
+  flagShape,
+  listShape,
+  nullableShape,
+  numberShape,
+  objectShape,
+  optionalShape,
+  type Shape,
+  textShape,
+} from '../client/answer-shape.ts'
+
 /** A row of `GET /access/explain`, as far as it is printed; null: the caller may not see it. */
 
 export interface NamedRecord {
@@ -54,3 +65,61 @@ export interface ExplainedPair {
   } | null
   readonly withheld: readonly string[]
 }
+
+const named = objectShape<NamedRecord>({ id: textShape, name: textShape })
+const texts = listShape(textShape)
+const linkMembers = {
+  id: textShape,
+  name: textShape,
+  semantic: textShape,
+  identityRoles: optionalShape(texts),
+  serviceRoles: optionalShape(texts),
+  edgeRouterRoles: optionalShape(texts),
+}
+const check = objectShape<ExplainedCheck>({
+  id: textShape,
+  name: textShape,
+  typeId: textShape,
+  // A later state is shown as it is called.
+  state: textShape as Shape<ExplainedCheck['state']>,
+  passing: numberShape,
+  failing: numberShape,
+})
+const right = objectShape<RightOfPair>({
+  isGranted: flagShape,
+  isReachable: flagShape,
+  policies: nullableShape(
+    listShape(objectShape({ ...linkMembers, checks: nullableShape(listShape(check)) })),
+  ),
+  policiesCount: nullableShape(numberShape),
+  missing: listShape(
+    objectShape({ code: textShape, message: textShape, records: listShape(named) }),
+  ),
+})
+const links = nullableShape(listShape(objectShape<ExplainedLink>(linkMembers)))
+
+export const pairsShape = listShape(
+  objectShape<ExplainedPair>({
+    identity: named,
+    service: named,
+    dial: right,
+    bind: right,
+    routers: nullableShape(
+      objectShape({
+        commonCount: numberShape,
+        common: listShape(objectShape({ id: textShape, name: textShape, isOnline: flagShape })),
+        identityPolicies: links,
+        servicePolicies: links,
+      }),
+    ),
+    terminators: nullableShape(
+      objectShape({
+        totalCount: numberShape,
+        items: listShape(
+          objectShape({ address: textShape, router: nullableShape(named), isOnline: flagShape }),
+        ),
+      }),
+    ),
+    withheld: texts,
+  }),
+)

@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs'
-
+import { readTextFile } from '../terminal/text-file.ts'
 import { parseYamlTree } from '../../config/engine/yaml-tree.ts'
 import { usageFailure } from '../../controller/failure.ts'
 import { isObject } from '../../entities/check.ts'
@@ -61,7 +60,7 @@ function wantedIn(path: string): readonly WantedChange[] {
 function textOf(path: string): string {
   if (path === '-') return readStandardInput('the changes')
   try {
-    return readFileSync(path, 'utf8')
+    return readTextFile(path)
   } catch (error) {
     throw usageFailure(`${path} cannot be read (${errorMessage(error)})`)
   }

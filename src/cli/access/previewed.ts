@@ -1,4 +1,13 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { printableValue } from '../../lib/text/terminal-text.ts'
+import {
+  listShape,
+  nullableShape,
+  numberShape,
+  objectShape,
+  type Shape,
+  textShape,
+} from '../client/answer-shape.ts'
 import type { ApiClient } from '../client/api-client.ts'
 
 /** One change as `POST /access/preview` takes it. */
@@ -46,6 +55,36 @@ export interface Previewed {
   readonly pagination: { readonly totalCount: number }
 }
 
+const ref = objectShape<PreviewedRef>({ id: textShape, name: textShape })
+const counts = objectShape<Counts>({ given: numberShape, taken: numberShape })
+
+const previewedShape = objectShape<Previewed>({
+  counts: objectShape<Previewed['counts']>({
+    dial: counts,
+    bind: counts,
+    router: nullableShape(counts),
+    serviceRouter: nullableShape(counts),
+  }),
+  postureChanges: listShape(
+    objectShape({
+      policy: ref,
+      given: listShape(ref),
+      taken: listShape(ref),
+      written: listShape(ref),
+    }),
+  ),
+  rows: listShape(
+    objectShape<Previewed['rows'][number]>({
+      right: textShape,
+      change: textShape as Shape<'given' | 'taken'>,
+      identity: nullableShape(ref),
+      service: nullableShape(ref),
+      router: nullableShape(ref),
+    }),
+  ),
+  pagination: objectShape<Previewed['pagination']>({ totalCount: numberShape }),
+})
+
 /** Asks what changes would come to; nothing is written. */
 export async function askPreview(
   client: ApiClient,
@@ -53,8 +92,8 @@ export async function askPreview(
   limit: number,
 ): Promise<Previewed> {
   const path = `/access/preview?limit=${limit}`
-  const { data } = await client.ask({ method: 'POST', path, body: { changes } })
-  return data as Previewed
+  const request = { method: 'POST', path, body: { changes } } as const
+  return (await client.ask(request, previewedShape)).data
 }
 
 const rights = [
@@ -65,7 +104,8 @@ const rights = [
 ] as const
 
 /** Counts, then the pairs of the first page. */
-export function previewText({ counts, postureChanges, rows, pagination }: Previewed): string {
+export function previewText(previewed: Previewed): string {
+  const { counts, postureChanges, rows, pagination } = printableValue(previewed)
   const counted = rights.flatMap(([right, words]) => {
     const count = counts[right]
     return count === null ? [] : [`${words}: ${count.given} given, ${count.taken} taken`]

@@ -1,6 +1,16 @@
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { formatUuid, newUuidv7 } from '../../lib/text/uuid.ts'
 import { systemClock } from '../../lib/clock.ts'
+import {
+  anything,
+  checkedAnswer,
+  listShape,
+  numberShape,
+  objectShape,
+  optionalShape,
+  type Shape,
+  textShape,
+} from './answer-shape.ts'
 import { Connections, type Peer } from './connections.ts'
 import { ask, HttpsFault, type HttpsAnswer } from './https.ts'
 import { ApiRefusal, refusalIn } from './refusal.ts'
@@ -59,8 +69,8 @@ export interface ShownDetachment {
   readonly totalCount: number
 }
 
-export interface ApiAnswer {
-  readonly data: unknown
+export interface ApiAnswer<T = unknown> {
+  readonly data: T
   readonly meta: {
     readonly ignoredFields?: readonly string[]
     /** Records that named what was deleted, and stay without it. */
@@ -102,10 +112,20 @@ export class ApiClient {
   }
 
   /**
+   * @param shape of the data that the caller relies on.
    * @throws {CommandFailure} exit 1 with one sentence; {@link ApiRefusal} when a controller
    * answered.
    */
-  async ask(request: ApiRequest): Promise<ApiAnswer> {
+  async ask<T>(request: ApiRequest, shape: Shape<T>): Promise<ApiAnswer<T>>
+  async ask(request: ApiRequest): Promise<ApiAnswer>
+  async ask(request: ApiRequest, shape: Shape<unknown> = anything): Promise<ApiAnswer> {
+    const answer = await this.#asked(request)
+    checkedAnswer(this.controller, metaShape, answer.meta)
+    checkedAnswer(this.controller, shape, answer.data)
+    return answer
+  }
+
+  async #asked(request: ApiRequest): Promise<ApiAnswer> {
     const requestId = formatUuid(newUuidv7(systemClock.nowMs()))
     const endMs =
       performance.now() + (this.#options.isImpatient === true ? 0 : clientTimes.patienceMs)
@@ -218,6 +238,20 @@ export class ApiClient {
     return new ApiRefusal(401, 'NO_SESSION', sentence)
   }
 }
+
+const metaShape = objectShape<ApiAnswer['meta']>({
+  ignoredFields: optionalShape(listShape(textShape)),
+  detachedFrom: optionalShape(
+    listShape(
+      objectShape<ShownDetachment>({
+        entity: textShape,
+        ids: listShape(textShape),
+        totalCount: numberShape,
+      }),
+    ),
+  ),
+  pagination: optionalShape(objectShape({ totalCount: numberShape })),
+})
 
 interface Round {
   readonly faults: readonly string[]

@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs'
-
+import { readTextFile } from '../terminal/text-file.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { readSecretFile, SecretFileError } from '../../pki/key-file.ts'
@@ -11,7 +10,7 @@ export type ConnectionKey = NonNullable<Peer['client']>
 /** @throws {CommandFailure} exit 1 with the file that cannot be used. */
 export function clientKey(cert: string, key: string): ConnectionKey {
   try {
-    return { certificatePem: readFileSync(cert, 'utf8'), privateKeyPem: readSecretFile(key).text }
+    return { certificatePem: readTextFile(cert), privateKeyPem: readSecretFile(key).text }
   } catch (error) {
     const isKey = error instanceof SecretFileError
     const message = isKey ? `--key: ${error.message}` : `--cert: ${cert} (${errorMessage(error)})`

@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs'
-
+import { readTextFile } from '../terminal/text-file.ts'
 import { loadControllerConfig } from '../../config/controller/load.ts'
 import { formatFault } from '../../config/engine/fault.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
@@ -8,9 +7,22 @@ import { runningPid } from '../../controller/admin/pid-file.ts'
 import { shellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { AdminError, type AdminRequest, askController } from './admin-socket.ts'
+import { anything, checkedAnswer, type Shape } from './answer-shape.ts'
 import { ApiClient, baseUrl } from './api-client.ts'
+import {
+  changePlanShape,
+  clusterStatusShape,
+  invitationShape,
+  listedMembersShape,
+  logLevelShape,
+  recoveredAdminShape,
+  resetLogTimeShape,
+  scheduledBackupsShape,
+  ticketsShape,
+  upgradeStatusShape,
+} from './cluster-shapes.ts'
 import { checkLoggedIn, clientIn } from './context-client.ts'
-import { type Context, readContexts } from './context-file.ts'
+import { type Context, contextsOf, readContexts } from './context-file.ts'
 import { ApiRefusal } from './refusal.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -77,6 +89,28 @@ const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT',
   'set-log-level': ['PUT', '/fabric/v1/log-level'],
 }
 
+/** Shapes of the answers. A change of the members is answered with nothing, or with a plan. */
+const shapes: Readonly<Record<ClusterVerb, Shape<unknown>>> = {
+  status: clusterStatusShape,
+  list: listedMembersShape,
+  'upgrade-status': upgradeStatusShape,
+  debug: anything,
+  backups: scheduledBackupsShape,
+  plan: changePlanShape,
+  promote: anything,
+  demote: anything,
+  remove: anything,
+  replace: anything,
+  'transfer-leadership': anything,
+  invite: invitationShape,
+  'list-tickets': ticketsShape,
+  'revoke-ticket': anything,
+  'recover-admin': recoveredAdminShape,
+  'reset-log-time': resetLogTimeShape,
+  'log-level': logLevelShape,
+  'set-log-level': logLevelShape,
+}
+
 /** Another controller would answer for itself, or be changed in place of the named one. */
 const ofOneController: ReadonlySet<ClusterVerb> = new Set([
   'debug',
@@ -104,7 +138,9 @@ export function requestOf(
 /** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
 export function connectTo(options: ConnectionOptions): AskCluster {
   const ask = askAt(options)
-  return (verb, params, timeoutMs) => ask(requestOf(verb, params, timeoutMs))
+  const controller = options.url ?? options.config ?? ''
+  return async (verb, params, timeoutMs) =>
+    checkedAnswer(controller, shapes[verb], await ask(requestOf(verb, params, timeoutMs)))
 }
 
 /**
@@ -181,13 +217,11 @@ function askThrough(
 
 /** @throws {CommandFailure} exit 1 when nobody is logged in there. */
 function contextFor(base: string): { readonly name: string; readonly context: Context } | null {
-  const known = Object.entries(readContexts().contexts).filter(([, { controllers }]) =>
-    controllers.includes(base),
-  )
-  const [name, context] = known.find(([, { token }]) => token !== null) ?? known[0] ?? []
-  if (name === undefined || context === undefined) return null
-  checkLoggedIn(name, context)
-  return { name, context }
+  const known = contextsOf(readContexts(), base)
+  const found = known.find(({ context }) => context.token !== null) ?? known[0]
+  if (found === undefined) return null
+  checkLoggedIn(found.name, found.context)
+  return found
 }
 
 /**
@@ -228,7 +262,7 @@ function askWith(client: ApiClient): AskOperation {
 
 function readCa(path: string): string {
   try {
-    return readFileSync(path, 'utf8')
+    return readTextFile(path)
   } catch (error) {
     throw new CommandFailure(
       EXIT_USAGE,

@@ -28,8 +28,13 @@ export type LogInMethod =
 
 /** One network that this user administers. */
 export interface Context {
-  /** Base URLs of its controllers; the first is asked first. */
+  /** Base URLs of its controllers, also those that the cluster listed; the first is asked first. */
   readonly controllers: readonly string[]
+  /**
+   * Controllers that the user named when logging in. Only these lead to the context and its CA: the
+   * others were chosen by a server, which would otherwise decide whom this host trusts elsewhere.
+   */
+  readonly named: readonly string[]
   /**
    * The only CA certificates that they are verified against, PEM; null: those that this host
    * trusts.
@@ -137,10 +142,21 @@ export function contextNamed(
   )
 }
 
+/** The contexts in which the user named a controller. */
+export function contextsOf(
+  { contexts }: ContextFile,
+  controller: string,
+): { readonly name: string; readonly context: Context }[] {
+  return Object.entries(contexts)
+    .filter(([, { named }]) => named.includes(controller))
+    .map(([name, context]) => ({ name, context }))
+}
+
 /** The command that opens a session in this context again. */
-export function logInCommand(name: string, { controllers, logIn }: Context): string {
+export function logInCommand(name: string, { controllers, named, logIn }: Context): string {
   const by = flagsOf(logIn)
-  const words = ['flotilla', 'login', controllers[0] ?? 'URL', ...by, '--context', name]
+  const url = named[0] ?? controllers[0] ?? 'URL'
+  const words = ['flotilla', 'login', url, ...by, '--context', name]
   return words.map(shellWord).join(' ')
 }
 
@@ -164,7 +180,7 @@ function parsedFile(path: string, text: string): ContextFile {
     const file = JSON.parse(text) as Partial<ContextFile> | null
     const { current = null, contexts } = file ?? {}
     const isFile = typeof contexts === 'object' && Object.values(contexts).every(isContext)
-    if (isFile) return { current, contexts }
+    if (isFile) return { current, contexts: withNamed(contexts) }
   } catch {
     // The parser's message could repeat a token.
   }
@@ -174,13 +190,34 @@ function parsedFile(path: string, text: string): ContextFile {
   )
 }
 
-function isContext(value: unknown): value is Context {
+type StoredContext = Omit<Context, 'named'> & Partial<Pick<Context, 'named'>>
+
+/**
+ * A file of 0.1.0 does not say which controllers the user named. It calls a context by the address
+ * of the first of them, unless the user chose another name.
+ */
+function withNamed(
+  contexts: Readonly<Record<string, StoredContext>>,
+): Readonly<Record<string, Context>> {
+  const entries = Object.entries(contexts).map(([name, context]) => {
+    const { controllers } = context
+    const named = context.named ?? controllers.filter((one) => URL.parse(one)?.host === name)
+    return [name, { ...context, named }] as const
+  })
+  return Object.fromEntries(entries)
+}
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((one) => typeof one === 'string')
+}
+
+function isContext(value: unknown): value is StoredContext {
   const context = value as Partial<Context> | null
   return (
     typeof context === 'object' &&
     context !== null &&
-    Array.isArray(context.controllers) &&
-    context.controllers.every((one) => typeof one === 'string') &&
+    isTexts(context.controllers) &&
+    (context.named === undefined || isTexts(context.named)) &&
     typeof context.logIn === 'object' &&
     (context.token === null || typeof context.token === 'string') &&
     isRenewal(context.renewal)

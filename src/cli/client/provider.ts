@@ -1,8 +1,10 @@
 import * as oauth from 'oauth4webapi'
 
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { Peer } from './connections.ts'
 import { ask, HttpsFault, type HttpsAnswer } from './https.ts'
+import { isToken } from './session-tokens.ts'
 
 /** The public client of the API family that a tool is. */
 const CLIENT_ID = 'native'
@@ -11,6 +13,11 @@ const ANSWER_BYTES_MAX = 256 * 1024
 const TIMEOUT_MS = 15_000
 /** Clocks of two hosts differ, and the `date` of an answer is cut to whole seconds. */
 const CLOCK_TOLERANCE_SECONDS = 30
+/** No controller waits longer for a person, or is asked more often, whatever it says. */
+/** A token is renewed after so long, whatever its controller says. */
+const TOKEN_MS_MAX = 24 * 60 * 60_000
+const DEVICE_MS_MAX = 60 * 60_000
+const DEVICE_POLL_MS_MIN = 1000
 
 /** Tokens of a session of OIDC. */
 export interface GrantedTokens {
@@ -104,6 +111,7 @@ export class Provider {
       })
       return await oauth.processDiscoveryResponse(issuer, answer)
     })
+    for (const name of endpoints) ofController(controller, name, server[name])
     return new Provider(controller, peer, server, skewSeconds)
   }
 
@@ -202,13 +210,17 @@ export class Provider {
         this.#client,
         response,
       )
+      const { verification_uri: uri, verification_uri_complete: whole } = found
       return {
         deviceCode: found.device_code,
         userCode: found.user_code,
-        verificationUri: found.verification_uri,
-        verificationUriComplete: found.verification_uri_complete ?? null,
-        expiresInMs: found.expires_in * 1000,
-        intervalMs: (found.interval ?? 5) * 1000,
+        verificationUri: ofController(this.controller, 'verification_uri', uri),
+        verificationUriComplete:
+          whole === undefined
+            ? null
+            : ofController(this.controller, 'verification_uri_complete', whole),
+        expiresInMs: Math.min(found.expires_in * 1000, DEVICE_MS_MAX),
+        intervalMs: Math.max((found.interval ?? 5) * 1000, DEVICE_POLL_MS_MIN),
       }
     })
   }
@@ -243,16 +255,37 @@ export class Provider {
   }
 }
 
+/** Addresses that a controller names for the steps of a log-in. */
+const endpoints = [
+  'authorization_endpoint',
+  'token_endpoint',
+  'device_authorization_endpoint',
+  'revocation_endpoint',
+] as const
+
+/**
+ * Requires that an address which a controller names is its own, whose origin is https: a browser is
+ * started with it, or a secret is sent there. Another scheme would start another program, and
+ * another host would be trusted in the place of the one that the user named.
+ * @throws {ProviderRefusal}
+ */
+function ofController<T extends string | undefined>(controller: string, name: string, url: T): T {
+  if (url === undefined || URL.parse(url)?.origin === controller) return url
+  const found = JSON.stringify(printableLine(url, 100))
+  const text = `its ${name} is ${found}, an address of another host; nothing was opened or sent there`
+  throw new ProviderRefusal('', `${controller}: ${text}`, false)
+}
+
 function granted(found: oauth.TokenEndpointResponse, refreshToken?: string): GrantedTokens {
   const held = found.refresh_token ?? refreshToken
-  if (held === undefined) {
-    throw new ProviderRefusal('', 'the answer to the log-in has no refresh token', false)
+  if (!isToken(held) || !isToken(found.access_token)) {
+    throw new ProviderRefusal('', 'the answer to the log-in has no tokens that can be used', false)
   }
   const name = oauth.getValidatedIdTokenClaims(found)?.['name']
   return {
     accessToken: found.access_token,
     refreshToken: held,
-    expiresAtMs: Date.now() + (found.expires_in ?? 0) * 1000,
+    expiresAtMs: Date.now() + Math.min((found.expires_in ?? 0) * 1000, TOKEN_MS_MAX),
     name: typeof name === 'string' ? name : '',
   }
 }
@@ -318,8 +351,7 @@ async function refusalsOf<T>(controller: string, run: () => Promise<T>): Promise
   }
 }
 
-/** Text of a server: one bounded line without what moves the cursor of a terminal. */
 function described(code: string, description: string | undefined): string {
   const text = description === undefined ? code : `${code}: ${description}`
-  return text.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ').slice(0, 300)
+  return printableLine(text, 300)
 }

@@ -1,4 +1,5 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
 
 interface Cause {
   readonly code?: unknown
@@ -49,16 +50,11 @@ export function refusalIn(status: number, body: unknown): ApiRefusal {
   const isField = typeof field === 'string' && field !== ''
   const detail = isField ? withField(field, String(reason)) : message
   const told = typeof detail === 'string' && detail !== '' ? detail : error.message
-  const sentence = remedies[error.code] ?? printable(told)
+  const sentence = remedies[error.code] ?? printableLine(told, SENTENCE_CHARACTERS_MAX)
   return new ApiRefusal(status, error.code, sentence, isField ? field : null)
 }
 
 /** Reasons of the API family often begin with the field that they are about. */
 function withField(field: string, reason: string): string {
   return reason.startsWith(`${field} `) ? reason : `${field}: ${reason}`
-}
-
-/** Text of a server: one bounded line without what moves the cursor of a terminal. */
-function printable(text: string): string {
-  return text.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ').slice(0, SENTENCE_CHARACTERS_MAX)
 }

@@ -1,5 +1,6 @@
 import { type AskCluster, type ConnectionOptions, connectTo } from '../client/connection.ts'
 import type { ClusterStatus, ListedMember } from '../../api/cluster/cluster-status.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
 import { EXIT_DONE } from '../../controller/failure.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { statusText } from './status-screen.ts'
@@ -76,7 +77,8 @@ export async function transferLeadership(
   await ask('transfer-leadership', { newLeaderId: to ?? '' }, TRANSFER_TIMEOUT_MS)
   const leaderId = to ?? (await leaderOf(ask))
   if (options.json === true) printJson({ leaderId })
-  else printLine(leaderId === null ? 'stepped down; no new leader yet' : `leader: ${leaderId}`)
+  else if (leaderId === null) printLine('stepped down; no new leader yet')
+  else printLine(`leader: ${printableLine(leaderId)}`)
 }
 
 /** The operation answers that it is done, not who leads now. */
@@ -96,6 +98,6 @@ export async function resetLogTimeAt(options: ClusterOptions): Promise<void> {
     printLine('no change needed: log time is not ahead of the clocks of a majority')
   } else {
     const seconds = (reset.aheadMs / 1000).toFixed(1)
-    printLine(`brought log time back by ${seconds} s, to ${reset.logTime}`)
+    printLine(`brought log time back by ${seconds} s, to ${printableLine(reset.logTime)}`)
   }
 }

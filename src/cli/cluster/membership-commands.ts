@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs'
 
+import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { ChangePlan, Invitation, MembershipChange } from '../../ports/membership.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'
 import { type AskCluster, type ConnectionOptions, connectTo } from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { printJson, printLine, printNote, shellWord } from '../terminal/output.ts'
 import { typedText } from '../terminal/typed-text.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
@@ -44,7 +45,8 @@ export async function changeMembers(
   else printLine(doneLine(change))
 }
 
-function planLines(plan: ChangePlan): string[] {
+function planLines(told: ChangePlan): string[] {
+  const plan = printableValue(told)
   const voters = (ids: readonly string[], tolerance: number): string =>
     `${ids.length} voters (${ids.join(', ')}), failure tolerance ${tolerance}`
   return [
@@ -112,10 +114,10 @@ export async function inviteController(options: InviteOptions): Promise<void> {
   if (options.out === undefined) printLine(ticket)
   const role = options.learner === true ? 'learner' : 'voter'
   const file = options.out ?? 'TICKET'
-  tell(`created ticket ${rest.id} for one ${role}, valid until ${isoTime(rest.expiresAtMs)}`)
+  printNote(`created ticket ${rest.id} for one ${role}, valid until ${isoTime(rest.expiresAtMs)}`)
   if (options.out !== undefined)
-    tell(`ticket written to ${options.out}; anyone holding it can join`)
-  tell(`on the new host: flotilla cluster join CONFIG --ticket-file ${shellWord(file)}`)
+    printNote(`ticket written to ${options.out}; anyone holding it can join`)
+  printNote(`on the new host: flotilla cluster join CONFIG --ticket-file ${shellWord(file)}`)
 }
 
 function refuseToOverwrite(path: string): void {
@@ -130,8 +132,4 @@ export async function invite(
   lifetimeMs: number,
 ): Promise<Invitation> {
   return (await ask('invite', { isVoter, lifetimeMs })) as Invitation
-}
-
-function tell(text: string): void {
-  process.stderr.write(`${text}\n`)
 }

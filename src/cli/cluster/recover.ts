@@ -1,5 +1,6 @@
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 
+import { readTextFile } from '../terminal/text-file.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import {
   CommandFailure,
@@ -167,8 +168,7 @@ function showSurvivor(survivor: Survivor, options: RecoverOptions): void {
 
 function readSurvivorFile(path: string): Survivor {
   try {
-    if (statSync(path).size > FILE_BYTES_MAX) throw new Error('it is too large')
-    return survivorOf(JSON.parse(readFileSync(path, 'utf8')))
+    return survivorOf(JSON.parse(readTextFile(path, FILE_BYTES_MAX)))
   } catch (error) {
     throw new CommandFailure(
       EXIT_USAGE,

@@ -1,10 +1,12 @@
+import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { ClusterStatus, MemberStatus } from '../../api/cluster/cluster-status.ts'
 import { formatTable } from '../terminal/output.ts'
 
 const DIGEST_SHOWN_LENGTH = 12
 
 /** Text of `cluster status` for people. */
-export function statusText(status: ClusterStatus): string {
+export function statusText(told: ClusterStatus): string {
+  const status = printableValue(told)
   const { clusterId, generation, leaderId, selfId, nextRisk, alarms } = status
   const lines = [
     `cluster ${clusterId}, generation ${generation}, seen from ${selfId}`,
@@ -35,7 +37,7 @@ function levelLines({ featureLevel, nextFeatureLevel, members }: ClusterStatus):
 
 /** The same in one line, for where lines add up. */
 export function statusLine(status: ClusterStatus): string {
-  const { selfId, leaderId, members, failureTolerance, alarms } = status
+  const { selfId, leaderId, members, failureTolerance, alarms } = printableValue(status)
   const self = members.find(({ id }) => id === selfId)
   const commit = Math.max(0, ...members.map((member) => member.commit))
   const silent = members.filter(({ role }) => role === 'unknown').map(({ id }) => id)

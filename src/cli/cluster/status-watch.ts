@@ -1,3 +1,4 @@
+import { printableText } from '../../lib/text/terminal-text.ts'
 import type { ClusterStatus } from '../../api/cluster/cluster-status.ts'
 import { CommandFailure } from '../../controller/failure.ts'
 import { streamDocument } from '../terminal/output.ts'
@@ -53,8 +54,9 @@ function show({ form, write }: WatchParts, time: string, status: ClusterStatus):
 }
 
 function showFailure({ form, write }: WatchParts, time: string, message: string): void {
-  if (form === 'screen') draw(write, `${time}\n${message}\nwaiting for the controller`)
-  else if (form === 'lines') write(`${time} ${message}\n`)
+  const shown = printableText(message)
+  if (form === 'screen') draw(write, `${time}\n${shown}\nwaiting for the controller`)
+  else if (form === 'lines') write(`${time} ${shown}\n`)
   else write(streamDocument({ time, error: message }))
 }
 

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 
+import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { UpgradeStatus } from '../../api/cluster/upgrade-status.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import type { ClusterOptions } from './commands.ts'
@@ -65,7 +66,8 @@ function timeToWait(text: string): number {
 }
 
 /** Text of `cluster upgrade status` for people. */
-export function upgradeText({ featureLevel, advice, notNow, members }: UpgradeStatus): string {
+export function upgradeText(status: UpgradeStatus): string {
+  const { featureLevel, advice, notNow, members } = printableValue(status)
   const rows = members.map(({ id, isVoter, isConnected, version, featureLevel: known, action }) => [
     id,
     isVoter ? 'voter' : 'learner',

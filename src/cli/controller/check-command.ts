@@ -4,7 +4,7 @@ import { systemClock } from '../../lib/clock.ts'
 import { asOwnerOf } from '../../controller/as-owner.ts'
 import { preflight } from '../../controller/start/check.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
-import { printJson, printLine } from '../terminal/output.ts'
+import { printJson, printLine, printNote } from '../terminal/output.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { findDamage } from '../../store/log/open-log.ts'
 import { readRosterFile } from '../../store/folder/membership-cache-file.ts'
@@ -35,7 +35,7 @@ export async function checkController(
   const faults = [...found.faults, ...log.faults]
   const warnings = [...found.warnings, ...log.warnings]
   if (options.json === true) printJson({ ok: faults.length === 0, faults, warnings })
-  for (const warning of warnings) process.stderr.write(`flotilla: warning: ${warning}\n`)
+  for (const warning of warnings) printNote(`flotilla: warning: ${warning}`)
   if (faults.length > 0) throw new CommandFailure(EXIT_FAILED, faults.join('\n'))
   if (options.json !== true) printLine(`${loaded.path}: ${loaded.config.id} can start`)
 }

@@ -27,7 +27,7 @@ import type { RemovalAction } from '../../controller/start/removal-action.ts'
 import { StoreError } from '../../store/errors.ts'
 import { writeFence } from '../../store/folder/fence-file.ts'
 import { readRosterFile } from '../../store/folder/membership-cache-file.ts'
-import { shellWord } from '../terminal/output.ts'
+import { printNote, shellWord } from '../terminal/output.ts'
 import { removePidFile, writePidFile } from '../../controller/admin/pid-file.ts'
 import { hasNoData, setDataFolderAside } from '../../controller/start/set-aside.ts'
 import { programVersion } from '../../controller/version.ts'
@@ -206,7 +206,7 @@ class ControllerRun {
     this.#log?.info(sentence)
     const { data, identity } = this.#config
     const paths = [data, identity.key, identity.cert].map(shellWord).join(' ')
-    process.stderr.write(`flotilla: ${sentence}\n  move away: ${paths}\n`)
+    printNote(`flotilla: ${sentence}\n  move away: ${paths}`)
   }
 
   #tellUp(log: Logger): void {
@@ -248,7 +248,7 @@ class ControllerRun {
     const known = operatorFailure(error)
     const fields = known instanceof CommandFailure ? {} : { err: error }
     this.#log?.fatal(fields, `controller exits: ${errorMessage(known)}`)
-    process.stderr.write(`flotilla: ${this.#config.id} stops: ${errorMessage(error)}\n`)
+    printNote(`flotilla: ${this.#config.id} stops: ${errorMessage(error)}`)
     removePidFile(this.#path)
     process.exit(EXIT_FAILED)
   }

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
-
+import { flagShape, objectShape, optionalShape, textShape } from '../client/answer-shape.ts'
+import { readTextFile } from '../terminal/text-file.ts'
 import { issueLeaf, validityFrom } from '../../pki/authority/authority.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
@@ -15,6 +15,7 @@ import type { ApiClient } from '../client/api-client.ts'
 import { clientWithFiles } from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /** Long enough to be carried from an offline machine to a controller. */
@@ -43,29 +44,42 @@ export async function proveCaPossession(id: string, options: CaVerifyOptions): P
     const path = `/cas/${encodeURIComponent(id)}`
     const { name, isVerified } = await verified(clientWithFiles(options), path, authority)
     if (options.json === true) printJson({ id, name, isVerified: true })
-    else printLine(`${name} ${isVerified ? 'is verified already' : 'is verified'}`)
+    else {
+      printLine(`${printableLine(name)} ${isVerified ? 'is verified already' : 'is verified'}`)
+    }
   })
 }
+
+const caShape = objectShape<{
+  readonly name: string
+  readonly isVerified: boolean
+  readonly verificationToken?: string
+  readonly certPem: string
+}>({
+  name: textShape,
+  isVerified: flagShape,
+  verificationToken: optionalShape(textShape),
+  certPem: textShape,
+})
 
 async function verified(
   client: ApiClient,
   path: string,
   authority: Authority,
 ): Promise<{ readonly name: string; readonly isVerified: boolean }> {
-  const { data } = await client.ask({ method: 'GET', path })
-  const record = data as Readonly<Record<string, unknown>>
-  const { name, isVerified, verificationToken, certPem } = record
-  if (parseCertificate(String(certPem)).sha256 !== authority.certificate.sha256) {
+  const { data } = await client.ask({ method: 'GET', path }, caShape)
+  const { name, isVerified, verificationToken, certPem } = data
+  if (parseCertificate(certPem).sha256 !== authority.certificate.sha256) {
     throw new CertificateError(
       'wrong-identity',
-      `the CA ${String(name)} was registered with another certificate than the one of --ca-cert`,
+      `the CA ${printableLine(name)} was registered with another certificate than the one of --ca-cert`,
     )
   }
-  if (isVerified !== true) {
-    const text = await proofOf(authority, String(verificationToken))
+  if (!isVerified) {
+    const text = await proofOf(authority, verificationToken ?? '')
     await client.ask({ method: 'POST', path: `${path}/verify`, text })
   }
-  return { name: String(name), isVerified: isVerified === true }
+  return { name, isVerified }
 }
 
 /** The same proof as a file, for a key on a machine that reaches no controller. */
@@ -87,7 +101,7 @@ interface Authority {
 }
 
 function readAuthority({ caCert, caKey }: CaKeyOptions): Authority {
-  const [certificate] = parseCertificates(readFileSync(caCert, 'utf8'), {
+  const [certificate] = parseCertificates(readTextFile(caCert), {
     certificatesMax: BUNDLE_CERTIFICATES_MAX,
   })
   if (!certificate.isAuthority) {

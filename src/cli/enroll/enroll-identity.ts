@@ -1,6 +1,7 @@
-import { accessSync, constants, existsSync, readFileSync, rmSync } from 'node:fs'
+import { accessSync, constants, existsSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 
+import { readTextFile } from '../terminal/text-file.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { type Certificate, checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
 import type { KeyKind } from '../../pki/authority/certificate-request.ts'
@@ -188,7 +189,7 @@ class EnrollmentRun {
     const { ca, force } = this.#options
     if (ca === undefined) return
     if (force === true || !existsSync(ca)) this.#put(ca, caPem, 0o644)
-    else if (readFileSync(ca, 'utf8') !== caPem) throw isThere(ca)
+    else if (readTextFile(ca) !== caPem) throw isThere(ca)
   }
 
   #write(identity: EnrolledIdentity): void {
@@ -264,7 +265,7 @@ function tokenLine({ method, subject, expiresAtMs }: EnrollmentToken): string {
 
 function clientKeyOf({ clientCert, clientKey }: EnrollOptions): ClientKey | null {
   if (clientCert === undefined || clientKey === undefined) return null
-  const chain = parseCertificates(readFileSync(clientCert, 'utf8'))
+  const chain = parseCertificates(readTextFile(clientCert))
   const { text } = readSecretFile(clientKey)
   checkKeyMatches(chain[0], text)
   return { certificatePem: pemOf(chain), privateKeyPem: text }

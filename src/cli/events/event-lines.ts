@@ -1,3 +1,6 @@
+import { isJsonObject } from '../../lib/text/json-value.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
+
 type EventJson = Readonly<Record<string, unknown>>
 
 /** One line for a person: when, what, and whom it is about. */
@@ -26,10 +29,10 @@ const said = new Set([
 ])
 
 function shown(event: EventJson): string {
-  const record = (event['finalState'] ?? event['initialState']) as EventJson | undefined
-  const { author } = (event['metadata'] ?? {}) as { readonly author?: EventJson }
+  const record = objectIn(event, 'finalState') ?? objectIn(event, 'initialState')
+  const author = objectIn(objectIn(event, 'metadata') ?? {}, 'author')
   const parts = Object.entries(event).flatMap(([name, value]) =>
-    said.has(name) || value === '' ? [] : `${name}=${textOf(value)}`,
+    said.has(name) || value === '' ? [] : `${textOf(name)}=${textOf(value)}`,
   )
   if (record !== undefined)
     parts.push(`id=${textOf(record['id'])}`, `name=${textOf(record['name'])}`)
@@ -38,9 +41,14 @@ function shown(event: EventJson): string {
   return parts.join(' ')
 }
 
+function objectIn(event: EventJson, name: string): EventJson | undefined {
+  const value = event[name]
+  return isJsonObject(value) ? value : undefined
+}
+
 /** Text on one line and without control characters: what it holds was written by others. */
 function textOf(value: unknown): string {
   if (value === undefined || value === null) return ''
   const text = typeof value === 'string' ? value : JSON.stringify(value)
-  return text.replace(/\p{Cc}/gu, '?')
+  return printableLine(text)
 }

@@ -1,5 +1,7 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import type { EVENT_NAMESPACES, EventNamespace } from '../../lib/event-namespaces.ts'
+import { escapeUnprintable, printableLine } from '../../lib/text/terminal-text.ts'
+import { isJsonObject, jsonOrNull } from '../../lib/text/json-value.ts'
 import { clientTimes } from '../client/api-client.ts'
 import { contextNamed, logInCommand, readContexts } from '../client/context-file.ts'
 import { connect, sessionOf } from '../client/context-client.ts'
@@ -7,7 +9,7 @@ import { keyOfContext } from '../client/client-key.ts'
 import type { RenewedSession } from '../client/session-tokens.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { HttpsFault } from '../client/https.ts'
-import { printLine } from '../terminal/output.ts'
+import { printLine, printNote } from '../terminal/output.ts'
 import { eventLine } from './event-lines.ts'
 import { readEvents, type ServerEvent } from './event-source.ts'
 
@@ -127,12 +129,14 @@ class EventFollower {
     this.#isRenewed = false
     if (id !== '') this.#lastId = id
     if (data === '' || this.#left <= 0) return
-    const event = JSON.parse(data) as Readonly<Record<string, unknown>>
+    const event = jsonOrNull(data)
+    if (!isJsonObject(event)) throw new HttpsFault('sent an event that is not a JSON object', true)
     if (name === 'message') this.#print(event, data)
-    else if (name === 'closed') this.#closed = String(event['reason'])
+    else if (name === 'closed') this.#closed = printableLine(String(event['reason']), 200)
     else if (name === 'gap') {
-      process.stderr.write(
-        `flotilla: missed the events after ${String(event['from'])}, they are no longer kept; resuming after ${String(event['to'])}\n`,
+      const [from, to] = [event['from'], event['to']].map((id) => printableLine(String(id), 200))
+      printNote(
+        `flotilla: missed the events after ${from}, they are no longer kept; resuming after ${to}`,
       )
     }
   }
@@ -140,7 +144,7 @@ class EventFollower {
   #print(event: Readonly<Record<string, unknown>>, text: string): void {
     // Figures come by the dozen each minute: who wants them asks for them.
     if (this.#options.namespace === undefined && event['namespace'] === METRICS) return
-    printLine(this.#options.output === 'json' ? text : eventLine(event))
+    printLine(this.#options.output === 'json' ? escapeUnprintable(text) : eventLine(event))
     this.#left -= 1
     if (this.#left <= 0) this.#stop.abort()
   }

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 
 import { CommandFailure } from '../../controller/failure.ts'
 import type { GrantedTokens, Provider } from '../client/provider.ts'
+import { printNote } from '../terminal/output.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { RedirectListener } from './redirect-listener.ts'
 
@@ -41,9 +42,7 @@ function withoutRetry(error: CommandFailure): CommandFailure {
 
 /** The address is printed in any case: there may be no browser, or it may be another one. */
 function showInBrowser(url: string): void {
-  process.stderr.write(
-    `log in with a browser on this host; if none opens, open this address:\n${url}\n`,
-  )
+  printNote(`log in with a browser on this host; if none opens, open this address:\n${url}`)
   const command = browserCommand()
   if (command === null) return
   const [program = '', ...words] = command

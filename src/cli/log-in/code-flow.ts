@@ -1,4 +1,5 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { LogInMethod } from '../client/context-file.ts'
 import type { HttpsAnswer } from '../client/https.ts'
 import {
@@ -13,7 +14,6 @@ import {
   type Credential,
   factorLacking,
   logInRefused,
-  printable,
 } from './credential.ts'
 
 /** Nothing listens there: the code is read from the answer that would lead to it. */
@@ -115,6 +115,6 @@ function refusalOf({ controller }: Provider, { status, body }: HttpsAnswer): Pro
   const { code, message } = (body ?? {}) as { readonly code?: unknown; readonly message?: unknown }
   const told = typeof message === 'string' ? message : `unexpected response status ${status}`
   const isPassing = status === 429 || status >= 500
-  const text = `${controller}: ${printable(told, 300)}`
+  const text = `${controller}: ${printableLine(told, 300)}`
   return new ProviderRefusal(String(code ?? ''), text, isPassing)
 }

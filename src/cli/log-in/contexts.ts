@@ -1,6 +1,6 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { HttpsFault } from '../client/https.ts'
-import { formatTable, printJson, printLine } from '../terminal/output.ts'
+import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'
 import { keyOfContext } from '../client/client-key.ts'
 import { clientIn, type ContextOptions } from '../client/context-client.ts'
 import {
@@ -128,7 +128,5 @@ export async function removeContext(asked: string, options: ContextOptions): Pro
   if (options.json === true) printJson({ context: name, isEnded: fault === null })
   else printLine(`removed context ${name}`)
   if (fault === null) return
-  process.stderr.write(
-    `flotilla: its session could not be ended (${fault}); it expires when unused\n`,
-  )
+  printNote(`flotilla: its session could not be ended (${fault}); it expires when unused`)
 }

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import { type ConnectionKey, clientKey } from '../client/client-key.ts'
 import type { Context, LogInMethod } from '../client/context-file.ts'
@@ -148,7 +149,7 @@ export function factorLacking(
       'this identity also needs a token of an identity provider; pass it with --jwt-file FILE',
     )
   }
-  const names = Array.from(types, (type) => printable(type, 40) || 'without a name').join(', ')
+  const names = Array.from(types, (type) => printableLine(type, 40) || 'without a name').join(', ')
   return new CommandFailure(
     EXIT_FAILED,
     `this identity also needs a second factor that this version of flotilla does not know: ${names}; ${elsewhere}`,
@@ -157,9 +158,4 @@ export function factorLacking(
 
 function typeOf(query: AuthQuery | null): string {
   return String(query?.['typeId'] ?? '')
-}
-
-/** Text of a controller in one line of a message: control characters would move the cursor. */
-export function printable(text: string, charactersMax: number): string {
-  return text.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ').slice(0, charactersMax)
 }

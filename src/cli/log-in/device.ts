@@ -1,4 +1,6 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { printableValue } from '../../lib/text/terminal-text.ts'
+import { printNote } from '../terminal/output.ts'
 import { HttpsFault } from '../client/https.ts'
 import {
   type DeviceLogIn,
@@ -61,12 +63,11 @@ function tookTooLong(): CommandFailure {
   return new CommandFailure(EXIT_FAILED, 'nobody allowed the log-in in time; log in again')
 }
 
-function showInTerminal({ userCode, verificationUri, verificationUriComplete }: DeviceLogIn): void {
+function showInTerminal(begun: DeviceLogIn): void {
+  const { userCode, verificationUri, verificationUriComplete } = printableValue(begun)
   const whole =
     verificationUriComplete === null
       ? ''
       : `\nor open this address, and compare the code:\n${verificationUriComplete}`
-  process.stderr.write(
-    `open ${verificationUri} in any browser, and enter the code ${userCode}${whole}\n`,
-  )
+  printNote(`open ${verificationUri} in any browser, and enter the code ${userCode}${whole}`)
 }

@@ -1,3 +1,4 @@
+import { printableLine } from '../../lib/text/terminal-text.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { ApiClient, baseUrl } from '../client/api-client.ts'
 import {
@@ -6,6 +7,7 @@ import {
   type Context,
   type ContextFile,
   contextLimits,
+  contextsOf,
   readContexts,
   withContext,
 } from '../client/context-file.ts'
@@ -46,6 +48,7 @@ export async function logIn(urls: readonly string[], options: LogInOptions): Pro
   const opened = await openSession(opening)
   const context: Context = {
     controllers: await everyController(opening, opened),
+    named: given,
     caPem,
     logIn: method,
     token: opened.token,
@@ -54,22 +57,23 @@ export async function logIn(urls: readonly string[], options: LogInOptions): Pro
   changeContexts((now) => ({ ...withContext(now, name, context), current: name }))
   if (options.json === true) {
     printJson({ context: name, controllers: context.controllers, identity: opened.identity })
-  } else printLine(`logged in to ${first} as ${opened.identity}; current context: ${name}`)
+  } else {
+    const identity = printableLine(opened.identity)
+    printLine(`logged in to ${first} as ${identity}; current context: ${name}`)
+  }
 }
 
-/** The context that has this controller already, or one that is called by its address. */
-function nameFor({ contexts }: ContextFile, controller: string): string {
-  const known = Object.entries(contexts).find(([, { controllers }]) =>
-    controllers.includes(controller),
-  )
-  return known?.[0] ?? new URL(controller).host
+/** The context in which the user named this controller, or one that is called by its address. */
+function nameFor(file: ContextFile, controller: string): string {
+  return contextsOf(file, controller)[0]?.name ?? new URL(controller).host
 }
 
 /**
- * Trust that is kept for this controller; for another network it counts for nothing.
+ * Trust that is kept for this controller; for another network it counts for nothing, and for a
+ * controller that only a server named neither.
  */
 function knownTrust(before: Context | undefined, controller: string): { known?: string | null } {
-  return before?.controllers.includes(controller) === true ? { known: before.caPem } : {}
+  return before?.named.includes(controller) === true ? { known: before.caPem } : {}
 }
 
 interface ListedController {

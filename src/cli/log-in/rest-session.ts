@@ -1,6 +1,7 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import type { ApiAnswer, ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
+import { isToken } from '../client/session-tokens.ts'
 import { asksForCode, type AuthQuery, factorLacking, logInRefused } from './credential.ts'
 import { clientFor, type OpenedLogIn, type Opening } from './open-session.ts'
 
@@ -15,7 +16,7 @@ export async function openRestSession(opening: Opening): Promise<OpenedLogIn> {
   const { data, headers } = await authenticate(clientFor(opening, null), opening)
   const session = sessionIn(data)
   const told = headers['net-session'] ?? headers['zt-session']
-  const token = typeof told === 'string' ? told : session.token
+  const token = isToken(told) ? told : session.token
   await completeFactors(clientFor(opening, token), session, opening)
   return { token, renewal: null, identity: session.identity.name }
 }
@@ -25,7 +26,7 @@ export function sessionIn(data: unknown): SessionDetail {
   const { token, identity, authQueries } = (data ?? {}) as Readonly<Record<string, unknown>>
   const name = ((identity ?? {}) as Readonly<Record<string, unknown>>)['name']
   const queries = authQueries ?? []
-  const isWhole = typeof token === 'string' && typeof name === 'string' && Array.isArray(queries)
+  const isWhole = isToken(token) && typeof name === 'string' && Array.isArray(queries)
   if (isWhole && queries.every((one) => typeof one === 'object' && one !== null)) {
     return { token, identity: { name }, authQueries: queries as SessionDetail['authQueries'] }
   }

@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs'
-
+import { readTextFile } from '../terminal/text-file.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
@@ -10,7 +9,7 @@ import {
 import { readCertsOnly } from '../../pki/certs-only.ts'
 import { ask, HttpsFault, isUnknownCa } from '../client/https.ts'
 import { askLine, isInteractive } from '../terminal/prompt.ts'
-import { shellWord } from '../terminal/output.ts'
+import { printNote, shellWord } from '../terminal/output.ts'
 import { MANAGEMENT } from '../client/api-client.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -42,7 +41,7 @@ export async function trustedCa(controller: string, options: TrustOptions): Prom
 
 function givenCa(path: string): string {
   try {
-    const pem = readFileSync(path, 'utf8')
+    const pem = readTextFile(path)
     parseCertificates(pem, { certificatesMax: BUNDLE_CERTIFICATES_MAX })
     return pem
   } catch (error) {
@@ -101,8 +100,8 @@ async function confirmedCa(controller: string): Promise<string> {
       `${unknown}; compare it on a controller's host (${FINGERPRINT_COMMAND}) and run: ${command}`,
     )
   }
-  process.stderr.write(`${unknown}\n`)
-  process.stderr.write(`compare it on a controller's host: ${FINGERPRINT_COMMAND}\n`)
+  printNote(unknown)
+  printNote(`compare it on a controller's host: ${FINGERPRINT_COMMAND}`)
   const said = await askLine('Trust it? (yes/no) ')
   if (said !== 'yes') throw new CommandFailure(EXIT_FAILED, 'not trusted; nothing was sent')
   return await verifiedCa(controller, root)

@@ -1,6 +1,7 @@
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
+import { madeShape } from '../records/names.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { askLine, isInteractive } from '../terminal/prompt.ts'
 import { askPreview, CHANGES_MAX, type Previewed, previewText } from '../access/previewed.ts'
@@ -90,8 +91,8 @@ function printPlan(steps: readonly Step[], isDry: boolean): void {
 
 /** Whoever prunes the network does not take away what they do it with. */
 async function withoutOwn(client: ApiClient, steps: readonly Step[]): Promise<readonly Step[]> {
-  const { data } = await client.ask({ method: 'GET', path: '/current-identity' })
-  const { id } = data as { readonly id: string }
+  const { data } = await client.ask({ method: 'GET', path: '/current-identity' }, madeShape)
+  const { id } = data
   return steps.filter(
     (step) =>
       step.verb !== 'delete' || step.live.section.kind.id !== 'identity' || step.live.id !== id,

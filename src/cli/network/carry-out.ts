@@ -1,8 +1,10 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { systemClock } from '../../lib/clock.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { type Kind, recordPath } from '../records/kinds.ts'
-import type { Row } from '../records/names.ts'
+import { madeShape, rowShape } from '../records/names.ts'
+import { disabledFields, isSameEnd, minutesDisabled } from './disabled-state.ts'
 import type { FileObject } from './document.ts'
 import { type LiveNetwork, tableOf } from './live.ts'
 import type { Step } from './plan.ts'
@@ -56,7 +58,7 @@ export class StepRunner {
     const { kind } = wanted.section
     const body = this.#bodyOf(wanted)
     const request = { method: 'POST', path: `/${kind.plural}`, body } as const
-    const { id } = (await this.#client.ask(request)).data as { readonly id: string }
+    const { id } = (await this.#client.ask(request, madeShape)).data
     const { name } = wanted.fields
     if (typeof name === 'string') this.#made.set(`${tableOf(kind.id)} ${name}`, id)
     await this.#setDisabled(id, {}, wanted.fields)
@@ -68,12 +70,10 @@ export class StepRunner {
     const name = String(wanted.fields['name'])
     const id = this.#idOf('edgeRouter', name)
     this.#made.set(`${tableOf(kind.id)} ${name}`, id)
-    const { data } = await this.#client.ask({
-      method: 'GET',
-      path: recordPath(kind, id, 'detail'),
-    })
+    const path = recordPath(kind, id, 'detail')
+    const { data } = await this.#client.ask({ method: 'GET', path }, rowShape)
     await this.#replace(id, wanted)
-    await this.#setDisabled(id, portableOf(kind, data as Row), wanted.fields)
+    await this.#setDisabled(id, portableOf(kind, data), wanted.fields)
   }
 
   async #replace(id: string, wanted: FileObject): Promise<void> {
@@ -82,16 +82,24 @@ export class StepRunner {
     await this.#client.ask({ method: 'PUT', path, body: changeable(kind, this.#bodyOf(wanted)) })
   }
 
-  /** An identity is disabled beside its fields, and stays so until somebody enables it. */
+  /** An identity is disabled beside its fields: for good, or for a number of minutes. */
   async #setDisabled(id: string, before: JsonObject, after: JsonObject): Promise<void> {
-    if ((before['disabled'] === true) === (after['disabled'] === true)) return
+    const isSame = disabledFields.every((name) => before[name] === after[name])
+    if (isSame || isSameEnd(before['disabledUntil'] ?? null, after['disabledUntil'] ?? null)) return
     const path = `/identities/${encodeURIComponent(id)}`
-    if (after['disabled'] !== true)
+    const durationMinutes = minutesDisabled(after, await this.#nowMs(path))
+    if (durationMinutes === null) {
       await this.#client.ask({ method: 'POST', path: `${path}/enable` })
-    else {
-      const body = { durationMinutes: 0 }
-      await this.#client.ask({ method: 'POST', path: `${path}/disable`, body })
+    } else {
+      await this.#client.ask({ method: 'POST', path: `${path}/disable`, body: { durationMinutes } })
     }
+  }
+
+  /** The time of the controller, which counts the minutes from there. */
+  async #nowMs(path: string): Promise<number> {
+    const { headers } = await this.#client.ask({ method: 'GET', path })
+    const ms = Date.parse(headers.date ?? '')
+    return Number.isNaN(ms) ? systemClock.nowMs() : ms
   }
 
   async #serviceConfig(step: Step): Promise<void> {

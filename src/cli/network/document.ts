@@ -1,5 +1,3 @@
-import { readFileSync, statSync } from 'node:fs'
-
 import { Validator } from '../../api/schemas/validation.ts'
 import { nearest } from '../../config/engine/suggest.ts'
 import { parseYamlTree, type YamlEntry, type YamlTree } from '../../config/engine/yaml-tree.ts'
@@ -11,6 +9,8 @@ import { jsonOfTree, missingFields, unknownMember } from '../records/bodies.ts'
 import type { KindField } from '../records/fields.ts'
 import { entityOf, spoken, unknownField, withArticle } from '../records/kinds.ts'
 import { readStandardInput } from '../terminal/secret-input.ts'
+import { readTextFile } from '../terminal/text-file.ts'
+import { disabledFault, disabledFields } from './disabled-state.ts'
 import { bodyOf, canonical, fileName, portableFields } from './portable.ts'
 import {
   allSections,
@@ -48,12 +48,10 @@ export interface NetworkFile {
 export function readNetworkText(path: string): string {
   if (path === '-') return readStandardInput('the network', networkLimits.fileBytesMax)
   try {
-    const { size } = statSync(path)
-    if (size <= networkLimits.fileBytesMax) return readFileSync(path, 'utf8')
+    return readTextFile(path, networkLimits.fileBytesMax)
   } catch (error) {
     throw usageFailure(`${path} cannot be read (${errorMessage(error)})`)
   }
-  throw usageFailure(`${path} is larger than ${networkLimits.fileBytesMax} bytes; split it`)
 }
 
 /** The tree of a YAML text, JSON among them. */
@@ -162,6 +160,10 @@ export class NetworkFileReader {
     const { kind } = section
     const body = bodyOf(kind, fields)
     const label = labelOf(section, fields)
+    if (kind.id === 'identity' && disabledFields.every((name) => name in fields)) {
+      this.fault(line, `${label}: give disabled or disabledUntil, not both`)
+      return
+    }
     const missing = missingFields(kind, body)
     if (missing.length > 0) {
       this.fault(line, `${label}: ${missing.join(', ')} must be given`)
@@ -188,9 +190,10 @@ export class NetworkFileReader {
   }
 
   #judgeEntry({ kind }: NetworkSection, { key, line, value }: YamlEntry): void {
-    if (kind.id === 'identity' && identityExtras.some((one) => one === key)) {
-      if (value.kind === 'scalar' && typeof value.value === 'boolean') return
-      this.fault(line, `${key}: expected true or false`)
+    const extra = kind.id === 'identity' ? identityExtras.find((one) => one === key) : undefined
+    if (extra !== undefined) {
+      const problem = extraFault(extra, jsonOfTree(value))
+      if (problem !== null) this.fault(line, problem)
       return
     }
     const field = portable(kind.fields, portableFields(kind), key)
@@ -223,6 +226,12 @@ export class NetworkFileReader {
     }
     return check
   }
+}
+
+/** The fault of a field that is no part of a body; null: it has none. */
+export function extraFault(name: (typeof identityExtras)[number], value: Json): string | null {
+  if (name !== 'isDefaultAdmin') return disabledFault(name, value)
+  return typeof value === 'boolean' ? null : `${name}: expected true or false`
 }
 
 function portable(

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 
 import { yamlText } from '../../config/engine/yaml-tree.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
+import { jsonText, printLine } from '../terminal/output.ts'
 import { type LiveNetwork, readNetwork } from './live.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { allSections, FORM_VERSION, type NetworkSection } from './sections.ts'
@@ -18,8 +19,8 @@ export async function exportNetwork(options: ExportOptions): Promise<void> {
   const network = await readNetwork(connect(options))
   const isJson = options.json === true || options.output === 'json'
   const document = networkDocument(network)
-  const text = isJson ? `${JSON.stringify(document, null, 2)}\n` : `${HEAD}${yamlText(document)}`
-  if (options.out === undefined) process.stdout.write(text)
+  const text = isJson ? `${jsonText(document, 2)}\n` : `${HEAD}${yamlText(document)}`
+  if (options.out === undefined) printLine(text.trimEnd())
   else writeFileSync(options.out, text)
 }
 

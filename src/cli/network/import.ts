@@ -1,4 +1,5 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { printNote } from '../terminal/output.ts'
 import { applyNetwork, type ApplyOptions } from './apply.ts'
 import { mustBeFaultless, readNetworkText, treeOf } from './document.ts'
 import { overLive, readStockExport } from './stock.ts'
@@ -16,7 +17,7 @@ export async function importFile(path: string, options: ImportOptions): Promise<
   if (tree === null) return
   const found = readStockExport(tree)
   mustBeFaultless(path, found.faults)
-  for (const note of found.notes) process.stderr.write(`flotilla: ${path}: ${note}\n`)
+  for (const note of found.notes) printNote(`flotilla: ${path}: ${note}`)
   if (found.policiesInDoubt > 0 && options.acceptLostPostureChecks !== true) {
     throw new CommandFailure(
       EXIT_FAILED,

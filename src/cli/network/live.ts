@@ -1,8 +1,9 @@
 import { entitiesByName } from '../../entities/registry.ts'
 import { seededConfigTypes } from '../../fsm/seed/seed-config-types.ts'
 import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
+import { listShape, objectShape, textShape } from '../client/answer-shape.ts'
 import type { ApiClient } from '../client/api-client.ts'
-import { filterText, type Row } from '../records/names.ts'
+import { filterText, type Row, rowsShape } from '../records/names.ts'
 import { canonical, portableOf, translated } from './portable.ts'
 import { allSections, keyOf, labelOf, type NetworkObject, type NetworkSection } from './sections.ts'
 
@@ -25,6 +26,12 @@ export interface LiveNetwork {
 }
 
 const PAGE = 500
+const serviceConfigsShape = listShape(
+  objectShape<{ readonly serviceId: string; readonly configId: string }>({
+    serviceId: textShape,
+    configId: textShape,
+  }),
+)
 const AT_ONCE = 8
 
 /** Kinds that share a table share their names and ids. */
@@ -96,7 +103,7 @@ class NetworkReader {
       const filter = conditions.length === 0 ? 'true' : conditions.join(' and ')
       const query = new URLSearchParams({ filter, sort: 'id', limit: String(PAGE) })
       const path = `/${kind.plural}?${query.toString()}`
-      const rows = (await this.#client.ask({ method: 'GET', path })).data as readonly Row[]
+      const rows = (await this.#client.ask({ method: 'GET', path }, rowsShape)).data
       yield rows
       last = rows.at(-1)?.id ?? ''
       if (rows.length < PAGE) return
@@ -164,12 +171,11 @@ class NetworkReader {
     }
   }
 
-  async #serviceConfigsOf(id: string): Promise<readonly { serviceId: string; configId: string }[]> {
+  async #serviceConfigsOf(
+    id: string,
+  ): Promise<readonly { readonly serviceId: string; readonly configId: string }[]> {
     const path = `/identities/${encodeURIComponent(id)}/service-configs`
-    return (await this.#client.ask({ method: 'GET', path })).data as {
-      serviceId: string
-      configId: string
-    }[]
+    return (await this.#client.ask({ method: 'GET', path }, serviceConfigsShape)).data
   }
 }
 

@@ -1,6 +1,7 @@
 import { nearest } from '../../config/engine/suggest.ts'
 import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
 import { kindById, spoken } from '../records/kinds.ts'
+import { isSameEnd } from './disabled-state.ts'
 import type { FileFault, FileObject } from './document.ts'
 import { isPlainRouter, type LiveNetwork, type LiveObject, networkSeedOf, tableOf } from './live.ts'
 import { fileName, portableFields, translated } from './portable.ts'
@@ -296,6 +297,8 @@ export function changesOf(from: JsonObject, to: JsonObject): readonly FieldChang
   const names = [...new Set([...Object.keys(from), ...Object.keys(to)])]
   return names.flatMap((field) => {
     const [before = null, after = null] = [from[field], to[field]]
-    return isSameJson(before, after) ? [] : [{ field, from: before, to: after }]
+    const isSame =
+      isSameJson(before, after) || (field === 'disabledUntil' && isSameEnd(before, after))
+    return isSame ? [] : [{ field, from: before, to: after }]
   })
 }

@@ -9,6 +9,7 @@ import { completedBody } from '../records/bodies.ts'
 import { type KindField, type ReferenceShape, usualValues } from '../records/fields.ts'
 import { entityOf, type Kind } from '../records/kinds.ts'
 import { memberAt, type Row, withMember } from '../records/names.ts'
+import { disabledOf, normalDisabled } from './disabled-state.ts'
 
 /** Name that a file has for a field. */
 export function fileName({ name, alias }: KindField): string {
@@ -36,11 +37,10 @@ export function portableOf(kind: Kind, row: Row): JsonObject {
     if (!isUsual(kind, field, value)) fields[fileName(field)] = sorted(value ?? null)
   }
   if (kind.id !== 'identity') return fields
-  const isDisabled = row['disabled'] === true && (row['disabledUntil'] ?? null) === null
   return {
     ...fields,
     ...(row['isDefaultAdmin'] === true ? { isDefaultAdmin: true } : {}),
-    ...(isDisabled ? { disabled: true } : {}),
+    ...disabledOf(row),
   }
 }
 
@@ -109,10 +109,9 @@ export function canonical(kind: Kind, fields: JsonObject): JsonObject {
     const value = ownForm(kind, name, (isStored ? normal[name] : body[name]) ?? null)
     if (!isUsual(kind, field, value)) result[fileName(field)] = sorted(value)
   }
-  for (const name of ['isDefaultAdmin', 'disabled']) {
-    if (kind.id === 'identity' && fields[name] === true) result[name] = true
-  }
-  return result
+  if (kind.id !== 'identity') return result
+  if (fields['isDefaultAdmin'] === true) result['isDefaultAdmin'] = true
+  return { ...result, ...normalDisabled(fields) }
 }
 
 /** Forms that descriptors do not know of. */

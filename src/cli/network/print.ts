@@ -1,4 +1,5 @@
 import type { Json } from '../../lib/text/canonical-json.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import type { FieldChange, Step } from './plan.ts'
 
@@ -20,7 +21,7 @@ function stepText(step: Step): string {
 }
 
 function changeText({ field, from, to }: FieldChange): string {
-  return `${field}: ${valueText(from)} -> ${valueText(to)}`
+  return printableLine(`${field}: ${valueText(from)} -> ${valueText(to)}`)
 }
 
 function valueText(value: Json): string {
@@ -30,7 +31,7 @@ function valueText(value: Json): string {
 }
 
 function labelOf(step: Step): string {
-  return step.verb === 'delete' ? step.live.label : step.wanted.label
+  return printableLine(step.verb === 'delete' ? step.live.label : step.wanted.label)
 }
 
 /** `2 created, 1 updated, 0 deleted`. */

@@ -2,6 +2,7 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import { fieldsOf } from '../records/fields.ts'
 import { type Kind, kindById, spoken } from '../records/kinds.ts'
+import { disabledFields } from './disabled-state.ts'
 
 export const networkLimits = {
   fileBytesMax: 64 * 1024 * 1024,
@@ -73,7 +74,7 @@ export function allSections(): readonly NetworkSection[] {
 }
 
 /** Fields of identities that are read elsewhere than they are written. */
-export const identityExtras = ['isDefaultAdmin', 'disabled'] as const
+export const identityExtras = ['isDefaultAdmin', ...disabledFields] as const
 
 /** One object of a network: its fields as the file has them, records by their names. */
 export interface NetworkObject {

@@ -4,10 +4,12 @@ import { isObject } from '../../entities/check.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { jsonOfTree } from '../records/bodies.ts'
 import { memberAt, withMember } from '../records/names.ts'
-import { type FileObject, type NetworkFile, NetworkFileReader } from './document.ts'
+import { disabledFields, disabledOf } from './disabled-state.ts'
+import { extraFault, type FileObject, type NetworkFile, NetworkFileReader } from './document.ts'
+import { LostFields } from './lost-fields.ts'
 import { type LiveNetwork, networkSeedOf } from './live.ts'
 import { fileName, portableFields } from './portable.ts'
-import { allSections, type NetworkSection } from './sections.ts'
+import { allSections, identityExtras, type NetworkSection } from './sections.ts'
 
 /** Contents of another network's export, and what of it has no place in a network of ours. */
 export interface StockExport extends NetworkFile {
@@ -19,6 +21,10 @@ export interface StockExport extends NetworkFile {
 
 /** Sections that are called differently there; all others have our names. */
 const otherNames: Readonly<Record<string, string>> = { certificateAuthorities: 'cas' }
+
+function nameInExport({ name }: NetworkSection): string {
+  return Object.entries(otherNames).find(([, ours]) => ours === name)?.[0] ?? name
+}
 
 const sectionNames = [
   'certificateAuthorities',
@@ -44,9 +50,10 @@ export function readStockExport(tree: YamlTree): StockExport {
 
 class StockReader {
   readonly #reader = new NetworkFileReader()
-  readonly #ignored = new Set<string>()
+  readonly #lost = new LostFields()
   readonly #left = new Map<string, number>()
   #hasPostureChecks = false
+  #faults = 0
   #policies = 0
 
   export(): StockExport {
@@ -93,12 +100,26 @@ class StockReader {
       return
     }
     const lines = new Map(tree.entries.map(({ key, line }) => [fileKey(section, key), line]))
+    const before = this.#faults
+    for (const { key, line } of tree.entries) this.#judgeExtra(section, item, key, line)
+    // It would be taken for one that is enabled.
+    if (this.#faults > before) return
     this.#reader.take(section, this.#fieldsOf(section, item), tree.line, lines)
   }
 
   #count({ kind }: NetworkSection): void {
     if (kind.id === 'postureCheck') this.#hasPostureChecks = true
     if (kind.id === 'servicePolicy') this.#policies += 1
+  }
+
+  /** Fields that decide who may log in, and that no schema judges. */
+  #judgeExtra({ kind }: NetworkSection, item: JsonObject, key: string, line: number): void {
+    const extra = kind.id === 'identity' ? identityExtras.find((one) => one === key) : undefined
+    const value = extra === undefined ? null : (item[extra] ?? null)
+    const problem = extra === undefined || value === null ? null : extraFault(extra, value)
+    if (problem === null) return
+    this.#faults += 1
+    this.#reader.fault(line, `identity ${String(item['name'])}: ${problem}`)
   }
 
   #fieldsOf(section: NetworkSection, item: JsonObject): JsonObject {
@@ -110,11 +131,8 @@ class StockReader {
       if (field !== undefined) {
         const isNamed = field.reference?.shape === 'one' || field.reference?.shape === 'many'
         fields[fileName(field)] = isNamed ? withoutSign(value) : value
-      } else if (
-        key !== 'typeId' &&
-        !kind.fields.some(({ name, alias }) => name === key || alias === key)
-      ) {
-        this.#ignored.add(`${section.name}.${key}`)
+      } else if (key !== 'typeId' || kind.id !== 'identity') {
+        this.#lost.add(section, nameInExport(section), item, key)
       }
     }
     const whole = kind.nested.reduce<JsonObject>((object, { path }) => {
@@ -128,8 +146,7 @@ class StockReader {
 
   #notes(): string[] {
     const left = [...this.#left].map(([what, count]) => `skipped ${count} ${what}`)
-    const ignored = [...this.#ignored].sort()
-    return ignored.length === 0 ? left : [...left, `ignored fields: ${ignored.join(', ')}`]
+    return [...left, ...this.#lost.notes()]
   }
 }
 
@@ -140,11 +157,11 @@ function withoutSign(value: Json): Json {
 }
 
 function identityFields(fields: JsonObject, item: JsonObject): JsonObject {
-  const isDisabled = item['disabled'] === true && (item['disabledUntil'] ?? null) === null
+  const { typeId = 'Default' } = item
   return {
     ...fields,
-    ...(item['typeId'] === 'Router' ? { type: 'Router' } : {}),
-    ...(isDisabled ? { disabled: true } : {}),
+    ...(typeId === 'Default' ? {} : { type: typeId }),
+    ...disabledOf(item),
   }
 }
 
@@ -182,7 +199,11 @@ export function overLive(objects: readonly FileObject[], live: LiveNetwork): Fil
   return objects.map((object) => {
     const known = byKey.get(`${object.section.name} ${object.key}`)
     if (known === undefined) return object
-    const untold = Object.entries(known.fields).filter(([name]) => !object.lines.has(name))
+    const tells = (name: string): boolean => object.lines.has(name)
+    const isDisabledTold = disabledFields.some(tells)
+    const untold = Object.entries(known.fields).filter(
+      ([name]) => !tells(name) && !(isDisabledTold && disabledFields.some((one) => one === name)),
+    )
     return { ...object, fields: { ...Object.fromEntries(untold), ...object.fields } }
   })
 }

@@ -1,5 +1,8 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 
+import { checkedAnswer } from '../client/answer-shape.ts'
+import { pkiShapes } from './shapes.ts'
+import { readTextFile } from '../terminal/text-file.ts'
 import { systemClock } from '../../lib/clock.ts'
 import {
   issueControllerCertificateFor,
@@ -30,7 +33,7 @@ import type { CertificatesInForce } from '../../api/cluster/pki-control.ts'
 import { askAt, type ConnectionOptions, loadConfigOrFail } from '../client/connection.ts'
 import { asOwnerOf } from '../../controller/as-owner.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
-import { printJson, printLine } from '../terminal/output.ts'
+import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -78,7 +81,7 @@ export async function renew(
     tellLeaf(options, (await ask(options, 'renew')) as CertificatesInForce)
     return
   }
-  const certificatePem = await explained(() => readFileSync(memberCert, 'utf8'))
+  const certificatePem = await explained(() => readTextFile(memberCert))
   const answer = (await ask(options, 'renew-member', { certificatePem })) as {
     readonly id: string
     readonly certificatePem: string
@@ -256,7 +259,7 @@ function readRoot(
 
 function readSecret(path: string): string {
   const { text, warning } = readSecretFile(path)
-  if (warning !== null) process.stderr.write(`flotilla: warning: ${warning}\n`)
+  if (warning !== null) printNote(`flotilla: warning: ${warning}`)
   return text
 }
 
@@ -344,11 +347,13 @@ async function ask(
   timeoutMs?: number,
 ): Promise<unknown> {
   const [method, name] = operations[operation]
-  return await askAt(options)({
+  const answer = await askAt(options)({
     method,
     path: `/fabric/v1/pki/${name}`,
     isOfAny: operation !== 'renew' && operation !== 'reload',
     ...(body === undefined ? {} : { body }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   })
+  const controller = options.url ?? options.config ?? ''
+  return checkedAnswer<unknown>(controller, pkiShapes[operation], answer)
 }

@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs'
-
+import { readTextFile } from '../terminal/text-file.ts'
 import { parseYamlTree, type YamlTree } from '../../config/engine/yaml-tree.ts'
 import { CommandFailure, usageFailure } from '../../controller/failure.ts'
 import { merged } from '../../entities/nested.ts'
@@ -205,7 +204,7 @@ function parsedTree(path: string, text: string): YamlTree {
 function readText(path: string, what: string): string {
   if (path === '-') return readStandardInput(what)
   try {
-    return readFileSync(path, 'utf8')
+    return readTextFile(path)
   } catch (error) {
     throw usageFailure(`${what}: ${path} cannot be read (${errorMessage(error)})`)
   }

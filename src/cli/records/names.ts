@@ -1,6 +1,15 @@
 import { nearest } from '../../config/engine/suggest.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import {
+  listShape,
+  nullableShape,
+  objectShape,
+  optionalShape,
+  type Shape,
+  textShape,
+} from '../client/answer-shape.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import type { ReferenceShape } from './fields.ts'
@@ -9,6 +18,14 @@ import { isJsonObject } from '../../lib/text/json-value.ts'
 
 /** A record as the API shows it. */
 export type Row = JsonObject & { readonly id: string }
+
+/** A kind without a name leaves it out. */
+export const rowShape = objectShape({
+  id: textShape,
+  name: optionalShape(nullableShape(textShape)),
+}) as Shape<Row>
+export const rowsShape = listShape(rowShape)
+export const madeShape = objectShape<{ readonly id: string }>({ id: textShape })
 
 const SUGGESTIONS_MAX = 500
 const IDS_PER_QUERY = 100
@@ -114,11 +131,8 @@ export class Names {
 
   async #byId(kind: Kind, id: string): Promise<Row> {
     try {
-      const { data } = await this.#client.ask({
-        method: 'GET',
-        path: recordPath(kind, id, 'detail'),
-      })
-      return data as Row
+      const path = recordPath(kind, id, 'detail')
+      return (await this.#client.ask({ method: 'GET', path }, rowShape)).data
     } catch (error) {
       if (!(error instanceof ApiRefusal) || error.status !== 404) throw error
       throw failure(`no ${spoken(kind.name)} with the id ${JSON.stringify(id)}`)
@@ -131,14 +145,17 @@ export class Names {
       word,
       rows.map(({ name }) => String(name)),
     )
-    const hint = near === null ? `flotilla list ${kind.plural} shows them` : `did you mean ${near}?`
+    const hint =
+      near === null
+        ? `flotilla list ${kind.plural} shows them`
+        : `did you mean ${printableLine(near)}?`
     return failure(`no ${spoken(kind.name)} ${JSON.stringify(word)}; ${hint}`)
   }
 
   async #list(kind: Kind, filter: string, limit: number): Promise<readonly Row[]> {
     const query = new URLSearchParams({ filter, limit: String(limit) })
     const path = `/${kind.plural}?${query.toString()}`
-    return (await this.#client.ask({ method: 'GET', path })).data as readonly Row[]
+    return (await this.#client.ask({ method: 'GET', path }, rowsShape)).data
   }
 }
 

@@ -2,8 +2,9 @@ import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
+import { printNote } from '../terminal/output.ts'
 import { type Kind, kindNamed, mustOffer } from './kinds.ts'
-import { Names, type Row } from './names.ts'
+import { Names, type Row, rowsShape } from './names.ts'
 import { columnNamed, nameIn, type Output, printRow, printRows } from './table.ts'
 
 export interface ReadOptions extends ContextOptions {
@@ -61,7 +62,7 @@ export async function listRecords(word: string, options: RecordListOptions): Pro
   await printRows(kind, rows, output, new Names(client), columns)
   if (rows.length < total && options.limit === undefined) {
     const all = options.all === true ? 'narrow the list with --filter' : '--all shows all'
-    process.stderr.write(`flotilla: ${rows.length} of ${total}; ${all}\n`)
+    printNote(`flotilla: ${rows.length} of ${total}; ${all}`)
   }
 }
 
@@ -95,10 +96,12 @@ export async function listedRows(
       ...(sort === undefined ? {} : { sort }),
     })
     const path = `/${plural}?${query.toString()}`
-    const { data, meta } = await client.ask({ method: 'GET', path }).catch((error: unknown) => {
-      throw withSyntax(error, plural)
-    })
-    const page = data as readonly Row[]
+    const { data, meta } = await client
+      .ask({ method: 'GET', path }, rowsShape)
+      .catch((error: unknown) => {
+        throw withSyntax(error, plural)
+      })
+    const page = data
     rows.push(...page)
     const total = meta.pagination?.totalCount ?? rows.length
     if (page.length === 0 || rows.length >= Math.min(limit, total)) return { rows, total }

@@ -1,5 +1,7 @@
 import { yamlText } from '../../config/engine/yaml-tree.ts'
+import { isObject } from '../../entities/check.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import { printableLine, unprintableIn } from '../../lib/text/terminal-text.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { baseColumns, type KindField, typesOf } from './fields.ts'
 import { fieldNamed, type Kind, kindById } from './kinds.ts'
@@ -104,7 +106,7 @@ async function shownValue(
   if (reference === null) return isRef(value) ? value['name'] : value
   const display = row[`${name}Display`]
   if (reference.shape === 'roles' && Array.isArray(display)) {
-    return (display as readonly JsonObject[]).map((role) => role['name'] ?? '')
+    return (display as readonly Json[]).map((role) => (isObject(role) ? (role['name'] ?? '') : ''))
   }
   const told = [value, row[alias ?? '']].find(isRef)
   if (told !== undefined) return told['name']
@@ -121,7 +123,7 @@ function isRef(value: Json | undefined): value is JsonObject {
 
 function cell(value: Json | undefined): string {
   const text = textOf(value)
-  const line = text.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ')
+  const line = printableLine(text)
   if (line === '') return '-'
   return line.length <= CELL_CHARACTERS_MAX ? line : `${line.slice(0, CELL_CHARACTERS_MAX - 1)}…`
 }
@@ -137,8 +139,12 @@ function withoutLinks({ _links, ...rest }: Row): JsonObject {
   return rest
 }
 
-/** Name of a record; the id where its kind has no names. */
+/**
+ * Name of a record, on one line, by which another command finds it; the id where its kind has no
+ * names, or the name has characters that a terminal acts on.
+ */
 export function nameIn(kind: Kind, row: Row): string {
   const { name } = row
-  return kind.hasName && typeof name === 'string' ? name : row.id
+  const isName = kind.hasName && typeof name === 'string' && name !== ''
+  return isName && unprintableIn(name) === null ? name : printableLine(row.id)
 }

@@ -1,14 +1,16 @@
 import { kebab } from '../../entities/define.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
+import { checkedAnswer } from '../client/answer-shape.ts'
 import type { ApiAnswer, ApiClient, ApiRequest } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
-import { printJson, printLine } from '../terminal/output.ts'
+import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { askLine, isInteractive } from '../terminal/prompt.ts'
 import { missingFields, type Wanted, wantedBody } from './bodies.ts'
 import { type Kind, kindNamed, mustOffer, recordPath, spoken } from './kinds.ts'
-import { memberAt, Names, type Row, withMember } from './names.ts'
+import { madeShape, memberAt, Names, type Row, rowShape, withMember } from './names.ts'
 import { nameIn } from './table.ts'
 
 export interface RecordWriteOptions extends ContextOptions {
@@ -33,7 +35,7 @@ export async function createRecord(
   const label = labelOf(kind, body)
   const id = await createIn(client, kind, await new Names(client).resolved(kind, body), label)
   if (options.json === true) printJson({ kind: kind.name, id })
-  else printLine(`created ${label}, id ${id}`)
+  else printLine(`created ${label}, id ${printableLine(id)}`)
 }
 
 /** @param body with ids. @returns the id of what was made. */
@@ -45,7 +47,7 @@ export async function createIn(
 ): Promise<string> {
   const request = { method: 'POST', path: `/${kind.plural}`, body } as const
   const { data } = await asked(client, kind, `create ${label}`, request)
-  return (data as { readonly id: string }).id
+  return checkedAnswer(client.controller, madeShape, data).id
 }
 
 /** Changes the fields of a record that are named, and no others. */
@@ -67,9 +69,10 @@ export async function updateRecord(
   const { id } = row
   const { body, etag } = await wholeValues(client, kind, id, wanted)
   const sent = { ...repeated(kind, row), ...(await names.resolved(kind, body)) }
-  await patchIn(client, kind, id, sent, `${spoken(kind.name)} ${name}`, etag)
+  const label = `${spoken(kind.name)} ${printableLine(name)}`
+  await patchIn(client, kind, id, sent, label, etag)
   if (options.json === true) printJson({ kind: kind.name, id })
-  else printLine(`updated ${spoken(kind.name)} ${name}`)
+  else printLine(`updated ${label}`)
 }
 
 /** Fields that a patch must say again of a record. */
@@ -103,15 +106,13 @@ async function wholeValues(
   { body, partial }: Wanted,
 ): Promise<{ readonly body: JsonObject; readonly etag: string | null }> {
   if (partial.length === 0) return { body, etag: null }
-  const { data, headers } = await client.ask({
-    method: 'GET',
-    path: recordPath(kind, id, 'detail'),
-  })
+  const path = recordPath(kind, id, 'detail')
+  const { data, headers } = await client.ask({ method: 'GET', path }, rowShape)
   let whole = body
-  for (const { path, value } of partial) {
-    const [first = ''] = path
-    const held = memberAt(whole, [first]) ?? memberAt(data as Row, [first]) ?? {}
-    whole = withMember({ ...whole, [first]: held }, path, value)
+  for (const { path: members, value } of partial) {
+    const [first = ''] = members
+    const held = memberAt(whole, [first]) ?? memberAt(data, [first]) ?? {}
+    whole = withMember({ ...whole, [first]: held }, members, value)
   }
   const etag = headers.etag ?? null
   return { body: whole, etag }
@@ -150,7 +151,7 @@ export async function deleteIn(
   for (const { entity, ids, totalCount } of meta.detachedFrom ?? []) {
     const more = totalCount > ids.length ? ` and ${totalCount - ids.length} more` : ''
     const holders = `${spoken(kebab(entity))} ${ids.join(', ')}${more}`
-    process.stderr.write(`flotilla: delete ${label}: it was taken off ${holders}\n`)
+    printNote(`flotilla: delete ${label}: it was taken off ${printableLine(holders)}`)
   }
 }
 
@@ -177,7 +178,9 @@ function mustBeWhole(kind: Kind, body: JsonObject): void {
 }
 
 function labelOf(kind: Kind, { name }: JsonObject): string {
-  return typeof name === 'string' ? `${spoken(kind.name)} ${name}` : spoken(kind.name)
+  return typeof name === 'string'
+    ? `${spoken(kind.name)} ${printableLine(name)}`
+    : spoken(kind.name)
 }
 
 /** A refusal names what was attempted; what the controller passed over is told. */
@@ -191,7 +194,8 @@ async function asked(
     const answer = await client.ask({ ...request, isOnceOnly: holdsSecret(kind, request.body) })
     const ignored = answer.meta.ignoredFields ?? []
     if (ignored.length > 0) {
-      process.stderr.write(`flotilla: ${attempt}: this controller ignored ${ignored.join(', ')}\n`)
+      const fields = printableLine(ignored.join(', '))
+      printNote(`flotilla: ${attempt}: this controller ignored ${fields}`)
     }
     return answer
   } catch (error) {

@@ -4,7 +4,7 @@ import { type LoadedRouterConfig, loadRouterConfig } from '../../config/router/l
 import { omissionsOf, sectionsWithoutData } from '../../config/router/omissions.ts'
 import type { EffectiveValue } from '../../config/engine/reader.ts'
 import { unsupportedNode } from '../../lib/runtime/supported-node.ts'
-import { printJson, printLine } from '../terminal/output.ts'
+import { printJson, printLine, printNote } from '../terminal/output.ts'
 
 export interface CheckRouterOptions {
   readonly print?: boolean
@@ -17,12 +17,12 @@ export type CheckedRouterConfig = Extract<LoadedRouterConfig, { ok: true }>
 export function checkedRouterConfig(path: string): CheckedRouterConfig {
   const loaded = loadRouterConfig(path, process.env)
   for (const warning of loaded.warnings) {
-    process.stderr.write(`flotilla: warning: ${formatFault(warning)}\n`)
+    printNote(`flotilla: warning: ${formatFault(warning)}`)
   }
   const unsupported = unsupportedNode()
-  if (unsupported !== null) process.stderr.write(`flotilla: warning: ${unsupported}\n`)
+  if (unsupported !== null) printNote(`flotilla: warning: ${unsupported}`)
   if (loaded.ok) return loaded
-  for (const fault of loaded.faults) process.stderr.write(`flotilla: ${formatFault(fault)}\n`)
+  for (const fault of loaded.faults) printNote(`flotilla: ${formatFault(fault)}`)
   throw new CommandFailure(EXIT_USAGE, faultCount(loaded.faults.length))
 }
 

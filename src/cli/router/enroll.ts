@@ -20,7 +20,8 @@ import { type CertificateChain, EnrollmentServer } from '../enroll/enrollment-se
 import { checkTime, type EnrollmentToken, readEnrollmentToken } from '../enroll/enrollment-token.ts'
 import { readTokenFile } from '../enroll/token-file.ts'
 import { CheckList } from '../terminal/check-list.ts'
-import { printJson, printLine } from '../terminal/output.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
+import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { checkedRouterConfig } from './check.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
@@ -158,8 +159,8 @@ class RouterEnrollmentRun {
 
   #tell(token: EnrollmentToken, [leaf]: CertificateChain, namesLeftOut: readonly string[]): void {
     if (namesLeftOut.length > 0) {
-      process.stderr.write(
-        `flotilla: warning: the server certificate does not name ${namesLeftOut.join(', ')}, which another router has; have an administrator add it to allowedNames of this router and enroll again, or take it out of csr.sans\n`,
+      printNote(
+        `flotilla: warning: the server certificate does not name ${namesLeftOut.join(', ')}, which another router has; have an administrator add it to allowedNames of this router and enroll again, or take it out of csr.sans`,
       )
     }
     const { cert } = this.#files()
@@ -171,7 +172,7 @@ class RouterEnrollmentRun {
       namesLeftOut,
     }
     if (this.#options.json === true) printJson(enrolled)
-    else printLine(`enrolled router ${token.subject}: ${cert}`)
+    else printLine(`enrolled router ${printableLine(token.subject)}: ${cert}`)
   }
 }
 

@@ -1,5 +1,6 @@
 import type { BackupManifest, BackupSummary } from '../../backup/manifest.ts'
 import { pluralOf } from '../../entities/registry.ts'
+import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { AdminError } from '../client/admin-socket.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
@@ -14,7 +15,8 @@ export function countsText({ counts }: BackupSummary): string {
 
 /** One line on where a backup is from. */
 export function originText(manifest: BackupManifest): string {
-  const { clusterId, generation, index, takenAtMs, controllerId, version, featureLevel } = manifest
+  const { clusterId, generation, index, takenAtMs, controllerId, version, featureLevel } =
+    printableValue(manifest)
   return `cluster ${clusterId}, generation ${generation}, index ${index}, feature level ${featureLevel}; taken ${isoTime(takenAtMs)} by ${controllerId} (${version})`
 }
 

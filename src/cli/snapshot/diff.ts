@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { changesOf, type KindChanges, replacementBetween } from '../../backup/compare.ts'
 import { bytesOfFile } from '../../backup/files.ts'
 import { loadBackup, type LoadedBackup } from '../../backup/load-backup.ts'
+import { printableValue } from '../../lib/text/terminal-text.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { MemoryStateStore } from '../../store/state/memory-state-store.ts'
 import { AdminError, askForBytes } from '../client/admin-socket.ts'
@@ -66,7 +67,7 @@ export function changesText(
   backup: LoadedBackup,
   changes: readonly KindChanges[],
 ): string[] {
-  const { clusterId, index } = live.manifest
+  const { clusterId, index } = printableValue(live.manifest)
   const head = [
     `backup: ${originText(backup.manifest)}`,
     `now: cluster ${clusterId}, index ${index}`,

@@ -8,6 +8,7 @@ import type { BackupManifest, BackupSummary } from '../../backup/manifest.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { atFile } from './backup-file.ts'
 import { manifestJson } from './describe.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 export interface ListOptions {
@@ -31,7 +32,9 @@ interface Listed {
 export async function listSnapshots(path: string, options: ListOptions): Promise<void> {
   const found = await atFile(path, async () => {
     const files = (await stat(path)).isDirectory() ? await backupsIn(path) : [path]
-    return await Promise.all(files.map(look))
+    const looked: Listed[] = []
+    for (const file of files) looked.push(await look(file))
+    return looked
   })
   found.sort((a, b) => (b.manifest?.takenAtMs ?? 0) - (a.manifest?.takenAtMs ?? 0))
   if (options.json === true) printJson(found.map(jsonOf))
@@ -47,7 +50,10 @@ async function backupsIn(folder: string): Promise<string[]> {
     .map(({ name }) => join(folder, name))
     .sort()
   const found: string[] = []
-  for (const file of files) if (await isBackup(file)) found.push(file)
+  for (const file of files) {
+    // An unreadable file may be a backup: it is listed with the reason.
+    if (await isBackup(file).catch(() => true)) found.push(file)
+  }
   return found
 }
 
@@ -66,15 +72,18 @@ async function isBackup(path: string): Promise<boolean> {
   }
 }
 
+/** Never throws: a file that cannot be read must not hide the others. */
 async function look(file: string): Promise<Listed> {
-  const { size: bytes } = await stat(file)
+  let bytes = 0
   let manifest: BackupManifest | null = null
   try {
+    bytes = (await stat(file)).size
     manifest = await readHead(file)
     return { file, bytes, manifest, summary: await readEnd(file), fault: null }
   } catch (error) {
-    if (!(error instanceof BackupFault)) throw error
-    return { file, bytes, manifest, summary: null, fault: error.message }
+    const isOfBackup = error instanceof BackupFault
+    const fault = isOfBackup ? error.message : `cannot be read (${errorMessage(error)})`
+    return { file, bytes, manifest, summary: null, fault }
   }
 }
 

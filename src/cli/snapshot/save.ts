@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 
+import { readTextFile } from '../terminal/text-file.ts'
 import { bytesOfFile, writeNewBackup } from '../../backup/files.ts'
 import { checkBackup } from '../../backup/read-backup.ts'
 import type { WrittenBackup } from '../../backup/write-backup.ts'
@@ -103,7 +103,7 @@ function wishOf(options: SaveOptions): Readonly<Record<string, unknown>> {
 
 function readRecipient(path: string): string {
   try {
-    return readFileSync(path, 'utf8')
+    return readTextFile(path)
   } catch (error) {
     throw new CommandFailure(
       EXIT_USAGE,

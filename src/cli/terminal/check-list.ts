@@ -1,4 +1,5 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
 import { printLine } from './output.ts'
 
 export interface Check {
@@ -51,7 +52,8 @@ export class CheckList {
     this.checks.push(check)
     if (this.#isSilent) return
     // A check that failed is told once, by the sentence that ends the program.
-    const detail = check.detail === '' || check.result === 'failed' ? '' : `: ${check.detail}`
+    const detail =
+      check.detail === '' || check.result === 'failed' ? '' : `: ${printableLine(check.detail)}`
     printLine(`${`${check.check} `.padEnd(NAME_COLUMNS, '.')} ${check.result}${detail}`)
   }
 }

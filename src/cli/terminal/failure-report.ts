@@ -7,6 +7,7 @@ import {
   EXIT_USAGE,
   operatorFailure,
 } from '../../controller/failure.ts'
+import { jsonText, printNote } from './output.ts'
 
 const COMMANDER_PREFIX = 'error: '
 
@@ -30,8 +31,8 @@ export function asksForJson(argv: readonly string[]): boolean {
 export function reportFailure(thrown: unknown, isJson: boolean): number {
   const error = operatorFailure(thrown)
   if (error instanceof CommanderError) return reportUsage(error, isJson)
-  if (isJson) process.stderr.write(`${JSON.stringify({ error: errorObject(error) })}\n`)
-  else process.stderr.write(`flotilla: ${textOf(error)}\n`)
+  if (isJson) printNote(jsonText({ error: errorObject(error) }))
+  else printNote(`flotilla: ${textOf(error)}`)
   return error instanceof CommandFailure ? error.exitCode : EXIT_FAILED
 }
 
@@ -41,7 +42,7 @@ function reportUsage(error: CommanderError, isJson: boolean): number {
   if (isJson) {
     const isHelp = error.code === 'commander.help'
     const message = isHelp ? 'name a command; --help lists them' : sentenceIn(error.message)
-    process.stderr.write(`${JSON.stringify({ error: { code: 'USAGE', message } })}\n`)
+    printNote(jsonText({ error: { code: 'USAGE', message } }))
   }
   return EXIT_USAGE
 }

@@ -2,6 +2,8 @@ import { isatty } from 'node:tty'
 
 import { type Logger, pino, stdTimeFunctions } from 'pino'
 
+import { escapeUnprintable, printableLine } from '../../lib/text/terminal-text.ts'
+
 /** Sink of lines, each with its end. */
 export interface LineSink {
   write(line: string): void
@@ -19,7 +21,8 @@ export interface LogLinesOptions {
  */
 export function jsonLogger(sink: LineSink, { level, base }: LogLinesOptions): Logger {
   const formatters = { level: (label: string) => ({ level: label }) }
-  return pino({ base, timestamp: stdTimeFunctions.isoTime, level, formatters }, sink)
+  const escaped: LineSink = { write: (line) => sink.write(escapeUnprintable(line)) }
+  return pino({ base, timestamp: stdTimeFunctions.isoTime, level, formatters }, escaped)
 }
 
 /** Lines that people read where stdout is a terminal, and JSON lines elsewhere. */
@@ -43,8 +46,6 @@ const colours: Readonly<Record<string, string>> = {
   fatal: '\u001b[31;1m',
 }
 const LEVEL_COLUMNS = 5
-/** Characters that move the cursor or colour the rest, out of a name that a client chose. */
-const unprintable = /[\x00-\x1f\x7f-\x9f]+/g
 
 /** Turns JSON lines into `TIME LEVEL message  field=value …`, with the stack of an error below. */
 export class ReadableLines implements LineSink {
@@ -62,12 +63,14 @@ export class ReadableLines implements LineSink {
 
   #readable({ level, time, msg, id, err, ...fields }: Record<string, unknown>): string {
     const name = String(level)
-    const shown = Object.entries(fields).map(([key, value]) => ` ${key}=${valueText(value)}`)
+    const shown = Object.entries(fields).map(
+      ([key, value]) => ` ${printableLine(key)}=${valueText(value)}`,
+    )
     const parts = [
       this.#in(DIM, String(time)),
       this.#in(colours[name] ?? '', name.toUpperCase().padEnd(LEVEL_COLUMNS)),
       ...(id === undefined ? [] : [this.#in(DIM, `${valueText(id)}:`)]),
-      printable(String(msg ?? '')),
+      printableLine(String(msg ?? '')),
     ]
     const rest = shown.length === 0 ? '' : ` ${this.#in(DIM, shown.join(''))}`
     return `${parts.join(' ')}${rest}${errorText(err)}`
@@ -78,13 +81,9 @@ export class ReadableLines implements LineSink {
   }
 }
 
-function printable(text: string): string {
-  return text.replace(unprintable, ' ')
-}
-
 function valueText(value: unknown): string {
-  if (typeof value === 'string' && /^[^\s"=]+$/.test(value)) return printable(value)
-  return printable(JSON.stringify(value))
+  if (typeof value === 'string' && /^[^\s"=]+$/.test(value)) return printableLine(value)
+  return printableLine(JSON.stringify(value))
 }
 
 /** Lines of the stack, indented; the message alone where there is none. */
@@ -97,6 +96,6 @@ function errorText(error: unknown): string {
   if (typeof text !== 'string') return error === undefined ? '' : `  err=${valueText(error)}`
   return text
     .split('\n')
-    .map((line) => `\n    ${printable(line.trim())}`)
+    .map((line) => `\n    ${printableLine(line.trim())}`)
     .join('')
 }

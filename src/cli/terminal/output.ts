@@ -1,4 +1,5 @@
 import { yamlText } from '../../config/engine/yaml-tree.ts'
+import { escapeUnprintable, printableLine, printableText } from '../../lib/text/terminal-text.ts'
 
 /** How a verb prints what it found: for people, or for programs. */
 export const outputFormats = ['table', 'json', 'yaml'] as const
@@ -16,7 +17,7 @@ export function formatTable(
   titles: readonly string[],
   rows: readonly (readonly string[])[],
 ): string {
-  const lines = [titles, ...rows]
+  const lines = [titles, ...rows].map((line) => line.map((cell) => printableLine(cell)))
   const widths = titles.map((_, at) => Math.max(...lines.map((line) => line[at]?.length ?? 0)))
   return lines
     .map((line) =>
@@ -28,18 +29,32 @@ export function formatTable(
     .join('\n')
 }
 
+/**
+ * Prints one line, or several. Whatever text of others is in it, a terminal only shows it; a text
+ * that must stay on one line is a {@link printableLine} before.
+ */
 export function printLine(text: string): void {
-  process.stdout.write(`${text}\n`)
+  process.stdout.write(`${printableText(text)}\n`)
+}
+
+/** The same beside the output of a verb, on stderr. */
+export function printNote(text: string): void {
+  process.stderr.write(`${printableText(text)}\n`)
 }
 
 /** A document for programs: YAML when the command line asks for it, else JSON. */
 export function printJson(value: unknown): void {
-  printLine(format === 'yaml' ? yamlText(plain(value)).trimEnd() : JSON.stringify(value, null, 2))
+  printLine(format === 'yaml' ? yamlText(plain(value)).trimEnd() : jsonText(value, 2))
 }
 
 /** The same where documents follow each other: a line of JSON, or a YAML document, each. */
 export function streamDocument(value: unknown): string {
-  return format === 'yaml' ? `---\n${yamlText(plain(value))}` : `${JSON.stringify(value)}\n`
+  return format === 'yaml' ? `---\n${yamlText(plain(value))}` : `${jsonText(value)}\n`
+}
+
+/** JSON in which characters that a terminal acts on are escaped. */
+export function jsonText(value: unknown, indent = 0): string {
+  return escapeUnprintable(JSON.stringify(value, null, indent))
 }
 
 /** Without what JSON leaves out, which YAML would name or refuse. */

@@ -2,6 +2,7 @@ import { createInterface } from 'node:readline/promises'
 import type { Readable, Writable } from 'node:stream'
 
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { printableText } from '../../lib/text/terminal-text.ts'
 
 const ANSWER_CHARACTERS_MAX = 4096
 
@@ -33,7 +34,7 @@ export async function askLine(
 ): Promise<string> {
   const lines = createInterface({ input, output, terminal: false })
   try {
-    output.write(question)
+    output.write(printableText(question))
     const { value } = (await lines[Symbol.asyncIterator]().next()) as { value?: string }
     return (value ?? '').trim().slice(0, ANSWER_CHARACTERS_MAX)
   } finally {
@@ -47,7 +48,7 @@ export async function askLine(
  */
 export async function askHidden(question: string, terminal: Terminal = here): Promise<string> {
   const { input, output } = terminal
-  output.write(question)
+  output.write(printableText(question))
   input.setRawMode?.(true)
   try {
     return await typedLine(input)

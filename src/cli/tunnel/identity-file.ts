@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
+import { readTextFile } from '../terminal/text-file.ts'
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { jsonOrNull } from '../../lib/text/json-value.ts'
@@ -74,5 +74,5 @@ function pemIn(value: unknown, folder: string, isSecret: boolean): string {
   if (typeof value !== 'string' || value === '') throw new Error('it is missing')
   if (value.startsWith('pem:')) return value.slice('pem:'.length)
   const path = resolve(folder, value.replace(/^file:\/\//, ''))
-  return isSecret ? readSecretFile(path).text : readFileSync(path, 'utf8')
+  return isSecret ? readSecretFile(path).text : readTextFile(path)
 }

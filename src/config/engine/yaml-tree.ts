@@ -1,5 +1,5 @@
 import {
-  type Document,
+  Document,
   isAlias,
   isMap,
   isScalar,
@@ -7,9 +7,12 @@ import {
   LineCounter,
   type Node,
   parseDocument,
-  stringify,
+  Scalar,
+  visit,
   type YAMLError,
 } from 'yaml'
+
+import { escapeUnprintable, unprintableIn } from '../../lib/text/terminal-text.ts'
 
 /**
  * Bounds of a YAML file, aliases expanded: a text of some bytes can stand for a tree of any size.
@@ -66,9 +69,24 @@ export function parseYamlTree(text: string, limits: YamlTreeLimits = yamlTreeLim
   }
 }
 
-/** YAML text of plain data, without folded lines. */
+/**
+ * YAML text of plain data, without folded lines. Characters that a terminal acts on are escaped.
+ */
 export function yamlText(value: unknown): string {
-  return stringify(value, { lineWidth: 0 })
+  const document = new Document(value)
+  visit(document, {
+    Scalar(_, scalar) {
+      const { value: text } = scalar
+      // Only a text in double quotes can have escapes.
+      if (typeof text === 'string' && needsEscapes(text)) scalar.type = Scalar.QUOTE_DOUBLE
+    },
+  })
+  return escapeUnprintable(document.toString({ lineWidth: 0 }))
+}
+
+/** Line feeds and tabs stand as they are in a block of lines. */
+function needsEscapes(text: string): boolean {
+  return unprintableIn(text.replace(/[\t\n]/g, '')) !== null
 }
 
 class TreeFault extends Error {

@@ -21,7 +21,7 @@ export const ca = defineEntity({
       unique: 'the certificate is already used as a CA',
       faultField: 'certPem',
     }),
-    identityNameFormat: text({ otherwise: '[caName]-[commonName]' }),
+    identityNameFormat: text({ otherwise: '[caName]-[commonName]', isPrintable: true }),
     identityRoles: attributes({ required: true }),
     isAuthEnabled: boolean({ required: true }),
     isAutoCaEnrollmentEnabled: boolean({ required: true }),

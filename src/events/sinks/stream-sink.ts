@@ -1,5 +1,6 @@
 import type { EventFilter } from '../../ports/events.ts'
 import type { EventBus } from '../event-bus.ts'
+import { escapeUnprintable } from '../../lib/text/terminal-text.ts'
 import { eventLimits } from '../limits.ts'
 import { SinkReader } from './sink-reader.ts'
 
@@ -49,7 +50,7 @@ export class StreamSink {
       }
       const batch = this.#reader.take(eventLimits.eventBatchBytes)
       if (batch === null) return
-      this.#lines.write(batch.lines)
+      this.#lines.write(escapeUnprintable(batch.lines))
     }
   }
 }

@@ -21,6 +21,7 @@ import { writeGuard } from './authority.ts'
 import type { CommandContext } from './context.ts'
 import type { KindRules } from './kind-rules.ts'
 import { done, faulty, notFound, refused } from './outcome.ts'
+import { unprintableFields } from './printable-names.ts'
 import {
   blockingReference,
   consequencesIn,
@@ -142,6 +143,7 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
   const refusal =
     requiredFault(entity, fields, true) ??
     fieldRefusal(state, table, entity, write.id, fields) ??
+    unprintableFields(state, entity, undefined, fields) ??
     rules.judgeWrite?.(state, { id: write.id, before: undefined, after: fields }, context) ??
     null
   if (refusal !== null) return refusal
@@ -217,6 +219,7 @@ function update(
     guard(entity.refuse.update, record) ??
     (isPatch ? null : requiredFault(entity, fields, false)) ??
     fieldRefusal(state, state.table(entity.name), entity, write.id, fields) ??
+    unprintableFields(state, entity, record, fields) ??
     rules.judgeWrite?.(state, { id: write.id, before: record, after }, context) ??
     null
   if (refusal !== null) return refusal

@@ -20,6 +20,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { done, faulty, notFound, refused } from '../apply/outcome.ts'
+import { unprintableName } from '../apply/printable-names.ts'
 import { consequencesIn } from '../apply/references.ts'
 
 /**
@@ -337,6 +338,8 @@ function admit(
 ): Outcome {
   const name = freeName(state, wanted)
   if (name === null) return faulty({ field: 'name', reason: 'no number makes the name unique' })
+  const fault = unprintableName(state, 'name', name)
+  if (fault !== null) return fault
   context.touched.push({ action: 'create', entity: 'identity', id: identityId, fields: [] })
   consequencesIn(state, context).put('identity', identityId, {
     name,

@@ -8,6 +8,7 @@ import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { addCertificate, freeName } from './enrollment.ts'
 import { done, faulty, refused } from '../apply/outcome.ts'
+import { unprintableName } from '../apply/printable-names.ts'
 import { consequencesIn } from '../apply/references.ts'
 
 /**
@@ -69,6 +70,8 @@ function admit(
   const { identityId, externalId, roleAttributes, authenticatorId, certificate } = message
   const name = freeName(state, message.name)
   if (name === null) return faulty({ field: 'name', reason: 'no number makes the name unique' })
+  const fault = unprintableName(state, 'name', name)
+  if (fault !== null) return fault
   context.touched.push({ action: 'create', entity: 'identity', id: identityId, fields: [] })
   consequencesIn(state, context).put('identity', identityId, {
     name,

@@ -24,8 +24,9 @@ export class EnrollingController {
     this.listener = listener
   }
 
-  static async open(): Promise<EnrollingController> {
-    const controller = await startController()
+  /** @param featureLevel in force; undefined: the newest. */
+  static async open(featureLevel?: number): Promise<EnrollingController> {
+    const controller = await startController({}, undefined, {}, featureLevel)
     // The other side judges certificates by the real time.
     controller.clock.advance(Date.now() - controller.clock.nowMs())
     const own = await serverKey(controller)

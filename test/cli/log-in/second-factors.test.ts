@@ -92,7 +92,7 @@ describe('a second factor that the terminal does not know is named, with what th
 
   test('in one line of printable text, whatever the controller calls it', async () => {
     expect(await byCodeFlow([{ typeId: `a\u001b[2J\n${'b'.repeat(90)}` }, null, {}])).toEqual(
-      refusal(`${unknown(`a [2J ${'b'.repeat(34)}, without a name`)}; ${onPage}`),
+      refusal(`${unknown(`a?[2J ${'b'.repeat(34)}, without a name`)}; ${onPage}`),
     )
   })
 })

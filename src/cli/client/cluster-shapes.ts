@@ -1,0 +1,131 @@
+import type { ScheduledBackups } from '../../api/backups/backup-control.ts'
+import type { ClusterStatus, ListedMember, MemberStatus } from '../../api/cluster/cluster-status.ts'
+import type { UpgradeStatus } from '../../api/cluster/upgrade-status.ts'
+import type { LogLevelState } from '../../api/host/log-level-control.ts'
+import type { ChangePlan, Invitation, TicketView } from '../../ports/membership.ts'
+import {
+  anything,
+  flagShape,
+  listShape,
+  nullableShape,
+  numberShape,
+  objectShape,
+  optionalShape,
+  type Shape,
+  textShape,
+  timeShape,
+} from './answer-shape.ts'
+
+const number = optionalShape(numberShape)
+const flag = optionalShape(flagShape)
+const texts = listShape(textShape)
+
+const memberStatus = objectShape<MemberStatus>({
+  id: textShape,
+  address: textShape,
+  version: textShape,
+  role: textShape,
+  term: number,
+  commit: number,
+  applied: number,
+  persisted: number,
+  digestIndex: number,
+  digest: textShape,
+  lastContactMs: nullableShape(numberShape),
+  isFailing: flag,
+  featureLevel: number,
+})
+
+export const clusterStatusShape = objectShape<ClusterStatus>({
+  clusterId: textShape,
+  generation: number,
+  selfId: textShape,
+  leaderId: nullableShape(textShape),
+  members: listShape(memberStatus),
+  failureTolerance: number,
+  nextRisk: textShape,
+  featureLevel: number,
+  nextFeatureLevel: optionalShape(objectShape({ level: numberShape, waitsFor: texts })),
+  alarms: listShape(
+    objectShape({ code: textShape, text: textShape, sinceMs: number, isCritical: flag }),
+  ),
+})
+
+export const listedMembersShape = listShape(
+  objectShape<ListedMember>({
+    id: textShape,
+    address: textShape,
+    ctrlAddress: optionalShape(textShape),
+    voter: flagShape,
+    leader: flagShape,
+    connected: flagShape,
+    version: textShape,
+  }),
+)
+
+export const upgradeStatusShape: Shape<UpgradeStatus> = objectShape({
+  featureLevel: numberShape,
+  nextFeatureLevel: nullableShape(numberShape),
+  state: textShape,
+  advice: textShape,
+  notNow: textShape,
+  members: listShape(
+    objectShape({
+      id: textShape,
+      isVoter: flagShape,
+      isConnected: flagShape,
+      version: textShape,
+      featureLevel: numberShape,
+      holdsBack: flag,
+      action: textShape,
+    }),
+  ),
+}) as Shape<UpgradeStatus>
+
+export const changePlanShape = objectShape<ChangePlan>({
+  change: anything as Shape<ChangePlan['change']>,
+  isNeeded: flagShape,
+  votersBefore: texts,
+  votersAfter: texts,
+  toleranceBefore: numberShape,
+  toleranceAfter: numberShape,
+  warnings: texts,
+  confirmation: nullableShape(textShape),
+})
+
+export const invitationShape = objectShape<Invitation>({
+  ticket: textShape,
+  id: textShape,
+  expiresAtMs: timeShape,
+})
+
+export const ticketsShape = listShape(
+  objectShape<TicketView>({
+    id: textShape,
+    isVoter: flagShape,
+    createdAtMs: timeShape,
+    expiresAtMs: timeShape,
+    usedBy: nullableShape(textShape),
+  }),
+)
+
+export const scheduledBackupsShape = objectShape<ScheduledBackups>({
+  isScheduled: flagShape,
+  backups: listShape(objectShape({ name: textShape, takenAtMs: timeShape })),
+})
+
+export const logLevelShape = objectShape<LogLevelState>({ level: textShape, configured: textShape })
+
+export const resetLogTimeShape = objectShape<{
+  readonly aheadMs: number
+  readonly logTime: string
+}>({
+  aheadMs: numberShape,
+  logTime: textShape,
+})
+
+export const recoveredAdminShape = objectShape<{
+  readonly name: string
+  readonly username: string
+  readonly authPolicyId: string
+}>({ name: textShape, username: textShape, authPolicyId: textShape })

@@ -1,0 +1,64 @@
+import { disableMinutesMax } from '../../fsm/identities/identity.ts'
+import { systemClock } from '../../lib/clock.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+
+/**
+ * Fields by which a file says that an identity is disabled: for good, or until a time. No field of
+ * a body: an operation of their own sets it.
+ */
+export const disabledFields = ['disabled', 'disabledUntil'] as const
+
+const MINUTE_MS = 60_000
+/** The operation takes whole minutes, and clocks differ by seconds. */
+const TOLERANCE_MS = 2 * MINUTE_MS
+const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
+
+/** The fault of a value of one of these fields; null: it has none. */
+export function disabledFault(field: (typeof disabledFields)[number], value: Json): string | null {
+  if (field === 'disabled') {
+    return typeof value === 'boolean' ? null : 'disabled: expected true or false'
+  }
+  const ms = timeOf(value)
+  if (ms === null) return 'disabledUntil: expected a time such as 2030-01-01T00:00:00Z'
+  const isTooFar = ms - systemClock.nowMs() > disableMinutesMax * MINUTE_MS
+  return isTooFar ? 'disabledUntil: more than 100 years from now; use disabled: true' : null
+}
+
+/** The fields of an identity as the API, or the export of another controller, shows it. */
+export function disabledOf(shown: JsonObject): JsonObject {
+  const { disabled, disabledAt = null, disabledUntil = null } = shown
+  // Some exports leave out what follows from the times.
+  const isDisabled = disabled === undefined ? disabledAt !== null : disabled === true
+  if (!isDisabled) return {}
+  return disabledUntil === null ? { disabled: true } : normalDisabled({ disabledUntil })
+}
+
+/** The same in one form: nothing for an identity that is enabled, or is so again by now. */
+export function normalDisabled({ disabled, disabledUntil = null }: JsonObject): JsonObject {
+  if (disabledUntil === null) return disabled === true ? { disabled: true } : {}
+  const ms = timeOf(disabledUntil)
+  if (ms === null || ms <= systemClock.nowMs()) return {}
+  return { disabledUntil: new Date(ms).toISOString() }
+}
+
+/** Whether two times mean the same end. */
+export function isSameEnd(a: Json, b: Json): boolean {
+  const [first, second] = [timeOf(a), timeOf(b)]
+  return first !== null && second !== null && Math.abs(first - second) <= TOLERANCE_MS
+}
+
+/**
+ * Minutes for which an identity is to be disabled: 0 for good; null: it is enabled.
+ * @param nowMs by the clock of the controller that is asked.
+ */
+export function minutesDisabled(fields: JsonObject, nowMs: number): number | null {
+  if (fields['disabled'] === true) return 0
+  const ms = timeOf(fields['disabledUntil'] ?? null)
+  return ms === null || ms <= nowMs ? null : Math.ceil((ms - nowMs) / MINUTE_MS)
+}
+
+function timeOf(value: Json): number | null {
+  if (typeof value !== 'string' || !RFC_3339.test(value)) return null
+  const ms = Date.parse(value)
+  return Number.isNaN(ms) ? null : ms
+}

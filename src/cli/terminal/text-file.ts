@@ -1,0 +1,27 @@
+import { closeSync, openSync, readSync } from 'node:fs'
+
+/** Default maximum of a file that a verb reads: fields of a record, certificates, changes. */
+export const TEXT_FILE_BYTES_MAX = 4 * 1024 * 1024
+const CHUNK_BYTES = 64 * 1024
+
+/**
+ * Text of a file, or of a pipe that a shell gives in place of one, whose size is not known before.
+ * @throws {Error} one clause when it is longer, and the file system's error.
+ */
+export function readTextFile(path: string, bytesMax = TEXT_FILE_BYTES_MAX): string {
+  const file = openSync(path, 'r')
+  try {
+    const chunks: Buffer[] = []
+    let bytes = 0
+    for (;;) {
+      const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
+      const count = readSync(file, chunk)
+      if (count === 0) return Buffer.concat(chunks).toString('utf8')
+      bytes += count
+      if (bytes > bytesMax) throw new Error(`it is larger than ${bytesMax} bytes`)
+      chunks.push(chunk.subarray(0, count))
+    }
+  } finally {
+    closeSync(file)
+  }
+}

@@ -1,0 +1,41 @@
+import type { Entity } from '../../entities/define.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { unprintableIn } from '../../lib/text/terminal-text.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { State } from '../records/state.ts'
+import { faulty } from './outcome.ts'
+
+/** Level from which on names refuse characters that a terminal acts on. */
+const PRINTABLE_FROM_LEVEL = 2
+
+type Levelled = Pick<State, 'featureLevel'>
+
+/**
+ * Judges the names that a write gives. A name that a record has already is no fault: its other
+ * fields can be changed.
+ * @param before undefined for a new record.
+ */
+export function unprintableFields(
+  state: Levelled,
+  entity: Entity,
+  before: EntityRecord | undefined,
+  fields: JsonObject,
+): Outcome | null {
+  for (const name of Object.keys(fields)) {
+    const value = fields[name]
+    if (entity.fields[name]?.isPrintable !== true || typeof value !== 'string') continue
+    const fault = value === before?.[name] ? null : unprintableName(state, name, value)
+    if (fault !== null) return fault
+  }
+  return null
+}
+
+/** @param field that the text is for. */
+export function unprintableName(state: Levelled, field: string, text: string): Outcome | null {
+  if (state.featureLevel < PRINTABLE_FROM_LEVEL) return null
+  const found = unprintableIn(text)
+  if (found === null) return null
+  const reason = `${field} must not contain control characters or controls of the text direction, found ${found}`
+  return faulty({ field, reason })
+}

@@ -1,0 +1,58 @@
+/**
+ * Characters that a terminal acts on in place of showing them: C0, DEL and C1 controls, controls
+ * of the text direction, and the line separators of Unicode.
+ */
+const UNPRINTABLE =
+  '\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069'
+/** The same, without those that JSON and YAML escape or use between values. */
+const UNESCAPED = '\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069'
+
+const one = new RegExp(`[${UNPRINTABLE}]`)
+const runs = new RegExp(`[${UNPRINTABLE}]+`, 'g')
+const runsWithinLines = new RegExp(`(?![\\t\\n])[${UNPRINTABLE}]`, 'g')
+const unescaped = new RegExp(`[${UNESCAPED}]`, 'g')
+const WHITE = /^[\t\n\v\f\r\u0085\u2028\u2029]+$/
+
+/** The first character that a terminal would act on, as `U+001B`; null when there is none. */
+export function unprintableIn(text: string): string | null {
+  const found = one.exec(text)
+  return found === null ? null : `U+${hexOf(found[0]).toUpperCase()}`
+}
+
+/**
+ * Text of others as one line that a terminal only shows: a space for line breaks and tabs, `?` for
+ * other controls.
+ */
+export function printableLine(text: string, charactersMax = Infinity): string {
+  const line = text.replace(runs, (run) => (WHITE.test(run) ? ' ' : '?'))
+  return line.length > charactersMax ? line.slice(0, charactersMax) : line
+}
+
+/** The same for a text of several lines: line feeds and tabs stay. */
+export function printableText(text: string): string {
+  return text.replaceAll('\r\n', '\n').replace(runsWithinLines, '?')
+}
+
+/** A copy of a JSON value with every text in it as {@link printableLine}. */
+export function printableValue<T>(value: T): T {
+  if (typeof value === 'string') return printableLine(value) as T
+  if (Array.isArray(value)) return (value as unknown[]).map(printableValue) as T
+  if (typeof value !== 'object' || value === null) return value
+  const members = Object.entries(value).map(([name, member]) => [
+    printableLine(name),
+    printableValue(member as unknown),
+  ])
+  return Object.fromEntries(members) as T
+}
+
+/**
+ * A text of JSON, or of YAML whose scalars with such characters are in double quotes, with escapes
+ * for them: it parses to the same value.
+ */
+export function escapeUnprintable(text: string): string {
+  return text.replace(unescaped, (character) => `\\u${hexOf(character)}`)
+}
+
+function hexOf(character: string): string {
+  return character.charCodeAt(0).toString(16).padStart(4, '0')
+}

@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { Administrator } from '../cli/client/support.ts'
+
+// The attack: somebody who was shut out of a network for a while, or by a value that nobody understands, waits for the network to be
+// taken over by another controller: the import is to open it to them, or to say nothing of what it drops.
+
+let person: Administrator
+beforeAll(async () => {
+  person = await Administrator.loggedIn()
+})
+afterAll(() => person.close())
+
+const end = new Date(Date.now() + 30 * 86_400_000).toISOString()
+const imported = (...identities: object[]) =>
+  person.run('import', person.file('export.json', JSON.stringify({ identities })))
+const identity = (name: string, rest: object): object => ({
+  name,
+  isAdmin: false,
+  typeId: 'Default',
+  ...rest,
+})
+const isDisabled = async (name: string): Promise<unknown> =>
+  (JSON.parse(await person.out('get', 'identity', name, '-o', 'json')) as Record<string, unknown>)[
+    'disabled'
+  ]
+
+test('an identity that is disabled until a time is no way in before that', async () => {
+  await imported(identity('until', { disabled: true, disabledUntil: end }))
+  expect(await isDisabled('until')).toBe(true)
+  const file = person.file('network.yml', await person.out('export'))
+  await person.out('delete', 'identity', 'until', '--yes')
+  await person.out('apply', '-f', file)
+  expect(await isDisabled('until')).toBe(true)
+})
+
+test('a value that does not say whether an identity is disabled changes nothing', async () => {
+  const done = await imported(identity('unclear', { disabled: 'yes' }), identity('other', {}))
+  expect(done.code).toBe(2)
+  expect(await person.out('list', 'identities', '-o', 'name')).not.toContain('other')
+})
+
+test('what is dropped is said', async () => {
+  const done = await imported(identity('holder', { enrollment: { ott: true } }))
+  expect(done.stderr).toContain('not carried over: identities.enrollment of 1 (holder)')
+})

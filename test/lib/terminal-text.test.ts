@@ -1,0 +1,83 @@
+import { parse } from 'yaml'
+import { describe, expect, test } from 'vitest'
+
+import { yamlText } from '../../src/config/engine/yaml-tree.ts'
+import {
+  escapeUnprintable,
+  printableLine,
+  printableText,
+  printableValue,
+  unprintableIn,
+} from '../../src/lib/text/terminal-text.ts'
+
+/** Every character that a terminal acts on, or that changes the order of what it shows. */
+const controls = [
+  ...range(0, 0x1f),
+  ...range(0x7f, 0x9f),
+  ...range(0x200e, 0x200f),
+  0x61c,
+  ...range(0x2028, 0x202e),
+  ...range(0x2066, 0x2069),
+].map((code) => String.fromCharCode(code))
+
+function range(first: number, last: number): number[] {
+  return Array.from({ length: last - first + 1 }, (_, at) => first + at)
+}
+
+const plain = 'Ünïcode, 漢字 \u{1f600} עברית a\u200db \u00a0'
+
+describe('text of others at a terminal', () => {
+  test('has no character that the terminal acts on', () => {
+    for (const control of controls) {
+      expect(unprintableIn(`a${control}b`)).toBe(
+        `U+${control.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`,
+      )
+      expect(printableLine(`a${control}b`)).toMatch(/^a[ ?]b$/)
+      expect(printableText(`a${control}b`)).toMatch(/^a[\t\n?]b$/)
+    }
+  })
+
+  test('stays as it is where it has none', () => {
+    expect(unprintableIn(plain)).toBeNull()
+    expect([printableLine, printableText, escapeUnprintable].map((show) => show(plain))).toEqual([
+      plain,
+      plain,
+      plain,
+    ])
+  })
+
+  test('is one line, with a space for its line breaks and a mark for other controls', () => {
+    expect(printableLine('a\r\n\tb\u2028c\u001b[2Jd\u202e\u009be')).toBe('a b c?[2Jd?e')
+    expect(printableLine('abcdef', 3)).toBe('abc')
+  })
+
+  test('keeps the lines of a text, and loses a carriage return that would write over one', () => {
+    expect(printableText('one\r\ntwo\tx\rthree\u009b')).toBe('one\ntwo\tx?three?')
+  })
+
+  test('is printable at every depth of a value', () => {
+    const value = { 'a\nb': ['c\u001b', { d: 'e\u202e' }, null, 7, true] }
+    expect(printableValue(value)).toEqual({ 'a b': ['c?', { d: 'e?' }, null, 7, true] })
+  })
+})
+
+describe.each([
+  ['JSON', (value: unknown) => escapeUnprintable(JSON.stringify(value)), JSON.parse],
+  ['YAML', yamlText, (text: string) => parse(text) as unknown],
+] as const)('a document of %s', (_name, write, read) => {
+  const text = `${plain}${controls.join('')}`
+  const value = {
+    [text]: text,
+    each: controls.map((control) => `${control}: x${control}`),
+    lines: `one\ntwo\n${controls.join('\n')}`,
+    plain: ['', 'a: b', ' x', 'yes', '1', 'one\ntwo\n', 'tab\there', null, 1.5, false],
+  }
+
+  test('has no character that a terminal acts on', () => {
+    expect(unprintableIn(write(value).replaceAll('\n', '').replaceAll('\t', ''))).toBeNull()
+  })
+
+  test('parses to the same value', () => {
+    expect(read(write(value))).toEqual(value)
+  })
+})
