@@ -256,7 +256,9 @@ describe('whoever answers at the address of a token', () => {
     const leaf = await newLeaf()
     const origin = await serve(leaf, ({ url }, answer) => {
       if (url === '/endless') {
-        const more = (): void => void answer.write(Buffer.alloc(64 * 1024), () => more())
+        const more = (error?: Error | null): void => {
+          if (error == null && !answer.destroyed) answer.write(Buffer.alloc(64 * 1024), more)
+        }
         more()
       } else answer.write('a')
     })
