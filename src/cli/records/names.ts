@@ -73,13 +73,15 @@ export class Names {
     )
   }
 
-  /** Names of the records of these ids; ids that lead nowhere stay as they are. */
+  /** Names of the records of these ids; the id where there is no such record, or no name. */
   async namesOf(kind: Kind, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const unknown = [...new Set(ids)].filter((id) => !this.#names.has(`${kind.id} ${id}`))
     for (let at = 0; at < unknown.length; at += IDS_PER_QUERY) {
       const list = unknown.slice(at, at + IDS_PER_QUERY)
       const rows = await this.#list(kind, `id in [${list.map(filterText).join(',')}]`, list.length)
-      for (const { id, name } of rows) this.#names.set(`${kind.id} ${id}`, String(name))
+      for (const { id, name } of rows) {
+        this.#names.set(`${kind.id} ${id}`, typeof name === 'string' ? name : id)
+      }
     }
     return new Map(ids.map((id) => [id, this.#names.get(`${kind.id} ${id}`) ?? id]))
   }

@@ -160,6 +160,13 @@ function ownName({ hasName }: Kind, words: readonly string[], id: string): strin
   return hasName && given !== undefined ? given.slice('name='.length) : id
 }
 
+test('a record without a name is shown by its id where others refer to it', async () => {
+  const found = await person.out('list', 'api-sessions', '-o', 'json')
+  const [session] = JSON.parse(found) as readonly { readonly authenticatorId: string }[]
+  const sessions = await person.out('list', 'api-sessions')
+  expect(sessions).toMatch(new RegExp(`Default Admin +${session?.authenticatorId ?? 'none'} `))
+})
+
 test('what nobody makes is listed and shown all the same', async () => {
   const readOnly = allKinds().filter(({ shapes }) => shapes.create === undefined)
   expect(readOnly.map(({ name }) => name)).toEqual([
