@@ -245,7 +245,7 @@ async function revokeAccess({ proposer, state, log }: RotationParts, id: NodeId)
   const admissions = joining.admissions.filter((one) => !left.admissions.includes(one))
   log.warn(
     { controller: id, enrollments, count: total, tickets, admissions },
-    `ended all API sessions and withdrew ${total} open enrollments, ${tickets.length} join tickets and the admission of ${admissions.length} controllers that are no members, since ${id} is reported as compromised; create those again that are still needed, and remove each controller in 'flotilla cluster list' that you do not know`,
+    `ended all API sessions and withdrew ${total} open enrollments, ${tickets.length} join tickets and ${admissions.length} admissions of controllers that never connected, since ${id} is reported as compromised; create those again that are still needed, and remove each controller in 'flotilla cluster list' that you do not know`,
   )
 }
 

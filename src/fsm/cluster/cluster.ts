@@ -258,9 +258,9 @@ export function deleteAdmission(
 }
 
 /**
- * Takes back all by which somebody could still become a member: tickets that no member has used, and
- * admissions of controllers that are no members, with what was encrypted for them. A controller that
- * was compromised may have made both.
+ * Removes everything by which a controller could still become a member: tickets that no member has
+ * used, and admissions of controllers that are no members, with what was encrypted for them. A
+ * controller that was compromised may have made both.
  */
 export function withdrawJoining(state: State, context: CommandContext): void {
   for (const id of Array.from(state.table('joinTicket').ids)) {
