@@ -41,6 +41,8 @@ export interface MemberSecrets {
   rotateIfDue(reason: string): Promise<void>
   /** Members that are admitted and cannot open every secret in force. */
   membersLackingSecrets(): readonly NodeId[]
+  /** Controllers that were admitted by a ticket that has expired since, sorted. */
+  admittedLongAgo(): readonly NodeId[]
   /** Wraps for them what they lack. @throws {Problem} */
   shareMissing(): Promise<boolean>
 }
@@ -182,6 +184,7 @@ export class MembershipReconciler {
       silentMs: (id) => nowMs - (this.#lastContactMs.get(id) ?? this.#leadsSinceMs ?? nowMs),
       isRotationDue: secrets.isRotationDue(),
       lacksSecrets: secrets.membersLackingSecrets().length > 0,
+      admittedLongAgo: secrets.admittedLongAgo(),
       featureLevel: {
         inForce: state.featureLevel,
         ofVoters: levelOfVoters(votersOf(now.record), known),

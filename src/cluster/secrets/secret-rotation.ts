@@ -8,6 +8,7 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import {
   type AdmissionRecord,
+  type JoinTicketRecord,
   isHonoured,
   type SecretExposure,
   type SecretVersion,
@@ -84,6 +85,15 @@ export function membersLackingSecrets(state: StateView): readonly NodeId[] {
   return admissionsOf(state)
     .filter(({ id }) => lacking(state, id).length > 0)
     .map(({ id }) => id)
+}
+
+/** Controllers that were admitted by a ticket that has expired since, sorted. */
+export function admittedLongAgo(state: StateView): readonly NodeId[] {
+  return admissionsOf(state).flatMap(({ id, ticketId }) => {
+    if (ticketId === '') return []
+    const ticket = state.get<JoinTicketRecord>('joinTicket', ticketId)
+    return (ticket?.expiresAt ?? 0) > state.logTimeMs ? [] : [id]
+  })
 }
 
 function lacking(

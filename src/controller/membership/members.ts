@@ -10,6 +10,7 @@ import { proposeFeatureLevel } from '../../cluster/feature-level.ts'
 import { manageMembers, type MemberManagement } from '../../cluster/membership/manage.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import {
+  admittedLongAgo,
   afterRemoval,
   isRotationDue,
   membersLackingSecrets,
@@ -103,6 +104,7 @@ function openManagement(parts: MembershipParts): MemberManagement {
       afterRemoval: (id, removal) => afterRemoval(rotation, id, removal),
       isRotationDue: () => isRotationDue(machine),
       rotateIfDue: (reason) => rotateIfDue(rotation, reason),
+      admittedLongAgo: () => admittedLongAgo(machine),
       membersLackingSecrets: () => membersLackingSecrets(machine),
       shareMissing: () => shareMissing(rotation),
     },
