@@ -87,12 +87,17 @@ export function membersLackingSecrets(state: StateView): readonly NodeId[] {
     .map(({ id }) => id)
 }
 
-/** Controllers that were admitted by a ticket that has expired since, sorted. */
-export function admittedLongAgo(state: StateView): readonly NodeId[] {
+/**
+ * Controllers that were admitted by a ticket that has expired since, sorted. Log time stands still
+ * while nothing is written, so the clocks of a majority count as well.
+ * @param majorityMs UTC; null: too few clocks are known.
+ */
+export function admittedLongAgo(state: StateView, majorityMs: number | null): readonly NodeId[] {
+  const nowMs = Math.max(state.logTimeMs, majorityMs ?? 0)
   return admissionsOf(state).flatMap(({ id, ticketId }) => {
     if (ticketId === '') return []
     const ticket = state.get<JoinTicketRecord>('joinTicket', ticketId)
-    return (ticket?.expiresAt ?? 0) > state.logTimeMs ? [] : [id]
+    return (ticket?.expiresAt ?? 0) > nowMs ? [] : [id]
   })
 }
 
