@@ -29,7 +29,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   ],
   'a refresh keeps audience, scopes, amr, session and time of the log-in': [
     'api/oidc.test.ts > tokens > of a refresh go on in the same session, and end with it',
-    `${refresh}a refresh token writes nothing, and makes no second session, at two controllers at once`,
+    `${refresh}a refresh token of a session in use writes nothing, and makes no second session, at two controllers at once`,
     `${refresh}a refresh token is refused with %s`,
     `${refresh}a scope that was left out once does not come back`,
   ],
@@ -51,7 +51,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${keys}a request for a certificate > that cannot be signed lets the log-in pass and its code fail, and leaves no session`,
   ],
   'a certificate for another key at a refresh and an exchange; a bearer session stays one': [
-    `${keys}the tokens of a client that asked for a certificate amid its log-in > count for the key of the last refresh, and for that of the log-in`,
+    `${keys}the tokens of a client that asked for a certificate amid its log-in > count for the key of the last refresh alone`,
     `${keys}the tokens of a client that asked for a certificate amid its log-in > are exchanged with its certificate alone, for another key where it asks`,
     `${keys}a request for a certificate > is passed over where tokens are bound to no key, and binds none`,
   ],
