@@ -2049,7 +2049,7 @@ export const SessionCertificateDeleteSchema: GenMessage<SessionCertificateDelete
   messageDesc(file_command, 52);
 
 /**
- * After a compromised controller was removed: ends every API session and withdraws every open enrollment, as it knew how to use them.
+ * After a compromised controller was removed: ends every API session and withdraws every open enrollment, unused join ticket and admission of a controller that is no member, as it knew how to use them or made them.
  *
  * @generated from message flotilla.command.v1.AccessRevoke
  */

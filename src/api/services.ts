@@ -112,7 +112,7 @@ export function createServices(parts: ApiParts): ApiServices {
   })
   const oidcTokens = new OidcTokens(parts)
   const refreshUses = new RefreshUses(parts)
-  const seals = new SealedTexts(parts.keys, clock)
+  const seals = new SealedTexts(parts)
   const oidcFlow = new LogInFlow({
     ...parts,
     logIns,

@@ -28,6 +28,20 @@ export function majorityNowMs({
 }
 
 /**
+ * The time by which one controller limits what another one honors: what the clocks of a majority
+ * have reached; of this clock alone while too few of them are known. UTC ms.
+ */
+export function commonNowMs({
+  cluster,
+  clock,
+}: {
+  readonly cluster: { quorumClockMs(): number | null }
+  readonly clock: Pick<Clock, 'nowMs'>
+}): number {
+  return cluster.quorumClockMs() ?? clock.nowMs()
+}
+
+/**
  * The time by which pauses, locks and disablements are judged before anything is proposed. Apply
  * judges them by log time, which is ahead where the clocks of a majority were. By the clock alone,
  * what was stored then would last until that is reached.

@@ -121,6 +121,7 @@ function stewardOf(
     secrets: {
       afterRemoval: () => Promise.resolve(),
       isRotationDue: () => false,
+      admittedLongAgo: () => [],
       rotateIfDue: () => Promise.resolve(),
       membersLackingSecrets: () => [],
       shareMissing: () => Promise.resolve(false),

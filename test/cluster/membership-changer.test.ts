@@ -261,6 +261,7 @@ test.each([
       secrets: {
         afterRemoval: () => Promise.resolve(),
         isRotationDue: () => false,
+        admittedLongAgo: () => [],
         rotateIfDue: () => Promise.resolve(),
         membersLackingSecrets: () => ['n2'],
         shareMissing: () => {

@@ -38,6 +38,8 @@ export class ManagedCluster {
   readonly actions = new RecordedActions()
   /** A controller that gets no further in settling a removal. */
   stuckInSettling: string | null = null
+  /** Admitted controllers whose ticket has expired. */
+  admittedLongAgo: readonly string[] = []
   readonly #admissions = new Map<string, EntityRecord>()
   readonly #managements = new Map<string, MemberManagement>()
   readonly #entrances = new Map<string, RejoinLoop>()
@@ -187,6 +189,7 @@ export class ManagedCluster {
           return Promise.resolve()
         },
         isRotationDue: () => false,
+        admittedLongAgo: () => this.admittedLongAgo.filter((id) => this.isAdmitted(id)),
         rotateIfDue: () => Promise.resolve(),
         membersLackingSecrets: () => [],
         shareMissing: () => Promise.resolve(false),

@@ -342,6 +342,7 @@ describe('The next duty', () => {
     silentMs: () => 0,
     isRotationDue: false,
     lacksSecrets: false,
+    admittedLongAgo: [],
     featureLevel: { inForce: 1, ofVoters: 1 },
     ...changes,
   })
@@ -386,6 +387,12 @@ describe('The next duty', () => {
     expect(nextDuty(view(2, 2), 1000)).toBeNull()
     expect(nextDuty(view(2, 1), 1000)).toBeNull()
     expect(nextDuty(view(2, 0), 1000)).toBeNull()
+  })
+
+  test('is to drop a controller that is no member long after it was admitted', () => {
+    const admittedLongAgo = ['c1', 'c9']
+    expect(nextDuty(viewOf('C1 C2', { admittedLongAgo }), 1000)).toEqual({ type: 'drop', id: 'c9' })
+    expect(nextDuty(viewOf('C1 C2 C9', { admittedLongAgo }), 1000)).toBeNull()
   })
 
   test('is to drop who was to vote and never came, never one that is waited for', () => {

@@ -296,6 +296,15 @@ test('nobody comes in without an admission, by another key, or beside the one th
   })
 })
 
+test('a controller that was admitted by a ticket that expired before it connected is dropped', async () => {
+  const managed = await form(1)
+  await managed.admit('n2')
+  managed.admittedLongAgo = ['n1', 'n2']
+  await until('it is dropped', () => managed.settled.some(({ id }) => id === 'n2'))
+  expect(managed.isAdmitted('n2')).toBe(false)
+  expect(await managed.voters()).toEqual(['n1'])
+})
+
 test('a learner that was to vote and never came is dropped, with its admission', async () => {
   const managed = await form(1, 500)
   await managed.admit('n2')

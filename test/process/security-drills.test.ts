@@ -24,7 +24,7 @@ test('each drill of docs/security.md does what it says when it is typed as it st
   expect(output).toContain('berta has to log in again\n')
   expect(output).toMatch(/^updated authenticator/m)
   expect(output).toMatch(/^removed ctrl4$/m)
-  expect(output).toMatch(/^removed ctrl3; all API sessions end/m)
+  expect(output).toMatch(/^removed ctrl3; within seconds all API sessions end/m)
   // The enrollment of step 1 is in neither list: it was made after the one, and withdrawn before the other.
   expect(output).toMatch(/^created identity pending/m)
   expect(output).not.toMatch(/ ott .*pending/)

@@ -15,7 +15,7 @@ import { isKeyBound } from '../../fsm/apply/session-reach.ts'
 import { standingOf } from '../../fsm/apply/session-standing.ts'
 import type { SharedSecretRecord } from '../../lib/cluster-records.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
-import { type Clock, judgedNowMs, majorityNowMs } from '../../lib/clock.ts'
+import { type Clock, commonNowMs, judgedNowMs, majorityNowMs } from '../../lib/clock.ts'
 import { Problem, type ProblemCode } from '../../lib/problems.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
@@ -106,7 +106,7 @@ export class LogInFlow {
     issuer: string,
     userCode: string,
   ): Promise<{ readonly id: string; readonly deviceCode: string }> {
-    const { seals, clock } = this.#needs
+    const { seals } = this.#needs
     const flow: BegunFlow = {
       clientId,
       scopes,
@@ -120,7 +120,7 @@ export class LogInFlow {
       sessionId: randomUUID(),
       isOfDevice: true,
     }
-    const endsAtMs = clock.nowMs() + REQUEST_MS
+    const endsAtMs = commonNowMs(this.#needs) + REQUEST_MS
     const ofDevice = { flow, userCode, endsAtMs } as unknown as JsonObject
     return {
       id: await seals.seal('request', flow as unknown as JsonObject, REQUEST_MS),
@@ -139,7 +139,7 @@ export class LogInFlow {
     } | null
     if (found === null) return null
     const { flow, userCode, endsAtMs } = found
-    const isOver = this.#needs.clock.nowMs() >= endsAtMs
+    const isOver = commonNowMs(this.#needs) >= endsAtMs
     const { clientId, sessionId } = flow
     return { flow, clientId, sessionId, userCode, isOver, keyRevision }
   }

@@ -4,7 +4,8 @@ import { CompactEncrypt, compactDecrypt } from 'jose'
 
 import { Problem } from '../../lib/problems.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import type { Clock } from '../../lib/clock.ts'
+import { type Clock, commonNowMs } from '../../lib/clock.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
 
 /** A text of one purpose never opens as one of another: each has a key of its own. */
@@ -15,18 +16,22 @@ export const SEALED_CHARACTERS_MAX = 6 * 1024
 
 const KEY_BYTES = 32
 
+export interface SealedTextsDeps {
+  readonly keys: Pick<TokenKeys, 'clusterKeys' | 'refresh'>
+  readonly clock: Clock
+  readonly cluster: Pick<ClusterView, 'quorumClockMs'>
+}
+
 /**
  * Carries the state of a log-in flow in the texts that the client brings back (compact JWE, RFC
  * 7516: `dir`, A256GCM), under a key that is derived from the cluster key. Any member opens them,
  * and a flood of begun flows takes no memory. `kid` is the version of the cluster key.
  */
 export class SealedTexts {
-  readonly #keys: Pick<TokenKeys, 'clusterKeys' | 'refresh'>
-  readonly #clock: Clock
+  readonly #parts: SealedTextsDeps
 
-  constructor(keys: Pick<TokenKeys, 'clusterKeys' | 'refresh'>, clock: Clock) {
-    this.#keys = keys
-    this.#clock = clock
+  constructor(parts: SealedTextsDeps) {
+    this.#parts = parts
   }
 
   /**
@@ -41,7 +46,7 @@ export class SealedTexts {
           'this controller has no key for logins yet, or the key is being replaced; retry in a few seconds',
       })
     }
-    const text = JSON.stringify({ contents, expiresAtMs: this.#clock.nowMs() + lifetimeMs })
+    const text = JSON.stringify({ contents, expiresAtMs: commonNowMs(this.#parts) + lifetimeMs })
     const sealed = await new CompactEncrypt(Buffer.from(text, 'utf8'))
       .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid: `${key.version}` })
       .encrypt(keyOf(key.secret, purpose))
@@ -58,7 +63,7 @@ export class SealedTexts {
    */
   async open(purpose: SealPurpose, sealed: string): Promise<JsonObject | null> {
     if (sealed.length > SEALED_CHARACTERS_MAX) return null
-    const nowMs = this.#clock.nowMs()
+    const nowMs = commonNowMs(this.#parts)
     const key = await this.#keyInForce()
     if (key === undefined) return null
     try {
@@ -82,8 +87,9 @@ export class SealedTexts {
 
   /** Undefined: none yet, or a removed controller knew it and it is about to be rotated. */
   async #keyInForce(): Promise<TokenKey | undefined> {
-    await this.#keys.refresh()
-    return this.#keys
+    const { keys } = this.#parts
+    await keys.refresh()
+    return keys
       .clusterKeys()
       .find(({ overlapEndsAtMs, isExposed }) => overlapEndsAtMs === null && !isExposed)
   }

@@ -64,7 +64,7 @@ function doneLine(change: MembershipChange): string {
       return `demoted ${change.id} to learner`
     case 'remove':
       return change.isCompromised
-        ? `removed ${change.id}; all API sessions end and open enrollments are withdrawn, log in again (the log of the leader names the enrollments)`
+        ? `removed ${change.id}; within seconds all API sessions end, and open enrollments and join tickets are withdrawn: log in again then (the log of the leader names the enrollments)`
         : `removed ${change.id}`
     case 'replace':
       return `replaced ${change.oldId} by ${change.newId}`

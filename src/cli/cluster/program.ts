@@ -173,7 +173,7 @@ function addChanges(cluster: Command): void {
     .argument('<id>', 'a member, running or lost')
     .option(
       '--compromised',
-      'its keys may be stolen: end every session and withdraw every open enrollment as well',
+      'its keys may be stolen: end every session and withdraw open enrollments and join tickets as well',
     )
     .action(async (id: string, options: ChangeOptions & { readonly compromised?: boolean }) =>
       change({ verb: 'remove', id, isCompromised: options.compromised === true }, options),

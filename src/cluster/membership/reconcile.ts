@@ -19,6 +19,8 @@ export interface ReconcilerView extends Pick<MembersNow, 'inContact' | 'lagEntri
   readonly isRotationDue: boolean
   /** Some member cannot open a shared secret in force. */
   readonly lacksSecrets: boolean
+  /** Controllers that were admitted by a ticket that has expired since. */
+  readonly admittedLongAgo: readonly NodeId[]
   /** Level in force, and the highest that every voter is known to know. */
   readonly featureLevel: { readonly inForce: number; readonly ofVoters: number }
 }
@@ -32,7 +34,7 @@ export type ReconcileStep =
   | { readonly type: 'share' }
   /** Every voter runs a version that knows a higher feature level. */
   | { readonly type: 'raise'; readonly level: number }
-  /** A learner that was let in to vote and never came. */
+  /** A learner that was let in to vote and stays away, or a controller that never connected. */
   | { readonly type: 'drop'; readonly id: NodeId }
 
 /**
@@ -61,8 +63,17 @@ function dutiesOf(view: ReconcilerView, joinTimeoutMs: number): readonly Reconci
     ({ id, voter, promote, returning }) =>
       !voter && promote && !returning && view.silentMs(id) >= joinTimeoutMs,
   )
-  if (late !== undefined) duties.push({ type: 'drop', id: late.id })
+  const lateId = late?.id ?? neverConnected(view)
+  if (lateId !== undefined) duties.push({ type: 'drop', id: lateId })
   return duties
+}
+
+/**
+ * A controller that used its ticket and never connected is in no list of members, and could come in
+ * at any later time.
+ */
+function neverConnected({ record, admittedLongAgo }: ReconcilerView): NodeId | undefined {
+  return admittedLongAgo.find((id) => !record.members.some((member) => member.id === id))
 }
 
 /** Learners that are to vote. */

@@ -29,15 +29,20 @@ export interface MemberSecrets {
    * Deletes the admission of one that is a member no longer, and rotates what it could open.
    * @throws {Problem}
    * @param manner isCompromised: what it knew is honoured no longer at all, rather than for a while
-   * yet.
+   * yet. isAdmittedAgain: its id has been admitted by another key, and that admission stays.
    */
-  afterRemoval(id: NodeId, manner: { readonly isCompromised: boolean }): Promise<void>
+  afterRemoval(
+    id: NodeId,
+    manner: { readonly isCompromised: boolean; readonly isAdmittedAgain: boolean },
+  ): Promise<void>
   /** Somebody who has gone could open a secret in force. */
   isRotationDue(): boolean
   /** @throws {Problem} */
   rotateIfDue(reason: string): Promise<void>
   /** Members that are admitted and cannot open every secret in force. */
   membersLackingSecrets(): readonly NodeId[]
+  /** Controllers that were admitted by a ticket that has expired since, sorted. */
+  admittedLongAgo(): readonly NodeId[]
   /** Wraps for them what they lack. @throws {Problem} */
   shareMissing(): Promise<boolean>
 }
@@ -179,6 +184,7 @@ export class MembershipReconciler {
       silentMs: (id) => nowMs - (this.#lastContactMs.get(id) ?? this.#leadsSinceMs ?? nowMs),
       isRotationDue: secrets.isRotationDue(),
       lacksSecrets: secrets.membersLackingSecrets().length > 0,
+      admittedLongAgo: secrets.admittedLongAgo(),
       featureLevel: {
         inForce: state.featureLevel,
         ofVoters: levelOfVoters(votersOf(now.record), known),
@@ -249,11 +255,10 @@ export class MembershipReconciler {
     const { id, compromised: isCompromised } = departure
     const { secrets, state } = this.#parts
     const admission = admissionOf(state, id)
-    // Admitted anew, by another key: its own admission was deleted before that, by a leader that
+    // Admitted again, by another key: its own admission was deleted before that, by a leader that
     // got no further.
-    const isAnother = admission !== undefined && !isOfKey(departure, keySha256Of(admission))
-    if (isAnother) await secrets.rotateIfDue(`${id} was removed`)
-    else await secrets.afterRemoval(id, { isCompromised })
+    const isAdmittedAgain = admission !== undefined && !isOfKey(departure, keySha256Of(admission))
+    await secrets.afterRemoval(id, { isCompromised, isAdmittedAgain })
     await this.#change(`finishing the removal of ${id}`, (record) => settled(record, departure))
     return `finished the removal of ${id}: admission revoked, shared secrets rotated`
   }

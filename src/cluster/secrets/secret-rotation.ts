@@ -8,6 +8,7 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import {
   type AdmissionRecord,
+  type JoinTicketRecord,
   isHonoured,
   type SecretExposure,
   type SecretVersion,
@@ -40,6 +41,8 @@ export interface RotationParts {
 export interface RemovalManner {
   /** Nothing that it knew is honoured any longer. */
   readonly isCompromised: boolean
+  /** Its id has been admitted again, by another key: that admission stays. */
+  readonly isAdmittedAgain?: boolean
 }
 
 const ATTEMPTS_MAX = 5
@@ -82,6 +85,20 @@ export function membersLackingSecrets(state: StateView): readonly NodeId[] {
   return admissionsOf(state)
     .filter(({ id }) => lacking(state, id).length > 0)
     .map(({ id }) => id)
+}
+
+/**
+ * Controllers that were admitted by a ticket that has expired since, sorted. Log time stands still
+ * while nothing is written, so the clocks of a majority count as well.
+ * @param majorityMs UTC; null: too few clocks are known.
+ */
+export function admittedLongAgo(state: StateView, majorityMs: number | null): readonly NodeId[] {
+  const nowMs = Math.max(state.logTimeMs, majorityMs ?? 0)
+  return admissionsOf(state).flatMap(({ id, ticketId }) => {
+    if (ticketId === '') return []
+    const ticket = state.get<JoinTicketRecord>('joinTicket', ticketId)
+    return (ticket?.expiresAt ?? 0) > nowMs ? [] : [id]
+  })
 }
 
 function lacking(
@@ -204,28 +221,31 @@ export async function shareMissing(parts: RotationParts): Promise<boolean> {
 export async function afterRemoval(
   parts: RotationParts,
   id: NodeId,
-  { isCompromised }: RemovalManner,
+  { isCompromised, isAdmittedAgain = false }: RemovalManner,
 ): Promise<void> {
-  await deleteAdmission(parts, id, isCompromised)
+  if (!isAdmittedAgain) await deleteAdmission(parts, id, isCompromised)
   await rotateIfDue(parts, `${id} was removed`)
   if (!isCompromised) return
   await endExposed(parts, `${id} is reported as compromised`)
   await revokeAccess(parts, id)
+  // Controllers that were admitted and are no members could open what was rotated just now.
+  await rotateIfDue(parts, `${id} is reported as compromised`)
 }
 
 /**
- * Ends every API session and withdraws every open enrollment. After the rotation, so that nothing
- * that the controller sealed or signed opens another session.
+ * Ends every API session, and withdraws every open enrollment and all that lets a controller join.
+ * After the rotation, so that nothing that the controller sealed or signed opens another session.
  */
 async function revokeAccess({ proposer, state, log }: RotationParts, id: NodeId): Promise<void> {
   if (state.featureLevel < levelOfKind(CommandKind.ACCESS_REVOKE)) {
     log.warn(
       {},
-      `open enrollments stay, as not all controllers support withdrawing them; ${id} knew their tokens, so delete them with 'flotilla list enrollments' and 'flotilla delete enrollment ID'`,
+      `open enrollments and join tickets stay, as not all controllers support withdrawing them; ${id} could use them, so delete them with 'flotilla delete enrollment ID' and 'flotilla cluster tickets revoke ID', and remove each controller in 'flotilla cluster list' that you do not know`,
     )
     return
   }
   const { records, totalCount: total } = state.list('enrollment', { limit: ENROLLMENTS_LOGGED_MAX })
+  const joining = joiningIds(state)
   const payload = toBinary(AccessRevokeSchema, create(AccessRevokeSchema, { nodeId: id }))
   const outcome = await propose({ proposer }, CommandKind.ACCESS_REVOKE, payload)
   if (!outcome.ok) throw refusalProblem(outcome)
@@ -235,10 +255,22 @@ async function revokeAccess({ proposer, state, log }: RotationParts, id: NodeId)
     for:
       fields['identityId'] || fields['edgeRouterId'] || fields['transitRouterId'] || fields['caId'],
   }))
+  const left = joiningIds(state)
+  const tickets = joining.tickets.filter((one) => !left.tickets.includes(one))
+  const admissions = joining.admissions.filter((one) => !left.admissions.includes(one))
   log.warn(
-    { controller: id, enrollments, count: total },
-    `ended all API sessions and withdrew ${total} open enrollments, since ${id} is reported as compromised; create those again that are still needed`,
+    { controller: id, enrollments, count: total, tickets, admissions },
+    `ended all API sessions and withdrew ${total} open enrollments, ${tickets.length} join tickets and ${admissions.length} admissions of controllers that never connected, since ${id} is reported as compromised; create those again that are still needed, and remove each controller in 'flotilla cluster list' that you do not know`,
   )
+}
+
+/** Join tickets and admitted controllers, by id. */
+function joiningIds(state: StateView) {
+  const { records } = state.list('joinTicket', { limit: -1 })
+  return {
+    tickets: records.map(({ id }) => id),
+    admissions: admissionsOf(state).map(({ id }) => id),
+  }
 }
 
 /**

@@ -10,6 +10,7 @@ import { proposeFeatureLevel } from '../../cluster/feature-level.ts'
 import { manageMembers, type MemberManagement } from '../../cluster/membership/manage.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import {
+  admittedLongAgo,
   afterRemoval,
   isRotationDue,
   membersLackingSecrets,
@@ -18,7 +19,7 @@ import {
 } from '../../cluster/secrets/secret-rotation.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
-import { systemClock } from '../../lib/clock.ts'
+import { majorityNowMs, systemClock } from '../../lib/clock.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
 import { watchLeadership } from './leadership.ts'
@@ -103,6 +104,8 @@ function openManagement(parts: MembershipParts): MemberManagement {
       afterRemoval: (id, removal) => afterRemoval(rotation, id, removal),
       isRotationDue: () => isRotationDue(machine),
       rotateIfDue: (reason) => rotateIfDue(rotation, reason),
+      admittedLongAgo: () =>
+        admittedLongAgo(machine, majorityNowMs({ cluster: clusterNode, clock: systemClock })),
       membersLackingSecrets: () => membersLackingSecrets(machine),
       shareMissing: () => shareMissing(rotation),
     },

@@ -7,14 +7,16 @@ import type { CommandContext } from '../apply/context.ts'
 import { done, faulty } from '../apply/outcome.ts'
 import { consequencesIn } from '../apply/references.ts'
 import type { State } from '../records/state.ts'
+import { withdrawJoining } from './cluster.ts'
 
 /** Withdrawn enrollments that the audit record of the entry names; events tell of each. */
 const TOUCHED_MAX = 100
 
 /**
- * Ends every API session and withdraws every open enrollment, after a controller was removed as
- * compromised: it could make tokens for any session, and has read the token of each enrollment.
- * Routers hear of ended OIDC sessions by their revocations.
+ * Ends every API session and withdraws every open enrollment and all that lets a controller join,
+ * after a controller was removed as compromised: it could make tokens for any session and tickets
+ * for itself, and has read the token of each enrollment. Routers hear of ended OIDC sessions by
+ * their revocations.
  */
 export function revokeAccess(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { nodeId } = fromBinary(AccessRevokeSchema, payload)
@@ -27,5 +29,6 @@ export function revokeAccess(state: State, payload: Uint8Array, context: Command
       context.touched.push({ action: 'delete', entity: 'enrollment', id, fields: [] })
     }
   }
+  withdrawJoining(state, context)
   return done(nodeId)
 }

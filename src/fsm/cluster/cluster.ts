@@ -257,6 +257,26 @@ export function deleteAdmission(
   return done(nodeId)
 }
 
+/**
+ * Removes everything by which a controller could still become a member: tickets that no member has
+ * used, and admissions of controllers that are no members, with what was encrypted for them. A
+ * controller that was compromised may have made both.
+ */
+export function withdrawJoining(state: State, context: CommandContext): void {
+  for (const id of Array.from(state.table('joinTicket').ids)) {
+    const ticket = state.get<JoinTicket>('joinTicket', id)
+    if (ticket === undefined || memberNamed(state, ticket.usedByNodeId) !== undefined) continue
+    state.remove('joinTicket', id)
+    context.touched.push({ action: 'delete', entity: 'joinTicket', id, fields: [] })
+  }
+  for (const nodeId of Array.from(state.table('admission').ids)) {
+    if (memberNamed(state, nodeId) !== undefined) continue
+    dropWrapped(state, nodeId, 'compromised', context)
+    state.remove('admission', nodeId)
+    context.touched.push({ action: 'delete', entity: 'admission', id: nodeId, fields: [] })
+  }
+}
+
 /** Member by the configuration applied last. */
 function memberNamed(state: State, id: string): Member | undefined {
   const { members } = fromBinary(ConfigurationSchema, state.configuration)

@@ -16,6 +16,7 @@ import type { StagedHead } from '../records/staged-restore.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { done, faulty, refused } from '../apply/outcome.ts'
+import { consequencesIn } from '../apply/references.ts'
 
 const ID = /^[A-Za-z0-9_.-]{1,64}$/
 const SHA256_BYTES = 32
@@ -146,7 +147,21 @@ function swapIn(state: State, { id, clusterId }: StagedHead, context: CommandCon
       `the second factor of ${identityId.slice(0, 64)} is encrypted by version ${keyVersion} of a key that this cluster does not hold`,
     )
   }
+  revokeSessions(state, context)
   replace(state, replacement)
   state.staged.clear(id)
   return done(id)
+}
+
+/**
+ * Revokes the tokens of the sessions that the restore ends: routers verify them without asking a
+ * controller, and the code of such a session could open it again.
+ */
+function revokeSessions(state: State, context: CommandContext): void {
+  const { afterDelete } = context.rulesOf('apiSession')
+  const consequences = consequencesIn(state, context)
+  for (const id of Array.from(state.table('apiSession').ids)) {
+    const session = state.get('apiSession', id)
+    if (session !== undefined) afterDelete?.(session, consequences)
+  }
 }

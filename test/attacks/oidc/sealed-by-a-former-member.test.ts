@@ -29,7 +29,7 @@ beforeEach(async () => {
 
 function seal(purpose: SealPurpose, contents: object): Promise<string> {
   const keys = { clusterKeys: () => stolen, refresh: () => Promise.resolve() }
-  return new SealedTexts(keys, controller.clock).seal(purpose, contents as JsonObject, MINUTE_MS)
+  return new SealedTexts({ ...controller, keys }).seal(purpose, contents as JsonObject, MINUTE_MS)
 }
 
 const verifier = 'v'.repeat(43)

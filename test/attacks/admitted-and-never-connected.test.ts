@@ -1,0 +1,63 @@
+import { create } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
+import { nextDuty } from '../../src/cluster/membership/reconcile.ts'
+import { admittedLongAgo } from '../../src/cluster/secrets/secret-rotation.ts'
+import {
+  createCertificateRequest,
+  generatePrivateKeyPem,
+} from '../../src/pki/authority/certificate-request.ts'
+import { newOpaqueId } from '../../src/lib/random.ts'
+import { SecretsCluster } from '../cluster/secrets-fixture.ts'
+import { anOperator } from '../support/recorded-actions.ts'
+
+// The attack: whoever got hold of a ticket uses it and never connects. No list of members shows that controller, its
+// ticket is soon forgotten, and it comes in whenever it likes.
+
+const lifetimeMs = 3_600_000
+
+/** The next duty of a leader that is the only member, by its clock and log time. */
+function dutyOf(cluster: SecretsCluster): unknown {
+  const id = 'ctrl1'
+  const record = create(ConfigurationSchema, {
+    members: [create(MemberSchema, { id, voter: true })],
+  })
+  const view = {
+    record,
+    leaderId: id,
+    inContact: new Set([id]),
+    lagEntries: () => 0,
+    reachedBy: () => new Set<string>(),
+    silentMs: () => 0,
+    isRotationDue: false,
+    lacksSecrets: false,
+    admittedLongAgo: admittedLongAgo(cluster.machine, cluster.clock.ms),
+    featureLevel: { inForce: 2, ofVoters: 2 },
+  }
+  return nextDuty(view, 1000)
+}
+
+test('a controller that does not connect while its ticket is valid is removed', async () => {
+  const cluster = await SecretsCluster.form(['ctrl1'])
+  const { desk } = cluster.member('ctrl1')
+  const invite = async () => (await desk.invite({ isVoter: true, lifetimeMs }, anOperator)).ticket
+  const id = 'ctrl9'
+  const privateKeyPem = generatePrivateKeyPem()
+  await desk.admit({
+    ticket: await invite(),
+    id,
+    certificateRequestPem: await createCertificateRequest({ privateKeyPem, id }),
+    storeId: newOpaqueId(),
+    address: 'ctrl9.example:1480',
+    hosts: ['ctrl9.example'],
+    version: 'v0.2.0',
+    featureLevel: 2,
+  })
+  expect(dutyOf(cluster)).toBeNull()
+  cluster.clock.ms += lifetimeMs
+  expect(dutyOf(cluster)).toEqual({ type: 'drop', id })
+  // The next entry forgets the expired ticket.
+  await invite()
+  expect(dutyOf(cluster)).toEqual({ type: 'drop', id })
+})

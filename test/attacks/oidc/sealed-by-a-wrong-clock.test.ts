@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest'
+
+import { SealedTexts } from '../../../src/auth/oidc/sealed-texts.ts'
+import { twoControllers } from './support.ts'
+
+// The attack: a controller whose clock is a day ahead seals that somebody has logged in, or one that is a day behind is
+// shown such a text. It opens long after the session that it began has ended, and after that is forgotten.
+
+const { controller } = await twoControllers()
+const MINUTE_MS = 60_000
+const DAY_MS = 24 * 60 * MINUTE_MS
+
+/** Of a controller whose clock is so much ahead of those of the others. */
+function sealsOf(aheadMs: number): SealedTexts {
+  const { clock, keys } = controller
+  const own = { nowMs: () => clock.nowMs() + aheadMs, monotonicMs: () => clock.monotonicMs() }
+  return new SealedTexts({ keys, clock: own, cluster: { quorumClockMs: () => clock.nowMs() } })
+}
+
+test.each([
+  ['sealed by a controller that is ahead', DAY_MS, 0],
+  ['shown to a controller that is behind', 0, -DAY_MS],
+])('a text that is %s counts no longer than another', async (_what, sealsAheadMs, opensAheadMs) => {
+  const text = await sealsOf(sealsAheadMs).seal('code', { is: 'sealed' }, MINUTE_MS)
+  const opens = sealsOf(opensAheadMs)
+  expect(await opens.open('code', text)).toEqual({ is: 'sealed' })
+  controller.clock.advance(MINUTE_MS)
+  expect(await opens.open('code', text)).toBeNull()
+})

@@ -1,0 +1,40 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import { CommandKind, SessionCreateSchema } from '../../proto/gen/command_pb.ts'
+import { systemActor } from '../../src/ports/actor.ts'
+import type { Outcome } from '../../src/ports/proposer.ts'
+import type { LogWriter } from '../fsm/support/log.ts'
+import { contentOf, restorableState, Restore } from '../fsm/support/restoring.ts'
+
+// The attack: a restore into the running cluster ends all sessions. Whoever has the access token of one goes on using it
+// at edge routers, which verify it by themselves; whoever has its code redeems it again, and its tokens count as before.
+
+function redeem(log: LogWriter, id: string): Outcome | null {
+  const message = create(SessionCreateSchema, {
+    id,
+    identityId: 'admin',
+    authenticatorId: 'admin-updb',
+    ipAddress: '127.0.0.1',
+    oidc: { clientId: 'native', codeHash: 'ab'.repeat(32) },
+  })
+  const payload = toBinary(SessionCreateSchema, message)
+  const actor = systemActor({ name: 'test', identityId: 'admin' })
+  return log.command(CommandKind.SESSION_CREATE, payload, { actor, level: 2 }).outcome
+}
+
+test('no token of a session that a restore ended counts, and its code opens it no second time', () => {
+  const backup = restorableState()
+  const content = contentOf(backup.state)
+  const { state, log } = restorableState()
+  expect(redeem(log, 'session')).toMatchObject({ ok: true })
+  expect(log.logIn('of-a-controller')).toMatchObject({ ok: true })
+  const restore = new Restore(log, content)
+  restore.stage()
+  expect(restore.end()).toMatchObject({ ok: true })
+  expect([...state.table('apiSession').ids]).toEqual([])
+  // Routers learn by these that a session has ended; they verify no token of other sessions.
+  expect([...state.table('revocation').ids]).toEqual(['session'])
+  expect(state.get('revocation', 'session')).toMatchObject({ type: 'API_SESSION' })
+  expect(redeem(log, 'session')).toMatchObject({ ok: false, code: 'INVALID_AUTH' })
+})
