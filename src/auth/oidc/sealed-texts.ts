@@ -65,6 +65,7 @@ export class SealedTexts {
       const { plaintext } = await compactDecrypt(
         sealed,
         ({ kid }) => {
+          // @guard oidc/sealed-by-a-former-member--version
           if (kid !== `${key.version}`) throw new Error('not the version in force')
           return keyOf(key.secret, purpose)
         },
@@ -74,6 +75,7 @@ export class SealedTexts {
         readonly contents: JsonObject
         readonly expiresAtMs: number
       }
+      // @guard oidc/code-flow--time
       return nowMs < expiresAtMs ? contents : null
     } catch {
       return null
@@ -83,6 +85,7 @@ export class SealedTexts {
   /** Undefined: none yet, or a removed controller knew it and it is about to be rotated. */
   async #keyInForce(): Promise<TokenKey | undefined> {
     await this.#keys.refresh()
+    // @guard oidc/sealed-by-a-former-member--exposed
     return this.#keys
       .clusterKeys()
       .find(({ overlapEndsAtMs, isExposed }) => overlapEndsAtMs === null && !isExposed)
@@ -90,5 +93,6 @@ export class SealedTexts {
 }
 
 function keyOf(secret: Uint8Array, purpose: SealPurpose): Uint8Array {
+  // @guard oidc/code-flow--seal
   return new Uint8Array(hkdfSync('sha256', secret, '', `flotilla oidc ${purpose}`, KEY_BYTES))
 }

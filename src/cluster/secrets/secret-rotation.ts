@@ -210,6 +210,7 @@ export async function afterRemoval(
   await rotateIfDue(parts, `${id} was removed`)
   if (!isCompromised) return
   await endExposed(parts, `${id} is reported as compromised`)
+  // @guard access-after-a-compromise--leader
   await revokeAccess(parts, id)
 }
 

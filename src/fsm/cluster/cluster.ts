@@ -92,6 +92,7 @@ export function revokeTicket(state: State, payload: Uint8Array): Outcome {
       `${usedByNodeId} has joined by ticket ${id}; remove that controller instead ('flotilla cluster remove ${usedByNodeId}')`,
     )
   }
+  // @guard revoked-ticket
   state.remove('joinTicket', id)
   return done(id)
 }
