@@ -127,18 +127,22 @@ class Copy {
     const { testResults } = JSON.parse(readFileSync(reportPath, 'utf8')) as Report
     const failed: string[] = []
     let ran = 0
+    let skipped: string | null = null
     for (const { name, assertionResults, message } of testResults) {
       const file = relative(this.#dir, name)
-      // A file that cannot be read notices any change whatever, and so none.
       if (assertionResults.length === 0) {
-        return { ran, failed: [], trouble: `${file} did not run: ${message.split('\n')[0]}` }
+        const trouble = `${file} did not run: ${message.split('\n')[0]}`
+        // A file that cannot be read notices any change whatever, and so none.
+        if (message !== '') return { ran, failed: [], trouble }
+        skipped = trouble
       }
       ran += assertionResults.length
       for (const { status, fullName } of assertionResults) {
         if (status === 'failed') failed.push(`${file}: ${fullName}`)
       }
     }
-    return { ran, failed, trouble: null }
+    // After the first failure Vitest skips the files that it has not begun.
+    return { ran, failed, trouble: failed.length > 0 ? null : skipped }
   }
 }
 
