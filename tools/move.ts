@@ -1,6 +1,6 @@
 // Moves files and folders, and all that names them: `node tools/move.ts FROM TO [FROM TO …]`.
 //
-// Paths are from the root of the project, in src, test, bench, tools or proto. Imports, patches,
+// Paths are from the root of the project, in src, test, bench, tools or proto. Imports, markers,
 // pages, tables of tests and comments are rewritten in the same step. Places that a person has to
 // judge are listed at the end.
 import { spawnSync } from 'node:child_process'
@@ -12,9 +12,9 @@ import { planMove } from './move/plan.ts'
 
 const usage = `usage: node tools/move.ts [--dry-run] [--dirty] FROM TO [FROM TO …]
 
-Moves each file or folder FROM to TO by git mv, and rewrites what names it: imports, patches, pages,
-tables of tests, comments. A TO that ends in a slash is the folder to move FROM into. The patches of
-an attack go with its test.
+Moves each file or folder FROM to TO by git mv, and rewrites what names it: imports, markers, pages,
+tables of tests, comments. A TO that ends in a slash is the folder to move FROM into. The mutations
+of an attack go with its test.
 
   --dry-run  print what would be rewritten, and change nothing
   --dirty    also with changes that are not committed
@@ -49,15 +49,12 @@ async function move(
     throw new MoveRefused('there are changes that are not committed; commit them, or add --dirty')
   }
   const tracked = git(root, 'ls-files', '-z').split('\0').filter(Boolean)
-  const moves = movesOf(words).flatMap((one) => [one, ...patchesBeside(one, tracked)])
+  const moves = movesOf(words).flatMap((one) => [one, ...mutationsBeside(one, tracked)])
   for (const one of moves) judge(root, one, tracked)
   const moved = new MovedPaths(moves, tracked)
   judgeTogether(moves, moved)
 
   const plan = await planMove(root, moved, tracked)
-  if (plan.lostPatches.length > 0) {
-    throw new MoveRefused(`these patches could not be made to fit: ${plan.lostPatches.join(', ')}`)
-  }
   if (!isDryRun) carryOut(root, moved, plan.texts)
   console.log(`${isDryRun ? 'would move' : 'moved'} ${moved.files.size} files, and rewrote`)
   for (const [kind, count] of [...plan.counts].sort()) console.log(`  ${count} ${kind}`)
@@ -76,13 +73,13 @@ function movesOf(words: readonly string[]): Move[] {
   return moves
 }
 
-/** Patches that have the name of an attack's test are renamed with it. */
-function patchesBeside({ from, to }: Move, tracked: readonly string[]): Move[] {
+/** Mutations that have the name of an attack's test are renamed with it. */
+function mutationsBeside({ from, to }: Move, tracked: readonly string[]): Move[] {
   if (!from.endsWith('.test.ts') || !to.endsWith('.test.ts')) return []
   const [oldName, newName] = [from, to].map((path) => path.slice(0, -'.test.ts'.length))
   return tracked
-    .filter((file) => file.endsWith('.patch'))
-    .filter((file) => file === `${oldName}.patch` || file.startsWith(`${oldName}--`))
+    .filter((file) => file.endsWith('.mutation'))
+    .filter((file) => file === `${oldName}.mutation` || file.startsWith(`${oldName}--`))
     .map((file) => ({ from: file, to: `${newName}${file.slice(oldName?.length)}` }))
 }
 

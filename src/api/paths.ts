@@ -39,7 +39,9 @@ export function canonicalUrl({ url = '/' }: { readonly url?: string | undefined 
   const query = at === -1 ? '' : url.slice(at)
   if (/\/\.{1,2}(?:\/|$)/.test(path)) return url
   const merged = path.replace(BEHIND_VERSION, (behind) => behind.replace(/\/{2,}/g, '/'))
+  // @guard spellings-of-a-path--slashes
   if (merged.includes('//')) return url
+  // @guard spellings-of-a-path--escapes
   if (ESCAPED_BASE.test(merged)) return merged.replaceAll('%', '%25') + query
   return canonicalPath(merged) + query
 }

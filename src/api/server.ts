@@ -185,6 +185,7 @@ function newApp(
     // Timeouts are enforced at this period: by default Node looks only each 30 s.
     connectionsCheckingInterval: limits.timeoutCheckMs,
     // A request without a Host header is refused where all refusals get their envelope.
+    // @guard header-smuggling--framing
     requireHostHeader: false,
   }
   const pipelined = new PipelinedRequests(limits.pipelinedRequestsMax, all.unsent)

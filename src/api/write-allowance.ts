@@ -73,6 +73,7 @@ export class WriteAllowance implements Proposer {
   }
 
   #take({ caller, allMax, kindMax }: Allowed, kind: CommandKind): boolean {
+    // @guard audit-pushed-out--all
     return this.#quota.take(`${caller} ${kind}`, kindMax) && this.#quota.take(caller, allMax)
   }
 
@@ -89,6 +90,7 @@ function allowedTo({ actor, kind }: Pick<ProposalInput, 'actor' | 'kind'>): Allo
   if (caller === null) return null
   if (caller.startsWith('router ')) {
     const { routerWritesMax, routerExtensionsMax } = writeLimits
+    // @guard audit-pushed-out--kind
     const kindMax = extensions.has(kind) ? routerExtensionsMax : routerWritesMax
     return { caller, allMax: routerWritesMax, kindMax }
   }
@@ -101,5 +103,6 @@ function callerOf({ case: of, value }: Actor): string | null {
   if (of === 'enrollment') return value.routerId === '' ? null : `router ${value.routerId}`
   if (of !== 'session') return null
   const isOfEverySession = value.permission === 'session' || value.permission === 'partial'
+  // @guard audit-pushed-out--session
   return isOfEverySession ? `identity ${value.identityId}` : null
 }

@@ -137,6 +137,7 @@ function malformedIn(found: Members): string | null {
 
 /** One that is shown: on one line, and without what a terminal acts on. */
 function isShortText(value: unknown): boolean {
+  // @guard backup-of-a-stranger--text
   return (
     typeof value === 'string' &&
     value.length <= TEXT_CHARACTERS_MAX &&
@@ -146,6 +147,7 @@ function isShortText(value: unknown): boolean {
 
 /** UTC ms that a date can show. */
 function isTime(value: unknown): boolean {
+  // @guard backup-of-a-stranger--time
   return isCount(value) && !Number.isNaN(new Date(value).getTime())
 }
 

@@ -72,6 +72,7 @@ async function open(
   { privateKeyPem, onManifest }: ReadingParts,
 ): Promise<{ readonly cipher: FrameCipher | null }> {
   requireKnownLevel(manifest)
+  // @guard backup-of-a-stranger--whole
   requireAuthorities(manifest)
   onManifest?.(manifest)
   const key = await openContentKey(manifest, privateKeyPem)

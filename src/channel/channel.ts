@@ -71,6 +71,7 @@ const RATE_WINDOW_MS = 1000
 /** A stamp of the peer goes back with the next message, and after this long with one of its own. */
 const OWED_MS = 2
 /** Messages handled at a stretch; other connections have their turn between two stretches. */
+// @guard client-that-repeats-itself--stretch
 const STRETCH_MESSAGES = 64
 /** Time for the last write, such as the reason of a refusal, to arrive. */
 const LINGER_MS = 1000
@@ -149,6 +150,7 @@ export class Channel {
     this.#heartbeats =
       (partOf === null ? null : partOf.#heartbeats) ?? new Heartbeats(limits, clock)
     if (this.#isPaused) this.#heartbeats.pause()
+    // @guard heavy-frames-of-a-router--bytes
     this.#decoder.limits = { ...limits, keptBodyBytesMax: bodyBytesMaxOf }
     if (answer !== null) this.#write(answer)
     const { checkEveryMs, writeMsMax = checkEveryMs } = limits
@@ -372,6 +374,7 @@ export class Channel {
   /** While one message is worked on, nothing is read. */
   #wait(pending: Promise<void>): void {
     this.#isBusy = true
+    // @guard heavy-frames-of-a-router--pause
     this.#parts.socket.pause()
     const goOn = (): void => {
       this.#isBusy = false
@@ -386,6 +389,7 @@ export class Channel {
    */
   #holdOf(type: number): Hold | null {
     if (this.#heartbeats === null) return null
+    // @guard control-flood-beside-data
     return this.#parts.limits.unmeteredTypes?.has(type) === true ? null : this.#meteredHold()
   }
 
@@ -479,6 +483,7 @@ export class Channel {
     if (this.#isClosed) return null
     const replyFor = readInt32(message.headers, headerKey.replyFor)
     const waiter = replyFor === null ? undefined : this.#settle(replyFor)
+    // @guard heavy-frames-of-a-controller
     const fault = messageFault(message)
     if (fault !== null) this.#refuse(message, fault, waiter)
     else if (waiter === undefined) {
@@ -497,6 +502,7 @@ export class Channel {
     const { clock, onRefused } = this.#parts
     const text = `message ${message.contentType} is refused: ${fault}`
     const nowMs = clock.monotonicMs()
+    // @guard heavy-frames-of-a-router--again
     const isAgain = nowMs - this.#refusedMs < REFUSED_AGAIN_MS
     this.#refusedMs = nowMs
     onRefused?.(message.contentType, fault)

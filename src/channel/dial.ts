@@ -111,6 +111,7 @@ function connectTo({ host, port, tls, localAddress, protocol }: DialOptions): TL
     ...(localAddress === undefined ? {} : { localAddress }),
     ALPNProtocols: [protocol],
     minVersion: 'TLSv1.2',
+    // @guard edge-router-of-a-tunnel--verified
     rejectUnauthorized: true,
   })
 }

@@ -112,6 +112,7 @@ export const messageBounds = {
   apiSessionAdded: bound(20_200, ApiSessionAddedSchema, 4 * MIB, 131_072),
   apiSessionRemoved: bound(20_202, ApiSessionRemovedSchema, 4 * MIB, 65_536),
   apiSessionHeartbeat: bound(20_203, ApiSessionHeartbeatSchema, 4 * MIB, 65_536),
+  // @guard writes-of-a-router--older
   createCircuitOld: bound(20_205, CreateCircuitSchema, 64 * KIB, 1024),
   updateEdgeTerminator: bound(20_209, UpdateEdgeTerminatorSchema, 64 * KIB, 256),
   validateSessions: bound(20_213, ValidateSessionsSchema, 2 * MIB, 8192),

@@ -182,7 +182,9 @@ export function bodyFault(
     while (scan.at < body.length) {
       const before = scan.units
       scan.field(fields, body.length, Math.min(elementsMax, before + fieldElementsMax), 0)
+      // @guard heavy-frames-of-a-router--elements
       if (scan.units > elementsMax) return `more than ${elementsMax} elements`
+      // @guard heavy-frames-of-a-router--field
       if (scan.units > before + fieldElementsMax) {
         return `more than ${fieldElementsMax} elements in one field`
       }

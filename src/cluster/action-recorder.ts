@@ -60,6 +60,7 @@ export async function recorded<T>(
   by: Actor,
   run: () => Promise<T>,
 ): Promise<T> {
+  // @guard unrecorded-change
   await recorder.record({ ...wanted, outcome: 'requested' }, by)
   try {
     const result = await run()

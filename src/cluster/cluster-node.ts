@@ -318,6 +318,7 @@ export class ClusterNode implements Proposer, ClusterView {
     const before = this.#observer.status
     this.#observer.onStatus(status)
     this.#follower.onStatus(status)
+    // @guard 42-same-leader-in-a-later-term-is-no-news
     if (status.leader === before.leader && status.term === before.term) return
     this.#parts.log.info(
       { term: status.term, leader: status.leader, role: status.role },

@@ -111,6 +111,7 @@ export class StateFollower {
 
   /** Makes the snapshot that was received the state. */
   async restore(id: number): Promise<void> {
+    // @guard 28-apply-goes-on-during-an-install
     this.#applyQueue.pause()
     this.guard.beginReplacing()
     try {

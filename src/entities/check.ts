@@ -81,6 +81,7 @@ export function bytesOfMap(value: Json | undefined): number {
 }
 
 function bytesFault(name: string, value: JsonObject, bytesMax: number | null): FieldFault | null {
+  // @guard filling-the-state--tags
   if (bytesMax === null || bytesOfMap(value) <= bytesMax) return null
   return { field: name, reason: `${name} should take at most ${bytesMax} bytes as JSON` }
 }

@@ -49,6 +49,7 @@ function failed(routerId: string, what: string): RouterInspection {
  * again.
  */
 function jsonOf(text: string): unknown {
+  // @guard inspection-of-a-router--depth
   if (jsonDepth(text) > JSON_DEPTH_MAX) return text
   try {
     return JSON.parse(text) as unknown

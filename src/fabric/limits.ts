@@ -60,6 +60,7 @@ export const routerLimits = {
   /**
    * For what a router tells of itself; it is an error in the answer then, which has longer itself.
    */
+  // @guard inspection-of-a-router--time
   routerInspectionTimeoutMs: 5000,
   /** Tokens of service sessions that routers showed, kept to name them when they end. */
   sessionsShownMax: 65_536,

@@ -79,6 +79,7 @@ export class RouterListener {
     this.#server.on('secureConnection', (socket) => {
       // A dialer that asks for another protocol has failed in the handshake; one that asks for none
       // gets here.
+      // @guard router-that-comes-and-goes
       if (socket.alpnProtocol === CONTROL_PROTOCOL && this.#mayConnect(socket)) {
         parts.channels.accept(socket)
       } else {

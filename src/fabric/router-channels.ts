@@ -316,6 +316,7 @@ export class RouterChannels {
     connection: RouterConnection | null,
     work: () => Iterator<void> | null,
   ): Promise<void> | null {
+    // @guard heavy-frames-of-a-router--turns
     return this.#parts.processor.begin(`router:${connection?.router.id ?? ''}`, work)
   }
 

@@ -20,6 +20,7 @@ export function boundedByRouter(
     info: (fields, message) => log.info(fields, message),
     warn: (fields, message) => {
       const { routerId } = fields
+      // @guard reports-of-a-router--warnings
       if (typeof routerId !== 'string' || rate.take(routerId)) log.warn(fields, message)
     },
   }

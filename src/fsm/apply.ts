@@ -236,6 +236,7 @@ export function apply(state: State, entry: Entry): AppliedEntry {
     throw new AssertionError('entries are applied in order, without gaps')
   }
   const logTimeMs = Math.max(state.logTimeMs, entry.timeMs - state.setbackMs)
+  // @guard 39-apply-reads-the-local-clock
   const place = { index: entry.index, logTimeMs }
   state.logTimeMs = logTimeMs
   state.forget()

@@ -43,6 +43,7 @@ export function becomeCluster(state: State, restored: RestoredCluster): Position
   state.forget()
   state.staged.clear()
   endSessions(state, context)
+  // @guard enrollments-read-before-a-promotion--cluster
   withdrawPrivilegedEnrollments(state, context)
   removeAll(state, 'joinTicket')
   removeAll(state, 'admission')

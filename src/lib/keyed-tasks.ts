@@ -22,6 +22,7 @@ export class KeyedTasks<K = string> {
   async run<T>(key: K, task: () => Promise<T>): Promise<T> {
     const tasks = this.#keys.get(key) ?? { running: 0, waiting: [] }
     this.#keys.set(key, tasks)
+    // @guard writes-of-a-router--lane
     if (tasks.running < this.#atOnceMax) tasks.running += 1
     else await new Promise<void>((begin) => tasks.waiting.push(begin))
     try {

@@ -217,6 +217,7 @@ export function leafControllerId(leaf: Certificate, trustDomain: string): string
  */
 export function leafRouterId(leaf: Certificate): string | null {
   const named = leaf.uris.filter((uri) => /^spiffe:/i.test(uri))
+  // @guard link-of-another-router--spiffe
   if (named.length === 0) return leaf.commonName
   const id = named.length === 1 ? parseSpiffeId(named[0] ?? '') : null
   return id === null ? null : routerIdOf(id)

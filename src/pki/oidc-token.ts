@@ -45,10 +45,12 @@ export function oidcTokenOf(
   const { z_cfs: prints } = claims
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud]
   const clientId = audiences.find((one) => typeof one === 'string' && clientIds.includes(one))
+  // @guard access-token-at-a-router--audience, oidc/code-flow--purpose, oidc/tokens--audience
   if (type !== tokenTypes[purpose] || typeof clientId !== 'string' || audiences.length !== 1) {
     return null
   }
   // The key says which controller it is of: each names itself alone, and signs for no other.
+  // @guard oidc/tokens--issuer
   if (typeof iss !== 'string' || !ISSUER.test(iss)) return null
   if (typeof sub !== 'string' || typeof sessionId !== 'string') return null
   if (typeof exp !== 'number' || typeof iat !== 'number' || !Array.isArray(scopes)) return null

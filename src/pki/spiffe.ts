@@ -53,6 +53,7 @@ export function sessionCertificateIds(
   expectedDomain: string,
 ): { readonly identityId: string; readonly apiSessionId: string } | null {
   const found = SESSION_PATH.exec(path)
+  // @guard client-with-a-stolen-token--domain
   if (found === null || trustDomain !== expectedDomain) return null
   const [, identityId = '', apiSessionId = ''] = found
   return { identityId, apiSessionId }

@@ -51,6 +51,7 @@ const kindOf: Readonly<Record<string, DeviceKind>> = {
 
 function judge(check: PostureCheck, posture: Posture): boolean {
   const kind = kindOf[check.typeId]
+  // @guard oidc/posture-at-a-router--factor
   if (kind !== undefined && posture.judgedByRouter?.has(kind) === true) return true
   switch (check.typeId) {
     case 'OS':

@@ -113,6 +113,7 @@ export class ControllerPosture implements PostureService {
    */
   #enforcedOf(session: EntityRecord): SessionPosture {
     const { identityId, id } = session as ApiSession
+    // @guard clock-of-the-leader--factor
     const factor = this.#factorAt(session, majorityNowMs(this.#parts) ?? 0)
     return { ...this.#reports.of(identityId, id), factor }
   }

@@ -16,9 +16,12 @@ import type { Index } from './types.ts'
  */
 export function advanceCommit(state: RaftState): void {
   assert(state.role === 'leader', 'only a leader commits by counting')
+  // @guard own-disk-counted-when-written, 19-leaving-leader-counts-itself
+  // @guard 34-leader-counts-itself-before-its-disk:1
   const reached = quorumValue(state.configuration, (id) =>
     id === state.id ? state.durability.durableIndex : (state.progress.get(id)?.matchIndex ?? 0),
   )
+  // @guard own-term-gate-on-commit, 06-old-term-committed-by-counting
   if (reached <= state.commit || state.log.termAt(reached) !== state.term) return
   for (let index = state.commit + 1; index <= reached; index += 1) {
     state.uncommittedBytes -= entryBytes(state.log.at(index))
@@ -39,11 +42,14 @@ export function commitTo(state: RaftState, index: Index): void {
 function finishChange(state: RaftState): void {
   const { index, record, configuration } = state.memberships.current
   if (index > state.commit) return
+  // @guard farewell-after-the-commit
   bidFarewell(state, index)
+  // @guard joint-configuration-is-left
   if (isJoint(configuration)) {
     appendAsLeader(state, 'configuration', encodeConfiguration(leaveJoint(record)))
     return
   }
+  // @guard removed-leader-goes
   if (!configuration.voters.includes(state.id)) retire(state)
 }
 

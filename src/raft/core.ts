@@ -115,6 +115,7 @@ export class Core {
     let log = new RaftLog(found.base, [...found.entries])
     // Stopped between taking over a snapshot and replacing the log: finish it.
     const isLogBehind = !log.matches(applied)
+    // @guard log-that-a-snapshot-left-behind
     if (isLogBehind) log = new RaftLog(applied, [])
     const state = new RaftState({
       id: start.id,
@@ -137,6 +138,8 @@ export class Core {
       state.disk.push({ type: 'reset', position: applied, token })
     }
     // Terms of the log are known to have been: never behind them, whatever was lost.
+    // @guard term-no-less-than-that-of-the-log
+    // @guard 04-entries-acknowledged-before-their-term-is-durable:3
     if (log.last.term > state.term) state.setTermAndVote(log.last.term, null)
     settleIfPaid(state)
     state.resetElectionTimer()
@@ -299,6 +302,7 @@ function isOnDiskWhole({ durability, log }: RaftState): boolean {
     !durability.isHardStateDirty && durability.hardStateToken <= durability.durableToken
   // Before the beginning of the log in memory only the log that it replaces is on disk, of which
   // nothing is known here.
+  // @guard log-half-of-what-is-on-disk, term-half-of-what-is-on-disk
   return isTermDurable && durability.durableIndex >= log.base.index
 }
 
@@ -313,6 +317,7 @@ function onApplied(
 }
 
 function compact(state: RaftState, position: Position): void {
+  // @guard 16-configuration-in-force-once-applied:2
   if (position.index <= state.log.base.index) return
   assert(position.index <= state.applied, 'only what is applied is compacted')
   // A stamp must not run back because the entry that bore the last one is gone.
@@ -326,6 +331,7 @@ function takeCommitted(state: RaftState): readonly Entry[] {
   const { log, applied, emitted } = state
   const { applyLagEntriesMax, applyBytesMax } = state.options
   const window = applied + applyLagEntriesMax
+  // @guard apply-after-own-disk, 34-leader-counts-itself-before-its-disk:2
   const to = Math.min(state.commit, state.durability.durableIndex, window)
   // Entries that are handed out and not applied yet wait in memory once more.
   const room = 2 * applyBytesMax - log.bytesBetween(applied, emitted)

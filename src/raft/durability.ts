@@ -86,6 +86,7 @@ export class Durability {
   truncate(from: Index): void {
     this.#writtenIndex = Math.min(this.#writtenIndex, from - 1)
     this.#durableIndex = Math.min(this.#durableIndex, from - 1)
+    // @guard late-report-of-a-replaced-write, 11-late-report-counts-replaced-entries
     for (const write of this.#pending) write.lastIndex = Math.min(write.lastIndex, from - 1)
   }
 

@@ -16,6 +16,7 @@ export function tickElection(state: RaftState): void {
   // A campaign whose own vote is still on its way to the disk has not even asked the others yet.
   if (state.ownVoteToken !== null) return
   if (state.electionElapsedTicks < state.electionDeadlineTicks && !isSoleVoter(state)) return
+  // @guard 20-who-has-no-vote-campaigns:1, 21-neither-pre-vote-nor-quorum-check:1
   if (state.isEligible) campaign(state)
   else state.resetElectionTimer()
 }
@@ -61,6 +62,7 @@ function requestVotes(state: RaftState, pre: boolean): void {
   const transfer = state.isTransferCampaign
   // Not before the own vote is durable: after a crash the same term could be campaigned for again,
   // with a shorter log, on the answers to the first campaign.
+  // @guard campaign-after-the-disk
   const afterToken = pre ? 0 : state.durability.hardStateToken
   for (const id of memberIds(state.configuration)) {
     if (id === state.id || state.configuration.learners.includes(id)) continue
@@ -74,26 +76,33 @@ export function onTimeoutNow(state: RaftState): void {
 }
 
 export function onVoteRequest(state: RaftState, message: VoteRequest): void {
+  // @guard a-disk-holds-its-vote-by-store-id, log-comparison-in-votes
+  // @guard log-that-owes-votes-as-before
   const isGrantable = state.holdsVote && isAtLeast(message.last, promisedLast(state))
   const isProtected = hasLiveLeader(state) && !message.transfer
   if (message.pre) {
+    // @guard leader-check-on-pre-votes
     const granted = message.term > state.term && isGrantable && !isProtected
     // A grant speaks of the term asked about, so that the asker counts it; a refusal tells our own.
     const term = granted ? message.term : state.term
     const body = { type: 'voteResponse', pre: true, granted } as const
+    // @guard pre-vote-reply-after-the-disk
     state.send(message.from, body, state.durability.hardStateToken, term)
     return
   }
+  // @guard one-vote-a-term
   const isFree = state.votedFor === null || state.votedFor === message.from
   const granted = message.term === state.term && state.leader === null && isFree && isGrantable
   if (granted) {
     if (state.role !== 'follower') becomeFollower(state, state.term, null)
     state.setTermAndVote(state.term, message.from)
+    // @guard given-vote-restarts-the-wait
     state.resetElectionTimer()
   }
   // A vote must outlive a restart (paper 5.2), so it leaves only after the write; so does a
   // refusal, which may rest on a vote that is itself not yet on disk.
   const body = { type: 'voteResponse', pre: false, granted } as const
+  // @guard vote-reply-after-the-disk, 01-vote-leaves-before-it-is-durable
   state.send(message.from, body, state.durability.hardStateToken)
 }
 
@@ -107,6 +116,7 @@ export function onVoteResponse(state: RaftState, message: VoteResponse): void {
 
 /** The own vote counts like any other: once it is durable. */
 export function onOwnVoteDurable(state: RaftState): void {
+  // @guard own-vote-counted-after-the-disk
   if (state.ownVoteToken === null || state.durability.durableToken < state.ownVoteToken) return
   state.ownVoteToken = null
   state.votes.set(state.id, true)

@@ -19,7 +19,9 @@ function hear(state: RaftState, leader: NodeId): void {
     becomeFollower(state, state.term, leader)
     return
   }
+  // @guard heartbeat-protects-the-leader
   state.leaderSilenceTicks = 0
+  // @guard heartbeat-restarts-the-wait
   state.electionElapsedTicks = 0
 }
 
@@ -35,6 +37,7 @@ export function onHeartbeatRequest(state: RaftState, message: HeartbeatRequest):
   } as const
   // Rests on the term alone: behind the entries' writes, a slow disk here would look like a lost
   // node there.
+  // @guard heartbeat-reply-after-the-disk
   state.send(message.from, body, state.durability.hardStateToken)
 }
 
@@ -49,11 +52,13 @@ export function onAppendRequest(state: RaftState, message: AppendRequest): void 
   const { from, commit } = message
   if (!isConsecutive(message.previous, message.entries, message.term)) return
   if (isFull(state) && message.entries.length > 0) return
+  // @guard append-that-begins-before-the-commit, 30-append-across-the-snapshot-boundary
   const { previous, entries } = withoutCommitted(state, message)
   if (previous.index < state.commit) {
     acceptThrough(state, from, state.commit, commit)
     return
   }
+  // @guard append-needs-the-entry-before-it
   if (!state.log.matches(previous)) {
     refuse(state, from, previous)
     return
@@ -111,6 +116,7 @@ function appendNew(state: RaftState, entries: readonly Entry[]): void {
   const { log } = state
   let known = 0
   for (const entry of entries) {
+    // @guard only-a-conflict-cuts-the-log, 08-every-append-truncates
     if (!log.matches(entry)) break
     known += 1
   }
@@ -119,6 +125,7 @@ function appendNew(state: RaftState, entries: readonly Entry[]): void {
   if (first.index <= log.lastIndex) truncate(state, first.index)
   const news = known === 0 ? entries : entries.slice(known)
   log.append(news)
+  // @guard 16-configuration-in-force-once-applied:1
   state.memberships.append(news)
 }
 
@@ -126,6 +133,7 @@ function truncate(state: RaftState, from: Index): void {
   assert(from > state.commit, `entry ${from} is committed and cannot be replaced`)
   state.log.truncate(from)
   state.durability.truncate(from)
+  // @guard rollback-of-a-truncated-configuration, 18-truncated-configuration-stays-in-force
   state.memberships.truncate(from)
 }
 
@@ -141,6 +149,7 @@ function acceptThrough(state: RaftState, leader: NodeId, index: Index, leaderCom
     hint,
     rejectedIndex: 0,
   } as const
+  // @guard append-reply-after-the-disk
   state.send(leader, body, state.durability.tokenFor(index))
 }
 
@@ -149,6 +158,8 @@ function acceptThrough(state: RaftState, leader: NodeId, index: Index, leaderCom
  * 2).
  */
 function followCommit(state: RaftState, leaderCommit: Index): void {
+  // @guard commit-limited-to-what-matches, 07-follower-commits-past-what-matched:4
+  // @guard 38-commit-told-beyond-the-log:4
   commitTo(state, Math.min(leaderCommit, state.matched))
 }
 
@@ -157,6 +168,7 @@ function followCommit(state: RaftState, leaderCommit: Index): void {
  * about.
  */
 function refuse(state: RaftState, leader: NodeId, previous: Position): void {
+  // @guard refusal-tells-where-to-look
   const hint = state.log.lastPositionUpToTerm(previous.index, previous.term)
   const body = {
     type: 'appendResponse',
@@ -166,6 +178,7 @@ function refuse(state: RaftState, leader: NodeId, previous: Position): void {
     rejectedIndex: previous.index,
     ...(state.owed === null ? {} : { hasLost: true }),
   } as const
+  // @guard append-refusal-after-the-disk
   state.send(leader, body, state.durability.hardStateToken)
 }
 
@@ -185,7 +198,9 @@ export function answerStaleLeader(state: RaftState, leader: NodeId): void {
 export function onSnapshot(state: RaftState, message: SnapshotMessage): void {
   if (message.term === state.term) hear(state, message.from)
   const { position } = message
+  // @guard snapshot-of-what-is-there, 29-old-snapshot-is-installed
   if (position.index > state.commit) {
+    // @guard snapshot-of-a-prefix-keeps-the-log
     if (!state.log.matches(position)) install(state, position, message.configuration)
     state.matched = Math.max(state.matched, position.index)
     commitTo(state, position.index)
@@ -200,6 +215,7 @@ function install(state: RaftState, position: Position, configuration: Uint8Array
   // go.
   state.flushWrite()
   // An uncommitted configuration goes with the log it stood in.
+  // @guard uncommitted-configuration-goes-with-a-snapshot, 17-configuration-outlives-a-snapshot
   state.memberships.reset(decodeMembership(position.index, configuration))
   const token = state.durability.reset(position.index, state.commit, state.ticks)
   state.log.reset(position)

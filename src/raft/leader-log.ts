@@ -13,6 +13,7 @@ export function nextStampMs(state: RaftState): number {
   const lastMs = Math.max(state.timeFloorMs, state.log.lastTimeMs)
   const quorumMs = state.logTime.quorumMs(state.configuration, state.id, state.nowMs)
   if (quorumMs === null) return lastMs
+  // @guard log-time-bounded-by-a-quorum, stamps-follow-the-setback
   const clockMs = Math.min(state.nowMs, quorumMs + state.options.clockSkewMaxMs) + state.setbackMs
   return state.logTime.advance(lastMs, clockMs)
 }

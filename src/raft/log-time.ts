@@ -43,6 +43,7 @@ export class LogTime {
   advance(lastMs: number, clockMs: number): number {
     if (lastMs - clockMs <= SLEW_OVER_MS) {
       this.#slewedAtMs = this.#elapsedMs
+      // @guard log-time-never-runs-back
       return Math.max(lastMs, clockMs)
     }
     const passedMs = Math.floor((this.#elapsedMs - this.#slewedAtMs) / 2)

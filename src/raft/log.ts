@@ -7,6 +7,7 @@ import type { Entry, Index, Position, Term } from './types.ts'
  * longer one.
  */
 export function isAtLeast(position: Position, other: Position): boolean {
+  // @guard term-before-length-in-votes, 09-longer-log-beats-later-term
   if (position.term !== other.term) return position.term > other.term
   return position.index >= other.index
 }

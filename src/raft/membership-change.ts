@@ -23,6 +23,7 @@ export function changeConfiguration(
     state.proposalResults.push({ id, ok: false, code })
     return
   }
+  // @guard 15-change-of-one-before-an-own-commit:1
   const joint = enterJoint(state.memberships.current.record, target)
   const { index, term } = appendAsLeader(state, 'configuration', encodeConfiguration(joint))
   state.proposalResults.push({ id, ok: true, index, term })
@@ -38,10 +39,14 @@ function refusalOf(
   // One change at a time, and none before an entry of the own term is committed: otherwise a change
   // of an earlier leader may still be about, and the two majorities need not meet (Ongaro,
   // raft-dev, 2015-07-10).
+  // @guard change-derived-from-before
   const isUnderWay = index > state.commit || isJoint(configuration) || index !== basedOn
+  // @guard one-change-at-a-time, own-term-gate-on-membership
+  // @guard 15-change-of-one-before-an-own-commit:2
   if (isUnderWay || !state.hasCommittedInTerm) return 'CHANGE_IN_PROGRESS'
   if (!isWellFormedTarget(target)) return 'INVALID_CONFIGURATION'
   if (!isReadyToVote(state, target)) return 'NOT_CAUGHT_UP'
+  // @guard one-disk-is-replaced-at-a-time
   return replacesSafely(state, target) ? null : 'INVALID_CONFIGURATION'
 }
 
@@ -75,10 +80,13 @@ function isReadyToVote(state: RaftState, target: ConfigurationRecord): boolean {
   for (const member of target.members) {
     if (!member.voter) continue
     const before = record.members.find((known) => known.id === member.id)
+    // @guard other-disk-is-a-learner-first
     if (before === undefined || hasOtherStore(before, member)) return false
     if (configuration.voters.includes(member.id)) continue
     const progress = state.progress.get(member.id)
+    // @guard learner-holds-the-configuration-before-it-votes
     if (progress?.state !== 'replicate' || progress.matchIndex < index) return false
+    // @guard new-voter-has-nearly-all
     if (progress.matchIndex + state.options.promotionLagEntriesMax < state.log.lastIndex) {
       return false
     }

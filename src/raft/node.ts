@@ -279,6 +279,7 @@ export class RaftNode {
     // call that blocks.
     for (const outgoing of effects.messages) this.#send(outgoing)
     for (const operation of effects.disk) this.#toDisk(operation)
+    // @guard 41-failing-leader-callback-is-passed-over
     if (effects.status !== null) this.#callbacks.onStatus(effects.status)
     if (effects.proposals.length > 0) this.#answerProposals(effects.proposals)
     if (effects.committed.length > 0) this.#callbacks.onCommitted(effects.committed)

@@ -26,6 +26,7 @@ export function promisedLast({ owed, log }: RaftState): Position {
 
 /** Called whenever more of the log is durable. */
 export function settleIfPaid(state: RaftState): void {
+  // @guard debt-is-settled-by-the-disk
   if (state.owed === null || !isAtLeast(state.onDisk.last, state.owed)) return
   state.owed = null
   state.disk.push({ type: 'settle', owed: null })
@@ -33,6 +34,7 @@ export function settleIfPaid(state: RaftState): void {
 
 /** Takes the word of the leader of the term that this node is in. */
 export function hearAttestation(state: RaftState, attested: Attestation | undefined): void {
+  // @guard debt-is-covered-after-this-start
   if (state.owed === null || attested?.boot !== state.boot) return
   // Its first entry was of its own term, so its last one is.
   const covering = { term: state.term, index: attested.lastIndex }

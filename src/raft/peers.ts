@@ -16,6 +16,7 @@ export function syncPeers(state: RaftState, before: ConfigurationRecord | null =
     const isReplaced = old !== undefined && now !== undefined && hasOtherStore(old, now)
     const isGone = !ids.includes(id)
     if (isGone) state.departing.push(progress)
+    // @guard replaced-disk-starts-from-nothing
     if (isReplaced || isGone) state.progress.delete(id)
   }
   for (const id of ids) {

@@ -59,6 +59,7 @@ export class Progress {
    */
   acknowledge(matchIndex: Index): boolean {
     const isNews = matchIndex > this.matchIndex
+    // @guard match-index-regresses
     if (isNews) this.matchIndex = matchIndex
     if (this.nextIndex <= this.matchIndex) this.nextIndex = this.matchIndex + 1
     let done = 0

@@ -6,6 +6,7 @@ import type { RaftState } from './state.ts'
 
 export function propose(state: RaftState, proposals: readonly Proposal[], nowMs: number): void {
   state.nowMs = nowMs
+  // @guard proposals-held-until-clocks-are-known
   if (isClockUnknown(state)) {
     for (const proposal of proposals) hold(state, proposal)
     return
@@ -73,6 +74,7 @@ function refusalOf(
   bytesAhead: number,
 ): ProposalRefusalCode | null {
   const { uncommittedBytesMax, applyLagEntriesMax } = state.options
+  // @guard transfer-stops-proposals
   if (state.role !== 'leader' || state.transfer !== null) return 'NOT_LEADER'
   if (data.length > ENTRY_BODY_BYTES_MAX) return 'TOO_LARGE'
   if (state.commit - state.applied >= applyLagEntriesMax) return 'OVERLOADED'

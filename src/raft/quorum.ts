@@ -8,7 +8,9 @@ export function majorityValue(voters: readonly NodeId[], valueOf: (id: NodeId) =
   if (voters.length === 0) return Infinity
   // Sorted on every call: progress moves out of order, and a list kept sorted by hand has cost
   // others a commit.
+  // @guard 13-quorum-of-an-unsorted-list
   const values = voters.map(valueOf).sort((a, b) => b - a)
+  // @guard 14-half-is-a-majority
   return values[Math.floor(voters.length / 2)] ?? 0
 }
 
@@ -17,6 +19,7 @@ export function majorityValue(voters: readonly NodeId[], valueOf: (id: NodeId) =
  * (Raft paper 6).
  */
 export function quorumValue(configuration: Configuration, valueOf: (id: NodeId) => number): number {
+  // @guard quorum-of-the-incoming-half, quorum-of-the-outgoing-half
   return Math.min(
     majorityValue(configuration.voters, valueOf),
     majorityValue(configuration.outgoingVoters, valueOf),

@@ -55,6 +55,7 @@ export class ReadQueue {
    * confirms them too.
    */
   begin(commit: Index): void {
+    // @guard 24-joining-read-keeps-the-old-round-number
     this.#sequence += 1
     const ids = this.#out === null ? this.#waiting : [...this.#out.ids, ...this.#waiting]
     this.#out = { sequence: this.#sequence, index: commit, ids }
@@ -63,6 +64,7 @@ export class ReadQueue {
 
   /** @param sequence the highest that a quorum has answered. */
   confirm(sequence: number): void {
+    // @guard older-round-confirms-newer-read
     if (this.#out === null || sequence < this.#out.sequence) return
     for (const id of this.#out.ids) this.#results.push({ id, ok: true, index: this.#out.index })
     this.#out = null

@@ -18,8 +18,10 @@ import type { Message, NodeId } from './types.ts'
  */
 export function onMessage(state: RaftState, message: Message, storeId: Uint8Array | null): void {
   if (message.to !== state.id || message.from === state.id) return
+  // @guard answers-of-no-member
   if (isAnswer(message) && !isCounted(state, message.from, storeId)) return
   if (message.term > state.term && !adoptTerm(state, message)) return
+  // @guard message-of-an-older-term
   if (message.term < state.term && !isJudgedBelowTerm(state, message)) return
   dispatch(state, message)
 }
@@ -31,6 +33,7 @@ export function onMessage(state: RaftState, message: Message, storeId: Uint8Arra
  * before it was let in.
  */
 function isCounted(state: RaftState, from: NodeId, storeId: Uint8Array | null): boolean {
+  // @guard answers-of-another-disk
   return listsStore(state.memberships.current.record, from, storeId)
 }
 
@@ -43,7 +46,10 @@ function isAnswer(message: Message): boolean {
 function adoptTerm(state: RaftState, message: Message): boolean {
   switch (message.type) {
     case 'voteRequest':
+      // @guard pre-vote-raises-no-term
       if (message.pre) return true
+      // @guard leader-check-on-votes, 20-who-has-no-vote-campaigns:2
+      // @guard 21-neither-pre-vote-nor-quorum-check:2
       if (hasLiveLeader(state) && !message.transfer) return false
       becomeFollower(state, message.term, null)
       return true
@@ -59,6 +65,7 @@ function adoptTerm(state: RaftState, message: Message): boolean {
       return true
     case 'appendResponse':
     case 'heartbeatResponse':
+      // @guard answer-of-a-later-term
       becomeFollower(state, message.term, null)
       return false
     case 'timeoutNow':
@@ -74,8 +81,10 @@ function isJudgedBelowTerm(state: RaftState, message: Message): boolean {
       return true
     case 'appendRequest':
     case 'heartbeatRequest':
+      // @guard stale-leader-is-answered
       answerStaleLeader(state, message.from)
       return false
+    // @guard 12-late-acknowledgement-of-an-earlier-term-counts
     case 'voteResponse':
     case 'appendResponse':
     case 'heartbeatResponse':
@@ -102,6 +111,7 @@ function dispatch(state: RaftState, message: Message): void {
     case 'commitNotice':
       return onCommitNotice(state, message)
     case 'timeoutNow':
+      // @guard campaign-ordered-by-the-leader-alone
       return state.leader === message.from ? onTimeoutNow(state) : undefined
     case 'snapshot':
       return onSnapshot(state, message)

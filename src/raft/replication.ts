@@ -15,6 +15,7 @@ type HeartbeatResponse = Extract<Message, { type: 'heartbeatResponse' }>
 
 /** The leader's half of replication (paper 5.3). The follower's is in follow.ts. */
 export function tickLeader(state: RaftState): void {
+  // @guard check-quorum, 21-neither-pre-vote-nor-quorum-check:3
   if (!hasQuorumContact(state)) {
     // Cut off: the others have elected someone else or will, and nobody here should wait for us
     // (dissertation 6.2).
@@ -77,9 +78,12 @@ export function sendDue(state: RaftState): void {
  * applied it. Neither message carries it further than the peer is known to agree.
  */
 function sendCommit(state: RaftState, progress: Progress): void {
+  // @guard heartbeat-commit-limited-to-the-peer, 07-follower-commits-past-what-matched:1
+  // @guard 38-commit-told-beyond-the-log:1
   const commit = Math.min(state.commit, progress.matchIndex)
   const isNews = commit > progress.commitSent
   progress.commitSent = Math.max(progress.commitSent, commit)
+  // @guard commit-is-told-at-once
   if (state.isHeartbeatDue) sendHeartbeat(state, progress)
   else if (isNews) {
     // Not answered: half the messages of a lone write would be answers that tell nothing.
@@ -88,12 +92,14 @@ function sendCommit(state: RaftState, progress: Progress): void {
 }
 
 function beginReadRound(state: RaftState): void {
+  // @guard own-term-gate-on-reads, 23-read-before-an-own-commit
   if (!state.reads.hasWaiting || !state.hasCommittedInTerm) return
   // A round still out is given until the next heartbeat; then it and all that wait go round
   // together.
   if (state.reads.isRoundOut && !state.isHeartbeatDue) return
   state.reads.begin(state.commit)
   state.isHeartbeatDue = true
+  // @guard 25-read-by-lease
   confirmReads(state)
 }
 
@@ -101,6 +107,7 @@ function confirmReads(state: RaftState): void {
   const acked = quorumValue(state.configuration, (id) =>
     id === state.id ? state.reads.sequence : (state.progress.get(id)?.ackedReadSequence ?? 0),
   )
+  // @guard read-is-confirmed-by-a-quorum
   state.reads.confirm(acked)
 }
 
@@ -208,17 +215,21 @@ function onMatch(state: RaftState, progress: Progress, matchIndex: Index): void 
  */
 function onRefused(state: RaftState, progress: Progress, message: AppendResponse): void {
   const { rejectedIndex, hint, hasLost = false } = message
+  // @guard refusal-below-the-match, 10-late-refusal-takes-next-back:1
   if (rejectedIndex <= progress.matchIndex) {
+    // @guard lost-log-is-sent-again
     if (!hasLost || progress.state === 'snapshot') return
     progress.forget()
     progress.becomeProbe(rejectedIndex + 1)
   }
+  // @guard 10-late-refusal-takes-next-back:2
   if (progress.state === 'replicate') {
     progress.becomeProbe(progress.matchIndex + 1)
     return
   }
   if (progress.state !== 'probe' || rejectedIndex !== progress.nextIndex - 1) return
   const agreed = state.log.lastPositionUpToTerm(hint.index, hint.term)
+  // @guard 10-late-refusal-takes-next-back:3
   progress.becomeProbe(Math.min(rejectedIndex, agreed.index + 1))
 }
 
@@ -226,6 +237,7 @@ export function onHeartbeatResponse(state: RaftState, message: HeartbeatResponse
   const progress = state.progress.get(message.from)
   if (state.role !== 'leader' || progress === undefined) return
   progress.lastContactTick = state.ticks
+  // @guard read-sequence-of-an-answer
   progress.ackedReadSequence = Math.max(progress.ackedReadSequence, message.readSequence)
   progress.owingBoot = message.owingBoot ?? null
   state.logTime.observe(message.from, message.clockMs, state.nowMs)
@@ -241,10 +253,12 @@ export function onHeartbeatResponse(state: RaftState, message: HeartbeatResponse
  */
 function lookForLoss(state: RaftState, progress: Progress): void {
   if (state.ticks - progress.lastProbeTick < state.options.heartbeatTicks) return
+  // @guard lost-probe-is-sent-again
   if (progress.state === 'probe') progress.isProbeOut = false
   if (progress.state !== 'replicate') return
   // One that owes may lack what it acknowledged in an earlier life, and would not be asked for it
   // otherwise.
+  // @guard log-that-owes-is-asked-for
   if (progress.matchIndex >= progress.nextIndex - 1 && progress.owingBoot === null) return
   progress.lastProbeTick = state.ticks
   const previousTerm = state.log.termAt(progress.nextIndex - 1)

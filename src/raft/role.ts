@@ -11,15 +11,18 @@ const NO_BYTES = new Uint8Array(0)
 function enterRole(state: RaftState, role: Role, leader: NodeId | null): void {
   state.role = role
   state.leader = leader
+  // @guard 22-pre-votes-kept-for-the-election
   state.votes.clear()
   state.ownVoteToken = null
   state.isTransferCampaign = false
+  // @guard transfer-ends-with-its-leadership, 27-transfer-outlives-the-leadership:1
   state.transfer = null
   state.isHeartbeatDue = false
   state.progress.clear()
   state.departing = []
   state.logTime.clear()
   state.uncommittedBytes = 0
+  // @guard reads-end-with-the-leadership
   state.reads.refuseAll()
   for (const { id } of state.held) {
     state.proposalResults.push({ id, ok: false, code: 'NOT_LEADER' })
@@ -35,6 +38,7 @@ export function becomeFollower(state: RaftState, term: Term, leader: NodeId | nu
   if (isNewTerm) {
     state.setTermAndVote(term, null)
     // Nothing is yet known to equal the new leader's log, beyond what is committed.
+    // @guard match-forgotten-with-the-term
     state.matched = state.commit
   }
   enterRole(state, 'follower', leader)
@@ -65,7 +69,9 @@ export function becomeLeader(state: RaftState): void {
     state.uncommittedBytes += entryBytes(log.at(index))
   }
   // An entry of the new term is what lets those before it commit (paper 5.4.2, figure 8; 8).
+  // @guard entry-of-the-own-term-at-once
   appendAsLeader(state, 'noop', NO_BYTES)
   // Heartbeats go out at once, for the answers bring the clocks that proposals are stamped by.
+  // @guard heartbeat-at-once
   state.isHeartbeatDue = true
 }

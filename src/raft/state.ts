@@ -142,6 +142,7 @@ export class RaftState {
     this.onDisk = { term: start.term, last: start.log.last }
     this.commit = start.commit
     this.matched = start.commit
+    // @guard 35-restart-skips-what-was-not-applied
     this.emitted = start.applied
     this.applied = start.applied
     this.timeFloorMs = start.timeFloorMs
@@ -175,6 +176,7 @@ export class RaftState {
     if (storeId === null) return true
     const standing = this.memberships.notOvertaken(this.commit)
     // Index 0 has what the node was told before it had a log.
+    // @guard vote-held-by-the-log-alone, 37-another-disk-votes-under-the-old-name
     return standing.some(({ index, record }) => index > 0 && listsStore(record, id, storeId))
   }
 
@@ -187,8 +189,10 @@ export class RaftState {
    * One that has lost a part of its log does not, until it has made up for it (owed.ts).
    */
   get isEligible(): boolean {
+    // @guard log-that-owes-does-not-campaign
     if (this.owed !== null) return false
     const standing = this.memberships.notOvertaken(this.commit)
+    // @guard learner-never-campaigns, left-out-voter-campaigns
     return this.holdsVote && standing.some((one) => isVoter(one.configuration, this.id))
   }
 
@@ -210,6 +214,7 @@ export class RaftState {
     if (term === this.#term && votedFor === this.#votedFor) return
     this.#term = term
     this.#votedFor = votedFor
+    // @guard term-and-vote-in-one-write
     this.durability.touchHardState()
   }
 

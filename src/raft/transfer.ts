@@ -37,6 +37,7 @@ export function startTransfer(state: RaftState, target: NodeId | null): void {
 export function continueTransfer(state: RaftState): void {
   const { transfer } = state
   if (transfer === null || transfer.isTimeoutNowSent) return
+  // @guard transfer-waits-for-the-target
   if (state.progress.get(transfer.target)?.matchIndex !== state.log.lastIndex) return
   transfer.isTimeoutNowSent = true
   state.send(transfer.target, { type: 'timeoutNow' }, 0)
@@ -46,12 +47,14 @@ export function tickTransfer(state: RaftState): void {
   const { diskStallTicks, electionTimeoutTicks } = state.options
   if (state.transfer !== null) {
     const ageTicks = state.ticks - state.transfer.startedTick
+    // @guard transfer-is-given-up, 27-transfer-outlives-the-leadership:2
     if (ageTicks >= electionTimeoutTicks) state.transfer = null
     return
   }
   // A leader that cannot write goes on committing through the others but can apply nothing itself.
   const stalledSince = state.durability.oldestPendingTick
   if (stalledSince !== null && state.ticks - stalledSince >= diskStallTicks) {
+    // @guard slow-disk-hands-over
     startTransfer(state, null)
   }
 }

@@ -86,6 +86,7 @@ export class WorkerQueue<Message, Result> {
   run(caller: string, message: () => Message): Promise<Result> {
     return new Promise((resolve, reject) => {
       const job = { message, queuedAtMs: this.#parts.clock.monotonicMs(), resolve, reject }
+      // @guard schema-judge-kept-busy
       if (this.#isClosed || !this.#queue.push(caller, job)) reject(tooMany())
       else this.#next()
     })
@@ -194,6 +195,7 @@ export class WorkerQueue<Message, Result> {
     if (!isAtWork()) return
     const leftMs = taskMsMax - (user + system) / 1000
     const isLate = this.#parts.clock.monotonicMs() - begin.atMs >= lateMsMax
+    // @guard schema-judge-kept-busy--late
     if (leftMs <= 0) this.#replace(worker, new TaskOverrun('processor time'))
     else if (isLate) this.#replace(worker, new TaskOverrun('late'))
     else this.#lookIn(Math.max(leftMs, LOOK_MS_MIN), worker, begin)

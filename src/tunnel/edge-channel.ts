@@ -197,6 +197,7 @@ export class EdgeChannel {
       case edgeMessage.acknowledgement:
       case edgeMessage.control: {
         const circuitId = circuitIdOf(message)
+        // @guard edge-router-of-a-tunnel--circuit
         if (circuitId === null || !this.#carried.has(circuitId)) return
         this.#circuits.receive(circuitId, message)
         return
@@ -258,6 +259,7 @@ export class EdgeChannel {
     const bound = this.#binds.get(bindId)
     const made = circuitIn(headers)
     const id = readInt32(headers, edgeHeader.routerConnectionId)
+    // @guard edge-router-of-a-tunnel--session
     if (bound === undefined || Buffer.from(message.body).toString('utf8') !== bound.token) {
       fail('the service is not hosted here')
       return
@@ -339,6 +341,7 @@ export class EdgeChannel {
   }
 
   #unrouted(circuitId: string): void {
+    // @guard edge-router-of-a-tunnel--ended
     if (this.#carried.has(circuitId)) this.#circuits.unrouted(circuitId)
   }
 

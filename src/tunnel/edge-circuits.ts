@@ -48,6 +48,7 @@ export class EdgeCircuits {
 
   /** Takes up a circuit that is to be opened next. @returns false: it is there already. */
   reserve(circuitId: string, path: EdgePath): boolean {
+    // @guard edge-router-of-a-tunnel--taken
     if (this.#open.has(circuitId) || this.#reserved.has(circuitId)) return false
     const untilMs = this.#clock.monotonicMs() + openedWithinMs
     this.#reserved.set(circuitId, { path, untilMs })

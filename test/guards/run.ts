@@ -2,13 +2,15 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
-import { applyPatch, attackTestOf, type GuardPatch, readPatches } from './patch.ts'
+import { MarkedSource } from './markers.ts'
+import { applyMutation, attackTestOf, type Mutation, readMutations } from './mutation.ts'
 
 // Deletes one guard after another from a copy of the project and runs the tests that should notice, narrow ones first.
-// A guard that no test misses is a failure, and so is a patch that no longer fits. Names as arguments: only those.
-// With --attacks the patches are those of test/attacks: each must let its attack succeed, that is, fail the attack's test.
+// A guard that no test misses is a failure, and so is a mutation that no longer applies. Names as arguments: only those.
+// With --attacks the mutations are those of test/attacks: each must let its attack succeed, that is, fail the attack's test.
 
 const root = resolve(import.meta.dirname, '../..')
+const source = MarkedSource.read(root)
 const runTimeoutMs = 300_000
 /** Of all tests together, with every guard in place. */
 const wholeRunTimeoutMs = 6 * runTimeoutMs
@@ -52,7 +54,7 @@ class Copy {
     const left = new Set(['node_modules', '.git', '.test', '.flotilla'])
     const filter = (from: string): boolean => !left.has(relative(root, from))
     cpSync(root, this.#dir, { recursive: true, filter })
-    // A guard may be missing here, and then its patch does not fit: not what is asked about.
+    // A guard may be missing here, and then its mutation does not apply: not what is asked about.
     rmSync(join(this.#dir, 'test/guards'), { recursive: true })
     symlinkSync(join(root, 'node_modules'), join(this.#dir, 'node_modules'))
   }
@@ -62,14 +64,16 @@ class Copy {
     rmSync(this.#dir, { recursive: true, force: true })
   }
 
-  async without<T>(patch: GuardPatch, task: () => Promise<T>): Promise<T> {
-    const path = join(this.#dir, patch.file)
-    const text = readFileSync(path, 'utf8')
-    writeFileSync(path, applyPatch(patch, text))
+  async without<T>(mutation: Mutation, task: () => Promise<T>): Promise<T> {
+    const mutated = applyMutation(mutation, source).map(({ path, text }) => {
+      const place = join(this.#dir, path)
+      return { place, text, original: readFileSync(place, 'utf8') }
+    })
+    for (const { place, text } of mutated) writeFileSync(place, text)
     try {
       return await task()
     } finally {
-      writeFileSync(path, text)
+      for (const { place, original } of mutated) writeFileSync(place, original)
     }
   }
 
@@ -123,60 +127,67 @@ class Copy {
     const { testResults } = JSON.parse(readFileSync(reportPath, 'utf8')) as Report
     const failed: string[] = []
     let ran = 0
+    let skipped: string | null = null
     for (const { name, assertionResults, message } of testResults) {
       const file = relative(this.#dir, name)
-      // A file that cannot be read notices any change whatever, and so none.
       if (assertionResults.length === 0) {
-        return { ran, failed: [], trouble: `${file} did not run: ${message.split('\n')[0]}` }
+        const trouble = `${file} did not run: ${message.split('\n')[0]}`
+        // A file that cannot be read notices any change whatever, and so none.
+        if (message !== '') return { ran, failed: [], trouble }
+        skipped = trouble
       }
       ran += assertionResults.length
       for (const { status, fullName } of assertionResults) {
         if (status === 'failed') failed.push(`${file}: ${fullName}`)
       }
     }
-    return { ran, failed, trouble: null }
+    // After the first failure Vitest skips the files that it has not begun.
+    return { ran, failed, trouble: failed.length > 0 ? null : skipped }
   }
 }
 
 /** The sets of tests that are run for a guard, one after another, until one notices its deletion. */
-type TestsOf = (patch: GuardPatch) => readonly (readonly string[])[]
+type TestsOf = (mutation: Mutation) => readonly (readonly string[])[]
 
-const testsOfGuard: TestsOf = ({ file }) => {
-  const quick = quickTests[file.split('/')[1] ?? '']
+const testsOfGuard: TestsOf = (mutation) => {
+  const [file] = applyMutation(mutation, source)
+  const quick = quickTests[file?.path.split('/')[1] ?? '']
   return quick === undefined ? [widerTests] : [quick, widerTests]
 }
 
 const testsOfAttack: TestsOf = ({ name }) => [[attackTestOf(name)]]
 
 /** @returns whether its deletion was noticed. */
-async function tryPatch(copy: Copy, patch: GuardPatch, testsOf: TestsOf): Promise<boolean> {
-  const sets = testsOf(patch)
+async function tryMutation(copy: Copy, mutation: Mutation, testsOf: TestsOf): Promise<boolean> {
+  const sets = testsOf(mutation)
   let seconds = 0
   for (const tests of sets) {
-    const outcome = await copy.without(patch, () => copy.run(tests))
+    const outcome = await copy.without(mutation, () => copy.run(tests))
     seconds += outcome.seconds
     const { failed, ran, trouble } = outcome
     if (trouble !== null) {
-      console.log(`NOT JUDGED  ${patch.name}: ${tests.join(' ')}: ${trouble}`)
+      console.log(`NOT JUDGED  ${mutation.name}: ${tests.join(' ')}: ${trouble}`)
       return false
     }
     if (failed.length === 0) continue
     const width = tests === sets[0] ? 'caught     ' : 'caught late'
-    console.log(`${width} ${patch.name} in ${seconds.toFixed(1)} s by ${failed.length} of ${ran}`)
+    console.log(
+      `${width} ${mutation.name} in ${seconds.toFixed(1)} s by ${failed.length} of ${ran}`,
+    )
     for (const one of failed.slice(0, 3)) console.log(`              ${one}`)
     return true
   }
-  console.log(`NOT CAUGHT  ${patch.name} in ${seconds.toFixed(1)} s: ${patch.guard}`)
+  console.log(`NOT CAUGHT  ${mutation.name} in ${seconds.toFixed(1)} s: ${mutation.reason}`)
   return false
 }
 
 async function main(words: readonly string[]): Promise<number> {
   const isAttacks = words.includes('--attacks')
   const wanted = words.filter((word) => word !== '--attacks')
-  const all = readPatches(isAttacks ? join(root, 'test/attacks') : import.meta.dirname)
+  const all = readMutations(isAttacks ? join(root, 'test/attacks') : import.meta.dirname)
   const testsOf = isAttacks ? testsOfAttack : testsOfGuard
-  const patches = wanted.length === 0 ? all : all.filter(({ name }) => wanted.includes(name))
-  const unknown = wanted.filter((name) => all.every((patch) => patch.name !== name))
+  const mutations = wanted.length === 0 ? all : all.filter(({ name }) => wanted.includes(name))
+  const unknown = wanted.filter((name) => all.every((mutation) => mutation.name !== name))
   if (unknown.length > 0) throw new Error(`no such guard: ${unknown.join(', ')}`)
   const copy = new Copy()
   // The tests run in a group of their own, so an interruption does not reach them by itself.
@@ -187,14 +198,16 @@ async function main(words: readonly string[]): Promise<number> {
     })
   }
   try {
-    const first = isAttacks ? patches.flatMap(testsOf).flat() : Object.values(quickTests).flat()
+    const first = isAttacks ? mutations.flatMap(testsOf).flat() : Object.values(quickTests).flat()
     const whole = await copy.run([...new Set(first)], wholeRunTimeoutMs)
     if (whole.trouble !== null || whole.failed.length > 0) {
       throw new Error(`with every guard in place: ${whole.trouble ?? whole.failed.join(', ')}`)
     }
     let missed = 0
-    for (const patch of patches) if (!(await tryPatch(copy, patch, testsOf))) missed += 1
-    console.log(`${patches.length - missed} of ${patches.length} guards cannot be deleted unseen`)
+    for (const one of mutations) if (!(await tryMutation(copy, one, testsOf))) missed += 1
+    console.log(
+      `${mutations.length - missed} of ${mutations.length} guards cannot be deleted unseen`,
+    )
     return missed
   } finally {
     copy.remove()

@@ -40,7 +40,7 @@ const project: Files = {
     "// Drawn by src/gates/open.ts.\nimport { now } from '../../yard/hour.ts'\n\n" +
     'export const bolt = now\nexport const itsSpareBolt = now\n',
   'src/gates-of-old/x.ts': "export const path = 'src/gates-of-old'\n",
-  'src/yard/hour.ts': 'export const now = 1\n',
+  'src/yard/hour.ts': '// @guard force, 1:1, force--key\nexport const now = 1\n',
   'src/main.ts':
     "import { open } from './gates/open.ts'\n" +
     "import { bolt, itsSpareBolt } from './gates/bolts/bolt.ts'\n\n" +
@@ -62,21 +62,11 @@ const project: Files = {
     "export const page = join(import.meta.dirname, '../../docs', 'rooms.md')\n" +
     'export const opened = open\n',
   'test/table.ts': "export const proofs = ['gates/open.test.ts > opens']\n",
-  // No line of this patch says where it applies: only its number does, three higher after the move.
-  'test/zoo/1.patch':
-    '--- a/src/main.ts\n+++ b/src/main.ts\n@@ -4,0 +5 @@\n+export const c = 3\n--- a/src/yard/hour.ts\n+++ b/src/yard/hour.ts\n@@ -1,0 +2 @@\n+export const then = 0\n',
-  'test/guards/imports.patch':
-    '# Guard: src/gates/open.ts is asked.\n--- a/src/main.ts\n+++ b/src/main.ts\n@@ -1,2 +1 @@\n' +
-    "-import { open } from './gates/open.ts'\n" +
-    " import { bolt, itsSpareBolt } from './gates/bolts/bolt.ts'\n",
-  'test/guards/moved.patch':
-    '# Guard: g.\n--- a/src/gates/open.ts\n+++ b/src/gates/open.ts\n@@ -2,3 +2,2 @@\n' +
-    " import { now } from '../yard/hour.ts'\n \n-export const open = bolt + now\n",
+  'test/zoo/1.mutation': '@ place 1\n- now = 1\n+ now = 0\n',
+  'test/guards/gate.mutation': '# Guard: src/gates/open.ts is asked.\n- bolt + now\n+ bolt\n',
   'test/attacks/force.test.ts': 'export {}\n',
-  'test/attacks/force.patch':
-    '# Guard: g.\n--- a/src/yard/hour.ts\n+++ b/src/yard/hour.ts\n@@ -1 +0,0 @@\n-export const now = 1\n',
-  'test/attacks/force--key.patch':
-    '# Guard: g.\n--- a/src/yard/hour.ts\n+++ b/src/yard/hour.ts\n@@ -1 +0,0 @@\n-export const now = 1\n',
+  'test/attacks/force.mutation': '# Guard: g.\n- now = 1\n',
+  'test/attacks/force--key.mutation': '# Guard: g.\n- now = 1\n+ now = 2\n',
 }
 
 let folder = ''
@@ -163,27 +153,19 @@ const movedFolder = {
   'test/table.ts': "export const proofs = [\n  'deep/entrances/open.test.ts > opens',\n]\n",
 }
 
-const movedPatches = {
-  'test/zoo/1.patch':
-    '--- a/src/main.ts\n+++ b/src/main.ts\n@@ -7,0 +8 @@\n+export const c = 3\n--- a/src/yard/hour.ts\n+++ b/src/yard/hour.ts\n@@ -1,0 +2 @@\n+export const then = 0\n',
-  'test/guards/imports.patch':
-    '# Guard: src/entrances/open.ts is asked.\n--- a/src/main.ts\n+++ b/src/main.ts\n@@ -1,4 +1,3 @@\n' +
-    "-import { open } from './entrances/open.ts'\n" +
-    ' import {\n   bolt,\n   itsSpareBolt,\n',
-  'test/guards/moved.patch':
-    '# Guard: g.\n--- a/src/entrances/open.ts\n+++ b/src/entrances/open.ts\n@@ -2,3 +2,2 @@\n' +
-    " import { now } from '../yard/hour.ts'\n \n-export const open = bolt + now\n",
+const movedMutations = {
+  'test/guards/gate.mutation': '# Guard: src/entrances/open.ts is asked.\n- bolt + now\n+ bolt\n',
 }
 
 describe('A move', () => {
   test('of folders carries all that names them', () => {
     const done = move('src/gates', 'src/entrances', 'test/gates', 'test/deep/entrances')
     expect({ status: done.status, err: done.err }).toEqual({ status: 0, err: '' })
-    expect(tree()).toEqual(projectWith({ ...movedFolder, ...movedPatches }))
+    expect(tree()).toEqual(projectWith({ ...movedFolder, ...movedMutations }))
     expect(done.out).toBe(
-      'moved 3 files, and rewrote\n  8 import specifiers\n  9 lines of patches\n  2 links of pages\n' +
-        '  6 names of rooms\n  2 paths in other files\n  2 paths in pages\n' +
-        '  3 paths in programs and tests\n  2 test titles\nin 15 files\n' +
+      'moved 3 files, and rewrote\n  8 import specifiers\n  2 links of pages\n' +
+        '  6 names of rooms\n  3 paths in other files\n  2 paths in pages\n' +
+        '  3 paths in programs and tests\n  2 test titles\nin 13 files\n' +
         'look at test/tidy.test.ts:7: an expression names gates\n',
     )
     const renamed = git('diff', '--cached', '--name-status', '--find-renames')
@@ -208,13 +190,16 @@ describe('A move', () => {
     expect(tree()['src/gates/hour.ts']).toBe(project['src/yard/hour.ts'])
   })
 
-  test('of an attack takes its patches along', () => {
+  test('of an attack takes its mutations along, and renames their markers', () => {
     expect(move('test/attacks/force.test.ts', 'test/attacks/theft.test.ts').status).toBe(0)
     expect(readdirSync(join(folder, 'test/attacks')).sort()).toEqual([
-      'theft--key.patch',
-      'theft.patch',
+      'theft--key.mutation',
+      'theft.mutation',
       'theft.test.ts',
     ])
+    expect(tree()['src/yard/hour.ts']).toBe(
+      '// @guard theft, 1:1, theft--key\nexport const now = 1\n',
+    )
   })
 })
 

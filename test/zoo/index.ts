@@ -1,13 +1,13 @@
 /**
  * The forty-two bugs of other systems that must not come into this one unseen, and two that a
  * restore into a running cluster could have, and eight that circuits could. Each is planted in a copy of the source by
- * `NN-name.patch` and has to be caught: by the random campaign of the simulator, or by the scenario
+ * `NN-name.mutation` and has to be caught: by the random campaign of the simulator, or by the scenario
  * of the same name.
  */
 export interface Bug {
   readonly number: number
   readonly name: string
-  /** What the patch brings back. */
+  /** What the mutation brings back. */
   readonly plants: string
   /** Where it happened. */
   readonly from: string

@@ -1,7 +1,7 @@
-import { execFile } from 'node:child_process'
-import { cpSync, mkdirSync, symlinkSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
-import { promisify } from 'node:util'
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { MarkedSource } from '../guards/markers.ts'
+import { applyMutation, type Mutation, MutationMisfit } from '../guards/mutation.ts'
 
 export const root = resolve(import.meta.dirname, '../..')
 const PARTS = ['src', 'proto', 'test', 'package.json', 'tsconfig.json']
@@ -15,27 +15,14 @@ export function copyTree(within: string, name: string): string {
   return tree
 }
 
-/** @returns null when it was applied, or why it was not; the tree is unchanged then. */
-export async function applyPatch(tree: string, patch: string): Promise<string | null> {
-  return await gitApply(tree, [patch])
-}
-
-/** @returns why the patch does not fit the source as it stands; null when it does. */
-export async function refusalOf(patch: string): Promise<string | null> {
-  return await gitApply(root, ['--check', patch])
-}
-
-async function gitApply(tree: string, words: readonly string[]): Promise<string | null> {
-  // Inside another repository git would take the paths for that one's, and do nothing.
-  const env = { ...process.env, GIT_CEILING_DIRECTORIES: dirname(tree) }
+/** @returns null when the bug was planted, or why it was not; the tree is unchanged then. */
+export function plant(tree: string, mutation: Mutation): string | null {
   try {
-    await promisify(execFile)('git', ['apply', '-p1', '--unidiff-zero', ...words], {
-      cwd: tree,
-      env,
-    })
+    const files = applyMutation(mutation, MarkedSource.read(tree))
+    for (const { path, text } of files) writeFileSync(join(tree, path), text)
     return null
   } catch (error) {
-    const { stderr } = error as { readonly stderr?: string }
-    return (stderr ?? String(error)).trim().split('\n')[0] ?? ''
+    if (!(error instanceof MutationMisfit)) throw error
+    return error.message
   }
 }

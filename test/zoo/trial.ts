@@ -1,8 +1,8 @@
 import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { type Ended, type Failure, failureIn, run } from './child.ts'
 import { type Bug, fileStem } from './index.ts'
-import { applyPatch, copyTree, root } from './tree.ts'
+import { readMutation } from '../guards/mutation.ts'
+import { copyTree, plant } from './tree.ts'
 
 export interface TrialOptions {
   /** Of the campaign; run in the copy. */
@@ -36,9 +36,8 @@ export class Trial {
     const beganMs = performance.now()
     const tree = copyTree(this.#folder, fileStem(bug))
     try {
-      const refusal = await applyPatch(tree, join(root, 'test/zoo', `${fileStem(bug)}.patch`))
-      const outcome =
-        refusal === null ? await this.#run(bug, tree) : `the patch no longer applies: ${refusal}`
+      const misfit = plant(tree, readMutation(import.meta.dirname, fileStem(bug)))
+      const outcome = misfit ?? (await this.#run(bug, tree))
       const ms = performance.now() - beganMs
       return typeof outcome === 'string'
         ? { isCaught: false, because: outcome, ms }

@@ -4,7 +4,7 @@ import { movableFolders, type MovedPaths } from './moved-paths.ts'
 /** Kinds of rewritten text, as they are printed. */
 export type Kind =
   | 'import specifiers'
-  | 'lines of patches'
+  | 'markers of mutations'
   | 'test titles'
   | 'paths in pages'
   | 'links of pages'

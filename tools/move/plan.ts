@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { format } from 'oxfmt'
+import { moveMarkers } from './markers.ts'
 import {
   moveInnerNames,
   moveLinks,
@@ -11,15 +12,7 @@ import {
   type Kind,
 } from './mentions.ts'
 import type { MovedPaths } from './moved-paths.ts'
-import {
-  applyHunks,
-  goesByItsLines,
-  hunksFor,
-  moveLines,
-  sectionsOf,
-  type Section,
-} from './patches.ts'
-import { moveSpecifiers, moveSpecifiersOfLine } from './specifiers.ts'
+import { moveSpecifiers } from './specifiers.ts'
 
 /** All changes of a move; they are computed before the first one is made. */
 export interface Plan {
@@ -28,8 +21,6 @@ export interface Plan {
   readonly counts: ReadonlyMap<Kind, number>
   /** Places that a person has to judge, each with the reason. */
   readonly toLookAt: readonly string[]
-  /** Patches that fitted before, and cannot be made to fit. */
-  readonly lostPatches: readonly string[]
 }
 
 const ROOM_TABLE = 'test/tidy.test.ts'
@@ -43,7 +34,6 @@ class Planner {
   readonly texts = new Map<string, string>()
   readonly counts = new Map<Kind, number>()
   readonly toLookAt: string[] = []
-  readonly lostPatches: string[] = []
   readonly #root: string
   readonly #moved: MovedPaths
   readonly #formatOptions: Readonly<Record<string, unknown>>
@@ -59,10 +49,7 @@ class Planner {
   }
 
   async plan(tracked: readonly string[]): Promise<void> {
-    const files = tracked.filter((file) => !leftAlone.test(file))
-    // Patches are held against the new text of their files, and so come last.
-    for (const file of files) if (!file.endsWith('.patch')) await this.#planFile(file)
-    for (const file of files) if (file.endsWith('.patch')) await this.#planPatch(file)
+    for (const file of tracked) if (!leftAlone.test(file)) await this.#planFile(file)
     this.#planDigests()
   }
 
@@ -97,7 +84,8 @@ class Planner {
     const { text, count: specifiers } = moveSpecifiers(file, old, this.#moved)
     for (let k = 0; k < specifiers; k += 1) count('import specifiers')
     const rooms = file === ROOM_TABLE ? moveRooms(text, this.#moved, count) : text
-    return this.#mentions(file, rooms, count)
+    const marked = file.startsWith('src/') ? moveMarkers(rooms, this.#moved, count) : rooms
+    return this.#mentions(file, marked, count)
   }
 
   async #formatted(file: string, text: string): Promise<string> {
@@ -120,66 +108,6 @@ class Planner {
       return moveMentions(file, inner, this.#moved, count)
     })
     return lines.join('\n')
-  }
-
-  async #planPatch(file: string): Promise<void> {
-    const old = this.#read(file)
-    if (old === undefined) return
-    const text = moveLines(
-      old,
-      (path) => this.#moved.after(path) ?? path,
-      (target, line) => {
-        const specified =
-          target === undefined ? line : moveSpecifiersOfLine(target, line, this.#moved)
-        return moveMentions(target ?? file, specified, this.#moved, () => {})
-      },
-    )
-    const fitting = await this.#fit(file, old, text)
-    const [before, after] = [old.split('\n'), fitting.split('\n')]
-    for (const line of after) if (!before.includes(line)) this.#count('lines of patches')
-    this.#write(file, old, fitting)
-  }
-
-  /** Makes the hunks for a file again if the formatter has laid its lines differently. */
-  async #fit(name: string, old: string, text: string): Promise<string> {
-    const parts = text.split(/^(?=--- a\/)/m)
-    const formerSections = sectionsOf(old)
-    const firstSection = parts.length - formerSections.length
-    const fitting: string[] = []
-    for (const [at, part] of parts.entries()) {
-      const former = formerSections[at - firstSection]
-      const isFitting = former === undefined || this.#stillFits(former, part)
-      const hunks = isFitting ? '' : await this.#newHunks(former, part)
-      if (hunks === undefined) this.lostPatches.push(name)
-      fitting.push(isFitting ? part : part.slice(0, part.indexOf('\n@@ ') + 1) + (hunks ?? ''))
-    }
-    return fitting.join('')
-  }
-
-  /** @returns whether the part of a patch fits the new text; a broken one is left as it is. */
-  #stillFits(former: Section, part: string): boolean {
-    const old = this.#read(former.file)
-    if (old === undefined || applyHunks(former.hunks, old) === undefined) return true
-    const hunks = sectionsOf(part)[0]?.hunks ?? []
-    const now = this.texts.get(this.#moved.after(former.file) ?? former.file) ?? old
-    const hasSameLines = now.split('\n').length === old.split('\n').length
-    return (hasSameLines || goesByItsLines(hunks, now)) && applyHunks(hunks, now) !== undefined
-  }
-
-  async #newHunks({ file, hunks }: Section, patch: string): Promise<string | undefined> {
-    const old = this.#read(file)
-    const patched = old === undefined ? undefined : applyHunks(hunks, old)
-    if (old === undefined || patched === undefined) return undefined
-    const raw = this.#withNewPaths(file, old, () => {})
-    const rawPatched = this.#withNewPaths(file, patched, () => {})
-    const layouts = {
-      raw,
-      rawPatched,
-      formatted: await this.#formatted(file, raw),
-      formattedPatched: await this.#formatted(file, rawPatched),
-    }
-    const hasContext = /^ /m.test(patch.slice(patch.indexOf('\n@@ ')))
-    return hunksFor(layouts, hasContext ? 3 : 0)
   }
 
   #write(file: string, old: string, text: string): void {

@@ -74,15 +74,3 @@ export function moveSpecifiers(
   }
   return { text: result, count: edits.length }
 }
-
-const IN_A_LINE =
-  /(\bfrom |\bimport |\bimport\(|\bURL\(|\bvi\.\w+\(|import\.meta\.dirname, )(['"])([^'"]+)\2/g
-
-/** As {@link moveSpecifiers}, of one line of a patch, which is no program that could be parsed. */
-export function moveSpecifiersOfLine(file: string, line: string, moved: MovedPaths): string {
-  return line.replace(IN_A_LINE, (whole, before: string, quote: string, path: string) => {
-    const isFolderWord = before.includes('dirname')
-    const after = isFolderWord || path.startsWith('.') ? moved.relativeAfter(file, path) : undefined
-    return after === undefined ? whole : before + quote + after + quote
-  })
-}

@@ -63,6 +63,7 @@ function explain(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
   }
   const readable = new Readable(call)
   readable.require('service.read')
+  // @guard explanation-tells-records--sides
   readable.require('identity.read')
   const what = given.map((kind) => `${kind} ${(asked[kind] ?? '').slice(0, 128)}`).join(' or ')
   return needs.reads.found(call, what, () => {
@@ -112,6 +113,7 @@ function answered(
   if (listing === null) throw new Problem('NOT_FOUND')
   return lists.found(call, listing, ({ records, ...pagination }) => {
     // A filter may say how many, whatever the parameter does.
+    // @guard explanation-tells-records--many
     if (records.length > explainLimits.explainedPairsMax) throw tooMany()
     return {
       records,

@@ -128,6 +128,7 @@ export class ExplanationView {
     sessions: JudgedSessions,
     terminators: Terminators,
   ): JsonObject {
+    // @guard explanation-tells-records--counts
     const missing = missingPieces(this.#facts(right, found, sessions, terminators), (permission) =>
       this.#readable.has(permission),
     )

@@ -32,6 +32,7 @@ export const accessPreview = objectSchema(
     changes: {
       type: 'array',
       minItems: 1,
+      // @guard preview-tells-or-costs--many
       maxItems: previewBodyLimits.previewChangesMax,
       items: change,
     },

@@ -84,6 +84,7 @@ async function preview(
   const readable = new Readable(call)
   for (const permission of ['identity.read', 'service.read'] as const) readable.require(permission)
   for (const kind of new Set(changes.map((change) => change.kind))) {
+    // @guard preview-tells-or-costs--kinds
     for (const permission of readPermissionsOf(kind)) readable.require(permission)
   }
   const { state, preparers } = needs
@@ -148,6 +149,7 @@ function answerOf(
   difference: AccessDifference,
   readable: Readable,
 ): JsonObject {
+  // @guard preview-tells-or-costs--routers
   const mayReadRouters = readable.has('router.read')
   const countsOf = (right: AccessRight): JsonObject =>
     Object.fromEntries(

@@ -174,6 +174,7 @@ function unparsable(why: string, cause?: unknown): Problem {
 /**
  * Any letter of the name may be escaped, as all of ASCII may; only then is the body looked through.
  */
+// @guard prototype-member-written-with-escapes
 const PROTOTYPE_KEY = /__proto__|\\u00/i
 
 /**

@@ -56,6 +56,7 @@ function bodyIn(
       return JSON.stringify(http === 415 ? { ...error, code: 'UNSUPPORTED_MEDIA_TYPE' } : error)
     case 'oauth': {
       // Clients of the family log in again for an error of OAuth; other requests they repeat.
+      // @guard oidc/floods--passing
       if (http === 429 || http >= 500) return bodyIn('envelope', error, http)
       const code = oauthCodes[http] ?? 'invalid_request'
       return JSON.stringify({ error: code, error_description: error['message'] })

@@ -243,6 +243,7 @@ export class ReplyWriter {
     const { caller, operation } = call
     const { address } = call.credentials
     const { trace } = call.metadata
+    // @guard refusals-fill-the-log
     if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
     const method = operation?.logInMethod?.(call)
     if (method !== undefined) {

@@ -254,6 +254,7 @@ function keyOperations(needs: Needs): Operation[] {
       response: { kind: 'bare', schema: challengeSignature },
       handle: async (_call, { keyId, nonce }) => {
         // Anything else would let its sender have a token of its own making signed.
+        // @guard enrollment-texts--nonce
         if (parseUuid(nonce) === null)
           throw fieldProblem('nonce', 'must be a UUID', nonce.slice(0, 64))
         if (keyId !== needs.jwt.publicJwk()['kid']) {

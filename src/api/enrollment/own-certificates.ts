@@ -59,6 +59,7 @@ export function ownCertificateOperations(needs: Needs): Operation[] {
   const both = {
     tag: 'currentIdentity',
     apis: ['client', 'management'],
+    // @guard partial-session-certificates--extension
     permission: 'session',
     method: 'POST',
     bodyBytesMax: BODY_BYTES_MAX,
@@ -68,6 +69,7 @@ export function ownCertificateOperations(needs: Needs): Operation[] {
   const client = {
     tag: 'currentApiSession',
     apis: ['client'],
+    // @guard partial-session-certificates--session
     permission: 'session',
     success: 200,
   } as const
@@ -162,6 +164,7 @@ class Extension {
     const chain = call.credentials.peerChain()
     if (chain === null) throw new Problem('UNAUTHORIZED')
     const [leaf] = chain
+    // @guard fingerprint-collision--extension
     if (!isOfRecord(leaf, certPem)) throw new Problem('UNAUTHORIZED')
     const question = { chain, requiresClientAuth: true, leafTime: 'reported' } as const
     if (!networkChain(this.#needs, question).ok) throw new Problem('UNAUTHORIZED')
@@ -271,6 +274,7 @@ class SessionCertificates {
     const id = call.param('id')
     return this.#needs.reads.found(call, `certificate with id ${id}`, () => {
       const record = this.#needs.state.get('sessionCertificate', id)
+      // @guard objects-of-others--certificate
       if (record?.['apiSessionId'] !== callerOf(call).session.id) return null
       return detailAnswer(this.#view(record))
     })

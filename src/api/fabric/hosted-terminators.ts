@@ -44,6 +44,7 @@ export class ApiHostedTerminators implements HostedTerminators {
     const binds = sessions.filter(({ type }) => type === 'Bind')
     const granted = new Set(binds.map(({ serviceId }) => serviceId))
     const routers = state.routersOfIdentity(identityId)
+    // @guard hosting-that-stays-open--router, hosting-that-stays-open--session
     return state
       .findAll<Terminator>('terminator', 'hostId', identityId)
       .filter(isOfClient)

@@ -224,6 +224,7 @@ async function isMatch(
   id: string,
 ): Promise<boolean> {
   const schema = { type: 'object', properties: { id: { type: 'string', pattern } } } as const
+  // @guard costly-texts--pattern
   const fault = await judge.judgeData(schema, { id }, caller)
   if (fault === null) return true
   if (fault.field === 'id') return false

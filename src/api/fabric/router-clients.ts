@@ -112,17 +112,20 @@ export class ApiRouterClients implements RouterClients {
   }
 
   routersOf({ identityId }: ClientSession): { has(routerId: string): boolean } {
+    // @guard sessions-at-a-stolen-router--policy
     return this.#needs.state.routersOfIdentity(identityId)
   }
 
   audienceOf(routerId: string): SessionAudience {
     const { key, identities } = this.#needs.state.audienceOfRouter(routerId)
+    // @guard sessions-at-a-stolen-router--whole
     return { key, has: ({ identityId }) => identities.has(identityId) }
   }
 
   session(id: string): ClientSession | null {
     const session = this.#needs.state.get<ApiSession>('apiSession', id)
     // A client of OIDC shows routers a token that they verify by themselves.
+    // @guard claims-by-access-token--shown
     return session === undefined || session.clientId ? null : this.#clientOf(session)
   }
 
@@ -138,6 +141,7 @@ export class ApiRouterClients implements RouterClients {
     // The token of a signer came with the request for each service session: a router can not ask
     // for it again.
     const lacks = pendingFactors(state, identity, session)
+    // @guard claims-at-a-router--factor
     if (lacksOwnFactor(lacks)) return null
     const fingerprints = certificatesOf(state, session)
     if (fingerprints.length === 0) return null
@@ -164,6 +168,7 @@ export class ApiRouterClients implements RouterClients {
           ...(byKind.get('router') ?? []).flatMap(movedRouter),
           ...this.#routersMeant(byKind.get('edgeRouterPolicy') ?? []),
         ])
+        // @guard sessions-at-a-stolen-router--moved
         if (byKind.has('authPolicy')) follower.onRouters(null)
         else if (routerIds.size > 0) follower.onRouters([...routerIds])
       },
@@ -173,6 +178,7 @@ export class ApiRouterClients implements RouterClients {
 
   used(routerId: string, token: string): void {
     const session = this.session(this.#sessionIdOf(token) ?? '')
+    // @guard sessions-at-a-stolen-router--heartbeat
     if (session === null || !this.routersOf(session).has(routerId)) return
     this.#needs.sessions.use(session.id)
   }
@@ -197,6 +203,7 @@ export class ApiRouterClients implements RouterClients {
         ? await this.#shownSession(apiSession, claim.sessionToken)
         : await this.#sessionFor(apiSession, claim.serviceId, claim)
     if (typeof session === 'string') return { ok: false, fault: session }
+    // @guard claims-at-a-router--type
     if (session.type !== claim.type) return { ok: false, fault: 'sessionType' }
     const { identityId, serviceId, type } = session
     const identity = state.get<Identity>('identity', identityId)
@@ -205,6 +212,7 @@ export class ApiRouterClients implements RouterClients {
     if (!between.policies.some((policy) => policy.type === type)) {
       return { ok: false, fault: 'access' }
     }
+    // @guard claims-at-a-router--router
     if (!between.commonRouters.some(({ id }) => id === claim.routerId)) {
       return { ok: false, fault: 'router' }
     }
@@ -218,6 +226,7 @@ export class ApiRouterClients implements RouterClients {
     let failures = posture.failures(session, posture.ofSession(apiSession))
     if (failures.length === 0) return true
     // Clients of other sessions report to controllers alone.
+    // @guard oidc/posture-at-a-router--oidc
     const isJudged = Boolean(apiSession.clientId) && claim.isJudgedByRouter === true
     if (isJudged) failures = posture.failures(session, posture.ofSessionAtJudge(apiSession))
     if (failures.length === 0) posture.notedAtJudge(apiSession, claim.routerId)
@@ -227,8 +236,10 @@ export class ApiRouterClients implements RouterClients {
 
   async report(client: ShownClient, reports: readonly PostureReport[]): Promise<boolean> {
     const session = await this.#apiSessionOf(client)
+    // @guard oidc/posture-at-a-router--own
     if (!session?.clientId) return false
     const { state, posture } = this.#needs
+    // @guard oidc/posture-at-a-router--known
     if (!state.routersOfIdentity(session.identityId).has(client.routerId)) return false
     await posture.report(session, reports)
     return true
@@ -238,6 +249,7 @@ export class ApiRouterClients implements RouterClients {
     const claimed = await serviceSessionIn(this.#needs, token)
     const session = this.#needs.state.get<Session>('session', claimed?.sessionId ?? '')
     if (session === undefined || claimed === null) return 'session'
+    // @guard claims-at-a-router--session
     const isOwn = session.apiSessionId === apiSession.id && claimed.apiSessionId === apiSession.id
     return isOwn && session.serviceId === claimed.serviceId ? session : 'session'
   }
@@ -252,6 +264,7 @@ export class ApiRouterClients implements RouterClients {
     { type, identityId }: ClientClaim,
   ): Promise<Session | ClaimFault> {
     const { state, sessions } = this.#needs
+    // @guard claims-by-access-token--identity, claims-by-access-token--service
     if (!apiSession.clientId || apiSession.identityId !== identityId) return 'apiSession'
     const known = state
       .findAll<Session>('session', 'apiSessionId', apiSession.id)
@@ -281,6 +294,7 @@ export class ApiRouterClients implements RouterClients {
     const caller = id === null ? 'unknown' : sessions.find(id)
     if (typeof caller === 'string') return null
     const session = caller.session as ApiSession
+    // @guard claims-by-access-token--kind
     const isOfSession = token === null ? !session.clientId : isTokenOf(token, session)
     const client = isOfSession ? this.#clientOf(session) : null
     if (client === null || !isShownBy(claim, client.fingerprints)) return null
@@ -347,7 +361,9 @@ function isShownBy(
   { fingerprints, serviceId }: Pick<ClientClaim, 'fingerprints' | 'serviceId'>,
   own: readonly string[],
 ): boolean {
+  // @guard claims-at-a-router--certificate
   if (fingerprints.length === 0) return serviceId !== undefined
+  // @guard claims-by-access-token--certificate
   return fingerprints.some((one) => own.includes(one))
 }
 

@@ -48,21 +48,27 @@ export class ApiRouterTunnels implements RouterTunnels {
     const { state, posture } = this.#needs
     const router = state.get<Router>('router', routerId)
     const identity = state.get<Identity>('identity', routerId)
+    // @guard tunnels-of-routers--disabled
     const hasTunnel = router?.isTunnelerEnabled === true && !router.disabled
     if (!hasTunnel || identity?.typeId !== 'Router') return { ok: false, fault: 'tunnel' }
+    // @guard tunnels-of-routers--identity
     if (isDisabled(identity, judgedNowMs(this.#needs))) return { ok: false, fault: 'tunnel' }
     const serviceId = this.#serviceId(service)
     const between = state.accessBetween(routerId, serviceId)
     // A service that it may not use is as good as none: it learns no names by asking.
+    // @guard tunnels-of-routers--names
     if (between === null || between.policies.length === 0) return { ok: false, fault: 'service' }
+    // @guard listeners-of-a-router--policy, tunnels-of-routers--type
     if (!between.policies.some((policy) => policy.type === type)) {
       return { ok: false, fault: 'access' }
     }
+    // @guard tunnels-of-routers--reach
     if (!between.commonRouters.some(({ id }) => id === routerId)) {
       return { ok: false, fault: 'router' }
     }
     const wanted = { identityId: routerId, serviceId, type }
     const failures = posture.failures(wanted, posture.ofIdentity(routerId))
+    // @guard tunnels-of-routers--posture
     if (failures.length > 0) return { ok: false, fault: 'posture' }
     return { ok: true, serviceId, identityName: identity.name }
   }

@@ -94,6 +94,7 @@ export function networkValidationsFor(needs: ValidationNeeds, caller: Caller): N
     filter: string,
     field: string,
   ): Promise<readonly EntityRecord[]> => {
+    // @guard validations-of-others--filters
     if (filter !== '' && !isAdmin()) throw unauthorized('filters are for administrators')
     const listing = state.listing({ of: 'kind', entity }, { filter, limit: -1 })
     assert(listing !== null, 'only a sub-list may have no parent')
@@ -112,6 +113,7 @@ export function networkValidationsFor(needs: ValidationNeeds, caller: Caller): N
   }
   return {
     terminators: async (asked) => {
+      // @guard validations-of-others--terminators
       if (!isAdmin()) throw unauthorized('terminators are validated by administrators')
       const records = await found('terminator', asked.filter, 'terminatorsFilter')
       const terminators = records as readonly Terminator[]

@@ -34,6 +34,7 @@ export function pageHeaders(
 const spaDirectives = ["frame-ancestors 'none'", "object-src 'none'", "base-uri 'self'"]
 
 function consoleDirectives(members: readonly Pick<MemberView, 'apiAddresses'>[]): string[] {
+  // @guard page-of-a-stranger--frame, page-of-a-stranger--text
   return [
     "default-src 'none'",
     "script-src 'self'",
@@ -60,5 +61,6 @@ function originsOf(members: readonly Pick<MemberView, 'apiAddresses'>[]): string
       askedApis.has(api) && URL.canParse(url) ? [new URL(url).origin] : [],
     ),
   )
+  // @guard page-of-a-stranger--origins
   return [...new Set(urls)].filter((origin) => ORIGIN.test(origin)).slice(0, ORIGINS_MAX)
 }

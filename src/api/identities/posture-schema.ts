@@ -24,6 +24,7 @@ export const postureResponseCreate = objectSchema(
     domain: bounded(255),
     macAddresses: manyBounded(64),
     type: bounded(128),
+    // @guard costly-texts--version
     version: bounded(128),
     build: bounded(128),
     path: bounded(4096),

@@ -193,6 +193,7 @@ function advice(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
   return needs.reads.found(call, what, () => {
     const between = state.accessBetween(identityId, serviceId)
     if (between === null) return null
+    // @guard policy-advice-tells-names
     const readable = (permission: Permission, ref: JsonObject | null): JsonObject | null =>
       ref === null || mayCall(caller, permission, call) ? ref : { ...ref, name: '' }
     return detailAnswer({

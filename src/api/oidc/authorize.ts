@@ -111,6 +111,7 @@ async function leave(needs: Needs, call: RequestContext, body: unknown): Promise
   const { redirectUri, code, state, issuer } = found
   // The code comes last, as one client of the family takes all that follows `code=` for it. The
   // issuer is that of RFC 9207.
+  // @guard oidc/authorization--last
   const told = { iss: issuer, ...(state === '' ? {} : { state }), code }
   return redirectAnswer(withParameters(redirectUri, told))
 }

@@ -137,6 +137,7 @@ async function orCodePage(call: RequestContext, run: () => Promise<Reply>): Prom
 }
 
 function codePage(userCode: string, fault = '', status = 200): Reply {
+  // @guard device-codes--escaped
   const content =
     '<p class="soft">Enter the code that your device or terminal shows.</p>' +
     `<form method="post" action="${basePaths.oidc}/device"><label for="user_code">Code</label>` +

@@ -110,6 +110,7 @@ class EnrollmentSteps {
   }
 
   async verify(call: RequestContext, body: LogInBody): Promise<Reply> {
+    // @guard oidc/enrollment--form
     requireOwnForm(call)
     const id = idIn(call, body)
     const principal = await this.#logIn.principal(call, id)
@@ -155,6 +156,7 @@ class EnrollmentSteps {
     const found = this.#needs.secondFactors.find(identityId)
     const shownId = formParametersOf(body)(ENROLLMENT_FIELD)
     // A caller who knows the password alone was shown no secret, and names none.
+    // @guard oidc/enrollment--shown, oidc/enrollment--verified
     if (found?.isVerified === false && found.secretId === shownId) {
       const told = { fault: faults[error.code], status }
       call.refusalPage = await this.#shownPage(call, id, principal, found, told)

@@ -23,6 +23,7 @@ export class Issuers {
   /** The issuer that a request was sent to, without a path behind it; null: none of ours. */
   of({ headers }: RequestContext): string | null {
     const host = headers['host']?.toLowerCase() ?? ''
+    // @guard oidc/authorization--host
     return this.hosts().includes(withPort(host)) ? `https://${host}${basePaths.oidc}` : null
   }
 

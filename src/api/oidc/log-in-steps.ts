@@ -319,6 +319,7 @@ function requireEnrolled(found: Mfa | undefined): asserts found is Mfa {
  */
 export function requireOwnForm({ headers }: RequestContext): void {
   const isForm = headers['sec-fetch-mode'] === 'navigate'
+  // @guard oidc/authorization--form
   if (!isForm || headers['sec-fetch-site'] === 'same-origin') return
   throw new Problem('UNAUTHORIZED', { detail: 'the form is not of the page of this log-in' })
 }

@@ -14,6 +14,7 @@ export function redirectAnswer(location: string): Reply {
     status: 302,
     body: '',
     contentType: 'text/plain',
+    // @guard oidc/code-flow--referrer
     headers: { location, ...neverReferred },
   }
 }
@@ -64,6 +65,7 @@ export function formParametersOf(body: unknown): (name: string) => string | unde
 
 function onlyOf(values: readonly string[]): string | undefined {
   const [first] = values
+  // @guard oidc/floods--twice
   return values.length === 1 && first !== '' ? first : undefined
 }
 

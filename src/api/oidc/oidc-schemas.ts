@@ -39,5 +39,6 @@ export const oidcOperation = {
   success: 200,
   response: { kind: 'bare', schema: bareObject, ignoresAccept: true },
 } as const
+// @guard oidc/floods--size
 export const FORM_BYTES_MAX = 64 * 1024
 export const hostHeader = [{ name: 'host', description: 'decides which issuer is meant' }] as const

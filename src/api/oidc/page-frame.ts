@@ -78,6 +78,7 @@ export function framed({
     '<meta name="viewport" content="width=device-width,initial-scale=1">' +
     `<title>${htmlText(title)}</title><style>${style}</style></head><body><main>` +
     `<p class="brand">Flotilla</p><h1>${htmlText(title)}</h1>${told}${content}</main></body></html>`
+  // @guard oidc/authorization--framed
   const policy = [
     "default-src 'none'",
     `style-src 'sha256-${styleHash}'`,

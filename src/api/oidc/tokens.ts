@@ -117,6 +117,7 @@ export function tokenOperations(needs: Needs): Operation[] {
 
 async function tokens(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
   needs.isOffered()
+  // @guard oidc/floods--address
   const of = formParametersOf(body)
   const clientId = clientOf(call, of('client_id'))
   switch (of('grant_type')) {
@@ -156,6 +157,7 @@ async function tokens(needs: Needs, call: RequestContext, body: unknown): Promis
       const token = await judged(needs, call, of('subject_token'), [purpose])
       const minted = await renewed(needs, call, { token, clientId, of })
       // An access token, which routers see, leads to no token that lives longer.
+      // @guard oidc/refresh--access
       const given = purpose === 'access' ? { ...minted, refresh: null } : minted
       return exchanged(given, of('requested_token_type') ?? type)
     }
@@ -183,10 +185,12 @@ async function renewed(
 ): Promise<FlowTokens> {
   const issuer = needs.issuers.of(call)
   if (issuer === null) throw unknownHost()
+  // @guard oidc/refresh--client
   if (token.clientId !== clientId) {
     throw new OAuthError('invalid_grant', 'the token is of another client')
   }
   const scopes = of('scope')?.split(' ') ?? token.scopes
+  // @guard oidc/refresh--scope
   if (!scopes.every((one) => token.scopes.includes(one))) {
     throw new OAuthError('invalid_scope', 'scope names more than the token has')
   }
@@ -296,6 +300,7 @@ async function endSession(needs: Needs, call: RequestContext, body: unknown): Pr
   const asked = of('post_logout_redirect_uri')
   const state = of('state')
   if (asked === undefined) return redirectAnswer(`${basePaths.oidc}/logged-out`)
+  // @guard oidc/authorization--logout
   if (!isRedirectAllowed(asked, '/logout', needs.redirectPlaces())) {
     throw new OAuthError('invalid_request', 'post_logout_redirect_uri is not one that is allowed')
   }

@@ -69,6 +69,7 @@ function refuseControllers({ cluster, jwt }: Needs, fields: JsonObject): void {
   for (const field of ['issuer', 'jwksEndpoint']) {
     const value = fields[field]
     const origin = typeof value === 'string' ? URL.parse(value)?.origin : undefined
+    // @guard oidc/tokens--provider
     if (origin === undefined || origin === 'null' || !origins.has(origin)) continue
     throw new Problem('COULD_NOT_VALIDATE', { fault: { field, reason, value } })
   }
@@ -78,6 +79,7 @@ function refuseControllers({ cluster, jwt }: Needs, fields: JsonObject): void {
   }
   if (typeof certPem !== 'string') return
   const { publicKeySha256 } = onlyCertificate(certPem, 'INVALID_CERT_PEM')
+  // @guard oidc/tokens--certificate
   if (!jwt.isMemberKey(Buffer.from(publicKeySha256).toString('hex'))) return
   throw new Problem('COULD_NOT_VALIDATE', { fault: { field: 'certPem', reason } })
 }
@@ -139,6 +141,7 @@ function urlFault(
     // The value is not repeated: it may hold the credentials.
     return { field, reason: `${field} must be an http or https URL without credentials` }
   }
+  // @guard signer-endpoint-on-this-host
   if (!allowsReserved && isReservedHost(url)) {
     const reason = `${field} must not lead to a loopback, link-local, unspecified or metadata address, unless the configuration allows it (api.reservedSignerHosts)`
     return { field, reason, value }

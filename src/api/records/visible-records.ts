@@ -42,6 +42,7 @@ function scoped(state: Records, entity: Entity, scope: CallerScope): VisibleReco
       )
       return {
         source: (identityId) => ({ of: 'services', identityId }),
+        // @guard objects-of-others--access
         has: (callerId, id) => state.permissions(callerId, id).length > 0,
       }
     case 'reference': {

@@ -56,6 +56,7 @@ function problemOf(error: ErrorObject, body: unknown): Problem {
   const reason = `${field} in body ${reasonOf(error, params)}`
   // A value in place of an object or a list may be one of its members, and those may be
   // secrets.
+  // @guard secret-comes-back-in-a-refusal
   if (error.keyword === 'type' && expectsMembers(params['type'])) return fieldProblem(field, reason)
   return fieldProblem(field, reason, scalar(valueAt(body, steps)))
 }

@@ -56,6 +56,7 @@ function ownSessions(needs: Needs): Operation[] {
   const common = { tag, apis: ['client'], permission: 'session' } as const
   const own = (call: RequestContext): EntityRecord | null => {
     const record = state.get('session', call.param('id'))
+    // @guard objects-of-others--session
     return record?.['identityId'] === callerOf(call).identity.id ? record : null
   }
   return [

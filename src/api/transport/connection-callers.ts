@@ -38,6 +38,7 @@ export class ConnectionCallers {
   begin(request: IncomingMessage, task: () => void): void {
     const { socket } = request
     const last = this.#last.get(socket)
+    // @guard requests-of-one-caller--judged
     if (last === undefined || !isShownBy(request, last)) {
       task()
       return

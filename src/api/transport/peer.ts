@@ -27,6 +27,7 @@ export function peerChainOf(socket: Socket): PeerChain | null {
 function read(socket: TLSSocket): PeerChain | null {
   try {
     const shown = peerChainDer(socket, CHAIN_CERTIFICATES_MAX)
+    // @guard certificate-without-its-key--header
     if (shown === null) return null
     const [leaf, ...others] = shown
     return [parseCertificate(leaf), ...others.map((der) => parseCertificate(der))]

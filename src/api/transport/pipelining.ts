@@ -26,12 +26,14 @@ export class PipelinedRequests {
    */
   admit({ socket }: IncomingMessage, response: ServerResponse, begin: () => void): void {
     // A response has its socket at once unless an earlier one still occupies it.
+    // @guard unread-answers-of-many--begun
     if (response.socket !== null) {
       begin()
       return
     }
     const waiting = this.#waitingOf(socket)
     const source = sourceOf(socket.remoteAddress ?? '')
+    // @guard pipelined-requests--connection
     const hasPlace = waiting.size < this.#max
     const release = hasPlace ? this.#unsent.holdRequest(source, waiting.size === 0) : null
     if (release === null) {

@@ -15,6 +15,7 @@ export function checkHead({ raw }: FastifyRequest): void {
     throw fieldProblem('Host', 'is required')
   }
   // Node keeps the first one alone, and a proxy in front may have judged the other.
+  // @guard header-smuggling--hosts
   if (headerValuesOf(raw, 'host').length > 1) throw fieldProblem('Host', 'must be given once')
   if (expectsUnknown(raw)) {
     throw new Problem('EXPECTATION_FAILED', {
@@ -55,10 +56,13 @@ const AMBIGUOUS = ''
  * came here may have gone by the other one.
  */
 function tokenOf({ headers }: IncomingMessage): string | undefined {
+  // @guard header-smuggling--spelling
   const own = headers['net-session']
   const alias = headers['zt-session']
+  // @guard header-smuggling--two-names
   if (own !== undefined && alias !== undefined && own !== alias) return AMBIGUOUS
   const token = own ?? alias
+  // @guard header-smuggling--repeated
   return typeof token === 'string' ? token : undefined
 }
 
@@ -70,6 +74,7 @@ export function credentialsOf(
   raw: IncomingMessage,
   socketCaller: SocketCaller | null,
 ): CallerCredentials {
+  // @guard header-smuggling--source
   const address = raw.socket.remoteAddress ?? ''
   return {
     address,
@@ -77,6 +82,7 @@ export function credentialsOf(
     source: sourceOf(address),
     peerChain: () => peerChainOf(raw.socket),
     bearers: () => bearersIn(headerValuesOf(raw, 'authorization')),
+    // @guard system-caller-over-tcp--header, system-caller-over-tcp--peer
     hostUser: socketCaller === null ? null : () => socketCaller(raw),
   }
 }

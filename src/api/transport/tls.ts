@@ -25,6 +25,7 @@ export const listenerTls = {
   // Every connection proves anew that its client holds the key of the certificate that it shows,
   // with all that it presents beside: a resumed session would bring the leaf alone, and a
   // renegotiated one another client.
+  // @guard certificate-without-its-key--ticket
   secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
   rejectUnauthorized: false,
 } as const

@@ -75,7 +75,9 @@ export class UnsentAnswers {
    * Where it may not, connections that read nothing are closed, until it may.
    */
   hasRoomFor(source: string, bytes: number): boolean {
+    // @guard answers-owed-to-one-source
     if (bytes <= SMALL_BYTES) return true
+    // @guard unread-answers-of-many--room
     while (!this.#room.hasRoomFor(source)) if (!this.#closeQuietest(source)) return false
     return true
   }
@@ -96,6 +98,7 @@ export class UnsentAnswers {
    * @returns what is to be called when it begins or goes; null: there is no room for it.
    */
   holdRequest(source: string, isFirst: boolean): (() => void) | null {
+    // @guard pipelined-requests--source
     if (!isFirst && !this.hasRoomFor(source, WAITING_REQUEST_BYTES)) return null
     this.#room.take(source, WAITING_REQUEST_BYTES)
     return () => this.#room.giveBack(source, WAITING_REQUEST_BYTES)
@@ -124,6 +127,7 @@ export class UnsentAnswers {
     } else {
       end(isShared(body) ? body : Buffer.concat(body), 'latin1')
     }
+    // @guard unread-answers-of-many--piece
     this.#hold(response, source, 2 * byteLength, byteLength)
   }
 
@@ -149,6 +153,7 @@ export class UnsentAnswers {
           endWith(piece, 'latin1')
           return
         }
+        // @guard unread-answers
         if (response.write(piece)) continue
         response.once('drain', () => {
           if (unread !== null) this.#noteMove(unread)
@@ -223,6 +228,7 @@ export class UnsentAnswers {
     for (const unread of this.#unread) {
       unread.looks += 1
       const isStalled = nowMs - unread.movedMs >= answerStallMs
+      // @guard slow-reader, unread-answers--stalled
       if (isStalled || nowMs >= unread.dueMs) this.#close(unread)
     }
     if (!this.#unread.isEmpty || this.#looking === null) return

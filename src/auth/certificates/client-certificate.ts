@@ -54,7 +54,9 @@ export function holderOf(
     return holderBy(parts, chain[0], { ca: null, leafTime, hasImproperChain })
   }
   let reason = byNetwork.reason
+  // @guard certificate-of-a-ca--verified
   for (const ca of parts.state.findAll<Ca>('ca', 'isVerified', 'true')) {
+    // @guard certificate-of-a-ca--enabled
     if (!ca.isAuthEnabled) continue
     const found = chainTo(parts, [certificateOf(ca)], question)
     if (found.ok) {
@@ -87,11 +89,13 @@ function holderBy(
   const authenticator = state.find('authenticator', 'fingerprint', leaf.sha1) as
     | Authenticator
     | undefined
+  // @guard fingerprint-collision--identity
   if (authenticator === undefined || !isOfRecord(leaf, authenticator.certPem)) {
     return { reason: 'it belongs to no identity' }
   }
   // An identity enrolled by the network must use its certificate: another CA could issue one with
   // the same names.
+  // @guard certificate-of-a-ca--network
   if (authenticator.isIssuedByNetwork && ca !== null) {
     return { reason: 'it was issued by the network and chains to another CA' }
   }
@@ -165,6 +169,7 @@ export type RouterJudgement =
 export function judgeRouter(parts: TrustParts, chain: PeerChain): RouterJudgement {
   const [leaf] = chain
   const router = parts.state.find('router', 'fingerprint', leaf.sha1) as Router | undefined
+  // @guard fingerprint-collision--router
   if (router === undefined || !isOfRecord(leaf, router.certPem)) {
     return { ok: false, reason: 'the certificate belongs to no router' }
   }
@@ -172,6 +177,7 @@ export function judgeRouter(parts: TrustParts, chain: PeerChain): RouterJudgemen
   if (router.disabled) return { ok: false, reason: 'the router is disabled' }
   const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
   const found = networkChain(parts, question)
+  // @guard router-extension--chain
   return found.ok ? { ok: true, router } : { ok: false, reason: found.reason }
 }
 

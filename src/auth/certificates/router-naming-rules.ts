@@ -85,6 +85,7 @@ export class RouterNamingRules implements RouterCertifier {
       state.find('router', 'name', host),
       state.get('router', host),
     ]
+    // @guard router-certificate-names--others
     return holders.some((router) => router !== undefined && router.id !== routerId)
   }
 

@@ -76,7 +76,9 @@ export class CaEnrollment {
     }
     let reason = 'no CA is verified and enabled for automatic enrollment'
     for (const ca of state.findAll<Ca>('ca', 'isVerified', 'true')) {
+      // @guard certificate-of-a-ca--auto
       if (!ca.isAutoCaEnrollmentEnabled) continue
+      // @guard certificate-of-a-ca--enrollment-time
       const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
       const found = chainTo(this.#needs, [certificateOf(ca)], question)
       if (found.ok) return { ca, leaf: chain[0] }
@@ -110,6 +112,7 @@ function nameOf(
     identityId,
   }
   const format = identityNameFormat === '' ? DEFAULT_FORMAT : identityNameFormat
+  // @guard enrollment-texts--once
   const made = format.replace(PLACEHOLDER, (_, key: string) => values[key] ?? '')
   // Room for a number that makes it unique.
   return made.slice(0, fieldLimits.nameCharactersMax - NUMBER_CHARACTERS) || identityId

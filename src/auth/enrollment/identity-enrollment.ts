@@ -93,6 +93,7 @@ export class IdentityEnrollment {
       throw tokenUsed()
     }
     const asked = await issuer.identity({ identityId, requestPem: csr }, request.shown.address)
+    // @guard token-used-twice--key
     if (asked.publicKeyPrint !== publicKeyPrint) throw tokenUsed()
     return certPem
   }

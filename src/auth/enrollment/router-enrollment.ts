@@ -117,6 +117,7 @@ export class RouterEnrollment {
   /** Only by the certificate at index 0 of the connection, whose key the handshake proved. */
   async extend(request: EnrollRequest, requests: RouterRequests): Promise<RouterCertificates> {
     const { shown } = request
+    // @guard router-extension--first
     const chain = shown.peerChain()
     if (chain === null) throw new Problem('UNAUTHORIZED')
     await this.#needs.reads.reachLatest()

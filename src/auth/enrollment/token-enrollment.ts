@@ -79,6 +79,7 @@ export class TokenEnrollment {
       const found = await this.#needs.externalTokens.judgeClaims(address, text)
       if (typeof found === 'string') continue
       const { verified, claims } = found
+      // @guard enrollment-by-any-token--named
       if (signerId !== undefined && verified.signerId !== signerId) continue
       const signer = state.get<ExternalJwtSigner>('externalJwtSigner', verified.signerId)
       if (signer !== undefined) return newHolder(signer, verified, claims)

@@ -28,11 +28,13 @@ export async function outstanding(
   const { clock } = parts
   const found = await enrollmentOf(parts, token)
   if (found === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
+  // @guard foreign-tokens--method
   if (!methods.includes(found.method)) {
     throw new Problem('INVALID_ENROLL_METHOD', {
       detail: `the token is for the method ${found.method}`,
     })
   }
+  // @guard foreign-tokens--ended
   if ((found.expiresAt ?? 0) <= clock.nowMs()) throw new Problem('ENROLLMENT_EXPIRED')
   return found
 }
@@ -64,6 +66,7 @@ async function enrollmentOf(
   if (token === undefined || token === '') throw fieldProblem('token', 'token is required')
   if (token.length > TOKEN_CHARACTERS_MAX) throw new Problem('INVALID_ENROLLMENT_TOKEN')
   const { state } = parts
+  // @guard foreign-tokens--record
   return parts.reads.latest(
     () => state.find('enrollment', 'token', token) as Enrollment | undefined,
   )

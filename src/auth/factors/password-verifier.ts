@@ -70,6 +70,7 @@ export class PasswordVerifier {
   ): Promise<boolean> {
     await this.#enter(by)
     try {
+      // @guard guesses-over-controllers--reservation
       const hash = known !== null && (await reserve()) ? known : null
       this.#decoy ??= hashPassword(randomBytes(SALT_BYTES).toString('hex'))
       const isMatch = await matches(hash ?? (await this.#decoy), password)
@@ -96,6 +97,7 @@ export class PasswordVerifier {
     }
     return new Promise((begin, reject) => {
       const turn = { by, begin, drop: () => reject(new Problem('TIMEOUT')) }
+      // @guard log-ins-of-one-source
       if (this.#waiting.push(by.sharer, turn)) return
       const detail = 'too many queued log-ins; retry in 1 s'
       reject(new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1, detail }))
@@ -108,6 +110,7 @@ export class PasswordVerifier {
    */
   #leave(): void {
     let next = this.#waiting.shift()
+    // @guard log-ins-that-nobody-waits-for
     while (next?.by.isGone === true) {
       next.drop()
       next = this.#waiting.shift()

@@ -47,5 +47,6 @@ function mayLogIn(
   const rules = authPolicyOf(needs.state, identity)?.primary.cert
   if (rules?.allowed !== true) return false
   // One whose time has not begun was made for later, whatever is allowed of one whose time is over.
+  // @guard certificate-of-a-ca--early, certificate-of-a-ca--expired
   return leafTime === 'valid' || (leafTime === 'expired' && rules.allowExpiredCerts)
 }

@@ -54,6 +54,7 @@ async function proofOf(
       continue
     }
     const identityId = holderOf(needs, found)
+    // @guard header-smuggling--two-persons
     if (identityId === null) fault = 'invalid'
     else if (proof === null) proof = { identityId, authenticator: undefined, token: found }
     else if (proof.identityId !== identityId) return 'invalid'

@@ -155,6 +155,7 @@ export class LogIns {
         const isRefused = error instanceof Problem && error.code === 'INVALID_AUTH'
         // A credential that changed before the entry was applied is refused like one that was so
         // all along.
+        // @guard forged-tokens--told
         if (isRefused && credential.by === 'ext-jwt') return this.#refused('invalid')
         throw error
       }
@@ -189,6 +190,7 @@ export class LogIns {
       kind: CommandKind.SESSION_CREATE,
       payload: this.#payload(proof, address, client),
       ...(client.oidc === undefined ? {} : { level: OIDC_LEVEL }),
+      // @guard oidc/sealed-by-a-former-member--applied
       judgedOn: judgedOnOf(proof, client.oidc?.keyRevision),
     })
     const opened = standingOf(state.recordsNow, id)
@@ -260,6 +262,7 @@ function judgedOnOf(
     judgedOn.push({ entity: 'externalJwtSigner', id, revision })
   } else if (authenticator !== undefined && certificate === undefined) {
     const { id, revision } = authenticator
+    // @guard old-password--log-ins
     judgedOn.push({ entity: 'authenticator', id, revision })
   }
   if (keyRevision !== undefined) {

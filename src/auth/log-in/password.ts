@@ -45,6 +45,7 @@ export function provePassword(
       | undefined
     const identityId = authenticator === undefined ? null : holderOf(needs, authenticator)
     if (authenticator === undefined || identityId === null) {
+      // @guard user-enumeration
       await passwords.verify(by, null, password)
       return null
     }

@@ -115,6 +115,7 @@ export class DeviceLogIns {
   ): Promise<BegunDevice> {
     const { flow, topic, clock } = this.#needs
     this.#forgetEnded()
+    // @guard device-codes--room
     if (!this.#room.hasRoomFor(source)) throw tooMany('too many devices wait to be allowed')
     this.#room.take(source)
     const userCode = newUserCode()
@@ -138,6 +139,7 @@ export class DeviceLogIns {
    * mix in one of their own.
    */
   async find(typed: string, source: string): Promise<WaitingDevice | null> {
+    // @guard device-codes--all, device-codes--guesses
     if (!this.#entries.take(source) || !this.#allEntries.take()) {
       throw tooMany('too many codes were entered')
     }
@@ -176,14 +178,17 @@ export class DeviceLogIns {
     const { flow } = this.#needs
     const { deviceCode, clientId } = given
     const found = await flow.ofDevice(deviceCode)
+    // @guard device-codes--client
     if (found?.clientId !== clientId) {
       throw new OAuthError('invalid_grant', 'the device code is unknown, or of another client')
     }
     if (found.isOver) throw new OAuthError('expired_token', 'the device code has expired')
+    // @guard device-codes--polls
     if (!this.#polls.take(found.sessionId)) {
       const seconds = deviceLimits.devicePollMs / 1000
       throw new OAuthError('slow_down', `ask every ${seconds} seconds`)
     }
+    // @guard device-codes--denied
     if (this.#values(found.userCode).some(({ request: id }) => id === '')) {
       throw new OAuthError('access_denied', 'the log-in was denied')
     }

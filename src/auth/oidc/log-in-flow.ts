@@ -195,6 +195,7 @@ export class LogInFlow {
     const { state, oidcTokens } = this.#needs
     const begun = state.get<ApiSession>('apiSession', flow.sessionId)
     // A session that another controller has opened a moment ago is found at the next question.
+    // @guard device-codes--factor
     if (begun === undefined || !this.#isWhole(begun)) return null
     const codeHash = createHash('sha256').update(deviceCode).digest('hex')
     await this.#needs.reads.reachLatest()
@@ -246,10 +247,12 @@ export class LogInFlow {
     if ('code' in proof) return { kind: 'refused', refusal: proof }
     const identity = state.get<Identity>('identity', proof.identityId)
     if (identity === undefined) return refused
+    // @guard device-codes--other
     if (flow.isOfDevice === true && this.#isOfOther(flow, identity)) return refused
     const named = { ...about, configTypes: [...flow.configTypes, ...(about.configTypes ?? [])] }
     const begun = state.get<ApiSession>('apiSession', flow.sessionId)
     // Factors given under an id count for the identity that gave them.
+    // @guard oidc/code-flow--identity
     if (begun !== undefined && begun.identityId !== identity.id) {
       await this.#end(begun.id)
       return refused
@@ -352,6 +355,7 @@ export class LogInFlow {
     if (passed === null) throw invalidGrant('the code is unknown, or its time is over')
     const { flow, proof } = passed
     const isOfClient = flow.clientId === given.clientId && flow.redirectUri === given.redirectUri
+    // @guard oidc/code-flow--verifier
     if (!isOfClient || !isVerifierOf(flow.challenge, given.verifier)) {
       throw invalidGrant('client, redirect_uri or code_verifier is not that of the code')
     }
@@ -396,6 +400,7 @@ export class LogInFlow {
   ): Promise<FlowTokens> {
     const { sessions, refreshUses, oidcTokens, keyBinding, clock } = this.#needs
     // Routers see access tokens, so none is renewed by itself: what it leads to ends with it.
+    // @guard oidc/refresh--exchanged
     const endsAtMsMax = token.generation === 0 ? token.expiresAtMs : Infinity
     if (endsAtMsMax - clock.nowMs() < TOKEN_MS_MIN) throw invalidGrant('the token has expired')
     const { session, identity } = await this.holderOf(token, shown)
@@ -403,13 +408,16 @@ export class LogInFlow {
     // A certificate keeps others from using a token; without one, two who do are told by it.
     const isBound = isKeyBound(session)
     const isOpen = !isBound && token.generation > 0
+    // @guard oidc/refresh--reused
     if (isOpen && refreshUses.isReused(session.id, token.generation)) {
       await this.#end(session.id)
       throw invalidGrant('the token was used before; its session has ended')
     }
     sessions.use(session.id)
+    // @guard oidc/code-flow--renewed
     if (session.codeRedeemedAt !== null) await sessions.noteRenewal(session.id)
     const ids = { identityId: identity.id, apiSessionId: session.id }
+    // @guard oidc/session-keys--mode
     const made = isBound ? await keyBinding.certify(ids, certificateRequest) : null
     if (made !== null) await keyBinding.keep(made, identity.id, shown, write)
     const minted = await oidcTokens.mint({
@@ -443,9 +451,11 @@ export class LogInFlow {
     if (session.identityId !== token.identityId || session.clientId !== token.clientId) {
       throw invalidGrant('the token belongs to another session')
     }
+    // @guard oidc/refresh--factor
     if (session.codeHash === '' || lacksOwnFactor(found.pendingFactors)) {
       throw invalidGrant('a second factor is missing; log in again')
     }
+    // @guard oidc/refresh--certificate
     if (!(await this.#isProven(session, shown))) {
       throw new OAuthError('access_denied', 'the client certificate of the session is required')
     }
@@ -466,6 +476,7 @@ export class LogInFlow {
     const { state, reads } = this.#needs
     if (state.get('apiSession', sessionId) === undefined) await reads.reachLatest()
     const session = state.get<ApiSession>('apiSession', sessionId)
+    // @guard oidc/tokens--session
     const isOfSession = session?.identityId === identityId && session.clientId === clientId
     if (isOfSession) await this.#end(sessionId)
   }
@@ -489,7 +500,9 @@ export class LogInFlow {
     if (session === undefined || session.codeHash === '') return null
     const nowMs = majorityNowMs(this.#needs) ?? judgedNowMs(this.#needs)
     const ageMs = nowMs - (session.codeRedeemedAt ?? 0)
+    // @guard oidc/code-flow--late
     if (session.codeHash === codeHash && ageMs < CODE_REPEATED_MS) return session
+    // @guard oidc/code-flow--twice
     await this.#end(session.id)
     throw invalidGrant('the code was used before; its session has ended')
   }
@@ -537,6 +550,7 @@ export class LogInFlow {
     // first log-in by one is noted there, and must not end those that are under way.
     const isByCertificate = certificate !== null && certificate !== undefined
     const isSame = isByCertificate || authenticator?.revision === authenticatorRevision
+    // @guard oidc/code-flow--password
     if (authenticatorId !== '' && !isSame) return null
     return {
       identityId,
@@ -566,6 +580,7 @@ const refused: LogInStep = {
 }
 
 /** Refusals by apply where another redemption, or another log-in, was applied first. */
+// @guard oidc/code-flow--raced
 const lostCodes: ReadonlySet<ProblemCode> = new Set([
   'INVALID_AUTH',
   'REVISION_MOVED',

@@ -64,6 +64,7 @@ export function judgeAuthorization(
     throw new OAuthError('invalid_scope', `scope must name ${scopesSupported.join(' or ')}`)
   }
   const challenge = of('code_challenge') ?? ''
+  // @guard oidc/authorization--method
   if (of('code_challenge_method') !== 'S256' || !CHALLENGE.test(challenge)) {
     throw new OAuthError(
       'invalid_request',
@@ -71,6 +72,7 @@ export function judgeAuthorization(
     )
   }
   const [state, nonce] = [of('state') ?? '', of('nonce') ?? '']
+  // @guard oidc/floods--state
   if (Math.max(state.length, nonce.length) > STATE_CHARACTERS_MAX) {
     const most = `state and nonce have at most ${STATE_CHARACTERS_MAX} characters`
     throw new OAuthError('invalid_request', most)
@@ -92,9 +94,11 @@ export function isRedirectAllowed(
   if (text === CUSTOM_SCHEME + end) return true
   const url = new URL(text)
   const registered = end === '/callback' ? redirectUris : postLogoutUris
+  // @guard oidc/authorization--registered
   if (registered.includes(text)) return !RUNNING_SCHEMES.includes(url.protocol)
   const { protocol, hostname, host, port, pathname } = url
   // The text is compared with what was read of it: no parser may find another host in it.
+  // @guard oidc/authorization--text
   if (
     text !== `${protocol}//${host}${pathname}` &&
     text !== `${protocol}//${hostname}:${port}${pathname}`
@@ -102,13 +106,17 @@ export function isRedirectAllowed(
     return false
   const withPort = `${hostname}:${port === '' ? '443' : port}`
   const isOwn = protocol === 'https:' && ownHosts.includes(withPort)
+  // @guard oidc/authorization--console
   if (end === '/callback' && pathname === CONSOLE_PATH) return isOwn
+  // @guard oidc/authorization--path
   if (pathname !== `/auth${end}`) return false
+  // @guard oidc/authorization--place
   return isOwn || (LOOPBACK.includes(hostname) && ['http:', 'https:'].includes(protocol))
 }
 
 /** RFC 7636, 4.6, by S256 alone. */
 export function isVerifierOf(challenge: string, verifier: string): boolean {
+  // @guard oidc/authorization--verifier
   if (!VERIFIER.test(verifier)) return false
   const made = createHash('sha256').update(verifier).digest()
   const wanted = Buffer.from(challenge, 'base64url')

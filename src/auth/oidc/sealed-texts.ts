@@ -46,6 +46,7 @@ export class SealedTexts {
           'this controller has no key for logins yet, or the key is being replaced; retry in a few seconds',
       })
     }
+    // @guard oidc/sealed-by-a-wrong-clock--sealed
     const text = JSON.stringify({ contents, expiresAtMs: commonNowMs(this.#parts) + lifetimeMs })
     const sealed = await new CompactEncrypt(Buffer.from(text, 'utf8'))
       .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid: `${key.version}` })
@@ -63,6 +64,7 @@ export class SealedTexts {
    */
   async open(purpose: SealPurpose, sealed: string): Promise<JsonObject | null> {
     if (sealed.length > SEALED_CHARACTERS_MAX) return null
+    // @guard oidc/sealed-by-a-wrong-clock--opened
     const nowMs = commonNowMs(this.#parts)
     const key = await this.#keyInForce()
     if (key === undefined) return null
@@ -70,6 +72,7 @@ export class SealedTexts {
       const { plaintext } = await compactDecrypt(
         sealed,
         ({ kid }) => {
+          // @guard oidc/sealed-by-a-former-member--version
           if (kid !== `${key.version}`) throw new Error('not the version in force')
           return keyOf(key.secret, purpose)
         },
@@ -79,6 +82,7 @@ export class SealedTexts {
         readonly contents: JsonObject
         readonly expiresAtMs: number
       }
+      // @guard oidc/code-flow--time
       return nowMs < expiresAtMs ? contents : null
     } catch {
       return null
@@ -89,6 +93,7 @@ export class SealedTexts {
   async #keyInForce(): Promise<TokenKey | undefined> {
     const { keys } = this.#parts
     await keys.refresh()
+    // @guard oidc/sealed-by-a-former-member--exposed
     return keys
       .clusterKeys()
       .find(({ overlapEndsAtMs, isExposed }) => overlapEndsAtMs === null && !isExposed)
@@ -96,5 +101,6 @@ export class SealedTexts {
 }
 
 function keyOf(secret: Uint8Array, purpose: SealPurpose): Uint8Array {
+  // @guard oidc/code-flow--seal
   return new Uint8Array(hkdfSync('sha256', secret, '', `flotilla oidc ${purpose}`, KEY_BYTES))
 }

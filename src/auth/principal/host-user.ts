@@ -18,6 +18,7 @@ export function hostUserOf(
   { hostUser, sessionToken }: Pick<CallerCredentials, 'hostUser' | 'sessionToken'>,
   permission: Permission,
 ): HostUser | null {
+  // @guard system-caller-over-tcp--session
   if (hostUser === null || sessionToken !== undefined) return null
   requireNoSession(permission)
   return newHostUser(hostUser())
@@ -64,6 +65,7 @@ export function isSocketOnly({ operationId }: NamedOperation): boolean {
 
 /** @throws {Problem} ADMIN_SOCKET_ONLY for one of those. */
 export function requireNotSocketOnly(operation: NamedOperation): void {
+  // @guard system-caller-over-tcp--socket-only
   if (!isSocketOnly(operation)) return
   throw new Problem('ADMIN_SOCKET_ONLY', {
     detail: `${socketOnly[operation.operationId] ?? ''}; use the admin socket of a controller, without a session`,

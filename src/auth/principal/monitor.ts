@@ -33,8 +33,10 @@ export function isMonitor(
 
 /** @throws {CertificateError} when the network has not issued it, or its time is over. */
 function isMonitorCertificate(parts: MonitorParts, leaf: Certificate): boolean {
+  // @guard certificate-of-the-web-authority--metrics, metrics-by-certificate--chain
   checkChain([leaf], networkAuthorities(parts), parts.clock.nowMs())
   const isForClients = leaf.native.keyUsage?.includes(CLIENT_AUTHENTICATION) === true
   // Controllers and identities have certificates of the same authority, and are no monitors.
+  // @guard metrics-by-certificate--kind, metrics-by-certificate--usage
   return isForClients && isExternal(leaf.uris)
 }

@@ -66,6 +66,7 @@ export function requireReach(
 ): void {
   if (caller.isAdmin) return
   const detail = reachReason(records, identityId, heldBy(caller.identity))
+  // @guard privilege-escalation--unlogged
   if (detail !== null) throw new Problem('UNAUTHORIZED', { detail })
 }
 

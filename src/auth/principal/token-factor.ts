@@ -71,6 +71,7 @@ export class TokenFactor {
   #fits(token: VerifiedToken, signerId: string, { identity }: FactorHolder): boolean {
     if (token.signerId !== signerId || !this.#judge.isInForce(token)) return false
     const signer = this.#state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
+    // @guard forged-tokens--person, header-smuggling--beside
     return signer !== undefined && isClaimOf(signer, token.claim, identity as Identity)
   }
 }

@@ -89,6 +89,7 @@ export class OidcTokens {
       subject.session.createdAt + limits.oidcSessionMsMax,
       subject.endsAtMsMax ?? Infinity,
     )
+    // @guard oidc/refresh--longest
     const [accessMs, refreshMs] = [limits.accessTokenMs, limits.refreshTokenMs].map((lifetimeMs) =>
       Math.max(1000, Math.min(lifetimeMs, endsAtMs - nowMs)),
     ) as [number, number]
@@ -122,6 +123,7 @@ export class OidcTokens {
     const keyId = this.#keyIds.get(token)
     if (keyId === undefined || clock.nowMs() >= token.expiresAtMs) return false
     // The tokens of a member that was removed end with its membership.
+    // @guard oidc/revoked-token--recalled, oidc/tokens--removed
     return jwt.isMemberKey(keyId) && !this.#isRevoked(token)
   }
 
@@ -141,6 +143,7 @@ export class OidcTokens {
     for (const purpose of purposes) {
       const token = oidcTokenOf(text, found.claims, purpose)
       if (token === null) continue
+      // @guard oidc/revoked-token--judged
       if (this.#isRevoked(token)) return 'invalid'
       if (purpose === 'access') this.#remember(token, found.keyId)
       return token
@@ -259,6 +262,7 @@ export class OidcTokens {
     const made = state.findAll<SessionCertificate>('sessionCertificate', 'apiSessionId', id)
     const newest = made.toSorted((a, b) => b.revision - a.revision)[0]
     const own = [certFingerprint, newest?.fingerprint ?? null].flatMap((print) => print ?? [])
+    // @guard oidc/session-keys--named
     return own.length > 0 ? own : certificatesOf(state, session)
   }
 
@@ -282,6 +286,7 @@ export class OidcTokens {
 
 /** A session has tokens of one kind: derived from its id, or of OIDC once its code is redeemed. */
 export function isTokenOf({ identityId, clientId }: OidcToken, session: ApiSession): boolean {
+  // @guard oidc/tokens--identity
   const isOfSession = session.identityId === identityId && session.clientId === clientId
   return isOfSession && session.clientId !== '' && session.codeHash !== ''
 }

@@ -50,6 +50,7 @@ export class RefreshUses {
   isReused(sessionId: string, generation: number): boolean {
     const { clock, limits, refreshes } = this.#needs
     // A session is ended by it, so it takes more than the clock of this controller.
+    // @guard clock-of-the-leader--refresh
     const nowMs = majorityNowMs(this.#needs) ?? clock.nowMs()
     const known = this.#bySession.get(sessionId)
     if (known !== undefined && generation <= known.generation) {

@@ -292,6 +292,7 @@ export class SessionGuard {
     if (found === 'unknown' || found === 'refused') return refused(invalid)
     if (found === 'expired') return refused(isBearer ? 'bearer-expired' : 'expired')
     const { address } = shown
+    // @guard oidc/code-flow--derived
     const isOfSession =
       'text' in token ? isTokenOf(token, found.session as ApiSession) : !found.session['clientId']
     if (!isOfSession) return refused(invalid)

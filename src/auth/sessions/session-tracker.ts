@@ -114,6 +114,7 @@ export class SessionTracker {
     if (identity.disabledAt !== null && isDisabled(identity, judgedNowMs(this.#parts))) {
       return 'refused'
     }
+    // @guard sessions-of-a-disabled-signer--gate
     if (!standing.isHonoured) return 'refused'
     return standing
   }
@@ -223,6 +224,7 @@ export class SessionTracker {
     for (const [id, atMs] of this.#lastUses) {
       if (atMs <= nowMs + AHEAD_MS_MAX) continue
       this.#lastUses.set(id, nowMs)
+      // @guard clock-of-the-leader--told
       if ((activity.get(cluster.selfId, id) ?? 0) > nowMs) activity.withdraw(id)
     }
   }
@@ -230,6 +232,7 @@ export class SessionTracker {
   /** Forgets on the way what has ended or what the log knows by now. */
   #marksToLog(): { id: string; atMs: bigint }[] {
     const { state, limits, activity, cluster } = this.#parts
+    // @guard clock-of-the-leader--uses
     this.#bringBackUses()
     const marks: { id: string; atMs: bigint }[] = []
     for (const [id, atMs] of this.#lastUses) {
@@ -268,6 +271,7 @@ export class SessionTracker {
     this.#leadsSinceMs ??= clock.monotonicMs()
     const spreadMs = limits.activityMoveMs + 2 * limits.activityFlushMs
     if (this.#isSweeping || clock.monotonicMs() - this.#leadsSinceMs < spreadMs) return
+    // @guard clock-of-the-leader--majority
     const nowMs = majorityNowMs(this.#parts)
     if (nowMs === null) return
     const beforeMs = nowMs - spreadMs

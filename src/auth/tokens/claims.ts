@@ -27,6 +27,7 @@ export function claimAt(claims: JsonObject, selector: string): Json | undefined 
  */
 export function textClaim(claims: JsonObject, selector: string): string | null {
   const value = claimAt(claims, selector)
+  // @guard forged-tokens--text
   return typeof value === 'string' && value !== '' ? value : null
 }
 
@@ -34,6 +35,7 @@ function stepsOf(selector: string): readonly string[] | null {
   const pointer = selector.startsWith('/') ? selector.slice(1) : selector
   if (pointer === '') return null
   const steps = pointer.split('/', STEPS_MAX + 1)
+  // @guard costly-texts--claims
   if (steps.length > STEPS_MAX) return null
   return steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
 }

@@ -85,6 +85,7 @@ export class KeyEndpoint {
     }
     const isTaken =
       url.protocol === 'https:' || (url.protocol === 'http:' && this.#rules.allowsHttp)
+    // @guard signer-keys--http
     if (!isTaken) throw new KeyFetchError('not an https URL')
     if (!this.#rules.allowsReserved && isReservedHost(url)) throw refusedAddress()
     return url
@@ -96,6 +97,7 @@ export class KeyEndpoint {
     const found = family === 0 ? await this.#lookUp(host) : [{ address: host, family }]
     const addresses = found.slice(0, ADDRESSES_MAX)
     // One address that is refused among others is no accident either.
+    // @guard signer-keys--resolved
     if (addresses.length === 0 || addresses.some(({ address }) => this.#isRefused(address))) {
       throw refusedAddress()
     }
@@ -107,6 +109,7 @@ export class KeyEndpoint {
    * too.
    */
   async #lookUp(host: string): Promise<readonly LookupAddress[]> {
+    // @guard signer-keys--lookups
     if (this.#lookups >= this.#limits.keyLookupsMax) {
       throw new KeyFetchError('DNS lookup timed out')
     }
@@ -139,7 +142,9 @@ export class KeyEndpoint {
     return new Promise((resolve, reject) => {
       request(url, {
         agent: false,
+        // @guard signer-keys--rebinding
         lookup: lookUp,
+        // @guard signer-keys--time
         signal,
         headers: { accept: [...TYPES].join(', '), 'accept-encoding': 'identity' },
         ...(caPem === '' ? {} : { ca: [...getCACertificates('default'), caPem] }),
@@ -153,6 +158,7 @@ export class KeyEndpoint {
   async #read(response: IncomingMessage): Promise<string> {
     try {
       const { statusCode, headers } = response
+      // @guard signer-keys--redirect
       if (statusCode !== 200) throw new KeyFetchError(`response status ${statusCode}`)
       const type = headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
       if (!TYPES.has(type)) throw new KeyFetchError('response is not JSON')
@@ -160,6 +166,7 @@ export class KeyEndpoint {
       let length = 0
       for await (const chunk of response as AsyncIterable<Buffer>) {
         length += chunk.length
+        // @guard signer-keys--size
         if (length > this.#limits.keySetBytesMax) throw new KeyFetchError('response too large')
         chunks.push(chunk)
       }

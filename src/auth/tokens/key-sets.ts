@@ -126,6 +126,7 @@ export class KeySets {
 
   #mayFetch({ triedAtMs }: Source): boolean {
     const nowMs = this.#clock.monotonicMs()
+    // @guard signer-keys--rate
     if (nowMs - triedAtMs < this.#limits.keyFetchMsMin) return false
     if (nowMs >= this.#minuteEndsAtMs) {
       this.#minuteEndsAtMs = nowMs + MINUTE_MS

@@ -136,12 +136,14 @@ export class TokenJudge {
   async #verify(token: UnprovenToken, signer: ExternalJwtSigner): Promise<ClaimsFinding> {
     const { audience, jwksEndpoint } = signer
     // Without one, a token that was made for any other service would be taken.
+    // @guard forged-tokens--no-audience
     if (audience === '') return 'invalid'
     const isPublished = jwksEndpoint !== null && jwksEndpoint !== ''
     const keySet = isPublished ? await this.#keySets.holding(signer, token.kid) : null
     const keys = isPublished ? (keySet?.keys ?? []) : this.#certificateKeys(signer)
     let finding: ClaimsFinding = 'invalid'
     for (const key of keys) {
+      // @guard forged-tokens--algorithm, forged-tokens--kid
       if (key.kid !== token.kid || !key.algorithms.has(token.algorithm)) continue
       finding = await this.#verifyBy(key, token, signer)
       if (finding !== 'invalid') break
@@ -162,13 +164,16 @@ export class TokenJudge {
       const { payload } = await jwtVerify(text, key, {
         algorithms: [algorithm],
         issuer: signer.issuer,
+        // @guard forged-tokens--audience
         audience: signer.audience,
+        // @guard forged-tokens--end
         requiredClaims: ['exp'],
         clockTolerance: skewMs / 1000,
         currentDate: new Date(nowMs),
       })
       const { iat, exp = 0 } = payload
       // JSON has numbers that no date is: 1e400 is read as Infinity, and would never come.
+      // @guard forged-tokens--end-of-time
       if (exp > EXPIRY_SECONDS_MAX) return 'invalid'
       if (iat !== undefined && !(iat * 1000 <= nowMs + skewMs)) return 'invalid'
       const claims = payload as JsonObject
@@ -213,6 +218,7 @@ export class TokenJudge {
     const signer = this.#state.get<ExternalJwtSigner>('externalJwtSigner', verified.signerId)
     if (signer === undefined || !this.isInForce(verified)) return false
     // Keys that were fetched since may lack the one that it was verified by.
+    // @guard forged-tokens--withdrawn
     return keySet === null || this.#keySets.known(signer) === keySet
   }
 

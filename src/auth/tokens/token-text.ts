@@ -25,6 +25,7 @@ export interface UnprovenToken {
  * a key (`jwk`, `jku`, `x5c`, `x5u`) is not looked at.
  */
 export function readToken(text: string): UnprovenToken | null {
+  // @guard forged-tokens--size
   if (text.length > tokenLimits.charactersMax) return null
   const [head, body, signature, ...more] = text.split('.', 4)
   if (head === undefined || body === undefined || !signature || more.length > 0) return null
@@ -38,6 +39,7 @@ export function readToken(text: string): UnprovenToken | null {
 function objectIn(base64url: string): JsonObject | null {
   const text = Buffer.from(base64url, 'base64url').toString('utf8')
   // Counted before parsing, so that no parser has to walk what nobody asked for.
+  // @guard forged-tokens--depth
   if (jsonDepth(text) > tokenLimits.depthMax) return null
   try {
     const value = JSON.parse(text) as Json

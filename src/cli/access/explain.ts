@@ -34,6 +34,7 @@ export async function explainPairs(
     printJson(pairs)
     return
   }
+  // @guard names-at-a-terminal--explained
   const shown = printableValue(pairs)
   const [first] = shown
   if (isOnePair && first !== undefined) printLine(pairText(first))

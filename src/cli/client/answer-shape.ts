@@ -20,6 +20,7 @@ export const textShape: Shape<string> = shapeOf((value) => typeof value === 'str
 export const flagShape: Shape<boolean> = shapeOf((value) => typeof value === 'boolean')
 export const numberShape: Shape<number> = shapeOf((value) => Number.isFinite(value))
 /** UTC ms that a `Date` can show. */
+// @guard answers-of-a-hostile-server--time
 export const timeShape: Shape<number> = shapeOf(
   (value) => typeof value === 'number' && !Number.isNaN(new Date(value).getTime()),
 )

@@ -120,7 +120,9 @@ export class ApiClient {
   async ask(request: ApiRequest): Promise<ApiAnswer>
   async ask(request: ApiRequest, shape: Shape<unknown> = anything): Promise<ApiAnswer> {
     const answer = await this.#asked(request)
+    // @guard answers-of-a-hostile-server--meta
     checkedAnswer(this.controller, metaShape, answer.meta)
+    // @guard answers-of-a-hostile-server--records
     checkedAnswer(this.controller, shape, answer.data)
     return answer
   }

@@ -139,6 +139,7 @@ export function requestOf(
 export function connectTo(options: ConnectionOptions): AskCluster {
   const ask = askAt(options)
   const controller = options.url ?? options.config ?? ''
+  // @guard answers-of-a-hostile-server--cluster
   return async (verb, params, timeoutMs) =>
     checkedAnswer(controller, shapes[verb], await ask(requestOf(verb, params, timeoutMs)))
 }

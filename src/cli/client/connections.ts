@@ -75,6 +75,7 @@ export class Connections extends Agent {
     if (shown === null) throw new Error('presented no certificate')
     const leaf = parseCertificate(shown)
     const fault = faultOfController(leaf)
+    // @guard router-poses-to-people
     if (fault !== null) throw new Error(fault)
     await this.#peer.judge?.(leaf)
   }

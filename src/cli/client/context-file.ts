@@ -147,6 +147,7 @@ export function contextsOf(
   { contexts }: ContextFile,
   controller: string,
 ): { readonly name: string; readonly context: Context }[] {
+  // @guard network-that-lists-another--context
   return Object.entries(contexts)
     .filter(([, { named }]) => named.includes(controller))
     .map(([name, context]) => ({ name, context }))
@@ -155,6 +156,7 @@ export function contextsOf(
 /** The command that opens a session in this context again. */
 export function logInCommand(name: string, { controllers, named, logIn }: Context): string {
   const by = flagsOf(logIn)
+  // @guard network-that-lists-another--command
   const url = named[0] ?? controllers[0] ?? 'URL'
   const words = ['flotilla', 'login', url, ...by, '--context', name]
   return words.map(shellWord).join(' ')
@@ -201,6 +203,7 @@ function withNamed(
 ): Readonly<Record<string, Context>> {
   const entries = Object.entries(contexts).map(([name, context]) => {
     const { controllers } = context
+    // @guard network-that-lists-another--earlier
     const named = context.named ?? controllers.filter((one) => URL.parse(one)?.host === name)
     return [name, { ...context, named }] as const
   })

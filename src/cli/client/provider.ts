@@ -111,6 +111,7 @@ export class Provider {
       })
       return await oauth.processDiscoveryResponse(issuer, answer)
     })
+    // @guard addresses-of-a-log-in--endpoint
     for (const name of endpoints) ofController(controller, name, server[name])
     return new Provider(controller, peer, server, skewSeconds)
   }
@@ -214,6 +215,7 @@ export class Provider {
       return {
         deviceCode: found.device_code,
         userCode: found.user_code,
+        // @guard addresses-of-a-log-in--shown
         verificationUri: ofController(this.controller, 'verification_uri', uri),
         verificationUriComplete:
           whole === undefined
@@ -270,6 +272,7 @@ const endpoints = [
  * @throws {ProviderRefusal}
  */
 function ofController<T extends string | undefined>(controller: string, name: string, url: T): T {
+  // @guard addresses-of-a-log-in--origin
   if (url === undefined || URL.parse(url)?.origin === controller) return url
   const found = JSON.stringify(printableLine(url, 100))
   const text = `its ${name} is ${found}, an address of another host; nothing was opened or sent there`

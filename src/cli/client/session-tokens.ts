@@ -31,6 +31,7 @@ export interface RenewedSession {
 
 /** A token as a header can hold it; nothing else can be the token of a session. */
 export function isToken(text: unknown): text is string {
+  // @guard answers-of-a-hostile-server--token
   return typeof text === 'string' && /^[\x21-\x7e]{1,65536}$/.test(text)
 }
 
@@ -96,6 +97,7 @@ export class SessionTokens implements RenewedSession {
       const held = context === undefined ? null : heldIn(context)
       if (context === undefined || held === null) return null
       // Another command has renewed it meanwhile.
+      // @guard log-in-at-the-terminal--renewal
       if (held.token !== refused) return held
       return await this.#refreshed(context, held)
     } finally {

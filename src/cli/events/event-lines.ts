@@ -43,6 +43,7 @@ function shown(event: EventJson): string {
 
 function objectIn(event: EventJson, name: string): EventJson | undefined {
   const value = event[name]
+  // @guard answers-of-a-hostile-server--event
   return isJsonObject(value) ? value : undefined
 }
 
@@ -50,5 +51,6 @@ function objectIn(event: EventJson, name: string): EventJson | undefined {
 function textOf(value: unknown): string {
   if (value === undefined || value === null) return ''
   const text = typeof value === 'string' ? value : JSON.stringify(value)
+  // @guard names-at-a-terminal--event
   return printableLine(text)
 }

@@ -91,6 +91,7 @@ function locationOf(provider: Provider, answer: HttpsAnswer): string {
   const { location } = answer.headers
   if (answer.status !== 302 || location === undefined) throw refusalOf(provider, answer)
   const url = URL.parse(location, `${provider.issuer}/`)
+  // @guard log-in-at-the-terminal--elsewhere
   if (url?.origin === provider.controller) return url.href
   throw new CommandFailure(
     EXIT_FAILED,

@@ -73,6 +73,7 @@ function nameFor(file: ContextFile, controller: string): string {
  * controller that only a server named neither.
  */
 function knownTrust(before: Context | undefined, controller: string): { known?: string | null } {
+  // @guard network-that-lists-another--trust
   return before?.named.includes(controller) === true ? { known: before.caPem } : {}
 }
 

@@ -87,9 +87,11 @@ export class RedirectListener {
   /** Null: the request is no answer to the log-in. */
   #parametersOf({ method, url, headers }: IncomingMessage, state: string): URLSearchParams | null {
     // Another name that leads here is that of a page which tries ports of this host.
+    // @guard log-in-at-the-terminal--host
     if (method !== 'GET' || headers.host !== this.#host) return null
     const asked = URL.parse(url ?? '', this.uri)
     if (asked?.pathname !== PATH) return null
+    // @guard log-in-at-the-terminal--state
     return isSame(asked.searchParams.get('state') ?? '', state) ? asked.searchParams : null
   }
 

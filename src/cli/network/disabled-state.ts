@@ -30,6 +30,7 @@ export function disabledOf(shown: JsonObject): JsonObject {
   // Some exports leave out what follows from the times.
   const isDisabled = disabled === undefined ? disabledAt !== null : disabled === true
   if (!isDisabled) return {}
+  // @guard import-that-loses-rights--until
   return disabledUntil === null ? { disabled: true } : normalDisabled({ disabledUntil })
 }
 
@@ -54,6 +55,7 @@ export function isSameEnd(a: Json, b: Json): boolean {
 export function minutesDisabled(fields: JsonObject, nowMs: number): number | null {
   if (fields['disabled'] === true) return 0
   const ms = timeOf(fields['disabledUntil'] ?? null)
+  // @guard import-that-loses-rights--minutes
   return ms === null || ms <= nowMs ? null : Math.ceil((ms - nowMs) / MINUTE_MS)
 }
 

@@ -85,6 +85,7 @@ export class LostFields {
     const remedy = remedies[`${kind.id} ${field.name}`] ?? 'see to them after the import'
     const found = this.#lost.get(at) ?? { names: [], remedy }
     found.names.push(String(item['name'] ?? ''))
+    // @guard import-that-loses-rights--said
     this.#lost.set(at, found)
   }
 

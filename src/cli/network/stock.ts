@@ -117,6 +117,7 @@ class StockReader {
     const extra = kind.id === 'identity' ? identityExtras.find((one) => one === key) : undefined
     const value = extra === undefined ? null : (item[extra] ?? null)
     const problem = extra === undefined || value === null ? null : extraFault(extra, value)
+    // @guard import-that-loses-rights--value
     if (problem === null) return
     this.#faults += 1
     this.#reader.fault(line, `identity ${String(item['name'])}: ${problem}`)

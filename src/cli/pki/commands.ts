@@ -355,5 +355,6 @@ async function ask(
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   })
   const controller = options.url ?? options.config ?? ''
+  // @guard answers-of-a-hostile-server--pki
   return checkedAnswer<unknown>(controller, pkiShapes[operation], answer)
 }

@@ -146,5 +146,6 @@ function withoutLinks({ _links, ...rest }: Row): JsonObject {
 export function nameIn(kind: Kind, row: Row): string {
   const { name } = row
   const isName = kind.hasName && typeof name === 'string' && name !== ''
+  // @guard names-at-a-terminal--name
   return isName && unprintableIn(name) === null ? name : printableLine(row.id)
 }

@@ -63,6 +63,7 @@ export class ReadableLines implements LineSink {
 
   #readable({ level, time, msg, id, err, ...fields }: Record<string, unknown>): string {
     const name = String(level)
+    // @guard names-at-a-terminal--log
     const shown = Object.entries(fields).map(
       ([key, value]) => ` ${printableLine(key)}=${valueText(value)}`,
     )

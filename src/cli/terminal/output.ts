@@ -17,6 +17,7 @@ export function formatTable(
   titles: readonly string[],
   rows: readonly (readonly string[])[],
 ): string {
+  // @guard names-at-a-terminal--cell
   const lines = [titles, ...rows].map((line) => line.map((cell) => printableLine(cell)))
   const widths = titles.map((_, at) => Math.max(...lines.map((line) => line[at]?.length ?? 0)))
   return lines
@@ -34,11 +35,13 @@ export function formatTable(
  * that must stay on one line is a {@link printableLine} before.
  */
 export function printLine(text: string): void {
+  // @guard names-at-a-terminal--line
   process.stdout.write(`${printableText(text)}\n`)
 }
 
 /** The same beside the output of a verb, on stderr. */
 export function printNote(text: string): void {
+  // @guard names-at-a-terminal--note
   process.stderr.write(`${printableText(text)}\n`)
 }
 
@@ -54,6 +57,7 @@ export function streamDocument(value: unknown): string {
 
 /** JSON in which characters that a terminal acts on are escaped. */
 export function jsonText(value: unknown, indent = 0): string {
+  // @guard names-at-a-terminal--json
   return escapeUnprintable(JSON.stringify(value, null, indent))
 }
 

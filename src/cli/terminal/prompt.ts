@@ -34,6 +34,7 @@ export async function askLine(
 ): Promise<string> {
   const lines = createInterface({ input, output, terminal: false })
   try {
+    // @guard names-at-a-terminal--question
     output.write(printableText(question))
     const { value } = (await lines[Symbol.asyncIterator]().next()) as { value?: string }
     return (value ?? '').trim().slice(0, ANSWER_CHARACTERS_MAX)

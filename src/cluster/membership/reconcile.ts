@@ -63,6 +63,7 @@ function dutiesOf(view: ReconcilerView, joinTimeoutMs: number): readonly Reconci
     ({ id, voter, promote, returning }) =>
       !voter && promote && !returning && view.silentMs(id) >= joinTimeoutMs,
   )
+  // @guard admitted-and-never-connected--duty
   const lateId = late?.id ?? neverConnected(view)
   if (lateId !== undefined) duties.push({ type: 'drop', id: lateId })
   return duties

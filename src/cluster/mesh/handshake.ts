@@ -139,6 +139,7 @@ export function judgeCaller(
   }
   try {
     const leaf = parsedLeaf(leafDer)
+    // @guard leaf-without-spiffe-id
     const id = leafControllerId(leaf, roster.trustDomain)
     const { publicKeySha256, pem } = leaf
     return { ok: true, caller: { id, publicKeySha256, leafPem: pem, isMember: false } }
@@ -159,6 +160,7 @@ export function judgeConnection(
   | { readonly ok: true; readonly standing: { readonly id: NodeId; readonly isMember: boolean } }
   | (Verdict & { readonly ok: false }) {
   const verdict = judgeCaller(leafDer, roster)
+  // @guard http2-at-the-mesh--controllers
   if (!verdict.ok) return verdict
   const claim = { leafDer, hello: undefined, expectedId: null }
   return {

@@ -198,6 +198,7 @@ export class MembershipCache {
   }
 
   #newest(): Known {
+    // @guard 36-joiner-believes-its-old-removal
     const heard = this.#heard
     return heard !== null && heard.index > this.#committed.index ? heard : this.#committed
   }

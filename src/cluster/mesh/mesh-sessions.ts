@@ -75,6 +75,7 @@ export class MeshSessions {
       clock,
     )
     const onControl = (): void => {
+      // @guard http2-at-the-mesh--controls
       if (!controls.take()) session.destroy()
     }
     session.on('ping', onControl)
@@ -85,6 +86,7 @@ export class MeshSessions {
   /** Asked of each stream that a caller opens. */
   readonly mayOpen = (session: ServerHttp2Session, stream: ServerHttp2Stream): boolean => {
     const use = this.#streams.get(session)
+    // @guard http2-at-the-mesh--streams
     if (use === undefined || !use.streams.take()) return false
     if (!stream.destroyed) {
       use.open += 1
@@ -121,12 +123,14 @@ export class MeshSessions {
       ? meshLimits.meshSessionsPerControllerMax
       : meshLimits.meshSessionsPerStrangerMax
     const [oldest] = own
+    // @guard http2-at-the-mesh--own
     if (own.length >= max && oldest !== undefined) {
       this.#forget(oldest)
       oldest.socket.destroy()
     }
     if (isMember) return true
     const strangers = [...this.#callers].filter((one) => !one.isMember).length
+    // @guard http2-at-the-mesh--strangers
     return strangers < meshLimits.meshStrangersMax
   }
 

@@ -78,6 +78,7 @@ export class Proposals {
     if (this.#isClosed) throw new Problem('CLUSTER_NO_LEADER')
     const actor = this.#named(input.actor)
     const fault = actorFault(actor)
+    // @guard authority-from-absence--proposer
     if (fault !== null) throw new Problem('UNAUTHORIZED', { detail: fault })
     const level = Math.max(levelOfKind(input.kind), input.level ?? 1)
     this.#refuseAbove(level)

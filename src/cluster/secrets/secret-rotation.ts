@@ -93,10 +93,12 @@ export function membersLackingSecrets(state: StateView): readonly NodeId[] {
  * @param majorityMs UTC; null: too few clocks are known.
  */
 export function admittedLongAgo(state: StateView, majorityMs: number | null): readonly NodeId[] {
+  // @guard admitted-and-never-connected--idle
   const nowMs = Math.max(state.logTimeMs, majorityMs ?? 0)
   return admissionsOf(state).flatMap(({ id, ticketId }) => {
     if (ticketId === '') return []
     const ticket = state.get<JoinTicketRecord>('joinTicket', ticketId)
+    // @guard admitted-and-never-connected--expired
     return (ticket?.expiresAt ?? 0) > nowMs ? [] : [id]
   })
 }
@@ -223,12 +225,15 @@ export async function afterRemoval(
   id: NodeId,
   { isCompromised, isAdmittedAgain = false }: RemovalManner,
 ): Promise<void> {
+  // @guard join-after-a-compromise--again
   if (!isAdmittedAgain) await deleteAdmission(parts, id, isCompromised)
   await rotateIfDue(parts, `${id} was removed`)
   if (!isCompromised) return
   await endExposed(parts, `${id} is reported as compromised`)
+  // @guard access-after-a-compromise--leader
   await revokeAccess(parts, id)
   // Controllers that were admitted and are no members could open what was rotated just now.
+  // @guard join-after-a-compromise--rotation
   await rotateIfDue(parts, `${id} is reported as compromised`)
 }
 

@@ -87,12 +87,14 @@ export class LogRetention {
    * @returns where to cut, or null when nothing is worth cutting. Each position is given out once.
    */
   cut(persisted: Index, slowestLive: Index, neededAfter: Index = Infinity): Position | null {
+    // @guard 31-log-trimmed-under-a-slow-peer:1
     const byEntries = Math.min(this.#applied - this.#options.entries, slowestLive)
     let found = -1
     for (const [at, { position, bytes }] of this.#milestones.entries()) {
       if (position.index > persisted) break
       const keptBytes = this.#bytes - bytes
       if (position.index > byEntries && keptBytes < this.#options.bytes) break
+      // @guard 31-log-trimmed-under-a-slow-peer:2
       if (position.index > neededAfter && keptBytes < this.#options.catchUpBytes) break
       found = at
     }

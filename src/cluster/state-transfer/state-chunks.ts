@@ -105,8 +105,10 @@ export class ChunkCheck {
     if (data.length > this.#chunkBytesMax) return `chunk ${number} is too large`
     // Without bytes it would bring the end no nearer, and such chunks could come for ever.
     if (data.length === 0) return `chunk ${number} is empty`
+    // @guard crc-of-a-snapshot-chunk
     if (crc32(data) !== sum) return `chunk ${number} is damaged`
     this.#hash.update(data)
+    // @guard checksum-of-a-snapshot-on-the-way
     if (last && Buffer.compare(this.#hash.digest(), sha256) !== 0) {
       return 'checksum mismatch'
     }

@@ -217,6 +217,7 @@ export class ConfigReader {
     const { raw, folder, source, shown } = given
     const found = raw === undefined ? undefined : node.type.read(raw, folder)
     if (found === undefined) {
+      // @guard secret-in-a-configuration-fault
       const value = node.isSecret === true ? 'another value' : shown
       const from =
         source.kind === 'environment' && source.line !== null

@@ -78,6 +78,7 @@ export function yamlText(value: unknown): string {
     Scalar(_, scalar) {
       const { value: text } = scalar
       // Only a text in double quotes can have escapes.
+      // @guard names-at-a-terminal--yaml
       if (typeof text === 'string' && needsEscapes(text)) scalar.type = Scalar.QUOTE_DOUBLE
     },
   })

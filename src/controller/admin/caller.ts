@@ -47,6 +47,7 @@ function ownName(): string {
 export function actorAt(header: unknown, own: AdminCaller): Actor {
   const [, uidText = '', name = ''] = typeof header === 'string' ? (CALLER.exec(header) ?? []) : []
   const uid = uidText === '' ? NaN : Number(uidText)
+  // @guard system-caller-over-tcp--uid
   const isEither = uid === 0 || uid === own.uid
   const known = isEither && (name === '' || isName(name)) ? { uid, name } : own
   const inBrackets = known.name === '' ? '' : ` (${known.name})`

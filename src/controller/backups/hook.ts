@@ -22,6 +22,7 @@ export async function runHook(
   const [program = '', ...first] = command
   const child = spawn(program, [...first, path], {
     stdio: 'ignore',
+    // @guard hook-of-backups
     detached: true,
   })
   let isLate = false

@@ -177,6 +177,7 @@ export class ServerCertificates {
 
   /** @param name that a client asks for. @returns null: the certificate of the controller. */
   contextFor(name: string): SecureContext | null {
+    // @guard certificate-of-the-web-authority--names
     if (missingHosts(this.#ownLeaf(), [name]).length === 0) return null
     const found = this.all.find(
       ({ leaf }) => leaf !== null && missingHosts(leaf, [name]).length === 0,

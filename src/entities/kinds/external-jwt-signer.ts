@@ -18,6 +18,7 @@ export const externalJwtSigner = defineEntity({
   fields: {
     ...publicSignerFields,
     enabled: boolean({ required: true }),
+    // @guard forged-tokens--twins
     issuer: text({ required: true, unique: 'issuer must be unique' }),
     certPem: optionalText({ charactersMax: 65_536 }),
     jwksEndpoint: optionalText({ charactersMax: urlCharactersMax }),

@@ -19,6 +19,7 @@ export const servicePolicy = defineEntity({
     identityRoles: roleList('identity'),
     serviceRoles: roleList('service'),
     /** Without a check that it names, the policy would grant to devices that it shuts out. */
+    // @guard posture-checks-taken-away--named
     postureCheckRoles: roleList('postureCheck', { refusedFrom: 2 }),
     isSystem: boolean({ settable: 'never', shown: 'never' }),
     identityRolesDisplay: computed(

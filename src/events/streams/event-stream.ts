@@ -74,6 +74,7 @@ export class EventStream {
     if (this.#isClosed || this.#blockedSinceMs !== null || this.#next >= ring.end) return
     // Before anything is shown: a session may have ended with one of these very events.
     const refusal = this.reader.refusal()
+    // @guard events-of-others--session
     if (refusal !== null) {
       this.close(refusal)
       return
@@ -88,6 +89,7 @@ export class EventStream {
       }
       this.#next += 1
       if (this.#isSeen(event)) continue
+      // @guard slow-event-readers--pace
       if (!this.#note(this.#output.event(event))) return
     }
   }
@@ -102,6 +104,7 @@ export class EventStream {
     const refusal = this.reader.refusal()
     if (refusal !== null) this.close(refusal)
     else if (this.#blockedSinceMs !== null) {
+      // @guard slow-event-readers--stall
       if (nowMs - this.#blockedSinceMs > eventLimits.eventStallMs) this.close(closeReasons.slow)
     } else if (nowMs - this.#heartbeatAtMs >= eventLimits.eventHeartbeatMs) {
       this.#heartbeatAtMs = nowMs

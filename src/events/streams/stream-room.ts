@@ -65,6 +65,7 @@ export class StreamRoom implements EventStreams {
     if (this.#streams.size >= eventStreamsMax) return false
     let own = 0
     for (const { reader } of this.#streams) if (reader.identityId === identityId) own += 1
+    // @guard slow-event-readers--streams
     return own < eventStreamsPerCallerMax
   }
 

@@ -56,6 +56,7 @@ export class EventSocket {
     })
     // A client that reads no answers is sent none.
     web.on('ping', (data) => {
+      // @guard pings-without-reading
       if (!this.#socket.writableNeedDrain) web.pong(data)
     })
     web.on('error', () => this.close(closeCode.protocol, ''))

@@ -53,6 +53,7 @@ export function linkEvent({ type, link: of }: LinkFact, atMs: number): NewEvent 
   return {
     namespace: 'link',
     atMs,
+    // @guard reports-of-a-router--links
     weight: 384 + textsOf(of).reduce((sum, { length }) => sum + length, 64 * connections.length),
     fields: () => ({
       event_type: types[type],

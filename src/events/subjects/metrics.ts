@@ -74,6 +74,7 @@ export function metricEvent(figure: MetricFigure, source: MetricSource): NewEven
 
 /** Each event repeats them. */
 function charactersOf({ eventId, tags }: MetricSource): number {
+  // @guard reports-of-a-router--tags
   return Object.entries(tags).reduce(
     (sum, [name, text]) => sum + name.length + text.length,
     eventId.length,

@@ -53,6 +53,7 @@ export async function admitDial(
       : await admitClient(judges, by, asked)
   const service = judges.hosts.service(admitted.client.serviceId)
   if (service === undefined) throw new CircuitRefused(claimFaultCodes.service, 'no such service')
+  // @guard listeners-of-a-router--encryption
   if (service.encryptionRequired && !asked.peerData.has(PUBLIC_KEY)) {
     throw new CircuitRefused(ENCRYPTION_DATA_MISSING, 'the service is encrypted end to end')
   }

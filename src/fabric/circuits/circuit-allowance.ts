@@ -38,6 +38,7 @@ export class CircuitAllowance {
 
   /** The request counts until `end`. @throws {CircuitRefused} when too many are under way. */
   begin(routerId: string): void {
+    // @guard circuits-of-one-router--waiting
     if (this.#waiting.of(routerId) >= circuitsWaitingMax || this.#table.isFull) {
       throw new CircuitRefused(INTERNAL, 'too many circuits')
     }
@@ -55,9 +56,11 @@ export class CircuitAllowance {
     }
     // A router that dials for itself is bounded as a router; what a client asks for in vain costs
     // its router nothing.
+    // @guard circuits-of-one-router--client
     if (identityId !== routerId && !this.#ofClients.take(identityId)) {
       throw new CircuitRefused(INTERNAL, 'the client asks for circuits too often')
     }
+    // @guard circuits-of-one-router--router
     if (!this.#ofRouters.take(routerId)) {
       throw new CircuitRefused(INTERNAL, 'the router asks for circuits too often')
     }

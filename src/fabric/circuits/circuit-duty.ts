@@ -205,6 +205,7 @@ export class CircuitDuty implements RouterDuty {
   endAtForbidden(...[identityIds, mayUse]: Parameters<CircuitUpkeep['endAtForbidden']>): void {
     for (const lay of this.#lays.values()) {
       const isMeant = lay.sessionId !== NO_SESSION && identityIds?.has(lay.clientId) !== false
+      // @guard access-that-stays-open--laid-at-a-router
       if (isMeant && !mayUse(lay.clientId, lay.start)) lay.isOver = true
     }
     this.upkeep.endAtForbidden(identityIds, mayUse)
@@ -262,6 +263,7 @@ export class CircuitDuty implements RouterDuty {
     this.#lays.set(id, lay)
     try {
       const laid = await this.#lay({ ...asked, id, start: router.id }, client)
+      // @guard access-that-stays-open--laying, tunnels-of-routers--laying
       if (!lay.isOver && isGranted()) return laid
       this.#circuits.remove(laid.circuit.ends.id, true)
       throw rightEnded()
@@ -277,7 +279,9 @@ export class CircuitDuty implements RouterDuty {
    */
   #idFor({ circuitId: id = newCircuitId() }: ClientCircuit): string {
     if (!CIRCUIT_ID.test(id)) throw new CircuitRefused(INTERNAL, 'the circuit id is malformed')
+    // @guard circuit-of-a-taken-id--laid, circuit-of-a-taken-id--open
     const isOwn = this.#lays.has(id) || this.#circuits.kept(id) !== undefined
+    // @guard circuit-of-a-taken-id--elsewhere
     if (isOwn || this.#parts.shared?.isKnown(id) === true) {
       throw new CircuitRefused(INTERNAL, 'a circuit has that id already')
     }
@@ -439,6 +443,7 @@ export class CircuitDuty implements RouterDuty {
   ): Promise<Attempted> {
     const tags = { serviceId: client.serviceId, clientId: client.identityId, hostId: host.hostId }
     const { binding, address } = host
+    // @guard peer-data-of-others--dialer
     const dial = { binding, address, peerData: hostData(peerData, client) }
     const traced = trace === null ? {} : { trace: trace.ofRoutes }
     const terms = { attempt, timeoutMs: routeTimeoutMs, tags, dial, ...traced }
@@ -478,6 +483,7 @@ export class CircuitDuty implements RouterDuty {
       return
     }
     const attempt = this.#attempts.get(id)
+    // @guard circuits-of-others--answer
     if (attempt?.number !== number || !attempt.missing.has(router.id)) {
       // Too late: nobody waits for the way. To unroute it would take away that of a later attempt.
       const isLaid = attempt?.routerIds.includes(router.id) === true
@@ -486,9 +492,11 @@ export class CircuitDuty implements RouterDuty {
       }
       return
     }
+    // @guard circuits-of-others--key
     const isOfHost = attempt.routerIds.at(-1) === router.id
     if (!headers.has(result.isSuccess)) {
       const fault = routeFault(readText(headers, result.error), headers.get(result.errorCode))
+      // @guard circuits-of-others--invalid
       attempt.settle(fault, isOfHost)
       return
     }

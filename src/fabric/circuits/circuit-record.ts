@@ -81,5 +81,6 @@ export function circuitIn(id: string, bytes: Uint8Array): Circuit | null {
 function isBounded({ routerIds, links, ingress, egress }: CircuitRecord): boolean {
   const isPath = routerIds.length > 0 && links.length === routerIds.length - 1
   const isOfEnds = isCircuitId(ingress) && isCircuitId(egress)
+  // @guard circuits-taken-over--length
   return isPath && isOfEnds && routerIds.length <= circuitRoutersMax
 }

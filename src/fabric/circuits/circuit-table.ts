@@ -53,6 +53,7 @@ export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
 
   /** Whether there is room for one more circuit of the client that begins at the router. */
   hasRoomFor(routerId: string, clientId: string): boolean {
+    // @guard circuits-of-one-router--clients, circuits-of-one-router--room
     return this.#ofRouters.hasRoomFor(routerId) && this.#ofClients.hasRoomFor(clientId)
   }
 

@@ -77,6 +77,7 @@ export class CircuitUpkeep {
   #onTakenOver(circuit: Circuit): void {
     const { shared, links, isGranted } = this.#parts
     const { ends, path } = circuit
+    // @guard circuits-taken-over--tunnel
     if (shared?.isOver(circuit) === true || this.#isUngranted(circuit, isGranted)) {
       this.#circuits.remove(ends.id, true)
     } else if (path.links.some((link) => links.isLost(link))) this.#reroute(circuit)
@@ -120,6 +121,7 @@ export class CircuitUpkeep {
     if (!isCircuitId(id) || isLaid(routerId, id)) return
     // Other controllers may have yet to tell of it.
     const hasHeard = clock.monotonicMs() - this.#startedMs >= routerLimits.circuitsUnknownMs
+    // @guard 48-circuit-of-nobody-is-left-at-its-router
     if (this.#parts.shared === undefined || hasHeard) channel.send(unrouteMessage(id, true))
   }
 
@@ -131,6 +133,7 @@ export class CircuitUpkeep {
   /** Undefined for one that the router is no part of, whether there is one or not. */
   carriedBy(routerId: string, id: string): Circuit | undefined {
     const circuit = this.#circuits.kept(id)
+    // @guard circuits-of-others--carried
     return circuit?.path.routerIds.includes(routerId) === true ? circuit : undefined
   }
 
@@ -138,7 +141,9 @@ export class CircuitUpkeep {
   *onFault({ router, channel }: RouterConnection, fault: Fault): Generator<void, void> {
     const { subject, id, iteration } = fault
     if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS) {
+      // @guard circuits-of-others--ends
       const isKnown = this.#answeredFor(router.id, id, true) !== undefined
+      // @guard 49-fault-of-an-end-is-ignored
       if (isKnown) this.#circuits.remove(id)
       else this.#unroute(channel, router.id, id)
     } else if (subject === FaultSubject.FORWARD || subject === FaultSubject.UNKNOWN_OWNER_FORWARD) {
@@ -153,6 +158,7 @@ export class CircuitUpkeep {
         yield
       }
     } else if (subject === FaultSubject.LINK || subject === FaultSubject.LINK_DUPLICATE) {
+      // @guard circuits-of-others--links
       const isLost = (link: PathLink): boolean =>
         link.id === id &&
         link.iteration <= iteration &&
@@ -170,6 +176,7 @@ export class CircuitUpkeep {
     const connection = this.#parts.connection(sourceRouterId)
     if (connection === undefined || this.#routedAgain.has(connection)) return
     this.#routedAgain.add(connection)
+    // @guard 51-router-that-comes-back-is-not-routed-again
     yield* this.#routeAgain(connection)
   }
 
@@ -208,6 +215,7 @@ export class CircuitUpkeep {
 
   onSessionsEnded(sessionIds: ReadonlySet<string>): void {
     for (const { ends, live } of Array.from(this.#circuits.allKept())) {
+      // @guard access-that-stays-open--circuit
       if (sessionIds.has(live.sessionId)) this.#circuits.remove(ends.id, true)
     }
   }
@@ -226,6 +234,7 @@ export class CircuitUpkeep {
       if (isOfTunnel || identityIds?.has(clientId) === false) continue
       const routerId = path.routerIds[0] ?? ''
       const key = `${clientId} ${routerId}`
+      // @guard access-that-stays-open--router
       const isAllowed = judged.get(key) ?? mayUse(clientId, routerId)
       judged.set(key, isAllowed)
       if (!isAllowed) this.#circuits.remove(ends.id, true)
@@ -249,6 +258,7 @@ export class CircuitUpkeep {
   #isUngranted(circuit: Circuit, isGranted: IsTunnelGranted): boolean {
     const { live, hostId, isOfTunnel, isHostedByTunnel } = circuit
     const { clientId, serviceId } = live
+    // @guard tunnels-of-routers--dialed, tunnels-of-routers--hosted
     return (
       (isOfTunnel && !isGranted(clientId, serviceId, 'Dial')) ||
       (isHostedByTunnel && !isGranted(hostId, serviceId, 'Bind'))
@@ -274,6 +284,7 @@ export class CircuitUpkeep {
       return
     }
     this.#tellRoutes(ends, other)
+    // @guard 50-reroute-keeps-the-old-path
     this.#circuits.move(circuit, other)
     this.#parts.tell?.(circuitFact(circuit, 'pathUpdated'))
     for (const id of path.routerIds) {

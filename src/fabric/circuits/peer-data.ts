@@ -18,6 +18,7 @@ const toldToDialer: ReadonlySet<number> = new Set([PUBLIC_KEY, STICKY])
 export function dialerData(
   said: readonly (readonly [number, Uint8Array])[],
 ): Map<number, Uint8Array> {
+  // @guard peer-data-of-others--host
   return new Map(said.filter(([key]) => toldToDialer.has(key)))
 }
 

@@ -85,7 +85,9 @@ export class SharedCircuits {
   claim(routerId: string, id: string, hasEnded = false): Circuit | undefined {
     const record = this.#recordOf(id)
     const circuit = record === undefined ? null : readRecord(id, record)
+    // @guard circuits-taken-over--claim
     if (circuit?.path.routerIds.includes(routerId) !== true) return undefined
+    // @guard 52-heir-takes-nothing-over:1
     const own = this.#take(circuit)
     if (own === null) return undefined
     // The oldest stands first.
@@ -102,6 +104,7 @@ export class SharedCircuits {
 
   /** The session of its client has ended, maybe while nobody answered for the circuit. */
   isOver({ live: { sessionId } }: Circuit): boolean {
+    // @guard circuits-taken-over--session
     return sessionId !== NO_SESSION && this.#parts.isSessionOver(sessionId)
   }
 
@@ -143,6 +146,7 @@ export class SharedCircuits {
       if (heirs.of(ownerId) === selfId) {
         const circuit = readRecord(id, record)
         this.#orphans.delete(id)
+        // @guard 52-heir-takes-nothing-over:2
         const own = circuit === null ? null : this.#take(circuit)
         if (own !== null) this.onTakenOver(own)
         taken += 1
@@ -197,6 +201,7 @@ export class SharedCircuits {
   #onLost(ownerId: string, id: string, record: Uint8Array): void {
     const { table, clock } = this.#parts
     if (table.kept(id) !== undefined || this.#recordOf(id) !== undefined) return
+    // @guard circuits-taken-over--many
     if (this.#orphans.size >= circuitsOrphanedMax) return
     this.#orphans.set(id, { ownerId, record, sinceMs: clock.monotonicMs() })
   }

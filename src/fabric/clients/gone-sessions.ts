@@ -18,6 +18,7 @@ export function* tellGoneSessions(
   for (const token of sessionTokens.slice(0, routerLimits.sessionsValidatedMax)) {
     const found = clients.goneSession(token)
     if (found !== null) gone.push(found)
+    // @guard sessions-asked-about--steps
     yield
   }
   if (gone.length === 0) return

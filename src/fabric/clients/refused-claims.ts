@@ -36,10 +36,12 @@ export class RefusedClaims {
    * leader a round to a majority.
    */
   isWorthAnotherLook(claim: Claim): boolean {
+    // @guard claims-of-hosts--client, claims-of-hosts--router
     return this.#ofRouters.hasLeft(claim.routerId) && this.#ofSessions.hasLeft(keyOf(claim))
   }
 
   charge(claim: Claim, fault: ClaimFault): void {
+    // @guard claims-of-hosts--others
     if (fault === 'apiSession') this.#ofRouters.take(claim.routerId)
     else this.#ofSessions.take(keyOf(claim))
   }

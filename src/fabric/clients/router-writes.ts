@@ -24,6 +24,7 @@ import { DO_NOT_RETRY, INTERNAL, INVALID_INSTANCE } from './client-errors.ts'
 
 const { routerEntryBytesMax, routerWritesAtOnceMax, routerWritesWaitingMax } = routerLimits
 /** Terminators that one entry of the log removes. */
+// @guard heavy-frames-of-a-router--pieces
 const ENTRY_IDS_MAX = 100
 /** Faults that say that the instance is another host's. */
 const instanceFields: ReadonlySet<string> = new Set(['identity', 'identitySecret'])
@@ -168,6 +169,7 @@ export class RouterWrites {
     }
     const actor = enrollmentActor({ routerId }, { method: 'channel', address })
     const payload = toBinary(schema, create(schema, message))
+    // @guard heavy-frames-of-a-router--entry
     if (payload.length > routerEntryBytesMax) throw new Problem('REQUEST_ENTITY_TOO_LARGE')
     const { proposer } = this.#parts
     return await this.#writes.run(

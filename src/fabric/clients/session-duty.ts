@@ -166,6 +166,7 @@ export class SessionDuty implements RouterDuty {
     const nowMs = this.#parts.clock.monotonicMs()
     for (const connection of this.#asking) {
       const lastMs = this.#answeredMs.get(connection) ?? -Infinity
+      // @guard sessions-asked-about--often
       if (nowMs - lastMs < wholeSessionsEveryMs) continue
       this.#asking.delete(connection)
       this.#answeredMs.set(connection, nowMs)

@@ -97,6 +97,7 @@ export class TerminatorDuty implements RouterDuty {
       if (judged.ok) {
         const { sessionId } = judged.client
         const answer = await writes.create(connection, asked, { sessionId })
+        // @guard claims-of-hosts--entry
         if (answer.result === CreateTerminatorResult.FAILED_OTHER) {
           clients.onEntryRefused({ routerId: router.id, apiSessionToken: asked.apiSessionToken })
         }

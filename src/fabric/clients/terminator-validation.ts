@@ -143,6 +143,7 @@ export class TerminatorValidation implements RouterDuty {
     const looks = new Set<Look>()
     for (const [id, state] of Object.entries(states)) {
       const look = this.#looks.get(state.marker)
+      // @guard validations-of-others--router
       if (asked?.marker === state.marker) {
         if (asked.ids.delete(id) && !state.valid) gone.push(id)
       } else if (look?.connection === connection && look.ids.delete(id)) {

@@ -132,6 +132,7 @@ export class TunnelDuty implements RouterDuty {
       endCircuits((routerId, serviceId, type) => {
         return tunnels.judge({ routerId, type, service: { id: serviceId } }).ok
       })
+      // @guard tunnels-of-routers--terminators
       if (isLeader()) await this.#removeUngranted()
     } catch (error) {
       this.#isDue = true

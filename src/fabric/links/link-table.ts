@@ -148,6 +148,7 @@ export class LinkTable implements LiveLinks {
   measured(routerId: string, id: string, latencyNs: number): void {
     const kept = this.#links.kept(id)
     if (kept === undefined || !Number.isFinite(latencyNs) || latencyNs < 0) return
+    // @guard circuits-of-others--measured
     if (routerId === kept.sourceRouterId) kept.sourceLatencyNs = Math.round(latencyNs)
     else if (routerId === kept.link.destRouterId) kept.destLatencyNs = Math.round(latencyNs)
   }

@@ -214,6 +214,7 @@ export class ModelDuty implements RouterDuty {
   async #sendWhole(subscription: Subscription): Promise<void> {
     const { connection } = subscription
     const { id: routerId } = connection.router
+    // @guard model-that-is-not-read--place
     this.#senders.add(routerId)
     try {
       const endIndex = this.#log.index
@@ -239,6 +240,7 @@ export class ModelDuty implements RouterDuty {
     const { clock, log } = this.#parts
     const endMs = clock.monotonicMs() + modelSendTimeoutMs
     while (!channel.isClosed && channel.unsentBytes > 0) {
+      // @guard model-that-is-not-read--time
       if (clock.monotonicMs() >= endMs) {
         log.warn({ routerId: router.id }, 'a router did not read the data model in time')
         channel.close('the data model was not read in time')

@@ -78,6 +78,7 @@ function authorityOf({
   isAdmin,
   permissions,
 }: PreviewCaller): Pick<CommandContext, 'authority' | 'held'> {
+  // @guard preview-tells-or-costs--reach
   return { authority: isAdmin ? 'full' : 'limited', held: permissions }
 }
 

@@ -31,6 +31,7 @@ export class PreviewWork {
   /** @throws {Problem} COULD_NOT_VALIDATE once it is too much. */
   *spend(units: number): Generator<void, void> {
     this.#spent += units
+    // @guard preview-tells-or-costs--work
     if (this.#spent > previewLimits.previewWorkMax) {
       throw fieldProblem('changes', 'the preview costs too much; preview fewer changes at once')
     }

@@ -35,6 +35,7 @@ export function withoutAdminSecrets(
 
 /** Whether the detail of a record is another one for a reader that is no administrator. */
 export function hidesFromNonAdmin(kind: string, record: EntityRecord): boolean {
+  // @guard enrollments-read-before-a-promotion--shown
   return kind === 'identity' ? isPrivileged(record) : routerKinds.has(kind) && isNamed(record)
 }
 

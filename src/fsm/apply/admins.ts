@@ -28,6 +28,7 @@ export function adminLossReason(state: State, change: AdminChange, atMs: number)
     allowsPassword(authPolicyOf(records, identity)) &&
     hasPassword(state, records, identity)
   const after = withChange(state, change)
+  // @guard last-administrator
   for (const [condition, reason] of [
     [() => true, 'it is the last administrator; make another identity an administrator first'],
     [isEnabled, lastEnabledReason],

@@ -107,6 +107,7 @@ export function pendingFactors(
 ): readonly PendingFactor[] {
   const required = requiredFactors(records, identity)
   if (required === null) return [TOTP]
+  // @guard partial-sessions--factor
   return required.filter(({ kind }) => {
     const field = givenFields[kind]
     return field === null || !given[field]
@@ -202,6 +203,7 @@ export function lockoutRulesOf(
   if (updb === undefined) return undefined
   const { maxAttempts, lockoutDurationMinutes: minutes } = updb
   const policyLockMs = minutes > 0 ? minutes * 60_000 : Infinity
+  // @guard administrators-locked-out--bound, administrators-locked-out--others
   const isBounded = identity.isAdmin && featureLevel >= BOUNDED_FROM_LEVEL
   const lockMs = isBounded ? Math.min(policyLockMs, lockoutLimits.adminLockMsMax) : policyLockMs
   return { maxAttempts, policyLockMs, lockMs }
@@ -214,6 +216,7 @@ export function isLockedOut(
   atMs: number,
 ): boolean {
   if (attempts === undefined || maxAttempts <= 0) return false
+  // @guard guesses-over-controllers--limit
   return attempts.count >= maxAttempts && atMs < (attempts.lastAt ?? 0) + lockMs
 }
 
@@ -242,6 +245,7 @@ export function nextAttempt(
   atMs: number,
 ): number {
   if (attempts === undefined) return 1
+  // @guard administrators-locked-out--count
   const lapsedMs = (attempts.lastAt ?? 0) + rules.policyLockMs
   if (attempts.count >= rules.maxAttempts && atMs >= lapsedMs) return 1
   return attempts.count + 1
@@ -260,5 +264,6 @@ export function isCertificateHonoured(records: RecordSource, session: ApiSession
 }
 
 export function takesLogIns(ca: Ca | undefined): boolean {
+  // @guard certificate-of-a-ca--taken-back
   return ca?.isVerified === true && ca.isAuthEnabled
 }

@@ -49,6 +49,7 @@ export const ownedKinds: ReadonlySet<string> = new Set([
  * permission that this program does not know.
  */
 export function rightsOf(state: State, actor: ClaimedActor, kind: number): ActorRights | null {
+  // @guard authority-from-absence--apply
   if (actor === undefined || actorFault(actor) !== null) return null
   switch (actor.case) {
     case 'system':
@@ -83,6 +84,7 @@ const shownFor: ReadonlyMap<number, ShownId> = new Map([
  * all records or set the time by which everything ends. The last one follows from the removal of a
  * compromised controller.
  */
+// @guard access-after-a-compromise--actor, log-time-of-an-attacker--session
 const systemAlone: ReadonlySet<number> = new Set([
   CommandKind.RESTORE_BEGIN,
   CommandKind.RESTORE_CHUNK,
@@ -99,7 +101,9 @@ function enrollmentRights(actor: EnrollmentActor, kind: number): ActorRights | n
 function sessionRights(state: State, actor: SessionClaim): ActorRights | null {
   const { identityId, sessionId, permission, signerId } = actor
   const standing = standingOf(state, sessionId)
+  // @guard authority-from-absence--session
   if (standing?.identity.id !== identityId) return null
+  // @guard sessions-of-a-disabled-signer--apply
   if (!standing.isHonoured) return null
   const { isAdmin, permissions: held } = standing.identity
   if (permission === 'partial') return { authority: 'full', held }
@@ -130,6 +134,7 @@ function ownerOf(kind: string, record: JsonObject): string | undefined {
 export function isOfPrivileged(records: Records, kind: string, record: JsonObject): boolean {
   const ownerId = ownerOf(kind, record)
   if (ownerId !== undefined && isPrivileged(records.get('identity', ownerId))) return true
+  // @guard enrollments-read-before-a-promotion--listed
   return kind === 'enrollment' && isNamed(enrolledRouterOf(records, record))
 }
 
@@ -157,6 +162,7 @@ function namesOf(router: JsonObject | undefined): readonly string[] {
 
 /** An administrator, or somebody who was given any permission. */
 export function isPrivileged(identity: JsonObject | undefined): boolean {
+  // @guard privilege-escalation--tokens
   return identity?.['isAdmin'] === true || permissionsOf(identity).length > 0
 }
 
@@ -190,6 +196,7 @@ export function reachReason(
   const identity = records.get('identity', identityId) as Identity | undefined
   if (identity === undefined) return null
   if (identity.isAdmin) return untouchable
+  // @guard privilege-escalation--write
   return identity.permissions.every((one) => isHeld(held, one)) ? null : beyond
 }
 
@@ -208,6 +215,7 @@ export function gainsRights(before: JsonObject | undefined, after: JsonObject): 
   if (before?.['isAdmin'] === true) return false
   if (after['isAdmin'] === true) return true
   const held = permissionsOf(before)
+  // @guard enrollments-read-before-a-promotion--held
   return permissionsOf(after).some((one) => !isHeld(held, one))
 }
 
@@ -235,8 +243,10 @@ export function writeGuard(
 ): Refusal | null {
   if (authority === 'full') return null
   if (kind === 'identity' && setsRights(mode, fields)) return refused('UNAUTHORIZED', unsettable)
+  // @guard router-certificate-names--allowed
   if (changesNames(before, fields)) return refused('UNAUTHORIZED', unnameable)
   for (const record of before === undefined ? [fields] : [before, fields]) {
+    // @guard enrollments-read-before-a-promotion--made
     if (kind === 'enrollment' && isNamed(enrolledRouterOf(state, record))) {
       return refused('UNAUTHORIZED', unenrollable)
     }

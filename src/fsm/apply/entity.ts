@@ -140,6 +140,7 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
   if (table.rows.has(write.id)) {
     return faulty({ field: 'id', reason: 'id must be unique', value: write.id })
   }
+  // @guard names-at-a-terminal--create
   const refusal =
     requiredFault(entity, fields, true) ??
     fieldRefusal(state, table, entity, write.id, fields) ??
@@ -215,6 +216,7 @@ function update(
     if (!isPatch && field.settable === 'always') cleared[name] = field.zero
   }
   const after = { ...record, ...cleared, ...(isPatch ? changed(entity, record, fields) : fields) }
+  // @guard names-at-a-terminal--change
   const refusal =
     guard(entity.refuse.update, record) ??
     (isPatch ? null : requiredFault(entity, fields, false)) ??

@@ -49,6 +49,7 @@ export function pendingBeside(
   shown: ShownSigner | null,
 ): readonly PendingFactor[] {
   if (shown === null || pending.length === 0) return pending
+  // @guard forged-tokens--factor
   if (enabledSigner(records, shown.signerId)?.revision !== shown.signerRevision) return pending
   return pending.filter((factor) => factor.kind !== 'extJwt' || factor.signerId !== shown.signerId)
 }

@@ -20,7 +20,9 @@ const SAID_FROM_LEVEL = 2
  */
 export function mayMeetRouters(session: ApiSession, identity: Identity | undefined): boolean {
   const { api } = session
+  // @guard sessions-at-a-stolen-router--management
   if (identity === undefined || api === 'management') return false
+  // @guard sessions-at-a-stolen-router--rights
   return !isPrivileged(identity) || (api === 'client' && isKeyBound(session))
 }
 
@@ -29,6 +31,7 @@ export function mayMeetRouters(session: ApiSession, identity: Identity | undefin
  * that was made for its client amid the log-in.
  */
 export function isKeyBound({ certFingerprint, certificateRequest }: ApiSession): boolean {
+  // @guard oidc/session-keys--bound
   return certFingerprint !== null || Boolean(certificateRequest)
 }
 
@@ -37,6 +40,7 @@ export function isKeyBound({ certFingerprint, certificateRequest }: ApiSession):
  * neither, and is of the kind of its first use.
  */
 export function isUnsettled({ api, clientId }: ApiSession): boolean {
+  // @guard oidc/code-flow--first-use
   return Boolean(clientId) && api !== 'client' && api !== 'management'
 }
 
@@ -45,6 +49,7 @@ export function isUnsettled({ api, clientId }: ApiSession): boolean {
  * where it was opened may have been known to routers if its client has a certificate for them.
  */
 export function mayManage(records: Records, session: ApiSession): boolean {
+  // @guard sessions-at-a-stolen-router--manages
   if (session.api === 'client' || session.api === 'management') return session.api === 'management'
   if (records.featureLevel < SAID_FROM_LEVEL) return true
   return certificatesOf(records, session).length === 0
@@ -62,6 +67,7 @@ export function isShownBy(
 ): boolean {
   const { api, certFingerprint, clientId } = session
   if ((api !== 'client' && !clientId) || !isKeyBound(session)) return true
+  // @guard oidc/session-keys--none, sessions-at-a-stolen-router--certificate
   if (fingerprint === null) return false
   return fingerprint === certFingerprint || certificatesOf(records, session).includes(fingerprint)
 }

@@ -46,6 +46,7 @@ export function standingOf(records: StandingRecords, sessionId: string): Session
   const version = records.standingVersion
   const own = judgements.get(records) ?? new WeakMap<ApiSession, Judgement>()
   const last = own.get(session)
+  // @guard partial-sessions--kept
   if (last?.version === version && last.standing.identity === identity) return last.standing
   const standing = judged(records, session, identity)
   judgements.set(records, own.set(session, { version, standing }))

@@ -22,8 +22,10 @@ export function revokeAccess(state: State, payload: Uint8Array, context: Command
   const { nodeId } = fromBinary(AccessRevokeSchema, payload)
   if (!isControllerId(nodeId)) return faulty({ field: 'nodeId', reason: 'nodeId is not usable' })
   const { remove } = consequencesIn(state, context)
+  // @guard access-after-a-compromise--sessions
   for (const id of Array.from(state.table('apiSession').ids)) remove('apiSession', id)
   for (const id of Array.from(state.table('enrollment').ids)) {
+    // @guard access-after-a-compromise--enrollments
     remove('enrollment', id)
     if (context.touched.length < TOUCHED_MAX) {
       context.touched.push({ action: 'delete', entity: 'enrollment', id, fields: [] })

@@ -92,6 +92,7 @@ export function revokeTicket(state: State, payload: Uint8Array): Outcome {
       `${usedByNodeId} has joined by ticket ${id}; remove that controller instead ('flotilla cluster remove ${usedByNodeId}')`,
     )
   }
+  // @guard revoked-ticket
   state.remove('joinTicket', id)
   return done(id)
 }
@@ -266,12 +267,15 @@ export function withdrawJoining(state: State, context: CommandContext): void {
   for (const id of Array.from(state.table('joinTicket').ids)) {
     const ticket = state.get<JoinTicket>('joinTicket', id)
     if (ticket === undefined || memberNamed(state, ticket.usedByNodeId) !== undefined) continue
+    // @guard join-after-a-compromise--ticket
     state.remove('joinTicket', id)
     context.touched.push({ action: 'delete', entity: 'joinTicket', id, fields: [] })
   }
   for (const nodeId of Array.from(state.table('admission').ids)) {
     if (memberNamed(state, nodeId) !== undefined) continue
+    // @guard join-after-a-compromise--opened
     dropWrapped(state, nodeId, 'compromised', context)
+    // @guard join-after-a-compromise--admission
     state.remove('admission', nodeId)
     context.touched.push({ action: 'delete', entity: 'admission', id: nodeId, fields: [] })
   }

@@ -22,6 +22,7 @@ export function resetLogTime(state: State, payload: Uint8Array, context: Command
   }
   const aheadMs = state.logTimeMs - targetMs
   // Asked for twice, or overtaken by the clocks.
+  // @guard log-time-of-an-attacker--forward
   if (aheadMs <= 0) return done('0')
   state.logTimeMs = targetMs
   const createdAt = state.get(logTimeReset.name, logTimeResetId)?.createdAt ?? targetMs
@@ -33,6 +34,7 @@ export function resetLogTime(state: State, payload: Uint8Array, context: Command
     setbackMs: state.setbackMs + aheadMs,
     // Ids that were forgotten as log time ran ahead must not take effect twice. The clock of their
     // maker may have been ahead by so much.
+    // @guard log-time-of-an-attacker--twice
     requestFloorMs: targetMs + requestAheadMsMax + 1,
   })
   state.forgetRequests()

@@ -74,6 +74,7 @@ export function replacementOf(
 
 /** @returns null for a record that does not come back. */
 function adaptedTo(state: State, one: ShapedRecord, revision: number | null): ShapedRecord | null {
+  // @guard restore-spent-tokens-stay-spent
   if (one.kind === 'enrollment' && !isStillOpen(state, one.record as Enrollment)) return null
   const changed = changedByNow(state, one)
   if (changed === null && revision === null) return one
@@ -83,6 +84,7 @@ function adaptedTo(state: State, one: ShapedRecord, revision: number | null): Sh
 
 /** False for a token that was used, refreshed or taken back since the backup. */
 function isStillOpen(state: State, { id, token }: Enrollment): boolean {
+  // @guard enrollments-read-before-a-promotion--refreshed
   return state.get<Enrollment>('enrollment', id)?.token === token
 }
 
@@ -100,9 +102,11 @@ function withdrawReadEnrollments(
     const routerId = edgeRouterId || transitRouterId
     const identity = restored.get('identity')?.get(identityId)?.record
     const router = restored.get('router')?.get(routerId)?.record
+    // @guard enrollments-read-before-a-promotion--restored-names
     const gains =
       (identity !== undefined && gainsRights(state.get('identity', identityId), identity)) ||
       (router !== undefined && gainsNames(state.get('router', routerId), router))
+    // @guard enrollments-read-before-a-promotion--restore
     if (gains) enrollments?.delete(id)
   }
 }
@@ -178,6 +182,7 @@ export function replace(state: State, replacement: readonly KindReplacement[]): 
   state.wholesale(() => {
     for (const { kind, changed, deleted } of replacement) {
       for (const id of deleted) state.remove(kind, id)
+      // @guard restore-goes-before-it-comes
       for (const { record } of changed) state.remove(kind, record.id)
     }
     for (const { created, changed } of replacement) {

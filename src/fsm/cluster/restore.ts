@@ -30,6 +30,7 @@ export function beginRestore(
   const message = fromBinary(RestoreBeginSchema, payload)
   const { head } = state.staged
   if (head !== null && head.id === message.id) return done(message.id)
+  // @guard restore-one-at-a-time, 44-restore-takes-effect-twice:1
   if (head !== null)
     return refused('RESTORE_UNDER_WAY', `another one may go on until ${untilText(head)}`)
   const fault = beginFault(state, message)
@@ -88,6 +89,7 @@ export function stageRestore(state: State, payload: Uint8Array): Outcome {
   if (isTooLarge || number >= head.chunks || staged.bytes + bytes.length > head.bytes) {
     return refused('RESTORE_REFUSED', 'the chunk is not what was announced')
   }
+  // @guard restore-chunks-change-no-record
   if (staged.add(bytes, endsBlock, restoredKinds)) return done(id)
   return refused('RESTORE_REFUSED', 'the chunk holds no records that can be restored')
 }
@@ -101,6 +103,7 @@ export function endRestore(state: State, payload: Uint8Array, context: CommandCo
   const message = fromBinary(RestoreEndSchema, payload)
   const { staged } = state
   // A retry of an entry that took effect, or of one that left nothing to drop.
+  // @guard restore-takes-effect-once, 44-restore-takes-effect-twice:2
   if (message.id === staged.lastId) return done(message.id)
   if (staged.head?.id !== message.id) return message.isAbandoned ? done(message.id) : notStaged()
   if (message.isAbandoned) {
@@ -111,6 +114,7 @@ export function endRestore(state: State, payload: Uint8Array, context: CommandCo
 }
 
 function swapFault(state: State, head: StagedHead, message: RestoreEnd): Outcome | null {
+  // @guard restore-digest-of-the-whole
   if (!state.staged.isWhole || hexOf(message.sha256) !== head.sha256) {
     return refused('RESTORE_REFUSED', 'what is staged is not whole; begin again')
   }
@@ -147,6 +151,7 @@ function swapIn(state: State, { id, clusterId }: StagedHead, context: CommandCon
       `the second factor of ${identityId.slice(0, 64)} is encrypted by version ${keyVersion} of a key that this cluster does not hold`,
     )
   }
+  // @guard tokens-after-a-restore
   revokeSessions(state, context)
   replace(state, replacement)
   state.staged.clear(id)

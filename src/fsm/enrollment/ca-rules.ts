@@ -18,8 +18,10 @@ export const caRules: KindRules = { judgeWrite: judgeCa, afterWrite: endSessions
 /** The CA was named at their log-in, or by the authenticator that they were opened by. */
 function endSessionsOfUntrusted({ after }: Written, consequences: Consequences): void {
   if (takesLogIns(after as Ca)) return
+  // @guard access-that-stays-open--ca
   endRefusedSessionsOf(consequences, 'caId', after.id)
   for (const id of consequences.state.table('authenticator').indexes.ids('caId', after.id)) {
+    // @guard access-that-stays-open--credential
     endRefusedSessionsOf(consequences, 'authenticatorId', id)
   }
 }

@@ -147,6 +147,7 @@ function forgetOthers(
   )) {
     const known = state.get<SessionCertificate>('sessionCertificate', id)
     const isExpired = (known?.validTo ?? Infinity) <= context.logTimeMs
+    // @guard oidc/session-keys--rotated
     if (replacesOthers || isExpired) {
       consequencesIn(state, context).remove('sessionCertificate', id)
     }

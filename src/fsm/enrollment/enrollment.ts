@@ -31,14 +31,17 @@ import { consequencesIn } from '../apply/references.ts'
 export function enroll(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(EnrollSchema, payload)
   const enrollment = state.get<Enrollment>('enrollment', message.enrollmentId)
+  // @guard token-used-twice--text
   if (enrollment === undefined || enrollment.token !== message.token) {
     return refused('INVALID_ENROLLMENT_TOKEN')
   }
   const { id, method, expiresAt } = enrollment
   if (method !== message.method) return refused('INVALID_ENROLL_METHOD')
+  // @guard token-used-twice--end
   if ((expiresAt ?? 0) <= context.logTimeMs) return refused('ENROLLMENT_EXPIRED')
   return state.transact(() => {
     context.touched.push({ action: 'delete', entity: 'enrollment', id, fields: [] })
+    // @guard token-used-twice--gone
     consequencesIn(state, context).remove('enrollment', id)
     return grant(state, enrollment, message, context)
   })
@@ -211,6 +214,7 @@ export function extendRouter(state: State, payload: Uint8Array, context: Command
   const { routerId, fingerprint, certificates } = fromBinary(RouterExtendSchema, payload)
   const router = state.get<Router>('router', routerId)
   if (router === undefined || certificates === undefined) return refused('UNAUTHORIZED')
+  // @guard router-extension--in-force
   const isInForce = router.isVerified && !router.disabled && router.fingerprint === fingerprint
   if (!isInForce || fingerprint === '') return refused('UNAUTHORIZED')
   return certify(state, router, certificates, context, { enrolledBy: null })
@@ -338,6 +342,7 @@ function admit(
 ): Outcome {
   const name = freeName(state, wanted)
   if (name === null) return faulty({ field: 'name', reason: 'no number makes the name unique' })
+  // @guard names-at-a-terminal--certificate
   const fault = unprintableName(state, 'name', name)
   if (fault !== null) return fault
   context.touched.push({ action: 'create', entity: 'identity', id: identityId, fields: [] })

@@ -29,6 +29,7 @@ export function enrollByToken(state: State, payload: Uint8Array, context: Comman
   }
   const policy = state.get<AuthPolicy>('authPolicy', signer.enrollAuthPolicyId)
   const reason = enrollmentRefusal(signer, policy, certificate !== undefined)
+  // @guard enrollment-by-any-token--apply
   if (reason !== null) return refused('INVALID_ENROLLMENT_NOT_ALLOWED', reason)
   if (identityId === '' || state.get('identity', identityId) !== undefined) {
     return faulty({ field: 'id', reason: 'id must be unique' })
@@ -70,6 +71,7 @@ function admit(
   const { identityId, externalId, roleAttributes, authenticatorId, certificate } = message
   const name = freeName(state, message.name)
   if (name === null) return faulty({ field: 'name', reason: 'no number makes the name unique' })
+  // @guard names-at-a-terminal--token
   const fault = unprintableName(state, 'name', name)
   if (fault !== null) return fault
   context.touched.push({ action: 'create', entity: 'identity', id: identityId, fields: [] })

@@ -45,6 +45,7 @@ function followPassword(
   remove('passwordAttempts', after.id)
   if (before === undefined) return
   const identityId = String(after['identityId'])
+  // @guard old-password--sessions
   endSessionsOf({ state, context }, 'identityId', identityId, context.sessionId)
 }
 

@@ -16,6 +16,7 @@ export const identityRules: KindRules = {
 
 function withdrawReadEnrollments({ before, after }: Written, consequences: Consequences): void {
   if (before === undefined || consequences.state.featureLevel < WITHDRAWN_FROM_LEVEL) return
+  // @guard enrollments-read-before-a-promotion--write
   if (gainsRights(before, after)) withdrawEnrollmentsOf('identityId', after.id, consequences)
 }
 

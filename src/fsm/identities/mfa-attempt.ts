@@ -22,6 +22,7 @@ export function attemptMfa(state: State, payload: Uint8Array, context: CommandCo
   }
   const known = state.get<MfaAttempts>('mfaAttempts', identityId)
   const { logTimeMs, index: revision } = context
+  // @guard mfa-guesses
   if (logTimeMs < mfaPausedUntilMs(known)) return refused('SERVER_TOO_MANY_REQUESTS', tooMany)
   const count = (known?.count ?? 0) + 1
   state.put('mfaAttempts', {

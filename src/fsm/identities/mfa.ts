@@ -146,12 +146,14 @@ function stateFault({ isVerified }: Mfa, purpose: Purpose): Refusal | null {
 function judgeUse(known: Mfa, { proof, purpose }: MfaProve): Judgement {
   if (proof.case === 'step') {
     const step = Number(proof.value)
+    // @guard mfa-code-used-twice--step
     return step > known.lastStep ? changing({ lastStep: step }) : refusing(usedOrWrong)
   }
   if (proof.case === undefined || purpose === Purpose.VERIFY || purpose === Purpose.VIEW) {
     return refusing(usedOrWrong)
   }
   const { codesId, position } = proof.value
+  // @guard mfa-code-used-twice--recovery
   const isOpen =
     codesId === known.codesId && position < recoveryCodesMax && !known.usedCodes.includes(position)
   return isOpen ? changing({ usedCodes: [...known.usedCodes, position] }) : refusing(usedOrWrong)
@@ -170,12 +172,14 @@ function renewed(state: State, { renewed: factor }: MfaProve): Judgement {
 function passIn(state: State, session: ApiSession, context: CommandContext): void {
   const { logTimeMs, index: revision } = context
   const passed = { isMfaComplete: true, mfaPassedAt: logTimeMs }
+  // @guard session-fixation
   state.put('apiSession', { ...session, ...passed, updatedAt: logTimeMs, revision })
 }
 
 export function removeMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { identityId } = fromBinary(MfaRemoveSchema, payload)
   if (state.get('identity', identityId) === undefined) return notFound('identity', identityId)
+  // @guard mfa-of-others
   const denial = identityGuard(state, identityId, context)
   if (denial !== null) return denial
   takeMfa(state, identityId, context)

@@ -169,6 +169,7 @@ function* pick(
   const isWhole = limit > wholeListRowsMax
   const isBounded = compare !== null && end <= boundedSortMax
   for (const record of Array.from(records)) {
+    // @guard costly-filter
     if (turns.isOver()) yield
     if (test !== null && !test(record)) continue
     total += 1

@@ -116,6 +116,7 @@ export class Compiler {
 
   /** A term counts as one test, and one that looks through long texts as more. */
   #charged({ type }: Comparison, test: ValueTest): ValueTest {
+    // @guard costly-texts--charge
     if (type !== 'contains') return test
     const work = this.#work
     return (value) => {

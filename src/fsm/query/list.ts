@@ -157,6 +157,7 @@ export class Lister {
       : parseQuery(text, isForOthers ? charactersOfOthersMax : charactersMax)
     const { termsCount } = parsed
     const where = isTrue(parsed.where) ? null : parsed.where
+    // @guard costly-filter--of-others
     const work = new Work(isForOthers ? queryLimits.workOfOthersMax : queryLimits.workMax)
     const test = where === null ? null : new Compiler(this.#links, work).predicate(entity, where)
     const order = orderOf(entity, query, parsed, this.#links.live)

@@ -47,6 +47,7 @@ export class Turns {
   isOver(): boolean {
     this.#records += 1
     const { spent } = this.#work
+    // @guard costly-texts--turns
     if (this.#records < this.#recordsMax && spent - this.#spent < turnUnits) return false
     this.#records = 0
     this.#spent = spent

@@ -220,6 +220,7 @@ export class AuditLog {
     const isTooOld = oldest.lastAtMs < logTimeMs - auditLimits.ageMsMax
     if (!isTooOld && this.size - auditLimits.blockRecords < auditLimits.recordsMax) return 0
     const busiest = isTooOld || !isByActor ? null : this.#busiest()
+    // @guard audit-pushed-out--own
     if (busiest !== null) return this.#forgetOldestOf(busiest)
     this.#blocks.shift()
     this.#forgetBlock(oldest)

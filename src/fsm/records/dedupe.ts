@@ -72,6 +72,7 @@ export class OriginWindows {
     index: number,
   ): boolean {
     let window = this.#windows.get(storeId)
+    // @guard dedupe-of-an-earlier-start
     if (window !== undefined && boot < window.boot) return false
     if (window === undefined || boot > window.boot) {
       window = { boot, floor: 1, ahead: new Set(), index }
@@ -80,6 +81,7 @@ export class OriginWindows {
     }
     window.index = index
     this.#changed.add(storeId)
+    // @guard dedupe-by-origin, dedupe-by-origin-below-the-floor
     const isNew = sequence >= window.floor && !window.ahead.has(sequence)
     if (isNew) window.ahead.add(sequence)
     raiseFloor(window, lowestOutstanding)
@@ -240,7 +242,9 @@ export class RequestTable {
   ): RequestJudgement {
     const key = requestKey(caller, id)
     const known = this.#records.get(key)
+    // @guard dedupe-by-request-id
     if (known !== undefined) {
+      // @guard dedupe-by-body-of-a-request
       return isOf(key, known, bodyHash)
         ? (JSON.parse(unpacked(known.outcome)) as Outcome)
         : refusal('REQUEST_ID_REUSED')
@@ -256,6 +260,7 @@ export class RequestTable {
       }
     }
     const oldestMs = Math.max(logTimeMs - requestWindowMs, floorMs)
+    // @guard dedupe-window-of-request-ids
     if (timeMs < oldestMs) return refusal('REQUEST_ID_EXPIRED')
     return this.#isFull(caller, level) ? refusal('SERVER_TOO_MANY_REQUESTS') : 'new'
   }

@@ -157,6 +157,7 @@ export class StagedRestore {
   records(kinds: ReadonlySet<string>): readonly ShapedRecord[] {
     return this.#blocks.flatMap(({ chunks, decoded, level }) => {
       if (decoded !== null && level === this.#shaping.featureLevel) return decoded
+      // @guard 43-restore-forgets-what-was-staged-before-a-start
       return this.#decode(chunks, kinds)?.records ?? []
     })
   }
@@ -168,6 +169,7 @@ export class StagedRestore {
 
   /** Drops what is staged. @param completedId of the restore that has replaced the records. */
   clear(completedId: string | null = null): void {
+    // @guard 44-restore-takes-effect-twice:3
     for (const key of Array.from(this.#stored.keys())) if (key !== LAST_KEY) this.#drop(key)
     this.#head = null
     this.#blocks = []

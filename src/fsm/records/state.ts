@@ -215,6 +215,7 @@ export class State {
   /** @param value as it is stored; null where the record goes, and `row` is undefined. */
   #write(table: Table, id: string, row: Row | undefined, value: string | null): void {
     this.#writesLeft -= 1
+    // @guard preview-tells-or-costs--writes
     if (this.#writesLeft < 0) throw new TooManyWrites()
     const { name, digest: digestName } = table.entity
     const key = recordKey(name, id)
@@ -257,6 +258,7 @@ export class State {
   forget(): void {
     this.#forgetRequests(this.logTimeMs)
     this.#dirtyCharacters += this.audit.forget(this.logTimeMs, this.featureLevel >= 2)
+    // @guard restore-expires
     this.staged.forget(this.logTimeMs)
   }
 

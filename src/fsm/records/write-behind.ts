@@ -86,6 +86,7 @@ export class WriteBehind {
   async #write(state: State): Promise<void> {
     const mark = markOf(state)
     try {
+      // @guard 33-applied-index-apart-from-the-data
       await this.#store.write(state.takeDirty(), mark)
     } catch (error) {
       this.#isStopped = true

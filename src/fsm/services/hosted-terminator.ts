@@ -62,6 +62,7 @@ export function createHostedTerminator(
     : hostingOfSession(state, router, message.sessionId)
   if (hosting === null) return refused('INVALID_AUTH')
   const { identity, service, binding } = hosting
+  // @guard hosting-at-a-router--policy
   if (!commonRouters(state, identity, service).has(router.id)) {
     return refused('NO_EDGE_ROUTERS_AVAILABLE')
   }
@@ -96,6 +97,7 @@ function hostingOfSession(state: State, router: Router, sessionId: string): Host
   const session = state.get<Session>('session', sessionId)
   const identity = state.get<Identity>('identity', session?.identityId ?? '')
   const service = state.get<Service>('service', session?.serviceId ?? '')
+  // @guard hosting-at-a-router--type
   if (session?.type !== 'Bind' || identity === undefined || service === undefined) return null
   return { router, identity, service, binding: 'edge' }
 }
@@ -109,11 +111,14 @@ function hostingOfTunnel(
 ): Hosting | null {
   const identity = state.get<Identity>('identity', router.id)
   const service = state.get<Service>('service', serviceId)
+  // @guard hosting-at-a-router--tunnel
   if (!router.isTunnelerEnabled || identity?.typeId !== 'Router' || service === undefined) {
     return null
   }
+  // @guard hosting-at-a-router--tunnel-disabled
   if (isDisabled(identity, logTimeMs)) return null
   const granting = linkingPolicies(state, identity, service).filter(({ type }) => type === 'Bind')
+  // @guard hosting-at-a-router--tunnel-posture
   if (!isGrantedByAny(state, granting, () => false)) return null
   return { router, identity, service, binding: 'tunnel' }
 }
@@ -187,6 +192,7 @@ export function removeHostedTerminators(
     return known !== undefined && !isHostedAt(known, router.id)
   }
   const foreign = state.featureLevel >= OWN_TERMINATORS_LEVEL ? ids.find(isForeign) : undefined
+  // @guard hosting-at-a-router--foreign
   if (foreign !== undefined) return notFound('terminator', foreign)
   for (const id of ids) {
     const known = state.get<Terminator>('terminator', id)
@@ -199,10 +205,12 @@ export function removeHostedTerminators(
 
 function actingRouter(state: State, { routerId }: CommandContext): Router | undefined {
   const router = routerId === '' ? undefined : state.get<Router>('router', routerId)
+  // @guard hosting-at-a-router--disabled
   return router?.isVerified === true && !router.disabled ? router : undefined
 }
 
 function isHostedAt(known: Terminator, routerId: string): boolean {
+  // @guard hosting-at-a-router--others
   return known.isSystem && known.routerId === routerId
 }
 
@@ -239,9 +247,11 @@ function instanceFault(
   for (const id of state.table('terminator').indexes.ids('instanceId', instanceId)) {
     const other = state.get<Terminator>('terminator', id)
     if (other?.serviceId !== serviceId) continue
+    // @guard hosting-at-a-router--identity
     if (state.featureLevel >= ONE_IDENTITY_LEVEL && other.hostId !== hostId) {
       return faulty({ field: 'identity', reason: 'another identity hosts this instance' })
     }
+    // @guard hosting-at-a-router--secret
     if (other.instanceSecret !== instanceSecret) {
       return faulty({ field: 'identitySecret', reason: 'another host has this identity' })
     }

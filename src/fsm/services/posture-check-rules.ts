@@ -22,6 +22,7 @@ function judgePostureCheck(
 ): Outcome | null {
   const fault = contentFault(after)
   if (fault !== null || before === undefined) return fault
+  // @guard posture-checks-taken-away--update
   return judgeLoss(state, before, { ...before, ...after }, context)
 }
 
@@ -49,13 +50,16 @@ function judgeLoss(
     before,
   ).filter(({ postureCheckRoles: roles, semantic }) => {
     if (roles.includes(`@${before.id}`)) return false
+    // @guard posture-checks-taken-away--semantic
     return after === null || !matches(after, roles, semantic)
   })
   if (losing.length === 0) return null
+  // @guard posture-checks-taken-away--rights
   if (authority === 'limited' && !isGranted(held, 'service-policy.update', false)) {
     return refused('UNAUTHORIZED', unpermitted)
   }
   const opened = losing.filter(isLastOf(state, before.id)).map(({ id }) => id)
+  // @guard posture-checks-taken-away--last
   if (opened.length === 0) return null
   const value = opened.slice(0, SHOWN_IDS_MAX)
   const reason = `the service policies [${value.join(' ')}] select no other posture check and would ask for none; change their postureCheckRoles first`

@@ -65,6 +65,7 @@ function isOwned(record: EntityRecord): boolean {
 function followRouter(written: Written, consequences: Consequences): void {
   keepTunneler(written, consequences)
   const { before, after } = written
+  // @guard enrollments-read-before-a-promotion--names
   if (before === undefined || !gainsNames(before, after)) return
   withdrawEnrollmentsOf('edgeRouterId', after.id, consequences)
   withdrawEnrollmentsOf('transitRouterId', after.id, consequences)

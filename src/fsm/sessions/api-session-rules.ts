@@ -12,5 +12,6 @@ export const apiSessionRules: KindRules = { afterDelete: revokeTokens }
 function revokeTokens(record: EntityRecord, consequences: Consequences): void {
   const { id, clientId, codeHash } = record as ApiSession
   // Sessions of before level 2 have neither.
+  // @guard claims-by-access-token--told
   if (clientId && codeHash) revokeSession(id, consequences)
 }

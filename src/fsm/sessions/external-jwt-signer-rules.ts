@@ -12,6 +12,7 @@ export const externalJwtSignerRules: KindRules = {
 }
 
 function endSessionsOfDisabled({ after }: Written, consequences: Consequences): void {
+  // @guard sessions-of-a-disabled-signer--ended
   if (after['enabled'] !== true) endRefusedSessionsOf(consequences, 'signerId', after.id)
 }
 

@@ -111,6 +111,7 @@ function insert(state: State, wanted: Wanted, context: CommandContext): Outcome 
   if (table.rows.size >= serviceSessionsMax || own >= serviceSessionsPerApiSessionMax) {
     return refused('SERVER_TOO_MANY_REQUESTS')
   }
+  // @guard filling-the-state--service-sessions
   const excess = excessOf(indexes, wanted)
   if (excess !== null) return refused('SERVER_TOO_MANY_REQUESTS', excess)
   const { logTimeMs, index: revision } = context

@@ -112,6 +112,7 @@ function isMethodAllowed(
 function isStillTaken(state: State, identity: Identity, { signerId, claim }: TokenProof): boolean {
   const signer = enabledSigner(state, signerId)
   if (signer === undefined || !isClaimOf(signer, claim, identity)) return false
+  // @guard forged-tokens--policy
   return takesTokensOf(authPolicyOf(state, identity), signerId)
 }
 
@@ -142,6 +143,7 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
     return faulty({ field: 'id', reason: 'id must be unique' })
   }
   // Its tokens may be left, and its code unexpired: the same session never begins again.
+  // @guard oidc/code-flow--ended
   if (message.oidc !== undefined && state.get('revocation', message.id) !== undefined) {
     return refused('INVALID_AUTH', 'the session has ended; log in again')
   }
@@ -149,6 +151,7 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
     return refused('SERVER_TOO_MANY_REQUESTS')
   }
   const own = state.table('apiSession').indexes.ids('identityId', identity.id).size
+  // @guard filling-the-state--api-sessions
   if (own >= apiSessionsPerIdentityMax) {
     const advice = 'log out of some, or wait until they end unused'
     return refused('SERVER_TOO_MANY_REQUESTS', `the identity has ${own} API sessions; ${advice}`)
@@ -188,6 +191,7 @@ function endOldestBegun(state: State, identityId: string, context: CommandContex
   const begun = [...state.table('apiSession').indexes.ids('identityId', identityId)]
     .flatMap((id) => state.get<ApiSession>('apiSession', id) ?? [])
     .filter(({ clientId, codeHash }) => Boolean(clientId) && codeHash === '')
+  // @guard oidc/floods--begun
   if (begun.length < begunSessionsPerIdentityMax) return
   const [oldest] = begun.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
   if (oldest !== undefined) removeWithReferences(state, apiSession, oldest, context)
@@ -241,6 +245,7 @@ export function touchSessions(state: State, payload: Uint8Array, context: Comman
     if (session === undefined) continue
     const isFirstUse = isUnsettled(session) && isApi(mark.api)
     const lastActivityAt = Math.max(atMs, session.lastActivityAt ?? 0)
+    // @guard oidc/code-flow--used
     const endsCode = (isFirstUse || mark.isRenewal) && Boolean(session.codeRedeemedAt)
     const isMoved = lastActivityAt !== (session.lastActivityAt ?? 0)
     if (!isFirstUse && !isMoved && !endsCode) continue
@@ -273,7 +278,9 @@ export function expireSessions(
   let ended = 0
   for (const mark of marks) {
     const session = state.get<ApiSession>('apiSession', mark.id)
+    // @guard 26-expiry-not-judged-again
     if (session === undefined || session.lastActivityAt !== Number(mark.lastActivityMs)) continue
+    // @guard clock-of-the-leader--apply
     if (state.featureLevel >= JUDGED_FROM_LEVEL && !hasEnded(mark, context)) continue
     removeWithReferences(state, apiSession, session, context)
     ended += 1

@@ -53,8 +53,10 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): void
   server.on('connection', (socket: Socket) => {
     const source = sourceOf(socket.remoteAddress ?? '')
     const { room, rate } = bounds
+    // @guard connections-of-one-source, no-descriptors-left--room
     const hasRoom =
       sources.of(source) < bounds.connectionsPerSourceMax && room?.hasRoomFor(source) !== false
+    // @guard connections-opened-and-dropped
     if (!hasRoom || rate?.take(source) === false) {
       socket.destroy()
       return
@@ -92,8 +94,11 @@ export class PendingConnections {
   begin(endpoint: string, source: string, socket: Socket): void {
     const { handshakeTimeoutMs, handshakesMax, handshakesPerSourceMax } = this.#bounds
     if (handshakeTimeoutMs === null) return
+    // @guard idle-connections-at-the-mesh--source
     if (this.#sources.of(source) >= (handshakesPerSourceMax ?? Infinity)) this.#endOldest(source)
+    // @guard idle-connections-at-the-mesh--all
     if (this.#underWay.size >= (handshakesMax ?? Infinity)) this.#endOldest(this.#sources.largest())
+    // @guard half-open-handshakes
     const timer = setTimeout(() => socket.destroy(), handshakeTimeoutMs)
     this.#underWay.set(endpoint, { source, socket, timer })
     this.#sources.add(source, 1)

@@ -133,6 +133,7 @@ export class ProcessorShare {
       }
       tookMs += this.#clock.monotonicMs() - fromMs
       slices += 1
+      // @guard heavy-frames-of-a-router--rest
       if (!isOver) this.#enqueueAtLast(caller, goOn)
       else if (slices > SHORT_SLICES_MAX) setTimeout(resolve, Math.min(tookMs, REST_MS_MAX))
       else resolve()
@@ -164,6 +165,7 @@ export class ProcessorShare {
     const endMs = this.#clock.monotonicMs() + this.#limits.processorSliceMs
     for (;;) {
       const next = steps.next()
+      // @guard whole-list-keeps-others-waiting
       if (next.done === true || this.#clock.monotonicMs() >= endMs) return next
     }
   }
@@ -175,6 +177,7 @@ export class ProcessorShare {
   #mustWait(caller: string, nowMs: number): boolean {
     if (this.#waitingCounts.has(caller)) return true
     const use = this.#uses.get(caller)
+    // @guard requests-of-one-caller
     return use !== undefined && this.#leaked(use, nowMs) > this.#limits.processorBurstMs
   }
 

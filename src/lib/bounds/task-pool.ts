@@ -24,6 +24,7 @@ export class TaskPool {
    * @returns false when it is not run: too many wait, or too many of this caller.
    */
   run(caller: string, task: () => Promise<void>): boolean {
+    // @guard dials-of-one-client--workers
     if (!this.#workers.hasRoomFor(caller)) return this.#waiting.push(caller, { caller, task })
     void this.#work({ caller, task })
     return true

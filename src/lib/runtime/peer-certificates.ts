@@ -60,6 +60,7 @@ export function peerChainDer(
     bytes += next.raw.length
     last = next
   }
+  // @guard chain-of-a-stranger
   return bytes > PEER_CHAIN_BYTES_MAX ? null : chain
 }
 

@@ -9,6 +9,7 @@ export function threadMemory(): {
   readonly heapTotalBytes: number
   readonly externalBytes: number
 } {
+  // @guard no-descriptors-left--memory
   const heap = getHeapStatistics()
   return {
     heapUsedBytes: heap.used_heap_size,
@@ -19,6 +20,7 @@ export function threadMemory(): {
 
 /** Memory of the process, as last known: it stays so while no file can be opened. */
 export function processMemory(): NodeJS.MemoryUsage {
+  // @guard no-descriptors-left--process
   try {
     last = process.memoryUsage()
   } catch {

@@ -4,5 +4,6 @@
  */
 export function ownText(text: string, charactersMax: number): string {
   if (text.length <= charactersMax) return text
+  // @guard reports-of-a-router--own
   return Buffer.from(text.slice(0, charactersMax), 'utf8').toString('utf8')
 }

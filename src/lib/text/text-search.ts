@@ -13,6 +13,7 @@ export type TextSearch = (text: string, from: number) => number
  * of them may have chosen it to go with the other.
  */
 export function searcherFor(pattern: string): TextSearch {
+  // @guard costly-texts--search
   if (pattern.length <= shortCharactersMax) return (text, from) => text.indexOf(pattern, from)
   return linearSearch(pattern)
 }

@@ -1,6 +1,7 @@
 import compare from 'semver/functions/compare.js'
 
 const NUMBER = '(?:0|[1-9][0-9]{0,14})'
+// @guard costly-texts--digits
 const IDENTIFIERS = '(?=[0-9A-Za-z.-]{1,64}(?:\\+|$))[0-9A-Za-z-]+(?:\\.[0-9A-Za-z-]+)*'
 const SUFFIX = `(?:-${IDENTIFIERS})?(?:\\+${IDENTIFIERS})?`
 const FULL = `${NUMBER}\\.${NUMBER}\\.${NUMBER}${SUFFIX}`

@@ -233,6 +233,7 @@ export function certifyRouterServer(
   const { request } = enrollment
   const own = routerUri(enrollment, routerId)
   return certify(enrollment, {
+    // @guard router-certificate-names--common-name
     subject: request.commonName === routerId ? request.subject : commonNameOnly(routerId),
     names: grantedNames(request.names, naming, own),
     purpose: purposeOids.serverAuth,

@@ -101,7 +101,9 @@ function hostJudge(
   const keys = (hosts: readonly string[]): ReadonlySet<string> => new Set(hosts.map(hostKey))
   const sets = { allowed: keys(allowed), reserved: keys(reserved), withheld: keys(withheld) }
   const faultOf = (host: string, key: string): string | null => {
+    // @guard router-certificate-names--wildcard
     if (host.startsWith('*.')) return 'is a wildcard, which covers names of others'
+    // @guard router-certificate-names--controllers
     if (sets.reserved.has(key)) return 'is that of a controller'
     return sets.allowed.size === 0 ? null : 'is not among those that the router is allowed'
   }
@@ -110,6 +112,7 @@ function hostJudge(
     const isLocal = isLoopback(host)
     if (sets.allowed.has(key)) return true
     const fault = isLocal ? null : faultOf(host, key)
+    // @guard router-certificate-names--extension
     if (at === 'extension') return fault === null && (current.has(key) || isLocal)
     if (fault === null) return isLocal || !sets.withheld.has(key)
     return refuse(host, `${fault}; ${REMEDY}`)

@@ -135,6 +135,7 @@ function commonFault(
 
 function authorityFault(authority: Certificate, question: ClientChainQuestion): string | null {
   const { extensions } = authority.contents
+  // @guard client-chains--ca
   if (!basicConstraintsOf(extensions).isAuthority) return 'is not a CA certificate'
   if (keyUsesOf(extensions)?.has(keyUsageBit.keyCertSign) === false) {
     return 'may not sign certificates (key usage without keyCertSign)'
@@ -314,6 +315,7 @@ function faultOfPath([leaf, ...authorities]: Path, work: ConstraintWork): string
   for (const authority of authorities) {
     const { extensions } = authority.contents
     const { pathLengthMax } = basicConstraintsOf(extensions)
+    // @guard client-chains--depth
     if (pathLengthMax !== null && depth > pathLengthMax) {
       return `the CA certificate ${nameOf(authority)} allows ${pathLengthMax} authorities below it, and there are ${depth}`
     }
@@ -323,6 +325,7 @@ function faultOfPath([leaf, ...authorities]: Path, work: ConstraintWork): string
       if (one !== leaf && isSelfIssued(one)) continue
       const named = { subject: one.contents.subject, names: one.names }
       const fault = constraints && constraintFault(constraints, named, work)
+      // @guard client-chains--names
       if (fault !== null) return `the certificate ${nameOf(one)} ${fault}`
     }
     if (!isSelfIssued(authority)) depth += 1

@@ -83,7 +83,9 @@ export function judgeIdentity(
   if (chain !== null) {
     const [leaf] = chain
     step('cert', 'time', () => checkValidityTime(leaf, nowMs))
+    // @guard certificate-files-of-a-stranger--spiffe
     step('cert', 'owner', () => checkOwner(leaf, owner))
+    // @guard certificate-files-of-a-stranger--usage
     step('cert', 'usage', () => checkControllerUsage(leaf))
     if (anchors !== null && faults.length === before) {
       step('cert', 'chain', () => {

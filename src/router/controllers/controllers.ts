@@ -121,6 +121,7 @@ export class Controllers {
     const { configuredEndpoints } = this.#parts
     const endpoints =
       controllers.length > 0 ? configuredEndpoints : [...this.#endpoints, ...configuredEndpoints]
+    // @guard router-captured--endpoints
     for (const address of new Set(endpoints)) {
       this.#addEndpoint(address, controllers.length > 0 ? configuredEndpointAfterMs : 0)
     }

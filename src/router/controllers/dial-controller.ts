@@ -93,6 +93,7 @@ export async function dialController(
         known = controllerOf(socket, parts.trustDomain())
         const { id, keySha256 } = known
         // Before the hello: a controller closes the older of two channels of one router.
+        // @guard router-captured--hello
         if (!parts.reserve(id)) return new ConnectedAlready(id)
         reservedId = id
         return parts.refusal(id, keySha256)
@@ -126,8 +127,10 @@ function controllerOf(socket: TLSSocket, trustDomain: string | null): Known {
   const shown = peerLeafDer(socket)
   if (shown === null) throw new Error('it shows none')
   const leaf = parseCertificate(shown)
+  // @guard controller-by-a-router-certificate--domain
   const domain = trustDomain ?? leafSpiffeId(leaf).trustDomain
   const keySha256 = Buffer.from(leaf.publicKeySha256).toString('hex')
+  // @guard controller-by-a-router-certificate--role
   return { id: leafControllerId(leaf, domain), keySha256, trustDomain: domain }
 }
 

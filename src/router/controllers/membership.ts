@@ -106,10 +106,12 @@ export class ControllerMembership {
 
   /** Why a controller with this certificate is not to be trusted: one clause; null: it may be. */
   refusal(id: string, keySha256: string): string | null {
+    // @guard router-captured--removed
     if (this.#removed.some((key) => isSameKey(key, { id, keySha256 }))) {
       return `controller ${id} was removed from the cluster`
     }
     const pinned = this.#known(id)?.keySha256 ?? null
+    // @guard router-captured--pinned
     return pinned === null || pinned === keySha256
       ? null
       : `the key of controller ${id} is not the one that the other controllers have pinned`
@@ -119,6 +121,7 @@ export class ControllerMembership {
   dialAddresses({ id, addresses }: KnownController): readonly string[] {
     const others = this.#voterLists().flatMap(({ members }) => {
       const told = members.get(id)?.addresses ?? []
+      // @guard router-captured--addresses
       return told.filter((each) => !addresses.includes(each)).slice(0, addressesToldByOneMax)
     })
     return [...new Set([...addresses, ...others])].slice(0, 2 * addressesPerControllerMax)
@@ -220,6 +223,7 @@ export class ControllerMembership {
 
   /** Excludes a controller that was away for long, if another voter does not list it. */
   #voters(): readonly KnownController[] {
+    // @guard router-captured--vote
     const voters = this.#controllers.filter(({ toldBy }) => toldBy === null)
     const lists = voters.flatMap(({ id }) =>
       this.#isAbsent(id) ? [] : (this.#lists.get(id) ?? []),
@@ -241,6 +245,7 @@ export class ControllerMembership {
   /** The time before a start does not count: a router that was off has missed everybody. */
   #isAbsent(id: string): boolean {
     if (this.#connected.has(id)) return false
+    // @guard router-captured--off
     const sinceMs = this.#closedMs.get(id) ?? this.#startedMs
     return this.#clock.monotonicMs() - sinceMs >= controllerAbsentMs
   }
@@ -261,7 +266,9 @@ export class ControllerMembership {
     const { id, toldBy } = known
     const majority = this.#isAbsent(id) ? this.#presentMajority() : votes.majority
     // The list of one controller does not outweigh the configuration.
+    // @guard router-captured--configuration
     const enough = this.#isConfigured(known) ? Math.max(2, majority) : majority
+    // @guard router-captured--majority
     if (votes.count(({ members }) => !members.has(id)) >= enough) return []
     if (toldBy === null) return [known]
     if (votes.count(({ members }) => members.has(id)) >= votes.majority) {
@@ -287,6 +294,7 @@ export class ControllerMembership {
         if (votes.count((list) => !list.members.has(id)) >= votes.majority) continue
         if (keySha256 !== null && this.refusal(id, keySha256) !== null) continue
         const isNamed = votes.count((list) => list.members.has(id)) >= votes.majority
+        // @guard router-captured--added
         if (!isNamed && told >= controllersToldByOneMax) continue
         if (!isNamed) told += 1
         const first = addresses.slice(
@@ -323,6 +331,7 @@ export class ControllerMembership {
     for (const key of told) {
       if (removed.some((known) => isSameKey(known, key)) || isMember(key)) continue
       const count = votes.count((list) => list.removed.some((each) => isSameKey(each, key)))
+      // @guard router-captured--two
       if (count >= Math.max(2, votes.majority)) removed.push(key)
     }
     this.#removed = removed.slice(-removedControllersMax)

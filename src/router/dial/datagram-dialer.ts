@@ -80,6 +80,7 @@ async function open(
   const family = isIP(host)
   const found = family === 0 ? await lookup(host, { family: wanted }) : { address: host, family }
   const type = found.family === 6 ? 'udp6' : 'udp4'
+  // @guard sockets-to-targets--datagrams
   const socket = sockets.open(dialedBy, () => createSocket(type))
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   socket.once('error', reject)

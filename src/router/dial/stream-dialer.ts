@@ -64,6 +64,7 @@ export class StreamDialer implements TerminatorDialer {
     waitMs: number,
     signal: AbortSignal,
   ): Promise<Socket> {
+    // @guard sockets-to-targets--streams
     const socket = this.#parts.sockets.open(dialedBy, () => this.#open(target))
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     // It stays: an error after the time is over must not be one without a listener.
@@ -93,6 +94,7 @@ export class StreamDialer implements TerminatorDialer {
   /** Each connection would make another circuit, to the same target, without end. */
   #refuseOwn({ text }: Address, socket: Socket): void {
     const { localAddress, remoteAddress, remotePort = 0 } = socket
+    // @guard circuits-without-end
     if (localAddress !== remoteAddress || !this.#parts.ownPorts().has(remotePort)) return
     throw new DialFailure(dialError.portNotAllowed, `${text} is a listener of this router`)
   }

@@ -27,11 +27,13 @@ export class TargetSockets {
    * @throws {DialFailure} when too many are open.
    */
   open<T extends ClosedOnce>(dialedBy: string, open: () => T): T {
+    // @guard sockets-to-targets--room
     if (!this.#room.hasRoomFor(dialedBy)) {
       throw new DialFailure(dialError.outOfResources, 'too many connections to targets are open')
     }
     const socket = open()
     this.#room.take(dialedBy)
+    // @guard sockets-to-targets--closed
     socket.once('close', () => this.#room.giveBack(dialedBy))
     return socket
   }

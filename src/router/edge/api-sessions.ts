@@ -135,6 +135,7 @@ export class ApiSessions {
     if (!isLast) return
     this.#syncs.delete(connection.id)
     const missing = [...this.#byToken.keys()].filter((token) => !sync.sessions.has(token))
+    // @guard client-of-a-removed-session--whole
     this.#remove(missing, [])
     this.#add(connection, [...sync.sessions.values()])
     this.#parts.onWhole(connection)

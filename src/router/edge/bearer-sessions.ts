@@ -173,13 +173,19 @@ export class BearerSessions {
     const { tokenId, identityId, sessionId, issuedAtMs, expiresAtMs } = token
     const { model, clock } = this.#parts
     const { identities, revocations } = model.contents
+    // @guard access-token-at-a-router--time
     if (clock.nowMs() >= expiresAtMs) return false
     // The tokens of a controller that was removed end with its key.
+    // @guard access-token-at-a-router--removed
     if (!this.#keyIds.has(keyId)) return false
+    // @guard access-token-at-a-router--disabled
     if (identities.get(identityId)?.disabled !== false) return false
+    // @guard access-token-at-a-router--token
     if (revocations.get(tokenId)?.type === 'JTI') return false
+    // @guard access-token-at-a-router--session
     if (revocations.get(sessionId)?.type === 'API_SESSION') return false
     const ofIdentity = revocations.get(identityId)
+    // @guard access-token-at-a-router--identity
     return ofIdentity?.type !== 'IDENTITY' || issuedAtMs >= cutOffMs(ofIdentity)
   }
 
@@ -188,6 +194,7 @@ export class BearerSessions {
     const before = new Map(this.#leaves)
     this.#leaves.clear()
     for (const [kid, { usages, data }] of this.#parts.model.contents.publicKeys) {
+      // @guard access-token-at-a-router--usage
       if (!usages.includes(VERIFIES_TOKENS)) continue
       const known = before.get(kid)
       this.#leaves.set(kid, known === undefined ? readLeaf(data) : known)

@@ -54,6 +54,7 @@ export async function admitClient(
         : 'no controller has told of this API session',
     )
   }
+  // @guard client-with-a-stolen-token--authority
   const isNamedBySpiffe = socket.authorized && isOfSession(leaf, session, trustDomain())
   const client = { session, fingerprint: leaf.sha1, isNamedBySpiffe }
   return isStillAdmitted(client, session)
@@ -66,6 +67,7 @@ export function isStillAdmitted(client: EdgeClient, session: EdgeApiSession | nu
   if (session?.id !== client.session.id || session.identityId !== client.session.identityId) {
     return false
   }
+  // @guard client-with-a-stolen-token--certificate
   return client.isNamedBySpiffe || session.fingerprints.has(client.fingerprint)
 }
 
@@ -85,6 +87,7 @@ function isOfSession(
       return true
     }
     const ids = sessionCertificateIds(spiffeId, trustDomain)
+    // @guard client-with-a-stolen-token--session
     return ids?.identityId === session.identityId && ids.apiSessionId === session.id
   } catch {
     return false

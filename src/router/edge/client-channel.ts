@@ -236,6 +236,7 @@ export class ClientChannel {
   /** Closes connections of service sessions that are over. */
   endSessions(tokens: ReadonlySet<string>, ids: ReadonlySet<string>): void {
     for (const end of Array.from(this.#ends.values())) {
+      // @guard client-of-a-removed-session--circuit
       if (isSessionAmong(end.session, tokens, ids)) end.close('the session has ended')
     }
   }

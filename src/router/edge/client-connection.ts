@@ -107,6 +107,7 @@ export class ClientConnection implements Application {
 
   /** The far side chooses what it answers to: other requests of the client are not answered so. */
   onTraced(answer: TraceAnswer): void {
+    // @guard answers-to-a-trace
     if (this.#isOver || !this.#traced.delete(answer.userValue)) return
     this.#parts.flow.trySend(traceAnswerMessage(this.#parts.id, answer))
   }

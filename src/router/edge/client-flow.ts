@@ -18,6 +18,7 @@ export class ClientFlow {
 
   /** Sends data. @returns false when it was not sent: `onceWritable` tells when to try again. */
   trySend(outgoing: Outgoing): boolean {
+    // @guard client-that-never-reads--out
     return this.#channel.trySend(outgoing, clientUnsentBytesMax)
   }
 
@@ -29,6 +30,7 @@ export class ClientFlow {
   /** @param bytes that a circuit does not take yet; less than zero when it has. */
   addQueued(bytes: number): void {
     this.#queuedBytes += bytes
+    // @guard client-that-never-reads--in
     if (this.#queuedBytes > clientQueuedBytesMax) this.#pause()
     else if (this.#queuedBytes <= clientQueuedBytesMax / 2) this.#goOn()
   }

@@ -105,12 +105,14 @@ export class Connects {
       client.refuse(message, id, 'too many connections')
       return
     }
+    // @guard dials-of-one-client--channels
     void tasks.run(client.client.session.identityId, () => this.#make(asked, connection))
   }
 
   #faultOfRoom({ client }: ClientChannel): string | null {
     const { tasks, failures } = this.#parts
     const { identityId } = client.session
+    // @guard dials-of-one-client--waiting
     if (tasks.count(identityId) < connectsWaitingMax) return null
     failures.warnOf(identityId, 'too many dials of a client wait', { identityId })
     return 'too many requests wait'

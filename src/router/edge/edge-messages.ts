@@ -211,6 +211,7 @@ export function peerDataOf({ headers }: ChannelMessage, identityId: string) {
 /** Headers of the answer to a client, by the peer data of its circuit: it learns no more of it. */
 export function* connectedHeaders(data: ReadonlyMap<number, Uint8Array>) {
   for (const [key, value] of data) {
+    // @guard peer-data-of-others--router
     if (key === peerData.stickiness) yield [edgeHeader.stickiness, value] as const
     else if (key === edgeHeader.publicKey) yield [key, value] as const
   }

@@ -90,6 +90,7 @@ export class Edge {
       model: parts.model,
       clock: parts.clock,
       isShown: (token) => this.#byToken.has(token),
+      // @guard access-token-at-a-router--ended
       onEnded: (tokens) => this.#onSessionsChanged(tokens),
     })
     this.#sessions = new ApiSessions({
@@ -339,6 +340,7 @@ export class Edge {
     for (const token of tokens) {
       const session = this.#sessions.find(token)
       for (const { client, channel } of Array.from(this.#byToken.get(token) ?? [])) {
+        // @guard client-of-a-removed-session--channel
         if (!isStillAdmitted(client, session)) channel.close('the API session has ended')
       }
     }
@@ -363,6 +365,7 @@ export class Edge {
     if (renewed === null) return 'the access token is not good'
     const before = [...(this.#byToken.get(session.token) ?? [])]
     if (before.length === 0) return 'the connection is closed'
+    // @guard access-token-at-a-router--renewed
     if (!before.every((one) => isStillAdmitted(one.client, renewed))) {
       return 'the access token is of another session, or for another certificate'
     }

@@ -51,6 +51,7 @@ export class HostChanges {
     const precedence = headers.get(edgeHeader.precedence)?.[0] ?? null
     const before = this.#waiting.get(terminator) ?? UNCHANGED
     this.#wait(terminator, {
+      // @guard host-that-changes-its-mind--latest
       cost: cost ?? before.cost,
       precedence: precedence ?? before.precedence,
       // Health is told as a precedence as well: the later one of both counts.
@@ -86,7 +87,9 @@ export class HostChanges {
     const change = this.#waiting.get(terminator)
     const nowMs = clock.monotonicMs()
     const controller = controllerFor(client)
+    // @guard host-that-changes-its-mind--terminator
     if (change === undefined || controller === null || nowMs < terminator.changeDueMs) return
+    // @guard host-that-changes-its-mind--identity
     if (!this.#rate.take(client.client.session.identityId)) return
     this.#waiting.delete(terminator)
     terminator.changeDueMs = nowMs + terminatorChangedEveryMs

@@ -161,6 +161,7 @@ export class ClientTerminators {
   /** Service sessions that are over. */
   endSessions(tokens: ReadonlySet<string>, ids: ReadonlySet<string>): void {
     for (const terminator of this.all) {
+      // @guard client-of-a-removed-session--terminator
       if (isSessionAmong(terminator.session, tokens, ids))
         this.#refuseHost(terminator, sessionEnded)
     }
@@ -196,6 +197,7 @@ export class ClientTerminators {
     const { identityId } = client.client.session
     for (const one of this.#bySession.get(session.token) ?? []) {
       const isOfIdentity = one.client.client.session.identityId === identityId
+      // @guard connections-of-another-client--listener
       if (isOfIdentity && one.listenerId === listenerId) return one
     }
     return null
@@ -204,6 +206,7 @@ export class ClientTerminators {
   /** A client without ids of listeners has bound once more: the new one is meant. */
   #removeOlder(terminator: HostedTerminator): void {
     for (const other of Array.from(this.#bySession.get(terminator.session.token) ?? [])) {
+      // @guard connections-of-another-client--older
       const isSame =
         other.instanceId === terminator.instanceId &&
         other.client.client.session.identityId === terminator.client.client.session.identityId
@@ -306,6 +309,7 @@ export class ClientTerminators {
     const nowMs = this.#parts.clock.monotonicMs()
     for (const terminator of this.#byId.values()) {
       if (terminator.dueMs > nowMs) continue
+      // @guard host-that-changes-its-mind--creations
       if (terminator.isAsked) this.#waits.get(terminator.id)?.()
       else if (!terminator.isEstablished && this.#mayCreate(terminator)) {
         void this.#ask(terminator)

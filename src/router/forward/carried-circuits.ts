@@ -83,6 +83,7 @@ export class CarriedCircuit {
   /** Undefined: the circuit does not lead here from that place. */
   next(address: string, peerId: string | null): Place | undefined {
     const hop = this.#hops.get(address)
+    // @guard circuits-at-a-router--from, circuits-at-a-router--place
     return hop !== undefined && hop.fromPeerId === peerId ? hop.to : undefined
   }
 }

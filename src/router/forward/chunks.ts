@@ -28,6 +28,7 @@ export class ChunkJoiner {
     let { body } = chunk
     if (this.#first === null) {
       const announced = readLength(body)
+      // @guard payloads-that-lie--chunks
       if (announced === null || announced.total > this.#bytesMax) return 'malformed'
       this.#total = announced.total
       body = body.subarray(announced.bytes)

@@ -83,6 +83,7 @@ export class Faults {
       log.warn(fields, 'frames of a circuit that was not routed here are dropped')
     }
     if (config.faultTxInterval === 0 || this.#misses.has(circuitId)) return
+    // @guard circuits-at-a-router--bound
     if (!this.#room.hasRoomFor(from.address)) return
     this.#room.take(from.address)
     this.#misses.set(circuitId, { circuitId, from })

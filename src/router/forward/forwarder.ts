@@ -157,6 +157,7 @@ export class Forwarder implements LocalCircuits {
     const circuit = this.#circuits.get(circuitId)
     if (circuit !== undefined) circuit.receivedMs = this.#parts.clock.monotonicMs()
     const fate = this.#forward(circuit, from, message, bytesMaxOf(contentType))
+    // @guard circuits-at-a-router--usage
     if (fate === 'astray') this.#faults.miss(circuitId, from)
     // A router that the circuit does not lead to adds nothing to its bytes.
     else this.#use(circuit, 'fabric.rx', message)
@@ -279,6 +280,7 @@ export class Forwarder implements LocalCircuits {
 
   /** Ends share the room by the identity that has dialed: a circuit is there because of it. */
   #roomOf({ id, clientId }: CarriedCircuit): BufferRoom {
+    // @guard circuits-that-take-nothing--dialer
     const sharer = clientId === '' ? id : clientId
     return {
       hasRoom: () => this.#buffered.hasRoomFor(sharer),
@@ -436,6 +438,7 @@ export class Forwarder implements LocalCircuits {
     const message = hops === null ? given : withHops(given, hops - 1)
     if (next.peerId === null) return this.#toEnd(circuit, from, next, message, queuedBytesMax)
     const found = this.#links.get(next.address)
+    // @guard circuits-at-a-router--to
     if (found?.link.peerId !== next.peerId) return 'astray'
     if (!found.link.trySend(frameOnward(message), queuedBytesMax)) {
       // A stream of this router sends it again when there is room; nobody else does.

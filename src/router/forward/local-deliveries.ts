@@ -22,6 +22,7 @@ const DELIVERY_ROOM = 128
  * waits is bounded for each end and in all: an end that is kept elsewhere heeds no window.
  */
 export class LocalDeliveries {
+  // @guard client-that-repeats-itself--frames
   readonly #waiting = new FairQueue<Delivery>(localDeliveriesMax)
   readonly #room = new FairShare(localDeliveryBytesMax)
   /** Bytes that wait for each end that any wait for. */
@@ -37,7 +38,9 @@ export class LocalDeliveries {
   deliver(caller: string, to: Destination, message: ChannelMessage, bytesMax: number): boolean {
     const bytes = roomOf(message)
     const waiting = this.#bytesFor.get(to) ?? 0
+    // @guard client-that-repeats-itself--bytes, client-that-repeats-itself--end
     const hasRoom = (waiting === 0 || waiting + bytes <= bytesMax) && this.#room.hasRoomFor(caller)
+    // @guard client-that-repeats-itself--turns
     if (!hasRoom || !this.#waiting.push(caller, { caller, to, message })) return false
     this.#room.take(caller, bytes)
     this.#bytesFor.set(to, waiting + bytes)

@@ -143,6 +143,7 @@ export function readAcknowledgement(message: ChannelMessage): Acknowledgement | 
   const bufferedBytes = buffered === undefined ? BUFFERED_UNKNOWN : littleEndian(buffered, 4)
   if (flags === null || stamp === null || bufferedBytes === null) return null
   if (leftOutBytes > 0 || body.length % 4 !== 0) return null
+  // @guard payloads-that-lie--sequences
   if (body.length / 4 > routerProgramLimits.xgressSequencesPerMessageMax) return null
   return { flags, bufferedBytes, stamp, body }
 }
@@ -243,6 +244,7 @@ function readSequence(bytes: Uint8Array | undefined): number | null {
   if (bytes?.length !== 8) return null
   const sequence = uint32At(bytes)
   const isOver = bytes[4] !== 0 || bytes[5] !== 0 || bytes[6] !== 0 || bytes[7] !== 0
+  // @guard payloads-that-lie--sequence
   return isOver || sequence > SEQUENCE_MAX ? null : sequence
 }
 
@@ -279,5 +281,6 @@ const PINNED_SCALE_MAX = 8
 /** A body that may be kept: a copy, when the view would pin far more than it holds. */
 export function keptBody(body: Uint8Array): Uint8Array {
   if (body.length === 0) return empty
+  // @guard payloads-that-lie--pinned
   return body.length * PINNED_SCALE_MAX < body.buffer.byteLength ? new Uint8Array(body) : body
 }

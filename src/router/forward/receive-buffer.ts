@@ -46,9 +46,11 @@ export class ReceiveBuffer {
    */
   take(payload: Payload, isAtOnce: boolean): boolean {
     const { sequence, body } = payload
+    // @guard 45-payload-that-came-before-is-delivered-again
     const isNext = sequence === this.#next
     if (sequence < this.#next || (isNext && this.#head !== null)) return true
     if (this.#later?.has(sequence) === true) return true
+    // @guard 46-payload-without-room-is-acknowledged
     if (!isNext && !this.#hasRoom(sequence, body.length)) return false
     this.#bytes += body.length
     this.#highest = Math.max(this.#highest, sequence)
@@ -63,8 +65,11 @@ export class ReceiveBuffer {
 
   /** A gap may always be filled within twice the bytes: an honest end has no more in flight. */
   #hasRoom(sequence: number, bytes: number): boolean {
+    // @guard payloads-that-lie--ahead
     if (sequence - this.#next >= routerProgramLimits.xgressAheadMax) return false
+    // @guard payloads-that-lie--unread
     if (sequence > this.#highest) return this.#bytes <= this.#bytesMax
+    // @guard payloads-that-lie--gaps
     return this.#bytes + bytes <= 2 * this.#bytesMax
   }
 

@@ -115,6 +115,7 @@ export class Routes {
     // A client has one part of the pool, by whichever controllers and routers it dials.
     const { clientId } = route
     const caller = clientId === '' ? `controller ${connection.id}` : `client ${clientId}`
+    // @guard dials-of-one-client--client
     const isTaken = this.#pool.run(caller, async () => {
       try {
         const dialed = { owner: connection, dialedBy: caller, circuit, deadlineMs }

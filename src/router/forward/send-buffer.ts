@@ -149,6 +149,7 @@ export class SendBuffer {
     }
     this.#roundTripMs = roundTripMs
     const retxMs = roundTripMs * this.#retxScale + retxAddMs
+    // @guard payloads-that-lie--round-trip
     this.#retxMs = retxMaxMs > 0 ? Math.min(retxMs, retxMaxMs) : retxMs
   }
 

@@ -298,9 +298,11 @@ export class Xgress implements CircuitEnd {
 
   #onPayload(payload: Payload): void {
     // Its own payload, sent around a loop.
+    // @guard payloads-that-lie--loop, 47-end-overtakes-payloads
     if ((payload.flags & payloadFlag.fromTerminator) === this.#sideFlag) return
     if (this.#isDroppedAtRandom()) return
     const isAheadDropped = this.#received.isAhead(payload) && !this.#hasRoomAhead
+    // @guard circuits-that-take-nothing--ahead
     if (isAheadDropped || !this.#received.take(payload, !this.#isPaused)) {
       this.#onDropped()
       return
@@ -339,6 +341,7 @@ export class Xgress implements CircuitEnd {
   #onAcknowledgement(message: ChannelMessage): void {
     const acknowledgement = readAcknowledgement(message)
     if (acknowledgement === null) return
+    // @guard payloads-that-lie--acknowledgement
     if ((acknowledgement.flags & payloadFlag.fromTerminator) === this.#sideFlag) return
     this.#progressMs = this.#nowMs()
     this.#outbox.acknowledge(acknowledgement)
@@ -352,6 +355,7 @@ export class Xgress implements CircuitEnd {
   /** While it is refused, something is on its way: the ticks look again. */
   get #hasRoomToSend(): boolean {
     const { hasRoom, bytes } = this.#outbox
+    // @guard circuits-that-take-nothing--sent
     return hasRoom && (bytes === 0 || this.#parts.room?.hasRoom() !== false)
   }
 

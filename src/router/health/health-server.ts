@@ -102,9 +102,13 @@ export class HealthServers {
     })
     server.on('tlsClientError', (_error, socket) => socket.destroy())
     boundConnections(server, {
+      // @guard health-checks-kept-busy--held
       connectionsPerSourceMax: limits.healthConnectionsPerSourceMax,
+      // @guard health-checks-kept-busy--time
       handshakeTimeoutMs: this.#parts.handshakeTimeoutMs,
+      // @guard health-checks-kept-busy--all
       handshakesMax: limits.healthHandshakesMax,
+      // @guard health-checks-kept-busy--source
       handshakesPerSourceMax: limits.healthHandshakesPerSourceMax,
     })
     await bindServer(server, point.interface, `${pointPlace}.interface`)

@@ -93,9 +93,11 @@ export function withDnsId(bytes: Uint8Array, id: number): Buffer {
 
 /** Whether the bytes answer the query that was sent with this id: the question is the same. */
 export function isDnsAnswer({ bytes, questionEnd }: DnsQuery, id: number, answer: Buffer): boolean {
+  // @guard names-at-a-host--id
   if (answer.length < questionEnd || answer.readUInt16BE(0) !== id) return false
   const isResponse = (answer.readUInt16BE(2) & flag.response) !== 0
   const question = bytes.subarray(HEADER_BYTES, questionEnd)
+  // @guard names-at-a-host--question, names-at-a-host--response
   return (
     isResponse &&
     answer.readUInt16BE(4) === 1 &&

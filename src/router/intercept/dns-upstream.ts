@@ -33,6 +33,7 @@ export class DnsUpstream {
 
   /** @returns the answer with the id of the query; null: there is none, or too many are asked. */
   async ask(query: DnsQuery): Promise<Buffer | null> {
+    // @guard names-at-a-host--flood
     if (this.#asked >= upstreamQueriesMax) return null
     this.#asked += 1
     try {
@@ -77,6 +78,7 @@ export class DnsUpstream {
 async function exchanged({ host, port }: HostPort, query: DnsQuery): Promise<Buffer> {
   const socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4')
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  // @guard names-at-a-host--guessed
   const id = randomInt(DNS_IDS)
   const timer = setTimeout(() => reject(new Error('no answer in time')), upstreamQueryMs)
   socket.on('error', reject)

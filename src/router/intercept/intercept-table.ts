@@ -74,6 +74,7 @@ function nameExactness(
   { names, domains }: InterceptTerms,
   name: string,
 ): readonly [number, number] | null {
+  // @guard addresses-a-service-takes--exact
   if (names.has(name)) return [1, 0]
   const lengths = [...domains]
     .filter((domain) => name === domain || name.endsWith(`.${domain}`))

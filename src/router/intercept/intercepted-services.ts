@@ -275,6 +275,7 @@ export class InterceptedServices {
       if (networkContains(network, this.#parts.namesRange.address)) {
         return 'its network contains the addresses of names of services (dnsSvcIpRange)'
       }
+      // @guard addresses-a-service-takes--range
       if (networkContains(this.#parts.namesRange, network.address)) {
         return 'its address is one of those for names of services (dnsSvcIpRange)'
       }
@@ -288,6 +289,7 @@ export class InterceptedServices {
 
   /** Addresses of the names that a service has written out; null: too many. */
   #namedBy({ terms }: Intercept): readonly IpAddress[] | null {
+    // @guard addresses-a-service-takes--crowded
     const found: IpAddress[] = []
     for (const name of terms.names) {
       const address = this.#names.use(name)
@@ -365,6 +367,7 @@ export class InterceptedServices {
 
   #choose(protocol: TunnelProtocol, ends: ClientEnds): ChosenService | null {
     const address = parseIp(ends.localAddress)
+    // @guard addresses-a-service-takes--source
     if (address === null || !this.#isClient(ends.remoteAddress)) return null
     const place: InterceptedPlace = {
       protocol,
@@ -437,6 +440,7 @@ export class InterceptedServices {
   }
 
   async #resolve(name: string): Promise<ResolvedName> {
+    // @guard addresses-a-service-takes--wildcard
     if (this.#protected.hasName(name)) return 'unclaimed'
     const claims = this.#table.claimsOn(name)
     if (claims.length === 0) return 'unclaimed'

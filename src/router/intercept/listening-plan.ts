@@ -83,6 +83,7 @@ export class ListeningPlan {
   }
 }
 
+// @guard addresses-a-service-takes--ports
 const tooMany = `its ports and addresses need more than ${perServiceMax} ports to listen on`
 const full = `${listenersMax} ports are listened on for services already`
 const noDatagrams = `a network of more than ${networkAddressesMax} addresses is intercepted for tcp alone`

@@ -88,6 +88,7 @@ export class LocalRoutes {
     const { localRoutesMax } = routerProgramLimits
     const byText = new Map(wanted.map((network) => [networkText(network), network]))
     for (const [text, network] of Array.from(this.#made)) {
+      // @guard addresses-a-service-takes--route
       if (!byText.has(text)) await this.#remove(text, network)
     }
     for (const text of this.#failed.keys()) if (!byText.has(text)) this.#failed.delete(text)

@@ -75,6 +75,7 @@ export class NameServer {
   }
 
   async #onMessage(bytes: Buffer, from: RemoteInfo): Promise<void> {
+    // @guard names-at-a-host--source
     const isTaken = bytes.length <= nameQueryBytesMax && this.#parts.isClient(from.address)
     const query = isTaken ? readDnsQuery(bytes) : null
     if (query === null) {

@@ -78,16 +78,20 @@ export class ProtectedAddresses {
   faultOf(network: Network): string | null {
     const text = networkText(network)
     const { interceptPrefixBitsMin } = routerProgramLimits
+    // @guard addresses-a-service-takes--large
     if (network.prefix < interceptPrefixBitsMin) {
       return `${text} is larger than a network with a prefix of ${interceptPrefixBitsMin} bits`
     }
     const first = addressAt(network, 0)
+    // @guard addresses-a-service-takes--local
     if (first === null || isLocal(first) || takesLocal(network)) {
       return `${text} has addresses of this host, of its link, or of no single host`
     }
     const own = this.#own.find((address) => networkContains(network, address))
+    // @guard addresses-a-service-takes--own
     if (own !== undefined) return `${text} contains ${own.text}, an address of this host`
     const host = this.#hosts.find((address) => networkContains(network, address))
+    // @guard addresses-a-service-takes--needed
     if (host !== undefined) {
       return `${text} contains ${host.text}, the address of a controller, a router, a gateway or a name server that this host needs`
     }
@@ -96,6 +100,7 @@ export class ProtectedAddresses {
 
   /** @param name in the form of `parseName`. */
   hasName(name: string): boolean {
+    // @guard addresses-a-service-takes--names
     return (
       this.#names.has(name) ||
       [...LOCAL_NAMES, ...REVERSE_DOMAINS].some((domain) => name.endsWith(`.${domain}`))

@@ -65,6 +65,7 @@ export class ServiceNames {
 
   #free(): IpAddress | null {
     const size = Math.min(networkSize(this.#network), Number.MAX_SAFE_INTEGER)
+    // @guard names-at-a-host--names
     const room = Math.min(serviceNamesMax, size - ADDRESSES_LEFT_OUT - 1)
     if (this.#names.size >= room && !this.#forgetIdle()) return null
     for (;;) {

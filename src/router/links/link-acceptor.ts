@@ -51,6 +51,7 @@ export class LinkAcceptor {
     this.#waiting = new PendingConnections({
       handshakeTimeoutMs: parts.helloTimeoutMs + routerProgramLimits.linkAdmissionMsMax,
       handshakesMax: routerProgramLimits.linksWaitingMax,
+      // @guard link-listener-kept-busy--certificate
       handshakesPerSourceMax: routerProgramLimits.linksWaitingPerCertificateMax,
     })
     this.#server = createServer({
@@ -66,7 +67,9 @@ export class LinkAcceptor {
     boundConnections(this.#server, {
       connectionsPerSourceMax: routerProgramLimits.linkConnectionsPerSourceMax,
       handshakeTimeoutMs: parts.handshakeTimeoutMs,
+      // @guard link-listener-kept-busy--all
       handshakesMax: routerProgramLimits.linkHandshakesMax,
+      // @guard link-listener-kept-busy--source
       handshakesPerSourceMax: routerProgramLimits.linkHandshakesPerSourceMax,
     })
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
@@ -161,6 +164,7 @@ export class LinkAcceptor {
     const isFurther = hello !== null && hello.group !== null && !hello.group.isFirst
     // No controller is asked about who does not know the secret.
     const groupFault = isFurther ? this.#joined(hello).fault : null
+    // @guard sockets-of-another-link--certificate
     const reason = fault ?? groupFault ?? (hello === null ? '' : await this.#refusal(socket, hello))
     if (hello === null || reason !== null) {
       return this.#refuse(channel, socket, hello, reason ?? '')
@@ -247,6 +251,7 @@ export class LinkAcceptor {
     const knowsSecret = isSame(link?.group?.secret ?? null, group?.secret ?? null)
     const isFull = (link?.socketCount ?? 0) >= routerProgramLimits.linkSocketsMax
     let fault: string | null = null
+    // @guard sockets-of-another-link--bound, sockets-of-another-link--secret
     if (!isMember) fault = 'the router has no link of this group'
     else if (!knowsSecret) fault = 'the secret of the group is another'
     else if (known === undefined) fault = 'a link has no sockets of this type'
@@ -264,9 +269,11 @@ export class LinkAcceptor {
     if (shown === null) return 'no certificate was presented'
     const leaf = parseCertificate(shown)
     const self = identity().id
+    // @guard link-of-another-router--certificate
     if (leafRouterId(leaf) !== routerId) return 'the certificate belongs to another router'
     if (dialedId !== null && dialedId !== self) return 'another router was dialed'
     if (routerId === self) return 'a router has no link to itself'
+    // @guard link-of-another-router--verified
     if (await isVerified(routerId, leaf.sha1)) return null
     return 'no controller knows the certificate as that of the router'
   }

@@ -167,5 +167,6 @@ function faultOfPeer(socket: TLSSocket, peerId: string): string | null {
   const shown = peerLeafDer(socket)
   if (shown === null) return 'it presented no certificate'
   const leaf = parseCertificate(shown)
+  // @guard link-of-another-router--dialed
   return leafRouterId(leaf) === peerId ? null : 'its certificate belongs to another router'
 }

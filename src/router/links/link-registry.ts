@@ -43,6 +43,7 @@ export class LinkRegistry {
   refusalOf(link: Pick<Link, 'id' | 'peerId'>): string | null {
     // Controllers route circuits by the id, which is chosen by the router that dials.
     const isTaken = this.links.some(({ id, peerId }) => id === link.id && peerId !== link.peerId)
+    // @guard link-of-another-router--id
     if (isTaken) return 'another router has a link with this id'
     const other = this.#byPeer.get(link.peerId)
     const isNeeded = other === undefined || other.channel.isClosed || other.id >= link.id

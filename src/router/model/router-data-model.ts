@@ -79,6 +79,7 @@ export class RouterDataModel {
   servicesOf(identityId: string, type: 'Dial' | 'Bind'): ReadonlySet<string> {
     const { identities, services } = this.#contents
     const found = new Set<string>()
+    // @guard circuits-of-a-tunnel--disabled
     if (identities.get(identityId)?.disabled !== false) return found
     for (const policy of this.#contents.policiesOf(identityId, type)) {
       for (const id of policy.services) if (services.get(id) !== undefined) found.add(id)
@@ -94,6 +95,7 @@ export class RouterDataModel {
   *replace(body: Uint8Array): Generator<void, string | null> {
     const state = yield* decodeInSteps(DataStateSchema, body)
     const { contents, excess } = yield* this.#contentsOf(state)
+    // @guard data-model-of-another--sent
     if (excess !== null) {
       this.clear()
       return excess
@@ -110,13 +112,18 @@ export class RouterDataModel {
   *change(body: Uint8Array, isOfSubscription: boolean): Generator<void, ChangeOutcome> {
     const set = yield* decodeInSteps(ModelChangeSetSchema, body)
     if (!set.isSynthetic) {
+      // @guard data-model-of-another--follows
       if (!isOfSubscription || !this.#isFilled) return 'old'
+      // @guard data-model-of-another--history
       if (set.timelineId !== '' && set.timelineId !== this.#timelineId) return 'not following'
+      // @guard data-model-of-another--old
       if (set.index <= this.#index) return 'old'
+      // @guard data-model-of-another--missing
       if (set.previousIndex > 0n && set.previousIndex !== this.#index) return 'not following'
     }
     for (const event of set.changes) this.#contents.apply(event)
     if (!set.isSynthetic) this.#index = set.index
+    // @guard data-model-of-another--grown
     if (this.#contents.excess(this.#limits) !== null) {
       this.clear()
       return 'too large'

@@ -46,6 +46,7 @@ export function parseName(text: string): string | null {
   const name = text.toLowerCase().replace(/\.$/, '')
   if (!NAME.test(name) || isIP(name) !== 0) return null
   const last = name.slice(name.lastIndexOf('.') + 1)
+  // @guard targets-of-a-tunnel--forms
   return /^(?:[0-9]+|0x[0-9a-f]*)$/.test(last) ? null : name
 }
 

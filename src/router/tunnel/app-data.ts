@@ -35,6 +35,7 @@ export function readAppData(bytes: Uint8Array | undefined): AppData {
 
 function objectOf(bytes: Uint8Array): Readonly<Record<string, unknown>> {
   const { appDataBytesMax } = routerProgramLimits
+  // @guard targets-of-a-tunnel--bytes
   if (bytes.length > appDataBytesMax) throw refused(`it is longer than ${appDataBytesMax} bytes`)
   let text: string
   try {

@@ -32,6 +32,7 @@ export function targetFor(terms: HostTerms, data: AppData): HostTarget {
   if (data.connectionType !== null) {
     throw refused(`connections of type ${data.connectionType} are not supported`)
   }
+  // @guard targets-of-a-tunnel--source
   if (data.sourceAddress !== null) {
     throw refused('a source address is asked for, and this router connects from its own')
   }
@@ -41,6 +42,7 @@ export function targetFor(terms: HostTerms, data: AppData): HostTarget {
 function protocolFor({ protocol }: HostTerms, data: AppData): TunnelProtocol {
   if (typeof protocol === 'string') return protocol
   if (data.protocol === null) throw refused('dst_protocol is missing')
+  // @guard targets-of-a-tunnel--protocols
   for (const allowed of protocol) if (allowed === data.protocol) return allowed
   throw refused(`protocol ${data.protocol} is not allowed`)
 }
@@ -49,6 +51,7 @@ function portFor({ port }: HostTerms, data: AppData): number {
   if (typeof port === 'number') return port
   if (data.port === null) throw refused('dst_port is missing')
   const asked = /^[1-9][0-9]{0,4}$/.test(data.port) ? Number(data.port) : 0
+  // @guard targets-of-a-tunnel--ports
   if (asked > 0 && asked <= 65_535 && port.some(({ low, high }) => asked >= low && asked <= high)) {
     return asked
   }
@@ -62,6 +65,7 @@ function hostFor(terms: HostTerms, data: AppData): Pick<HostTarget, 'host' | 'is
   if (data.hostname !== null) return hostNamed(rules, data.hostname)
   if (data.address === null) throw refused('dst_hostname and dst_ip are missing')
   const asked = parseIp(data.address)
+  // @guard targets-of-a-tunnel--addresses, targets-of-a-tunnel--any
   if (asked === null || isUnspecified(asked) || !rules.allowsAddress(asked)) {
     throw refused(`address ${data.address} is not allowed`)
   }
@@ -75,6 +79,7 @@ function hostFor(terms: HostTerms, data: AppData): Pick<HostTarget, 'host' | 'is
 function hostNamed(rules: AddressRules, asked: string): Pick<HostTarget, 'host' | 'isReachable'> {
   const name = parseName(asked)
   const rule = name === null ? null : rules.ruleFor(name)
+  // @guard targets-of-a-tunnel--names
   if (name === null || rule === null) throw refused(`name ${asked} is not allowed`)
   if (rule === 'exact') return { host: name, isReachable: null }
   // The owner of a name below an allowed domain chooses where it leads.
@@ -92,6 +97,7 @@ export async function resolvedTarget({ host, isReachable }: HostTarget): Promise
   const found = await lookup(host, { all: true })
   for (const { address } of found) {
     const ip = parseIp(address)
+    // @guard targets-of-a-tunnel--resolved
     if (ip !== null && (isReachable === null || isReachable(ip))) return ip.text
   }
   throw refused(`${host} leads to an address that is not allowed`)

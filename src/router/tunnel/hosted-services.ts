@@ -234,6 +234,7 @@ export class HostedServices {
 
 function release({ probes, ends }: HostedTerminator, reason: string): void {
   probes.stop()
+  // @guard circuits-of-a-tunnel--ended
   for (const end of Array.from(ends)) end.close(reason)
 }
 

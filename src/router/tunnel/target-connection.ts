@@ -26,6 +26,7 @@ export async function connectStream(
 ): Promise<Socket> {
   signal.throwIfAborted()
   const open = (): Socket => connect({ ...target, allowHalfOpen: true, noDelay: true })
+  // @guard sockets-to-targets--tunnel
   const socket = counted === null ? open() : counted.sockets.open(counted.dialedBy, open)
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const onAbort = (): void => reject(signal.reason as Error)

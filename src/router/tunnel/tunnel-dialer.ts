@@ -62,6 +62,7 @@ export class TunnelDialer implements TerminatorDialer {
       throw new DialFailure(dialError.invalidTerminator, 'this router does not host it')
     }
     const peerPublicKey = peerData.get(peerKey.publicKey)
+    // @guard circuits-of-a-tunnel--encrypted
     if (terminator.isEncrypted && peerPublicKey === undefined) {
       throw new DialFailure(dialError.rejected, 'the service requires encryption')
     }

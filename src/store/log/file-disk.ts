@@ -135,11 +135,14 @@ export class FileDisk implements Disk {
   write(write: DiskWrite): void {
     assert(!this.#isClosed, 'a closed disk takes no writes')
     this.#do('write the log', () => {
+      // @guard 04-entries-acknowledged-before-their-term-is-durable:1
+      // @guard 05-commit-durable-before-its-entries:1
       if (write.hardState !== null) this.#writeHardState(write.hardState)
       this.#append(write.entries)
       this.#commit = Math.max(this.#commit, Math.min(write.commit, this.#chains.last.index))
       this.#chains.dropBefore(this.#commit)
     })
+    // @guard 04-entries-acknowledged-before-their-term-is-durable:2
     this.#report(write.token)
   }
 
@@ -259,14 +262,17 @@ export class FileDisk implements Disk {
     return segment
   }
 
+  // @guard 05-commit-durable-before-its-entries:2
   #writeHardState(hardState: HardState): void {
     assert(hardState.term >= this.#hardState.term, 'the term never runs back')
     // Writes are taken in order: what came before is durable before the term moves.
+    // @guard 02-term-and-vote-in-two-writes
     this.#sync()
     this.#hardState = hardState
     this.#writeMeta()
   }
 
+  // @guard 05-commit-durable-before-its-entries:3
   #writeMeta(isClosed = false): void {
     const first = this.#segments[0]
     assert(first !== undefined, 'a log has at least one segment')

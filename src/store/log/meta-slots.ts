@@ -106,6 +106,7 @@ export interface FoundMeta {
 function decodeMeta(page: Uint8Array, path: string): ReadPage | null {
   if (page.length !== PAGE_BYTES) return null
   const view = new DataView(page.buffer, page.byteOffset, page.length)
+  // @guard crc-of-a-meta-page
   if (view.getUint32(PAGE_BYTES - 4, true) !== crc32(page.subarray(0, PAGE_BYTES - 4))) return null
   if (MAGIC.compare(page, 0, 8) !== 0) return null
   const format = view.getUint32(8, true)
@@ -183,6 +184,7 @@ export class MetaSlots {
 
   write(meta: Meta): void {
     this.#sequence += 1
+    // @guard 03-state-file-emptied-before-it-is-written
     const page = encodeMeta(this.#storeId, this.#sequence, meta)
     for (const slot of this.#slots) {
       this.#files.write(slot.fd, slot.path, page, 0)

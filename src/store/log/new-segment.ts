@@ -31,6 +31,7 @@ export function makeSegment(
   files.sync(fd, prepared)
   const path = `${folder}/${segmentName(segment.previous.index + 1, segment.sequence)}`
   files.rename(prepared, path)
+  // @guard 32-new-file-without-a-synced-folder
   files.syncFolder(folder)
   return { fd, path, bytes }
 }

@@ -179,7 +179,9 @@ function owedBy(
   mustReset: Position | null,
   { hasOtherVoters, stateCameBySnapshot }: LogOptions,
 ): Position | null {
+  // @guard debt-outlives-a-restart
   const owed = meta.owed === null || laterOf(last, meta.owed) === last ? null : meta.owed
+  // @guard snapshot-leaves-no-debt
   if (mustReset === null || hasOtherVoters !== true || stateCameBySnapshot === true) return owed
   const unknown = { term: meta.hardState.term, index: UNKNOWN_INDEX }
   return owed === null ? unknown : laterOf(owed, unknown)

@@ -258,6 +258,7 @@ class LogReader {
       return
     }
     const isInside = previous.index >= this.#base.index && previous.index <= this.#chains.last.index
+    // @guard chain-across-segments
     const isSame =
       isInside &&
       this.#chains.termAt(previous.index) === previous.term &&
@@ -302,6 +303,7 @@ class LogReader {
     }
     const expected = expectedChain(segment.bytes, at, record, chains.chainAt(index - 1))
     const chain = segment.bytes.subarray(at + CHAIN_AT, at + CHAIN_AT + CHAIN_BYTES)
+    // @guard chain-of-the-records
     if (Buffer.compare(chain, expected) !== 0) {
       throw corrupt(segment.path, `the hash chain breaks at the record of index ${index}`, at)
     }

@@ -95,6 +95,7 @@ export function decodeSegmentHeader(bytes: Uint8Array): SegmentHeader | number |
   if (bytes.length < SEGMENT_HEADER_BYTES) return null
   const view = new DataView(bytes.buffer, bytes.byteOffset, SEGMENT_HEADER_BYTES)
   const crc = crc32(bytes.subarray(0, SEGMENT_HEADER_BYTES - 4))
+  // @guard crc-of-a-segment-header
   if (view.getUint32(SEGMENT_HEADER_BYTES - 4, true) !== crc) return null
   if (MAGIC.compare(bytes, 0, 8) !== 0) return null
   const format = view.getUint32(8, true)
@@ -188,9 +189,11 @@ export function findRecord(
   const end = at + recordBytes(header.bodyLength)
   if (end > bytes.length || header.index === 0) return null
   const headerCrc = crc32(bytes.subarray(at, at + HEADER_CRC_AT), seed)
+  // @guard crc-of-a-record-header
   if (view.getUint32(at + HEADER_CRC_AT, true) !== headerCrc) return null
   const bodyAt = at + RECORD_HEADER_BYTES
   const bodyCrc = crc32(bytes.subarray(bodyAt, bodyAt + header.bodyLength))
+  // @guard crc-of-a-record-body
   if (view.getUint32(at + BODY_CRC_AT, true) !== bodyCrc) return null
   return { ...header, bodyAt, end, flushStart: at - view.getUint32(at + FLUSH_DISTANCE_AT, true) }
 }

@@ -49,6 +49,7 @@ function seal(key: string, value: string): string {
 
 function unseal(key: string, stored: string, path: string): string {
   const value = stored.slice(CHECK_CHARS)
+  // @guard crc-of-a-stored-value
   if (seal(key, value) !== stored)
     throw corrupt(path, `the record ${JSON.stringify(key)} is damaged`)
   return value

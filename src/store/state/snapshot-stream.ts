@@ -209,6 +209,7 @@ export class SnapshotDecoder {
         return null
       }
       case 'digest':
+        // @guard checksum-of-a-snapshot
         if (this.#hash.digest().compare(bytes) !== 0) throw badSnapshot('its checksum is wrong')
         this.#expect('done', 0)
         return null

@@ -1,0 +1,90 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { type Comment, isListed, parse, type Parsed, type Visit, walk } from './tree.ts'
+
+/** A file of the source, parsed when it is first asked about. */
+export class SourceFile {
+  /** From the root of the project. */
+  readonly path: string
+  readonly text: string
+  #parsed: Parsed | null = null
+
+  constructor(path: string, text: string) {
+    this.path = path
+    this.text = text
+  }
+
+  get parsed(): Parsed {
+    this.#parsed ??= parse(this.text, this.path.endsWith('x') ? 'tsx' : 'ts')
+    if (this.#parsed === null) throw new Error(`${this.path}: the parser does not understand it`)
+    return this.#parsed
+  }
+}
+
+/** A name in a comment `// @guard NAME, NAME`, and the statement or member that follows it. */
+export interface Marker {
+  readonly name: string
+  readonly file: SourceFile
+  readonly line: number
+  /** null: nothing follows that could be marked. */
+  readonly marked: Visit | null
+}
+
+/** All files of the source and the markers in them. */
+export class MarkedSource {
+  readonly markers: readonly Marker[]
+  readonly #words: ReadonlySet<string>
+
+  constructor(files: readonly SourceFile[]) {
+    this.markers = files.filter(({ text }) => text.includes('@guard ')).flatMap(markersIn)
+    this.#words = new Set(files.flatMap(({ text }) => text.match(/[\w$]+/g) ?? []))
+  }
+
+  /** @param root the folder that has the source in `src`. */
+  static read(root: string): MarkedSource {
+    const entries = readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
+    const paths = entries
+      .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
+      .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+    return new MarkedSource(
+      paths.sort().map((path) => new SourceFile(path, readFileSync(join(root, path), 'utf8'))),
+    )
+  }
+
+  /** @returns whether any file has the word, as a name or otherwise. */
+  has(word: string): boolean {
+    return this.#words.has(word)
+  }
+}
+
+const MARKER = /^\s*@guard (.+)$/
+
+function markersIn(file: SourceFile): Marker[] {
+  const { program, comments } = file.parsed
+  const marking = comments.filter(({ value }) => MARKER.test(value))
+  const starts = marking.map((comment) => startAfter(comment, comments, file.text))
+  const marked = new Map<number, Visit>()
+  walk(program, (visit) => {
+    const { start } = visit.node
+    if (isListed(visit) && starts.includes(start) && !marked.has(start)) marked.set(start, visit)
+  })
+  return marking.flatMap(({ value, start }, at) => {
+    const names =
+      MARKER.exec(value)?.[1]
+        ?.split(',')
+        .map((name) => name.trim()) ?? []
+    const line = file.text.slice(0, start).split('\n').length
+    return names.map((name) => ({ name, file, line, marked: marked.get(starts[at] ?? -1) ?? null }))
+  })
+}
+
+/** @returns where the code after a comment and those that follow it begins. */
+function startAfter(comment: Comment, comments: readonly Comment[], text: string): number {
+  let end = comment.end
+  for (;;) {
+    const at = end + (/\S/.exec(text.slice(end))?.index ?? text.length)
+    const next = comments.find(({ start }) => start === at)
+    if (next === undefined) return at
+    end = next.end
+  }
+}

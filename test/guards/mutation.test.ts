@@ -1,0 +1,224 @@
+import { describe, expect, test } from 'vitest'
+import { MarkedSource, SourceFile } from './markers.ts'
+import { applyMutation, markerMisfits, misfitsOf, parseMutation } from './mutation.ts'
+
+const path = 'test/guards/m.mutation'
+
+function sourceOf(...texts: readonly string[]): MarkedSource {
+  return new MarkedSource(texts.map((text, at) => new SourceFile(`src/${'abc'[at]}.ts`, text)))
+}
+
+/** @returns the mutated text of the one file. */
+function mutated(text: string, mutation: string): string | undefined {
+  return applyMutation(parseMutation('m', path, mutation), sourceOf(text))[0]?.text
+}
+
+function misfits(text: string, mutation: string): string[] {
+  return misfitsOf([parseMutation('m', path, mutation)], sourceOf(text))
+}
+
+describe('a mutation', () => {
+  const guard = '# Guard: g.\n- isOpen(gate) && gate.isLocked\n+ isOpen(gate)\n'
+
+  test('replaces what has the form of its "-" lines, and leaves all else as it is', () => {
+    const text = 'const x  = 1 // odd\n// @guard m\nif (isOpen(gate) && gate.isLocked) stop()\n'
+    expect(mutated(text, guard)).toBe(
+      'const x  = 1 // odd\n// @guard m\nif (isOpen(gate)) stop()\n',
+    )
+  })
+
+  test('survives a rename of functions, variables and properties', () => {
+    const text = '// @guard m\nif (canPass(door) && door.isShut) stop()\n'
+    expect(mutated(text, guard)).toBe('// @guard m\nif (canPass(door)) stop()\n')
+  })
+
+  test('survives another layout, comments, quotes and parentheses', () => {
+    const text = '// @guard m\nif (\n  (a["x"] === "y") /* why */ &&\n  // so\n  b(c,)\n) stop()\n'
+    const mutation = "- a['x'] === 'y' && b(c)\n+ b(c)\n"
+    expect(mutated(text, mutation)).toBe('// @guard m\nif (\n  b(c)\n) stop()\n')
+  })
+
+  test('survives a rename of one of two properties that have the same name', () => {
+    const mutation = '- a.term < b.term\n+ a.term <= b.term\n'
+    expect(mutated('// @guard m\nrun(a.term < b.epoch)', mutation)).toBe(
+      '// @guard m\nrun(a.term <= b.epoch)',
+    )
+  })
+
+  test('writes a shorthand out when its key and its variable have different names now', () => {
+    const mutation = '- open({ gate })\n+ shut({ gate })\n'
+    const text = 'shut()\n// @guard m\nopen({ door: gate })\n'
+    expect(mutated(text, mutation)).toBe('shut()\n// @guard m\nshut({ door: gate })\n')
+  })
+
+  test('binds a name to one name alone', () => {
+    expect(misfits('// @guard m\nrun(a, b)', '- run(a, a)\n+ run(a)\n')).toEqual([
+      `${path}: below "@guard m" at src/a.ts:1 nothing has the form of the "-" lines; write them for the code as it is`,
+    ])
+  })
+
+  test('matches literals literally', () => {
+    expect(mutated('// @guard m\nrun(1_000, "a", /x/)', "- run(1000, 'a', /x/)\n+ run()\n")).toBe(
+      '// @guard m\nrun()',
+    )
+    expect(misfits('// @guard m\nrun(2)', '- run(1)\n+ run()\n')).toHaveLength(1)
+    expect(misfits('// @guard m\nrun(null)', '- run(undefined)\n+ run()\n')).toHaveLength(1)
+  })
+
+  test('deletes statements, members and items of lists', () => {
+    const statement = '- check(a)\n'
+    expect(mutated('// @guard m\ncheck(b)\nrun()\n', statement)).toBe('// @guard m\n\nrun()\n')
+    expect(mutated('if (a)\n  run()\n// @guard m\nif (a) check(a)\n', statement)).toBe(
+      'if (a)\n  run()\n// @guard m\nif (a) {}\n',
+    )
+    expect(mutated('x = {\n  // @guard m\n  a: 1,\n  b,\n}', '- c: 1\n')).toBe(
+      'x = {\n  // @guard m\n  b,\n}',
+    )
+    expect(mutated("// @guard m\nrun(['a', 'b', 'c'])", "- 'c'\n")).toBe(
+      "// @guard m\nrun(['a', 'b'])",
+    )
+  })
+
+  test('inserts statements beside the one that it names', () => {
+    expect(mutated('// @guard m\nfirst(x)\n', '- run(a)\n+ run(a)\n+ run(a)\n')).toBe(
+      '// @guard m\nfirst(x)\nfirst(x)\n',
+    )
+  })
+
+  test('replaces statements that follow the marked one in its list', () => {
+    const text = '// @guard m\nconst a = 1\nrun(a)\nend()\n'
+    expect(mutated(text, '- const b = 1\n- go(b)\n+ go(1)\n')).toBe('// @guard m\nrun(1)\nend()\n')
+  })
+
+  test('keeps what stands in the place of $name and $$$name', () => {
+    const text = '// @guard m\nif (x.y) {\n  one() // here\n  two()\n}\n'
+    expect(
+      mutated(text, '- if ($test) {\n-   $$$rest\n- }\n+ if (!$test) {\n+   $$$rest\n+ }\n'),
+    ).toBe('// @guard m\nif (!x.y) {\n  one() // here\n  two()\n}\n')
+  })
+
+  test('finds members of classes and interfaces, cases and types', () => {
+    expect(
+      mutated(
+        'class A {\n  // @guard m\n  #a() { return 1 }\n}',
+        '- #b() { return 1 }\n+ #b() {}\n',
+      ),
+    ).toBe('class A {\n  // @guard m\n  #a() {}\n}')
+    expect(mutated('interface A {\n  // @guard m\n  a: string\n}', '- string\n+ number\n')).toBe(
+      'interface A {\n  // @guard m\n  a: number\n}',
+    )
+    expect(
+      mutated("switch (a) {\n  // @guard m\n  case 'x':\n    run()\n}", "- case 'x':\n-   run()\n"),
+    ).toBe('switch (a) {\n  // @guard m\n  \n}')
+  })
+
+  test('does not continue the line before it', () => {
+    expect(mutated('run()\n// @guard m\nx()\n', '- a()\n+ ;[1].map(a)\n')).toBe(
+      'run()\n// @guard m\n;[1].map(x)\n',
+    )
+  })
+
+  test('changes several places, each by a marker with its number', () => {
+    const text = '// @guard m:1\na(1)\n// @guard m:2\nb(2)\n'
+    const mutation = '@ place 1\n- x(1)\n+ x(3)\n@ place 2\n- x(2)\n'
+    expect(mutated(text, mutation)).toBe('// @guard m:1\na(3)\n// @guard m:2\n\n')
+  })
+})
+
+describe('a mutation of equal places', () => {
+  const text = '// @guard m\nrun(a.b, c.d)\n'
+
+  test('does not apply', () => {
+    expect(misfits(text, '- x.y\n+ x\n')).toEqual([
+      `${path}: below "@guard m" at src/a.ts:1 2 places have the form of the "-" lines; add to them until one is left, or write "@ match K of 2" above them`,
+    ])
+  })
+
+  test('applies to the one that it counts, as long as there are as many', () => {
+    expect(mutated(text, '@ match 2 of 2\n- x.y\n+ x\n')).toBe('// @guard m\nrun(a.b, c)\n')
+    expect(misfits(text, '@ match 2 of 3\n- x.y\n+ x\n')).toEqual([
+      `${path}: below "@guard m" at src/a.ts:1 2, not 3, places have the form of the "-" lines; add to them until one is left, or write "@ match K of 2" above them`,
+    ])
+  })
+})
+
+describe('a marker', () => {
+  const mutation = parseMutation('m', path, '- run(a)\n')
+
+  test('that is missing is asked for', () => {
+    expect(misfitsOf([mutation], sourceOf('run(a)'))).toEqual([
+      `${path}: no comment "// @guard m" is in src; put it before the statement or member to mutate, or delete the mutation with its proof`,
+    ])
+  })
+
+  test('that is there twice is to be left once', () => {
+    const source = sourceOf('// @guard m\nrun(a)', '\n// @guard x, m\nrun(a)')
+    expect(misfitsOf([mutation], source)).toEqual([
+      `${path}: "@guard m" is at src/a.ts:1 and src/b.ts:2; leave it at one of them`,
+    ])
+  })
+
+  test('that marks nothing is to be moved', () => {
+    expect(misfitsOf([mutation], sourceOf('run(\n// @guard m\na)'))).toEqual([
+      `${path}: no statement or member follows "@guard m" at src/a.ts:2; put the comment before one`,
+    ])
+  })
+
+  test('belongs to one mutation', () => {
+    const source = sourceOf('// @guard m, n\nrun(a)')
+    const other = parseMutation('m', 'test/zoo/m.mutation', '- run(a)\n')
+    expect(markerMisfits([mutation, other], source)).toEqual([
+      `src/a.ts:1: "@guard m" belongs to ${path} and test/zoo/m.mutation; rename one of them`,
+      'src/a.ts:1: "@guard n" belongs to no mutation; remove the marker, or write the mutation',
+    ])
+  })
+
+  test('may have other comments and markers after it', () => {
+    const text = '// @guard m\n// @guard n\n/** Why. */\n// So.\nexport function run() {}\n'
+    const [marker] = sourceOf(text).markers
+    expect(marker?.marked?.node.type).toBe('ExportNamedDeclaration')
+  })
+})
+
+describe('a name of the "+" lines', () => {
+  test('that the file does not have makes the mutation not apply', () => {
+    expect(misfits('// @guard m\nrun(a)', '- run(a)\n+ gone(a)\n')).toEqual([
+      `${path}: below "@guard m" at src/a.ts:1 the "+" lines name gone, which src/a.ts no longer has; write the name that it has now`,
+    ])
+  })
+
+  test('that is a property which src does not have makes the mutation not apply', () => {
+    expect(misfits('// @guard m\nrun(a)', '- run(a)\n+ a.gone\n')).toEqual([
+      `${path}: below "@guard m" at src/a.ts:1 the "+" lines name gone, which src no longer has; write the name that it has now`,
+    ])
+  })
+
+  test('may be new where the mutation says so', () => {
+    expect(mutated('// @guard m\nrun(a)', '@ new fresh\n- run(a)\n+ run({ fresh: a })\n')).toBe(
+      '// @guard m\nrun({ fresh: a })',
+    )
+  })
+
+  test('may be global, declared by the "+" lines, or elsewhere in the file', () => {
+    const text = 'let other\n// @guard m\nrun(a)'
+    const mutation = '- run(a)\n+ const b = Math.max(other)\n+ run(b)\n'
+    expect(mutated(text, mutation)).toBe(
+      'let other\n// @guard m\nconst b = Math.max(other)\nrun(b)',
+    )
+  })
+
+  test('that may be one of two properties makes the mutation not apply', () => {
+    const mutation = '@ new c\n- run(a.x, b.x)\n+ c.x\n'
+    expect(misfits('// @guard m\nrun(a.one, b.two)', mutation)).toEqual([
+      `${path}: below "@guard m" at src/a.ts:1 the "-" lines have several properties x, which are one and two now; the "+" lines do not show which one is meant`,
+    ])
+  })
+})
+
+test('a file of another form is refused', () => {
+  for (const text of ['', '# Guard: g.\n', '+ a\n', '+ a\n- b\n', 'a\n', '@ match x\n- a\n']) {
+    expect(() => parseMutation('m', path, text), text).toThrow(
+      `${path}: not the form that test/guards/README.md describes`,
+    )
+  }
+})

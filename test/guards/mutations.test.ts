@@ -1,0 +1,41 @@
+import { readdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import { MarkedSource } from './markers.ts'
+import { attackTestOf, markerMisfits, misfitsOf, readMutations } from './mutation.ts'
+
+// `make guards` and `make attacks` show that a test notices each mutation. These tests show that each still applies.
+
+const root = resolve(import.meta.dirname, '../..')
+const source = MarkedSource.read(root)
+const guards = readMutations(import.meta.dirname)
+const attacks = readMutations(join(root, 'test/attacks'))
+
+test('every mutation of a guard applies to the source', () => {
+  expect(misfitsOf(guards, source)).toEqual([])
+})
+
+test('every mutation of an attack applies to the source', () => {
+  expect(misfitsOf(attacks, source)).toEqual([])
+})
+
+test('every marker of the source belongs to one mutation', () => {
+  const bugs = readMutations(join(root, 'test/zoo'))
+  expect(markerMisfits([...guards, ...attacks, ...bugs], source)).toEqual([])
+})
+
+test('every mutation of a guard or an attack gives its reason', () => {
+  const silent = [...guards, ...attacks].filter(({ reason }) => reason === '')
+  expect(
+    silent.map(({ path }) => path),
+    'begin them with "# Guard: " and the reason',
+  ).toEqual([])
+})
+
+test('each attack has a mutation that removes its guard, and each such mutation has its attack', () => {
+  const tests = readdirSync(join(root, 'test/attacks'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.test.ts'))
+    .map((file) => `test/attacks/${file}`)
+  const covered = new Set(attacks.map(({ name }) => attackTestOf(name)))
+  expect([...covered].sort()).toEqual(tests.sort())
+})

@@ -1,0 +1,26 @@
+import type { Count } from './mentions.ts'
+import type { MovedPaths } from './moved-paths.ts'
+
+/** Folders of mutations, whose names are the markers of the source (test/guards/README.md). */
+const folders = ['test/attacks', 'test/guards', 'test/zoo']
+
+/** Gives the markers of a program the new names of their mutations. */
+export function moveMarkers(text: string, moved: MovedPaths, count: Count): string {
+  return text.replace(/(?<=^\s*\/\/ @guard ).+$/gm, (names) =>
+    names.replace(/[^\s,:]+(?=[,:]|$)/g, (name) => {
+      const after = newName(name, moved)
+      if (after !== name) count('markers of mutations')
+      return after
+    }),
+  )
+}
+
+function newName(name: string, moved: MovedPaths): string {
+  for (const folder of folders) {
+    const after = moved.files.get(`${folder}/${name}.mutation`)
+    if (after?.startsWith(`${folder}/`) === true) {
+      return after.slice(folder.length + 1, -'.mutation'.length)
+    }
+  }
+  return name
+}
