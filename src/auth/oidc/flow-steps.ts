@@ -32,6 +32,24 @@ export interface CarriedProof {
   readonly certificateRequest: string
 }
 
+/** @param certificateRequest PEM; '': none came with the log-in. */
+export function carriedProof(
+  proof: Proof,
+  about: CarriedProof['about'],
+  certificateRequest: string,
+): CarriedProof {
+  const { identityId, authenticator, certificate = null, token = null } = proof
+  return {
+    identityId,
+    authenticatorId: authenticator?.id ?? '',
+    authenticatorRevision: authenticator?.revision ?? 0,
+    certificate,
+    token,
+    about,
+    certificateRequest,
+  }
+}
+
 export type LogInStep =
   | { readonly kind: 'refused'; readonly refusal: LogInRefusal }
   /** Second factors are missing: they are given under the same id. */

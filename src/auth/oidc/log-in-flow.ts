@@ -34,15 +34,16 @@ import { OAuthError } from './oauth-error.ts'
 import type { MintedTokens, OidcTokens } from '../sessions/oidc-tokens.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
 import { type AuthorizationRequest, isVerifierOf } from './public-clients.ts'
-import type {
-  BegunFlow,
-  CarriedProof,
-  CodeAnswer,
-  DeviceFlow,
-  FlowTokens,
-  LogInStep,
-  PassedLogIn,
-  TokenOfSession,
+import {
+  type BegunFlow,
+  type CarriedProof,
+  carriedProof,
+  type CodeAnswer,
+  type DeviceFlow,
+  type FlowTokens,
+  type LogInStep,
+  type PassedLogIn,
+  type TokenOfSession,
 } from './flow-steps.ts'
 import type { SealedTexts } from './sealed-texts.ts'
 import type { KeyBinding } from './key-binding.ts'
@@ -260,7 +261,7 @@ export class LogInFlow {
     const required = pendingFactors(state, identity, begun ?? { isMfaComplete: false })
     const pending = await this.#lacking(flow, identity, required, shown)
     if (pending.length === 0 && begun === undefined) {
-      return await this.#passed(flow, carried(proof, named, certificateRequest))
+      return await this.#passed(flow, carriedProof(proof, named, certificateRequest))
     }
     if (begun === undefined) {
       const oidc = { ...ofFlow(flow), codeHash: '', isBegun: false, certificateRequest }
@@ -589,23 +590,6 @@ const lostCodes: ReadonlySet<ProblemCode> = new Set([
 
 function ofFlow({ sessionId, clientId }: BegunFlow): { sessionId: string; clientId: string } {
   return { sessionId, clientId }
-}
-
-function carried(
-  proof: Proof,
-  about: CarriedProof['about'],
-  certificateRequest: string,
-): CarriedProof {
-  const { identityId, authenticator, certificate = null, token = null } = proof
-  return {
-    identityId,
-    authenticatorId: authenticator?.id ?? '',
-    authenticatorRevision: authenticator?.revision ?? 0,
-    certificate,
-    token,
-    about,
-    certificateRequest,
-  }
 }
 
 function invalidGrant(description: string): OAuthError {
