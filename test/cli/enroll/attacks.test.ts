@@ -257,7 +257,8 @@ describe('whoever answers at the address of a token', () => {
     const origin = await serve(leaf, ({ url }, answer) => {
       if (url === '/endless') {
         const more = (error?: Error | null): void => {
-          if (error == null && !answer.destroyed) answer.write(Buffer.alloc(64 * 1024), more)
+          if ((error ?? null) === null && !answer.destroyed)
+            answer.write(Buffer.alloc(64 * 1024), more)
         }
         more()
       } else answer.write('a')
