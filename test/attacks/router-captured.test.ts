@@ -263,10 +263,13 @@ function configuredWith(known: string) {
 }
 
 test('A captor that answers at its configured address as many controllers has one vote', () => {
-  const { answers, voters } = configuredWith('a b x')
   const own = { x: ['x'], y: ['x'], z: ['x'], v: ['x'] }
-  for (const id of ['x', 'y', 'z', 'v']) answers(id, 'x', own)
-  expect(voters()).toEqual(['a', 'b', 'x'])
+  for (const listedByCaptor of [{ x: ['x'] }, own]) {
+    const { answers, voters } = configuredWith('a b x')
+    answers('x', 'x', listedByCaptor)
+    for (const id of ['y', 'z', 'v']) answers(id, 'x', own)
+    expect(voters()).toEqual(['a', 'b', 'x'])
+  }
 })
 
 test('A captor that lists addresses of others as its own does not take their votes', () => {
