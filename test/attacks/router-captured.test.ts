@@ -227,3 +227,54 @@ test('A captor that was alone for long removes no controller of the configuratio
   membership.onTime()
   expect(ids()).toEqual(['a', 'b', 'x'])
 })
+
+/** A router that knows these; each is at an address of the configuration. */
+function configuredWith(known: string) {
+  const address = (id: string): string => `tls:${id}.test:1`
+  const membership = new ControllerMembership({
+    controllers: known.split(' ').map((id) => ({
+      id,
+      addresses: [address(id)],
+      keySha256: null,
+      toldBy: null,
+      answeredAt: [address(id)],
+    })),
+    removed: [],
+    configured: ['a', 'b', 'x'].map(address),
+    clock: { monotonicMs: () => 0 },
+  })
+  /** One that answers at the address of a place, and lists controllers at addresses. */
+  const answers = (
+    id: string,
+    place: string,
+    listed: Readonly<Record<string, readonly string[]>>,
+  ): void => {
+    membership.onConnected(id, address(place), `key of ${id}`)
+    const controllers = Object.entries(listed).map(([one, places]) => ({
+      id: one,
+      addresses: places.map(address),
+      keySha256: `key of ${one}`,
+    }))
+    membership.onMembers({ senderId: id, index: 1n, isLeader: true, controllers, removed: [] })
+  }
+  const voters = (): string[] =>
+    membership.controllers.flatMap(({ id, toldBy }) => (toldBy === null ? [id] : [])).sort()
+  return { answers, voters }
+}
+
+test('A captor that answers at its configured address as many controllers has one vote', () => {
+  const own = { x: ['x'], y: ['x'], z: ['x'], v: ['x'] }
+  for (const listedByCaptor of [{ x: ['x'] }, own]) {
+    const { answers, voters } = configuredWith('a b x')
+    answers('x', 'x', listedByCaptor)
+    for (const id of ['y', 'z', 'v']) answers(id, 'x', own)
+    expect(voters()).toEqual(['a', 'b', 'x'])
+  }
+})
+
+test('A captor that lists addresses of others as its own does not take their votes', () => {
+  const { answers, voters } = configuredWith('x')
+  answers('x', 'x', { x: ['x', 'a', 'b'] })
+  for (const id of ['a', 'b']) answers(id, id, { a: ['a'], b: ['b'] })
+  expect(voters()).toEqual(['a', 'b'])
+})

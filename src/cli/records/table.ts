@@ -141,11 +141,12 @@ function withoutLinks({ _links, ...rest }: Row): JsonObject {
 
 /**
  * Name of a record, on one line, by which another command finds it; the id where its kind has no
- * names, or the name has characters that a terminal acts on.
+ * names, or the name has characters that a terminal acts on, or would be an option there.
  */
 export function nameIn(kind: Kind, row: Row): string {
   const { name } = row
   const isName = kind.hasName && typeof name === 'string' && name !== ''
   // @guard names-at-a-terminal--name
-  return isName && unprintableIn(name) === null ? name : printableLine(row.id)
+  const isSafe = isName && unprintableIn(name) === null && !name.startsWith('-')
+  return isSafe ? name : printableLine(row.id)
 }

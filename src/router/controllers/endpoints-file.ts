@@ -16,6 +16,11 @@ export interface KnownController {
   readonly keySha256: string | null
   /** Ids of the controllers that list it, while they are no majority; null: a majority does. */
   readonly toldBy: readonly string[] | null
+  /**
+   * Addresses of the configuration at which it has answered. Other than `addresses`, no list of a
+   * controller changes them.
+   */
+  readonly answeredAt?: readonly string[]
 }
 
 /** A controller by its key. */
@@ -68,11 +73,12 @@ export function writeEndpoints(path: string, known: KnownEndpoints): void {
   const { endpoints, controllers, removed, apis, trustDomain } = known
   const text = yamlText({
     endpoints: [...endpoints],
-    controllers: controllers.map(({ id, addresses, keySha256, toldBy }) => ({
+    controllers: controllers.map(({ id, addresses, keySha256, toldBy, answeredAt }) => ({
       id,
       endpoints: addresses.map((address) => ({ address })),
       ...(keySha256 === null ? {} : { keySha256 }),
       ...(toldBy === null ? {} : { toldBy: [...toldBy] }),
+      ...(answeredAt === undefined ? {} : { answeredAt: [...answeredAt] }),
     })),
     ...(removed.length === 0
       ? {}
@@ -116,7 +122,10 @@ function controllerIn(tree: YamlTree): KnownController[] {
   const toldBy = entries.has('toldBy')
     ? textsOf(entries.get('toldBy')).filter(isControllerId)
     : null
-  return addresses.length === 0 ? [] : [{ id, addresses, keySha256, toldBy }]
+  if (addresses.length === 0) return []
+  const known = { id, addresses, keySha256, toldBy }
+  if (!entries.has('answeredAt')) return [known]
+  return [{ ...known, answeredAt: textsOf(entries.get('answeredAt')).filter(isControllerAddress) }]
 }
 
 function removedIn(tree: YamlTree): ControllerKey[] {
@@ -145,6 +154,9 @@ export function bounded(known: KnownEndpoints): KnownEndpoints {
       ...controller,
       addresses: controller.addresses.slice(0, addressesPerControllerMax),
       toldBy: controller.toldBy?.slice(0, controllersMax) ?? null,
+      ...(controller.answeredAt === undefined
+        ? {}
+        : { answeredAt: controller.answeredAt.slice(0, addressesPerControllerMax) }),
     })),
     removed: known.removed.slice(-removedControllersMax),
     apis: known.apis.slice(0, apisMax),

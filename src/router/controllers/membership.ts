@@ -128,7 +128,8 @@ export class ControllerMembership {
   }
 
   /**
-   * Makes the controller a voter if it answers at an address of the configuration.
+   * Makes the controller a voter if it answers at an address of the configuration, and no other
+   * voter has answered there: who holds the issuing key answers as any number of controllers.
    * @returns whether the controllers or their addresses are others than before.
    */
   onConnected(id: string, address: string, keySha256: string): boolean {
@@ -136,15 +137,24 @@ export class ControllerMembership {
     this.#lists.delete(id)
     if (this.#configured.has(address)) this.#metAsConfigured.add(id)
     const known = this.#known(id)
+    // @guard router-captured--claimed
+    const isFree = !this.#controllers.some(
+      (other) =>
+        other.id !== id && other.toldBy === null && other.answeredAt?.includes(address) === true,
+    )
     if (known === undefined) {
-      const met = { id, addresses: [address], keySha256: null, toldBy: null }
+      // @guard router-captured--minted
+      const toldBy = isFree ? null : []
+      const met = { id, addresses: [address], keySha256: null, toldBy, answeredAt: [address] }
       return this.#judge([...this.#controllers, met])
     }
     const isConfigured = this.#configured.has(address)
+    // @guard router-captured--second
     const met = {
       ...known,
       addresses: [address, ...known.addresses.filter((each) => each !== address)],
-      toldBy: isConfigured ? null : known.toldBy,
+      toldBy: isConfigured && isFree ? null : known.toldBy,
+      ...(isConfigured ? { answeredAt: [...new Set([address, ...(known.answeredAt ?? [])])] } : {}),
     }
     return this.#judge(this.#controllers.map((each) => (each === known ? met : each)))
   }
@@ -279,7 +289,9 @@ export class ControllerMembership {
     const tellers = toldBy.filter(isStillTold)
     const others = votes.idsThat(({ members }) => members.has(id))
     const all = [...new Set([...tellers, ...others])]
-    return all.length === 0 ? [] : [{ ...known, toldBy: all }]
+    // All that the router knew may be gone, and others run at their addresses.
+    const isMet = this.#metAsConfigured.has(id) && this.#connected.has(id)
+    return all.length > 0 || isMet ? [{ ...known, toldBy: all }] : []
   }
 
   /** Controllers that voters list and that are not known yet. */
@@ -389,9 +401,11 @@ function textOf(
   controllers: readonly KnownController[],
   removed: readonly ControllerKey[],
 ): string {
-  const each = controllers.map(({ id, addresses, keySha256, toldBy }) =>
-    [id, keySha256 ?? '', toldBy?.toSorted().join(',') ?? '', ...addresses.toSorted()].join(' '),
-  )
+  const each = controllers.map(({ id, addresses, keySha256, toldBy, answeredAt = [] }) => {
+    const tellers = toldBy === null ? '' : `by ${toldBy.toSorted().join(',')}`
+    const answered = answeredAt.toSorted().join(',')
+    return [id, keySha256 ?? '', tellers, answered, ...addresses.toSorted()].join(' ')
+  })
   const keys = removed.map(({ id, keySha256 }) => `removed ${id} ${keySha256}`)
   return [...each, ...keys].toSorted().join('\n')
 }

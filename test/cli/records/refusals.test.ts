@@ -99,6 +99,15 @@ describe('one sentence', () => {
     expect([done.code, done.stdout, said.split('\n').length]).toEqual([code, '', 1])
   })
 
+  test('a name that would be an option of the next command is printed as its id', async () => {
+    const named = await person.out('create', 'service', 'name=--yes', 'encryptionRequired=true')
+    const id = / id (\S+)/.exec(named)?.[1] ?? ''
+    expect(await person.out('list', 'services', '--filter', 'name = "--yes"', '-o', 'name')).toBe(
+      `${id}\n`,
+    )
+    await person.out('delete', 'service', id, '--yes')
+  })
+
   test('nothing was changed by any of them', async () => {
     const names = await person.out('list', 'services', '--sort', 'name', '-o', 'name')
     expect(names).toBe('mail\nweb\nwiki\n')

@@ -13,7 +13,13 @@ const known = {
   endpoints: ['tls:a.test:1', 'tls:[::1]:2'],
   controllers: [
     { id: 'a', addresses: ['tls:a.test:1'], keySha256: 'ab'.repeat(32), toldBy: null },
-    { id: 'b', addresses: ['tls:b.test:1'], keySha256: null, toldBy: ['a'] },
+    {
+      id: 'b',
+      addresses: ['tls:b.test:1'],
+      keySha256: null,
+      toldBy: ['a'],
+      answeredAt: ['tls:c.test:1'],
+    },
   ],
   removed: [{ id: 'c', keySha256: 'cd'.repeat(32) }],
   apis: ['https://a.test:1280'],

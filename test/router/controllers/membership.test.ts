@@ -85,6 +85,12 @@ class Stage {
   }
   readonly #met = new Set<string>()
 
+  /** A connected controller lists members, wherever it was met. */
+  answers(senderId: string, listed: string): void {
+    this.#met.add(senderId)
+    this.says(senderId, listed)
+  }
+
   /** Ids of all, those in brackets that some list and no majority. */
   get known(): string {
     return this.members.controllers
@@ -299,6 +305,53 @@ describe('A controller at an address of the configuration', () => {
     stage.says('b', 'a b', { removed: 'x' })
     expect(stage.known).toBe('a b')
     expect(stage.members.refusal('x', keyOf('x'))).toContain('removed')
+  })
+
+  test('votes once for an address, however many ids answer there', () => {
+    const stage = new Stage('a b c', 'a b c')
+    stage.connect('c')
+    const minted = words('x y z v')
+    for (const id of minted) {
+      stage.members.onConnected(id, at('c'), keyOf(id))
+      stage.says('c', 'c')
+      stage.answers(id, `c ${minted.join(' ')}`)
+    }
+    expect(stage.known).toBe('(v) (x) (y) (z) a b c')
+    stage.says('a', 'a b')
+    stage.says('b', 'a b')
+    expect(stage.known).toBe('a b')
+  })
+
+  test('has no vote at an address of another one, after a restart either', () => {
+    const stage = new Stage('a b c', 'a b c')
+    stage.connect('c')
+    for (const id of words('x y z')) {
+      stage.restart()
+      stage.members.onConnected(id, at('c'), keyOf(id))
+      stage.answers(id, `c ${id}`)
+    }
+    expect(stage.known).toBe('(z) a b c')
+  })
+
+  test('is used without a vote where all that answered before are gone, and votes after a day', () => {
+    const stage = new Stage('a', 'a')
+    stage.connect('a')
+    stage.close('a')
+    stage.members.onConnected('d', at('a'), keyOf('d'))
+    stage.answers('d', 'd')
+    expect(stage.known).toBe('(d) a')
+    stage.wait(DAY_MS)
+    expect(stage.known).toBe('a d')
+    stage.close('d')
+    expect(stage.known).toBe('a d')
+  })
+
+  test('votes though a captor lists the address as its own', () => {
+    const stage = new Stage('x', 'a b')
+    stage.says('x', 'x', { elsewhere: { x: [at('x'), at('a'), at('b')] } })
+    stage.says('a', 'a b')
+    stage.says('b', 'a b')
+    expect(stage.known).toBe('a b')
   })
 
   test('stays beside a single controller that does not list it', () => {
