@@ -10,7 +10,7 @@ import {
   ModelServiceSchema,
 } from '../../proto/gen/router_pb.ts'
 import { routerProgramLimits } from '../router/limits.ts'
-import type { UsableServices } from '../router/tunnel/usable-services.ts'
+import type { UsableServices } from '../overlay/services/usable-services.ts'
 import { fieldsOf, textIn, textsIn } from './controller-api.ts'
 
 type Fields = Readonly<Record<string, unknown>>

@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import type { Random } from '../lib/random.ts'
-import { RouterFailure, type RouterProgramLogger } from '../router/logger.ts'
+import { RouterFailure, type RouterProgramLogger } from '../overlay/logger.ts'
 import { routerProgramLimits } from '../router/limits.ts'
 import {
   type ControllerApi,

@@ -16,7 +16,7 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
-import { RouterFailure } from '../../src/router/logger.ts'
+import { RouterFailure } from '../../src/overlay/logger.ts'
 import {
   addressesMessage,
   leaderMessage,

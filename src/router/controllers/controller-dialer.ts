@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Random } from '../../lib/random.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import type { RouterProgramLogger } from '../../overlay/logger.ts'
 import type { ControlConnection } from './control-connection.ts'
 import { ConnectedAlready, type DialedController } from './dial-controller.ts'
 

@@ -4,8 +4,8 @@ import {
   DialFailure,
   type LocalCircuits,
   type TerminatorDialer,
-} from '../forward/circuit-ends.ts'
-import { xgressOptions } from '../forward/xgress-options.ts'
+} from '../../overlay/circuits/circuit-ends.ts'
+import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { DatagramDialer } from './datagram-dialer.ts'
 import { StreamDialer, type StreamDialerParts } from './stream-dialer.ts'

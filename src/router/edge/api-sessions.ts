@@ -1,7 +1,7 @@
 import { BearerSessions } from './bearer-sessions.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import type { RouterProgramLogger } from '../../overlay/logger.ts'
 import {
   edgeControlMessage,
   readSessionsAdded,

@@ -8,7 +8,7 @@ import {
   type LocalCircuit,
   type LocalCircuits,
   type TerminatorDialer,
-} from '../forward/circuit-ends.ts'
+} from '../../overlay/circuits/circuit-ends.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { ClientEnd } from './client-channel.ts'
 import {

@@ -20,10 +20,10 @@ import { sourceOf } from '../../lib/bounds/source.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
-import type { XgressOptions } from '../forward/xgress-options.ts'
+import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { certificateByName, type RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
-import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
+import { RouterFailure, type RouterProgramLogger } from '../../overlay/logger.ts'
 import type { ApiSessions } from './api-sessions.ts'
 import { type EdgeAdmission, admitClient, isStillAdmitted } from './client-admission.ts'
 import { ClientChannel, type ClientServices } from './client-channel.ts'
@@ -37,7 +37,7 @@ import {
   TAKES_POSTURE_HEADER,
 } from './edge-messages.ts'
 import { closeServer, portOf } from '../../lib/runtime/listening.ts'
-import { bindServer } from '../listen/bind-server.ts'
+import { bindServer } from '../../overlay/sockets/bind-server.ts'
 
 export interface EdgeListenerParts {
   readonly identity: () => RouterIdentity

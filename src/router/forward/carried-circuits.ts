@@ -1,7 +1,7 @@
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { routerProgramLimits } from '../limits.ts'
-import type { Destination } from './circuit-ends.ts'
+import type { Destination } from '../../overlay/circuits/circuit-ends.ts'
 
 /** Place that frames come from or go to: a link to a peer, or an end in this router. */
 export interface Place {

@@ -3,7 +3,7 @@ import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import type { RouterProgramLogger } from '../../overlay/logger.ts'
 import type { CarriedCircuit, CarriedCircuits, Place } from './carried-circuits.ts'
 import { confirmationMessage, faultMessage, type IdleCircuit } from './forward-messages.ts'
 

@@ -12,7 +12,7 @@ import type { Outgoing } from '../../channel/channel.ts'
 import { flagValue, int32Value, textValue } from '../../channel/headers.ts'
 import { reflectedKeys } from '../../channel/numbers.ts'
 import { routerProgramLimits } from '../limits.ts'
-import type { DialError } from './circuit-ends.ts'
+import type { DialError } from '../../overlay/circuits/circuit-ends.ts'
 
 /** Content types between routers and controllers that are about circuits. */
 export const routeMessage = {

@@ -5,7 +5,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import type { RouterProgramLogger } from '../../overlay/logger.ts'
 import type {
   Application,
   CircuitEnd,
@@ -13,20 +13,25 @@ import type {
   LocalCircuit,
   LocalCircuits,
   TerminatorDialer,
-} from './circuit-ends.ts'
+} from '../../overlay/circuits/circuit-ends.ts'
 import { type CarriedCircuit, CarriedCircuits, type Place } from './carried-circuits.ts'
 import { CircuitUsages, type CountedKind } from './circuit-usages.ts'
 import { Faults } from './faults.ts'
 import type { Route } from './forward-messages.ts'
 import { LocalDeliveries } from './local-deliveries.ts'
-import type { TransmitKind } from './outbox.ts'
-import { circuitIdOf, circuitMessage, frameOnward, traceRouteAnswer } from './payload.ts'
-import { refusedEnd } from './refused-end.ts'
-import { hopsOfTrace, withHops } from './route-trace.ts'
+import type { TransmitKind } from '../../overlay/circuits/outbox.ts'
+import {
+  circuitIdOf,
+  circuitMessage,
+  frameOnward,
+  traceRouteAnswer,
+} from '../../overlay/circuits/payload.ts'
+import { refusedEnd } from '../../overlay/circuits/refused-end.ts'
+import { hopsOfTrace, withHops } from '../../overlay/circuits/route-trace.ts'
 import { Routes } from './routes.ts'
 import { sideOf, Traffic } from './traffic.ts'
-import { type BufferRoom, Xgress } from './xgress.ts'
-import { xgressOptions } from './xgress-options.ts'
+import { type BufferRoom, Xgress } from '../../overlay/circuits/xgress.ts'
+import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 
 /** A link to another router, as frames are sent over it. */
 export interface ForwardLink {

@@ -2,7 +2,7 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import { FairQueue } from '../../lib/bounds/fair-queue.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { routerProgramLimits } from '../limits.ts'
-import type { Destination } from './circuit-ends.ts'
+import type { Destination } from '../../overlay/circuits/circuit-ends.ts'
 
 interface Delivery {
   readonly caller: string

@@ -9,11 +9,15 @@ import type {
   ControlMessageHandler,
   ControlMessageTable,
 } from '../controllers/control-connection.ts'
-import { FailureLog } from '../listen/failure-log.ts'
-import type { RouterProgramLogger } from '../logger.ts'
-import { dialError, DialFailure, type TerminatorDialer } from './circuit-ends.ts'
+import { FailureLog } from '../../overlay/sockets/failure-log.ts'
+import type { RouterProgramLogger } from '../../overlay/logger.ts'
+import {
+  dialError,
+  DialFailure,
+  type TerminatorDialer,
+} from '../../overlay/circuits/circuit-ends.ts'
 import type { CarriedCircuit } from './carried-circuits.ts'
-import { dialErrorOf } from './dial-error.ts'
+import { dialErrorOf } from '../../overlay/circuits/dial-error.ts'
 import { TaskPool } from '../../lib/bounds/task-pool.ts'
 import {
   routeMessage,

@@ -5,10 +5,10 @@ import { formatHostPort } from '../../lib/text/names.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { certificateByName, readServerIdentity, type RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits as limits } from '../limits.ts'
-import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
+import { RouterFailure, type RouterProgramLogger } from '../../overlay/logger.ts'
 import { healthAnswer, type HealthCheck } from './checks.ts'
 import { closeServer, portOf } from '../../lib/runtime/listening.ts'
-import { bindServer } from '../listen/bind-server.ts'
+import { bindServer } from '../../overlay/sockets/bind-server.ts'
 
 type WebConfig = RouterConfig['web'][number]
 

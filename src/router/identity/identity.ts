@@ -13,7 +13,7 @@ import {
 import { readSecretFile, SecretFileError } from '../../pki/key-file.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { PemSource } from '../../config/router/values.ts'
-import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
+import { RouterFailure, type RouterProgramLogger } from '../../overlay/logger.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 export interface ServerIdentity {

@@ -1,6 +1,6 @@
 import { errorMessage } from '../../lib/error-code.ts'
 import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import type { RouterProgramLogger } from '../../overlay/logger.ts'
 import { type Link, type LinkSocketType, linkSocketTypes } from './link.ts'
 
 const { furtherSocketWaitMs, furtherSocketWaitMsMax } = routerProgramLimits

@@ -12,13 +12,13 @@ import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
 import type { Address } from '../../config/router/values.ts'
 import { certificateByName, type RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
-import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
+import { RouterFailure, type RouterProgramLogger } from '../../overlay/logger.ts'
 import { groupOfAnswer, LINK_PROTOCOL, type LinkHello, readLinkHello } from './link-messages.ts'
 import { type LinkRegistry, type LinkUser } from './link-registry.ts'
 import { Link, type LinkQueues, type LinkSocketType, linkSocketTypes } from './link.ts'
 import { closeServer } from '../../lib/runtime/listening.ts'
 import { peerLeafDer, peerLeafSha256 } from '../../lib/runtime/peer-certificates.ts'
-import { bindServer } from '../listen/bind-server.ts'
+import { bindServer } from '../../overlay/sockets/bind-server.ts'
 
 export interface LinkAcceptorParts {
   readonly identity: () => RouterIdentity

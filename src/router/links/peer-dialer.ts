@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Random } from '../../lib/random.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import type { RouterProgramLogger } from '../../overlay/logger.ts'
 import type { Link } from './link.ts'
 
 type DialerConfig = NonNullable<RouterConfig['link']>['dialers'][number]

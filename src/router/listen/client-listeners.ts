@@ -1,15 +1,15 @@
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import type { LocalCircuits } from '../forward/circuit-ends.ts'
-import { xgressOptions } from '../forward/xgress-options.ts'
+import type { LocalCircuits } from '../../overlay/circuits/circuit-ends.ts'
+import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
-import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
+import { RouterFailure, type RouterProgramLogger } from '../../overlay/logger.ts'
 import { CircuitRequests } from './circuit-requests.ts'
-import { DatagramListener } from './datagram-listener.ts'
-import { FailureLog } from './failure-log.ts'
-import { type ListenerParts, StreamListener } from './stream-listener.ts'
+import { DatagramListener } from '../../overlay/sockets/datagram-listener.ts'
+import { FailureLog } from '../../overlay/sockets/failure-log.ts'
+import { type ListenerParts, StreamListener } from '../../overlay/sockets/stream-listener.ts'
 
 type ListenerConfig = RouterConfig['listeners'][number]
 

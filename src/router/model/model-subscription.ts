@@ -11,7 +11,7 @@ import type {
   ControlMessageTable,
 } from '../controllers/control-connection.ts'
 import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import type { RouterProgramLogger } from '../../overlay/logger.ts'
 import {
   indexOf,
   modelMessage,

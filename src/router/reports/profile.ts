@@ -2,7 +2,7 @@ import { Session } from 'node:inspector/promises'
 import { rename, writeFile } from 'node:fs/promises'
 
 import type { RouterConfig } from '../../config/router/table.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import type { RouterProgramLogger } from '../../overlay/logger.ts'
 
 /** Profiles of this process, in the format that browsers' developer tools open. */
 export class Profiler {

@@ -12,7 +12,7 @@ import {
   readLeaderIndex,
 } from '../controllers/messages.ts'
 import { routerProgramLimits } from '../limits.ts'
-import { RouterFailure } from '../logger.ts'
+import { RouterFailure } from '../../overlay/logger.ts'
 
 /** Prove something, or may; their length is all that is told. */
 const secretHeaders: ReadonlySet<number> = new Set([headerKey.groupSecret])

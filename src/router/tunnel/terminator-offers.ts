@@ -10,8 +10,8 @@ import type { Random } from '../../lib/random.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
 import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
-import type { OfferedTerminators } from './hosted-services.ts'
+import type { RouterProgramLogger } from '../../overlay/logger.ts'
+import type { OfferedTerminators } from '../../overlay/services/hosted-services.ts'
 import {
   createTunnelTerminatorMessage,
   tunnelHealthMessage,
@@ -20,7 +20,7 @@ import {
   removeTunnelTerminatorsMessage,
   tunnelMessage,
   updateTunnelTerminatorMessage,
-} from './tunnel-messages.ts'
+} from '../../overlay/services/tunnel-messages.ts'
 
 const { offerWaitMsMin, offerWaitMsMax, offerTimeoutMs, offersRepeatedAfterMs, withdrawalsMax } =
   routerProgramLimits

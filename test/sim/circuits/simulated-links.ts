@@ -25,7 +25,7 @@ import { linkLimits, linkQueues } from '../../../src/router/links/link-options.t
 import { LinkRegistry } from '../../../src/router/links/link-registry.ts'
 import { Link, type LinkFields } from '../../../src/router/links/link.ts'
 import { type DialedPeer, PeerDialer } from '../../../src/router/links/peer-dialer.ts'
-import type { RouterProgramLogger } from '../../../src/router/logger.ts'
+import type { RouterProgramLogger } from '../../../src/overlay/logger.ts'
 import type { Frames } from './frames.ts'
 import type { SimulatedSocket } from './simulated-socket.ts'
 
