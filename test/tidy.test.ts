@@ -25,8 +25,9 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   api: ['lib', 'ports', 'entities', 'fsm', 'pki', 'auth', 'raft/types.ts'],
   channel: ['lib'],
   fabric: ['lib', 'ports', 'channel'],
-  router: ['lib', 'config', 'channel', 'pki'],
-  tunnel: ['lib', 'channel', 'router'],
+  overlay: ['lib', 'config', 'channel', 'pki'],
+  router: ['lib', 'config', 'channel', 'pki', 'overlay'],
+  tunnel: ['lib', 'channel', 'overlay', 'router'],
   events: ['lib', 'ports', 'entities', 'channel'],
 }
 const compositionRoots = new Set(['threads', 'controller', 'cli', 'main.ts'])
@@ -164,6 +165,11 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'controller/membership': ['controller', 'controller/start'],
   'controller/service': ['controller', 'controller/admin', 'controller/start'],
   'controller/start': ['controller'],
+  overlay: ['overlay/circuits', 'overlay/intercept', 'overlay/services', 'overlay/sockets'],
+  'overlay/circuits': [],
+  'overlay/intercept': ['overlay', 'overlay/circuits', 'overlay/services', 'overlay/sockets'],
+  'overlay/services': ['overlay', 'overlay/circuits', 'overlay/sockets'],
+  'overlay/sockets': ['overlay', 'overlay/circuits'],
   cli: [
     'cli/access',
     'cli/client',
@@ -216,7 +222,7 @@ const packageOwners: Readonly<Record<string, string>> = {
   commander: 'cli',
   yaml: 'config',
   ws: 'events',
-  'libsodium-wrappers': 'router',
+  'libsodium-wrappers': 'overlay',
 }
 
 /**

@@ -4,7 +4,7 @@ import {
   type CircuitSource,
   CircuitUnavailable,
   type CircuitWish,
-} from '../router/listen/circuit-requests.ts'
+} from '../overlay/circuits/circuit-source.ts'
 import { edgeErrorCode } from '../router/edge/edge-messages.ts'
 import { noWish } from '../overlay/services/tunnel-messages.ts'
 import { type EdgeChannel, EdgeRefusal } from './edge-channel.ts'

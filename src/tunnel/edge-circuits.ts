@@ -6,7 +6,7 @@ import type { Application, CircuitEnd, LocalCircuit } from '../overlay/circuits/
 import { refusedEnd } from '../overlay/circuits/refused-end.ts'
 import { Xgress } from '../overlay/circuits/xgress.ts'
 import { xgressOptions } from '../overlay/circuits/xgress-options.ts'
-import { routerProgramLimits } from '../router/limits.ts'
+import { circuitLimits } from '../overlay/circuits/limits.ts'
 import { tunnelLimits } from './limits.ts'
 
 /** The edge router by which one circuit goes. */
@@ -30,7 +30,7 @@ interface Open {
   readonly stream: Xgress
 }
 
-const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } = routerProgramLimits
+const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } = circuitLimits
 const { bufferedBytesMax, openedWithinMs } = tunnelLimits
 
 /** Ends of circuits that are kept here, and go on at edge routers. */

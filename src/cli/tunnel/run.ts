@@ -5,7 +5,7 @@ import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failur
 import { programVersion, programVersionLine } from '../../controller/version.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
-import { RouterFailure } from '../../overlay/logger.ts'
+import { ProgramFailure } from '../../overlay/failure.ts'
 import {
   type ConfiguredService,
   configuredService,
@@ -83,7 +83,7 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   try {
     await Promise.race([stopped, startAll(tunnels, stopped)])
   } catch (error) {
-    if (!(error instanceof RouterFailure)) throw error
+    if (!(error instanceof ProgramFailure)) throw error
     throw new CommandFailure(EXIT_FAILED, error.message, error)
   } finally {
     const all = Promise.all(tunnels.map((tunnel) => tunnel.stop()))

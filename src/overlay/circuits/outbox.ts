@@ -1,7 +1,7 @@
 import type { Outgoing } from '../../channel/channel.ts'
 import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { circuitLimits } from './limits.ts'
 import type { Piece } from './circuit-ends.ts'
 import { type Acknowledgement, payloadFlag, payloadMessage, SEQUENCE_MAX } from './payload.ts'
 import { type OutboundPayload, SendBuffer, stampAt } from './send-buffer.ts'
@@ -82,7 +82,7 @@ export class Outbox {
 
   /** @returns false when more waits than an application that waits would send. */
   push(flags: number, { body, edgeFlags, traceId }: Piece): boolean {
-    this.#unsent ??= new BoundedQueue(routerProgramLimits.xgressUnsentMax)
+    this.#unsent ??= new BoundedQueue(circuitLimits.xgressUnsentMax)
     this.#unsentBytes += body.length
     const payload = {
       sequence: -1,
@@ -94,7 +94,7 @@ export class Outbox {
       sentMs: -1,
     }
     const isTaken = this.#unsent.push(payload)
-    return isTaken && this.#unsentBytes <= routerProgramLimits.xgressUnsentBytesMax
+    return isTaken && this.#unsentBytes <= circuitLimits.xgressUnsentBytesMax
   }
 
   /** Goes out before all that waits, whatever the window is. */

@@ -1,7 +1,7 @@
 import type { Outgoing } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { textValue } from '../../channel/headers.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { circuitLimits } from './limits.ts'
 import type { Piece } from './circuit-ends.ts'
 
 /** Content types of the stream between the two ends of a circuit. */
@@ -90,7 +90,7 @@ export function circuitIdOf({ contentType, headers, body }: ChannelMessage): str
   const isControl = contentType === circuitMessage.control
   const value = isControl ? body.subarray(1) : headers.get(header.circuitId)
   if (value === undefined || value.length === 0) return null
-  return value.length > routerProgramLimits.circuitNameCharactersMax ? null : utf8.decode(value)
+  return value.length > circuitLimits.circuitNameCharactersMax ? null : utf8.decode(value)
 }
 
 /** Headers of users of a circuit, and of its frames. */
@@ -120,7 +120,7 @@ export function readPayload(message: ChannelMessage): Payload | null {
   const edgeFlags = littleEndian(headers.get(header.edgeFlags), 4)
   if (sequence === null || flags === null || stamp === null || edgeFlags === null) return null
   const traceId = headers.get(header.traceId) ?? null
-  if (traceId !== null && traceId.length > routerProgramLimits.xgressTraceIdBytesMax) return null
+  if (traceId !== null && traceId.length > circuitLimits.xgressTraceIdBytesMax) return null
   if (leftOutBytes > 0) return null
   const capabilities = readCapabilities(headers.get(header.capabilities))
   return { sequence, flags, stamp, body, edgeFlags, traceId, capabilities }
@@ -144,7 +144,7 @@ export function readAcknowledgement(message: ChannelMessage): Acknowledgement | 
   if (flags === null || stamp === null || bufferedBytes === null) return null
   if (leftOutBytes > 0 || body.length % 4 !== 0) return null
   // @guard payloads-that-lie--sequences
-  if (body.length / 4 > routerProgramLimits.xgressSequencesPerMessageMax) return null
+  if (body.length / 4 > circuitLimits.xgressSequencesPerMessageMax) return null
   return { flags, bufferedBytes, stamp, body }
 }
 
@@ -211,7 +211,7 @@ export function traceRouteAnswer(
   const { headers: asked, body } = request
   const hops = littleEndian(asked.get(controlHeader.hops), 4)
   if (body[0] !== TRACE_REQUEST || body.length < 2 || hops === null) return null
-  if (body.length > routerProgramLimits.xgressControlBytesMax) return null
+  if (body.length > circuitLimits.xgressControlBytesMax) return null
   const headers = new Map<number, Uint8Array>()
   headers.set(controlHeader.hops, integerValue(Math.max(0, hops - 1), 4))
   headers.set(controlHeader.type, textValue(type))
@@ -220,7 +220,7 @@ export function traceRouteAnswer(
   for (const key of [controlHeader.timestamp, controlHeader.userValue, header.traceId]) {
     const value = asked.get(key)
     if (value === undefined) continue
-    if (value.length > routerProgramLimits.xgressControlBytesMax) return null
+    if (value.length > circuitLimits.xgressControlBytesMax) return null
     headers.set(key, value)
   }
   const answer = new Uint8Array(body)

@@ -1,4 +1,4 @@
-import { routerProgramLimits } from '../../router/limits.ts'
+import { circuitLimits } from './limits.ts'
 import { keptBody, type Payload } from './payload.ts'
 
 /**
@@ -66,7 +66,7 @@ export class ReceiveBuffer {
   /** A gap may always be filled within twice the bytes: an honest end has no more in flight. */
   #hasRoom(sequence: number, bytes: number): boolean {
     // @guard payloads-that-lie--ahead
-    if (sequence - this.#next >= routerProgramLimits.xgressAheadMax) return false
+    if (sequence - this.#next >= circuitLimits.xgressAheadMax) return false
     // @guard payloads-that-lie--unread
     if (sequence > this.#highest) return this.#bytes <= this.#bytesMax
     // @guard payloads-that-lie--gaps

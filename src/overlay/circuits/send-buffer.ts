@@ -1,4 +1,4 @@
-import { routerProgramLimits } from '../../router/limits.ts'
+import { circuitLimits } from './limits.ts'
 import type { Piece } from './circuit-ends.ts'
 import { type Acknowledgement, sequenceAt } from './payload.ts'
 import type { XgressOptions } from './xgress-options.ts'
@@ -79,7 +79,7 @@ export class SendBuffer {
     return (
       this.#inFlightBytes > this.#windowBytes ||
       this.#peerBufferedBytes + this.#inFlightBytes > this.#options.txPortalMaxSize ||
-      sent.size >= routerProgramLimits.xgressInFlightMax
+      sent.size >= circuitLimits.xgressInFlightMax
     )
   }
 

@@ -1,7 +1,7 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { textValue } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { circuitLimits } from './limits.ts'
 import { ChunkJoiner, cutBody } from './chunks.ts'
 import type { Application, CircuitEnd, Piece } from './circuit-ends.ts'
 import { ENDS, Outbox, type Transmit } from './outbox.ts'
@@ -409,7 +409,7 @@ export class Xgress implements CircuitEnd {
       return
     }
     this.#chunks ??= new ChunkJoiner(
-      Math.min(this.#parts.options.rxBufferSize, routerProgramLimits.xgressJoinedBytesMax),
+      Math.min(this.#parts.options.rxBufferSize, circuitLimits.xgressJoinedBytesMax),
     )
     const joined = this.#chunks.push(payload)
     if (joined === 'malformed') this.#over('the other end sent malformed chunks', true)

@@ -4,13 +4,13 @@ import { isIPv6 } from 'node:net'
 
 import type { Random } from '../../lib/random.ts'
 import { type HostPort } from '../../lib/text/names.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { interceptLimits } from './limits.ts'
 import { type DnsQuery, isDnsAnswer, withDnsId } from './dns-message.ts'
 
 export type UpstreamMode = 'parallel' | 'serial' | 'failover' | 'random'
 
 const DNS_IDS = 0x1_0000
-const { upstreamQueriesMax, upstreamQueryMs } = routerProgramLimits
+const { upstreamQueriesMax, upstreamQueryMs } = interceptLimits
 
 /** Other name servers, which are asked for names that are no service's. */
 export class DnsUpstream {

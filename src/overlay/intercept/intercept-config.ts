@@ -1,5 +1,5 @@
 import { jsonOrNull } from '../../lib/text/json-value.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { serviceLimits } from '../services/limits.ts'
 import { type Network, parseIp, parseName, parseCidr } from '../services/address-rules.ts'
 import { ServiceConfigReader, PORT_MAX, type PortRange } from '../services/service-config-reader.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
@@ -50,7 +50,7 @@ function termsOf(data: ServiceConfigReader): InterceptTerms {
   }
   const dial = data.within('dialOptions')
   const seconds = dial.integer('connectTimeoutSeconds', 0, 2_147_483_647) ?? 0
-  const ms = Math.min(seconds * 1000, routerProgramLimits.hostConnectMsMax)
+  const ms = Math.min(seconds * 1000, serviceLimits.hostConnectMsMax)
   return {
     ...targetsOf(data, 'addresses', data.someTexts('addresses')),
     protocols: new Set(

@@ -1,5 +1,5 @@
 import { errorMessage } from '../../lib/error-code.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import type { ProgramLogger } from '../logger.ts'
 import { DatagramListener, type DatagramListenerParts } from '../sockets/datagram-listener.ts'
 import { StreamListener, type StreamListenerParts } from '../sockets/stream-listener.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
@@ -12,7 +12,7 @@ export interface InterceptListenersParts {
     protocol: TunnelProtocol,
     ...ends: Parameters<NonNullable<StreamListenerParts['choose']>>
   ) => ReturnType<NonNullable<StreamListenerParts['choose']>>
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
 }
 
 type Opened = StreamListener | DatagramListener

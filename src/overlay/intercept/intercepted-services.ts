@@ -7,11 +7,13 @@ import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
 import type { CircuitEnd, LocalCircuits } from '../circuits/circuit-ends.ts'
 import type { XgressOptions } from '../circuits/xgress-options.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
-import type { CircuitSource } from '../../router/listen/circuit-requests.ts'
+import { serviceLimits } from '../services/limits.ts'
+import { interceptLimits } from './limits.ts'
+import type { CircuitSource } from '../circuits/circuit-source.ts'
 import { FailureLog } from '../sockets/failure-log.ts'
 import type { ChosenService, ClientEnds } from '../sockets/stream-listener.ts'
-import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
+import { ProgramFailure } from '../failure.ts'
+import type { ProgramLogger } from '../logger.ts'
 import { type IpAddress, type Network, parseIp } from '../services/address-rules.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
 import { filledTemplate } from '../services/identity-template.ts'
@@ -37,7 +39,7 @@ export interface InterceptedServicesParts {
   readonly circuitTimeoutMs: number
   readonly datagramsIdleMs: number
   readonly clock: Clock
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   /** A network of IPv4, which gives names of services their addresses. */
   readonly namesRange: Network
   readonly nameServers: readonly Omit<NameServerParts, 'isClient' | 'resolve' | 'log'>[]
@@ -65,13 +67,8 @@ interface Wanted extends Intercept {
 }
 
 const PLACE = 'tunnel'
-const {
-  tunnelServicesMax,
-  entriesRetriedEveryMs,
-  interceptedClientsMax,
-  serviceNamesMax,
-  serviceNamesWaitingMax,
-} = routerProgramLimits
+const { tunnelServicesMax, entriesRetriedEveryMs } = serviceLimits
+const { interceptedClientsMax, serviceNamesMax, serviceNamesWaitingMax } = interceptLimits
 
 /**
  * Connections of programs of this host to addresses and names of services become circuits to these:
@@ -138,21 +135,21 @@ export class InterceptedServices {
     )
   }
 
-  /** @throws {RouterFailure} when this machine does not allow it. */
+  /** @throws {ProgramFailure} when this machine does not allow it. */
   async start(): Promise<void> {
     const { namesRange } = this.#parts
     if (process.platform !== 'linux') {
-      throw new RouterFailure(
+      throw new ProgramFailure(
         'the tunnel has mode tproxy, which is for Linux alone: use mode proxy',
       )
     }
     if (namesRange.address.family !== 'ipv4') {
-      throw new RouterFailure('options.dnsSvcIpRange of the tunnel must be a network of IPv4')
+      throw new ProgramFailure('options.dnsSvcIpRange of the tunnel must be a network of IPv4')
     }
     await this.#protected.refresh()
     const fault = this.#protected.faultOf(namesRange)
     if (fault !== null) {
-      throw new RouterFailure(`options.dnsSvcIpRange of the tunnel cannot be used: ${fault}`)
+      throw new ProgramFailure(`options.dnsSvcIpRange of the tunnel cannot be used: ${fault}`)
     }
     await this.#routes.start(namesRange)
     this.#look()

@@ -1,4 +1,4 @@
-import { routerProgramLimits } from '../../router/limits.ts'
+import { interceptLimits } from './limits.ts'
 import type { IpAddress, Network } from '../services/address-rules.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
 import type { Intercept } from './intercept-table.ts'
@@ -17,7 +17,7 @@ const {
   interceptNetworkAddressesMax: networkAddressesMax,
   interceptListenersPerServiceMax: perServiceMax,
   interceptListenersMax: listenersMax,
-} = routerProgramLimits
+} = interceptLimits
 
 export function placeKey({ protocol, family, address, port }: ListeningPlace): string {
   return `${protocol} ${address ?? `any ${family}`} ${port}`

@@ -4,8 +4,9 @@ import { promisify } from 'node:util'
 
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
 import { jsonOrNull } from '../../lib/text/json-value.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
-import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
+import { interceptLimits } from './limits.ts'
+import { ProgramFailure } from '../failure.ts'
+import type { ProgramLogger } from '../logger.ts'
 import type { Network } from '../services/address-rules.ts'
 import { isSingleAddress, networkText } from './networks.ts'
 
@@ -16,7 +17,7 @@ export interface LocalRoutesParts {
   /** Two routers of one host do not touch each other's routes. */
   readonly routerId: string
   readonly run: RunIp
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
 }
 
 /** Marks a route as one of ours, among numbers that no routing daemon has (rt_protos). */
@@ -29,7 +30,7 @@ const FAMILIES = ['-4', '-6'] as const
 const execute = promisify(execFile)
 
 export async function runIp(args: readonly string[]): Promise<string> {
-  const { routeCommandMs } = routerProgramLimits
+  const { routeCommandMs } = interceptLimits
   try {
     const { stdout } = await execute('ip', args, { timeout: routeCommandMs })
     return stdout
@@ -71,7 +72,7 @@ export class LocalRoutes {
 
   /**
    * Removes what an earlier process has left, and makes sure that routes can be made at all.
-   * @throws {RouterFailure} when this machine does not allow it.
+   * @throws {ProgramFailure} when this machine does not allow it.
    */
   async start(first: Network): Promise<void> {
     try {
@@ -85,7 +86,7 @@ export class LocalRoutes {
 
   /** Makes and removes routes until there are these; those that cannot be made are logged. */
   async set(wanted: readonly Network[]): Promise<void> {
-    const { localRoutesMax } = routerProgramLimits
+    const { localRoutesMax } = interceptLimits
     const byText = new Map(wanted.map((network) => [networkText(network), network]))
     for (const [text, network] of Array.from(this.#made)) {
       // @guard addresses-a-service-takes--route
@@ -182,15 +183,15 @@ function addressesShown(shown: unknown): readonly ShownAddress[] {
   })
 }
 
-function startFailure(error: unknown): RouterFailure {
+function startFailure(error: unknown): ProgramFailure {
   const reason = errorMessage(error)
   if (errorCode(error) === 'ENOENT') {
-    return new RouterFailure(
+    return new ProgramFailure(
       'the tunnel has mode tproxy, which needs the program ip of iproute2: install it (Debian: apt-get install iproute2), or use mode proxy',
     )
   }
   const isForbidden = /not permitted|permission denied/i.test(reason)
-  return new RouterFailure(
+  return new ProgramFailure(
     isForbidden
       ? 'the tunnel has mode tproxy, which needs the capability CAP_NET_ADMIN: run the router as root, or give it AmbientCapabilities=CAP_NET_ADMIN CAP_NET_BIND_SERVICE in its systemd unit, or use mode proxy'
       : `the tunnel has mode tproxy, and this machine makes no route for it: ${reason}`,

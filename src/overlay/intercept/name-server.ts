@@ -3,9 +3,10 @@ import { isIPv6 } from 'node:net'
 
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { interceptLimits } from './limits.ts'
 import { bindDatagrams } from '../sockets/bind-datagrams.ts'
-import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
+import { ProgramFailure } from '../failure.ts'
+import type { ProgramLogger } from '../logger.ts'
 import { dnsAnswer, dnsCode, dnsType, type DnsQuery, readDnsQuery } from './dns-message.ts'
 import type { DnsUpstream } from './dns-upstream.ts'
 
@@ -20,10 +21,10 @@ export interface NameServerParts {
   /** Null: other names are not looked up. */
   readonly upstream: DnsUpstream | null
   readonly unanswerable: 'timeout' | 'servfail' | 'refused'
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
 }
 
-const { nameQueryBytesMax, serviceNameTtlSeconds } = routerProgramLimits
+const { nameQueryBytesMax, serviceNameTtlSeconds } = interceptLimits
 
 /**
  * A name server for this host: it knows the names of services, and asks others for the rest. It
@@ -51,14 +52,14 @@ export class NameServer {
     return { queries: this.#queries, dropped: this.#dropped }
   }
 
-  /** @throws {RouterFailure} when it cannot listen. */
+  /** @throws {ProgramFailure} when it cannot listen. */
   async start(): Promise<void> {
     const { bind, log } = this.#parts
     try {
       await bindDatagrams(this.#socket, bind)
     } catch (error) {
       this.#isClosed = true
-      throw new RouterFailure(
+      throw new ProgramFailure(
         `the name server of the tunnel cannot listen on udp:${formatHostPort(bind)}: ${errorMessage(error)}; name another address with options.resolver, and stop what listens there`,
         { cause: error },
       )

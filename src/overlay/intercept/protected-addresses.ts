@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { networkInterfaces } from 'node:os'
 
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { interceptLimits } from './limits.ts'
 import {
   type IpAddress,
   isLocal,
@@ -77,7 +77,7 @@ export class ProtectedAddresses {
   /** Why a service may not take the network; null: it may. */
   faultOf(network: Network): string | null {
     const text = networkText(network)
-    const { interceptPrefixBitsMin } = routerProgramLimits
+    const { interceptPrefixBitsMin } = interceptLimits
     // @guard addresses-a-service-takes--large
     if (network.prefix < interceptPrefixBitsMin) {
       return `${text} is larger than a network with a prefix of ${interceptPrefixBitsMin} bits`

@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { interceptLimits } from './limits.ts'
 import type { IpAddress, Network } from '../services/address-rules.ts'
 import { addressAt, networkSize } from './networks.ts'
 
@@ -8,7 +8,7 @@ interface NamedAddress {
   usedAtMs: number
 }
 
-const { serviceNamesMax, serviceNameIdleMs } = routerProgramLimits
+const { serviceNamesMax, serviceNameIdleMs } = interceptLimits
 /** The address of the network itself and the first one, which operators give to name servers. */
 const ADDRESSES_LEFT_OUT = 2
 

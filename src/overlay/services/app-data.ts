@@ -1,6 +1,6 @@
 import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { dialError, DialFailure } from '../circuits/circuit-ends.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { serviceLimits } from './limits.ts'
 
 /** Wishes of a client of a service; null: it did not say. */
 export interface AppData {
@@ -34,7 +34,7 @@ export function readAppData(bytes: Uint8Array | undefined): AppData {
 }
 
 function objectOf(bytes: Uint8Array): Readonly<Record<string, unknown>> {
-  const { appDataBytesMax } = routerProgramLimits
+  const { appDataBytesMax } = serviceLimits
   // @guard targets-of-a-tunnel--bytes
   if (bytes.length > appDataBytesMax) throw refused(`it is longer than ${appDataBytesMax} bytes`)
   let text: string

@@ -1,5 +1,5 @@
 import type { HealthAction, HealthProbe, Precedence } from './host-config.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { serviceLimits } from './limits.ts'
 import { connectStream } from './target-connection.ts'
 
 const COST_MAX = 65_535
@@ -140,7 +140,7 @@ async function runProbe({ target, timeoutMs }: HealthProbe): Promise<boolean> {
 }
 
 async function beginningOf(response: Response): Promise<string> {
-  const { hostProbeBodyBytesMax } = routerProgramLimits
+  const { hostProbeBodyBytesMax } = serviceLimits
   let text = ''
   const decoder = new TextDecoder()
   for await (const chunk of response.body ?? []) {

@@ -1,5 +1,5 @@
 import { jsonOrNull } from '../../lib/text/json-value.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { serviceLimits } from './limits.ts'
 import { AddressRules, type Network, networkOf } from './address-rules.ts'
 import { ServiceConfigReader, PORT_MAX, type PortRange } from './service-config-reader.ts'
 
@@ -67,7 +67,7 @@ export function parseHostConfig(type: HostConfigType, dataJson: string): readonl
       return [termsOf(data)]
     case 'host.v2':
       return data
-        .list('terminators', routerProgramLimits.hostedTerminatorsMax)
+        .list('terminators', serviceLimits.hostedTerminatorsMax)
         .map((each) => termsOf(each))
     case 'ziti-tunneler-server.v1':
       return [termsOf(data, 'hostname')]
@@ -116,7 +116,7 @@ function portOf(data: ServiceConfigReader): HostTerms['port'] {
 }
 
 function translationsOf(data: ServiceConfigReader): HostTerms['translations'] {
-  const found = data.list('forwardAddressTranslations', routerProgramLimits.hostRulesMax)
+  const found = data.list('forwardAddressTranslations', serviceLimits.hostRulesMax)
   const read = found.map((each) => {
     const prefix = each.integer('prefixLength', 0, 128) ?? 0
     const from = networkOf(each.requiredText('from'), prefix)
@@ -132,7 +132,7 @@ function translationsOf(data: ServiceConfigReader): HostTerms['translations'] {
 function timeoutOf(options: ServiceConfigReader): number {
   const seconds = options.integer('connectTimeoutSeconds', 0, 2_147_483_647)
   const ms = options.duration('connectTimeout') ?? (seconds === null ? null : seconds * 1000)
-  const { hostConnectMsMax } = routerProgramLimits
+  const { hostConnectMsMax } = serviceLimits
   return ms === null || ms <= 0 ? DEFAULT_CONNECT_TIMEOUT_MS : Math.min(ms, hostConnectMsMax)
 }
 
@@ -159,7 +159,7 @@ function hostPort(
 }
 
 function probesOf(data: ServiceConfigReader): readonly HealthProbe[] {
-  const { hostProbesMax } = routerProgramLimits
+  const { hostProbesMax } = serviceLimits
   const ports = data.list('portChecks', hostProbesMax).map((check): HealthProbe => ({
     ...intervalsOf(check),
     target: { kind: 'port', ...hostPort(check, 'address') },
@@ -183,7 +183,7 @@ function probesOf(data: ServiceConfigReader): readonly HealthProbe[] {
 }
 
 function intervalsOf(check: ServiceConfigReader): Omit<HealthProbe, 'target'> {
-  const { hostProbeMsMin, hostProbeMsMax } = routerProgramLimits
+  const { hostProbeMsMin, hostProbeMsMax } = serviceLimits
   const bounded = (name: string): number =>
     Math.min(
       Math.max(check.duration(name) ?? check.fault(name, 'is missing'), hostProbeMsMin),
@@ -192,7 +192,7 @@ function intervalsOf(check: ServiceConfigReader): Omit<HealthProbe, 'target'> {
   return {
     intervalMs: bounded('interval'),
     timeoutMs: bounded('timeout'),
-    actions: check.list('actions', routerProgramLimits.hostProbesMax).map(actionOf),
+    actions: check.list('actions', serviceLimits.hostProbesMax).map(actionOf),
   }
 }
 

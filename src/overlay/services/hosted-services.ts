@@ -8,8 +8,8 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { CircuitEnd } from '../circuits/circuit-ends.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import { serviceLimits } from './limits.ts'
+import type { ProgramLogger } from '../logger.ts'
 import { HealthProbes } from './health-probes.ts'
 import {
   type HostConfigType,
@@ -39,7 +39,7 @@ export interface HostedServicesParts {
   readonly identityId: string
   /** Clients are told the key of a terminator, and not that of their circuit. */
   readonly hasKeyPerTerminator: boolean
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
 }
 
 interface HostedTerminator extends DialedTerminator {
@@ -64,7 +64,7 @@ interface WantedService {
   readonly config: ModelConfig
 }
 
-const { tunnelServicesMax } = routerProgramLimits
+const { tunnelServicesMax } = serviceLimits
 
 /**
  * Services that the identity of a tunnel may host: each has its terminators for as long as it may.

@@ -8,12 +8,12 @@ import { jsonOrNull } from '../../lib/text/json-value.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { LocalCircuits } from '../circuits/circuit-ends.ts'
 import type { XgressOptions } from '../circuits/xgress-options.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
-import type { CircuitSource } from '../../router/listen/circuit-requests.ts'
+import { serviceLimits } from './limits.ts'
+import type { CircuitSource } from '../circuits/circuit-source.ts'
 import { DatagramListener } from '../sockets/datagram-listener.ts'
 import { FailureLog } from '../sockets/failure-log.ts'
 import { StreamListener } from '../sockets/stream-listener.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import type { ProgramLogger } from '../logger.ts'
 import type { TunnelProtocol } from './host-config.ts'
 import { SecureCircuits } from './secure-circuits.ts'
 import type { UsableServices } from './usable-services.ts'
@@ -36,7 +36,7 @@ export interface OfferedServicesParts {
   readonly circuitTimeoutMs: number
   readonly datagramsIdleMs: number
   readonly clock: Clock
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
 }
 
 /** Clients of a service connect here. */
@@ -57,7 +57,7 @@ interface Listener {
 export const ANY_ADDRESS = '0.0.0.0'
 const PROXY_CONFIG_TYPE = 'proxy.v1'
 const SERVICE = /^(.+):([0-9]{1,5})(?::(tcp|udp))?$/
-const { tunnelServicesMax, entriesRetriedEveryMs } = routerProgramLimits
+const { tunnelServicesMax, entriesRetriedEveryMs } = serviceLimits
 
 /** @param text `name:port`, `name:port:tcp` or `name:port:udp`. */
 export function configuredService(text: string): ConfiguredService | null {

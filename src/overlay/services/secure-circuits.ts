@@ -4,7 +4,7 @@ import type {
   LocalCircuit,
   LocalCircuits,
 } from '../circuits/circuit-ends.ts'
-import type { CircuitWish } from '../../router/listen/circuit-requests.ts'
+import type { CircuitWish } from '../circuits/circuit-source.ts'
 import { appDataBytes, type ToldAppData } from './app-data.ts'
 import { newKeyPair, SecureStream, type SessionKeys, sessionKeys } from './secure-stream.ts'
 import { peerKey } from './tunnel-messages.ts'

@@ -1,5 +1,5 @@
 import { parseDuration } from '../../lib/text/duration.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { serviceLimits } from './limits.ts'
 
 export interface PortRange {
   readonly low: number
@@ -77,7 +77,7 @@ export class ServiceConfigReader {
   }
 
   texts(name: string): readonly string[] {
-    return this.#list(name, routerProgramLimits.hostRulesMax).map((value) =>
+    return this.#list(name, serviceLimits.hostRulesMax).map((value) =>
       typeof value === 'string' ? value : this.fault(name, 'has a member that is no text'),
     )
   }
@@ -94,7 +94,7 @@ export class ServiceConfigReader {
   }
 
   portRanges(name: string): readonly PortRange[] {
-    const ranges = this.list(name, routerProgramLimits.hostRulesMax)
+    const ranges = this.list(name, serviceLimits.hostRulesMax)
     if (ranges.length === 0) this.fault(name, 'is missing or empty')
     return ranges.map((range) => ({
       low: range.integer('low', 0, PORT_MAX) ?? range.fault('low', 'is missing'),

@@ -2,7 +2,7 @@ import { createSocket, type Socket as DatagramSocket } from 'node:dgram'
 import { connect, type Socket } from 'node:net'
 
 import { dialError, DialFailure } from '../circuits/circuit-ends.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { serviceLimits } from './limits.ts'
 import type { TargetSockets } from '../sockets/target-sockets.ts'
 import type { HostTerms } from './host-config.ts'
 
@@ -94,7 +94,7 @@ function headOf(
   signal: AbortSignal,
 ): Promise<{ readonly head: string; readonly rest: Uint8Array }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ head: string; rest: Uint8Array }>()
-  const { proxyHeadBytesMax } = routerProgramLimits
+  const { proxyHeadBytesMax } = serviceLimits
   let read = Buffer.alloc(0)
   const fail = (error: Error): void => {
     socket.destroy()

@@ -13,7 +13,7 @@ import {
 import type { Outgoing } from '../../channel/channel.ts'
 import { flagValue, textValue } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
-import type { CircuitExchange, CircuitWish } from '../../router/listen/circuit-requests.ts'
+import type { CircuitExchange, CircuitWish } from '../circuits/circuit-source.ts'
 import type { Precedence } from './host-config.ts'
 
 /** Content types between routers and controllers that are about tunnels. */

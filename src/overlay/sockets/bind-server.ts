@@ -3,7 +3,7 @@ import type { Server } from 'node:net'
 import { errorMessage } from '../../lib/error-code.ts'
 import { listenAt } from '../../lib/runtime/listening.ts'
 import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
-import { RouterFailure } from '../logger.ts'
+import { ProgramFailure } from '../failure.ts'
 
 /** A place to listen at; `text` is how the configuration names it. */
 export interface BindPlace extends HostPort {
@@ -14,7 +14,7 @@ export interface BindPlace extends HostPort {
 /**
  * Resolves when the server listens; its errors from then on are the caller's to take.
  * @param key of the configuration that names the place.
- * @throws {RouterFailure} when it cannot listen.
+ * @throws {ProgramFailure} when it cannot listen.
  */
 export async function bindServer(server: Server, bind: BindPlace, key: string): Promise<void> {
   const { host, port, ipv6Only = false } = bind
@@ -25,9 +25,9 @@ export async function bindServer(server: Server, bind: BindPlace, key: string): 
   }
 }
 
-export function cannotListen(key: string, bind: BindPlace, error: unknown): RouterFailure {
+export function cannotListen(key: string, bind: BindPlace, error: unknown): ProgramFailure {
   const text = bind.text ?? formatHostPort(bind)
-  return new RouterFailure(`${key}: cannot listen on ${text}: ${errorMessage(error)}`, {
+  return new ProgramFailure(`${key}: cannot listen on ${text}: ${errorMessage(error)}`, {
     cause: error,
   })
 }

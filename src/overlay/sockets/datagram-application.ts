@@ -1,7 +1,7 @@
 import type { Application, CircuitEnd, Piece } from '../circuits/circuit-ends.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { socketLimits } from './limits.ts'
 
-const { datagramBytesMax, datagramsUnsentBytesMax } = routerProgramLimits
+const { datagramBytesMax, datagramsUnsentBytesMax } = socketLimits
 
 export interface DatagramApplicationParts {
   /** Sends one datagram to the peer; `onSent` is called when the system has taken it, or not. */

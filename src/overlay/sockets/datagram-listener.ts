@@ -6,7 +6,7 @@ import { sourceOf } from '../../lib/bounds/source.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import { bindDatagrams } from './bind-datagrams.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { socketLimits } from './limits.ts'
 import { DatagramApplication } from './datagram-application.ts'
 import { type ClientRequest, clientAnswer, readClientRequest } from './request-line.ts'
 import { type ChosenService, type ListenerParts } from './stream-listener.ts'
@@ -19,7 +19,7 @@ const {
   datagramsWaitingMax,
   datagramsWaitingBytesMax,
   datagramsWaitingBytesOfAllMax,
-} = routerProgramLimits
+} = socketLimits
 
 export interface DatagramListenerParts extends ListenerParts {
   /** Silence after which a peer is forgotten, and its circuit ends. */
@@ -56,7 +56,7 @@ export class DatagramListener {
     return this.#socket.address().port
   }
 
-  /** @throws {RouterFailure} when it cannot listen. */
+  /** @throws {ProgramFailure} when it cannot listen. */
   async listen(): Promise<void> {
     const { bind, place } = this.#parts
     try {

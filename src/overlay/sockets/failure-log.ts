@@ -1,16 +1,16 @@
 import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import { socketLimits } from './limits.ts'
+import type { ProgramLogger } from '../logger.ts'
 
-const { failureLoggedEveryMs, failureKindsMax } = routerProgramLimits
+const { failureLoggedEveryMs, failureKindsMax } = socketLimits
 
 /** Warnings that clients can cause as often as they like: each kind comes rarely. */
 export class FailureLog {
-  readonly #log: Pick<RouterProgramLogger, 'warn'>
+  readonly #log: Pick<ProgramLogger, 'warn'>
   readonly #rate: KeyedRate
 
-  constructor(log: Pick<RouterProgramLogger, 'warn'>, clock: Pick<Clock, 'monotonicMs'>) {
+  constructor(log: Pick<ProgramLogger, 'warn'>, clock: Pick<Clock, 'monotonicMs'>) {
     this.#log = log
     const perSecond = 1000 / failureLoggedEveryMs
     this.#rate = new KeyedRate({ burst: 1, perSecond, keysMax: failureKindsMax }, clock)

@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
 
 import { jsonOrNull } from '../../lib/text/json-value.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { socketLimits } from './limits.ts'
 
-const { requestLineBytesMax, requestLineMsMax } = routerProgramLimits
+const { requestLineBytesMax, requestLineMsMax } = socketLimits
 const NEWLINE = 10
 
 /** The service that a client of the binding `transport` or `transport_udp` names. */

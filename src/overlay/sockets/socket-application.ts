@@ -2,9 +2,9 @@ import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 
 import type { Application, CircuitEnd, Piece } from '../circuits/circuit-ends.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { socketLimits } from './limits.ts'
 
-const { pieceBytesMax, flushMsMax, lingerMs } = routerProgramLimits
+const { pieceBytesMax, flushMsMax, lingerMs } = socketLimits
 
 const FIN = 1
 const NONE = new Uint8Array()

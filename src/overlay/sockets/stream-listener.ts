@@ -7,18 +7,18 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { LocalCircuits } from '../circuits/circuit-ends.ts'
 import type { XgressOptions } from '../circuits/xgress-options.ts'
-import { certificateByName, type RouterIdentity } from '../../router/identity/identity.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
-import { RouterFailure } from '../logger.ts'
+import { certificateByName, type ListenerCertificates } from './listener-certificates.ts'
+import { socketLimits } from './limits.ts'
+import { ProgramFailure } from '../failure.ts'
 import { SocketApplication } from './socket-application.ts'
-import type { CircuitSource, CircuitWish } from '../../router/listen/circuit-requests.ts'
+import type { CircuitSource, CircuitWish } from '../circuits/circuit-source.ts'
 import type { FailureLog } from './failure-log.ts'
 import { clientAnswer, readClientRequest, readRequestLine } from './request-line.ts'
 import { closeServer, portOf } from '../../lib/runtime/listening.ts'
 import { bindServer } from './bind-server.ts'
 
 const { streamConnectionsMax, streamConnectionsPerSourceMax, streamHandshakesMax, lingerMs } =
-  routerProgramLimits
+  socketLimits
 
 /** Both ends of a connection, or of datagrams of one source. */
 export interface ClientEnds {
@@ -53,7 +53,7 @@ export interface ListenerParts {
 
 export interface StreamListenerParts extends ListenerParts {
   /** Its certificate is that of a `tls:` address; null: there is no such address. */
-  readonly identity: (() => RouterIdentity) | null
+  readonly identity: (() => ListenerCertificates) | null
   readonly handshakeTimeoutMs: number
   /** An IPv6 address stands for no address of IPv4. */
   readonly ipv6Only?: boolean
@@ -65,7 +65,7 @@ export class StreamListener {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
 
-  /** @throws {RouterFailure} when it needs a certificate and there is none. */
+  /** @throws {ProgramFailure} when it needs a certificate and there is none. */
   constructor(parts: StreamListenerParts) {
     this.#parts = parts
     const isTls = parts.bind.protocol === 'tls'
@@ -95,7 +95,7 @@ export class StreamListener {
     return portOf(this.#server)
   }
 
-  /** @throws {RouterFailure} when it cannot listen. */
+  /** @throws {ProgramFailure} when it cannot listen. */
   async listen(): Promise<void> {
     const { bind, place, ipv6Only = false } = this.#parts
     await bindServer(this.#server, { ...bind, ipv6Only }, `${place}.bind`)
@@ -123,14 +123,14 @@ export class StreamListener {
     const { server } = this.#identity()
     if (server === null) {
       const { place } = this.#parts
-      throw new RouterFailure(
+      throw new ProgramFailure(
         `${place}: a tls: address needs a server certificate; name one with identity.server_cert`,
       )
     }
     return { cert: server.certificatePem, key: server.privateKeyPem }
   }
 
-  #identity(): RouterIdentity {
+  #identity(): ListenerCertificates {
     const { identity, place } = this.#parts
     if (identity === null) throw new Error(`${place}: a tls: address without an identity`)
     return identity()

@@ -1,7 +1,7 @@
 import { clientSocketsMax, descriptorLimits, descriptorsMax } from '../../lib/bounds/descriptors.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { dialError, DialFailure } from '../circuits/circuit-ends.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
+import { socketLimits } from './limits.ts'
 
 /** A socket to a target, of any kind. */
 interface ClosedOnce {
@@ -41,5 +41,5 @@ export class TargetSockets {
 
 function ofProcess(): number {
   const descriptors = descriptorsMax() ?? descriptorLimits.descriptorsAssumed
-  return Math.min(routerProgramLimits.targetSocketsMax, clientSocketsMax(descriptors))
+  return Math.min(socketLimits.targetSocketsMax, clientSocketsMax(descriptors))
 }

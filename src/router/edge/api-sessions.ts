@@ -1,7 +1,7 @@
 import { BearerSessions } from './bearer-sessions.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../../overlay/logger.ts'
+import { edgeLimits } from './limits.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import {
   edgeControlMessage,
   readSessionsAdded,
@@ -17,7 +17,7 @@ export interface EdgeApiSession extends ToldSession {
 }
 
 export interface ApiSessionsParts {
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   readonly bearers: Pick<BearerSessions, 'find' | 'await' | 'size'>
   /** Called with tokens that are gone, or whose sessions have other certificates. */
   readonly onChanged: (tokens: ReadonlySet<string>) => void
@@ -37,7 +37,7 @@ interface Waiter {
   readonly settle: (session: EdgeApiSession | null) => void
 }
 
-const { apiSessionsMax, apiSessionWaitersMax } = routerProgramLimits
+const { apiSessionsMax, apiSessionWaitersMax } = edgeLimits
 
 /**
  * API sessions that clients may show at this router, by token. What a controller tells as the whole

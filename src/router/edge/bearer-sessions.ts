@@ -3,12 +3,12 @@ import type { Clock } from '../../lib/clock.ts'
 import { CertificateError } from '../../pki/certificate.ts'
 import { type OidcToken, oidcTokenOf, seemsAccessToken } from '../../pki/oidc-token.ts'
 import { keyIdOf, type TokenLeaf, tokenLeafOf, verifyJwt } from '../../pki/jwt-verifier.ts'
-import { routerProgramLimits } from '../limits.ts'
+import { edgeLimits } from './limits.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
 import type { EdgeApiSession } from './api-sessions.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
-const { bearerTokensMax, bearerUnshownMs } = routerProgramLimits
+const { bearerTokensMax, bearerUnshownMs } = edgeLimits
 /** A use of a key, by the numbers of the API family. */
 const VERIFIES_TOKENS = 0
 /** Text that a token of OIDC begins with: base64url of `{"`. */

@@ -4,7 +4,7 @@ import { readText } from '../../channel/headers.ts'
 import type { LocalCircuit, LocalCircuits } from '../../overlay/circuits/circuit-ends.ts'
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { routerProgramLimits } from '../limits.ts'
+import { edgeLimits } from './limits.ts'
 import type { EdgeApiSession } from './api-sessions.ts'
 import type { EdgeClient } from './client-admission.ts'
 import { ClientConnection } from './client-connection.ts'
@@ -25,7 +25,7 @@ import {
 } from './edge-messages.ts'
 import { isSessionAmong, type ServiceSession } from './service-session.ts'
 
-const { clientConnectionsPerChannelMax } = routerProgramLimits
+const { clientConnectionsPerChannelMax } = edgeLimits
 
 /** Circuit of a payload, an acknowledgement or a control. */
 const CIRCUIT_ID_HEADER = 2256

@@ -21,9 +21,11 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
-import { certificateByName, type RouterIdentity } from '../identity/identity.ts'
-import { routerProgramLimits } from '../limits.ts'
-import { RouterFailure, type RouterProgramLogger } from '../../overlay/logger.ts'
+import { certificateByName } from '../../overlay/sockets/listener-certificates.ts'
+import type { RouterIdentity } from '../identity/identity.ts'
+import { edgeLimits } from './limits.ts'
+import { ProgramFailure } from '../../overlay/failure.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ApiSessions } from './api-sessions.ts'
 import { type EdgeAdmission, admitClient, isStillAdmitted } from './client-admission.ts'
 import { ClientChannel, type ClientServices } from './client-channel.ts'
@@ -43,7 +45,7 @@ export interface EdgeListenerParts {
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
   readonly clock: Clock
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   readonly sessions: ApiSessions
   readonly services: ClientServices
   readonly trustDomain: () => string | null
@@ -60,7 +62,6 @@ export interface EdgeListenerParts {
   readonly onClosed: (client: ClientChannel, reason: string) => void
 }
 
-const limits = routerProgramLimits
 /**
  * Data has no rate, as circuits take it as fast as the far end does. Clients answer no heartbeats:
  * one that is gone without a word is noticed by its connection.
@@ -93,12 +94,12 @@ export class EdgeListener {
       minVersion: 'TLSv1.2',
       ALPNProtocols: [EDGE_PROTOCOL],
     })
-    this.#server.maxConnections = limits.clientConnectionsOpenMax
+    this.#server.maxConnections = edgeLimits.clientConnectionsOpenMax
     boundConnections(this.#server, {
-      connectionsPerSourceMax: limits.clientConnectionsPerSourceMax,
+      connectionsPerSourceMax: edgeLimits.clientConnectionsPerSourceMax,
       handshakeTimeoutMs: parts.handshakeTimeoutMs,
-      handshakesMax: limits.clientsWaitingMax,
-      handshakesPerSourceMax: limits.clientsWaitingPerSourceMax,
+      handshakesMax: edgeLimits.clientsWaitingMax,
+      handshakesPerSourceMax: edgeLimits.clientsWaitingPerSourceMax,
     })
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
     this.#server.on('secureConnection', (socket) => this.#accept(socket))
@@ -109,7 +110,7 @@ export class EdgeListener {
     return portOf(this.#server)
   }
 
-  /** @throws {RouterFailure} when it cannot listen. */
+  /** @throws {ProgramFailure} when it cannot listen. */
   async listen(bind: Address, place: string): Promise<void> {
     await bindServer(this.#server, bind, `${place}.bind`)
     this.#server.on('error', (error) =>
@@ -131,7 +132,7 @@ export class EdgeListener {
   #credentials(): { cert: string; key: string; ca: string } {
     const { server, caPem } = this.#parts.identity()
     if (server === null) {
-      throw new RouterFailure(
+      throw new ProgramFailure(
         'listeners: binding edge needs a server certificate; name one with identity.server_cert',
       )
     }
@@ -140,7 +141,7 @@ export class EdgeListener {
 
   #accept(socket: TLSSocket): void {
     const { clock, helloTimeoutMs, log, writeTimeoutMs } = this.#parts
-    socket.setKeepAlive(true, limits.clientKeepAliveMs)
+    socket.setKeepAlive(true, edgeLimits.clientKeepAliveMs)
     const wait = this.#wait(socket)
     if (wait === null) {
       socket.destroy()
@@ -191,8 +192,8 @@ export class EdgeListener {
   #wait(socket: TLSSocket): { end: () => void } | null {
     const source = sourceOf(socket.remoteAddress ?? '')
     const isFull =
-      this.#waitingCount >= limits.clientsWaitingMax ||
-      this.#waiting.of(source) >= limits.clientsWaitingPerSourceMax
+      this.#waitingCount >= edgeLimits.clientsWaitingMax ||
+      this.#waiting.of(source) >= edgeLimits.clientsWaitingPerSourceMax
     if (isFull) return null
     this.#waitingCount += 1
     this.#waiting.add(source, 1)

@@ -4,8 +4,9 @@ import { FairShare } from '../../lib/bounds/fair-share.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../../overlay/logger.ts'
+import { circuitLimits } from '../../overlay/circuits/limits.ts'
+import { forwardLimits } from './limits.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import type {
   Application,
   CircuitEnd,
@@ -49,7 +50,7 @@ export interface ForwarderParts {
   readonly routerId: string
   readonly config: RouterConfig['forwarder']
   readonly clock: Clock
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
   /** Bytes that ends keep; absent: as the limits say. */
   readonly bufferedBytesMax?: number
@@ -63,7 +64,7 @@ interface Sender extends Place {
 /** Outcome for one frame. */
 type Fate = 'sent' | 'full' | 'astray'
 
-const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } = routerProgramLimits
+const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } = circuitLimits
 
 /**
  * Carries circuits: looks up where each frame goes on, by its circuit and by the place that it came
@@ -102,7 +103,7 @@ export class Forwarder implements LocalCircuits {
       isPassable: (circuitId, from) => this.#isPassable(circuitId, from),
       onAbandoned: (circuit) => this.#remove(circuit),
     })
-    this.#buffered = new FairShare(parts.bufferedBytesMax ?? routerProgramLimits.bufferedBytesMax)
+    this.#buffered = new FairShare(parts.bufferedBytesMax ?? circuitLimits.bufferedBytesMax)
     this.#routes = new Routes({ ...parts, forwarder: this })
   }
 
@@ -342,7 +343,7 @@ export class Forwarder implements LocalCircuits {
   shown(): { readonly circuits: Readonly<Record<string, object>>; readonly omitted: number } {
     const nowMs = this.#parts.clock.monotonicMs()
     const all = Array.from(this.#circuits.all())
-    const shown = all.slice(0, routerProgramLimits.circuitsShownMax)
+    const shown = all.slice(0, forwardLimits.circuitsShownMax)
     const circuits = Object.fromEntries(
       shown.map((circuit) => [
         circuit.id,
@@ -375,7 +376,7 @@ export class Forwarder implements LocalCircuits {
     const circuit = this.#circuits.get(id)
     if (circuit === undefined) return 'the circuit is not routed here'
     if (circuit.ends.has(address)) return 'the circuit has this end already'
-    if (circuit.ends.size >= routerProgramLimits.endsPerCircuitMax) return 'too many ends'
+    if (circuit.ends.size >= forwardLimits.endsPerCircuitMax) return 'too many ends'
     // That of a terminator opens before its circuit is routed over it.
     if (!isTerminator && circuit.next(address, null) === undefined) {
       return 'the circuit is not routed from this end'
@@ -557,7 +558,7 @@ export class Forwarder implements LocalCircuits {
       if (leaving.dueMs > nowMs) break
       this.#leaving.delete(circuit)
       const isQuiet = nowMs - circuit.receivedMs >= quietMs
-      if (isQuiet || nowMs - leaving.sinceMs >= routerProgramLimits.leavingMsMax) {
+      if (isQuiet || nowMs - leaving.sinceMs >= forwardLimits.leavingMsMax) {
         this.#remove(circuit)
       } else {
         this.#leaving.set(circuit, { ...leaving, dueMs: nowMs + Math.max(1, quietMs) })

@@ -10,7 +10,7 @@ import type {
   ControlMessageTable,
 } from '../controllers/control-connection.ts'
 import { FailureLog } from '../../overlay/sockets/failure-log.ts'
-import type { RouterProgramLogger } from '../../overlay/logger.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import {
   dialError,
   DialFailure,
@@ -34,7 +34,7 @@ export interface RoutesParts {
   readonly forwarder: Forwarder
   readonly config: RouterConfig['forwarder']
   readonly clock: Clock
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
 }
 
 type PeerData = ReadonlyMap<number, Uint8Array>

@@ -1,18 +1,18 @@
-import type { Clock } from '../../lib/clock.ts'
-import type { Random } from '../../lib/random.ts'
-import type { TargetSockets } from '../sockets/target-sockets.ts'
-import type { LocalCircuits, TerminatorDialer } from '../circuits/circuit-ends.ts'
-import { xgressOptions } from '../circuits/xgress-options.ts'
-import { interceptOptions } from '../intercept/intercept-options.ts'
-import { InterceptedServices } from '../intercept/intercepted-services.ts'
-import { routerProgramLimits } from '../../router/limits.ts'
-import type { CircuitSource } from '../../router/listen/circuit-requests.ts'
-import type { RouterProgramLogger } from '../logger.ts'
-import { HostedServices, type OfferedTerminators } from './hosted-services.ts'
-import { type ConfiguredService, OfferedServices } from './offered-services.ts'
-import { cryptoReady } from './secure-stream.ts'
-import { TunnelDialer } from './tunnel-dialer.ts'
-import type { UsableServices } from './usable-services.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Random } from '../lib/random.ts'
+import type { TargetSockets } from './sockets/target-sockets.ts'
+import type { LocalCircuits, TerminatorDialer } from './circuits/circuit-ends.ts'
+import { xgressOptions } from './circuits/xgress-options.ts'
+import { interceptOptions } from './intercept/intercept-options.ts'
+import { InterceptedServices } from './intercept/intercepted-services.ts'
+import { socketLimits } from './sockets/limits.ts'
+import type { CircuitSource } from './circuits/circuit-source.ts'
+import type { ProgramLogger } from './logger.ts'
+import { HostedServices, type OfferedTerminators } from './services/hosted-services.ts'
+import { type ConfiguredService, OfferedServices } from './services/offered-services.ts'
+import { cryptoReady } from './services/secure-stream.ts'
+import { TunnelDialer } from './services/tunnel-dialer.ts'
+import type { UsableServices } from './services/usable-services.ts'
 
 export interface TunnelServicesParts {
   /** Options of a listener with the binding `tunnel`. */
@@ -31,7 +31,7 @@ export interface TunnelServicesParts {
   readonly sockets: TargetSockets
   readonly clock: Clock
   readonly random: Random
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   /** Addresses of controllers and routers, which no service may take over at this host. */
   readonly neededAddresses: () => readonly string[]
 }
@@ -52,7 +52,7 @@ export class TunnelServices {
     const { options, circuits, sockets } = parts
     this.mode = String(options['mode']).split(':')[0] ?? ''
     const idleMs = Number(options['udpIdleTimeout'] ?? 0)
-    const datagramsIdleMs = idleMs > 0 ? idleMs : routerProgramLimits.datagramsIdleMs
+    const datagramsIdleMs = idleMs > 0 ? idleMs : socketLimits.datagramsIdleMs
     this.#hosted = new HostedServices(parts)
     const flow = xgressOptions(options)
     this.dialer = new TunnelDialer({
@@ -71,7 +71,7 @@ export class TunnelServices {
         : null
   }
 
-  /** @throws {RouterFailure} when this machine does not allow mode `tproxy`. */
+  /** @throws {ProgramFailure} when this machine does not allow mode `tproxy`. */
   async start(): Promise<void> {
     await cryptoReady()
     await this.#intercepted?.start()
