@@ -1,6 +1,7 @@
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
-import type { AboutClient, LogInRefusal, OidcOpening, Proof } from '../log-in/log-in.ts'
+import type { AboutClient, LogInRefusal, OidcOpening } from '../log-in/log-in.ts'
+import type { Proof } from '../log-in/proof.ts'
 import type { MintedTokens } from '../sessions/oidc-tokens.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
 import type { AuthorizationRequest } from './public-clients.ts'

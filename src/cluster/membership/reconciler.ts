@@ -21,7 +21,8 @@ import { admissionOf, type AdmissionState, type Consensus } from './consensus.ts
 import { candidates, nextDuty, type ReconcileStep, type ReconcilerView } from './reconcile.ts'
 import { membershipLimits } from './limits.ts'
 import { isReadyToVote, makeVoter, planChange, votersOf } from './plan.ts'
-import { isAtRest, isOfKey, keySha256Of, membersNow } from './record.ts'
+import { isAtRest, isOfKey, keySha256Of } from './record.ts'
+import { membersNow } from './members-now.ts'
 
 /** Duties about the shared secrets. All of them may be repeated at any point. */
 export interface MemberSecrets {

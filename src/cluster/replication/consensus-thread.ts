@@ -23,8 +23,7 @@ import { Forwarding, forwardedRefusal } from './forwarding.ts'
 import { unpackProposals } from './proposal-codec.ts'
 import { SnapshotTransfers } from '../state-transfer/snapshot-transfers.ts'
 import type { AddressBook } from '../mesh/addresses.ts'
-import { Mesh } from '../mesh/mesh.ts'
-import type { HostMesh } from '../mesh/mesh-parts.ts'
+import { Mesh, type HostMesh } from '../mesh/mesh.ts'
 import { PeerFrames } from '../peer/peer-rpc-transport.ts'
 
 const STATUS_MS = 250

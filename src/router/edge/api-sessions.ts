@@ -10,11 +10,7 @@ import {
   type ToldSession,
 } from './control-messages.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
-
-export interface EdgeApiSession extends ToldSession {
-  /** The controller that has said so last: it is asked first for what the client wants. */
-  readonly controllerId: string
-}
+import type { EdgeApiSession } from './edge-api-session.ts'
 
 export interface ApiSessionsParts {
   readonly log: ProgramLogger

@@ -5,7 +5,7 @@ import { type OidcToken, oidcTokenOf, seemsAccessToken } from '../../pki/oidc-to
 import { keyIdOf, type TokenLeaf, tokenLeafOf, verifyJwt } from '../../pki/jwt-verifier.ts'
 import { edgeLimits } from './limits.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
-import type { EdgeApiSession } from './api-sessions.ts'
+import type { EdgeApiSession } from './edge-api-session.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
 const { bearerTokensMax, bearerUnshownMs } = edgeLimits

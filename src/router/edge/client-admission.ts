@@ -6,7 +6,8 @@ import { type Certificate, leafSpiffeId, parseCertificate } from '../../pki/cert
 import { identitySpiffeId, sessionCertificateIds, type SpiffeId } from '../../pki/spiffe.ts'
 import { BearerSessions } from './bearer-sessions.ts'
 import { edgeHeader } from './edge-messages.ts'
-import type { EdgeApiSession, ApiSessions } from './api-sessions.ts'
+import type { ApiSessions } from './api-sessions.ts'
+import type { EdgeApiSession } from './edge-api-session.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 
 export interface EdgeClient {

@@ -5,7 +5,7 @@ import type { LocalCircuit, LocalCircuits } from '../../overlay/circuits/circuit
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { edgeLimits } from './limits.ts'
-import type { EdgeApiSession } from './api-sessions.ts'
+import type { EdgeApiSession } from './edge-api-session.ts'
 import type { EdgeClient } from './client-admission.ts'
 import { ClientConnection } from './client-connection.ts'
 import type { ClientFlow } from './client-flow.ts'
