@@ -63,6 +63,14 @@ export type LogInStep =
     }
   | { readonly kind: 'passed'; readonly issuer: string; readonly progressId: string }
 
+/** Contents of the secret of a device. */
+export interface WaitingDeviceFlow {
+  readonly flow: BegunFlow
+  readonly userCode: string
+  /** UTC ms. */
+  readonly endsAtMs: number
+}
+
 /** The flow that the secret of a device leads to. */
 export interface DeviceFlow {
   readonly flow: BegunFlow
