@@ -1,5 +1,4 @@
-import type { Server as GrpcServer, ServiceDefinition } from '@grpc/grpc-js'
-import { Server } from '@grpc/grpc-js'
+import { Server, type Server as GrpcServer, type ServiceDefinition } from '@grpc/grpc-js'
 import { createRequire } from 'node:module'
 import { describe, expect, test } from 'vitest'
 
