@@ -57,6 +57,8 @@ export interface ClientChannelParts {
   readonly channel: Channel
   readonly flow: ClientFlow
   readonly client: EdgeClient
+  /** Aborted when the channel closes. */
+  readonly closeSignal: AbortSignal
   readonly services: ClientServices
   /** Options of the listener, for the ends of its circuits. */
   readonly options: XgressOptions
@@ -75,6 +77,7 @@ export class ClientChannel {
   readonly remoteAddress: string
   readonly localAddress: string
   readonly connectedAtMs: number
+  readonly closeSignal: AbortSignal
   readonly #parts: ClientChannelParts
   readonly #ends = new Map<number, ClientEnd>()
   readonly #xgresses = new Map<string, ClientXgress>()
@@ -86,6 +89,7 @@ export class ClientChannel {
     this.#parts = parts
     this.#client = parts.client
     this.channel = parts.channel
+    this.closeSignal = parts.closeSignal
     this.remoteAddress = parts.remoteAddress
     this.localAddress = parts.localAddress
     this.connectedAtMs = parts.connectedAtMs
