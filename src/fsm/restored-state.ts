@@ -1,4 +1,5 @@
 import { apiSession } from '../entities/kinds/api-session.ts'
+import type { KindName } from '../entities/kind-records.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import {
   type AdmissionRecord,
@@ -92,13 +93,13 @@ function endSessions(state: State, context: CommandContext): void {
   }
 }
 
-function removeAll(state: State, kind: string): void {
+function removeAll(state: State, kind: KindName): void {
   for (const id of Array.from(state.table(kind).ids)) state.remove(kind, id)
 }
 
 function put(
   state: State,
-  kind: string,
+  kind: KindName,
   values: JsonObject & { readonly id: string },
   { index: revision, logTimeMs }: CommandContext,
 ): void {

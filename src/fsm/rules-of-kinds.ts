@@ -1,3 +1,4 @@
+import type { KindName } from '../entities/kind-records.ts'
 import type { KindRules } from './apply/kind-rules.ts'
 import { apiSessionRules } from './sessions/api-session-rules.ts'
 import { authPolicyRules } from './identities/auth-policy-rules.ts'
@@ -15,7 +16,7 @@ import { fabricTerminatorRules, terminatorRules } from './services/terminator-ru
 
 const none: KindRules = {}
 
-const byKind: ReadonlyMap<string, KindRules> = new Map<string, KindRules>([
+const byKind: ReadonlyMap<KindName, KindRules> = new Map<KindName, KindRules>([
   ['apiSession', apiSessionRules],
   ['authPolicy', authPolicyRules],
   ['authenticator', authenticatorRules],
@@ -36,6 +37,6 @@ const byKind: ReadonlyMap<string, KindRules> = new Map<string, KindRules>([
 ])
 
 /** Rules of a kind; none where it has none. */
-export function rulesOf(kind: string): KindRules {
+export function rulesOf(kind: KindName): KindRules {
   return byKind.get(kind) ?? none
 }

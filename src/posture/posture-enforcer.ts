@@ -3,6 +3,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, ServiceSessionEndSchema } from '../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { Session } from '../entities/kinds/session.ts'
+import type { KindName } from '../entities/kind-records.ts'
 import { type Clock, majorityNowMs } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
@@ -62,7 +63,7 @@ export interface EnforcerParts {
 export type SessionPosture = Posture & Required<Pick<Posture, 'factor'>>
 
 /** Kinds whose change can make sessions fail that passed before. */
-const followed = ['postureCheck', 'servicePolicy']
+const followed: readonly KindName[] = ['postureCheck', 'servicePolicy']
 /** A burst of such changes begins one look. */
 const FOLLOW_MS_MIN = 1000
 

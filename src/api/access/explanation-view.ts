@@ -1,9 +1,8 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
 import { entityNamed } from '../../entities/registry.ts'
-import type { Config } from '../../entities/kinds/config.ts'
 import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
@@ -79,7 +78,7 @@ export class ExplanationView {
     const known = this.#sessions.get(identityId)
     if (known !== undefined) return known
     const { state, posture } = this.#needs
-    const all = state.findAll<ApiSession>('apiSession', 'identityId', identityId)
+    const all = state.findAll('apiSession', 'identityId', identityId)
     const newest = [...all]
       .sort((a, b) => b.createdAt - a.createdAt)
       .slice(0, explanationViewLimits.explainedSessionsMax)
@@ -100,7 +99,7 @@ export class ExplanationView {
     const identity = found.identity as Identity
     const { logIn } = found
     const { authPolicyId } = identity
-    const policy = state.get<AuthPolicy>('authPolicy', authPolicyId)
+    const policy = state.get('authPolicy', authPolicyId)
     return {
       isDisabled: isDisabled(identity, nowMs),
       disabledUntil: identity.disabledUntil === null ? null : timeText(identity.disabledUntil),
@@ -204,7 +203,7 @@ export class ExplanationView {
     return { code, message, records: records ?? [] }
   }
 
-  #link(kind: string, { policy, roles }: LinkingPolicy): JsonObject {
+  #link(kind: KindName, { policy, roles }: LinkingPolicy): JsonObject {
     return {
       ...this.#needs.state.ref(kind, policy.id),
       semantic: policy['semantic'] ?? '',
@@ -231,7 +230,7 @@ export class ExplanationView {
 
   #routers(found: AccessExplanation): JsonObject {
     const { state } = this.#needs
-    const policiesOf = (kind: string, { first }: FirstOf<LinkingPolicy>): JsonObject[] =>
+    const policiesOf = (kind: KindName, { first }: FirstOf<LinkingPolicy>): JsonObject[] =>
       first.map((link) => this.#link(kind, link))
     const { first, total } = found.commonRouters
     const shown = onlineFirst(
@@ -315,7 +314,7 @@ export class ExplanationView {
       (id) => [id, 'service'] as const,
     )
     return [...given, ...own].flatMap(([id, source]) => {
-      const config = state.get<Config>('config', id)
+      const config = state.get('config', id)
       if (config === undefined) return []
       const type = this.#readable.only('config-type.read', () =>
         state.ref('configType', config.configTypeId),

@@ -78,7 +78,7 @@ function checkPassword(state: Records, name: string, password: string): void {
 }
 
 function recoveredBy(state: Records, id: string): RecoveredAdmin {
-  const identity = state.get<Identity>('identity', id)
+  const identity = state.get('identity', id)
   const authenticator = state
     .findAll('authenticator', 'identityId', id)
     .find((one) => one['method'] === 'updb') as Authenticator | undefined

@@ -178,7 +178,7 @@ class OwnAuthenticators {
   }
 
   #find(id: string, callerId: string): Authenticator | undefined {
-    const record = this.#needs.state.get<Authenticator>('authenticator', id)
+    const record = this.#needs.state.get('authenticator', id)
     // @guard objects-of-others--authenticator
     return record?.identityId === callerId ? record : undefined
   }

@@ -203,9 +203,7 @@ class Extension {
   async #own(call: RequestContext): Promise<Authenticator> {
     const id = call.param('id')
     const callerId = callerOf(call).identity.id
-    const own = await this.#needs.reads.latest(() =>
-      this.#needs.state.get<Authenticator>('authenticator', id),
-    )
+    const own = await this.#needs.reads.latest(() => this.#needs.state.get('authenticator', id))
     if (own === undefined) {
       throw new Problem('NOT_FOUND', { detail: `authenticator with id ${id} not found` })
     }

@@ -23,7 +23,7 @@ export class ApiHostedTerminators implements HostedTerminators {
   *hosts(): Iterable<string> {
     const seen = new Set<string>()
     for (const id of this.#records.ids('terminator')) {
-      const terminator = this.#needs.state.get<Terminator>('terminator', id)
+      const terminator = this.#needs.state.get('terminator', id)
       if (terminator === undefined || !isOfClient(terminator)) continue
       if (seen.has(terminator.hostId)) continue
       seen.add(terminator.hostId)
@@ -32,7 +32,7 @@ export class ApiHostedTerminators implements HostedTerminators {
   }
 
   *ofRouter(routerId: string): Iterable<RouterTerminator> {
-    const all = this.#needs.state.findAll<Terminator>('terminator', 'routerId', routerId)
+    const all = this.#needs.state.findAll('terminator', 'routerId', routerId)
     for (const { id, binding, address, isSystem } of all) {
       if (isSystem) yield { id, binding, address }
     }
@@ -40,13 +40,13 @@ export class ApiHostedTerminators implements HostedTerminators {
 
   ungranted(identityId: string): readonly string[] {
     const { state } = this.#needs
-    const sessions = state.findAll<Session>('session', 'identityId', identityId)
+    const sessions = state.findAll('session', 'identityId', identityId)
     const binds = sessions.filter(({ type }) => type === 'Bind')
     const granted = new Set(binds.map(({ serviceId }) => serviceId))
     const routers = state.routersOfIdentity(identityId)
     // @guard hosting-that-stays-open--router, hosting-that-stays-open--session
     return state
-      .findAll<Terminator>('terminator', 'hostId', identityId)
+      .findAll('terminator', 'hostId', identityId)
       .filter(isOfClient)
       .filter(({ serviceId, routerId }) => !granted.has(serviceId) || !routers.has(routerId))
       .map(({ id }) => id)

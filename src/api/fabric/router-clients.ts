@@ -1,8 +1,8 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { EdgeRouterPolicy } from '../../entities/kinds/edge-router-policy.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import type { Session } from '../../entities/kinds/session.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import { lacksOwnFactor, pendingFactors } from '../../fsm/apply/authentication.ts'
 import { matches } from '../../fsm/records/roles.ts'
 import { certificatesOf, isUnsettled, mayMeetRouters } from '../../fsm/apply/session-reach.ts'
@@ -51,7 +51,7 @@ interface Needs {
 }
 
 /** Kinds whose records say which sessions there are and by which certificates. */
-const followed = [
+const followed: readonly KindName[] = [
   'apiSession',
   'session',
   'sessionCertificate',
@@ -76,7 +76,7 @@ const ofSessions: ReadonlySet<string> = new Set([
 /** The records that sessions are read from. */
 export interface ClientRecords extends ChangeFeed {
   /** Ids of all records of a kind. */
-  ids(kind: string): Iterable<string>
+  ids(kind: KindName): Iterable<string>
 }
 
 /**
@@ -123,7 +123,7 @@ export class ApiRouterClients implements RouterClients {
   }
 
   session(id: string): ClientSession | null {
-    const session = this.#needs.state.get<ApiSession>('apiSession', id)
+    const session = this.#needs.state.get('apiSession', id)
     // A client of OIDC shows routers a token that they verify by themselves.
     // @guard claims-by-access-token--shown
     return session === undefined || session.clientId ? null : this.#clientOf(session)
@@ -135,7 +135,7 @@ export class ApiRouterClients implements RouterClients {
    */
   #clientOf(session: ApiSession): ClientSession | null {
     const { state } = this.#needs
-    const identity = state.get<Identity>('identity', session.identityId)
+    const identity = state.get('identity', session.identityId)
     if (identity === undefined || !mayMeetRouters(session, identity)) return null
     if (isDisabled(identity, judgedNowMs(this.#needs))) return null
     // The token of a signer came with the request for each service session: a router can not ask
@@ -206,7 +206,7 @@ export class ApiRouterClients implements RouterClients {
     // @guard claims-at-a-router--type
     if (session.type !== claim.type) return { ok: false, fault: 'sessionType' }
     const { identityId, serviceId, type } = session
-    const identity = state.get<Identity>('identity', identityId)
+    const identity = state.get('identity', identityId)
     const between = state.accessBetween(identityId, serviceId)
     if (identity === undefined || between === null) return { ok: false, fault: 'service' }
     if (!between.policies.some((policy) => policy.type === type)) {
@@ -247,7 +247,7 @@ export class ApiRouterClients implements RouterClients {
 
   async #shownSession(apiSession: ApiSession, token: string): Promise<Session | ClaimFault> {
     const claimed = await serviceSessionIn(this.#needs, token)
-    const session = this.#needs.state.get<Session>('session', claimed?.sessionId ?? '')
+    const session = this.#needs.state.get('session', claimed?.sessionId ?? '')
     if (session === undefined || claimed === null) return 'session'
     // @guard claims-at-a-router--session
     const isOwn = session.apiSessionId === apiSession.id && claimed.apiSessionId === apiSession.id
@@ -267,7 +267,7 @@ export class ApiRouterClients implements RouterClients {
     // @guard claims-by-access-token--identity, claims-by-access-token--service
     if (!apiSession.clientId || apiSession.identityId !== identityId) return 'apiSession'
     const known = state
-      .findAll<Session>('session', 'apiSessionId', apiSession.id)
+      .findAll('session', 'apiSessionId', apiSession.id)
       .find((one) => one.serviceId === serviceId && one.type === type)
     if (known !== undefined) return known
     // A router has seen its token: it manages nothing, whatever its identity may one day.
@@ -275,7 +275,7 @@ export class ApiRouterClients implements RouterClients {
     const wanted = { id: newShortId(), identityId, serviceId, type, tags: {} }
     try {
       const id = await openServiceSession(this.#needs, originFor(apiSession), apiSession, wanted)
-      return state.get<Session>('session', id) ?? 'session'
+      return state.get('session', id) ?? 'session'
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       const fault = openFaults.get(error.code)

@@ -250,9 +250,8 @@ function shownTerminator(state: StateView, terminator: Terminator) {
 }
 
 /** A record that is gone has its id for a name. */
-function nameOf(state: StateView, kind: string, id: string): string {
-  const name = state.get(kind, id)?.['name']
-  return typeof name === 'string' ? name : id
+function nameOf(state: StateView, kind: 'router' | 'service', id: string): string {
+  return state.get(kind, id)?.name ?? id
 }
 
 function* miscountedByService(

@@ -2,7 +2,6 @@ import { isObject } from '../../entities/check.ts'
 import { normalise } from '../../entities/normalise.ts'
 import {
   postureCheck,
-  type PostureCheck,
   postureFields,
   type PostureType,
 } from '../../entities/kinds/posture-check.ts'
@@ -56,7 +55,7 @@ async function typeOf(
 ): Promise<PostureType> {
   const said = body['typeId'] as PostureType | null | undefined
   if (mode === 'create') return body['typeId'] as PostureType
-  const known = await needs.reads.latest(() => needs.state.get<PostureCheck>('postureCheck', id))
+  const known = await needs.reads.latest(() => needs.state.get('postureCheck', id))
   if (known === undefined) {
     throw new Problem('NOT_FOUND', { detail: `postureCheck with id ${id} not found` })
   }

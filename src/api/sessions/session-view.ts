@@ -1,4 +1,3 @@
-import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { hasMfa, type PendingFactor, requiredFactors } from '../../fsm/apply/authentication.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
@@ -31,7 +30,7 @@ export function sessionView(
   const detail = state.detail('apiSession', session, caller.identity.id)
   const records = state.recordsNow
   const { accessToken = null, keyVersion = undefined } = caller.kind === 'session' ? caller : {}
-  const holder = records.get<Identity>('identity', String(session['identityId']))
+  const holder = records.get('identity', String(session['identityId']))
   return {
     ...detail,
     // A log-in by the claim of a CA was by no authenticator that is kept.
@@ -98,7 +97,7 @@ export function authQueryOf(
         isTotpEnrolled: hasMfa(state, identityId),
       }
     case 'extJwt': {
-      const signer = state.get<ExternalJwtSigner>('externalJwtSigner', factor.signerId)
+      const signer = state.get('externalJwtSigner', factor.signerId)
       return {
         typeId: 'EXT-JWT',
         provider: 'url',

@@ -55,7 +55,7 @@ export function holderOf(
   }
   let reason = byNetwork.reason
   // @guard certificate-of-a-ca--verified
-  for (const ca of parts.state.findAll<Ca>('ca', 'isVerified', 'true')) {
+  for (const ca of parts.state.findAll('ca', 'isVerified', 'true')) {
     // @guard certificate-of-a-ca--enabled
     if (!ca.isAuthEnabled) continue
     const found = chainTo(parts, [certificateOf(ca)], question)
@@ -99,7 +99,7 @@ function holderBy(
   if (authenticator.isIssuedByNetwork && ca !== null) {
     return { reason: 'it was issued by the network and chains to another CA' }
   }
-  const identity = state.get<Identity>('identity', authenticator.identityId)
+  const identity = state.get('identity', authenticator.identityId)
   if (identity === undefined) return { reason: 'its identity was deleted' }
   return { ...common, identity, authenticator, externalId: '' }
 }

@@ -1,5 +1,4 @@
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
 import { authPolicyOf } from '../../fsm/apply/authentication.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { LogInThrottle } from './log-in-throttle.ts'
@@ -61,7 +60,7 @@ export function provePassword(
 function holderOf(needs: PasswordProofNeeds, { method, identityId }: Authenticator): string | null {
   const records = needs.state.recordsNow
   if (method !== 'updb') return null
-  const identity = records.get<Identity>('identity', identityId)
+  const identity = records.get('identity', identityId)
   if (identity === undefined || isDisabled(identity, judgedNowMs(needs))) return null
   return authPolicyOf(records, identity)?.primary.updb.allowed === true ? identity.id : null
 }

@@ -1,4 +1,3 @@
-import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { isClaimOf, pendingBeside } from '../../fsm/apply/external-tokens.ts'
 import type { CallerCredentials } from './credentials.ts'
@@ -70,7 +69,7 @@ export class TokenFactor {
 
   #fits(token: VerifiedToken, signerId: string, { identity }: FactorHolder): boolean {
     if (token.signerId !== signerId || !this.#judge.isInForce(token)) return false
-    const signer = this.#state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
+    const signer = this.#state.get('externalJwtSigner', signerId)
     // @guard forged-tokens--person, header-smuggling--beside
     return signer !== undefined && isClaimOf(signer, token.claim, identity as Identity)
   }
@@ -84,7 +83,7 @@ export function factorChallenge(
 ): TokenChallenge | null {
   const signerId = signerAsked(caller)
   if (signerId === null) return null
-  const signer = state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
+  const signer = state.get('externalJwtSigner', signerId)
   return {
     realm: 'openziti-secondary-ext-jwt',
     error: shown.bearers().length === 0 ? 'missing' : 'invalid',

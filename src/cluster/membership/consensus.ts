@@ -38,5 +38,5 @@ export interface MemberAdmission extends EntityRecord {
 export type AdmissionState = Pick<StateView, 'get' | 'waitForApplied' | 'featureLevel'>
 
 export function admissionOf(state: AdmissionState, id: NodeId): MemberAdmission | undefined {
-  return state.get<MemberAdmission>('admission', id)
+  return state.get('admission', id)
 }

@@ -13,7 +13,7 @@ import {
   ConfigurationSchema,
 } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { AdmissionRecord, JoinTicketRecord } from '../../lib/cluster-records.ts'
+import type { JoinTicketRecord } from '../../lib/cluster-records.ts'
 import { isControllerId, parseHostPort } from '../../lib/text/names.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
@@ -219,7 +219,7 @@ export class JoinTickets implements Admission {
 
   #checkKnown(ticket: Ticket, digest: Uint8Array): void {
     const { state } = this.#parts
-    const known = state.get<JoinTicketRecord>('joinTicket', ticket.id)
+    const known = state.get('joinTicket', ticket.id)
     const expected = Buffer.from(known?.digest ?? '', 'hex')
     if (expected.length !== digest.length || !timingSafeEqual(expected, digest)) {
       throw ticketRefused("unknown or expired ticket; get a new one ('flotilla cluster invite')")
@@ -313,7 +313,7 @@ export class JoinTickets implements Admission {
   async #answer(id: string): Promise<JoinAnswer> {
     const { cluster, state, clock, trustDomain, caPem } = this.#parts
     const { record, index } = await this.#settledConfiguration()
-    const admission = state.get<AdmissionRecord>('admission', id)
+    const admission = state.get('admission', id)
     if (admission === undefined) {
       throw new Problem('MEMBERSHIP_REFUSED', {
         detail: `${id} was removed during its join; get a new ticket`,

@@ -124,7 +124,7 @@ export class Keyring implements TokenKeys {
   }
 
   #record(name: SharedSecretName): SharedSecretRecord | undefined {
-    return this.#parts.state.get<SharedSecretRecord>('sharedSecret', name)
+    return this.#parts.state.get('sharedSecret', name)
   }
 
   async #reopen(): Promise<void> {

@@ -8,13 +8,11 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import {
   type AdmissionRecord,
-  type JoinTicketRecord,
   isHonoured,
   type SecretExposure,
   type SecretVersion,
   type SharedSecretName,
   sharedSecretNames,
-  type SharedSecretRecord,
 } from '../../lib/cluster-records.ts'
 import { levelOfKind } from '../../ports/feature-level.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
@@ -57,7 +55,7 @@ export function admissionsOf(state: StateView): readonly AdmissionRecord[] {
 }
 
 function versionsOf(state: StateView, name: SharedSecretName): readonly SecretVersion[] {
-  return state.get<SharedSecretRecord>('sharedSecret', name)?.versions ?? []
+  return state.get('sharedSecret', name)?.versions ?? []
 }
 
 /**
@@ -97,7 +95,7 @@ export function admittedLongAgo(state: StateView, majorityMs: number | null): re
   const nowMs = Math.max(state.logTimeMs, majorityMs ?? 0)
   return admissionsOf(state).flatMap(({ id, ticketId }) => {
     if (ticketId === '') return []
-    const ticket = state.get<JoinTicketRecord>('joinTicket', ticketId)
+    const ticket = state.get('joinTicket', ticketId)
     // @guard admitted-and-never-connected--expired
     return (ticket?.expiresAt ?? 0) > nowMs ? [] : [id]
   })
@@ -319,7 +317,7 @@ async function deleteAdmission(
   nodeId: NodeId,
   compromised: boolean,
 ): Promise<void> {
-  const known = parts.state.get<AdmissionRecord>('admission', nodeId)
+  const known = parts.state.get('admission', nodeId)
   if (known === undefined) return
   const { publicKeySpki } = recipientOf(known)
   const message = create(AdmissionDeleteSchema, { nodeId, publicKeySpki, compromised })

@@ -3,7 +3,7 @@ import type { ChangeFeed, EntryFacts, RecordChange } from '../../ports/change-fe
 import type { StateView } from '../../ports/state-view.ts'
 import { EntryEvents } from '../entry-events.ts'
 import type { EventBus } from '../event-bus.ts'
-import { publishedRecords } from '../published-records.ts'
+import { publishedKinds } from '../published-records.ts'
 
 /**
  * Keeps what entries change for whoever reads events: of one entry the same ones, in the same
@@ -17,7 +17,7 @@ export class RecordFollower {
   constructor(bus: EventBus, state: ChangeFeed & Pick<StateView, 'get'>) {
     this.#bus = bus
     this.#state = state
-    this.#unfollow = state.follow(Object.keys(publishedRecords), {
+    this.#unfollow = state.follow(publishedKinds, {
       onEntry: (index, changes, facts) => this.#onEntry(index, changes, facts),
       onReplaced: () => bus.noteGap(),
     })

@@ -2,7 +2,14 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { DialBind } from '../../ports/state-view.ts'
-import { BIND, DIAL, linkingPolicies, matchingRoles, policiesMatching } from '../records/roles.ts'
+import {
+  BIND,
+  DIAL,
+  linkingPolicies,
+  matchingRoles,
+  policiesMatching,
+  type Policy,
+} from '../records/roles.ts'
 import type { IdScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import { checksOf, policiesOf } from './checked-policies.ts'
@@ -127,8 +134,6 @@ function explainedRight(
   }
 }
 
-type Policy = EntityRecord & { readonly semantic: string }
-
 /** The policy, and of each of its role lists the roles that mean the record of that side. */
 function linkOf(policy: Policy, sides: Readonly<Record<string, EntityRecord>>): LinkingPolicy {
   const roles = Object.entries(sides).map(([field, record]) => [
@@ -141,7 +146,7 @@ function linkOf(policy: Policy, sides: Readonly<Record<string, EntityRecord>>): 
 /** The policies of one kind that give the record any of the common routers. */
 function routerPolicies(
   state: State,
-  kind: string,
+  kind: 'edgeRouterPolicy' | 'serviceEdgeRouterPolicy',
   field: string,
   record: EntityRecord,
   { common }: RouterLane,

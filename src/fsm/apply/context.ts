@@ -1,3 +1,4 @@
+import type { KindName } from '../../entities/kind-records.ts'
 import type { Index } from '../../raft/types.ts'
 import type { Touched } from './audit.ts'
 import type { Authority } from './authority.ts'
@@ -21,5 +22,5 @@ export interface CommandContext {
   /** Grows with each record that the entry writes for its caller, for what is remembered of it. */
   readonly touched: Touched[]
   /** Rules that judge a write of this kind beside its schema, and what follows from it. */
-  readonly rulesOf: (kind: string) => KindRules
+  readonly rulesOf: (kind: KindName) => KindRules
 }

@@ -1,3 +1,4 @@
+import type { KindName } from '../../entities/kind-records.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -25,12 +26,12 @@ export interface Consequences {
   readonly state: State
   readonly context: CommandContext
   /** Writes a record whole, system fields included; its base fields are made from the entry. */
-  put(kind: string, id: string, fields: Readonly<Record<string, Json>>): void
+  put(kind: KindName, id: string, fields: Readonly<Record<string, Json>>): void
   /**
    * Removes a record with all that lives by it; nothing when it is not there. What guards it from
    * its callers does not guard it here.
    */
-  remove(kind: string, id: string): void
+  remove(kind: KindName, id: string): void
 }
 
 /**

@@ -1,5 +1,4 @@
 import { usernameSchema } from '../../entities/kinds/authenticator.ts'
-import type { Enrollment } from '../../entities/kinds/enrollment.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { CommandContext } from '../apply/context.ts'
@@ -90,7 +89,7 @@ function outstandingRefusal(state: State, after: JsonObject): Outcome | null {
   const method = textOf(after, 'method')
   const ids = state.table('enrollment').indexes.ids('identityId', textOf(after, 'identityId'))
   for (const id of ids) {
-    if (state.get<Enrollment>('enrollment', id)?.method !== method) continue
+    if (state.get('enrollment', id)?.method !== method) continue
     const reason = `the identity has an outstanding enrollment of the method ${method}`
     return faulty({ field: 'method', reason, value: method }, 'ENROLLMENT_EXISTS')
   }

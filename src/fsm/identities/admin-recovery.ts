@@ -52,7 +52,7 @@ export function recoverAdmin(state: State, payload: Uint8Array, context: Command
 
 function administratorNamed(state: State, name: string): Identity | undefined {
   for (const id of state.table('identity').indexes.ids('isAdmin', 'true')) {
-    const identity = state.get<Identity>('identity', id)
+    const identity = state.get('identity', id)
     if (identity === undefined) continue
     if (name === '' ? identity.isDefaultAdmin : identity.name === name) return identity
   }
@@ -61,7 +61,7 @@ function administratorNamed(state: State, name: string): Identity | undefined {
 
 function passwordOf(state: State, identityId: string): Authenticator | undefined {
   for (const id of state.table('authenticator').indexes.ids('identityId', identityId)) {
-    const known = state.get<Authenticator>('authenticator', id)
+    const known = state.get('authenticator', id)
     if (known?.method === 'updb') return known
   }
   return undefined

@@ -1,4 +1,3 @@
-import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -75,7 +74,7 @@ function newAuthenticatorRefusal(state: State, after: JsonObject): Outcome | nul
     return faulty({ field: 'identityId', reason, value: identityId })
   }
   for (const id of state.table('authenticator').indexes.ids('identityId', identityId)) {
-    if (state.get<Authenticator>('authenticator', id)?.method === method) {
+    if (state.get('authenticator', id)?.method === method) {
       return refused('MAX_AUTHENTICATOR_METHODS_REACHED')
     }
   }

@@ -29,7 +29,7 @@ function judgeIdentity(state: State, write: Write, context: CommandContext): Out
     return faulty({ field: 'type', reason: 'only routers make identities of the type Router' })
   }
   if (before?.['isAdmin'] !== true) return null
-  const change = { kind: 'identity', id: before.id, after }
+  const change = { kind: 'identity', id: before.id, after } as const
   const reason = adminLossReason(state, change, context.logTimeMs)
   return reason === null ? null : refused('ENTITY_CAN_NOT_BE_UPDATED', reason)
 }
@@ -43,7 +43,7 @@ function judgeIdentityDelete(
     return refused('ENTITY_CAN_NOT_BE_DELETED', 'it goes with its router')
   }
   if (record['isAdmin'] !== true) return null
-  const change = { kind: 'identity', id: record.id, after: undefined }
+  const change = { kind: 'identity', id: record.id, after: undefined } as const
   const reason = adminLossReason(state, change, context.logTimeMs)
   return reason === null ? null : refused('ENTITY_CAN_NOT_BE_DELETED', reason)
 }

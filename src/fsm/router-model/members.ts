@@ -89,8 +89,7 @@ function noteMember(
   if (before?.['roleAttributes'] === after['roleAttributes']) return
   const table = state.table('servicePolicy')
   const meaning = (record: EntityRecord | undefined): ReadonlySet<string> => {
-    const found =
-      record === undefined ? [] : policiesMatching<ServicePolicy>(table, roleFields[of], record)
+    const found = record === undefined ? [] : policiesMatching(table, roleFields[of], record)
     return new Set(found.map(({ id }) => id).filter((id) => !policies.has(id)))
   }
   const [had, has] = [meaning(before), meaning(after)]

@@ -1,7 +1,7 @@
 import { isInScope } from '../../entities/define.ts'
 import { entityNamed } from '../../entities/registry.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import type { ModelAction, ModelEvent, ModelIdentity } from '../../ports/router-model.ts'
@@ -11,7 +11,7 @@ import { allMembers, movedMembers } from './members.ts'
 import { identityOf, modelKinds, recordEvent } from './shapes.ts'
 
 /** Kinds of records the router data model is built from. */
-export const followedKinds: readonly string[] = [...modelKinds, 'serviceConfig']
+export const followedKinds: readonly KindName[] = [...modelKinds, 'serviceConfig']
 
 /** The whole model, as the records stand. */
 export function* wholeModel(state: State): Iterable<ModelEvent> {
@@ -28,7 +28,7 @@ export function* wholeModel(state: State): Iterable<ModelEvent> {
 }
 
 export function modelIdentity(state: State, id: string): ModelIdentity | undefined {
-  const identity = state.get<Identity>('identity', id)
+  const identity = state.get('identity', id)
   return identity === undefined ? undefined : identityOf(state, identity)
 }
 
@@ -60,7 +60,7 @@ export function modelChanges(state: State, changes: readonly RecordChange[]): Mo
 /** A write that changes nothing of what routers are told, as that of tags, is none to them. */
 function isSame(
   state: State,
-  kind: string,
+  kind: KindName,
   was: EntityRecord | undefined,
   event: ModelEvent,
 ): boolean {

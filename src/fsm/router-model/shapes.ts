@@ -5,9 +5,10 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { PostureCheck } from '../../entities/kinds/posture-check.ts'
 import type { Revocation } from '../../entities/kinds/revocation.ts'
 import type { Router } from '../../entities/kinds/router.ts'
-import { type ServiceConfig, serviceConfigHolder } from '../../entities/kinds/service-config.ts'
+import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { Service } from '../../entities/kinds/service.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type {
   ModelAction,
@@ -34,7 +35,7 @@ export const modelKinds = [
 /** A record as routers are told of it. */
 export function recordEvent(
   state: State,
-  kind: string,
+  kind: KindName,
   action: ModelAction,
   record: EntityRecord,
 ): ModelEvent | null {
@@ -101,8 +102,8 @@ export function identityOf(state: State, identity: Identity): ModelIdentity {
 function ownConfigsOf(state: State, identityId: string): ModelIdentity['serviceConfigs'] {
   const found: Record<string, Record<string, string>> = {}
   for (const id of state.table('serviceConfig').indexes.ids('identityId', identityId)) {
-    const own = state.get<ServiceConfig>('serviceConfig', id)
-    const config = own === undefined ? undefined : state.get<Config>('config', own.configId)
+    const own = state.get('serviceConfig', id)
+    const config = own === undefined ? undefined : state.get('config', own.configId)
     if (own?.holder !== serviceConfigHolder(identityId, own?.serviceId ?? '')) continue
     if (config !== undefined) (found[own.serviceId] ??= {})[config.configTypeId] = own.configId
   }

@@ -1,5 +1,3 @@
-import type { ConfigType } from '../../entities/kinds/config-type.ts'
-import type { Config } from '../../entities/kinds/config.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
@@ -15,8 +13,8 @@ export function judgeConfigs(
   if (!Array.isArray(configs) || configs === before?.['configs']) return null
   const typesSeen = new Map<string, string>()
   for (const id of configs as readonly string[]) {
-    const typeId = state.get<Config>('config', id)?.configTypeId ?? ''
-    const type = state.get<ConfigType>('configType', typeId)
+    const typeId = state.get('config', id)?.configTypeId ?? ''
+    const type = state.get('configType', typeId)
     const name = type?.name ?? typeId
     if (type?.target !== target) {
       const reason = `config ${id} is of the type ${name}, which is not for ${target}s`

@@ -96,7 +96,7 @@ function keepTunneler({ before, after }: Written, consequences: Consequences): v
 }
 
 function removeTunneler({ id }: EntityRecord, consequences: Consequences): void {
-  for (const kind of ['edgeRouterPolicy', 'identity']) {
+  for (const kind of ['edgeRouterPolicy', 'identity'] as const) {
     const record = consequences.state.get(kind, id)
     if (record !== undefined && isOwned(record)) consequences.remove(kind, id)
   }

@@ -1,4 +1,3 @@
-import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../apply/outcome.ts'
@@ -43,7 +42,7 @@ function isText(value: unknown): boolean {
 /** Whoever enrolls by a token gets a credential that the policy named would have to take. */
 function enrollmentFault(state: State, id: string, after: JsonObject): Outcome | null {
   const policyId = String(after['enrollAuthPolicyId'] ?? 'default')
-  const { cert, extJwt } = state.get<AuthPolicy>('authPolicy', policyId)?.primary ?? {}
+  const { cert, extJwt } = state.get('authPolicy', policyId)?.primary ?? {}
   if (after['enrollToCertEnabled'] === true && cert?.allowed !== true) {
     const reason = 'the auth policy for enrolled identities does not allow certificates'
     return faulty({ field: 'enrollToCertEnabled', reason, value: policyId })

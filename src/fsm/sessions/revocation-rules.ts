@@ -1,4 +1,3 @@
-import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Enrollment } from '../../entities/kinds/enrollment.ts'
 import type { Revocation } from '../../entities/kinds/revocation.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -110,18 +109,16 @@ function endRevoked({ id, type }: Revocation, { state, remove }: Consequences): 
 function holderOf(state: State, { id, type }: Pick<Revocation, 'id' | 'type'>): string {
   if (type === 'IDENTITY') return id
   if (type === 'JTI') return enrollmentBy(state, id)?.identityId ?? ''
-  return state.get<ApiSession>('apiSession', id)?.identityId ?? ''
+  return state.get('apiSession', id)?.identityId ?? ''
 }
 
 /** The token of an enrollment is the id of the JWT that it is told in. */
 function enrollmentBy(state: State, token: string): Enrollment | undefined {
   const id = state.table('enrollment').indexes.owner('token', token)
-  return id === undefined ? undefined : state.get<Enrollment>('enrollment', id)
+  return id === undefined ? undefined : state.get('enrollment', id)
 }
 
 /** Revocations in the order of their ids, as every controller must go through them. */
 function revocations(state: State): Revocation[] {
-  return [...state.table('revocation').ids].flatMap(
-    (id) => state.get<Revocation>('revocation', id) ?? [],
-  )
+  return [...state.table('revocation').ids].flatMap((id) => state.get('revocation', id) ?? [])
 }

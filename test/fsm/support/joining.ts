@@ -160,7 +160,7 @@ export class Joining {
   }
 
   versions(name: string): readonly SecretVersion[] {
-    return this.state.get<SharedSecret>('sharedSecret', name)?.versions ?? []
+    return this.state.get('sharedSecret', name)?.versions ?? []
   }
 
   inForce(): (readonly [string, number])[] {
@@ -170,6 +170,6 @@ export class Joining {
   }
 
   admission(id: string): AdmissionFields | undefined {
-    return this.state.get<AdmissionFields>('admission', id)
+    return this.state.get('admission', id)
   }
 }
