@@ -380,7 +380,7 @@ export class Reader implements Reads {
   ): JsonObject {
     const detail = detailOf(entity, record, this.#detailContext(entity, callerId, shownFor))
     if (!hidesFromNonAdmin(entity, record)) return detail
-    const isForAdmin = this.state.get('identity', callerId)?.['isAdmin'] === true
+    const isForAdmin = this.state.get('identity', callerId)?.isAdmin === true
     return isForAdmin ? detail : shownToNonAdmin(detail)
   }
 

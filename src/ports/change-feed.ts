@@ -13,6 +13,14 @@ export interface RecordChange<K extends KindName = KindName> {
   readonly after: RecordOf<K> | undefined
 }
 
+/** The changes of one kind. */
+export function changesOf<K extends KindName>(
+  changes: readonly RecordChange[],
+  kind: K,
+): readonly RecordChange<K>[] {
+  return changes.filter((change) => isChangeOf(change, kind))
+}
+
 export function isChangeOf<K extends KindName>(
   change: RecordChange,
   kind: K,

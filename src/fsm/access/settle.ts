@@ -44,7 +44,7 @@ function doubtful(state: State, { sides, groups }: Judgement): string[] {
     if (hasLost) for (const id of members) addAllOf('identityId', id)
   }
   for (const [id, { before }] of sides.identities) {
-    if (before?.['isAdmin'] === true) addAllOf('identityId', id)
+    if (before?.isAdmin === true) addAllOf('identityId', id)
   }
   return [...found].sort()
 }

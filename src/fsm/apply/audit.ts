@@ -62,7 +62,7 @@ export function auditOf(
   const { actor } = command
   const who = actorName(actor)
   const session = sessionIdOf(actor)
-  const name = state.get('identity', who)?.['name']
+  const name = state.get('identity', who)?.name
   return {
     index: place.index,
     atMs: place.logTimeMs,

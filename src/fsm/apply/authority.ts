@@ -1,5 +1,4 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
@@ -194,7 +193,7 @@ export function reachReason(
   identityId: string,
   held: readonly string[],
 ): string | null {
-  const identity = records.get('identity', identityId) as Identity | undefined
+  const identity = records.get('identity', identityId)
   if (identity === undefined) return null
   if (identity.isAdmin) return untouchable
   // @guard privilege-escalation--write

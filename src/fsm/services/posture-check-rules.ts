@@ -1,8 +1,7 @@
-import { postureFields, type PostureType } from '../../entities/kinds/posture-check.ts'
+import { type PostureCheck, postureFields } from '../../entities/kinds/posture-check.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isGranted } from '../../lib/permissions.ts'
-import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { faulty, refused } from '../apply/outcome.ts'
@@ -10,14 +9,14 @@ import { matches, meant, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import type { KindRules, Write } from '../apply/kind-rules.ts'
 
-export const postureCheckRules: KindRules = {
+export const postureCheckRules: KindRules<PostureCheck> = {
   judgeWrite: judgePostureCheck,
   judgeDelete: (state, record, context) => judgeLoss(state, record, null, context),
 }
 
 function judgePostureCheck(
   state: State,
-  { before, after }: Write,
+  { before, after }: Write<PostureCheck>,
   context: CommandContext,
 ): Outcome | null {
   const fault = contentFault(after)
@@ -39,8 +38,8 @@ const SHOWN_IDS_MAX = 20
  */
 function judgeLoss(
   state: State,
-  before: EntityRecord,
-  after: EntityRecord | null,
+  before: PostureCheck,
+  after: PostureCheck | null,
   { authority, held }: CommandContext,
 ): Outcome | null {
   if (state.featureLevel < KEPT_FROM_LEVEL) return null
@@ -90,9 +89,9 @@ function selectsAnother(
 }
 
 /** A check without what its type is about would pass or fail for everybody. */
-function contentFault(after: JsonObject): Outcome | null {
-  const type = after['typeId'] as PostureType
-  if (!Object.hasOwn(postureFields, type)) {
+function contentFault(after: Partial<PostureCheck>): Outcome | null {
+  const { typeId: type } = after
+  if (type === undefined || !Object.hasOwn(postureFields, type)) {
     const reason = `typeId in body should be one of [${Object.keys(postureFields).join(' ')}]`
     return faulty({ field: 'typeId', reason, value: type })
   }

@@ -20,15 +20,18 @@ export const revocationLimits = {
   sessionRevocationsMax: 100_000,
 } as const
 
-export const revocationRules: KindRules = { judgeWrite: judgeRevocation, afterWrite: settle }
+export const revocationRules: KindRules<Revocation> = {
+  judgeWrite: judgeRevocation,
+  afterWrite: settle,
+}
 
 function judgeRevocation(
   state: State,
-  { id, before, after }: Write,
+  { id, before, after }: Write<Revocation>,
   context: CommandContext,
 ): Outcome | null {
   const { logTimeMs } = context
-  const type = after['type'] as Revocation['type']
+  const type = after.type as Revocation['type']
   // An actor that ends the sessions of somebody acts on that identity.
   const denial =
     before === undefined ? identityGuard(state, holderOf(state, { id, type }), context) : null
@@ -62,9 +65,9 @@ function tooMany(max: number): Outcome {
  * tokens rest on, and so do the service sessions of those, or the enrollment whose token has that
  * id. Its end is counted from log time; those whose end has come go with it.
  */
-function settle({ before, after }: Written, consequences: Consequences): void {
+function settle({ before, after }: Written<Revocation>, consequences: Consequences): void {
   const { context, put } = consequences
-  if (before === undefined) endRevoked(after as Revocation, consequences)
+  if (before === undefined) endRevoked(after, consequences)
   const expiresAt = context.logTimeMs + revocationLimits.lifetimeMs
   put('revocation', after.id, { ...after, expiresAt })
   removeExpired(consequences)
