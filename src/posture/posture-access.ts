@@ -104,7 +104,7 @@ export function promptedServices(
       const known = found.get(id)
       if (known === undefined && found.size >= promptedServicesMax) break
       if (known !== undefined && orderOf(known.timeout) <= orderOf(shortest.timeout)) continue
-      const name = state.get('service', id)?.['name']
+      const name = state.get('service', id)?.name
       found.set(id, { id, name: typeof name === 'string' ? name : '', ...shortest })
     }
   }
@@ -112,7 +112,7 @@ export function promptedServices(
 }
 
 function checksOf(policy: CheckedPolicy): readonly PostureCheck[] {
-  return policy.checks() as readonly PostureCheck[]
+  return policy.checks()
 }
 
 /** No timeout is longer than any. */

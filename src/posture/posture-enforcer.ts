@@ -218,7 +218,7 @@ export class PostureEnforcer {
     if (state.count('postureCheck') === 0) return
     for (let looks = 0; looks < limits.postureLooksMax; looks += SLICE) {
       const sessions = state.serviceSessionsAfter(this.#lookedAt, SLICE)
-      const settled = sessions.filter((session) => this.#isSettled(session as Session))
+      const settled = sessions.filter((session) => this.#isSettled(session))
       await this.#endFailing(settled)
       this.#lookedAt = sessions.length < SLICE ? '' : (sessions.at(-1)?.id ?? '')
       if (this.#lookedAt === '') return
@@ -234,7 +234,7 @@ export class PostureEnforcer {
     if (this.#lostMs.has(identityId)) return false
     const ageMs = (majorityNowMs(this.#parts) ?? createdAt) - createdAt
     if (ageMs >= limits.postureGraceMs) return true
-    const isOfOidc = (state.get('apiSession', apiSessionId) as ApiSession | undefined)?.clientId
+    const isOfOidc = state.get('apiSession', apiSessionId)?.clientId
     return !isOfOidc || !reports.isUnheardOf(identityId)
   }
 

@@ -80,7 +80,7 @@ export class ControllerPosture implements PostureService {
     const { state } = this.#parts
     const of = session as ApiSession
     const endpoint = this.#reports.endpointsOf(of.identityId).get(of.id)
-    const sdkInfo = state.get('identity', of.identityId)?.['sdkInfo']
+    const sdkInfo = state.get('identity', of.identityId)?.sdkInfo
     return sessionFactor(of, endpoint, sdkInfo, nowMs)
   }
 
@@ -158,7 +158,7 @@ export class ControllerPosture implements PostureService {
     cause: Problem,
   ): Problem {
     const { state, clock } = this.#parts
-    const name = state.get('service', wanted.serviceId)?.['name']
+    const name = state.get('service', wanted.serviceId)?.name
     const { request, problem } = refusal(failures, cause)
     this.#failedRequests.note(identityId, {
       apiSessionId: wanted.apiSessionId,

@@ -1,7 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { AdminRecoverSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
-import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { recoveryPolicyOf } from '../../fsm/apply/authentication.ts'
 import { fieldProblem } from '../../lib/problems.ts'
@@ -81,7 +80,7 @@ function recoveredBy(state: Records, id: string): RecoveredAdmin {
   const identity = state.get('identity', id)
   const authenticator = state
     .findAll('authenticator', 'identityId', id)
-    .find((one) => one['method'] === 'updb') as Authenticator | undefined
+    .find((one) => one.method === 'updb')
   return {
     identityId: id,
     name: identity?.name ?? '',

@@ -273,7 +273,7 @@ class SessionCertificates {
     return this.#needs.reads.found(call, `certificate with id ${id}`, () => {
       const record = this.#needs.state.get('sessionCertificate', id)
       // @guard objects-of-others--certificate
-      if (record?.['apiSessionId'] !== callerOf(call).session.id) return null
+      if (record?.apiSessionId !== callerOf(call).session.id) return null
       return detailAnswer(this.#view(record))
     })
   }

@@ -24,7 +24,7 @@ export function postureCheckPreparer(needs: Needs): Preparer {
   return async (_call, mode, body, id) => {
     const type = await typeOf(needs, id, mode, body)
     const { required, optional } = postureFields[type]
-    const ofType = new Set([...required, ...optional])
+    const ofType = new Set<string>([...required, ...optional])
     const { fields, ignoredFields } = normalise(postureCheck, mode, body)
     if (mode !== 'patch') {
       const missing = required.find((name) => (body[name] ?? null) === null)
@@ -41,7 +41,7 @@ export function postureCheckPreparer(needs: Needs): Preparer {
   }
 }
 
-const someFields = new Set(
+const someFields = new Set<string>(
   Object.values(postureFields).flatMap(({ required, optional }) => [...required, ...optional]),
 )
 const isOfSomeType = (name: string): boolean => someFields.has(name)

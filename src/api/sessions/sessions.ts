@@ -57,7 +57,7 @@ function ownSessions(needs: Needs): Operation[] {
   const own = (call: RequestContext): EntityRecord | null => {
     const record = state.get('session', call.param('id'))
     // @guard objects-of-others--session
-    return record?.['identityId'] === callerOf(call).identity.id ? record : null
+    return record?.identityId === callerOf(call).identity.id ? record : null
   }
   return [
     {

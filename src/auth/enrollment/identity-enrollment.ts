@@ -161,7 +161,7 @@ export class IdentityEnrollment {
   #enrolledBy(token: string): Authenticator | undefined {
     if (token === '') return undefined
     const { state } = this.#needs
-    return state.find('authenticator', 'enrolledBy', digestOf(token)) as Authenticator | undefined
+    return state.find('authenticator', 'enrolledBy', digestOf(token))
   }
 
   /** One entry, or nothing. */

@@ -1,4 +1,3 @@
-import type { Identity } from '../../entities/kinds/identity.ts'
 import { authPolicyOf } from '../../fsm/apply/authentication.ts'
 import { takesTokensOf } from '../../fsm/apply/external-tokens.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
@@ -67,7 +66,7 @@ function holderOf(needs: TokenProofNeeds, { signerId, claim }: VerifiedToken): s
   const signer = state.get('externalJwtSigner', signerId)
   if (signer === undefined) return null
   const identity = signer.useExternalId
-    ? (state.find('identity', 'externalId', claim) as Identity | undefined)
+    ? state.find('identity', 'externalId', claim)
     : state.get('identity', claim)
   if (identity === undefined || isDisabled(identity, judgedNowMs(needs))) return null
   return takesTokensOf(authPolicyOf(state, identity), signerId) ? identity.id : null

@@ -39,9 +39,7 @@ export function provePassword(
     // Without a leader there will be no session, so no hash is computed; with one, a password set
     // elsewhere a moment ago is known here too.
     await needs.reads.reachLatest()
-    const authenticator = state.find('authenticator', 'username', username) as
-      | Authenticator
-      | undefined
+    const authenticator = state.find('authenticator', 'username', username)
     const identityId = authenticator === undefined ? null : holderOf(needs, authenticator)
     if (authenticator === undefined || identityId === null) {
       // @guard user-enumeration

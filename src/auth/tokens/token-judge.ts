@@ -121,9 +121,7 @@ export class TokenJudge {
 
   /** The enabled signer that has the issuer of a token. */
   signerOf({ issuer }: Pick<UnprovenToken, 'issuer'>): ExternalJwtSigner | undefined {
-    const signer = this.#state.find('externalJwtSigner', 'issuer', issuer) as
-      | ExternalJwtSigner
-      | undefined
+    const signer = this.#state.find('externalJwtSigner', 'issuer', issuer)
     return signer?.enabled === true ? signer : undefined
   }
 

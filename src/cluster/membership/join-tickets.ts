@@ -138,7 +138,7 @@ export class JoinTickets implements Admission {
     await this.#reachLatest()
     const { state } = this.#parts
     const { records } = state.list('joinTicket', { limit: -1 })
-    return (records as readonly JoinTicketRecord[])
+    return records
       .filter(({ expiresAt }) => (expiresAt ?? 0) > state.logTimeMs)
       .map(viewOf)
       .toSorted((a, b) => b.createdAtMs - a.createdAtMs)

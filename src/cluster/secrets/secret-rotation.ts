@@ -51,7 +51,7 @@ const SHARED_AT_ONCE_MAX = 64
 
 /** Admissions, sorted by id. */
 export function admissionsOf(state: StateView): readonly AdmissionRecord[] {
-  return state.list('admission', { limit: -1 }).records as readonly AdmissionRecord[]
+  return state.list('admission', { limit: -1 }).records
 }
 
 function versionsOf(state: StateView, name: SharedSecretName): readonly SecretVersion[] {
@@ -255,8 +255,7 @@ async function revokeAccess({ proposer, state, log }: RotationParts, id: NodeId)
   const enrollments = records.map(({ id: of, method, ...fields }) => ({
     id: of,
     method,
-    for:
-      fields['identityId'] || fields['edgeRouterId'] || fields['transitRouterId'] || fields['caId'],
+    for: fields.identityId || fields.edgeRouterId || fields.transitRouterId || fields.caId,
   }))
   const left = joiningIds(state)
   const tickets = joining.tickets.filter((one) => !left.tickets.includes(one))

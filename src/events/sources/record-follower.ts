@@ -38,7 +38,7 @@ export class RecordFollower {
     for (const { kind, before, after } of changes) {
       if (kind !== 'apiSession' || before !== undefined || after === undefined) continue
       const { id, identityId } = after as ApiSession
-      const policyId = this.#state.get('identity', identityId)?.['authPolicyId']
+      const policyId = this.#state.get('identity', identityId)?.authPolicyId
       found ??= new Map()
       found.set(id, typeof policyId === 'string' ? policyId : '')
     }
