@@ -11,7 +11,7 @@ import {
   type RouterFact,
 } from './fields.ts'
 import type { KindName } from './kind-names.ts'
-import type { JsonObject } from '../lib/text/canonical-json.ts'
+import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { RequestMode } from './schema.ts'
 
 export type EntityApi = 'client' | 'management' | 'fabric'
@@ -180,6 +180,18 @@ export type EntityOf<D> = D extends { readonly types?: infer F }
         : TypeOf<NonNullable<F>[K & keyof NonNullable<F>]>
     }
   : never
+
+/** A record that nothing has set, and that no table holds: every field has its zero value. */
+export function unsetRecord<D extends Pick<Entity<string>, 'fields'>>(
+  { fields }: D,
+  id: string,
+): EntityOf<D> {
+  const record: Record<string, Json> = { id, createdAt: 0, updatedAt: 0, revision: 0 }
+  for (const [name, { zero, computed }] of Object.entries(fields)) {
+    if (computed === null) record[name] = zero
+  }
+  return record as EntityOf<D>
+}
 
 type SymbolName<F> = Extract<keyof F, string>
 type SymbolInput<F> =

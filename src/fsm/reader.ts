@@ -326,8 +326,8 @@ export class Reader implements Reads {
   }
 
   /** Why the identity may use the service, or why not, as the records stand. */
-  explainAccess(identity: EntityRecord, service: EntityRecord): AccessExplanation {
-    return explainAccess(this.state, identity as Identity, service)
+  explainAccess(identity: Identity, service: Service): AccessExplanation {
+    return explainAccess(this.state, identity, service)
   }
 
   /** Previews what writes would change of access; nothing is written. */

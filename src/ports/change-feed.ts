@@ -13,12 +13,14 @@ export interface RecordChange<K extends KindName = KindName> {
   readonly after: RecordOf<K> | undefined
 }
 
-/** The changes of one kind. */
-export function changesOf<K extends KindName>(
-  changes: readonly RecordChange[],
-  kind: K,
-): readonly RecordChange<K>[] {
-  return changes.filter((change) => isChangeOf(change, kind))
+/** Changes by the kind of their table. */
+export interface ChangesByKind {
+  get<K extends KindName>(kind: K): readonly RecordChange<K>[] | undefined
+  has(kind: KindName): boolean
+}
+
+export function changesByKind(changes: readonly RecordChange[]): ChangesByKind {
+  return Map.groupBy(changes, ({ kind }) => kind) as ChangesByKind
 }
 
 export function isChangeOf<K extends KindName>(

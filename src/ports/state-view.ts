@@ -4,6 +4,9 @@ import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Index } from '../raft/types.ts'
 import { type JudgedPosture, unknownPosture } from './posture.ts'
 
+/** Names of kinds and types of their records, for rooms that know no descriptors. */
+export type { KindName, RecordOf }
+
 /** The parameters of a list request, already of their JSON types. */
 export interface ListQuery {
   readonly filter?: string

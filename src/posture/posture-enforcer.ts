@@ -5,7 +5,6 @@ import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { Session } from '../entities/kinds/session.ts'
 import type { KindName } from '../entities/kind-records.ts'
 import { type Clock, majorityNowMs } from '../lib/clock.ts'
-import type { EntityRecord } from '../lib/entity-record.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
@@ -56,7 +55,7 @@ export interface EnforcerParts {
   }
   readonly reports: PostureReports
   /** Posture of an API session: what its identity reported, and what was shown in the session. */
-  readonly postureOf: (session: EntityRecord) => SessionPosture
+  readonly postureOf: (session: ApiSession) => SessionPosture
 }
 
 /** The posture of an API session has a second factor, if only one that was not shown. */
@@ -242,7 +241,7 @@ export class PostureEnforcer {
    * Ends the sessions of a slice whose client passes none of the policies that grant them. No
    * leader or no answer is part of life: the next round tries again.
    */
-  async #endFailing(sessions: readonly EntityRecord[]): Promise<void> {
+  async #endFailing(sessions: readonly Session[]): Promise<void> {
     const { proposer, limits, logger } = this.#parts
     const ids = this.#failing(sessions)
     try {
@@ -261,10 +260,10 @@ export class PostureEnforcer {
     await new Promise((go) => setImmediate(go))
   }
 
-  #failing(sessions: readonly EntityRecord[]): string[] {
+  #failing(sessions: readonly Session[]): string[] {
     const { state, postureOf } = this.#parts
     const known = new Map<string, JudgedPosture>()
-    return (sessions as readonly Session[])
+    return sessions
       .filter((session) => {
         const apiSession = state.get('apiSession', session.apiSessionId)
         if (apiSession === undefined) return false

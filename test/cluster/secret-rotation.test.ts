@@ -1,3 +1,4 @@
+import type { RecordOf } from '../../src/entities/kind-records.ts'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import {
@@ -10,7 +11,6 @@ import {
   shareMissing,
 } from '../../src/cluster/secrets/secret-rotation.ts'
 import { CommandKind, SecretRotateSchema } from '../../proto/gen/command_pb.ts'
-import type { SharedSecretRecord } from '../../src/lib/cluster-records.ts'
 import { createIssuingAuthority, validityFrom } from '../../src/pki/authority/authority.ts'
 import { newClusterKey } from '../../src/pki/secrets/cluster-key.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
@@ -127,7 +127,7 @@ test('The secrets of a state that was replaced are opened anew, also under the s
   const context = { clusterId: machine.clusterId, name: right.id, version: 1, nodeId: 'ctrl2' }
   const jwe = await wrapSecret(newClusterKey(), spkiOf(leaf.certificatePem), context)
   const wrong = { ...right, versions: [{ ...version, wrapped: { ctrl2: jwe } }] }
-  let inPlace: SharedSecretRecord = wrong
+  let inPlace: RecordOf<'sharedSecret'> = wrong
   const keyring = new Keyring({
     state: {
       clusterId: machine.clusterId,

@@ -1,9 +1,11 @@
+import type { Terminator } from '../../entities/kinds/terminator.ts'
+import type { PostureCheck } from '../../entities/kinds/posture-check.ts'
+import type { Service } from '../../entities/kinds/service.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { KindName } from '../../entities/kind-records.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { JudgedPosture, PostureService } from '../../ports/posture.ts'
@@ -55,7 +57,7 @@ export class ExplanationView {
     this.#readable = readable
   }
 
-  of(identity: EntityRecord, service: EntityRecord): JsonObject {
+  of(identity: Identity, service: Service): JsonObject {
     const found = this.#needs.state.explainAccess(identity, service)
     const sessions = this.#sessionsOf(identity.id)
     const terminators = this.#terminators(found.terminators)
@@ -89,14 +91,14 @@ export class ExplanationView {
   }
 
   /** The record may have gone since the page of the answer was found. */
-  #refOf(kind: 'identity' | 'service', { id, name }: EntityRecord): JsonObject {
+  #refOf(kind: 'identity' | 'service', { id, name }: Identity | Service): JsonObject {
     const entity = entityNamed(kind).collection
     return this.#needs.state.ref(kind, id) ?? { _links: {}, entity, id, name: name ?? '' }
   }
 
   #identityState(found: AccessExplanation, sessions: JudgedSessions): JsonObject {
     const { state, nowMs } = this.#needs
-    const identity = found.identity as Identity
+    const { identity } = found
     const { logIn } = found
     const { authPolicyId } = identity
     const policy = state.get('authPolicy', authPolicyId)
@@ -151,7 +153,7 @@ export class ExplanationView {
     sessions: JudgedSessions,
     terminators: Terminators,
   ): PieceFacts {
-    const identity = found.identity as Identity
+    const { identity } = found
     const { state, nowMs } = this.#needs
     return {
       type,
@@ -206,19 +208,19 @@ export class ExplanationView {
   #link(kind: KindName, { policy, roles }: LinkingPolicy): JsonObject {
     return {
       ...this.#needs.state.ref(kind, policy.id),
-      semantic: policy['semantic'] ?? '',
+      semantic: policy.semantic,
       ...roles,
     }
   }
 
-  #checks({ total, first }: FirstOf<EntityRecord>, { newest }: JudgedSessions): JsonObject {
+  #checks({ total, first }: FirstOf<PostureCheck>, { newest }: JudgedSessions): JsonObject {
     const checks = this.#readable.only('posture-check.read', () =>
       first.map((check) => {
         const passing = newest.filter(({ posture }) => posture.passes(check)).length
         const failing = newest.length - passing
         return {
           ...this.#needs.state.ref('postureCheck', check.id),
-          typeId: String(check['typeId']),
+          typeId: check.typeId,
           state: newest.length === 0 ? 'unknown' : passing > 0 ? 'passes' : 'fails',
           passing,
           failing,
@@ -255,11 +257,11 @@ export class ExplanationView {
     }
   }
 
-  #terminators({ total, first }: FirstOf<EntityRecord>): Terminators {
+  #terminators({ total, first }: FirstOf<Terminator>): Terminators {
     const { state } = this.#needs
     const seen = first.map((record) => ({
       record,
-      isOnline: state.isRouterOnline(String(record['routerId'])),
+      isOnline: state.isRouterOnline(record.routerId),
     }))
     const shown = (): JsonObject => ({
       totalCount: total,
@@ -267,10 +269,10 @@ export class ExplanationView {
       items: onlineFirst(seen, explanationViewLimits.shownTerminatorsMax).map(
         ({ record, isOnline: online }) => ({
           ...state.ref('terminator', record.id),
-          address: String(record['address']),
-          binding: String(record['binding']),
+          address: record.address,
+          binding: record.binding,
           router: this.#readable.only('router.read', () =>
-            state.ref('transitRouter', String(record['routerId'])),
+            state.ref('transitRouter', record.routerId),
           ),
           isOnline: online,
         }),
@@ -310,9 +312,7 @@ export class ExplanationView {
     const own = state
       .findAll('serviceConfig', 'holder', serviceConfigHolder(identity.id, service.id))
       .map(({ configId }) => [String(configId), 'identity'] as const)
-    const given = ((service['configs'] ?? []) as readonly string[]).map(
-      (id) => [id, 'service'] as const,
-    )
+    const given = service.configs.map((id) => [id, 'service'] as const)
     return [...given, ...own].flatMap(([id, source]) => {
       const config = state.get('config', id)
       if (config === undefined) return []

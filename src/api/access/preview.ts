@@ -102,7 +102,7 @@ async function differenceOf(
   writes: readonly PreviewedWrite[],
 ): Promise<AccessDifference> {
   const { identity, isAdmin } = callerOf(call)
-  const permissions = (identity['permissions'] ?? []) as readonly string[]
+  const permissions = identity.permissions
   for (let attempt = 0; attempt < limits.judgementsMax; attempt += 1) {
     const found = await inTurns(processor, call, () => {
       const judged = state.previewAccess(writes, { isAdmin, permissions })

@@ -1,3 +1,4 @@
+import type { SessionCertificate } from '../../entities/kinds/session-certificate.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import {
   AuthenticatorExtendSchema,
@@ -7,7 +8,6 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { isOfRecord, networkChain } from '../../auth/certificates/client-certificate.ts'
 import { originOf, type RequestContext } from '../call.ts'
@@ -291,7 +291,7 @@ class SessionCertificates {
     return emptyAnswer()
   }
 
-  #view(record: EntityRecord): JsonObject {
+  #view(record: SessionCertificate): JsonObject {
     const detail = this.#needs.state.detail('sessionCertificate', record, '')
     return { ...detail, _links: { self: { href: `.${path}/${record.id}` } } }
   }

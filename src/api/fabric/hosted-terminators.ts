@@ -1,7 +1,6 @@
-import type { Session } from '../../entities/kinds/session.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
-import type { RecordChange } from '../../ports/change-feed.ts'
+import { isChangeOf, type RecordChange } from '../../ports/change-feed.ts'
 import type { HostedTerminators, RouterTerminator } from '../../ports/hosted-terminators.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ClientRecords } from './router-clients.ts'
@@ -70,11 +69,12 @@ export class ApiHostedTerminators implements HostedTerminators {
 }
 
 /** Identities that an entry may keep from hosting what they host; null: any of them. */
-function hostsThatMayLose({ kind, id, before, after }: RecordChange): readonly string[] | null {
-  if (kind === 'session') {
-    const session = before as Session | undefined
+function hostsThatMayLose(change: RecordChange): readonly string[] | null {
+  if (isChangeOf(change, 'session')) {
+    const { before: session, after } = change
     return after === undefined && session?.type === 'Bind' ? [session.identityId] : []
   }
+  const { kind, id, before, after } = change
   if (before === undefined) return []
   if (kind === 'edgeRouterPolicy') return null
   const roles = [before, after].map((record) => record?.['roleAttributes'] ?? null)

@@ -1,6 +1,4 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { EdgeRouterPolicy } from '../../entities/kinds/edge-router-policy.ts'
-import type { Router } from '../../entities/kinds/router.ts'
 import type { Session } from '../../entities/kinds/session.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { lacksOwnFactor, pendingFactors } from '../../fsm/apply/authentication.ts'
@@ -8,7 +6,7 @@ import { matches } from '../../fsm/records/roles.ts'
 import { certificatesOf, isUnsettled, mayMeetRouters } from '../../fsm/apply/session-reach.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
-import type { ChangeFeed, RecordChange } from '../../ports/change-feed.ts'
+import { changesByKind, type ChangeFeed, type RecordChange } from '../../ports/change-feed.ts'
 import type {
   ClaimFault,
   ClientClaim,
@@ -159,7 +157,7 @@ export class ApiRouterClients implements RouterClients {
   follow(follower: ClientFollower): () => void {
     return this.#records.follow(followed, {
       onEntry: (_index, changes) => {
-        const byKind = Map.groupBy(changes, ({ kind }) => kind)
+        const byKind = changesByKind(changes)
         const ended = (byKind.get('session') ?? []).flatMap(endedSession)
         if (ended.length > 0) follower.onEnded(ended)
         const ids = [...this.#sessionsIn(changes)]
@@ -293,7 +291,7 @@ export class ApiRouterClients implements RouterClients {
     const id = token?.sessionId ?? this.#sessionIdOf(claim.apiSessionToken)
     const caller = id === null ? 'unknown' : sessions.find(id)
     if (typeof caller === 'string') return null
-    const session = caller.session as ApiSession
+    const session = caller.session
     // @guard claims-by-access-token--kind
     const isOfSession = token === null ? !session.clientId : isTokenOf(token, session)
     const client = isOfSession ? this.#clientOf(session) : null
@@ -312,8 +310,8 @@ export class ApiRouterClients implements RouterClients {
   }
 
   /** The edge routers that a policy means, before or after it was written. */
-  *#routersMeant(changes: readonly RecordChange[]): Iterable<string> {
-    const policies = changes.flatMap(({ before, after }) => [before, after]) as EdgeRouterPolicy[]
+  *#routersMeant(changes: readonly RecordChange<'edgeRouterPolicy'>[]): Iterable<string> {
+    const policies = changes.flatMap(({ before, after }) => [before, after])
     const known = policies.filter((policy) => policy !== undefined)
     if (known.length === 0) return
     for (const id of this.#records.ids('edgeRouter')) {
@@ -394,17 +392,13 @@ function isOther(before: RecordChange['after'], after: RecordChange['after']): b
   return told(before) !== told(after)
 }
 
-function endedSession({ id, before, after }: RecordChange): EndedSession[] {
+function endedSession({ id, before, after }: RecordChange<'session'>): EndedSession[] {
   if (after !== undefined || before === undefined) return []
-  return [{ id, apiSessionId: (before as Session).apiSessionId }]
+  return [{ id, apiSessionId: before.apiSessionId }]
 }
 
 /** A router that policies may mean otherwise than before; one that is gone closes its channel. */
-function movedRouter({ id, before, after }: RecordChange): string[] {
-  const attributes = (router: RecordChange['after']): readonly string[] =>
-    (router as Router | undefined)?.roleAttributes ?? []
+function movedRouter({ id, before, after }: RecordChange<'router'>): string[] {
   if (after === undefined) return []
-  return before !== undefined && isSameJson([...attributes(before)], [...attributes(after)])
-    ? []
-    : [id]
+  return before !== undefined && isSameJson(before.roleAttributes, after.roleAttributes) ? [] : [id]
 }

@@ -1,7 +1,7 @@
 import type { KindName } from '../../entities/kind-records.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { type Clock, judgedNowMs } from '../../lib/clock.ts'
-import type { RecordChange } from '../../ports/change-feed.ts'
+import { isChangeOf, type RecordChange } from '../../ports/change-feed.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type {
   JudgedTunnel,
@@ -97,7 +97,7 @@ export class ApiRouterTunnels implements RouterTunnels {
 }
 
 /** Identities of routers alone count: clients come, go and change all the time. */
-function mayMove({ kind, before, after }: RecordChange): boolean {
-  if (kind !== 'identity') return true
-  return [before, after].some((identity) => identity?.['typeId'] === 'Router')
+function mayMove(change: RecordChange): boolean {
+  if (!isChangeOf(change, 'identity')) return true
+  return [change.before, change.after].some((identity) => identity?.typeId === 'Router')
 }

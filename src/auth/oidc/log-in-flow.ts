@@ -446,7 +446,7 @@ export class LogInFlow {
       found = sessions.find(token.sessionId)
     }
     if (typeof found === 'string') throw invalidGrant('the session has ended or was revoked')
-    const session = found.session as ApiSession
+    const session = found.session
     if (session.identityId !== token.identityId || session.clientId !== token.clientId) {
       throw invalidGrant('the token belongs to another session')
     }
@@ -458,7 +458,7 @@ export class LogInFlow {
     if (!(await this.#isProven(session, shown))) {
       throw new OAuthError('access_denied', 'the client certificate of the session is required')
     }
-    return { session, identity: found.identity as Identity }
+    return { session, identity: found.identity }
   }
 
   /** A certificate of the session may have been made on another controller a moment ago. */

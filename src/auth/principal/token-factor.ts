@@ -1,4 +1,3 @@
-import type { Identity } from '../../entities/kinds/identity.ts'
 import { isClaimOf, pendingBeside } from '../../fsm/apply/external-tokens.ts'
 import type { CallerCredentials } from './credentials.ts'
 import type { SessionHolder } from './principal.ts'
@@ -63,7 +62,7 @@ export class TokenFactor {
     const signerId = signerAsked(caller)
     if (token === null || signerId === null || !this.#fits(token, signerId, caller)) return caller
     const pendingFactors = pendingBeside(this.#state, caller.pendingFactors, token)
-    const isAdmin = caller.identity['isAdmin'] === true && pendingFactors.length === 0
+    const isAdmin = caller.identity.isAdmin && pendingFactors.length === 0
     return { ...caller, isAdmin, pendingFactors, token }
   }
 
@@ -71,7 +70,7 @@ export class TokenFactor {
     if (token.signerId !== signerId || !this.#judge.isInForce(token)) return false
     const signer = this.#state.get('externalJwtSigner', signerId)
     // @guard forged-tokens--person, header-smuggling--beside
-    return signer !== undefined && isClaimOf(signer, token.claim, identity as Identity)
+    return signer !== undefined && isClaimOf(signer, token.claim, identity)
   }
 }
 

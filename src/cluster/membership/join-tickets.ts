@@ -13,7 +13,6 @@ import {
   ConfigurationSchema,
 } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { JoinTicketRecord } from '../../lib/cluster-records.ts'
 import { isControllerId, parseHostPort } from '../../lib/text/names.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
@@ -42,7 +41,7 @@ import type {
   TicketView,
 } from '../../ports/membership.ts'
 import type { Proposer } from '../../ports/proposer.ts'
-import type { StateView } from '../../ports/state-view.ts'
+import type { RecordOf, StateView } from '../../ports/state-view.ts'
 import { type Actor, SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ConfigurationInForce } from '../cluster-node-parts.ts'
 import type { Logger } from '../logger.ts'
@@ -360,7 +359,7 @@ export class JoinTickets implements Admission {
   }
 }
 
-function viewOf(ticket: JoinTicketRecord): TicketView {
+function viewOf(ticket: RecordOf<'joinTicket'>): TicketView {
   const { id, isVoter, createdAt, expiresAt, usedByNodeId } = ticket
   return {
     id,

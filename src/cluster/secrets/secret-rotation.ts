@@ -7,7 +7,6 @@ import {
   SecretShareSchema,
 } from '../../../proto/gen/command_pb.ts'
 import {
-  type AdmissionRecord,
   isHonoured,
   type SecretExposure,
   type SecretVersion,
@@ -20,7 +19,7 @@ import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
 import { newClusterKey } from '../../pki/secrets/cluster-key.ts'
 import type { Outcome, Proposer } from '../../ports/proposer.ts'
-import type { StateView } from '../../ports/state-view.ts'
+import type { RecordOf, StateView } from '../../ports/state-view.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Logger } from '../logger.ts'
@@ -50,7 +49,7 @@ const ENROLLMENTS_LOGGED_MAX = 100
 const SHARED_AT_ONCE_MAX = 64
 
 /** Admissions, sorted by id. */
-export function admissionsOf(state: StateView): readonly AdmissionRecord[] {
+export function admissionsOf(state: StateView): readonly RecordOf<'admission'>[] {
   return state.list('admission', { limit: -1 }).records
 }
 
@@ -325,7 +324,7 @@ async function deleteAdmission(
   if (!outcome.ok) throw refusalProblem(outcome)
 }
 
-function recipientOf({ id, publicKeySpki }: AdmissionRecord): Recipient {
+function recipientOf({ id, publicKeySpki }: RecordOf<'admission'>): Recipient {
   return { nodeId: id, publicKeySpki: Uint8Array.from(Buffer.from(publicKeySpki, 'base64')) }
 }
 

@@ -1,3 +1,4 @@
+import type { ConfigType } from '../../entities/kinds/config-type.ts'
 import type { Enrollment } from '../../entities/kinds/enrollment.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { entities } from '../../entities/registry.ts'
@@ -117,7 +118,7 @@ function changedByNow(
   { kind, record }: ShapedRecord,
 ): Readonly<Record<string, Json>> | null {
   if (kind === 'mfa') return spentSince(state, record as Mfa)
-  const carried = kind === 'configType' ? withSchemaOfToday(record) : null
+  const carried = kind === 'configType' ? withSchemaOfToday(record as ConfigType) : null
   return carried === null ? null : { schema: carried.schema }
 }
 

@@ -1,7 +1,7 @@
 import { kinds } from '../../entities/registry.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { changesOf, type RecordChange } from '../../ports/change-feed.ts'
+import { changesByKind, type RecordChange } from '../../ports/change-feed.ts'
 import type { ModelEvent, PolicyMember } from '../../ports/router-model.ts'
 import { changeInScope, sameTexts } from '../access/changes.ts'
 import { matches, meant, policiesMatching } from '../records/roles.ts'
@@ -38,11 +38,12 @@ export function* movedMembers(
   state: State,
   changes: readonly RecordChange[],
 ): Iterable<ModelEvent> {
-  const policies = new Map(changesOf(changes, 'servicePolicy').map((change) => [change.id, change]))
+  const byKind = changesByKind(changes)
+  const policies = new Map((byKind.get('servicePolicy') ?? []).map((change) => [change.id, change]))
   for (const of of memberKinds) {
     const moved = new Moved()
     const changed = new Map(
-      changesOf(changes, of).map((change) => [change.id, changeInScope(kinds[of], change)]),
+      (byKind.get(of) ?? []).map((change) => [change.id, changeInScope(kinds[of], change)]),
     )
     for (const policy of policies.values()) notePolicy(state, of, policy, changed, moved)
     for (const change of changed.values()) noteMember(state, of, change, policies, moved)
