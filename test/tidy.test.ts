@@ -134,8 +134,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'fsm/enrollment': ['fsm/apply', 'fsm/records'],
   'fsm/identities': ['fsm/apply', 'fsm/records'],
   'fsm/query': ['fsm/records'],
-  // The state has the index of access beside its tables, which follows them.
-  'fsm/records': ['fsm/access'],
+  'fsm/records': [],
   'fsm/router-model': ['fsm/access', 'fsm/records'],
   'fsm/seed': ['fsm/apply', 'fsm/records'],
   'fsm/services': ['fsm/access', 'fsm/apply', 'fsm/records'],

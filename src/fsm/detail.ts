@@ -16,10 +16,11 @@ import { checksOf } from './access/checked-policies.ts'
 import { BIND, DIAL, linkingPolicies, rolesDisplay } from './records/roles.ts'
 import { routerFact } from './records/router-facts.ts'
 import type { State } from './records/state.ts'
+import type { ClusterState } from './access/cluster-state.ts'
 
 /** Parts that the detail of one record is shown with. */
 export interface DetailContext {
-  readonly state: State
+  readonly state: ClusterState
   /** The identity whose permissions a service shows. */
   readonly callerId: string
   readonly configTypes: ConfigTypesShown

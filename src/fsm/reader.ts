@@ -71,8 +71,8 @@ import {
   scopeOf,
 } from './records/roles.ts'
 import { type IdScope, noIds, SetScope } from './records/sorted-ids.ts'
-import type { State } from './records/state.ts'
 import type { Records, Table } from './records/table.ts'
+import type { ClusterState } from './access/cluster-state.ts'
 
 function listRule(entity: Entity<string>, key: string): SubList {
   const rule = Object.hasOwn(entity.lists, key) ? entity.lists[key] : undefined
@@ -93,14 +93,18 @@ type Reads = Omit<StateView, 'appliedIndex' | 'waitForApplied' | 'listAudit'>
 /** Reads of the state in force: records, lists, sub-lists, what policies grant, details. */
 export class Reader implements Reads {
   /** The state in force: a restored snapshot is another one. */
-  protected state: State
+  protected state: ClusterState
   readonly #clock: Clock
   readonly #routers: () => RouterStatuses
   readonly #details = new DetailPrinter()
   readonly #lister: Lister
 
   /** @param routers which routers are connected, asked at each look. */
-  constructor(state: State, clock: Clock, routers: () => RouterStatuses = () => noRouterStatuses) {
+  constructor(
+    state: ClusterState,
+    clock: Clock,
+    routers: () => RouterStatuses = () => noRouterStatuses,
+  ) {
     this.state = state
     this.#routers = routers
     this.#clock = clock

@@ -13,6 +13,7 @@ import { withdrawPrivilegedEnrollments } from './apply/read-enrollments.ts'
 import { removeWithReferences } from './apply/references.ts'
 import { rulesOf } from './rules-of-kinds.ts'
 import type { State } from './records/state.ts'
+import type { ClusterState } from './access/cluster-state.ts'
 
 /**
  * The new cluster that a restored state becomes: one controller, a cluster id and secrets of its
@@ -35,7 +36,7 @@ export interface RestoredCluster {
  * nobody has voted in it.
  * @returns the new position.
  */
-export function becomeCluster(state: State, restored: RestoredCluster): Position {
+export function becomeCluster(state: ClusterState, restored: RestoredCluster): Position {
   const index = state.position.index + 1
   const logTimeMs = Math.max(state.logTimeMs, restored.timeMs)
   const context = restoreContext(index, logTimeMs)

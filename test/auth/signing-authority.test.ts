@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { State } from '../../src/fsm/records/state.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { signingAuthority } from '../../src/auth/certificates/signing-authority.ts'
 import type { StateView } from '../../src/ports/state-view.ts'
@@ -11,6 +10,7 @@ import {
   validityFrom,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const validity = validityFrom(Date.now(), 2 * LEAF_LIFETIME_MS)
 
@@ -32,7 +32,7 @@ async function leafOf(issuer: CertifiedKey): Promise<string> {
 function registered(
   certificates: Readonly<Record<string, string>>,
 ): Pick<StateView, 'count' | 'list'> {
-  const state = new State()
+  const state = new ClusterState()
   for (const [id, certPem] of Object.entries(certificates)) {
     state.put('ca', { id, name: id, certPem, createdAt: 0, updatedAt: 0, revision: 1 })
   }

@@ -5,10 +5,10 @@ import { reference } from '../../src/entities/fields.ts'
 import type { Identity } from '../../src/entities/kinds/identity.ts'
 import type { Mfa } from '../../src/entities/kinds/mfa.ts'
 import { entities, entityNamed, isKindName } from '../../src/entities/registry.ts'
-import { State } from '../../src/fsm/records/state.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { type ChangeFeed, isChangeOf, type RecordChange } from '../../src/ports/change-feed.ts'
 import type { StateView } from '../../src/ports/state-view.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // tsc checks this file: an error that does not come where one is expected is an error itself.
 
@@ -18,7 +18,7 @@ test('each kind has its descriptor under its name, in the order of names', () =>
 })
 
 test('the name of a kind gives the type of its records', () => {
-  const state = new State()
+  const state = new ClusterState()
   const base = { createdAt: 1, updatedAt: 1, revision: 1 }
   state.put('mfa', { ...base, id: 'alice', identityId: 'alice', isVerified: true })
   const mfa: Mfa | undefined = state.get('mfa', 'alice')
@@ -34,7 +34,7 @@ test('the name of a kind gives the type of its records', () => {
 })
 
 test('a record of any kind is read by the names of fields', () => {
-  const state = new State()
+  const state = new ClusterState()
   for (const kind of kindNames) {
     const record: EntityRecord | undefined = state.get(kind, 'x')
     expect(record?.['name']).toBeUndefined()
@@ -42,7 +42,7 @@ test('a record of any kind is read by the names of fields', () => {
 })
 
 test('a name that no kind has does not compile', () => {
-  const state = new State()
+  const state = new ClusterState()
   // @ts-expect-error: no such kind.
   expect(state.get('no-such-kind', 'x')).toBeUndefined()
   // @ts-expect-error: no such kind.

@@ -2,7 +2,6 @@ import type { KindName } from '../../src/entities/kind-records.ts'
 import { deepStrictEqual, strictEqual } from 'node:assert'
 import { parseArgs } from 'node:util'
 import { Reader } from '../../src/fsm/reader.ts'
-import { State } from '../../src/fsm/records/state.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import type { ListResult } from '../../src/ports/state-view.ts'
 import { RandomNetwork } from './support/access-network.ts'
@@ -17,6 +16,7 @@ import {
   slowServicePolicies,
   slowTypes,
 } from './support/access-twin.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // Random networks, changed by chance, where after each entry everything that indexes say of access is held against all records
 // recomputed: `node test/fsm/access-campaign.ts --networks 2000 --seed 1`.
@@ -87,7 +87,7 @@ class Run {
     this.#holdSessions(before, after, livedBy)
   }
 
-  #marks(state: State): string {
+  #marks(state: ClusterState): string {
     const rows = [...state.table('accessMark').rows.values()].map(({ record }) => record)
     return JSON.stringify(rows.sort((a, b) => (a.id < b.id ? -1 : 1)))
   }
@@ -194,7 +194,7 @@ class Run {
     }
   }
 
-  #holdLastChanges(state: State, reader: Reader): void {
+  #holdLastChanges(state: ClusterState, reader: Reader): void {
     for (const { record } of state.table('apiSession').rows.values()) {
       const moved = this.#movedAt.get(String(record['identityId'])) ?? 0
       strictEqual(
@@ -275,7 +275,7 @@ class Run {
   /** A controller that starts from what was stored says the same. */
   #holdReload(): void {
     const { state } = this.#network
-    const loaded = new State()
+    const loaded = new ClusterState()
     for (const { key, value } of state.takeDirty()) if (value !== null) loaded.load(key, value)
     loaded.loaded()
     loaded.position = state.position
@@ -286,7 +286,7 @@ class Run {
   }
 }
 
-function slowChecks(state: State, policy: EntityRecord): string[] {
+function slowChecks(state: ClusterState, policy: EntityRecord): string[] {
   const reader = new Reader(state, clock)
   return ids(reader.subList('servicePolicy', policy.id, 'posture-checks', everything))
 }

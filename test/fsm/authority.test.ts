@@ -4,11 +4,11 @@ import { tellsAdminSecret } from '../../src/fsm/apply/admin-secrets.ts'
 import { ownedKinds, rightsOf, writeGuard } from '../../src/fsm/apply/authority.ts'
 import { entities } from '../../src/entities/registry.ts'
 import { rulesOf } from '../../src/fsm/rules-of-kinds.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import { isGranted, type SessionPermission } from '../../src/lib/permissions.ts'
 import { type Actor, systemActor } from '../../src/ports/actor.ts'
 import { anySession } from '../support/commands.ts'
 import { LogWriter, formedState, identity, service } from './support/log.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const denial = { ok: false, code: 'UNAUTHORIZED' } as const
 
@@ -17,7 +17,7 @@ function actor(permission: SessionPermission, identityId = 'alice', sessionId = 
 }
 
 /** Of a command that any session may give, as far as its permission goes. */
-function authority(state: State, by: Actor): string | null {
+function authority(state: ClusterState, by: Actor): string | null {
   return rightsOf(state, by, CommandKind.ENTITY_PATCH)?.authority ?? null
 }
 

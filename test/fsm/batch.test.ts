@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import { formedState, policy, service } from './support/log.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const { ENTITY_CREATE, ENTITY_DELETE, ENTITY_PATCH, ENTITY_REPLACE } = CommandKind
 
 /** All that a batch may have touched. */
-function looks(state: State): unknown {
+function looks(state: ClusterState): unknown {
   return {
     entities: state.entitiesDigest(),
     services: [...state.table('service').ids],

@@ -14,11 +14,11 @@ import { isDisabled } from '../../src/lib/is-disabled.ts'
 import { newUuidv7 } from '../../src/lib/text/uuid.ts'
 import type { Actor } from '../../src/ports/actor.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import { formedState, identity, LogWriter, policy, service, startMs } from './support/log.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
 import { ManualSchedule, TestStore } from './support/store.ts'
 import { restorableState } from './support/restoring.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const MINUTE_MS = 60_000
 const JUMP_MS = 2 * 24 * 60 * MINUTE_MS
@@ -36,7 +36,7 @@ function request(id: Uint8Array): RequestId {
   return { caller: 'admin', id, bodyHash: Uint8Array.of(1) } as RequestId
 }
 
-function session(state: State): ApiSession {
+function session(state: ClusterState): ApiSession {
   const found = state.get('apiSession', 's1')
   if (found === undefined) throw new Error('there is no session')
   return found

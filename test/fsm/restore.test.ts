@@ -7,11 +7,11 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { type RestoreContent, restoreContentOf } from '../../src/backup/restore-content.ts'
 import { StateScan } from '../../src/fsm/cluster/integrity-scan.ts'
 import { restoreLimits } from '../../src/fsm/records/restore-limits.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import { anySession } from '../support/commands.ts'
 import { slowTypes } from './support/access-twin.ts'
 import { identity, type LogWriter, policy, service } from './support/log.ts'
 import { contentOf, restorableState, Restore } from './support/restoring.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // Goal: a restore is one entry: before it every reader sees the old records, after it the new ones, and nothing in between.
 // Method: a log stands for the backup, another one for the cluster since; each is replayed, and loaded from its records.
@@ -35,7 +35,7 @@ function write(log: LogWriter): void {
 }
 
 /** The same cluster, in which things have gone wrong since. */
-function since(): { readonly state: State; readonly log: LogWriter } {
+function since(): { readonly state: ClusterState; readonly log: LogWriter } {
   const made = restorableState()
   write(made.log)
   const { log } = made
@@ -54,7 +54,7 @@ function since(): { readonly state: State; readonly log: LogWriter } {
   return made
 }
 
-function backup(): { readonly state: State; readonly content: RestoreContent } {
+function backup(): { readonly state: ClusterState; readonly content: RestoreContent } {
   const { state, log } = restorableState()
   write(log)
   log.logIn('of-old')
@@ -71,11 +71,11 @@ function deflated(text: string): Uint8Array {
   return Uint8Array.from(deflateRawSync(text))
 }
 
-function names(state: State, kind: KindName): unknown[] {
+function names(state: ClusterState, kind: KindName): unknown[] {
   return [...state.table(kind).rows.values()].map(({ record }) => record['name']).sort()
 }
 
-function expectIntact(state: State): void {
+function expectIntact(state: ClusterState): void {
   const scan = new StateScan(state)
   while (scan.step());
   expect(scan.findings).toEqual([])
@@ -100,7 +100,7 @@ describe('a restore', () => {
       'configType',
       'authenticator',
     ] as const) {
-      const rows = (of: State): unknown => [...of.table(kind).rows].sort()
+      const rows = (of: ClusterState): unknown => [...of.table(kind).rows].sort()
       expect(rows(state), kind).toEqual(rows(wanted))
     }
     expect(names(state, 'service')).toEqual(['mail', 'wiki'])

@@ -9,10 +9,10 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { lockoutLimits } from '../../src/fsm/apply/authentication.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { shownForNobody } from '../../src/ports/state-view.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { formedState, identity, type LogWriter, policy, service, startMs } from './support/log.ts'
 import { restorableState } from './support/restoring.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const refusedWith = (code: string, field?: string): object => ({
   ok: false,
@@ -166,7 +166,7 @@ describe('an authenticator', () => {
 })
 
 /** Two services, a config of each of two types of services, a second one of the first, and one for routers. */
-function withConfigs(): { readonly state: State; readonly log: LogWriter } {
+function withConfigs(): { readonly state: ClusterState; readonly log: LogWriter } {
   const made = formedState()
   const { log } = made
   const config = (id: string, configTypeId: string, data: JsonObject): unknown =>
@@ -239,7 +239,7 @@ describe('configs of a service', () => {
 
 describe('configs that an identity gets in place of a service’s own', () => {
   const shown = (
-    state: State,
+    state: ClusterState,
     serviceId: string,
     caller: string,
     types: string[] | 'all',

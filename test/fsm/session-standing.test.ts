@@ -5,11 +5,12 @@ import { describe, expect, test } from 'vitest'
 
 import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
 import { standingOf } from '../../src/fsm/apply/session-standing.ts'
-import { type State, standingKinds } from '../../src/fsm/records/state.ts'
+import { standingKinds } from '../../src/fsm/records/state.ts'
 import { present } from '../../src/lib/assert.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import type { StandingRecords } from '../../src/ports/state-view.ts'
 import { formedState, identity, type LogWriter, service } from './support/log.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // Goal: a session is judged once, and anew as soon as a record that decides how it stands was written.
 
@@ -40,12 +41,12 @@ function withAlice() {
   return { state, log }
 }
 
-function put(state: State, kind: KindName, values: Readonly<Record<string, unknown>>): void {
+function put(state: ClusterState, kind: KindName, values: Readonly<Record<string, unknown>>): void {
   state.put(kind, { createdAt: 1, updatedAt: 1, revision: 1, ...values } as EntityRecord)
 }
 
 function write(
-  state: State,
+  state: ClusterState,
   kind: KindName,
   id: string,
   fields: Readonly<Record<string, unknown>> = {},

@@ -9,11 +9,11 @@ import { openState } from '../../src/controller/start/open-state.ts'
 import { entities, entityNamed } from '../../src/entities/registry.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import type { StateMachine } from '../../src/fsm/machine.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import type { Json } from '../../src/lib/text/canonical-json.ts'
 import { present } from '../../src/lib/assert.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // Goal: the data folders that release 0.2.0 left behind hold the same for this program as they did for that one.
 // Method: three folders of killed controllers, recorded by that release with a listing of its own (README.md beside this
@@ -98,13 +98,13 @@ test('each of three folders is opened, and log and state give the digest of the 
 })
 
 /** As it is read when it is sent to a controller, which then loads it. */
-async function received(file: string): Promise<State> {
+async function received(file: string): Promise<ClusterState> {
   const store = await LevelStateStore.open(mkdtempSync(join(dir, 'received-')), { freeBytesMin: 0 })
   const receiver = await store.receive()
   await receiver.write(readFileSync(file))
   await receiver.finish()
   await receiver.swap()
-  const state = await loadState(store)
+  const state = await loadState(store, new ClusterState())
   await store.close()
   return state
 }

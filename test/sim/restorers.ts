@@ -11,7 +11,6 @@ import {
 } from '../../proto/gen/command_pb.ts'
 import { blocksOf, lineOf } from '../../src/fsm/records/record-blocks.ts'
 import { restoredKinds } from '../../src/fsm/cluster/replacement.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -30,6 +29,7 @@ import type { RecordsModel } from './records-model.ts'
 import { RestoreModel } from './restore-model.ts'
 import type { Tally } from './tally.ts'
 import type { VirtualLoop } from './virtual-loop.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 /** What those who restore ask of the world around them. */
 export interface RestorerWorld {
@@ -307,7 +307,7 @@ export class Restorers {
 }
 
 /** The records that a restore brings back, in so many blocks, each cut into so many chunks. */
-function chunksOf(state: State, { blocks, chunksPerBlock }: RestoreWish): Content['chunks'] {
+function chunksOf(state: ClusterState, { blocks, chunksPerBlock }: RestoreWish): Content['chunks'] {
   const lines = [...restoredKinds].flatMap((kind) => {
     const table = state.table(kind)
     return [...table.rows.values()].map(({ record }) => lineOf(kind, table.stored(record)))

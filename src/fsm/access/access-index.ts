@@ -1,7 +1,8 @@
+import type { KindName } from '../../entities/kind-records.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { BIND, DIAL, type Grants, matches, policiesMatching } from '../records/roles.ts'
-import type { State } from '../records/state.ts'
+import type { RecordFollower, State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
 import { type AccessChanges, accessWrites, takeAccessChanges } from './changes.ts'
 import { type ClassView, ClassViews, viewOf } from './class-views.ts'
@@ -29,9 +30,9 @@ export interface Judgement {
  * Access of identities by service policies, kept by the changes of the records. It follows from
  * the records alone and is no part of the state.
  */
-export class AccessIndex {
-  /** Writes of records that it is yet to follow, noted as they are done. */
-  readonly writes = accessWrites()
+export class AccessIndex implements RecordFollower {
+  /** Writes of records that it has not followed yet. */
+  readonly #writes = accessWrites()
   readonly #state: State
   readonly #policies: Table<ServicePolicy>
   readonly #classes: AccessClasses
@@ -44,9 +45,12 @@ export class AccessIndex {
     this.#classes = new AccessClasses(state)
   }
 
-  /** Makes it anew from the records as they stand. */
+  note(kind: KindName, id: string, before: EntityRecord | undefined): void {
+    this.#writes.note(kind, id, before)
+  }
+
   rebuild(): void {
-    this.writes.clear()
+    this.#writes.clear()
     this.#views.clear()
     this.#visitors.clear()
     this.#classes.rebuild()
@@ -58,13 +62,13 @@ export class AccessIndex {
    * record that grants anything.
    */
   settle(onJudged: (judgement: Judgement) => (() => void) | null = () => null): void {
-    if (this.writes.isEmpty) return
-    const areOfServices = this.writes.isOnlyOf('service')
+    if (this.#writes.isEmpty) return
+    const areOfServices = this.#writes.isOnlyOf('service')
     if (areOfServices && this.#policies.rows.size === 0) {
-      this.writes.clear()
+      this.#writes.clear()
       return
     }
-    const changes = takeAccessChanges(this.writes, this.#state.tables)
+    const changes = takeAccessChanges(this.#writes, this.#state.tables)
     if (areOfServices && this.#matchNoPolicy(changes)) return
     const sides = new Sides(this.#state, changes)
     const moves = this.#classes.plan(changes)

@@ -19,6 +19,7 @@ import type { State } from '../records/state.ts'
 import { checksOf, policiesOf } from './checked-policies.ts'
 import { type LogInWay, logInWayOf } from './log-in-way.ts'
 import { type RouterLane, routerLane } from './routers.ts'
+import type { ClusterState } from './cluster-state.ts'
 
 /** Bounds of the lists in the explanation of one pair; the counts are of all there are. */
 export const explanationLimits = {
@@ -75,7 +76,7 @@ export interface AccessExplanation {
  * Nothing of a device and of the network's connections is part of it.
  */
 export function explainAccess(
-  state: State,
+  state: ClusterState,
   identity: Identity,
   service: Service,
 ): AccessExplanation {

@@ -5,13 +5,14 @@ import { BIND, DIAL } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import { bitsBetween, type Judgement } from './access-index.ts'
 import { Marker } from './marks.ts'
+import type { ClusterState } from './cluster-state.ts'
 
 /**
  * Settles what follows from an entry, once, at its end: marks of the client views that it has
  * moved, and the end of the service sessions that nothing grants any more. An entry that was
  * refused has changed nothing, and nothing follows.
  */
-export function settleAccess(state: State, context: CommandContext): void {
+export function settleAccess(state: ClusterState, context: CommandContext): void {
   state.access.settle((judgement) => {
     const marker = new Marker(state, context, judgement)
     marker.mark()

@@ -4,11 +4,11 @@ import { type LogTimeReset, logTimeResetId } from '../../entities/kinds/log-time
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import { entities, entitiesByName, entityNamed } from '../../entities/registry.ts'
 import { assert, AssertionError } from '../../lib/assert.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import { hexOf } from '../../lib/text/hex-digits.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { Position } from '../../raft/types.ts'
-import { AccessIndex } from '../access/access-index.ts'
 import { AuditLog } from './audit-log.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 import {
@@ -45,6 +45,14 @@ function originKey(storeId: string): string {
 }
 const CLUSTER_KEY = 'm/cluster'
 
+/** An index over records that the state does not own, as the access of identities to services. */
+export interface RecordFollower {
+  /** Notes a write that was made. @param before undefined: the record was created. */
+  note(kind: KindName, id: string, before: EntityRecord | undefined): void
+  /** Follows all records as they are now; what was noted no longer counts. */
+  rebuild(): void
+}
+
 /**
  * All that apply reads and writes, in memory. Each change is noted as a store record (key and
  * value, null for a deletion) until `takeDirty`; the store and the digests speak of the same
@@ -59,7 +67,7 @@ export class State {
   readonly origins = new OriginWindows()
   readonly requests: RequestTable
   /** Access of identities; follows each change of the records. */
-  readonly access: AccessIndex
+  readonly #followers: RecordFollower[] = []
   readonly audit: AuditLog
   /** Records on their way into the state, which none of them is part of yet. */
   readonly staged: StagedRestore
@@ -95,7 +103,11 @@ export class State {
    * @param writesMax beyond, `put` and `remove` throw {@link TooManyWrites}.
    */
   layer(writesMax: number): State {
-    const made = new State(this)
+    return this.asLayer(new State(this), writesMax)
+  }
+
+  /** Gives a state with this one below it what it has beside records. */
+  protected asLayer<S extends State>(made: S, writesMax: number): S {
     made.position = this.position
     made.logTimeMs = this.logTimeMs
     made.featureLevel = this.featureLevel
@@ -119,9 +131,13 @@ export class State {
     )
     this.#standing = standingKinds.map((kind) => this.table(kind))
     this.requests = new RequestTable(this.#otherDigest)
-    this.access = new AccessIndex(this)
     this.audit = new AuditLog(this.#otherDigest)
     this.staged = new StagedRestore(this.#otherDigest, this, (key, value) => this.#note(key, value))
+  }
+
+  /** Calls the follower at each write from now on. */
+  follow(follower: RecordFollower): void {
+    this.#followers.push(follower)
   }
 
   get clusterId(): string {
@@ -213,7 +229,7 @@ export class State {
     this.#isWholesale = true
     run()
     this.#isWholesale = false
-    this.access.rebuild()
+    for (const follower of this.#followers) follower.rebuild()
     this.changes.noteReplaced()
   }
 
@@ -231,7 +247,7 @@ export class State {
     if (row !== undefined) digest.add(row.lanes)
     if (this.#isWholesale) return
     this.#undo?.push({ table, id, row: before })
-    this.access.writes.note(name, id, before?.record)
+    for (const follower of this.#followers) follower.note(name, id, before?.record)
     this.changes.note(name, id, before?.record)
   }
 
@@ -333,7 +349,7 @@ export class State {
       if (table.entity.name === name) table.loaded()
     }
     this.requests.loaded()
-    this.access.rebuild()
+    for (const follower of this.#followers) follower.rebuild()
   }
 
   /**

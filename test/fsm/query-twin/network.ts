@@ -6,12 +6,12 @@ import { lanesOf } from '../../../src/fsm/records/digest.ts'
 import { noLinks } from '../../../src/fsm/query/evaluate.ts'
 import { Lister } from '../../../src/fsm/query/list.ts'
 import { Reader } from '../../../src/fsm/reader.ts'
-import { State } from '../../../src/fsm/records/state.ts'
 import { Table } from '../../../src/fsm/records/table.ts'
 import type { Json } from '../../../src/lib/text/canonical-json.ts'
 import type { Random } from '../../../src/lib/random.ts'
 import type { ListQuery, ListResult } from '../../../src/ports/state-view.ts'
 import type { Plain, World } from './kinds.ts'
+import { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
 const clock = { nowMs: () => 0, monotonicMs: () => 0 }
 export const startMs = Date.UTC(2024, 1, 28, 23, 59, 59, 990)
@@ -67,7 +67,7 @@ type Listed = KindName | 'hosting'
 /** The same records in the real state and as plain JSON. */
 export class Network implements World {
   readonly #random: Random
-  readonly #state = new State()
+  readonly #state = new ClusterState()
   readonly #reader = new Reader(this.#state, clock)
   readonly #hostings = new Table(hosting)
   readonly #lister = new Lister({

@@ -11,10 +11,10 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { AdmissionFields } from '../../../src/entities/kinds/admission.ts'
-import type { State } from '../../../src/fsm/records/state.ts'
 import type { SecretVersion } from '../../../src/lib/cluster-records.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import { formedState, type LogWriter } from './log.ts'
+import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
 export const jweOf = (text: string): string =>
   ['h', 'k', 'n', text, 't'].map((part) => Buffer.from(part).toString('base64url')).join('.')
@@ -36,7 +36,7 @@ export interface Joiner {
 
 /** A formed cluster, with the commands by which controllers come and go. */
 export class Joining {
-  readonly state: State
+  readonly state: ClusterState
   readonly log: LogWriter
 
   constructor() {
