@@ -137,7 +137,7 @@ tunnel-drive: $(INSTALLED)
 	node test/chaos/tunnel-drive.ts
 	node test/chaos/tunnel-program-drive.ts
 
-# docs/upgrading.md typed against three controllers of the release before this one, under load.
+# docs/operate/upgrade.md typed against three controllers of the release before this one, under load.
 upgrade: $(INSTALLED)
 	node test/upgrade/main.ts
 

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
@@ -109,6 +109,7 @@ import { tunnelLimits } from '../src/tunnel/limits.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/log/repair-log.ts'
 import { snapshotFileLimits } from '../src/store/state/snapshot-files.ts'
+import { pageNames, pageText } from './support/pages.ts'
 
 // docs/limits.md says what each limit is for; this holds its figures to those of the code.
 
@@ -366,8 +367,8 @@ test('where a document gives the figure of an option, it is its default', () => 
   const options = optionDefaults()
   const wrong: string[] = []
   let seen = 0
-  for (const name of readdirSync(docs).filter((file) => file.endsWith('.md'))) {
-    const lines = readFileSync(join(docs, name), 'utf8')
+  for (const name of pageNames()) {
+    const lines = pageText(name)
     const given = lines.matchAll(
       /`([a-z]+\.[A-Za-z]+)`[ \n](?:\((?:default )?|= ?)([0-9][0-9,]*)(?! to )(?: ([A-Za-z]+))?\b/g,
     )

@@ -24,9 +24,9 @@ const writes = (reach: PermissionReach, ofReads: PermissionReach = 'records'): R
 ]
 
 /**
- * Permissions that an identity that is no administrator may be given; `controllers` can only be
- * read, `ops` not created. How far each goes is in docs/operating.md, which a test holds against
- * this.
+ * Permissions that an identity without administrator rights may hold; `controllers` can only be
+ * read, `ops` not created. docs/operate/permissions.md lists the reach of each, and a test compares
+ * both.
  */
 const reachesOfKinds = {
   'auth-policy': writes('logIns'),

@@ -1,14 +1,9 @@
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { pageText, shellBlocks } from '../../support/pages.ts'
 
-/** All that a page has typed, in order; only where the controllers listen is not the page's own. */
+/** @returns all commands of a page in order, with the ports of the test in place of its own. */
 export function linesOf(name: string, port: number): string {
-  const page = readFileSync(resolve(import.meta.dirname, '../../../docs', name), 'utf8')
-  const blocks = [...page.matchAll(/^( *)```sh\n(.*?)^ *```$/gms)].map(
-    ([, indent = '', block = '']) => block.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
-  )
-  return blocks
+  return shellBlocks(pageText(name))
     .join("\nprintf '\\n'\n")
     .replace(/(127\.0\.0\.1:)(1[234]8[0-9])\b/g, (_, host: string, found: string) => {
       return `${host}${Number(found) - 1280 + port}`
