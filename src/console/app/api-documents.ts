@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 
-import { MANAGEMENT } from '../client/api-client.ts'
+import { MANAGEMENT } from '../../client/cluster-client.ts'
 import { ApiDocument, type ServedDocument } from '../client/api-document.ts'
 import { client, session } from './services.ts'
 
@@ -9,7 +9,7 @@ let loading: Promise<ApiDocument> | null = null
 /** The document of the management API, read once a tab. */
 export function managementDocument(): Promise<ApiDocument> {
   loading ??= client
-    .ask({ path: `${MANAGEMENT}/openapi.json`, patienceMs: 10_000 })
+    .ask({ path: `${MANAGEMENT}/openapi.json`, timeoutMs: 10_000 })
     .then(({ body }) => new ApiDocument(body as ServedDocument))
     .catch((error: unknown) => {
       loading = null

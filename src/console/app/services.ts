@@ -1,6 +1,8 @@
 import { computed, signal } from '@preact/signals'
 
-import { ApiClient, isLeaderless, MANAGEMENT } from '../client/api-client.ts'
+import { MANAGEMENT } from '../../client/cluster-client.ts'
+import { ApiProblem } from '../../client/problem.ts'
+import { ApiClient } from '../client/api-client.ts'
 import { EventFeed } from '../client/event-feed.ts'
 import { type ControllerRow, Members } from '../client/members.ts'
 import { TabSession } from '../client/session.ts'
@@ -25,7 +27,8 @@ export const isReadOnly = computed(
 
 /** Notes a change refused for lack of a leader; the next fresh answer takes it back. */
 export function noteRefusal(error: unknown): void {
-  if (isLeaderless(error)) writeRefused.value = true
+  const isLeaderless = error instanceof ApiProblem && error.code === 'CLUSTER_NO_LEADER'
+  if (isLeaderless) writeRefused.value = true
 }
 
 export async function refreshMembers(): Promise<void> {

@@ -155,9 +155,7 @@ function SidebarFoot() {
 /** Conditions that keep the whole console from working as usual. */
 function Banner() {
   const { banner } = texts
-  const failed = [...members.failures.value.keys()].filter(
-    (origin) => origin !== members.current.value,
-  )
+  const failed = members.failed.value.filter((origin) => origin !== members.current.value)
   return (
     <div role="status">
       {isReadOnly.value ? (

@@ -1,5 +1,5 @@
 import { client } from '../../app/services.ts'
-import { MANAGEMENT } from '../../client/api-client.ts'
+import { MANAGEMENT } from '../../../client/cluster-client.ts'
 
 export interface Ref {
   readonly id: string
@@ -90,7 +90,7 @@ export async function explainAccess(query: AccessQuery, signal: AbortSignal): Pr
   const { body } = await client.ask({
     path: `${MANAGEMENT}/access/explain?${parameters}`,
     signal,
-    patienceMs: 10_000,
+    timeoutMs: 10_000,
   })
   const { data, meta } = body as {
     readonly data: readonly AccessRow[]

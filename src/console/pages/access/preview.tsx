@@ -1,7 +1,7 @@
 import { managementDocument } from '../../app/api-documents.ts'
 import { useLoaded } from '../../app/loaded.ts'
 import { client } from '../../app/services.ts'
-import { MANAGEMENT } from '../../client/api-client.ts'
+import { MANAGEMENT } from '../../../client/cluster-client.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { type Ref, refText } from './explain-data.ts'
@@ -67,7 +67,7 @@ async function load(change: PreviewedChange, signal: AbortSignal): Promise<Previ
     path: `${MANAGEMENT}${OPERATION}?limit=${ROWS}`,
     body: { changes: [one] },
     changesNothing: true,
-    patienceMs: 5_000,
+    timeoutMs: 5_000,
     signal,
   })
   const { data: found } = body as {

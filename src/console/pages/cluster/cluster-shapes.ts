@@ -1,5 +1,5 @@
 import { client } from '../../app/services.ts'
-import { FABRIC } from '../../client/api-client.ts'
+import { FABRIC } from '../../../client/cluster-client.ts'
 
 export interface MemberStatus {
   readonly id: string
@@ -79,7 +79,7 @@ export const planChange = (verb: ChangeVerb, id: string): Promise<ChangePlan> =>
   data({ method: 'POST', path: `${FABRIC}/cluster/plan`, body: { verb, id } })
 
 /** A change of membership takes as long as the cluster needs for it. */
-const CHANGE_PATIENCE_MS = 60_000
+const CHANGE_TIMEOUT_MS = 60_000
 
 export async function changeMember(
   verb: ChangeVerb,
@@ -90,8 +90,8 @@ export async function changeMember(
     method: 'POST',
     path: `${FABRIC}/cluster/${verb}-member`,
     body: { id, ...(confirmation === null ? {} : { confirmation }) },
-    isRepeatable: false,
-    patienceMs: CHANGE_PATIENCE_MS,
+    isOnceOnly: true,
+    timeoutMs: CHANGE_TIMEOUT_MS,
   })
 }
 
@@ -100,8 +100,8 @@ export async function transferLeadership(newLeaderId: string): Promise<void> {
     method: 'POST',
     path: `${FABRIC}/cluster/transfer-leadership`,
     body: { newLeaderId },
-    isRepeatable: false,
-    patienceMs: CHANGE_PATIENCE_MS,
+    isOnceOnly: true,
+    timeoutMs: CHANGE_TIMEOUT_MS,
   })
 }
 
@@ -110,5 +110,5 @@ export const invite = (isVoter: boolean, lifetimeMs: number): Promise<JoinTicket
     method: 'POST',
     path: `${FABRIC}/cluster/invite`,
     body: { isVoter, lifetimeMs },
-    isRepeatable: false,
+    isOnceOnly: true,
   })

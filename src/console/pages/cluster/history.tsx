@@ -1,7 +1,7 @@
 import { useLoaded } from '../../app/loaded.ts'
 import { client } from '../../app/services.ts'
-import { FABRIC } from '../../client/api-client.ts'
-import { ApiProblem } from '../../client/problem.ts'
+import { FABRIC } from '../../../client/cluster-client.ts'
+import { ApiProblem } from '../../../client/problem.ts'
 import { texts } from '../../texts.ts'
 import { lineOf, summaryOf } from './sparkline.ts'
 
