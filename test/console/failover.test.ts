@@ -4,7 +4,7 @@ import type { SessionTokenSource } from '../../src/client/cluster-client.ts'
 import { ApiProblem, OutcomeUnknown, Unreachable } from '../../src/client/problem.ts'
 import { ApiClient } from '../../src/console/client/api-client.ts'
 import { EventLines } from '../../src/console/client/event-lines.ts'
-import { type ControllerRow, Members } from '../../src/console/client/members.ts'
+import { Members } from '../../src/console/client/members.ts'
 
 // Goal: the console goes on with another controller, makes a change once, and shows nothing older than what it has shown.
 
@@ -19,7 +19,9 @@ type Answering = (sent: Sent) => Response
 const one = 'https://one.test'
 const two = 'https://two.test:1281'
 
-const row = (id: string, origin: string): ControllerRow => ({
+type MemberRow = Parameters<Members['learn']>[0][number]
+
+const row = (id: string, origin: string): MemberRow => ({
   id,
   apiAddresses: {
     'edge-management': [{ url: `${origin}/edge/management/v1` }],

@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 
 import { MANAGEMENT } from '../../client/cluster-client.ts'
 import { ApiDocument, type ServedDocument } from '../client/api-document.ts'
+import type { IdentityDetail } from '../client/served-types.ts'
 import { client, session } from './services.ts'
 
 let loading: Promise<ApiDocument> | null = null
@@ -18,10 +19,7 @@ export function managementDocument(): Promise<ApiDocument> {
   return loading
 }
 
-interface Caller {
-  readonly isAdmin: boolean
-  readonly permissions: readonly string[]
-}
+type Caller = Pick<IdentityDetail, 'isAdmin' | 'permissions'>
 
 const caller = signal<Caller | null>(null)
 let callerOf = ''
@@ -31,9 +29,9 @@ export async function loadCaller(): Promise<void> {
   const token = session.token() ?? ''
   if (callerOf === token) return
   callerOf = token
-  const { body } = await client.ask({ path: `${MANAGEMENT}/current-identity` })
-  const { data } = body as { readonly data: Partial<Caller> }
-  caller.value = { isAdmin: data.isAdmin === true, permissions: data.permissions ?? [] }
+  const { data } = await client.served('GET /edge/management/v1/current-identity')
+  const { isAdmin, permissions = [] } = data
+  caller.value = { isAdmin, permissions }
 }
 
 /**

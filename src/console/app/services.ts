@@ -1,10 +1,9 @@
 import { computed, signal } from '@preact/signals'
 
-import { MANAGEMENT } from '../../client/cluster-client.ts'
 import { ApiProblem } from '../../client/problem.ts'
 import { ApiClient } from '../client/api-client.ts'
 import { EventFeed } from '../client/event-feed.ts'
-import { type ControllerRow, Members } from '../client/members.ts'
+import { Members } from '../client/members.ts'
 import { TabSession } from '../client/session.ts'
 import { isWatched } from './loaded.ts'
 
@@ -32,8 +31,8 @@ export function noteRefusal(error: unknown): void {
 }
 
 export async function refreshMembers(): Promise<void> {
-  const { body } = await client.ask({ path: `${MANAGEMENT}/controllers?limit=64` })
-  members.learn((body as { readonly data: readonly ControllerRow[] }).data)
+  const query = { limit: '64' }
+  members.learn((await client.served('GET /edge/management/v1/controllers', { query })).data)
   members.store(sessionStorage)
   if (client.leaderSilenceMs.value < LEADERLESS_MS) writeRefused.value = false
 }

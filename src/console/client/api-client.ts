@@ -4,6 +4,7 @@ import {
   ClusterClient,
   type ClusterAnswer,
   type ClusterRequest,
+  type HttpMethod,
   type SessionTokenSource,
   type SendTo,
   sessionHeader,
@@ -12,6 +13,7 @@ import { ApiProblem, Cancelled, NoAnswer } from '../../client/problem.ts'
 import { requestIdOf } from '../../client/request-id.ts'
 import { pageWaits } from '../../client/waits.ts'
 import { browserClock, type Members } from './members.ts'
+import type { ServedAnswers } from './served-types.ts'
 
 export interface PageRequest extends ClusterRequest {
   /** Path with the base of its API and its query. */
@@ -22,6 +24,10 @@ export interface PageRequest extends ClusterRequest {
   /** Shows the certificate of the browser, which only the page's own controller can take. */
   readonly showsCertificate?: boolean
   readonly signal?: AbortSignal
+}
+
+export interface ServedRequest extends Omit<PageRequest, 'method' | 'path'> {
+  readonly query?: Readonly<Record<string, string>>
 }
 
 export type Answer = ClusterAnswer & { readonly origin: string }
@@ -60,6 +66,18 @@ export class ApiClient {
     return await this.#core.ask(
       request.showsCertificate === true ? { ...request, origin: own } : request,
     )
+  }
+
+  /** Asks for an operation whose answer has a type. */
+  async served<K extends keyof ServedAnswers>(
+    operation: K,
+    request: ServedRequest = {},
+  ): Promise<ServedAnswers[K]> {
+    const { query, ...rest } = request
+    const [method, place] = operation.split(' ') as [HttpMethod, string]
+    const path = query === undefined ? place : `${place}?${new URLSearchParams(query)}`
+    const { body } = await this.ask({ ...rest, method, path })
+    return body as ServedAnswers[K]
   }
 
   /** How far the answers have come that were seen; null before the first one. */

@@ -1,6 +1,7 @@
 import { computed, signal } from '@preact/signals'
 
 import { MemberOrder } from '../../client/members.ts'
+import type { ControllerDetail } from './served-types.ts'
 
 /** A controller of the cluster, as the browser reaches it. */
 export interface Member {
@@ -13,15 +14,8 @@ const STORED = 'flotilla.members'
 
 export const browserClock = { monotonicMs: () => performance.now() } as const
 
-/** `web[].apis` of a member: names and addresses, as GET /controllers has them. */
-type Addresses = Readonly<Record<string, readonly { readonly url: string }[]>>
-
-export interface ControllerRow {
-  readonly id: string
-  readonly name?: string
-  readonly isOnline?: boolean
-  readonly apiAddresses?: Addresses
-}
+/** `web[].apis` of a member: names and addresses. */
+type Addresses = NonNullable<ControllerDetail['apiAddresses']>
 
 /**
  * The origins that the console may ask, which the cluster itself has told. Nothing is guessed: an
@@ -48,7 +42,7 @@ export class Members {
   }
 
   /** Puts in place what GET /controllers has answered. */
-  learn(rows: readonly ControllerRow[]): void {
+  learn(rows: readonly Pick<ControllerDetail, 'id' | 'apiAddresses'>[]): void {
     const found = rows.flatMap(({ id, apiAddresses }) => {
       const origin = originOf(apiAddresses ?? {}, this.own)
       return origin === null ? [] : [{ id, origin }]
@@ -93,8 +87,8 @@ function originOf(addresses: Addresses, own: string): string | null {
   return both.find((origin) => origin === own) ?? both[0] ?? null
 }
 
-function originsIn(list: readonly { readonly url: string }[] | undefined): string[] {
-  return (list ?? []).flatMap(({ url }) => {
+function originsIn(list: Addresses[string] = []): string[] {
+  return list.flatMap(({ url = '' }) => {
     if (!URL.canParse(url)) return []
     const { protocol, origin } = new URL(url)
     return protocol === 'https:' ? [origin] : []
