@@ -4,6 +4,7 @@ import { useEffect } from 'preact/hooks'
 import { IconButton } from '../controls/button.tsx'
 import { Icon, Mark } from '../controls/icon.tsx'
 import { texts } from '../texts.ts'
+import { loadPages } from './lazy.tsx'
 import { isWatched } from './loaded.ts'
 import { BASE, pathTo, place } from './navigation.ts'
 import { navigation, pageAt } from './pages.tsx'
@@ -36,7 +37,9 @@ export function Shell() {
     refreshMembers()
       .catch(() => undefined)
       .finally(() => {
-        if (!isOver) feed.start(identityId)
+        if (isOver) return
+        feed.start(identityId)
+        loadPages()
       })
       .catch(() => undefined)
     return () => {
