@@ -33,7 +33,7 @@ export interface ClusterAnswer {
   header(name: string): string | null
 }
 
-/** The member to send a request to, and how. */
+/** The member that gets the request, with headers and the maximum wait. */
 export interface SendTo {
   readonly origin: string
   readonly headers: Readonly<Record<string, string>>
@@ -46,7 +46,7 @@ export interface SendTo {
  */
 export type Send<R extends ClusterRequest> = (request: R, to: SendTo) => Promise<ClusterAnswer>
 
-/** Session of a client, whoever keeps it. */
+/** Source of the session token that requests show. */
 export interface SessionTokenSource {
   /** Token to show now; null: no session is open. */
   token(): string | null | Promise<string | null>
@@ -69,7 +69,7 @@ export interface ClusterClientOptions<R extends ClusterRequest> {
   readonly readsOwnWrites: boolean
 }
 
-/** Refusals after which another member, or the same one a moment later, may do it. */
+/** Codes of refusals that do not last: another member, or the same one later, may succeed. */
 const passingCodes: ReadonlySet<string> = new Set([
   'CLUSTER_NO_LEADER',
   'OUTCOME_UNKNOWN',
@@ -124,7 +124,7 @@ export class ClusterClient<R extends ClusterRequest> {
     }
   }
 
-  /** Asks each member once, until one does it. */
+  /** Asks each member once, until one succeeds or refuses permanently. */
   async #askEach(request: R, id: string | null): Promise<Round> {
     const { members } = this.#options
     const order = request.origin === undefined ? members.order() : [request.origin]

@@ -6,7 +6,7 @@ export interface ClientWaits {
   readonly lastAnswerMs: number
   /** Wait for the answer to a write that cannot be sent twice, instead of `answerMs`. */
   readonly onceOnlyMs: number
-  /** How long the client asks again while members answer that they cannot do it now. */
+  /** How long the client tries again while members refuse for the moment; 0: it does not. */
   readonly patienceMs: number
   readonly pauseMs: number
 }
@@ -20,7 +20,7 @@ export const commandWaits = {
   pauseMs: 250,
 } as const satisfies ClientWaits
 
-/** Waits of the console: a person watches, and asks again. */
+/** Waits of the console, where a person sees the failure and can try again. */
 export const pageWaits = {
   answerMs: 2_000,
   lastAnswerMs: 20_000,
@@ -29,5 +29,5 @@ export const pageWaits = {
   pauseMs: 0,
 } as const satisfies ClientWaits
 
-/** The client asks a member that did not answer last, for this long. */
+/** A client asks a member that failed after all others, for this long. */
 export const AVOID_MS = 15_000

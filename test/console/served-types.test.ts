@@ -34,7 +34,7 @@ async function documentAt(base: string): Promise<ServedDocument> {
   return JSON.parse(payload) as ServedDocument
 }
 
-test('the types of the console are those that a controller serves (make console-types writes them)', async () => {
+test('the types are those of the documents that a controller serves (make console-types updates them)', async () => {
   const { management, fabric } = bases
   const documents = {
     [management]: await documentAt(management),

@@ -32,7 +32,7 @@ export interface ServedRequest extends Omit<PageRequest, 'method' | 'path'> {
 
 export type Answer = ClusterAnswer & { readonly origin: string }
 
-/** The API client of the page: by `fetch`, and through the members that the page may ask. */
+/** The API client of the page, which sends requests by `fetch`. */
 export class ApiClient {
   readonly #members: Members
   readonly #session: SessionTokenSource
@@ -80,7 +80,7 @@ export class ApiClient {
     return body as ServedAnswers[K]
   }
 
-  /** How far the answers have come that were seen; null before the first one. */
+  /** The latest position of the log that an answer reflected; null before the first one. */
   get position(): string | null {
     return this.#core.position
   }
