@@ -16,7 +16,7 @@ TEST_TOOLS := curl git openssl
 # The console in the browser, as controllers serve it; built again when a source of it is newer.
 CONSOLE := $(if $(wildcard src/console),dist/console/index.html)
 
-.PHONY: test-tools missing-tools quickstart console test-console test build lint lint-code lint-format fmt proto sim zoo walk guards attacks traces chaos enrollment-kills router-fleet tunnel-drive circuits soak upgrade release-fixture deploy-check package bench bench-scale bench-profile bench-raft clean
+.PHONY: test-tools missing-tools quickstart console console-types test-console test build lint lint-code lint-format fmt proto sim zoo walk guards attacks traces chaos enrollment-kills router-fleet tunnel-drive circuits soak upgrade release-fixture deploy-check package bench bench-scale bench-profile bench-raft clean
 
 quickstart: $(INSTALLED) $(CONSOLE)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT) --routers $(ROUTERS)
@@ -31,8 +31,12 @@ $(INSTALLED): package.json package-lock.json
 
 console: $(INSTALLED) $(CONSOLE)
 
-dist/console/index.html: $(shell find src/console -type f 2>/dev/null) tools/build-console.ts $(INSTALLED)
+dist/console/index.html: $(shell find src/console src/client -type f 2>/dev/null) tools/build-console.ts $(INSTALLED)
 	@node tools/build-console.ts dist/console
+
+# Types of answers, from the documents that a controller serves.
+console-types: $(INSTALLED)
+	@FLOTILLA_RECORD=1 vitest run --project unit test/console/served-types.test.ts
 
 build: $(INSTALLED)
 	tsc --noEmit -p tsconfig.json

@@ -23,7 +23,8 @@ import { messageBounds, OTHER_BODY_BYTES_MAX } from '../src/channel/message-boun
 import { FIELD_UNITS_MAX } from '../src/channel/wire-scan.ts'
 import { networkLimits } from '../src/cli/network/sections.ts'
 import { deviceLimits } from '../src/auth/oidc/device-log-ins.ts'
-import { clientLimits, clientTimes } from '../src/cli/client/api-client.ts'
+import { clientLimits } from '../src/cli/client/api-client.ts'
+import { AVOID_MS, commandWaits, pageWaits } from '../src/client/waits.ts'
 import { contextLimits } from '../src/cli/client/context-file.ts'
 import { renewalLimits } from '../src/cli/client/session-tokens.ts'
 import { redirectLimits } from '../src/cli/log-in/redirect-listener.ts'
@@ -171,7 +172,12 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/records/write-behind.ts': writeBehindDefaults,
   'src/cli/terminal/line-writer.ts': lineLimits,
   'src/cli/client/context-file.ts': contextLimits,
-  'src/cli/client/api-client.ts': { ...clientLimits, ...clientTimes },
+  'src/client/waits.ts': {
+    ...named('command', commandWaits),
+    ...named('page', pageWaits),
+    AVOID_MS,
+  },
+  'src/cli/client/api-client.ts': clientLimits,
   'src/cli/client/session-tokens.ts': renewalLimits,
   'src/cli/log-in/redirect-listener.ts': redirectLimits,
   'src/cli/network/sections.ts': networkLimits,
@@ -230,6 +236,10 @@ const tables: Readonly<Record<string, object>> = {
   'src/store/state/snapshot-files.ts': snapshotFileLimits,
   'src/raft/options.ts': defaultCoreOptions,
   'src/raft/node.ts': defaultRaftNodeLimits,
+}
+
+function named(name: string, limits: object): object {
+  return Object.fromEntries(Object.entries(limits).map(([key, value]) => [`${name} ${key}`, value]))
 }
 
 function messageLimits(): object {

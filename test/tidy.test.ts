@@ -24,6 +24,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   auth: ['lib', 'ports', 'entities', 'fsm', 'pki'],
   api: ['lib', 'ports', 'entities', 'fsm', 'pki', 'auth', 'raft/types.ts'],
   channel: ['lib'],
+  client: ['lib'],
   fabric: ['lib', 'ports', 'channel'],
   overlay: ['lib', 'config', 'channel', 'pki'],
   router: ['lib', 'config', 'channel', 'pki', 'overlay'],
@@ -290,7 +291,7 @@ function importsOf(file: string): string[] {
 }
 
 const roomOf = (file: string): string => file.split('/')[1] ?? ''
-/** The console runs in a browser: its packages are built into its files, and it knows no other room. */
+/** The console runs in a browser: its packages are built into its files, and it imports src/client only. */
 const ofConsole = (file: string): boolean => file.startsWith('src/console/')
 const src = sources('src').filter((file) => !ofConsole(file))
 
@@ -318,7 +319,7 @@ test('each room imports only the rooms that its arrows allow', () => {
   expect(broken).toEqual([])
 })
 
-test('the console knows none of the other rooms, and its packages are declared', () => {
+test('the console imports src/client and declared packages only', () => {
   const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
   const built = new Set([
     ...Object.keys(manifest['dependencies'] ?? {}),
@@ -330,14 +331,32 @@ test('the console knows none of the other rooms, and its packages are declared',
   const broken = files.flatMap((file) =>
     importsOf(file)
       .filter((target) => {
-        if (target.startsWith('.'))
-          return !ofConsole(relative(root, resolve(root, dirname(file), target)))
+        if (target.startsWith('.')) {
+          const path = relative(root, resolve(root, dirname(file), target))
+          return !ofConsole(path) && !path.startsWith('src/client/')
+        }
         const parts = target.split('/')
         return !built.has(target.startsWith('@') ? parts.slice(0, 2).join('/') : (parts[0] ?? ''))
       })
       .map((target) => `${file} imports ${target}`),
   )
   expect(files.length).toBeGreaterThan(20)
+  expect(broken).toEqual([])
+})
+
+test('the API client runs in a browser: it reaches no module of Node and no package', () => {
+  const queue = src.filter((file) => file.startsWith('src/client/'))
+  const reached = new Set(queue)
+  const broken: string[] = []
+  for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
+    for (const target of importsOf(file)) {
+      const path = relative(root, resolve(root, dirname(file), target))
+      if (!target.startsWith('.')) broken.push(`${file} imports ${target}`)
+      else if (!reached.has(path)) queue.push(path)
+      reached.add(path)
+    }
+  }
+  expect(reached.size).toBeGreaterThan(5)
   expect(broken).toEqual([])
 })
 
