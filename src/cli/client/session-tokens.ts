@@ -29,12 +29,6 @@ export interface RenewedSession {
   renewed(refused: string): Promise<string | null>
 }
 
-/** A token as a header can hold it; nothing else can be the token of a session. */
-export function isToken(text: unknown): text is string {
-  // @guard answers-of-a-hostile-server--token
-  return typeof text === 'string' && /^[\x21-\x7e]{1,65536}$/.test(text)
-}
-
 interface Held extends Renewal {
   readonly token: string
 }

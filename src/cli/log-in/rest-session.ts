@@ -1,7 +1,7 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import type { ApiAnswer, ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
-import { isToken } from '../client/session-tokens.ts'
+import { isToken } from '../client/token-text.ts'
 import { asksForCode, type AuthQuery, factorLacking, logInRefused } from './credential.ts'
 import { clientFor, type OpenedLogIn, type Opening } from './opening.ts'
 
