@@ -1,5 +1,4 @@
-import type { Outgoing } from '../src/channel/channel.ts'
-import { encodeFrame, FrameDecoder } from '../src/channel/frame.ts'
+import { encodeFrame, FrameDecoder, type Outgoing } from '../src/channel/frame.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import type { Application, Piece } from '../src/overlay/circuits/circuit-ends.ts'
 import { Xgress } from '../src/overlay/circuits/xgress.ts'

@@ -6,7 +6,7 @@ import {
   UpdateClusterLeaderSchema,
   UpdateCtrlAddressesSchema,
 } from '../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../channel/channel.ts'
+import type { Outgoing } from '../channel/frame.ts'
 import { flagValue } from '../channel/headers.ts'
 import type { RouterStatus } from '../ports/router-status.ts'
 

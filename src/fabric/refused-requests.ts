@@ -1,5 +1,5 @@
-import type { ChannelMessage } from '../channel/frame.ts'
-import type { Channel, Outgoing } from '../channel/channel.ts'
+import type { ChannelMessage, Outgoing } from '../channel/frame.ts'
+import type { Channel } from '../channel/channel.ts'
 import { headerKey } from '../channel/numbers.ts'
 import { edgeRefusal } from './circuits/circuit-request.ts'
 import { NO_TUNNELS } from './clients/client-errors.ts'

@@ -1,5 +1,5 @@
-import type { Channel, Outgoing } from '../channel/channel.ts'
-import type { ChannelMessage } from '../channel/frame.ts'
+import type { Channel } from '../channel/channel.ts'
+import type { ChannelMessage, Outgoing } from '../channel/frame.ts'
 import {
   flagValue,
   int32Value,

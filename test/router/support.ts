@@ -5,8 +5,8 @@ import { createServer, type Server } from 'node:tls'
 
 import { expect } from 'vitest'
 
-import { Channel, type Outgoing } from '../../src/channel/channel.ts'
-import type { ChannelMessage } from '../../src/channel/frame.ts'
+import { Channel } from '../../src/channel/channel.ts'
+import type { ChannelMessage, Outgoing } from '../../src/channel/frame.ts'
 import { type Hello, readHello } from '../../src/channel/hello.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'

@@ -6,7 +6,6 @@ import {
   CreateFabricCircuitSchema,
   CreateTunnelCircuitSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
 import {
   bytesMapValue,
   readBytesMap,
@@ -14,7 +13,7 @@ import {
   textMapValue,
 } from '../../channel/header-maps.ts'
 import { int32Value, readText, textValue } from '../../channel/headers.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import type { ClientClaim } from '../../ports/router-clients.ts'
 import type { TunnelClaim } from '../../ports/router-tunnels.ts'
 import { routerMessage } from '../messages.ts'

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 
 import { DestinationType, RouteSchema, UnrouteSchema } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
+import type { Outgoing } from '../../channel/frame.ts'
 import { routerMessage } from '../messages.ts'
 import type { CircuitPath } from './path.ts'
 

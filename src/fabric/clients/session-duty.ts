@@ -6,7 +6,7 @@ import {
   ApiSessionRemovedSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
-import type { Outgoing } from '../../channel/channel.ts'
+import type { Outgoing } from '../../channel/frame.ts'
 import { textValue } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ClientSession, EndedSession, RouterClients } from '../../ports/router-clients.ts'

@@ -6,8 +6,7 @@ import {
   TerminatorStatesSchema,
   ValidateTerminatorsSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { Clock } from '../../lib/clock.ts'

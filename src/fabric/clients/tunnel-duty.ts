@@ -7,8 +7,7 @@ import {
   CreateTunnelTerminatorSchema,
   UpdateTunnelTerminatorSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { readFlag, readText } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'

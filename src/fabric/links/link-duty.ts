@@ -11,7 +11,7 @@ import {
   RouterLinksSchema,
   VerifyRouterSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
+import type { Outgoing } from '../../channel/frame.ts'
 import type { LinkConnection, LinkIds, LiveLink } from '../../ports/live-links.ts'
 import type { RouterMetrics } from '../../ports/live-facts.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'

@@ -8,12 +8,11 @@ import {
   PeerStateChangeSchema,
   PeerStateChangesSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
 import { readMask } from '../../channel/headers.ts'
 import { messageBounds } from '../../channel/message-bounds.ts'
 import { MULTI_CHANNEL } from '../../lib/router-capabilities.ts'
 import { bodyFault } from '../../channel/wire-scan.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'

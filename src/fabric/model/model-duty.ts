@@ -6,9 +6,8 @@ import {
   ModelEventSchema,
   SubscribeToDataModelSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
 import { textValue, uint64Value } from '../../channel/headers.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ModelEvent, RouterModel } from '../../ports/router-model.ts'

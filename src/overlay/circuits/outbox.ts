@@ -1,4 +1,4 @@
-import type { Outgoing } from '../../channel/channel.ts'
+import type { Outgoing } from '../../channel/frame.ts'
 import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { circuitLimits } from './limits.ts'

@@ -1,5 +1,4 @@
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { textValue } from '../../channel/headers.ts'
 import { circuitLimits } from './limits.ts'
 import type { Piece } from './circuit-ends.ts'

@@ -1,5 +1,4 @@
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { int32Value, readInt32, readText, readUint64, uint64Value } from '../../channel/headers.ts'
 import { circuitLimits } from './limits.ts'
 import { circuitMessage, controlHeader, TRACE_ANSWER, TRACE_REQUEST } from './payload.ts'

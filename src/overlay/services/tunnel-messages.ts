@@ -10,9 +10,8 @@ import {
   RemoveTerminatorsSchema,
   UpdateTunnelTerminatorSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
 import { flagValue, textValue } from '../../channel/headers.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import type { CircuitExchange, CircuitWish } from '../circuits/circuit-source.ts'
 import type { Precedence } from './host-config.ts'
 

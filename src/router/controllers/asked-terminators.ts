@@ -5,7 +5,7 @@ import {
   TerminatorStatesSchema,
   ValidateTerminatorsSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
+import type { Outgoing } from '../../channel/frame.ts'
 import type { ControlMessageTable } from './control-connection.ts'
 
 /** A controller asks which terminators are here still; each subject answers for its binding. */

@@ -10,9 +10,8 @@ import {
   UpdateCtrlAddressesSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { CONNECT_BY_SERVICE, MULTI_CHANNEL } from '../../lib/router-capabilities.ts'
-import type { Outgoing } from '../../channel/channel.ts'
 import { versionLine, type VersionLine } from '../../channel/hello.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { flagValue, maskValue, textValue, uint64Value } from '../../channel/headers.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts'
 import { formatHostPort, isControllerId } from '../../lib/text/names.ts'

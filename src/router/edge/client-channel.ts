@@ -1,5 +1,5 @@
-import type { Channel, Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { Channel } from '../../channel/channel.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { readText } from '../../channel/headers.ts'
 import type { LocalCircuit, LocalCircuits } from '../../overlay/circuits/circuit-ends.ts'
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'

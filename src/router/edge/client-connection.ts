@@ -1,5 +1,5 @@
 import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
-import type { Outgoing } from '../../channel/channel.ts'
+import type { Outgoing } from '../../channel/frame.ts'
 import type { Application, CircuitEnd, Piece } from '../../overlay/circuits/circuit-ends.ts'
 import type { TraceAnswer, TraceRequest } from '../../overlay/circuits/route-trace.ts'
 import { edgeLimits } from './limits.ts'

@@ -1,5 +1,4 @@
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { int32Value } from '../../channel/headers.ts'
 import type {
   Destination,

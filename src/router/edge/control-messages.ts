@@ -16,10 +16,9 @@ import {
   UpdateEdgeTerminatorSchema,
   ValidateSessionsSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
 import { bytesMapValue, readBytesMap, textListValue } from '../../channel/header-maps.ts'
 import { readInt32, readText, textValue } from '../../channel/headers.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 
 /** Content types between a router and its controllers, of what concerns clients. */
 export const edgeControlMessage = {

@@ -1,6 +1,5 @@
 import { CONNECT_BY_SERVICE } from '../../lib/router-capabilities.ts'
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import {
   flagValue,
   int32Value,

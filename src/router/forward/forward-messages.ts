@@ -8,7 +8,7 @@ import {
   RouteSchema,
   UnrouteSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
+import type { Outgoing } from '../../channel/frame.ts'
 import { flagValue, int32Value, textValue } from '../../channel/headers.ts'
 import { reflectedKeys } from '../../channel/numbers.ts'
 import { circuitLimits } from '../../overlay/circuits/limits.ts'

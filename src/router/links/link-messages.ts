@@ -7,8 +7,7 @@ import {
   RouterLinksSchema,
   VerifyRouterSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import {
   flagValue,
   int32Value,

@@ -1,4 +1,4 @@
-import type { Outgoing } from '../../channel/channel.ts'
+import type { Outgoing } from '../../channel/frame.ts'
 import { readFlag } from '../../channel/headers.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import { TaskPool } from '../../lib/bounds/task-pool.ts'

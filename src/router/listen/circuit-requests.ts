@@ -1,7 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'

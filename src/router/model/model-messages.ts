@@ -4,8 +4,7 @@ import {
   SubscribeToDataModelSchema,
   ValidateModelAnswerSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { readText, readUint64 } from '../../channel/headers.ts'
 import type { ModelComparison } from './compare-models.ts'
 

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { readFlag } from '../../channel/headers.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'

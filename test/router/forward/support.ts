@@ -7,8 +7,8 @@ import {
   type FaultSubject,
   UnrouteSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { Channel, type Outgoing } from '../../../src/channel/channel.ts'
-import type { ChannelMessage } from '../../../src/channel/frame.ts'
+import { Channel } from '../../../src/channel/channel.ts'
+import type { ChannelMessage, Outgoing } from '../../../src/channel/frame.ts'
 import {
   int32Value,
   readInt32,

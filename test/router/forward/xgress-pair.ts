@@ -1,5 +1,4 @@
-import type { Outgoing } from '../../../src/channel/channel.ts'
-import type { ChannelMessage } from '../../../src/channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../../src/channel/frame.ts'
 import { type Random, seededRandom } from '../../../src/lib/random.ts'
 import type { Application, CircuitEnd, Piece } from '../../../src/overlay/circuits/circuit-ends.ts'
 import type { TransmitKind } from '../../../src/overlay/circuits/outbox.ts'

@@ -1,6 +1,6 @@
-import { Channel, type Outgoing } from '../../../src/channel/channel.ts'
+import { Channel } from '../../../src/channel/channel.ts'
 import { openDialed } from '../../../src/channel/dial.ts'
-import type { ChannelMessage } from '../../../src/channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../../src/channel/frame.ts'
 import { helloAccepted } from '../../../src/channel/hello.ts'
 import type { RouterConfig } from '../../../src/config/router/table.ts'
 import { TaskPool } from '../../../src/lib/bounds/task-pool.ts'
