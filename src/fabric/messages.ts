@@ -8,7 +8,6 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../channel/frame.ts'
 import { flagValue } from '../channel/headers.ts'
-import type { RouterStatus } from '../ports/router-status.ts'
 
 /** Header of a hello: the mask of what the router can do. */
 export const routerCapabilitiesHeader = 1002
@@ -165,8 +164,15 @@ export function serverHello(version: string): Outgoing {
   }
 }
 
+/** What an edge router answers to the hello of a controller. */
+export interface ClientHello {
+  readonly hostname: string
+  /** `protocol://host:port` of each protocol by which clients reach the router. */
+  readonly protocols: Readonly<Record<string, string>>
+}
+
 /** @throws when the bytes are no hello of an edge router. */
-export function readClientHello(body: Uint8Array): Pick<RouterStatus, 'hostname' | 'protocols'> {
+export function readClientHello(body: Uint8Array): ClientHello {
   const { hostname, listeners } = fromBinary(ClientHelloSchema, body)
   const protocols = listeners.flatMap(({ advertise }) =>
     advertise === undefined || advertise.protocol === ''

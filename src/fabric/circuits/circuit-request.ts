@@ -14,8 +14,6 @@ import {
 } from '../../channel/header-maps.ts'
 import { int32Value, readText, textValue } from '../../channel/headers.ts'
 import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
-import type { ClientClaim } from '../../ports/router-clients.ts'
-import type { TunnelClaim } from '../../ports/router-tunnels.ts'
 import { routerMessage } from '../messages.ts'
 
 /** Headers of requests for circuits and their answers. */
@@ -46,8 +44,17 @@ interface WantedCircuit {
 }
 
 /** A client of the router asks, by its service session or by its access token alone. */
-export interface ClientCircuit extends WantedCircuit, Omit<ClientClaim, 'routerId' | 'type'> {
+export interface ClientCircuit extends WantedCircuit {
   readonly of: 'client'
+  /** Token of the service session; '' where the client names the service itself. */
+  readonly sessionToken: string
+  /** Absent: the client shows a service session. */
+  readonly serviceId?: string
+  /** The client's identity, as the router knows it; absent: the router does not say. */
+  readonly identityId?: string
+  readonly apiSessionToken: string
+  /** Hex SHA-1 of the certificates that the client showed. */
+  readonly fingerprints: readonly string[]
   /** The id that the router has drawn for the circuit; absent: the controller draws it. */
   readonly circuitId?: string
 }
@@ -56,7 +63,7 @@ export interface ClientCircuit extends WantedCircuit, Omit<ClientClaim, 'routerI
 export interface TunnelCircuit extends WantedCircuit {
   readonly of: 'tunnel'
   /** Names and ids that its service may have, in this order. */
-  readonly services: readonly TunnelClaim['service'][]
+  readonly services: readonly ({ readonly id: string } | { readonly name: string })[]
 }
 
 /** Request of a router for a circuit, in any of its forms. */

@@ -1,7 +1,6 @@
 import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { textValue } from '../../channel/headers.ts'
-import { circuitLimits } from './limits.ts'
-import type { Piece } from './circuit-ends.ts'
+import { messageContentLimits } from '../../channel/messages/limits.ts'
 
 /** Content types of the stream between the two ends of a circuit. */
 export const circuitMessage = {
@@ -58,6 +57,15 @@ const BUFFERED_UNKNOWN = 0xffff_ffff
 
 const empty = new Uint8Array(0)
 
+/** Content of one payload, without its place in the stream. It is neither cut nor joined. */
+export interface Piece {
+  readonly body: Uint8Array
+  /** Header 1010 of the SDK protocol: 1 FIN, 2 TRACE_UUID, 4 MULTIPART …; 0: none. */
+  readonly edgeFlags: number
+  /** UUID of a traced payload, passed on unread; null: none. */
+  readonly traceId: Uint8Array | null
+}
+
 /** One numbered payload. Its body may be a view of a larger buffer. */
 export interface Payload {
   readonly sequence: number
@@ -89,7 +97,7 @@ export function circuitIdOf({ contentType, headers, body }: ChannelMessage): str
   const isControl = contentType === circuitMessage.control
   const value = isControl ? body.subarray(1) : headers.get(header.circuitId)
   if (value === undefined || value.length === 0) return null
-  return value.length > circuitLimits.circuitNameCharactersMax ? null : utf8.decode(value)
+  return value.length > messageContentLimits.circuitNameCharactersMax ? null : utf8.decode(value)
 }
 
 /** Headers of users of a circuit, and of its frames. */
@@ -119,7 +127,7 @@ export function readPayload(message: ChannelMessage): Payload | null {
   const edgeFlags = littleEndian(headers.get(header.edgeFlags), 4)
   if (sequence === null || flags === null || stamp === null || edgeFlags === null) return null
   const traceId = headers.get(header.traceId) ?? null
-  if (traceId !== null && traceId.length > circuitLimits.xgressTraceIdBytesMax) return null
+  if (traceId !== null && traceId.length > messageContentLimits.xgressTraceIdBytesMax) return null
   if (leftOutBytes > 0) return null
   const capabilities = readCapabilities(headers.get(header.capabilities))
   return { sequence, flags, stamp, body, edgeFlags, traceId, capabilities }
@@ -143,7 +151,7 @@ export function readAcknowledgement(message: ChannelMessage): Acknowledgement | 
   if (flags === null || stamp === null || bufferedBytes === null) return null
   if (leftOutBytes > 0 || body.length % 4 !== 0) return null
   // @guard payloads-that-lie--sequences
-  if (body.length / 4 > circuitLimits.xgressSequencesPerMessageMax) return null
+  if (body.length / 4 > messageContentLimits.xgressSequencesPerMessageMax) return null
   return { flags, bufferedBytes, stamp, body }
 }
 
@@ -210,7 +218,7 @@ export function traceRouteAnswer(
   const { headers: asked, body } = request
   const hops = littleEndian(asked.get(controlHeader.hops), 4)
   if (body[0] !== TRACE_REQUEST || body.length < 2 || hops === null) return null
-  if (body.length > circuitLimits.xgressControlBytesMax) return null
+  if (body.length > messageContentLimits.xgressControlBytesMax) return null
   const headers = new Map<number, Uint8Array>()
   headers.set(controlHeader.hops, integerValue(Math.max(0, hops - 1), 4))
   headers.set(controlHeader.type, textValue(type))
@@ -219,7 +227,7 @@ export function traceRouteAnswer(
   for (const key of [controlHeader.timestamp, controlHeader.userValue, header.traceId]) {
     const value = asked.get(key)
     if (value === undefined) continue
-    if (value.length > circuitLimits.xgressControlBytesMax) return null
+    if (value.length > messageContentLimits.xgressControlBytesMax) return null
     headers.set(key, value)
   }
   const answer = new Uint8Array(body)

@@ -1,6 +1,6 @@
 import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { int32Value, readInt32, readText, readUint64, uint64Value } from '../../channel/headers.ts'
-import { circuitLimits } from './limits.ts'
+import { messageContentLimits } from '../../channel/messages/limits.ts'
 import { circuitMessage, controlHeader, TRACE_ANSWER, TRACE_REQUEST } from './payload.ts'
 
 /** Request for the route of a circuit: one of its routers or its other end answers. */
@@ -40,7 +40,7 @@ export function readTraceAnswer({ headers, body }: ChannelMessage): TraceAnswer 
   const userValue = readInt32(headers, controlHeader.userValue)
   if (body[0] !== TRACE_ANSWER || userValue === null) return null
   const text = (key: number): string =>
-    readText(headers, key)?.slice(0, circuitLimits.xgressControlBytesMax) ?? ''
+    readText(headers, key)?.slice(0, messageContentLimits.xgressControlBytesMax) ?? ''
   return {
     hops: (readInt32(headers, controlHeader.hops) ?? 0) >>> 0,
     timestamp: readUint64(headers, controlHeader.timestamp) ?? 0n,

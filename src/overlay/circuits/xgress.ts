@@ -3,7 +3,7 @@ import { textValue } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { circuitLimits } from './limits.ts'
 import { ChunkJoiner, cutBody } from './chunks.ts'
-import type { Application, CircuitEnd, Piece } from './circuit-ends.ts'
+import type { Application, CircuitEnd } from './circuit-ends.ts'
 import { ENDS, Outbox, type Transmit } from './outbox.ts'
 import {
   acknowledgementMessage,
@@ -13,6 +13,7 @@ import {
   keptBody,
   type Payload,
   payloadFlag,
+  type Piece,
   readAcknowledgement,
   readPayload,
   traceRouteAnswer,

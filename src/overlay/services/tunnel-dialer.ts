@@ -5,7 +5,6 @@ import type { TargetSockets } from '../sockets/target-sockets.ts'
 import {
   type Application,
   type CircuitEnd,
-  dialError,
   DialFailure,
   type DialRequest,
   type LocalCircuits,
@@ -26,6 +25,7 @@ import {
   isNameOfProxy,
 } from './target-connection.ts'
 import { peerKey } from './tunnel-messages.ts'
+import { dialError } from '../../channel/messages/dial-error.ts'
 
 /** A terminator of the tunnel, as its circuits see it. */
 export interface DialedTerminator {

@@ -12,8 +12,6 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import { flagValue, textValue } from '../../channel/headers.ts'
 import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
-import type { CircuitExchange, CircuitWish } from '../circuits/circuit-source.ts'
-import type { Precedence } from './host-config.ts'
 
 /** Content types between routers and controllers that are about tunnels. */
 export const tunnelMessage = {
@@ -47,6 +45,8 @@ const precedences = {
   required: ModelPrecedence.REQUIRED,
   failed: ModelPrecedence.FAILED,
 } as const
+
+export type Precedence = keyof typeof precedences
 
 export interface OfferedTerminator {
   readonly id: string
@@ -158,18 +158,3 @@ export function readCreatedCircuit({ contentType, body }: ChannelMessage): Creat
   const data = Object.entries(peerData).map(([key, value]) => [Number(key), value] as const)
   return { id: circuitId, address, peerData: new Map(data) }
 }
-
-/** How a tunnel asks controllers for a circuit. */
-export function tunnelExchange(service: string, wish: CircuitWish): CircuitExchange {
-  return {
-    message: createTunnelCircuitMessage(service, wish.instanceId, wish.peerData),
-    read: (answer) => {
-      const created = readCreatedCircuit(answer)
-      if (typeof created === 'string') return created
-      return wish.take(created, created.peerData) ?? created
-    },
-  }
-}
-
-/** One that asks for nothing of the other end. */
-export const noWish: CircuitWish = { instanceId: '', peerData: new Map(), take: () => null }

@@ -7,18 +7,14 @@ import {
   InterfacesSchema,
   MetricsSchema,
   UpdateClusterLeaderSchema,
-  UpdateCtrlAddressesSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { CONNECT_BY_SERVICE, MULTI_CHANNEL } from '../../lib/router-capabilities.ts'
 import { versionLine, type VersionLine } from '../../channel/hello.ts'
 import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { flagValue, maskValue, textValue, uint64Value } from '../../channel/headers.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts'
-import { formatHostPort, isControllerId } from '../../lib/text/names.ts'
-import type { UsageReport } from '../forward/circuit-usages.ts'
-import { forwardLimits } from '../forward/limits.ts'
-import { type ControllerKey, isControllerAddress } from './endpoints-file.ts'
-import type { MembersTold, ToldController } from './membership.ts'
+import { messageContentLimits } from '../../channel/messages/limits.ts'
+import { formatHostPort } from '../../lib/text/names.ts'
 
 /** Content types between a router and its controllers. */
 export const controlMessage = {
@@ -45,7 +41,6 @@ const LINK_LISTENERS_HEADER = 1000
 const CAPABILITIES_HEADER = 1002
 const DATA_MODEL_HEADER = 1024
 const DATA_MODEL_INDEX_HEADER = 1025
-const SHA256_BYTES = 32
 
 /** @param routerId the common name of the router's certificate. */
 export function routerHello(
@@ -68,38 +63,9 @@ export function routerHello(
   }
 }
 
-export interface AddressesUpdate extends Omit<MembersTold, 'senderId'> {
-  /** Some members are left out for a moment, and the whole list follows. */
-  readonly isInterim: boolean
-}
-
-/**
- * Addresses and ids that cannot be one are left out.
- * @throws when the bytes are no such message.
- */
-export function readAddresses(body: Uint8Array): AddressesUpdate {
-  const update = fromBinary(UpdateCtrlAddressesSchema, body)
-  const { index, isLeader, isInterim } = update
-  const controllers = update.controllers.flatMap((each): ToldController[] => {
-    const addresses = each.endpoints.map(({ address }) => address).filter(isControllerAddress)
-    const { id } = each
-    const keySha256 = keyText(each.publicKeySha256)
-    return isControllerId(id) && addresses.length > 0 ? [{ id, addresses, keySha256 }] : []
-  })
-  const removed = update.removed.flatMap(({ id, publicKeySha256 }): ControllerKey[] => {
-    const keySha256 = keyText(publicKeySha256)
-    return isControllerId(id) && keySha256 !== null ? [{ id, keySha256 }] : []
-  })
-  return { index, isLeader, isInterim, controllers, removed }
-}
-
 /** @throws when the bytes are no such message. */
 export function readLeaderIndex(body: Uint8Array): bigint {
   return fromBinary(UpdateClusterLeaderSchema, body).index
-}
-
-function keyText(sha256: Uint8Array): string | null {
-  return sha256.length === SHA256_BYTES ? Buffer.from(sha256).toString('hex') : null
 }
 
 /** @throws when the bytes are no such message. */
@@ -180,6 +146,24 @@ export function interfacesMessage(interfaces: readonly HostInterface[]): Outgoin
   return { contentType: controlMessage.interfaces, body: toBinary(InterfacesSchema, update) }
 }
 
+/** Kinds of counts, as the protocol names them; rx: read by this router, tx: written. */
+export type CountedKind = `${'fabric' | 'ingress' | 'egress'}.${'rx' | 'tx'}`
+
+/** Bytes of one circuit that nobody has been told yet. */
+export interface CountedCircuit {
+  readonly circuitId: string
+  readonly tags: Readonly<Record<string, string>>
+  /** Kinds that nothing was counted of are absent. */
+  readonly bytes: Readonly<Partial<Record<CountedKind, number>>>
+}
+
+export interface UsageReport {
+  /** UTC, s. */
+  readonly startS: number
+  readonly lengthS: number
+  readonly circuits: readonly CountedCircuit[]
+}
+
 /** Bytes of circuits in one interval, as metrics of their own. */
 export function usageMessage(
   routerId: string,
@@ -187,7 +171,7 @@ export function usageMessage(
   { eventId, atMs }: { readonly eventId: string; readonly atMs: number },
 ): Outgoing {
   const interval = { intervalStartUtc: BigInt(startS), intervalLength: BigInt(lengthS) }
-  const { usageCircuitsPerCounterMax } = forwardLimits
+  const { usageCircuitsPerCounterMax } = messageContentLimits
   const usageCounters = []
   for (let at = 0; at < circuits.length; at += usageCircuitsPerCounterMax) {
     const buckets = circuits

@@ -2,7 +2,6 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import { int32Value, readInt32, textValue } from '../../channel/headers.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import {
-  dialError,
   DialFailure,
   type DialRequest,
   type LocalCircuit,
@@ -21,6 +20,7 @@ import {
 } from './edge-messages.ts'
 import type { HostedTerminator } from './hosted-terminator.ts'
 import type { ClientTerminators } from './hosted-terminators.ts'
+import { dialError } from '../../channel/messages/dial-error.ts'
 
 export interface EdgeDialerParts {
   readonly circuits: LocalCircuits

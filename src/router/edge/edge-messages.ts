@@ -9,7 +9,7 @@ import {
   uint64Value,
 } from '../../channel/headers.ts'
 import { headerKey } from '../../channel/numbers.ts'
-import type { Piece } from '../../overlay/circuits/circuit-ends.ts'
+import type { Piece } from '../../overlay/circuits/payload.ts'
 import type { TraceAnswer, TraceRequest } from '../../overlay/circuits/route-trace.ts'
 
 /** The application protocol of the channels of clients. */

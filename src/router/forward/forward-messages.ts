@@ -11,9 +11,8 @@ import {
 import type { Outgoing } from '../../channel/frame.ts'
 import { flagValue, int32Value, textValue } from '../../channel/headers.ts'
 import { reflectedKeys } from '../../channel/numbers.ts'
-import { circuitLimits } from '../../overlay/circuits/limits.ts'
-import { forwardLimits } from './limits.ts'
-import type { DialError } from '../../overlay/circuits/circuit-ends.ts'
+import { messageContentLimits } from '../../channel/messages/limits.ts'
+import type { DialError } from '../../channel/messages/dial-error.ts'
 
 /** Content types between routers and controllers that are about circuits. */
 export const routeMessage = {
@@ -79,7 +78,7 @@ const kinds: ReadonlyMap<DestinationType, Forward['kind']> = new Map([
 
 /** Ids and addresses are chosen by controllers; none is longer. */
 export function isCircuitName(text: string): boolean {
-  return text !== '' && text.length <= circuitLimits.circuitNameCharactersMax
+  return text !== '' && text.length <= messageContentLimits.circuitNameCharactersMax
 }
 
 /**
@@ -99,14 +98,12 @@ export function readRoute(body: Uint8Array): Route | null {
   })
   if (!isCircuitName(circuitId) || read.length < forwards.length) return null
   if (egress !== undefined && !isCircuitName(egress.address)) return null
-  const timeoutMs = timeout / NANOSECONDS_A_MS
-  const { dialMsMax } = forwardLimits
   return {
     circuitId,
     attempt,
     forwards: read,
     isReroute: attempt === REROUTE_ATTEMPT,
-    timeoutMs: timeoutMs > BigInt(dialMsMax) ? dialMsMax : Number(timeoutMs),
+    timeoutMs: Number(timeout / NANOSECONDS_A_MS),
     clientId: boundedTag(tags[CLIENT_TAG]),
     traced:
       (channelMask & ESTABLISH_PATH) === 0
@@ -130,7 +127,7 @@ export function readRoute(body: Uint8Array): Route | null {
 }
 
 function boundedTag(value = ''): string {
-  return value.slice(0, circuitLimits.circuitNameCharactersMax)
+  return value.slice(0, messageContentLimits.circuitNameCharactersMax)
 }
 
 /** @throws when the bytes are no such message. */
@@ -163,7 +160,7 @@ export function routeFailed(
 ): Outgoing {
   const headers = new Map([
     [resultHeader.attempt, int32Value(attempt)],
-    [resultHeader.error, textValue(reason.slice(0, circuitLimits.reasonCharactersMax))],
+    [resultHeader.error, textValue(reason.slice(0, messageContentLimits.reasonCharactersMax))],
     [resultHeader.errorCode, Uint8Array.of(code)],
   ])
   return { contentType: routeMessage.routeResult, headers, body: textValue(circuitId) }

@@ -15,7 +15,7 @@ import type {
   TerminatorDialer,
 } from '../../overlay/circuits/circuit-ends.ts'
 import { type CarriedCircuit, CarriedCircuits, type Place } from './carried-circuits.ts'
-import { CircuitUsages, type CountedKind } from './circuit-usages.ts'
+import { CircuitUsages } from './circuit-usages.ts'
 import { Faults } from './faults.ts'
 import type { Route } from './forward-messages.ts'
 import { LocalDeliveries } from './local-deliveries.ts'
@@ -32,6 +32,7 @@ import { Routes } from './routes.ts'
 import { sideOf, Traffic } from './traffic.ts'
 import { type BufferRoom, Xgress } from '../../overlay/circuits/xgress.ts'
 import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
+import type { CountedKind } from '../controllers/messages.ts'
 
 /** A link to another router, as frames are sent over it. */
 export interface ForwardLink {

@@ -11,11 +11,7 @@ import type {
 } from '../controllers/control-connection.ts'
 import { FailureLog } from '../../overlay/sockets/failure-log.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import {
-  dialError,
-  DialFailure,
-  type TerminatorDialer,
-} from '../../overlay/circuits/circuit-ends.ts'
+import { DialFailure, type TerminatorDialer } from '../../overlay/circuits/circuit-ends.ts'
 import type { CarriedCircuit } from './carried-circuits.ts'
 import { dialErrorOf } from '../../overlay/circuits/dial-error.ts'
 import { TaskPool } from '../../lib/bounds/task-pool.ts'
@@ -28,7 +24,9 @@ import {
   type RouteEgress,
   routeFailed,
 } from './forward-messages.ts'
+import { forwardLimits } from './limits.ts'
 import type { Forwarder } from './forwarder.ts'
+import { dialError } from '../../channel/messages/dial-error.ts'
 
 export interface RoutesParts {
   readonly forwarder: Forwarder
@@ -114,7 +112,7 @@ export class Routes {
       this.#complete(connection, message, route, circuit, NO_PEER_DATA)
       return
     }
-    const deadlineMs = clock.monotonicMs() + route.timeoutMs
+    const deadlineMs = clock.monotonicMs() + Math.min(route.timeoutMs, forwardLimits.dialMsMax)
     circuit.dials += 1
     // A client has one part of the pool, by whichever controllers and routers it dials.
     const { clientId } = route

@@ -3,7 +3,6 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import {
   FaultSchema,
   LinkListenersSchema,
-  PeerStateChangesSchema,
   RouterLinksSchema,
   VerifyRouterSchema,
 } from '../../../proto/gen/router_pb.ts'
@@ -19,9 +18,6 @@ import {
 import { keptBytes } from '../../channel/header-view.ts'
 import { type HelloGroup, readHello } from '../../channel/hello.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts'
-import { parseAddress } from '../../config/router/values.ts'
-import { linkLimits } from './limits.ts'
-import type { Link, LinkGroup, LinkSocketType } from './link.ts'
 
 /** Content types between routers and controllers that are about links. */
 export const linkMessage = {
@@ -30,6 +26,16 @@ export const linkMessage = {
   verifyRouter: 1036,
   peerStateChanges: 1050,
 } as const
+
+export const linkSocketTypes = ['link.default', 'link.ack'] as const
+/** Payloads go over sockets of the one type, and acknowledgements over those of the other. */
+export type LinkSocketType = (typeof linkSocketTypes)[number]
+
+/** Identity of a link of several sockets: a further one shows it, and its secret. */
+export interface LinkGroup {
+  readonly id: string
+  readonly secret: Uint8Array
+}
 
 export const LINK_PROTOCOL = 'ziti-link'
 /** Type of the first socket of a link. */
@@ -40,38 +46,9 @@ const BINDING = 'default'
 /** Headers of the hello of a link; they mean other things than in any other message. */
 const linkHeader = { routerId: 2, version: 3, binding: 4, iteration: 5, dialedId: 6, linkId: 100 }
 
-/** Another router, as a controller tells of it. */
-export interface PeerChange {
-  readonly id: string
-  readonly state: 'healthy' | 'unhealthy' | 'removed'
-  readonly version: string
-  readonly listeners: readonly PeerListener[]
-}
-
 export interface PeerListener {
   readonly address: string
   readonly groups: readonly string[]
-}
-
-const states = ['healthy', 'unhealthy', 'removed'] as const
-
-/**
- * Addresses that no link can be dialed at are left out.
- * @throws when the bytes are no such message.
- */
-export function readPeerChanges(body: Uint8Array): readonly PeerChange[] {
-  const { peersMax, peerListenersMax } = linkLimits
-  return fromBinary(PeerStateChangesSchema, body)
-    .changes.slice(0, peersMax)
-    .flatMap(({ id, state, version, listeners }): PeerChange[] => {
-      const found = states[state]
-      if (found === undefined || id === '') return []
-      const usable = listeners
-        .filter(({ address }) => parseAddress(address)?.protocol === 'tls')
-        .slice(0, peerListenersMax)
-        .map(({ address, groups }) => ({ address, groups }))
-      return [{ id, state: found, version, listeners: usable }]
-    })
 }
 
 /** The value of the header that tells controllers where this router listens for links. */
@@ -177,8 +154,18 @@ export function readLinkHello(message: ChannelMessage): LinkHello | null {
   return { linkId, routerId, dialedId, iteration, group, type }
 }
 
+/** A link, as a router reports it. */
+export interface LinkReport {
+  readonly id: string
+  readonly peerId: string
+  readonly iteration: number
+  readonly dialAddress: string
+  readonly localAddress: string
+  readonly remoteAddress: string
+}
+
 /** @param isWhole there are no others. */
-export function routerLinksMessage(links: readonly Link[], isWhole: boolean): Outgoing {
+export function routerLinksMessage(links: readonly LinkReport[], isWhole: boolean): Outgoing {
   const message = create(RouterLinksSchema, {
     fullRefresh: isWhole,
     links: links.map(({ id, peerId, iteration, dialAddress, localAddress, remoteAddress }) => ({
@@ -198,7 +185,10 @@ export function routerLinksMessage(links: readonly Link[], isWhole: boolean): Ou
 
 const faultSubject = { link: 2, duplicate: 5 } as const
 
-export function linkFaultMessage({ id, iteration }: Link, isDuplicate: boolean): Outgoing {
+export function linkFaultMessage(
+  { id, iteration }: Pick<LinkReport, 'id' | 'iteration'>,
+  isDuplicate: boolean,
+): Outgoing {
   const subject = isDuplicate ? faultSubject.duplicate : faultSubject.link
   const fault = create(FaultSchema, { subject, id, iteration })
   return { contentType: linkMessage.fault, body: toBinary(FaultSchema, fault) }

@@ -1,5 +1,6 @@
 import type { Channel } from '../../channel/channel.ts'
 import { SendQueue } from '../../channel/frame-writer.ts'
+import type { LinkGroup, LinkSocketType } from './link-messages.ts'
 import { CIRCUIT_ID_HEADER, circuitMessage } from '../../overlay/circuits/payload.ts'
 import type { Outgoing } from '../../channel/frame.ts'
 
@@ -7,16 +8,6 @@ import type { Outgoing } from '../../channel/frame.ts'
 export interface LinkQueues {
   readonly payloadsMax: number
   readonly acknowledgementsMax: number
-}
-
-export const linkSocketTypes = ['link.default', 'link.ack'] as const
-/** Payloads go over sockets of the one type, and acknowledgements over those of the other. */
-export type LinkSocketType = (typeof linkSocketTypes)[number]
-
-/** Identity of a link of several sockets: a further one shows it, and its secret. */
-export interface LinkGroup {
-  readonly id: string
-  readonly secret: Uint8Array
 }
 
 export interface LinkFields {

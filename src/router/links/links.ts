@@ -19,10 +19,8 @@ import { LinkDialer } from './link-dialer.ts'
 import {
   linkFaultMessage,
   linkMessage,
-  type PeerChange,
   type PeerListener,
   readLinkFault,
-  readPeerChanges,
   routerLinksMessage,
   verifyRouterMessage,
 } from './link-messages.ts'
@@ -30,6 +28,7 @@ import { linkChannelLimits, linkQueues } from './link-options.ts'
 import { LinkRegistry, type LinkUser } from './link-registry.ts'
 import type { Link } from './link.ts'
 import { type DialedPeer, PeerDialer } from './peer-dialer.ts'
+import { type PeerChange, readPeerChanges } from './peer-changes.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
 

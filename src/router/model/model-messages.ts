@@ -6,7 +6,6 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { readText, readUint64 } from '../../channel/headers.ts'
-import type { ModelComparison } from './compare-models.ts'
 
 /** Content types between routers and controllers that are about the data model. */
 export const modelMessage = {
@@ -20,6 +19,20 @@ export const modelMessage = {
 
 const INDEX_HEADER = 1025
 const SUBSCRIPTION_HEADER = 1026
+
+export interface ModelDifferenceFound {
+  readonly kind: string
+  readonly id: string
+  readonly difference: 'added' | 'modified' | 'removed'
+  readonly detail: string
+}
+
+export interface ModelComparison {
+  /** Records by kind. */
+  readonly own: Readonly<Record<string, number>>
+  readonly theirs: Readonly<Record<string, number>>
+  readonly differences: readonly ModelDifferenceFound[]
+}
 
 export interface Subscribe {
   /** Index and timeline that the router has; 0 and '' before it has any. */

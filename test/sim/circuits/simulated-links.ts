@@ -18,7 +18,6 @@ import {
   linkMessage,
   readLinkFault,
   readLinkHello,
-  readPeerChanges,
   routerLinksMessage,
 } from '../../../src/router/links/link-messages.ts'
 import { linkChannelLimits, linkQueues } from '../../../src/router/links/link-options.ts'
@@ -28,6 +27,7 @@ import { type DialedPeer, PeerDialer } from '../../../src/router/links/peer-dial
 import type { ProgramLogger } from '../../../src/overlay/logger.ts'
 import type { Frames } from './frames.ts'
 import type { SimulatedSocket } from './simulated-socket.ts'
+import { readPeerChanges } from '../../../src/router/links/peer-changes.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
 
