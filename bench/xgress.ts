@@ -4,7 +4,7 @@ import type { Application } from '../src/overlay/circuits/circuit-ends.ts'
 import { Xgress } from '../src/overlay/circuits/xgress.ts'
 import { xgressOptions } from '../src/overlay/circuits/xgress-options.ts'
 import { heading } from './support/report.ts'
-import type { Piece } from '../src/overlay/circuits/payload.ts'
+import type { Piece } from '../src/channel/messages/payload.ts'
 
 // What two ends of a circuit in one process cost: processor time of a MB in pieces of 10 KiB, with messages handed over as they are and
 // as frames, and the memory of a circuit without traffic. `node --expose-gc bench/xgress.ts`

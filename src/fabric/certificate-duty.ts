@@ -20,7 +20,7 @@ import type { RouterCertifier } from '../ports/certificate-issuer.ts'
 import type { ProposalInput, Proposer } from '../ports/proposer.ts'
 import type { RouterConnection } from './connection.ts'
 import type { RouterDuty } from './duty.ts'
-import { routerMessage } from './messages.ts'
+import { routerMessage } from '../channel/messages/control.ts'
 import type { RouterLogger } from './router-channels.ts'
 
 /** A proposer that can say before work is done for a write that it would refuse it. */

@@ -11,7 +11,7 @@ import {
   routerCapabilitiesHeader,
   routerMessage,
   serverHello,
-} from './messages.ts'
+} from '../channel/messages/control.ts'
 import { refuse } from './refused-requests.ts'
 import { errorMessage } from '../lib/error-code.ts'
 

@@ -5,7 +5,7 @@ import { jsonDepth } from '../lib/bounds/json-depth.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import type { RouterInspection, RouterInspections } from '../ports/router-inspections.ts'
 import { routerLimits } from './limits.ts'
-import { routerMessage } from './messages.ts'
+import { routerMessage } from '../channel/messages/control.ts'
 import type { RouterChannels } from './router-channels.ts'
 
 const JSON_DEPTH_MAX = 64

@@ -1,9 +1,9 @@
 import type { ChannelMessage, Outgoing } from '../channel/frame.ts'
 import type { Channel } from '../channel/channel.ts'
 import { headerKey } from '../channel/numbers.ts'
-import { edgeRefusal } from './circuits/circuit-request.ts'
+import { edgeRefusal } from '../channel/messages/circuit-requests.ts'
 import { NO_TUNNELS } from './clients/client-errors.ts'
-import { routerMessage } from './messages.ts'
+import { routerMessage } from '../channel/messages/control.ts'
 
 /** Messages that their sender waits for no answer to, and no duty takes. */
 const notices: ReadonlySet<number> = new Set([

@@ -22,7 +22,7 @@ import {
   type ClusterAddresses,
   type ControllerAddress,
   leaderMessage,
-} from './messages.ts'
+} from '../channel/messages/control.ts'
 import { LiveRows } from './live-rows.ts'
 import type { RouterStatusTopic } from './status-topic.ts'
 

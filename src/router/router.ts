@@ -26,7 +26,7 @@ import {
   type MetricsBatch,
   metricsMessage,
   readInspection,
-} from './controllers/messages.ts'
+} from '../channel/messages/reports.ts'
 import { Edge, EDGE_BINDING } from './edge/edge.ts'
 import { terminatorDialers } from './dial/dialers.ts'
 import { TargetSockets } from '../overlay/sockets/target-sockets.ts'
@@ -37,7 +37,7 @@ import { HealthServers } from './health/health-server.ts'
 import { routerChecks } from './health/router-checks.ts'
 import { type AskExtension, CertificateExtender } from './identity/extension.ts'
 import { IdentityHolder, type RouterIdentity } from './identity/identity.ts'
-import { listenersValue } from './links/link-messages.ts'
+import { listenersValue } from '../channel/messages/links.ts'
 import type { Link } from './links/link.ts'
 import { Links } from './links/links.ts'
 import { ClientListeners } from './listen/client-listeners.ts'

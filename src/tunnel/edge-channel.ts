@@ -14,8 +14,8 @@ import {
   edgeHeader,
   edgeMessage,
   readConnectionId,
-} from '../router/edge/edge-messages.ts'
-import { circuitIdOf } from '../overlay/circuits/payload.ts'
+} from '../channel/messages/edge.ts'
+import { circuitIdOf } from '../channel/messages/payload.ts'
 import type { CircuitWish } from '../overlay/circuits/circuit-source.ts'
 import type { EdgePath, EdgeCircuits } from './edge-circuits.ts'
 import { tunnelLimits } from './limits.ts'

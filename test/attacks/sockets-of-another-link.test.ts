@@ -13,7 +13,7 @@ import {
   type LinkGroup,
   linkHello,
   type LinkSocketType,
-} from '../../src/router/links/link-messages.ts'
+} from '../../src/channel/messages/links.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
 

@@ -15,9 +15,9 @@ import {
   MALFORMED,
 } from '../../src/channel/wire-scan.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import { routerMessage } from '../../src/fabric/messages.ts'
-import { controlMessage } from '../../src/router/controllers/messages.ts'
-import { linkMessage } from '../../src/router/links/link-messages.ts'
+import { routerMessage } from '../../src/channel/messages/control.ts'
+import { controlMessage } from '../../src/channel/messages/reports.ts'
+import { linkMessage } from '../../src/channel/messages/links.ts'
 import { empties, heaviestBodies, wrapped } from '../fabric/heavy-bodies.ts'
 
 /** Of a controller or a router alone to send; or empty, or judged by nobody as nobody reads them. */

@@ -4,7 +4,7 @@ import type {
   LocalCircuit,
   LocalCircuits,
 } from '../../src/overlay/circuits/circuit-ends.ts'
-import type { Piece } from '../../src/overlay/circuits/payload.ts'
+import type { Piece } from '../../src/channel/messages/payload.ts'
 
 const WAITING_BYTES_MAX = 64 * 1024
 

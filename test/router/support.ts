@@ -23,7 +23,7 @@ import { parseRouterConfig } from '../../src/config/router/load.ts'
 import type { AskExtension } from '../../src/router/identity/extension.ts'
 import { RouterProgram } from '../../src/router/router.ts'
 import { helloAnswer } from '../../src/fabric/hello-answer.ts'
-import { addressesMessage } from '../../src/fabric/messages.ts'
+import { addressesMessage } from '../../src/channel/messages/control.ts'
 import { newCa } from '../support/authorities.ts'
 
 /** As `expect.poll`, for a machine that has other things to do as well. */

@@ -12,7 +12,7 @@ import {
   circuitAnswer,
   circuitRefusal,
   readCircuitRequest,
-} from '../../src/fabric/circuits/circuit-request.ts'
+} from '../../src/channel/messages/circuit-requests.ts'
 import { routesOf, unrouteMessage } from '../../src/fabric/circuits/route.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'

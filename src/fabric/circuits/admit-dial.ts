@@ -7,7 +7,11 @@ import {
   tunnelFaultCodes,
 } from '../clients/client-errors.ts'
 import { judgedAtLatest } from '../judged-at-latest.ts'
-import type { CircuitRequest, ClientCircuit, TunnelCircuit } from './circuit-request.ts'
+import type {
+  CircuitRequest,
+  ClientCircuit,
+  TunnelCircuit,
+} from '../../channel/messages/circuit-requests.ts'
 import type { Hosts } from './hosts.ts'
 import { PUBLIC_KEY } from './peer-data.ts'
 

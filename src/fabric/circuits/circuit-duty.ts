@@ -15,7 +15,7 @@ import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { judgedAtLatest } from '../judged-at-latest.ts'
 import { routerLimits } from '../limits.ts'
-import { routerMessage } from '../messages.ts'
+import { routerMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { admitDial, CircuitRefused, type DialJudges, NO_SESSION } from './admit-dial.ts'
 import { CircuitAllowance } from './circuit-allowance.ts'
@@ -28,7 +28,7 @@ import {
   type ClientCircuit,
   type PeerData,
   readCircuitRequest,
-} from './circuit-request.ts'
+} from '../../channel/messages/circuit-requests.ts'
 import {
   dialResultOf,
   isInvalidHost,

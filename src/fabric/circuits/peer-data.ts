@@ -1,5 +1,5 @@
 import type { AdmittedClient } from '../../ports/router-clients.ts'
-import type { PeerData } from './circuit-request.ts'
+import type { PeerData } from '../../channel/messages/circuit-requests.ts'
 
 /** The key of the other end's encryption, among what ends tell each other. */
 export const PUBLIC_KEY = 1003

@@ -2,7 +2,7 @@ import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 
 import { DestinationType, RouteSchema, UnrouteSchema } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/frame.ts'
-import { routerMessage } from '../messages.ts'
+import { routerMessage } from '../../channel/messages/control.ts'
 import type { CircuitPath } from './path.ts'
 
 /** Both ends of a circuit, by which routers forward. */

@@ -4,7 +4,7 @@ import type { RouterDuty } from '../duty.ts'
 import { ownText } from '../../lib/text/own-text.ts'
 import { type TellFact, tellNobody } from '../../ports/live-facts.ts'
 import { routerLimits } from '../limits.ts'
-import { routerMessage } from '../messages.ts'
+import { routerMessage } from '../../channel/messages/control.ts'
 import { toldTime } from '../told-time.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 

@@ -5,7 +5,7 @@ import type { Channel } from '../../channel/channel.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { GoneSession, RouterClients } from '../../ports/router-clients.ts'
 import { routerLimits } from '../limits.ts'
-import { routerMessage } from '../messages.ts'
+import { routerMessage } from '../../channel/messages/control.ts'
 import type { Outgoing } from '../../channel/frame.ts'
 
 /** Tells a router which of the service sessions that it asks about are gone. */

@@ -13,7 +13,7 @@ import type { ClientSession, EndedSession, RouterClients } from '../../ports/rou
 import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
-import { routerMessage } from '../messages.ts'
+import { routerMessage } from '../../channel/messages/control.ts'
 import { sessionsRemoved, tellGoneSessions } from './gone-sessions.ts'
 import type { ShownSessions } from './shown-sessions.ts'
 import { ToldSessions } from './told-sessions.ts'

@@ -14,7 +14,7 @@ import {
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
-import { routerMessage } from '../messages.ts'
+import { routerMessage } from '../../channel/messages/control.ts'
 import { claimFaultCodes, DO_NOT_RETRY } from './client-errors.ts'
 import {
   type CreateAnswer,

@@ -15,7 +15,7 @@ import type { TerminatorStanding } from '../../ports/router-inspections.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
-import { routerMessage } from '../messages.ts'
+import { routerMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import type { RouterWrites } from './router-writes.ts'
 

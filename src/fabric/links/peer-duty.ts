@@ -16,7 +16,7 @@ import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
-import { routerCapabilitiesHeader, routerMessage } from '../messages.ts'
+import { routerCapabilitiesHeader, routerMessage } from '../../channel/messages/control.ts'
 
 const { linkListenersMax, routerTextCharactersMax } = routerLimits
 

@@ -1,7 +1,7 @@
 import type { DialError } from '../../channel/messages/dial-error.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
-import type { Piece } from './payload.ts'
-import type { TraceAnswer, TraceRequest } from './route-trace.ts'
+import type { Piece } from '../../channel/messages/payload.ts'
+import type { TraceAnswer, TraceRequest } from '../../channel/messages/route-trace.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
 /** User of one end of a circuit: a socket, or a connection of an SDK. */

@@ -8,7 +8,7 @@ import {
   payloadMessage,
   type Piece,
   SEQUENCE_MAX,
-} from './payload.ts'
+} from '../../channel/messages/payload.ts'
 import { type OutboundPayload, SendBuffer, stampAt } from './send-buffer.ts'
 import type { XgressOptions } from './xgress-options.ts'
 

@@ -1,5 +1,5 @@
 import { circuitLimits } from './limits.ts'
-import { type Acknowledgement, type Piece, sequenceAt } from './payload.ts'
+import { type Acknowledgement, type Piece, sequenceAt } from '../../channel/messages/payload.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
 /** A payload on its way: it is kept until the other end has acknowledged it. */

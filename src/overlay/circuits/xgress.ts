@@ -17,9 +17,13 @@ import {
   readAcknowledgement,
   readPayload,
   traceRouteAnswer,
-} from './payload.ts'
+} from '../../channel/messages/payload.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
-import { readTraceAnswer, type TraceRequest, traceRequestMessage } from './route-trace.ts'
+import {
+  readTraceAnswer,
+  type TraceRequest,
+  traceRequestMessage,
+} from '../../channel/messages/route-trace.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
 /** The room that ends share for what they keep until it is acknowledged or delivered. */

@@ -7,7 +7,7 @@ import type {
 import type { CircuitWish } from '../circuits/circuit-source.ts'
 import { appDataBytes, type ToldAppData } from './app-data.ts'
 import { newKeyPair, SecureStream, type SessionKeys, sessionKeys } from './secure-stream.ts'
-import { peerKey } from './tunnel-messages.ts'
+import { peerKey } from '../../channel/messages/tunnels.ts'
 
 export interface SecureCircuitsParts extends Pick<LocalCircuits, 'open'> {
   /** Told to the host of the service. */

@@ -24,7 +24,7 @@ import {
   type CountedSockets,
   isNameOfProxy,
 } from './target-connection.ts'
-import { peerKey } from './tunnel-messages.ts'
+import { peerKey } from '../../channel/messages/tunnels.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 
 /** A terminator of the tunnel, as its circuits see it. */

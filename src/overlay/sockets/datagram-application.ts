@@ -1,6 +1,6 @@
 import type { Application, CircuitEnd } from '../circuits/circuit-ends.ts'
 import { socketLimits } from './limits.ts'
-import type { Piece } from '../circuits/payload.ts'
+import type { Piece } from '../../channel/messages/payload.ts'
 
 const { datagramBytesMax, datagramsUnsentBytesMax } = socketLimits
 

@@ -3,7 +3,7 @@ import { TLSSocket } from 'node:tls'
 
 import type { Application, CircuitEnd } from '../circuits/circuit-ends.ts'
 import { socketLimits } from './limits.ts'
-import type { Piece } from '../circuits/payload.ts'
+import type { Piece } from '../../channel/messages/payload.ts'
 
 const { pieceBytesMax, flushMsMax, lingerMs } = socketLimits
 

@@ -8,7 +8,7 @@ import {
   readSessionsRemoved,
   type SyncPart,
   type ToldSession,
-} from './control-messages.ts'
+} from '../../channel/messages/clients.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
 export interface EdgeApiSession extends ToldSession {

@@ -5,7 +5,7 @@ import { readText } from '../../channel/headers.ts'
 import { type Certificate, leafSpiffeId, parseCertificate } from '../../pki/certificate.ts'
 import { identitySpiffeId, sessionCertificateIds, type SpiffeId } from '../../pki/spiffe.ts'
 import { BearerSessions } from './bearer-sessions.ts'
-import { edgeHeader } from './edge-messages.ts'
+import { edgeHeader } from '../../channel/messages/edge.ts'
 import type { EdgeApiSession, ApiSessions } from './api-sessions.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 

@@ -10,7 +10,7 @@ import type { EdgeClient } from './client-admission.ts'
 import { ClientConnection } from './client-connection.ts'
 import type { ClientFlow } from './client-flow.ts'
 import { ClientXgress } from './client-xgress.ts'
-import type { Claim } from './control-messages.ts'
+import type { Claim } from '../../channel/messages/clients.ts'
 import {
   CONNECTION_ID_MAX,
   edgeErrorCode,
@@ -22,7 +22,7 @@ import {
   ownHop,
   traceAnswerMessage,
   traceRequestIn,
-} from './edge-messages.ts'
+} from '../../channel/messages/edge.ts'
 import { isSessionAmong, type ServiceSession } from './service-session.ts'
 
 const { clientConnectionsPerChannelMax } = edgeLimits

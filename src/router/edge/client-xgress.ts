@@ -6,7 +6,7 @@ import type {
   LocalCircuits,
 } from '../../overlay/circuits/circuit-ends.ts'
 import type { ClientFlow } from './client-flow.ts'
-import { edgeHeader, stateClosed } from './edge-messages.ts'
+import { edgeHeader, stateClosed } from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
 
 export interface ClientXgressParts {

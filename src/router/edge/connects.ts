@@ -18,7 +18,7 @@ import {
   type CircuitAnswered,
   createCircuitMessage,
   readCircuitAnswer,
-} from './control-messages.ts'
+} from '../../channel/messages/clients.ts'
 import {
   connectedHeaders,
   connectionMessage,
@@ -28,7 +28,7 @@ import {
   peerDataOf,
   stateClosed,
   xgressHeaders,
-} from './edge-messages.ts'
+} from '../../channel/messages/edge.ts'
 import { type ServiceSession, shownServiceSession } from './service-session.ts'
 
 const { connectsWaitingMax } = edgeLimits

@@ -17,7 +17,7 @@ import {
   edgeMessage,
   ROUTER_CONNECTION_ID_MIN,
   xgressHeaders,
-} from './edge-messages.ts'
+} from '../../channel/messages/edge.ts'
 import type { HostedTerminator } from './hosted-terminator.ts'
 import type { ClientTerminators } from './hosted-terminators.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'

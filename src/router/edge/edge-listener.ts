@@ -37,7 +37,7 @@ import {
   edgeMessage,
   MULTIPLEX_HEADER,
   TAKES_POSTURE_HEADER,
-} from './edge-messages.ts'
+} from '../../channel/messages/edge.ts'
 import { closeServer, portOf } from '../../lib/runtime/listening.ts'
 import { bindServer } from '../../overlay/sockets/bind-server.ts'
 

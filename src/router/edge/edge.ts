@@ -25,7 +25,7 @@ import {
   heartbeatMessage,
   readServiceSessionsRemoved,
   validateSessionsMessage,
-} from './control-messages.ts'
+} from '../../channel/messages/clients.ts'
 import { EdgeDialer } from './edge-dialer.ts'
 import { EdgeListener } from './edge-listener.ts'
 import { ClientTerminators } from './hosted-terminators.ts'

@@ -6,8 +6,12 @@ import type { ControlConnection } from '../controllers/control-connection.ts'
 import { edgeLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ClientChannel } from './client-channel.ts'
-import { healthEventMessage, precedenceOf, updateTerminatorMessage } from './control-messages.ts'
-import { edgeHeader, readUint16 } from './edge-messages.ts'
+import {
+  healthEventMessage,
+  precedenceOf,
+  updateTerminatorMessage,
+} from '../../channel/messages/clients.ts'
+import { edgeHeader, readUint16 } from '../../channel/messages/edge.ts'
 import { hostClaim, type HostedTerminator } from './hosted-terminator.ts'
 
 const { terminatorChangedEveryMs, hostChangesBurst, hostChangesPerSecond, hostedMax } = edgeLimits

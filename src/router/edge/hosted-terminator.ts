@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { readFlag, readText } from '../../channel/headers.ts'
 import type { ClientChannel } from './client-channel.ts'
-import { createTerminatorMessage, precedenceOf } from './control-messages.ts'
-import { edgeHeader, readUint16 } from './edge-messages.ts'
+import { createTerminatorMessage, precedenceOf } from '../../channel/messages/clients.ts'
+import { edgeHeader, readUint16 } from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
 
 /** A service that a client hosts by one of its connections. */

@@ -19,7 +19,7 @@ import {
   edgeControlMessage,
   readTerminatorAnswer,
   removeTerminatorsMessage,
-} from './control-messages.ts'
+} from '../../channel/messages/clients.ts'
 import {
   type ClosedReason,
   connectionMessage,
@@ -29,7 +29,7 @@ import {
   edgeMessage,
   retryHint,
   stateClosed,
-} from './edge-messages.ts'
+} from '../../channel/messages/edge.ts'
 import { HostChanges } from './host-changes.ts'
 import { creationOf, type HostedTerminator, terminatorOf } from './hosted-terminator.ts'
 import { isSessionAmong, shownServiceSession } from './service-session.ts'

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { forwardLimits } from './limits.ts'
 import type { CarriedCircuit } from './carried-circuits.ts'
-import type { CountedCircuit, CountedKind, UsageReport } from '../controllers/messages.ts'
+import type { CountedCircuit, CountedKind, UsageReport } from '../../channel/messages/reports.ts'
 
 interface Bucket extends CountedCircuit {
   readonly bytes: Partial<Record<CountedKind, number>>

@@ -23,7 +23,7 @@ import {
   routeDone,
   type RouteEgress,
   routeFailed,
-} from './forward-messages.ts'
+} from '../../channel/messages/circuits.ts'
 import { forwardLimits } from './limits.ts'
 import type { Forwarder } from './forwarder.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'

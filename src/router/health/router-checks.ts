@@ -1,8 +1,8 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import { controlMessage } from '../controllers/messages.ts'
-import { LINK_TYPE } from '../links/link-messages.ts'
+import { controlMessage } from '../../channel/messages/reports.ts'
+import { LINK_TYPE } from '../../channel/messages/links.ts'
 import type { Link } from '../links/link.ts'
 import { HealthCheck } from './checks.ts'
 

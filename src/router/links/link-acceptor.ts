@@ -22,7 +22,7 @@ import {
   type LinkSocketType,
   linkSocketTypes,
   readLinkHello,
-} from './link-messages.ts'
+} from '../../channel/messages/links.ts'
 import { type LinkRegistry, type LinkUser } from './link-registry.ts'
 import { Link, type LinkQueues } from './link.ts'
 import { closeServer } from '../../lib/runtime/listening.ts'

@@ -19,7 +19,7 @@ import {
   type LinkGroup,
   linkHello,
   type LinkSocketType,
-} from './link-messages.ts'
+} from '../../channel/messages/links.ts'
 import { linkChannelLimits, linkQueues, linkSockets } from './link-options.ts'
 import type { LinkRegistry, LinkUser } from './link-registry.ts'
 import { Link } from './link.ts'

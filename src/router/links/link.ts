@@ -1,7 +1,7 @@
 import type { Channel } from '../../channel/channel.ts'
 import { SendQueue } from '../../channel/frame-writer.ts'
-import type { LinkGroup, LinkSocketType } from './link-messages.ts'
-import { CIRCUIT_ID_HEADER, circuitMessage } from '../../overlay/circuits/payload.ts'
+import type { LinkGroup, LinkSocketType } from '../../channel/messages/links.ts'
+import { CIRCUIT_ID_HEADER, circuitMessage } from '../../channel/messages/payload.ts'
 import type { Outgoing } from '../../channel/frame.ts'
 
 /** Messages of each kind that may wait at one socket of a link. */

@@ -23,7 +23,7 @@ import {
   readLinkFault,
   routerLinksMessage,
   verifyRouterMessage,
-} from './link-messages.ts'
+} from '../../channel/messages/links.ts'
 import { linkChannelLimits, linkQueues } from './link-options.ts'
 import { LinkRegistry, type LinkUser } from './link-registry.ts'
 import type { Link } from './link.ts'

@@ -3,7 +3,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { PeerStateChangesSchema } from '../../../proto/gen/router_pb.ts'
 import { parseAddress } from '../../config/router/values.ts'
 import { linkLimits } from './limits.ts'
-import type { PeerListener } from './link-messages.ts'
+import type { PeerListener } from '../../channel/messages/links.ts'
 
 /** Another router, as a controller tells of it. */
 export interface PeerChange {

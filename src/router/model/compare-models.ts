@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 
-import type { ModelComparison, ModelDifferenceFound } from './model-messages.ts'
+import type { ModelComparison, ModelDifferenceFound } from '../../channel/messages/model.ts'
 import type { ModelContents } from './model-contents.ts'
 
 type Records = ReadonlyMap<string, unknown>

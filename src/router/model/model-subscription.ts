@@ -18,7 +18,7 @@ import {
   subscribeMessage,
   subscriptionOf,
   validatedMessage,
-} from './model-messages.ts'
+} from '../../channel/messages/model.ts'
 import type { RouterDataModel } from './router-data-model.ts'
 
 const {

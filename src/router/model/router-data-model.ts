@@ -10,7 +10,7 @@ import {
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import { compareModels } from './compare-models.ts'
 import { ModelContents, type ModelLimits } from './model-contents.ts'
-import type { ModelComparison } from './model-messages.ts'
+import type { ModelComparison } from '../../channel/messages/model.ts'
 
 /** Events that are applied before other work has its turn. */
 const STEP_EVENTS = 500

@@ -19,7 +19,7 @@ import {
   removeTunnelTerminatorsMessage,
   tunnelMessage,
   updateTunnelTerminatorMessage,
-} from '../../overlay/services/tunnel-messages.ts'
+} from '../../channel/messages/tunnels.ts'
 
 const { offerWaitMsMin, offerWaitMsMax, offerTimeoutMs, offersRepeatedAfterMs, withdrawalsMax } =
   terminatorOfferLimits

@@ -10,7 +10,7 @@ import type { JoinedCircuits } from '../joined-circuits.ts'
 import { parseRouterConfig } from '../../../src/config/router/load.ts'
 import type { RouterConfig } from '../../../src/config/router/table.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
-import type { Piece } from '../../../src/overlay/circuits/payload.ts'
+import type { Piece } from '../../../src/channel/messages/payload.ts'
 
 export const FIN = 1
 

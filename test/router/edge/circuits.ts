@@ -5,9 +5,9 @@ import type {
   LocalCircuit,
   LocalCircuits,
 } from '../../../src/overlay/circuits/circuit-ends.ts'
-import type { TraceRequest } from '../../../src/overlay/circuits/route-trace.ts'
+import type { TraceRequest } from '../../../src/channel/messages/route-trace.ts'
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
-import type { Piece } from '../../../src/overlay/circuits/payload.ts'
+import type { Piece } from '../../../src/channel/messages/payload.ts'
 
 /** An end whose far side is the test's. */
 export class TestEnd implements CircuitEnd {

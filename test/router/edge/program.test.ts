@@ -7,9 +7,9 @@ import {
   CreateTerminatorV2Schema,
 } from '../../../proto/gen/router_pb.ts'
 import { int32Value, readInt32 } from '../../../src/channel/headers.ts'
-import { circuitAnswer } from '../../../src/fabric/circuits/circuit-request.ts'
+import { circuitAnswer } from '../../../src/channel/messages/circuit-requests.ts'
 import { routesOf, unrouteMessage } from '../../../src/fabric/circuits/route.ts'
-import { readClientHello, serverHello } from '../../../src/fabric/messages.ts'
+import { readClientHello, serverHello } from '../../../src/channel/messages/control.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
 import { freePort } from '../../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../support.ts'

@@ -10,7 +10,7 @@ import {
   type CountedKind,
   usageMessage,
   type UsageReport,
-} from '../../../src/router/controllers/messages.ts'
+} from '../../../src/channel/messages/reports.ts'
 import { CarriedCircuit } from '../../../src/router/forward/carried-circuits.ts'
 import { CircuitUsages } from '../../../src/router/forward/circuit-usages.ts'
 import { reportLimits } from '../../../src/router/reports/limits.ts'

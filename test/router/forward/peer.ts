@@ -6,7 +6,7 @@ import type {
   TerminatorDialer,
 } from '../../../src/overlay/circuits/circuit-ends.ts'
 import type { Forwarder } from '../../../src/router/forward/forwarder.ts'
-import type { Piece } from '../../../src/overlay/circuits/payload.ts'
+import type { Piece } from '../../../src/channel/messages/payload.ts'
 
 /** Sends what it is given as room comes, and keeps a digest of what it gets. */
 export class Peer implements Application {

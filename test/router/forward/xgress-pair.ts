@@ -4,7 +4,7 @@ import type { Application, CircuitEnd } from '../../../src/overlay/circuits/circ
 import type { TransmitKind } from '../../../src/overlay/circuits/outbox.ts'
 import { Xgress } from '../../../src/overlay/circuits/xgress.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
-import type { Piece } from '../../../src/overlay/circuits/payload.ts'
+import type { Piece } from '../../../src/channel/messages/payload.ts'
 
 /** How a path treats messages; a part of them, each. */
 export interface Weather {

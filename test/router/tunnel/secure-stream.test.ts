@@ -7,7 +7,7 @@ import {
   SecureStream,
   sessionKeys,
 } from '../../../src/overlay/services/secure-stream.ts'
-import type { Piece } from '../../../src/overlay/circuits/payload.ts'
+import type { Piece } from '../../../src/channel/messages/payload.ts'
 
 // Goal: both sides of an encrypted circuit read what the other has written, and nothing that was changed on the way.
 

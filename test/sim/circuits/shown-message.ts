@@ -9,8 +9,8 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
 import { readText } from '../../../src/channel/headers.ts'
-import { routeMessage } from '../../../src/router/forward/forward-messages.ts'
-import { linkMessage } from '../../../src/router/links/link-messages.ts'
+import { routeMessage } from '../../../src/channel/messages/circuits.ts'
+import { linkMessage } from '../../../src/channel/messages/links.ts'
 
 const ERROR_HEADER = 1103
 /** By the number of the subject of a fault. */

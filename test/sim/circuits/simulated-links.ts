@@ -19,7 +19,7 @@ import {
   readLinkFault,
   readLinkHello,
   routerLinksMessage,
-} from '../../../src/router/links/link-messages.ts'
+} from '../../../src/channel/messages/links.ts'
 import { linkChannelLimits, linkQueues } from '../../../src/router/links/link-options.ts'
 import { LinkRegistry } from '../../../src/router/links/link-registry.ts'
 import { Link, type LinkFields } from '../../../src/router/links/link.ts'

@@ -12,11 +12,11 @@ import {
   ConnectedAlready,
   type DialedController,
 } from '../../../src/router/controllers/dial-controller.ts'
-import { routerHello } from '../../../src/router/controllers/messages.ts'
+import { routerHello } from '../../../src/channel/messages/reports.ts'
 import { DialFailure, type DialRequest } from '../../../src/overlay/circuits/circuit-ends.ts'
 import { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
-import { listenersValue } from '../../../src/router/links/link-messages.ts'
+import { listenersValue } from '../../../src/channel/messages/links.ts'
 import { CircuitRequests } from '../../../src/router/listen/circuit-requests.ts'
 import { Context, type VirtualLoop } from '../virtual-loop.ts'
 import type { RouterPlan } from './circuit-plan.ts'

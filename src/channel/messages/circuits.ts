@@ -8,11 +8,11 @@ import {
   RouteSchema,
   UnrouteSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/frame.ts'
-import { flagValue, int32Value, textValue } from '../../channel/headers.ts'
-import { reflectedKeys } from '../../channel/numbers.ts'
-import { messageContentLimits } from '../../channel/messages/limits.ts'
-import type { DialError } from '../../channel/messages/dial-error.ts'
+import type { Outgoing } from '../frame.ts'
+import { flagValue, int32Value, textValue } from '../headers.ts'
+import { reflectedKeys } from '../numbers.ts'
+import { messageContentLimits } from './limits.ts'
+import type { DialError } from './dial-error.ts'
 
 /** Content types between routers and controllers that are about circuits. */
 export const routeMessage = {

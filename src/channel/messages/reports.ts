@@ -9,11 +9,11 @@ import {
   UpdateClusterLeaderSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { CONNECT_BY_SERVICE, MULTI_CHANNEL } from '../../lib/router-capabilities.ts'
-import { versionLine, type VersionLine } from '../../channel/hello.ts'
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
-import { flagValue, maskValue, textValue, uint64Value } from '../../channel/headers.ts'
-import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts'
-import { messageContentLimits } from '../../channel/messages/limits.ts'
+import { versionLine, type VersionLine } from '../hello.ts'
+import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { flagValue, maskValue, textValue, uint64Value } from '../headers.ts'
+import { contentType, HELLO_SEQUENCE, headerKey } from '../numbers.ts'
+import { messageContentLimits } from './limits.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 
 /** Content types between a router and its controllers. */

@@ -1,16 +1,9 @@
 import { CONNECT_BY_SERVICE } from '../../lib/router-capabilities.ts'
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
-import {
-  flagValue,
-  int32Value,
-  readInt32,
-  readUint64,
-  textValue,
-  uint64Value,
-} from '../../channel/headers.ts'
-import { headerKey } from '../../channel/numbers.ts'
-import type { Piece } from '../../overlay/circuits/payload.ts'
-import type { TraceAnswer, TraceRequest } from '../../overlay/circuits/route-trace.ts'
+import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { flagValue, int32Value, readInt32, readUint64, textValue, uint64Value } from '../headers.ts'
+import { headerKey } from '../numbers.ts'
+import type { Piece } from './payload.ts'
+import type { TraceAnswer, TraceRequest } from './route-trace.ts'
 
 /** The application protocol of the channels of clients. */
 export const EDGE_PROTOCOL = 'ziti-edge'

@@ -6,18 +6,11 @@ import {
   RouterLinksSchema,
   VerifyRouterSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
-import {
-  flagValue,
-  int32Value,
-  readFlag,
-  readInt32,
-  readText,
-  textValue,
-} from '../../channel/headers.ts'
-import { keptBytes } from '../../channel/header-view.ts'
-import { type HelloGroup, readHello } from '../../channel/hello.ts'
-import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts'
+import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { flagValue, int32Value, readFlag, readInt32, readText, textValue } from '../headers.ts'
+import { keptBytes } from '../header-view.ts'
+import { type HelloGroup, readHello } from '../hello.ts'
+import { contentType, HELLO_SEQUENCE, headerKey } from '../numbers.ts'
 
 /** Content types between routers and controllers that are about links. */
 export const linkMessage = {

@@ -16,9 +16,9 @@ import {
   UpdateEdgeTerminatorSchema,
   ValidateSessionsSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { bytesMapValue, readBytesMap, textListValue } from '../../channel/header-maps.ts'
-import { readInt32, readText, textValue } from '../../channel/headers.ts'
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
+import { bytesMapValue, readBytesMap, textListValue } from '../header-maps.ts'
+import { readInt32, readText, textValue } from '../headers.ts'
+import type { ChannelMessage, Outgoing } from '../frame.ts'
 
 /** Content types between a router and its controllers, of what concerns clients. */
 export const edgeControlMessage = {

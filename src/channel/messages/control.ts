@@ -5,9 +5,9 @@ import {
   ServerHelloSchema,
   UpdateClusterLeaderSchema,
   UpdateCtrlAddressesSchema,
-} from '../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../channel/frame.ts'
-import { flagValue } from '../channel/headers.ts'
+} from '../../../proto/gen/router_pb.ts'
+import type { Outgoing } from '../frame.ts'
+import { flagValue } from '../headers.ts'
 
 /** Header of a hello: the mask of what the router can do. */
 export const routerCapabilitiesHeader = 1002

@@ -4,8 +4,8 @@ import {
   SubscribeToDataModelSchema,
   ValidateModelAnswerSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
-import { readText, readUint64 } from '../../channel/headers.ts'
+import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { readText, readUint64 } from '../headers.ts'
 
 /** Content types between routers and controllers that are about the data model. */
 export const modelMessage = {

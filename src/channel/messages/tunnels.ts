@@ -10,8 +10,8 @@ import {
   RemoveTerminatorsSchema,
   UpdateTunnelTerminatorSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { flagValue, textValue } from '../../channel/headers.ts'
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
+import { flagValue, textValue } from '../headers.ts'
+import type { ChannelMessage, Outgoing } from '../frame.ts'
 
 /** Content types between routers and controllers that are about tunnels. */
 export const tunnelMessage = {

@@ -1,6 +1,6 @@
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
-import { textValue } from '../../channel/headers.ts'
-import { messageContentLimits } from '../../channel/messages/limits.ts'
+import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { textValue } from '../headers.ts'
+import { messageContentLimits } from './limits.ts'
 
 /** Content types of the stream between the two ends of a circuit. */
 export const circuitMessage = {

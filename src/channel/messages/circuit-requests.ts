@@ -6,15 +6,10 @@ import {
   CreateFabricCircuitSchema,
   CreateTunnelCircuitSchema,
 } from '../../../proto/gen/router_pb.ts'
-import {
-  bytesMapValue,
-  readBytesMap,
-  readTextList,
-  textMapValue,
-} from '../../channel/header-maps.ts'
-import { int32Value, readText, textValue } from '../../channel/headers.ts'
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
-import { routerMessage } from '../messages.ts'
+import { bytesMapValue, readBytesMap, readTextList, textMapValue } from '../header-maps.ts'
+import { int32Value, readText, textValue } from '../headers.ts'
+import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { routerMessage } from './control.ts'
 
 /** Headers of requests for circuits and their answers. */
 const header = {

@@ -1,6 +1,6 @@
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
-import { int32Value, readInt32, readText, readUint64, uint64Value } from '../../channel/headers.ts'
-import { messageContentLimits } from '../../channel/messages/limits.ts'
+import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { int32Value, readInt32, readText, readUint64, uint64Value } from '../headers.ts'
+import { messageContentLimits } from './limits.ts'
 import { circuitMessage, controlHeader, TRACE_ANSWER, TRACE_REQUEST } from './payload.ts'
 
 /** Request for the route of a circuit: one of its routers or its other end answers. */
