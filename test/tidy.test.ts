@@ -27,7 +27,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   fabric: ['lib', 'ports', 'channel'],
   overlay: ['lib', 'config', 'channel', 'pki'],
   router: ['lib', 'config', 'channel', 'pki', 'overlay'],
-  tunnel: ['lib', 'channel', 'overlay', 'router'],
+  tunnel: ['lib', 'channel', 'overlay'],
   events: ['lib', 'ports', 'entities', 'channel'],
 }
 const compositionRoots = new Set(['threads', 'controller', 'cli', 'main.ts'])

@@ -20,8 +20,6 @@ import { ControllerOperations } from './controllers/controller-operations.ts'
 import { Controllers } from './controllers/controllers.ts'
 import { dialController } from './controllers/dial-controller.ts'
 import {
-  clientHello,
-  controlMessage,
   inspectedMessage,
   type MetricsBatch,
   metricsMessage,
@@ -54,6 +52,8 @@ import { Profiler } from './reports/profile.ts'
 import { MessageTrace } from './reports/trace.ts'
 import { type Tunnel, TUNNEL_BINDING, tunnelOf } from './tunnel/tunnel.ts'
 import { isoTime } from '../lib/text/shown-time.ts'
+import { clientHello, controlMessage } from '../channel/messages/control.ts'
+import { contentType } from '../channel/numbers.ts'
 
 export interface RouterParts {
   readonly config: RouterConfig
@@ -426,7 +426,7 @@ export class RouterProgram {
     }
     return new Map<number, ControlMessageHandler>([
       [
-        controlMessage.ping,
+        contentType.ping,
         ({ channel }, message) => {
           channel.replyResult(message, true, 'ok')
         },
@@ -447,9 +447,9 @@ export class RouterProgram {
           channel.reply(message, inspectedMessage(values))
         },
       ],
-      [controlMessage.quiesce, refuse],
-      [controlMessage.dequiesce, refuse],
-      [controlMessage.decommission, refuse],
+      [controlMessage.quiesceRouter, refuse],
+      [controlMessage.dequiesceRouter, refuse],
+      [controlMessage.decommissionRouter, refuse],
     ])
   }
 

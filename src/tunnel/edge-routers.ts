@@ -5,7 +5,7 @@ import { textValue } from '../channel/headers.ts'
 import { type VersionLine, versionLine } from '../channel/hello.ts'
 import { channelLimits } from '../channel/limits.ts'
 import { dialChannel } from '../channel/dial.ts'
-import { circuitDataTypes, contentType, HELLO_SEQUENCE, headerKey } from '../channel/numbers.ts'
+import { contentType, HELLO_SEQUENCE, headerKey } from '../channel/numbers.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import type { Random } from '../lib/random.ts'
@@ -16,6 +16,7 @@ import { EdgeChannel } from './edge-channel.ts'
 import type { EdgeCircuits } from './edge-circuits.ts'
 import { tunnelLimits } from './limits.ts'
 import type { EdgeRouterPlace } from './router-addresses.ts'
+import { circuitDataTypes } from '../channel/messages/payload.ts'
 
 export interface IdentityCredential {
   readonly certificatePem: string

@@ -100,7 +100,7 @@ export class EdgeTerminators implements OfferedTerminators {
   sendHealth(id: string, isHealthy: boolean): void {
     const hosted = this.#hosted.get(id)
     if (hosted === undefined) return
-    this.#tell(hosted, edgeMessage.healthEvent, [[edgeHeader.isHealthy, flagValue(isHealthy)]])
+    this.#tell(hosted, edgeMessage.healthEvent, [[edgeHeader.healthStatus, flagValue(isHealthy)]])
   }
 
   /** Sessions and edge routers are others: what was put off is tried now. */
@@ -246,6 +246,6 @@ function bindHeaders(wanted: OfferedTerminator) {
     ...healthHeaders(wanted),
     [edgeHeader.listenerId, textValue(id)] as const,
     ...(publicKey === undefined ? [] : [[edgeHeader.publicKey, publicKey] as const]),
-    ...(instanceId === '' ? [] : [[edgeHeader.instanceId, textValue(instanceId)] as const]),
+    ...(instanceId === '' ? [] : [[edgeHeader.terminatorIdentity, textValue(instanceId)] as const]),
   ]
 }

@@ -6,30 +6,49 @@ import {
   CreateFabricCircuitSchema,
   CreateTunnelCircuitSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { bytesMapValue, readBytesMap, readTextList, textMapValue } from '../header-maps.ts'
-import { int32Value, readText, textValue } from '../headers.ts'
+import {
+  bytesMapValue,
+  readBytesMap,
+  readTextList,
+  textMapValue,
+  textListValue,
+} from '../header-maps.ts'
+import { int32Value, readInt32, readText, textValue } from '../headers.ts'
 import type { ChannelMessage, Outgoing } from '../frame.ts'
-import { routerMessage } from './control.ts'
+import { controlMessage } from './control.ts'
+import { edgeHeader } from './edge.ts'
+import type { Claim } from './clients.ts'
+import { CHANNEL_HEADERS_MAX } from '../numbers.ts'
 
-/** Headers of requests for circuits and their answers. */
-const header = {
-  errorCode: 1014,
+/** Headers of requests for circuits: `CreateCircuit…Header` of ctrl_msg. */
+export const createCircuitHeader = {
   peerData: 10,
   sessionToken: 11,
-  circuitId: 11,
   fingerprints: 12,
-  ingressAddress: 12,
-  instanceId: 13,
-  tags: 13,
+  terminatorInstanceId: 13,
   apiSessionToken: 14,
   identityId: 15,
   serviceId: 16,
-  wantedId: 17,
-  fabricIngressAddress: 1100,
+  circuitId: 17,
 } as const
 
-/** Headers of the channel itself: no data of an end of a circuit goes by their keys. */
-export const CHANNEL_HEADERS_MAX = 13
+/** Headers of their answers. */
+export const createCircuitResponseHeader = {
+  peerData: createCircuitHeader.peerData,
+  circuitId: 11,
+  address: 12,
+  tags: 13,
+} as const
+
+/** Header of the answer to a request of a listener: the address of its end of the circuit. */
+export const circuitSuccessHeader = { address: 1100 } as const
+
+/** Headers of the refusal of a request that a router makes for a client or its tunnel. */
+export const controlErrorHeader = {
+  errorCode: edgeHeader.errorCode,
+  circuitId: edgeHeader.circuitId,
+  retryHint: 18,
+} as const
 
 export type PeerData = ReadonlyMap<number, Uint8Array>
 
@@ -78,9 +97,9 @@ export interface CircuitAnswer {
  */
 export function readCircuitRequest(message: ChannelMessage): CircuitRequest | null {
   const { contentType } = message
-  if (contentType === routerMessage.createTunnelCircuit) return requestOfTunnel(message)
-  if (contentType === routerMessage.fabricCircuit) return requestOfListener(message)
-  return contentType === routerMessage.createCircuitOld
+  if (contentType === controlMessage.createTunnelCircuitV2) return requestOfTunnel(message)
+  if (contentType === controlMessage.circuitRequest) return requestOfListener(message)
+  return contentType === controlMessage.createCircuit
     ? requestInBody(message)
     : requestInHeaders(message)
 }
@@ -118,14 +137,14 @@ function requestInBody({ body }: ChannelMessage): ClientCircuit {
 }
 
 function requestInHeaders({ contentType, headers }: ChannelMessage): ClientCircuit | null {
-  const fingerprints = readTextList(headers, header.fingerprints)
-  const peerData = readBytesMap(headers, header.peerData)
+  const fingerprints = readTextList(headers, createCircuitHeader.fingerprints)
+  const peerData = readBytesMap(headers, createCircuitHeader.peerData)
   if (fingerprints === null || peerData === null) return null
   return {
     of: 'client',
     ...serviceIn(contentType, headers),
-    apiSessionToken: readText(headers, header.apiSessionToken) ?? '',
-    instanceId: readText(headers, header.instanceId) ?? '',
+    apiSessionToken: readText(headers, createCircuitHeader.apiSessionToken) ?? '',
+    instanceId: readText(headers, createCircuitHeader.terminatorInstanceId) ?? '',
     fingerprints,
     peerData,
   }
@@ -135,19 +154,19 @@ function serviceIn(
   contentType: number,
   headers: ChannelMessage['headers'],
 ): Pick<ClientCircuit, 'sessionToken' | 'serviceId' | 'identityId' | 'circuitId'> {
-  if (contentType !== routerMessage.createCircuitByName) {
-    return { sessionToken: readText(headers, header.sessionToken) ?? '' }
+  if (contentType !== controlMessage.createCircuitV3) {
+    return { sessionToken: readText(headers, createCircuitHeader.sessionToken) ?? '' }
   }
-  const serviceId = readText(headers, header.serviceId) ?? ''
-  const identityId = readText(headers, header.identityId) ?? ''
-  const circuitId = readText(headers, header.wantedId) ?? ''
+  const serviceId = readText(headers, createCircuitHeader.serviceId) ?? ''
+  const identityId = readText(headers, createCircuitHeader.identityId) ?? ''
+  const circuitId = readText(headers, createCircuitHeader.circuitId) ?? ''
   return { sessionToken: '', serviceId, identityId, ...(circuitId === '' ? {} : { circuitId }) }
 }
 
 /** Answers that are a body, by their request; all have the same form. */
 const answersInBody: ReadonlyMap<number, number> = new Map([
-  [routerMessage.createCircuitOld, routerMessage.createCircuitOldAnswer],
-  [routerMessage.createTunnelCircuit, routerMessage.createTunnelCircuitAnswer],
+  [controlMessage.createCircuit, controlMessage.createCircuitResponse],
+  [controlMessage.createTunnelCircuitV2, controlMessage.createTunnelCircuitV2Response],
 ])
 
 /** Answers in the form of the request that it answers. */
@@ -155,12 +174,12 @@ export function circuitAnswer(
   { contentType }: ChannelMessage,
   { circuitId, ingressAddress, peerData, tags }: CircuitAnswer,
 ): Outgoing {
-  if (contentType === routerMessage.fabricCircuit) {
+  if (contentType === controlMessage.circuitRequest) {
     return {
-      contentType: routerMessage.fabricCircuitCreated,
+      contentType: controlMessage.circuitSuccess,
       headers: new Map([
         ...Array.from(peerData).filter(([key]) => key > CHANNEL_HEADERS_MAX),
-        [header.fabricIngressAddress, textValue(ingressAddress)],
+        [circuitSuccessHeader.address, textValue(ingressAddress)],
       ]),
       body: textValue(circuitId),
     }
@@ -176,22 +195,22 @@ export function circuitAnswer(
     const body = toBinary(CreateCircuitAnswerSchema, answer)
     return { contentType: inBody, body }
   }
-  const isByName = contentType === routerMessage.createCircuitByName
+  const isByName = contentType === controlMessage.createCircuitV3
   return {
-    contentType: routerMessage[isByName ? 'createCircuitByNameAnswer' : 'createCircuitAnswer'],
+    contentType: controlMessage[isByName ? 'createCircuitV3Response' : 'createCircuitV2Response'],
     headers: new Map([
-      [header.circuitId, textValue(circuitId)],
-      [header.ingressAddress, textValue(ingressAddress)],
-      [header.peerData, bytesMapValue(peerData)],
-      [header.tags, textMapValue(tags)],
+      [createCircuitResponseHeader.circuitId, textValue(circuitId)],
+      [createCircuitResponseHeader.address, textValue(ingressAddress)],
+      [createCircuitResponseHeader.peerData, bytesMapValue(peerData)],
+      [createCircuitResponseHeader.tags, textMapValue(tags)],
     ]),
   }
 }
 
 /** A refusal in the form of the request that it answers. */
 export function circuitRefusal({ contentType }: ChannelMessage, code: number, text: string) {
-  return contentType === routerMessage.fabricCircuit
-    ? { contentType: routerMessage.fabricCircuitFailed, body: textValue(text) }
+  return contentType === controlMessage.circuitRequest
+    ? { contentType: controlMessage.circuitFailed, body: textValue(text) }
     : edgeRefusal(code, text)
 }
 
@@ -201,8 +220,139 @@ export function circuitRefusal({ contentType }: ChannelMessage, code: number, te
  */
 export function edgeRefusal(code: number, text: string): Outgoing {
   return {
-    contentType: routerMessage.error,
-    headers: new Map([[header.errorCode, int32Value(code)]]),
+    contentType: controlMessage.error,
+    headers: new Map([[controlErrorHeader.errorCode, int32Value(code)]]),
     body: textValue(text),
   }
+}
+
+export interface CircuitAsked extends Claim {
+  readonly identityId: string
+  /** The service that a client names; absent: it shows a session for one. */
+  readonly serviceId?: string | undefined
+  readonly instanceId: string
+  readonly peerData: ReadonlyMap<number, Uint8Array>
+}
+
+export function createCircuitMessage(asked: CircuitAsked): Outgoing {
+  const { serviceId } = asked
+  const wanted: readonly (readonly [number, Uint8Array])[] =
+    serviceId === undefined
+      ? [[createCircuitHeader.sessionToken, textValue(asked.sessionToken)]]
+      : [
+          [createCircuitHeader.identityId, textValue(asked.identityId)],
+          [createCircuitHeader.serviceId, textValue(serviceId)],
+        ]
+  return {
+    contentType: controlMessage[serviceId === undefined ? 'createCircuitV2' : 'createCircuitV3'],
+    headers: new Map([
+      ...wanted,
+      [createCircuitHeader.fingerprints, textListValue([asked.fingerprint])],
+      [createCircuitHeader.terminatorInstanceId, textValue(asked.instanceId)],
+      [createCircuitHeader.peerData, bytesMapValue(asked.peerData)],
+      [createCircuitHeader.apiSessionToken, textValue(asked.apiSessionToken)],
+    ]),
+  }
+}
+
+export type CircuitAnswered =
+  | {
+      readonly kind: 'made'
+      readonly id: string
+      readonly address: string
+      readonly peerData: ReadonlyMap<number, Uint8Array>
+    }
+  | {
+      readonly kind: 'refused'
+      readonly text: string
+      /** Null: the controller gives none. */
+      readonly code: number | null
+      readonly retryHint: number
+      readonly circuitId: string | null
+    }
+
+export function readCircuitAnswer({ contentType, headers, body }: ChannelMessage): CircuitAnswered {
+  const id = readText(headers, createCircuitResponseHeader.circuitId)
+  const address = readText(headers, createCircuitResponseHeader.address)
+  const peerData = readBytesMap(headers, createCircuitResponseHeader.peerData)
+  const isMade =
+    contentType === controlMessage.createCircuitV2Response ||
+    contentType === controlMessage.createCircuitV3Response
+  if (isMade && id !== null && address !== null && peerData !== null) {
+    return { kind: 'made', id, address, peerData }
+  }
+  const text = Buffer.from(body).toString('utf8').slice(0, TEXT_CHARACTERS_MAX)
+  return {
+    kind: 'refused',
+    text: text === '' ? 'the controller refused the circuit' : text,
+    code: readInt32(headers, controlErrorHeader.errorCode),
+    retryHint: readInt32(headers, controlErrorHeader.retryHint) ?? 0,
+    circuitId: readText(headers, controlErrorHeader.circuitId),
+  }
+}
+
+const TEXT_CHARACTERS_MAX = 1024
+
+const REASON_BYTES_MAX = 200
+
+export function createTunnelCircuitMessage(
+  serviceName: string,
+  instanceId: string,
+  peerData: ReadonlyMap<number, Uint8Array>,
+): Outgoing {
+  const message = create(CreateTunnelCircuitSchema, {
+    serviceName,
+    instanceId,
+    peerData: Object.fromEntries(peerData),
+  })
+  const body = toBinary(CreateTunnelCircuitSchema, message)
+  return { contentType: controlMessage.createTunnelCircuitV2, body }
+}
+
+export interface CreatedCircuit {
+  readonly id: string
+  readonly address: string
+  readonly peerData: ReadonlyMap<number, Uint8Array>
+}
+
+/**
+ * @returns why there is no circuit, as a text.
+ * @throws when the bytes are no such message.
+ */
+export function readCreatedCircuit({ contentType, body }: ChannelMessage): CreatedCircuit | string {
+  if (contentType !== controlMessage.createTunnelCircuitV2Response) {
+    const text = Buffer.from(body.subarray(0, REASON_BYTES_MAX)).toString('utf8')
+    return text.replaceAll(/[^\x20-\x7e]+/g, ' ') || `answered by a message ${contentType}`
+  }
+  const { circuitId, address, peerData } = fromBinary(CreateCircuitAnswerSchema, body)
+  if (circuitId === '' || address === '') return 'the controller has answered without a circuit'
+  const data = Object.entries(peerData).map(([key, value]) => [Number(key), value] as const)
+  return { id: circuitId, address, peerData: new Map(data) }
+}
+
+/**
+ * A request of a listener.
+ * @param client the name that the client has given itself.
+ */
+export function listenerCircuitMessage(service: string, client: string): Outgoing {
+  const request = create(CreateFabricCircuitSchema, { ingressId: client, service })
+  return {
+    contentType: controlMessage.circuitRequest,
+    body: toBinary(CreateFabricCircuitSchema, request),
+  }
+}
+
+/** @returns why there is no circuit, as a text. */
+export function readListenerCircuitAnswer({
+  contentType,
+  headers,
+  body,
+}: ChannelMessage): { readonly id: string; readonly address: string } | string {
+  const text = Buffer.from(body).toString('utf8')
+  if (contentType !== controlMessage.circuitSuccess) {
+    return text.replaceAll(/[^\x20-\x7e]+/g, ' ').slice(0, REASON_BYTES_MAX) || 'refused'
+  }
+  const address = readText(headers, circuitSuccessHeader.address)
+  if (text === '' || address === null) return 'the controller has answered without a circuit'
+  return { id: text, address }
 }

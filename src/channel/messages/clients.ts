@@ -16,49 +16,9 @@ import {
   UpdateEdgeTerminatorSchema,
   ValidateSessionsSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { bytesMapValue, readBytesMap, textListValue } from '../header-maps.ts'
-import { readInt32, readText, textValue } from '../headers.ts'
+import { readText } from '../headers.ts'
 import type { ChannelMessage, Outgoing } from '../frame.ts'
-
-/** Content types between a router and its controllers, of what concerns clients. */
-export const edgeControlMessage = {
-  result: 2,
-  removeTerminators: 1038,
-  error: 20_002,
-  sessionRemoved: 20_102,
-  apiSessionAdded: 20_200,
-  apiSessionRemoved: 20_202,
-  apiSessionHeartbeat: 20_203,
-  requestSessions: 20_204,
-  updateTerminator: 20_209,
-  validateSessions: 20_213,
-  healthEvent: 20_214,
-  createTerminator: 20_216,
-  createTerminatorAnswer: 20_217,
-  createCircuit: 20_218,
-  createCircuitAnswer: 20_219,
-  createCircuitByName: 20_222,
-  createCircuitByNameAnswer: 20_223,
-  connectEvents: 20_415,
-  clientPosture: 29_000,
-} as const
-
-const header = {
-  peerData: 10,
-  sessionToken: 11,
-  circuitId: 11,
-  fingerprints: 12,
-  ingressAddress: 12,
-  instanceId: 13,
-  apiSessionToken: 14,
-  identityId: 15,
-  serviceId: 16,
-  /** The place of a message in a whole state of several. */
-  syncState: 1014,
-  errorCode: 1014,
-  retryHint: 18,
-  failedCircuitId: 1026,
-} as const
+import { controlHeader, controlMessage } from './control.ts'
 
 export interface ToldSession {
   readonly id: string
@@ -96,7 +56,7 @@ export function readSessionsAdded({ headers, body }: ChannelMessage): SessionNew
 /** A whole state without parts is one. */
 function syncPart(headers: ChannelMessage['headers']): SyncPart {
   const whole = { id: '', sequence: 0, isLast: true }
-  const text = readText(headers, header.syncState)
+  const text = readText(headers, controlHeader.syncStrategyState)
   if (text === null) return whole
   const state = JSON.parse(text) as Partial<Record<keyof SyncPart, unknown>> | null
   return {
@@ -119,7 +79,7 @@ export function readServiceSessionsRemoved(body: Uint8Array) {
 export function heartbeatMessage(tokens: readonly string[]): Outgoing {
   const message = create(ApiSessionHeartbeatSchema, { tokens: [...tokens] })
   return {
-    contentType: edgeControlMessage.apiSessionHeartbeat,
+    contentType: controlMessage.apiSessionHeartbeat,
     body: toBinary(ApiSessionHeartbeatSchema, message),
   }
 }
@@ -127,7 +87,7 @@ export function heartbeatMessage(tokens: readonly string[]): Outgoing {
 export function validateSessionsMessage(tokens: readonly string[]): Outgoing {
   const message = create(ValidateSessionsSchema, { sessionTokens: [...tokens] })
   return {
-    contentType: edgeControlMessage.validateSessions,
+    contentType: controlMessage.validateSessions,
     body: toBinary(ValidateSessionsSchema, message),
   }
 }
@@ -140,36 +100,6 @@ export interface Claim {
   readonly fingerprint: string
 }
 
-export interface CircuitAsked extends Claim {
-  readonly identityId: string
-  /** The service that a client names; absent: it shows a session for one. */
-  readonly serviceId?: string | undefined
-  readonly instanceId: string
-  readonly peerData: ReadonlyMap<number, Uint8Array>
-}
-
-export function createCircuitMessage(asked: CircuitAsked): Outgoing {
-  const { serviceId } = asked
-  const wanted: readonly (readonly [number, Uint8Array])[] =
-    serviceId === undefined
-      ? [[header.sessionToken, textValue(asked.sessionToken)]]
-      : [
-          [header.identityId, textValue(asked.identityId)],
-          [header.serviceId, textValue(serviceId)],
-        ]
-  return {
-    contentType:
-      edgeControlMessage[serviceId === undefined ? 'createCircuit' : 'createCircuitByName'],
-    headers: new Map([
-      ...wanted,
-      [header.fingerprints, textListValue([asked.fingerprint])],
-      [header.instanceId, textValue(asked.instanceId)],
-      [header.peerData, bytesMapValue(asked.peerData)],
-      [header.apiSessionToken, textValue(asked.apiSessionToken)],
-    ]),
-  }
-}
-
 export function clientPostureMessage(
   { apiSessionToken, fingerprint }: Claim,
   responses: readonly PostureResponse[],
@@ -180,54 +110,16 @@ export function clientPostureMessage(
     posture: { responses: [...responses] },
   })
   return {
-    contentType: edgeControlMessage.clientPosture,
+    contentType: controlMessage.clientPosture,
     body: toBinary(ClientPostureSchema, message),
   }
 }
-
-export type CircuitAnswered =
-  | {
-      readonly kind: 'made'
-      readonly id: string
-      readonly address: string
-      readonly peerData: ReadonlyMap<number, Uint8Array>
-    }
-  | {
-      readonly kind: 'refused'
-      readonly text: string
-      /** Null: the controller gives none. */
-      readonly code: number | null
-      readonly retryHint: number
-      readonly circuitId: string | null
-    }
-
-export function readCircuitAnswer({ contentType, headers, body }: ChannelMessage): CircuitAnswered {
-  const id = readText(headers, header.circuitId)
-  const address = readText(headers, header.ingressAddress)
-  const peerData = readBytesMap(headers, header.peerData)
-  const isMade =
-    contentType === edgeControlMessage.createCircuitAnswer ||
-    contentType === edgeControlMessage.createCircuitByNameAnswer
-  if (isMade && id !== null && address !== null && peerData !== null) {
-    return { kind: 'made', id, address, peerData }
-  }
-  const text = Buffer.from(body).toString('utf8').slice(0, TEXT_CHARACTERS_MAX)
-  return {
-    kind: 'refused',
-    text: text === '' ? 'the controller refused the circuit' : text,
-    code: readInt32(headers, header.errorCode),
-    retryHint: readInt32(headers, header.retryHint) ?? 0,
-    circuitId: readText(headers, header.failedCircuitId),
-  }
-}
-
-const TEXT_CHARACTERS_MAX = 1024
 
 export function createTerminatorMessage(
   asked: MessageInitShape<typeof CreateTerminatorV2Schema>,
 ): Outgoing {
   return {
-    contentType: edgeControlMessage.createTerminator,
+    contentType: controlMessage.createTerminatorV2,
     body: toBinary(CreateTerminatorV2Schema, create(CreateTerminatorV2Schema, asked)),
   }
 }
@@ -240,7 +132,7 @@ export function readTerminatorAnswer(body: Uint8Array) {
 export function removeTerminatorsMessage(ids: readonly string[]): Outgoing {
   const message = create(RemoveTerminatorsSchema, { terminatorIds: [...ids] })
   return {
-    contentType: edgeControlMessage.removeTerminators,
+    contentType: controlMessage.removeTerminators,
     body: toBinary(RemoveTerminatorsSchema, message),
   }
 }
@@ -249,14 +141,14 @@ export function updateTerminatorMessage(
   asked: MessageInitShape<typeof UpdateEdgeTerminatorSchema>,
 ): Outgoing {
   return {
-    contentType: edgeControlMessage.updateTerminator,
+    contentType: controlMessage.updateEdgeTerminator,
     body: toBinary(UpdateEdgeTerminatorSchema, create(UpdateEdgeTerminatorSchema, asked)),
   }
 }
 
 export function healthEventMessage(asked: MessageInitShape<typeof HealthEventSchema>): Outgoing {
   return {
-    contentType: edgeControlMessage.healthEvent,
+    contentType: controlMessage.healthEvent,
     body: toBinary(HealthEventSchema, create(HealthEventSchema, asked)),
   }
 }
@@ -289,7 +181,7 @@ export function connectEventsMessage(
     })),
   })
   return {
-    contentType: edgeControlMessage.connectEvents,
+    contentType: controlMessage.connectEvents,
     body: toBinary(ConnectEventsSchema, message),
   }
 }

@@ -8,14 +8,13 @@ import type { TraceAnswer, TraceRequest } from './route-trace.ts'
 /** The application protocol of the channels of clients. */
 export const EDGE_PROTOCOL = 'ziti-edge'
 
-/** Content types between a client and a router. */
+/**
+ * Content types between a client and a router: ContentType of edge_client_pb. Those of circuits are
+ * in payload.ts, as they are the same on links.
+ */
 export const edgeMessage = {
   /** A client reports on its device. */
-  posture: 10_800,
-  payload: 1100,
-  acknowledgement: 1101,
-  control: 1102,
-  xgressClosed: 1103,
+  postureResponse: 10_800,
   connect: 60_783,
   stateConnected: 60_784,
   stateClosed: 60_785,
@@ -28,85 +27,63 @@ export const edgeMessage = {
   updateBind: 60_794,
   healthEvent: 60_795,
   traceRoute: 60_796,
-  traceRouteAnswer: 60_797,
-  inspectConnection: 60_798,
+  traceRouteResponse: 60_797,
+  connInspect: 60_798,
+  connInspectResponse: 60_799,
   bindSuccess: 60_800,
-  tokenUpdated: 60_801,
-  updateTokenFailed: 60_802,
+  updateTokenSuccess: 60_801,
+  updateTokenFailure: 60_802,
   updateToken: 60_803,
-  connectByService: 60_806,
+  connectV2: 60_806,
 } as const
 
+/** Headers between a client and a router: HeaderId of edge_client_pb. */
 export const edgeHeader = {
-  traceId: 128,
-  connectionId: 1000,
+  uuid: 128,
+  connId: 1000,
   sessionToken: 1002,
   publicKey: 1003,
   cost: 1004,
   precedence: 1005,
-  instanceId: 1006,
-  instanceSecret: 1007,
+  terminatorIdentity: 1006,
+  terminatorIdentitySecret: 1007,
   callerId: 1008,
   flags: 1010,
   appData: 1011,
   /** A flag in a request to bind or its answer; the id itself in a dial. */
-  routerConnectionId: 1012,
-  isHealthy: 1013,
+  routerProvidedConnId: 1012,
+  healthStatus: 1013,
   errorCode: 1014,
   timestamp: 1015,
-  hops: 1016,
-  hopType: 1017,
-  hopId: 1018,
+  traceHopCount: 1016,
+  traceHopType: 1017,
+  traceHopId: 1018,
   traceError: 1020,
   listenerId: 1021,
-  connectionType: 1022,
-  isInspectable: 1023,
-  wantsBindSuccess: 1024,
+  connType: 1022,
+  supportsInspect: 1023,
+  /** Flag in the answer to a hello, and in a request to bind. */
+  supportsBindSuccess: 1024,
   connectionMarker: 1025,
   circuitId: 1026,
-  stickiness: 1027,
-  isXgressInClient: 1028,
-  controllerId: 1029,
-  circuitAddress: 1030,
+  stickinessToken: 1027,
+  useXgressToSdk: 1028,
+  xgressCtrlId: 1029,
+  xgressAddress: 1030,
+  /** Flag in the answer to a hello: clients of OIDC may report their posture to this router. */
+  supportsPostureChecks: 1032,
   structuredError: 1033,
-  dialerId: 1034,
-  dialerName: 1035,
-  service: 1036,
+  dialerIdentityId: 1034,
+  dialerIdentityName: 1035,
+  serviceId: 1036,
   /** 1: the service is named, and not its id. */
-  serviceNaming: 1037,
+  serviceIdentifierType: 1037,
+  /** Mask in the answer to a hello. */
+  routerCapabilities: 1039,
 } as const
 
-/** A header of the answer to a hello: several connections may share a channel. */
-export const MULTIPLEX_HEADER = 1024
-
-/** Another one: clients of OIDC may tell their posture to this router. */
-export const TAKES_POSTURE_HEADER = 1032
-
-/** Another one: a mask of what the router can do for clients, and its bits. */
-export const CLIENT_CAPABILITIES_HEADER = 1039
+/** Bits of the mask of what this router can do for clients. */
 export const clientCapabilities: readonly number[] = [CONNECT_BY_SERVICE]
-
-/** Peer data of a circuit that its ends are told by another number than each other. */
-export const peerData = { stickiness: 1114, dialerId: 1115, dialerName: 1116 } as const
-
-/** Content of a request to connect that the host is shown. */
-const dialData: readonly (readonly [edge: number, peer: number])[] = [
-  [edgeHeader.publicKey, edgeHeader.publicKey],
-  [edgeHeader.callerId, edgeHeader.callerId],
-  [edgeHeader.appData, edgeHeader.appData],
-  [edgeHeader.connectionMarker, edgeHeader.connectionMarker],
-  [edgeHeader.stickiness, peerData.stickiness],
-]
-
-/** The same as the host is told it. */
-const hostData: readonly (readonly [peer: number, edge: number])[] = [
-  [edgeHeader.publicKey, edgeHeader.publicKey],
-  [edgeHeader.callerId, edgeHeader.callerId],
-  [edgeHeader.appData, edgeHeader.appData],
-  [edgeHeader.connectionMarker, edgeHeader.connectionMarker],
-  [peerData.dialerId, edgeHeader.dialerId],
-  [peerData.dialerName, edgeHeader.dialerName],
-]
 
 /** Clients choose ids below it, their router those from it on: the two never meet. */
 export const ROUTER_CONNECTION_ID_MIN = 0x80_00_00_00
@@ -114,25 +91,34 @@ export const CONNECTION_ID_MAX = 0xff_ff_ff_ff
 
 export const edgeFlag = { fin: 1 } as const
 
-/** Numbers that clients know refusals by. */
+/** Codes of refusals: Error of edge_client_pb. */
 export const edgeErrorCode = {
   internal: 1,
+  invalidApiSession: 2,
   invalidSession: 3,
+  wrongSessionType: 4,
+  invalidEdgeRouterForSession: 5,
   invalidService: 6,
+  tunnelingNotEnabled: 7,
+  invalidTerminator: 8,
+  encryptionDataMissing: 11,
   invalidApiSessionType: 12,
+  invalidInstanceId: 13,
+  accessDenied: 14,
+  postureCheckFailed: 15,
 } as const
 
 /** Numbers that tell a client whether to try again. */
-export const retryHint = { default: 0, startOver: 2, never: 3 } as const
+export const retryHint = { default: 0, startOver: 2, notRetriable: 3 } as const
 
-/** Answer to an inspection of a connection: it is one that listens. */
-export const CONNECTION_TYPE_BIND = 2
+/** Types of a connection in the answer to an inspection of it; 0: there is none. */
+export const connType = { dial: 1, bind: 2 } as const
 
 type Headers = ChannelMessage['headers']
 
 /** Null when there is none. */
 export function readConnectionId(headers: Headers): number | null {
-  const id = readInt32(headers, edgeHeader.connectionId)
+  const id = readInt32(headers, edgeHeader.connId)
   return id === null ? null : id >>> 0
 }
 
@@ -148,7 +134,7 @@ export function connectionMessage(
   more: Iterable<readonly [number, Uint8Array]> = [],
   body: Uint8Array = new Uint8Array(),
 ): Outgoing {
-  const headers = new Map([...more, [edgeHeader.connectionId, int32Value(connectionId)] as const])
+  const headers = new Map([...more, [edgeHeader.connId, int32Value(connectionId)] as const])
   return { contentType, headers, body }
 }
 
@@ -177,7 +163,7 @@ export function stateClosed(connectionId: number, reason: ClosedReason): Outgoin
 export function dataMessage(connectionId: number, { body, edgeFlags, traceId }: Piece): Outgoing {
   const headers: [number, Uint8Array][] = []
   if (edgeFlags !== 0) headers.push([edgeHeader.flags, int32Value(edgeFlags)])
-  if (traceId !== null) headers.push([edgeHeader.traceId, traceId])
+  if (traceId !== null) headers.push([edgeHeader.uuid, traceId])
   return connectionMessage(edgeMessage.data, connectionId, headers, body)
 }
 
@@ -185,35 +171,7 @@ export function pieceIn({ headers, body }: ChannelMessage): Piece {
   return {
     body,
     edgeFlags: (readInt32(headers, edgeHeader.flags) ?? 0) >>> 0,
-    traceId: headers.get(edgeHeader.traceId) ?? null,
-  }
-}
-
-/** Peer data that a controller passes on to the host of a client that connects. */
-export function peerDataOf({ headers }: ChannelMessage, identityId: string) {
-  const data = new Map<number, Uint8Array>()
-  for (const [key, to] of dialData) {
-    const value = headers.get(key)
-    if (value !== undefined) data.set(to, value)
-  }
-  data.set(peerData.dialerId, textValue(identityId))
-  return data
-}
-
-/** Headers of the answer to a client, by the peer data of its circuit: it learns no more of it. */
-export function* connectedHeaders(data: ReadonlyMap<number, Uint8Array>) {
-  for (const [key, value] of data) {
-    // @guard peer-data-of-others--router
-    if (key === peerData.stickiness) yield [edgeHeader.stickiness, value] as const
-    else if (key === edgeHeader.publicKey) yield [key, value] as const
-  }
-}
-
-/** Headers of the dial of a host, by the peer data of the circuit. */
-export function* dialHeaders(data: ReadonlyMap<number, Uint8Array>) {
-  for (const [key, to] of hostData) {
-    const value = data.get(key)
-    if (value !== undefined) yield [to, value] as const
+    traceId: headers.get(edgeHeader.uuid) ?? null,
   }
 }
 
@@ -224,16 +182,16 @@ export function xgressHeaders(circuit: {
   readonly owner: { readonly id: string }
 }): readonly (readonly [number, Uint8Array])[] {
   return [
-    [edgeHeader.isXgressInClient, flagValue(true)],
-    [edgeHeader.controllerId, textValue(circuit.owner.id)],
-    [edgeHeader.circuitAddress, textValue(circuit.address)],
+    [edgeHeader.useXgressToSdk, flagValue(true)],
+    [edgeHeader.xgressCtrlId, textValue(circuit.owner.id)],
+    [edgeHeader.xgressAddress, textValue(circuit.address)],
   ]
 }
 
 /** The request of a client for a hop of its route; the answer has its sequence as `userValue`. */
 export function traceRequestIn({ headers, sequence }: ChannelMessage): TraceRequest {
   return {
-    hops: (readInt32(headers, edgeHeader.hops) ?? 0) >>> 0,
+    hops: (readInt32(headers, edgeHeader.traceHopCount) ?? 0) >>> 0,
     timestamp: readUint64(headers, edgeHeader.timestamp) ?? 0n,
     userValue: sequence,
   }
@@ -245,12 +203,12 @@ export function ownHop({ hops, ...asked }: TraceRequest, error = ''): TraceAnswe
 }
 
 export function traceAnswerMessage(connectionId: number, answer: TraceAnswer): Outgoing {
-  return connectionMessage(edgeMessage.traceRouteAnswer, connectionId, [
+  return connectionMessage(edgeMessage.traceRouteResponse, connectionId, [
     [headerKey.replyFor, int32Value(answer.userValue)],
-    [edgeHeader.hops, int32Value(answer.hops)],
+    [edgeHeader.traceHopCount, int32Value(answer.hops)],
     [edgeHeader.timestamp, uint64Value(answer.timestamp)],
-    [edgeHeader.hopType, textValue(answer.hopType)],
-    [edgeHeader.hopId, textValue(answer.hopId)],
+    [edgeHeader.traceHopType, textValue(answer.hopType)],
+    [edgeHeader.traceHopId, textValue(answer.hopId)],
     ...(answer.error === '' ? [] : [[edgeHeader.traceError, textValue(answer.error)] as const]),
   ])
 }

@@ -2,6 +2,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import {
   FaultSchema,
+  FaultSubject,
   LinkListenersSchema,
   RouterLinksSchema,
   VerifyRouterSchema,
@@ -11,14 +12,7 @@ import { flagValue, int32Value, readFlag, readInt32, readText, textValue } from 
 import { keptBytes } from '../header-view.ts'
 import { type HelloGroup, readHello } from '../hello.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../numbers.ts'
-
-/** Content types between routers and controllers that are about links. */
-export const linkMessage = {
-  fault: 1004,
-  routerLinks: 1035,
-  verifyRouter: 1036,
-  peerStateChanges: 1050,
-} as const
+import { controlMessage } from './control.ts'
 
 export const linkSocketTypes = ['link.default', 'link.ack'] as const
 /** Payloads go over sockets of the one type, and acknowledgements over those of the other. */
@@ -36,8 +30,18 @@ export const LINK_TYPE: LinkSocketType = 'link.default'
 /** Names a listener or dialer that has no name of its own. */
 const BINDING = 'default'
 
-/** Headers of the hello of a link; they mean other things than in any other message. */
-const linkHeader = { routerId: 2, version: 3, binding: 4, iteration: 5, dialedId: 6, linkId: 100 }
+/**
+ * Headers of the hello of a link: LinkHeader of xlink_transport. Their numbers mean other things in
+ * any other message.
+ */
+export const linkHeader = {
+  routerId: 2,
+  routerVersion: 3,
+  binding: 4,
+  iteration: 5,
+  dialedRouterId: 6,
+  linkId: 100,
+} as const
 
 export interface PeerListener {
   readonly address: string
@@ -73,10 +77,10 @@ export function linkHello(options: {
     headers: new Map([
       ...groupHeaders(group),
       [linkHeader.routerId, textValue(routerId)],
-      [linkHeader.version, textValue(dialedVersion)],
+      [linkHeader.routerVersion, textValue(dialedVersion)],
       [linkHeader.binding, textValue(BINDING)],
       [linkHeader.iteration, int32Value(iteration)],
-      [linkHeader.dialedId, textValue(dialedId)],
+      [linkHeader.dialedRouterId, textValue(dialedId)],
       [linkHeader.linkId, textValue(linkId)],
     ]),
     body: textValue(linkId),
@@ -143,7 +147,7 @@ export function readLinkHello(message: ChannelMessage): LinkHello | null {
   if (routerId === null || routerId === '' || linkId === '') return null
   if (linkId.length > ID_CHARACTERS_MAX || routerId.length > ID_CHARACTERS_MAX) return null
   const iteration = readInt32(headers, linkHeader.iteration) ?? 1
-  const dialedId = readText(headers, linkHeader.dialedId)
+  const dialedId = readText(headers, linkHeader.dialedRouterId)
   return { linkId, routerId, dialedId, iteration, group, type }
 }
 
@@ -173,18 +177,16 @@ export function routerLinksMessage(links: readonly LinkReport[], isWhole: boolea
       },
     })),
   })
-  return { contentType: linkMessage.routerLinks, body: toBinary(RouterLinksSchema, message) }
+  return { contentType: controlMessage.routerLinks, body: toBinary(RouterLinksSchema, message) }
 }
-
-const faultSubject = { link: 2, duplicate: 5 } as const
 
 export function linkFaultMessage(
   { id, iteration }: Pick<LinkReport, 'id' | 'iteration'>,
   isDuplicate: boolean,
 ): Outgoing {
-  const subject = isDuplicate ? faultSubject.duplicate : faultSubject.link
+  const subject = isDuplicate ? FaultSubject.LINK_DUPLICATE : FaultSubject.LINK
   const fault = create(FaultSchema, { subject, id, iteration })
-  return { contentType: linkMessage.fault, body: toBinary(FaultSchema, fault) }
+  return { contentType: controlMessage.fault, body: toBinary(FaultSchema, fault) }
 }
 
 /**
@@ -193,11 +195,11 @@ export function linkFaultMessage(
  */
 export function readLinkFault(body: Uint8Array): { id: string; iteration: number } | null {
   const { subject, id, iteration } = fromBinary(FaultSchema, body)
-  return subject === faultSubject.link ? { id, iteration } : null
+  return subject === FaultSubject.LINK ? { id, iteration } : null
 }
 
 /** @param sha1 of the leaf, lower-case hex. */
 export function verifyRouterMessage(routerId: string, sha1: string): Outgoing {
   const message = create(VerifyRouterSchema, { routerId, fingerprints: [sha1] })
-  return { contentType: linkMessage.verifyRouter, body: toBinary(VerifyRouterSchema, message) }
+  return { contentType: controlMessage.verifyRouter, body: toBinary(VerifyRouterSchema, message) }
 }

@@ -6,19 +6,7 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage, Outgoing } from '../frame.ts'
 import { readText, readUint64 } from '../headers.ts'
-
-/** Content types between routers and controllers that are about the data model. */
-export const modelMessage = {
-  state: 20_500,
-  changes: 20_501,
-  validate: 20_503,
-  validated: 20_504,
-  subscribe: 20_505,
-  index: 20_506,
-} as const
-
-const INDEX_HEADER = 1025
-const SUBSCRIPTION_HEADER = 1026
+import { controlHeader, controlMessage } from './control.ts'
 
 export interface ModelDifferenceFound {
   readonly kind: string
@@ -53,7 +41,7 @@ export function subscribeMessage(subscribe: Subscribe): Outgoing {
     subscriptionId: subscribe.subscriptionId,
   })
   return {
-    contentType: modelMessage.subscribe,
+    contentType: controlMessage.subscribeToDataModel,
     body: toBinary(SubscribeToDataModelSchema, message),
   }
 }
@@ -73,12 +61,12 @@ export function readSubscribe(body: Uint8Array): Subscribe {
 
 /** Null: the message is of no subscription. */
 export function subscriptionOf({ headers }: ChannelMessage): string | null {
-  return readText(headers, SUBSCRIPTION_HEADER)
+  return readText(headers, controlHeader.routerDataModelSubscriptionId)
 }
 
 /** The index that the model of a controller is at. */
 export function indexOf({ headers }: ChannelMessage): bigint | null {
-  return readUint64(headers, INDEX_HEADER)
+  return readUint64(headers, controlHeader.routerDataModelIndex)
 }
 
 export function validatedMessage({ own, theirs, differences }: ModelComparison): Outgoing {
@@ -92,5 +80,8 @@ export function validatedMessage({ own, theirs, differences }: ModelComparison):
       detail,
     })),
   })
-  return { contentType: modelMessage.validated, body: toBinary(ValidateModelAnswerSchema, answer) }
+  return {
+    contentType: controlMessage.validateDataStateResponse,
+    body: toBinary(ValidateModelAnswerSchema, answer),
+  }
 }

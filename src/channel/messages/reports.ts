@@ -1,72 +1,14 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import {
-  ClientHelloSchema,
   InspectAnswerSchema,
   InspectRequestSchema,
   InterfacesSchema,
   MetricsSchema,
-  UpdateClusterLeaderSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { CONNECT_BY_SERVICE, MULTI_CHANNEL } from '../../lib/router-capabilities.ts'
-import { versionLine, type VersionLine } from '../hello.ts'
-import type { ChannelMessage, Outgoing } from '../frame.ts'
-import { flagValue, maskValue, textValue, uint64Value } from '../headers.ts'
-import { contentType, HELLO_SEQUENCE, headerKey } from '../numbers.ts'
+import type { Outgoing } from '../frame.ts'
 import { messageContentLimits } from './limits.ts'
-import { formatHostPort } from '../../lib/text/names.ts'
-
-/** Content types between a router and its controllers. */
-export const controlMessage = {
-  ping: 1,
-  metrics: 1007,
-  inspect: 1013,
-  inspected: 1014,
-  routerLinks: 1035,
-  updateCtrlAddresses: 1037,
-  quiesce: 1039,
-  dequiesce: 1040,
-  decommission: 1043,
-  updateClusterLeader: 1051,
-  interfaces: 1052,
-  requestClusterMembers: 1055,
-  serverHello: 20_000,
-  clientHello: 20_001,
-} as const
-
-/** The application protocol of control channels. */
-export const CONTROL_PROTOCOL = 'ziti-ctrl'
-const CONTROL_TYPE = 'ctrl.default'
-const LINK_LISTENERS_HEADER = 1000
-const CAPABILITIES_HEADER = 1002
-const DATA_MODEL_HEADER = 1024
-const DATA_MODEL_INDEX_HEADER = 1025
-
-/** @param routerId the common name of the router's certificate. */
-export function routerHello(
-  routerId: string,
-  version: VersionLine,
-  linkListeners: Uint8Array | null,
-): ChannelMessage {
-  return {
-    contentType: contentType.hello,
-    sequence: HELLO_SEQUENCE,
-    headers: new Map([
-      [headerKey.helloVersion, textValue(versionLine(version))],
-      [headerKey.type, textValue(CONTROL_TYPE)],
-      [headerKey.isGrouped, flagValue(true)],
-      [headerKey.isFirstGroupConnection, flagValue(true)],
-      [CAPABILITIES_HEADER, maskValue([MULTI_CHANNEL, CONNECT_BY_SERVICE])],
-      ...(linkListeners === null ? [] : [[LINK_LISTENERS_HEADER, linkListeners] as const]),
-    ]),
-    body: textValue(routerId),
-  }
-}
-
-/** @throws when the bytes are no such message. */
-export function readLeaderIndex(body: Uint8Array): bigint {
-  return fromBinary(UpdateClusterLeaderSchema, body).index
-}
+import { controlMessage } from './control.ts'
 
 /** @throws when the bytes are no such message. */
 export function readInspection(body: Uint8Array): readonly string[] {
@@ -85,41 +27,8 @@ export function inspectedMessage({ errors, values }: Inspected): Outgoing {
     values: values.map(({ name, value }) => ({ name, value })),
   })
   return {
-    contentType: controlMessage.inspected,
+    contentType: controlMessage.inspectResponse,
     body: toBinary(InspectAnswerSchema, response),
-  }
-}
-
-/** An address that clients connect to, by a protocol. */
-export interface ClientAddress {
-  readonly protocol: string
-  readonly host: string
-  readonly port: number
-}
-
-/** The answer to the hello of a controller. @param addresses that clients can connect to. */
-export function clientHello(
-  version: string,
-  hostname: string,
-  addresses: readonly ClientAddress[],
-): Outgoing {
-  const hello = create(ClientHelloSchema, {
-    version,
-    hostname,
-    protocols: addresses.map(({ protocol }) => protocol),
-    listeners: addresses.map(({ protocol, host, port }) => {
-      const value = `${protocol}:${formatHostPort({ host, port })}`
-      const advertise = { value, protocol, hostname: host, port }
-      return { address: advertise, advertise }
-    }),
-  })
-  return {
-    contentType: controlMessage.clientHello,
-    headers: new Map([
-      [DATA_MODEL_HEADER, flagValue(true)],
-      [DATA_MODEL_INDEX_HEADER, uint64Value(0n)],
-    ]),
-    body: toBinary(ClientHelloSchema, hello),
   }
 }
 
@@ -143,7 +52,10 @@ export function interfacesMessage(interfaces: readonly HostInterface[]): Outgoin
       addresses: [...addresses],
     })),
   })
-  return { contentType: controlMessage.interfaces, body: toBinary(InterfacesSchema, update) }
+  return {
+    contentType: controlMessage.updateRouterInterfaces,
+    body: toBinary(InterfacesSchema, update),
+  }
 }
 
 /** Kinds of counts, as the protocol names them; rx: read by this router, tx: written. */

@@ -1,9 +1,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import {
-  CreateCircuitAnswerSchema,
   CreateTerminatorResult,
-  CreateTunnelCircuitSchema,
   CreateTunnelTerminatorAnswerSchema,
   CreateTunnelTerminatorSchema,
   ModelPrecedence,
@@ -11,34 +9,8 @@ import {
   UpdateTunnelTerminatorSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { flagValue, textValue } from '../headers.ts'
-import type { ChannelMessage, Outgoing } from '../frame.ts'
-
-/** Content types between routers and controllers that are about tunnels. */
-export const tunnelMessage = {
-  removeTerminators: 1038,
-  error: 20_002,
-  createCircuit: 20_220,
-  circuitCreated: 20_221,
-  updateTerminator: 20_408,
-  terminatorUpdated: 20_409,
-  healthEvent: 20_412,
-  createTerminator: 20_413,
-  terminatorCreated: 20_414,
-} as const
-
-/** Keys of data that the ends of a circuit send each other. */
-export const peerKey = {
-  publicKey: 1003,
-  appData: 1011,
-  terminatorLocalAddress: 1110,
-  terminatorRemoteAddress: 1111,
-  initiatorLocalAddress: 1112,
-  initiatorRemoteAddress: 1113,
-} as const
-
-const TERMINATOR_ID_HEADER = 1022
-const CHECK_PASSED_HEADER = 1023
-const REASON_BYTES_MAX = 200
+import type { Outgoing } from '../frame.ts'
+import { controlHeader, controlMessage } from './control.ts'
 
 const precedences = {
   default: ModelPrecedence.DEFAULT,
@@ -73,7 +45,7 @@ export function createTunnelTerminatorMessage(
     startTime: BigInt(startMs),
   })
   const body = toBinary(CreateTunnelTerminatorSchema, message)
-  return { contentType: tunnelMessage.createTerminator, body }
+  return { contentType: controlMessage.createTunnelTerminatorV2, body }
 }
 
 export interface TerminatorAnswer {
@@ -97,7 +69,7 @@ export function readTunnelTerminatorAnswer(body: Uint8Array): TerminatorAnswer {
 export function removeTunnelTerminatorsMessage(ids: readonly string[]): Outgoing {
   const message = create(RemoveTerminatorsSchema, { terminatorIds: [...ids] })
   const body = toBinary(RemoveTerminatorsSchema, message)
-  return { contentType: tunnelMessage.removeTerminators, body }
+  return { contentType: controlMessage.removeTerminators, body }
 }
 
 export function updateTunnelTerminatorMessage(
@@ -113,48 +85,13 @@ export function updateTunnelTerminatorMessage(
     updatePrecedence: true,
   })
   const body = toBinary(UpdateTunnelTerminatorSchema, message)
-  return { contentType: tunnelMessage.updateTerminator, body }
+  return { contentType: controlMessage.updateTunnelTerminator, body }
 }
 
 export function tunnelHealthMessage(terminatorId: string, isHealthy: boolean): Outgoing {
   const headers = new Map([
-    [TERMINATOR_ID_HEADER, textValue(terminatorId)],
-    [CHECK_PASSED_HEADER, flagValue(isHealthy)],
+    [controlHeader.terminatorId, textValue(terminatorId)],
+    [controlHeader.checkPassed, flagValue(isHealthy)],
   ])
-  return { contentType: tunnelMessage.healthEvent, headers }
-}
-
-export function createTunnelCircuitMessage(
-  serviceName: string,
-  instanceId: string,
-  peerData: ReadonlyMap<number, Uint8Array>,
-): Outgoing {
-  const message = create(CreateTunnelCircuitSchema, {
-    serviceName,
-    instanceId,
-    peerData: Object.fromEntries(peerData),
-  })
-  const body = toBinary(CreateTunnelCircuitSchema, message)
-  return { contentType: tunnelMessage.createCircuit, body }
-}
-
-export interface CreatedCircuit {
-  readonly id: string
-  readonly address: string
-  readonly peerData: ReadonlyMap<number, Uint8Array>
-}
-
-/**
- * @returns why there is no circuit, as a text.
- * @throws when the bytes are no such message.
- */
-export function readCreatedCircuit({ contentType, body }: ChannelMessage): CreatedCircuit | string {
-  if (contentType !== tunnelMessage.circuitCreated) {
-    const text = Buffer.from(body.subarray(0, REASON_BYTES_MAX)).toString('utf8')
-    return text.replaceAll(/[^\x20-\x7e]+/g, ' ') || `answered by a message ${contentType}`
-  }
-  const { circuitId, address, peerData } = fromBinary(CreateCircuitAnswerSchema, body)
-  if (circuitId === '' || address === '') return 'the controller has answered without a circuit'
-  const data = Object.entries(peerData).map(([key, value]) => [Number(key), value] as const)
-  return { id: circuitId, address, peerData: new Map(data) }
+  return { contentType: controlMessage.tunnelHealthEvent, headers }
 }

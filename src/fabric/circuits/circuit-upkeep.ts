@@ -15,8 +15,9 @@ import { type Circuit, circuitFact, type CircuitTable } from './circuit-table.ts
 import type { Hosts } from './hosts.ts'
 import { isCircuitId, wordsIn } from './named-circuits.ts'
 import { type CircuitPath, cheapestPaths } from './path.ts'
-import { type CircuitEnds, REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
+import { type CircuitEnds, routesOf } from './route.ts'
 import type { SharedCircuits } from './shared-circuits.ts'
+import { REROUTE_ATTEMPT, unrouteMessage } from '../../channel/messages/circuits.ts'
 
 const NS_PER_MS = 1_000_000n
 /** Circuits looked at in one step. */

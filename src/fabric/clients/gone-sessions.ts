@@ -5,7 +5,7 @@ import type { Channel } from '../../channel/channel.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { GoneSession, RouterClients } from '../../ports/router-clients.ts'
 import { routerLimits } from '../limits.ts'
-import { routerMessage } from '../../channel/messages/control.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 import type { Outgoing } from '../../channel/frame.ts'
 
 /** Tells a router which of the service sessions that it asks about are gone. */
@@ -35,7 +35,7 @@ export function* tellGoneSessions(
 export function sessionsRemoved(tokens: readonly string[], ids: readonly string[]): Outgoing {
   const removed = create(SessionRemovedSchema, { tokens: [...tokens], ids: [...ids] })
   return {
-    contentType: routerMessage.sessionRemoved,
+    contentType: controlMessage.sessionRemoved,
     body: toBinary(SessionRemovedSchema, removed),
   }
 }

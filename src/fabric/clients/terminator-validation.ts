@@ -15,7 +15,7 @@ import type { TerminatorStanding } from '../../ports/router-inspections.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
-import { routerMessage } from '../../channel/messages/control.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import type { RouterWrites } from './router-writes.ts'
 
@@ -66,7 +66,7 @@ export class TerminatorValidation implements RouterDuty {
     this.#parts = parts
     this.handlers = new Map([
       [
-        routerMessage.terminatorStates,
+        controlMessage.validateTerminatorsV2Response,
         (connection, message) => this.#onStates(connection, message),
       ],
     ])
@@ -202,7 +202,7 @@ function validationOf(
     terminators: terminators.map((terminator) => ({ ...terminator, marker })),
   })
   return {
-    contentType: routerMessage.validateTerminators,
+    contentType: controlMessage.validateTerminatorsV2,
     body: toBinary(ValidateTerminatorsSchema, message),
   }
 }

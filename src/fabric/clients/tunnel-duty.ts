@@ -20,14 +20,12 @@ import { edgeRefusal } from '../../channel/messages/circuit-requests.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { judgedAtLatest } from '../judged-at-latest.ts'
-import { routerMessage } from '../../channel/messages/control.ts'
+import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import { DO_NOT_RETRY, INTERNAL, tunnelFaultCodes } from './client-errors.ts'
+import { tunnelFaultCodes } from './client-errors.ts'
 import { type CreateAnswer, precedenceName, type RouterWrites } from './router-writes.ts'
 import { terminatorRemoval } from './terminator-removal.ts'
-
-/** Headers of what a router says of the health of what its tunnel hosts. */
-const header = { terminatorId: 1022, isPassed: 1023 } as const
+import { edgeErrorCode, retryHint } from '../../channel/messages/edge.ts'
 
 /** Terminators judged between two turns of the event loop. */
 const SLICE = 250
@@ -66,11 +64,11 @@ export class TunnelDuty implements RouterDuty {
     const done = (contentType: number) => ({ contentType, body: new Uint8Array() })
     this.handlers = new Map([
       [
-        routerMessage.createTunnelTerminator,
+        controlMessage.createTunnelTerminatorV2,
         (connection, message) => this.#create(connection, message),
       ],
       [
-        routerMessage.updateTunnelTerminator,
+        controlMessage.updateTunnelTerminator,
         async (connection, message) => {
           const asked = fromBinary(UpdateTunnelTerminatorSchema, message.body)
           const { terminatorId: id, updateCost, cost, updatePrecedence, precedence } = asked
@@ -79,22 +77,24 @@ export class TunnelDuty implements RouterDuty {
             ...(updateCost ? { cost } : {}),
             ...(updatePrecedence ? { precedence: precedenceName(precedence) } : {}),
           })
-          answer(connection, message, outcome, done(routerMessage.updateTunnelTerminatorAnswer))
+          answer(connection, message, outcome, done(controlMessage.updateTunnelTerminatorResponse))
         },
       ],
       [
-        routerMessage.removeTunnelTerminator,
+        controlMessage.removeTunnelTerminator,
         async (connection, message) => {
           const outcome = await writes.remove(connection, [Buffer.from(message.body).toString()])
-          answer(connection, message, outcome, done(routerMessage.removeTunnelTerminatorAnswer))
+          answer(connection, message, outcome, done(controlMessage.removeTunnelTerminatorResponse))
         },
       ],
       [
-        routerMessage.tunnelHealthEvent,
+        controlMessage.tunnelHealthEvent,
         async (connection, message) => {
-          const id = readText(message.headers, header.terminatorId) ?? ''
+          const id = readText(message.headers, controlHeader.terminatorId) ?? ''
           // A host that is not well is the last to be dialed.
-          const precedence = readFlag(message.headers, header.isPassed) ? 'default' : 'failed'
+          const precedence = readFlag(message.headers, controlHeader.checkPassed)
+            ? 'default'
+            : 'failed'
           const outcome = await writes.update(connection, { id, precedence })
           connection.channel.replyResult(message, outcome === '', outcome)
         },
@@ -165,7 +165,7 @@ export class TunnelDuty implements RouterDuty {
       ...created,
     })
     connection.channel.reply(message, {
-      contentType: routerMessage.createTunnelTerminatorAnswer,
+      contentType: controlMessage.createTunnelTerminatorV2Response,
       body: toBinary(CreateTunnelTerminatorAnswerSchema, answered),
     })
   }
@@ -192,7 +192,7 @@ export class TunnelDuty implements RouterDuty {
     return {
       result: CreateTerminatorResult.FAILED_OTHER,
       errorCode: tunnelFaultCodes[judged.fault],
-      retryHint: DO_NOT_RETRY,
+      retryHint: retryHint.notRetriable,
       msg: `bind refused: ${judged.fault}`,
     }
   }
@@ -205,5 +205,5 @@ function answer(
   outcome: string,
   done: Outgoing,
 ): void {
-  channel.reply(message, outcome === '' ? done : edgeRefusal(INTERNAL, outcome))
+  channel.reply(message, outcome === '' ? done : edgeRefusal(edgeErrorCode.internal, outcome))
 }

@@ -1,5 +1,8 @@
 import type { CircuitExchange, CircuitWish } from '../circuits/circuit-source.ts'
-import { createTunnelCircuitMessage, readCreatedCircuit } from '../../channel/messages/tunnels.ts'
+import {
+  createTunnelCircuitMessage,
+  readCreatedCircuit,
+} from '../../channel/messages/circuit-requests.ts'
 
 /** How a tunnel asks controllers for a circuit. */
 export function tunnelExchange(service: string, wish: CircuitWish): CircuitExchange {

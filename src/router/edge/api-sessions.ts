@@ -3,13 +3,13 @@ import type { ControlConnection, ControlMessageTable } from '../controllers/cont
 import { edgeLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import {
-  edgeControlMessage,
   readSessionsAdded,
   readSessionsRemoved,
   type SyncPart,
   type ToldSession,
 } from '../../channel/messages/clients.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 
 export interface EdgeApiSession extends ToldSession {
   /** The controller that has said so last: it is asked first for what the client wants. */
@@ -64,7 +64,7 @@ export class ApiSessions {
   messages(): ControlMessageTable {
     return new Map([
       [
-        edgeControlMessage.apiSessionAdded,
+        controlMessage.apiSessionAdded,
         (connection, message) => {
           const { sessions, part } = readSessionsAdded(message)
           if (part === null) this.#add(connection, sessions)
@@ -72,7 +72,7 @@ export class ApiSessions {
         },
       ],
       [
-        edgeControlMessage.apiSessionRemoved,
+        controlMessage.apiSessionRemoved,
         (_, { body }) => {
           const { tokens, ids } = readSessionsRemoved(body)
           this.#remove(tokens, ids)
@@ -125,7 +125,7 @@ export class ApiSessions {
     if (sync?.id !== id || sync.next !== sequence) {
       // Half a state would end sessions that there are.
       this.#syncs.delete(connection.id)
-      connection.channel.send({ contentType: edgeControlMessage.requestSessions })
+      connection.channel.send({ contentType: controlMessage.requestClientReSync })
       return
     }
     sync.next += 1

@@ -24,11 +24,9 @@ import {
   traceRequestIn,
 } from '../../channel/messages/edge.ts'
 import { isSessionAmong, type ServiceSession } from './service-session.ts'
+import { circuitHeader, circuitMessage } from '../../channel/messages/payload.ts'
 
 const { clientConnectionsPerChannelMax } = edgeLimits
-
-/** Circuit of a payload, an acknowledgement or a control. */
-const CIRCUIT_ID_HEADER = 2256
 
 /** A connection of a client by either of the ways that data goes. */
 export type ClientEnd = ClientConnection | ClientXgress
@@ -117,15 +115,15 @@ export class ClientChannel {
   receive(message: ChannelMessage): void {
     const { contentType, headers, body } = message
     switch (contentType) {
-      case edgeMessage.payload:
-      case edgeMessage.acknowledgement:
-      case edgeMessage.control:
-        this.#xgresses.get(readText(headers, CIRCUIT_ID_HEADER) ?? '')?.enter(message)
+      case circuitMessage.payload:
+      case circuitMessage.acknowledgement:
+      case circuitMessage.control:
+        this.#xgresses.get(readText(headers, circuitHeader.circuitId) ?? '')?.enter(message)
         return
-      case edgeMessage.xgressClosed:
+      case circuitMessage.close:
         this.#xgresses.get(Buffer.from(body).toString('utf8'))?.leave()
         return
-      case edgeMessage.posture:
+      case edgeMessage.postureResponse:
         this.#parts.services.onPosture(this, message)
         return
       case edgeMessage.updateToken:
@@ -151,7 +149,7 @@ export class ClientChannel {
       case edgeMessage.connect:
         services.connect(this, message, id)
         return
-      case edgeMessage.connectByService:
+      case edgeMessage.connectV2:
         services.connectByService(this, message, id)
         return
       case edgeMessage.bind:
@@ -282,14 +280,14 @@ export class ClientChannel {
       : await this.#parts.services.renewToken(this, token).catch(errorMessage)
     this.#isRenewing = false
     if (fault === null) {
-      this.channel.reply(message, { contentType: edgeMessage.tokenUpdated })
+      this.channel.reply(message, { contentType: edgeMessage.updateTokenSuccess })
       return
     }
     const { headers, body } = stateClosed(0, {
       text: fault,
       code: edgeErrorCode.invalidApiSessionType,
     })
-    const contentType = edgeMessage.updateTokenFailed
+    const contentType = edgeMessage.updateTokenFailure
     this.channel.reply(message, {
       contentType,
       ...(headers === undefined ? {} : { headers }),

@@ -15,21 +15,20 @@ import { BearerSessions } from './bearer-sessions.ts'
 import type { ClientChannel } from './client-channel.ts'
 import type { ClientConnection } from './client-connection.ts'
 import {
-  type CircuitAnswered,
-  createCircuitMessage,
-  readCircuitAnswer,
-} from '../../channel/messages/clients.ts'
-import {
-  connectedHeaders,
   connectionMessage,
   edgeErrorCode,
   edgeHeader,
   edgeMessage,
-  peerDataOf,
   stateClosed,
   xgressHeaders,
 } from '../../channel/messages/edge.ts'
 import { type ServiceSession, shownServiceSession } from './service-session.ts'
+import {
+  type CircuitAnswered,
+  createCircuitMessage,
+  readCircuitAnswer,
+} from '../../channel/messages/circuit-requests.ts'
+import { connectedHeaders, peerDataOf } from '../../channel/messages/peer-data.ts'
 
 const { connectsWaitingMax } = edgeLimits
 const ID_CHARACTERS_MAX = 128
@@ -79,8 +78,8 @@ export class Connects {
   /** A client of OIDC names the service, by its id or its name, and shows no session for it. */
   connectByService(client: ClientChannel, message: ChannelMessage, id: number): void {
     const { session } = client.client
-    const shown = readText(message.headers, edgeHeader.service) ?? ''
-    const isName = message.headers.get(edgeHeader.serviceNaming)?.[0] === 1
+    const shown = readText(message.headers, edgeHeader.serviceId) ?? ''
+    const isName = message.headers.get(edgeHeader.serviceIdentifierType)?.[0] === 1
     const { serviceIdNamed } = this.#parts
     const serviceId = isName ? serviceIdNamed(shown, session.identityId) : shown
     if (!BearerSessions.isMeant(session.token)) {
@@ -150,7 +149,7 @@ export class Connects {
       ...client.claimOf(session),
       identityId: client.client.session.identityId,
       serviceId: session.serviceId,
-      instanceId: readText(message.headers, edgeHeader.instanceId) ?? '',
+      instanceId: readText(message.headers, edgeHeader.terminatorIdentity) ?? '',
       peerData: peerDataOf(message, client.client.session.identityId),
     })
     return readCircuitAnswer(await channel.request(request, this.#parts.timeoutMs))
@@ -179,7 +178,7 @@ export class Connects {
       this.#abandon(circuit)
       return
     }
-    if (!readFlag(message.headers, edgeHeader.isXgressInClient)) {
+    if (!readFlag(message.headers, edgeHeader.useXgressToSdk)) {
       // It stands on the wire before the first payload of the circuit.
       client.channel.reply(message, connectedMessage(asked, made, []))
       connection.start((application) => this.#parts.circuits.open(circuit, application))
@@ -218,11 +217,11 @@ function connectedMessage(
   made: MadeCircuit,
   more: readonly (readonly [number, Uint8Array])[],
 ) {
-  const isAsked = readFlag(message.headers, edgeHeader.routerConnectionId)
+  const isAsked = readFlag(message.headers, edgeHeader.routerProvidedConnId)
   return connectionMessage(edgeMessage.stateConnected, id, [
     ...connectedHeaders(made.peerData),
     [edgeHeader.circuitId, textValue(made.id)],
-    ...(isAsked ? [[edgeHeader.routerConnectionId, flagValue(true)] as const] : []),
+    ...(isAsked ? [[edgeHeader.routerProvidedConnId, flagValue(true)] as const] : []),
     ...more,
   ])
 }

@@ -65,7 +65,7 @@ export class HostChanges {
   /** The host says whether it is well. */
   onHealth(terminator: HostedTerminator, { headers }: ChannelMessage): void {
     const { cost } = this.#waiting.get(terminator) ?? UNCHANGED
-    const isHealthy = readFlag(headers, edgeHeader.isHealthy)
+    const isHealthy = readFlag(headers, edgeHeader.healthStatus)
     this.#wait(terminator, { cost, precedence: null, isHealthy })
   }
 

@@ -15,15 +15,11 @@ import type { ControllerOperations } from '../controllers/controller-operations.
 import { edgeLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ClientChannel } from './client-channel.ts'
-import {
-  edgeControlMessage,
-  readTerminatorAnswer,
-  removeTerminatorsMessage,
-} from '../../channel/messages/clients.ts'
+import { readTerminatorAnswer, removeTerminatorsMessage } from '../../channel/messages/clients.ts'
 import {
   type ClosedReason,
   connectionMessage,
-  CONNECTION_TYPE_BIND,
+  connType,
   edgeErrorCode,
   edgeHeader,
   edgeMessage,
@@ -34,6 +30,7 @@ import { HostChanges } from './host-changes.ts'
 import { creationOf, type HostedTerminator, terminatorOf } from './hosted-terminator.ts'
 import { isSessionAmong, shownServiceSession } from './service-session.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 
 export interface HostedTerminatorsParts {
   readonly clock: Clock
@@ -86,7 +83,7 @@ export class ClientTerminators {
 
   messages(): ControlMessageTable {
     return new Map([
-      [edgeControlMessage.createTerminatorAnswer, (_, { body }) => this.#onAnswer(body)],
+      [controlMessage.createTerminatorV2Response, (_, { body }) => this.#onAnswer(body)],
       [
         terminatorQuestion.asked,
         (connection, message) => {
@@ -134,7 +131,7 @@ export class ClientTerminators {
     if (before !== null) this.#drop(before)
     this.#keep(terminator)
     const echoed = terminator.takesRouterIds
-      ? [[edgeHeader.routerConnectionId, flagValue(true)] as const]
+      ? [[edgeHeader.routerProvidedConnId, flagValue(true)] as const]
       : []
     client.channel.reply(
       message,
@@ -400,9 +397,9 @@ export class ClientTerminators {
     if (client.channel.isClosed) return false
     if (!isInspectable) return true
     try {
-      const request = connectionMessage(edgeMessage.inspectConnection, connectionId)
+      const request = connectionMessage(edgeMessage.connInspect, connectionId)
       const { headers } = await client.channel.request(request, edgeLimits.hostInspectionMsMax)
-      return headers.get(edgeHeader.connectionType)?.[0] === CONNECTION_TYPE_BIND
+      return headers.get(edgeHeader.connType)?.[0] === connType.bind
     } catch {
       return client.channel.isClosed ? false : null
     }

@@ -16,7 +16,6 @@ import type { CarriedCircuit } from './carried-circuits.ts'
 import { dialErrorOf } from '../../overlay/circuits/dial-error.ts'
 import { TaskPool } from '../../lib/bounds/task-pool.ts'
 import {
-  routeMessage,
   readRoute,
   readUnroute,
   type Route,
@@ -27,6 +26,7 @@ import {
 import { forwardLimits } from './limits.ts'
 import type { Forwarder } from './forwarder.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 
 export interface RoutesParts {
   readonly forwarder: Forwarder
@@ -81,8 +81,8 @@ export class Routes {
 
   messages(): ControlMessageTable {
     return new Map<number, ControlMessageHandler>([
-      [routeMessage.route, (connection, message) => this.#onRoute(connection, message)],
-      [routeMessage.unroute, (_, { body }) => this.#onUnroute(readUnroute(body))],
+      [controlMessage.route, (connection, message) => this.#onRoute(connection, message)],
+      [controlMessage.unroute, (_, { body }) => this.#onUnroute(readUnroute(body))],
     ])
   }
 

@@ -1,5 +1,5 @@
 import { channelLimits, type ChannelLimits } from '../../channel/limits.ts'
-import { circuitDataTypes } from '../../channel/numbers.ts'
+import { circuitDataTypes } from '../../channel/messages/payload.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { LinkQueues } from './link.ts'
 import type { LinkSocketType } from '../../channel/messages/links.ts'

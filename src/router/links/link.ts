@@ -1,7 +1,7 @@
 import type { Channel } from '../../channel/channel.ts'
 import { SendQueue } from '../../channel/frame-writer.ts'
 import type { LinkGroup, LinkSocketType } from '../../channel/messages/links.ts'
-import { CIRCUIT_ID_HEADER, circuitMessage } from '../../channel/messages/payload.ts'
+import { circuitHeader, circuitMessage } from '../../channel/messages/payload.ts'
 import type { Outgoing } from '../../channel/frame.ts'
 
 /** Messages of each kind that may wait at one socket of a link. */
@@ -147,6 +147,6 @@ export class Link implements Omit<LinkFields, 'queues'> {
 /** The socket of the circuit, by the last character of its id, which is drawn by chance. */
 function chosen(sockets: readonly LinkSocket[], { headers }: Outgoing): LinkSocket | undefined {
   if (sockets.length < 2) return sockets[0]
-  const circuitId = headers?.get(CIRCUIT_ID_HEADER)
+  const circuitId = headers?.get(circuitHeader.circuitId)
   return sockets[(circuitId?.at(-1) ?? 0) % sockets.length]
 }

@@ -18,7 +18,6 @@ import { LinkAcceptor } from './link-acceptor.ts'
 import { LinkDialer } from './link-dialer.ts'
 import {
   linkFaultMessage,
-  linkMessage,
   type PeerListener,
   readLinkFault,
   routerLinksMessage,
@@ -29,6 +28,7 @@ import { LinkRegistry, type LinkUser } from './link-registry.ts'
 import type { Link } from './link.ts'
 import { type DialedPeer, PeerDialer } from './peer-dialer.ts'
 import { type PeerChange, readPeerChanges } from './peer-changes.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
 
@@ -126,8 +126,8 @@ export class Links {
 
   messages(): ControlMessageTable {
     return new Map<number, ControlMessageHandler>([
-      [linkMessage.peerStateChanges, (_, { body }) => this.#onPeers(readPeerChanges(body))],
-      [linkMessage.fault, (_, { body }) => this.#onFault(readLinkFault(body))],
+      [controlMessage.peerStateChange, (_, { body }) => this.#onPeers(readPeerChanges(body))],
+      [controlMessage.fault, (_, { body }) => this.#onFault(readLinkFault(body))],
     ])
   }
 

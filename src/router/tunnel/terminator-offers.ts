@@ -17,9 +17,9 @@ import {
   type OfferedTerminator,
   readTunnelTerminatorAnswer,
   removeTunnelTerminatorsMessage,
-  tunnelMessage,
   updateTunnelTerminatorMessage,
 } from '../../channel/messages/tunnels.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 
 const { offerWaitMsMin, offerWaitMsMax, offerTimeoutMs, offersRepeatedAfterMs, withdrawalsMax } =
   terminatorOfferLimits
@@ -208,7 +208,8 @@ export class TerminatorOffers implements OfferedTerminators {
     // The answer may not come, and it may be there nevertheless.
     offer.told = 'unknown'
     const reply = await channel.request(message, offerTimeoutMs)
-    if (reply.contentType !== tunnelMessage.terminatorCreated) throw failureOf(reply)
+    if (reply.contentType !== controlMessage.createTunnelTerminatorV2Response)
+      throw failureOf(reply)
     const { outcome, message: reason } = readTunnelTerminatorAnswer(reply.body)
     if (outcome === 'created') {
       // A terminator of the process before is taken as it is.
@@ -224,7 +225,7 @@ export class TerminatorOffers implements OfferedTerminators {
   async #asked({ channel }: ControlConnection, message: Outgoing): Promise<void> {
     const reply = await channel.request(message, offerTimeoutMs)
     const isDone =
-      reply.contentType === tunnelMessage.terminatorUpdated ||
+      reply.contentType === controlMessage.updateTunnelTerminatorResponse ||
       readFlag(reply.headers, headerKey.resultSuccess)
     if (!isDone) throw failureOf(reply)
   }

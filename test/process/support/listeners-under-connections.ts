@@ -5,7 +5,7 @@ import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 
 import { encodeFrame } from '../../../src/channel/frame.ts'
 import { textValue } from '../../../src/channel/headers.ts'
-import { CONTROL_PROTOCOL } from '../../../src/channel/messages/reports.ts'
+import { CONTROL_PROTOCOL } from '../../../src/channel/messages/control.ts'
 import { EDGE_PROTOCOL } from '../../../src/channel/messages/edge.ts'
 import { LINK_PROTOCOL } from '../../../src/channel/messages/links.ts'
 import { OurRouter } from '../../stock/our-router.ts'

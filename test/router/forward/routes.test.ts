@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { textValue } from '../../../src/channel/headers.ts'
-import { REROUTE_ATTEMPT } from '../../../src/fabric/circuits/route.ts'
+import { REROUTE_ATTEMPT } from '../../../src/channel/messages/circuits.ts'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
 import { DialFailure } from '../../../src/overlay/circuits/circuit-ends.ts'
 import { eventually } from '../support.ts'

@@ -15,7 +15,6 @@ import type { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import {
   linkFaultMessage,
   linkHello,
-  linkMessage,
   readLinkFault,
   readLinkHello,
   routerLinksMessage,
@@ -28,6 +27,7 @@ import type { ProgramLogger } from '../../../src/overlay/logger.ts'
 import type { Frames } from './frames.ts'
 import type { SimulatedSocket } from './simulated-socket.ts'
 import { readPeerChanges } from '../../../src/router/links/peer-changes.ts'
+import { controlMessage } from '../../../src/channel/messages/control.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
 
@@ -114,13 +114,13 @@ export class SimulatedLinks {
   messages(): ControlMessageTable {
     return new Map<number, ControlMessageHandler>([
       [
-        linkMessage.peerStateChanges,
+        controlMessage.peerStateChange,
         (_, { body }) => {
           for (const change of readPeerChanges(body)) this.#onPeer(change)
         },
       ],
       [
-        linkMessage.fault,
+        controlMessage.fault,
         (_, { body }) => {
           const fault = readLinkFault(body)
           if (fault !== null) this.#registry.closeById(fault.id, fault.iteration, 'told to')

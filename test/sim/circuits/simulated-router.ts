@@ -12,7 +12,7 @@ import {
   ConnectedAlready,
   type DialedController,
 } from '../../../src/router/controllers/dial-controller.ts'
-import { routerHello } from '../../../src/channel/messages/reports.ts'
+import { routerHello } from '../../../src/channel/messages/control.ts'
 import { DialFailure, type DialRequest } from '../../../src/overlay/circuits/circuit-ends.ts'
 import { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
