@@ -20,7 +20,7 @@ import {
 import { filledTemplate } from './identity-template.ts'
 import { newKeyPair } from './secure-stream.ts'
 import type { DialedTerminator } from './tunnel-dialer.ts'
-import type { OfferedTerminator, Precedence } from '../../channel/messages/tunnels.ts'
+import type { OfferedTerminator, Precedence } from '../../channel/messages/terminators.ts'
 import type { UsableServices } from './usable-services.ts'
 
 /** Makes terminators known to the network, for as long as they are wanted. */

@@ -18,7 +18,7 @@ import {
   readTunnelTerminatorAnswer,
   removeTunnelTerminatorsMessage,
   updateTunnelTerminatorMessage,
-} from '../../channel/messages/tunnels.ts'
+} from '../../channel/messages/terminators.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 
 const { offerWaitMsMin, offerWaitMsMax, offerTimeoutMs, offersRepeatedAfterMs, withdrawalsMax } =
