@@ -8,7 +8,7 @@ import type { TerminatorDialer } from '../overlay/circuits/circuit-ends.ts'
 import { serviceLimits } from '../overlay/services/limits.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
 import type { OfferedTerminators } from '../overlay/services/hosted-services.ts'
-import type { OfferedTerminator } from '../channel/messages/terminators.ts'
+import { type OfferedTerminator, precedences } from '../channel/messages/terminators.ts'
 import type { EdgeChannel, HostedDial } from './edge-channel.ts'
 import { tunnelLimits } from './limits.ts'
 import type { ServiceSessions } from './service-sessions.ts'
@@ -43,8 +43,6 @@ const {
   bindAgainMsMax,
   dialMs,
 } = tunnelLimits
-
-const precedences = { default: 0, required: 1, failed: 2 } as const
 
 /** Hosts terminators at a few edge routers each, the nearest ones, while they are wanted. */
 export class EdgeTerminators implements OfferedTerminators {

@@ -1,4 +1,4 @@
-import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import {
   ApiSessionAddedSchema,
@@ -6,14 +6,8 @@ import {
   ApiSessionRemovedSchema,
   ClientPostureSchema,
   ConnectEventsSchema,
-  CreateTerminatorV2AnswerSchema,
-  CreateTerminatorV2Schema,
-  HealthEventSchema,
-  ModelPrecedence,
   type PostureResponse,
-  RemoveTerminatorsSchema,
   SessionRemovedSchema,
-  UpdateEdgeTerminatorSchema,
   ValidateSessionsSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { readText } from '../headers.ts'
@@ -115,44 +109,6 @@ export function clientPostureMessage(
   }
 }
 
-export function createTerminatorMessage(
-  asked: MessageInitShape<typeof CreateTerminatorV2Schema>,
-): Outgoing {
-  return {
-    contentType: controlMessage.createTerminatorV2,
-    body: toBinary(CreateTerminatorV2Schema, create(CreateTerminatorV2Schema, asked)),
-  }
-}
-
-/** @throws when the bytes are no such message. */
-export function readTerminatorAnswer(body: Uint8Array) {
-  return fromBinary(CreateTerminatorV2AnswerSchema, body)
-}
-
-export function removeTerminatorsMessage(ids: readonly string[]): Outgoing {
-  const message = create(RemoveTerminatorsSchema, { terminatorIds: [...ids] })
-  return {
-    contentType: controlMessage.removeTerminators,
-    body: toBinary(RemoveTerminatorsSchema, message),
-  }
-}
-
-export function updateTerminatorMessage(
-  asked: MessageInitShape<typeof UpdateEdgeTerminatorSchema>,
-): Outgoing {
-  return {
-    contentType: controlMessage.updateEdgeTerminator,
-    body: toBinary(UpdateEdgeTerminatorSchema, create(UpdateEdgeTerminatorSchema, asked)),
-  }
-}
-
-export function healthEventMessage(asked: MessageInitShape<typeof HealthEventSchema>): Outgoing {
-  return {
-    contentType: controlMessage.healthEvent,
-    body: toBinary(HealthEventSchema, create(HealthEventSchema, asked)),
-  }
-}
-
 export interface IdentityConnects {
   readonly identityId: string
   readonly isConnected: boolean
@@ -184,10 +140,4 @@ export function connectEventsMessage(
     contentType: controlMessage.connectEvents,
     body: toBinary(ConnectEventsSchema, message),
   }
-}
-
-/** The precedence of the number that clients say; the default for an unknown one. */
-export function precedenceOf(number: number): ModelPrecedence {
-  if (number === ModelPrecedence.REQUIRED) return ModelPrecedence.REQUIRED
-  return number === ModelPrecedence.FAILED ? ModelPrecedence.FAILED : ModelPrecedence.DEFAULT
 }

@@ -1,7 +1,11 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 
 import {
   CreateTerminatorResult,
+  CreateTerminatorV2AnswerSchema,
+  CreateTerminatorV2Schema,
+  HealthEventSchema,
+  UpdateEdgeTerminatorSchema,
   CreateTunnelTerminatorAnswerSchema,
   CreateTunnelTerminatorSchema,
   ModelPrecedence,
@@ -12,13 +16,25 @@ import { flagValue, textValue } from '../headers.ts'
 import type { Outgoing } from '../frame.ts'
 import { controlHeader, controlMessage } from './control.ts'
 
-const precedences = {
+/** Precedences of terminators, by the numbers of both protocols. */
+export const precedences = {
   default: ModelPrecedence.DEFAULT,
   required: ModelPrecedence.REQUIRED,
   failed: ModelPrecedence.FAILED,
 } as const
 
 export type Precedence = keyof typeof precedences
+
+/** An unknown precedence is the default. */
+export function precedenceName(precedence: number): Precedence {
+  if (precedence === ModelPrecedence.REQUIRED) return 'required'
+  return precedence === ModelPrecedence.FAILED ? 'failed' : 'default'
+}
+
+/** The precedence of the number that a client sends. */
+export function precedenceOf(number: number): ModelPrecedence {
+  return precedences[precedenceName(number)]
+}
 
 export interface OfferedTerminator {
   readonly id: string
@@ -66,12 +82,6 @@ export function readTunnelTerminatorAnswer(body: Uint8Array): TerminatorAnswer {
   return { id: terminatorId, outcome: outcomes.get(result) ?? 'refused', message: msg }
 }
 
-export function removeTunnelTerminatorsMessage(ids: readonly string[]): Outgoing {
-  const message = create(RemoveTerminatorsSchema, { terminatorIds: [...ids] })
-  const body = toBinary(RemoveTerminatorsSchema, message)
-  return { contentType: controlMessage.removeTerminators, body }
-}
-
 export function updateTunnelTerminatorMessage(
   terminatorId: string,
   cost: number,
@@ -94,4 +104,42 @@ export function tunnelHealthMessage(terminatorId: string, isHealthy: boolean): O
     [controlHeader.checkPassed, flagValue(isHealthy)],
   ])
   return { contentType: controlMessage.tunnelHealthEvent, headers }
+}
+
+export function createTerminatorMessage(
+  asked: MessageInitShape<typeof CreateTerminatorV2Schema>,
+): Outgoing {
+  return {
+    contentType: controlMessage.createTerminatorV2,
+    body: toBinary(CreateTerminatorV2Schema, create(CreateTerminatorV2Schema, asked)),
+  }
+}
+
+/** @throws when the bytes are no such message. */
+export function readTerminatorAnswer(body: Uint8Array) {
+  return fromBinary(CreateTerminatorV2AnswerSchema, body)
+}
+
+export function removeTerminatorsMessage(ids: readonly string[]): Outgoing {
+  const message = create(RemoveTerminatorsSchema, { terminatorIds: [...ids] })
+  return {
+    contentType: controlMessage.removeTerminators,
+    body: toBinary(RemoveTerminatorsSchema, message),
+  }
+}
+
+export function updateEdgeTerminatorMessage(
+  asked: MessageInitShape<typeof UpdateEdgeTerminatorSchema>,
+): Outgoing {
+  return {
+    contentType: controlMessage.updateEdgeTerminator,
+    body: toBinary(UpdateEdgeTerminatorSchema, create(UpdateEdgeTerminatorSchema, asked)),
+  }
+}
+
+export function healthEventMessage(asked: MessageInitShape<typeof HealthEventSchema>): Outgoing {
+  return {
+    contentType: controlMessage.healthEvent,
+    body: toBinary(HealthEventSchema, create(HealthEventSchema, asked)),
+  }
 }

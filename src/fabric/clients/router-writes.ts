@@ -10,7 +10,6 @@ import {
   CreateTerminatorResult,
   type CreateTerminatorV2,
   type CreateTunnelTerminator,
-  ModelPrecedence,
 } from '../../../proto/gen/router_pb.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
@@ -21,6 +20,7 @@ import type { RouterConnection } from '../connection.ts'
 import { routerLimits } from '../limits.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { edgeErrorCode, retryHint } from '../../channel/messages/edge.ts'
+import { precedenceName } from '../../channel/messages/terminators.ts'
 
 const { routerEntryBytesMax, routerWritesAtOnceMax, routerWritesWaitingMax } = routerLimits
 /** Terminators that one entry of the log removes. */
@@ -28,12 +28,6 @@ const { routerEntryBytesMax, routerWritesAtOnceMax, routerWritesWaitingMax } = r
 const ENTRY_IDS_MAX = 100
 /** Faults that say that the instance is another host's. */
 const instanceFields: ReadonlySet<string> = new Set(['identity', 'identitySecret'])
-
-/** A number that nobody knows is as good as none. */
-export function precedenceName(precedence: ModelPrecedence): string {
-  if (precedence === ModelPrecedence.REQUIRED) return 'required'
-  return precedence === ModelPrecedence.FAILED ? 'failed' : 'default'
-}
 
 /** A router learns from it what became of a terminator that it wants. */
 export interface CreateAnswer {

@@ -16,14 +16,10 @@ import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import { claimFaultCodes } from './client-errors.ts'
-import {
-  type CreateAnswer,
-  precedenceName,
-  type RouterWrites,
-  type TerminatorUpdate,
-} from './router-writes.ts'
+import type { CreateAnswer, RouterWrites, TerminatorUpdate } from './router-writes.ts'
 import type { ShownSessions } from './shown-sessions.ts'
 import { retryHint } from '../../channel/messages/edge.ts'
+import { precedenceName } from '../../channel/messages/terminators.ts'
 
 export interface TerminatorDutyParts {
   readonly clients: Pick<ShownSessions, 'judge' | 'onEntryRefused'>

@@ -23,9 +23,10 @@ import { judgedAtLatest } from '../judged-at-latest.ts'
 import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { tunnelFaultCodes } from './client-errors.ts'
-import { type CreateAnswer, precedenceName, type RouterWrites } from './router-writes.ts'
+import type { CreateAnswer, RouterWrites } from './router-writes.ts'
 import { terminatorRemoval } from './terminator-removal.ts'
 import { edgeErrorCode, retryHint } from '../../channel/messages/edge.ts'
+import { precedenceName } from '../../channel/messages/terminators.ts'
 
 /** Terminators judged between two turns of the event loop. */
 const SLICE = 250

@@ -9,8 +9,8 @@ import type { ClientChannel } from './client-channel.ts'
 import {
   healthEventMessage,
   precedenceOf,
-  updateTerminatorMessage,
-} from '../../channel/messages/clients.ts'
+  updateEdgeTerminatorMessage,
+} from '../../channel/messages/terminators.ts'
 import { edgeHeader, readUint16 } from '../../channel/messages/edge.ts'
 import { hostClaim, type HostedTerminator } from './hosted-terminator.ts'
 
@@ -106,7 +106,7 @@ export class HostChanges {
         updatePrecedence: precedence !== null,
         precedence: precedenceOf(precedence ?? 0),
       }
-      controller.channel.send(updateTerminatorMessage({ ...claim, ...update }))
+      controller.channel.send(updateEdgeTerminatorMessage({ ...claim, ...update }))
     }
     if (isHealthy === null) return
     controller.channel.send(healthEventMessage({ ...claim, checkPassed: isHealthy }))

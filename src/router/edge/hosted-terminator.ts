@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { readFlag, readText } from '../../channel/headers.ts'
 import type { ClientChannel } from './client-channel.ts'
-import { createTerminatorMessage, precedenceOf } from '../../channel/messages/clients.ts'
+import { createTerminatorMessage, precedenceOf } from '../../channel/messages/terminators.ts'
 import { edgeHeader, readUint16 } from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
 

@@ -15,7 +15,10 @@ import type { ControllerOperations } from '../controllers/controller-operations.
 import { edgeLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ClientChannel } from './client-channel.ts'
-import { readTerminatorAnswer, removeTerminatorsMessage } from '../../channel/messages/clients.ts'
+import {
+  readTerminatorAnswer,
+  removeTerminatorsMessage,
+} from '../../channel/messages/terminators.ts'
 import {
   type ClosedReason,
   connectionMessage,

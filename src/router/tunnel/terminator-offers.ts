@@ -13,10 +13,10 @@ import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { OfferedTerminators } from '../../overlay/services/hosted-services.ts'
 import {
   createTunnelTerminatorMessage,
-  tunnelHealthMessage,
   type OfferedTerminator,
   readTunnelTerminatorAnswer,
-  removeTunnelTerminatorsMessage,
+  removeTerminatorsMessage,
+  tunnelHealthMessage,
   updateTunnelTerminatorMessage,
 } from '../../channel/messages/terminators.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
@@ -185,7 +185,7 @@ export class TerminatorOffers implements OfferedTerminators {
     const { wanted, told, id } = offer
     if (isSettled(offer)) return
     if (wanted === null || told === 'unknown') {
-      await this.#asked(controller, removeTunnelTerminatorsMessage([id]))
+      await this.#asked(controller, removeTerminatorsMessage([id]))
       offer.told = null
     } else if (offer.isRepeated || told === null) await this.#create(offer, wanted, controller)
     else if (isSameButForHealth(told, wanted)) {
