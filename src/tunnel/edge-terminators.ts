@@ -8,7 +8,7 @@ import type { TerminatorDialer } from '../overlay/circuits/circuit-ends.ts'
 import { serviceLimits } from '../overlay/services/limits.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
 import type { OfferedTerminators } from '../overlay/services/hosted-services.ts'
-import { type OfferedTerminator, precedences } from '../channel/messages/terminators.ts'
+import { type OfferedTerminator, terminatorPrecedence } from '../channel/messages/terminators.ts'
 import type { EdgeChannel, HostedDial } from './edge-channel.ts'
 import { tunnelLimits } from './limits.ts'
 import type { ServiceSessions } from './service-sessions.ts'
@@ -234,7 +234,7 @@ const noRouter =
 function healthHeaders({ cost, precedence }: OfferedTerminator) {
   return [
     [edgeHeader.cost, Uint8Array.of(cost, cost >>> 8)],
-    [edgeHeader.precedence, Uint8Array.of(precedences[precedence])],
+    [edgeHeader.precedence, Uint8Array.of(terminatorPrecedence[precedence])],
   ] as const
 }
 

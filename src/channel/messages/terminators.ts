@@ -17,13 +17,13 @@ import type { Outgoing } from '../frame.ts'
 import { controlHeader, controlMessage } from './control.ts'
 
 /** Precedences of terminators, by the numbers of both protocols. */
-export const precedences = {
+export const terminatorPrecedence = {
   default: ModelPrecedence.DEFAULT,
   required: ModelPrecedence.REQUIRED,
   failed: ModelPrecedence.FAILED,
 } as const
 
-export type Precedence = keyof typeof precedences
+export type Precedence = keyof typeof terminatorPrecedence
 
 /** An unknown precedence is the default. */
 export function precedenceName(precedence: number): Precedence {
@@ -33,7 +33,7 @@ export function precedenceName(precedence: number): Precedence {
 
 /** The precedence of the number that a client sends. */
 export function precedenceOf(number: number): ModelPrecedence {
-  return precedences[precedenceName(number)]
+  return terminatorPrecedence[precedenceName(number)]
 }
 
 export interface OfferedTerminator {
@@ -56,7 +56,7 @@ export function createTunnelTerminatorMessage(
     serviceId,
     address: id,
     cost,
-    precedence: precedences[precedence],
+    precedence: terminatorPrecedence[precedence],
     instanceId,
     startTime: BigInt(startMs),
   })
@@ -90,7 +90,7 @@ export function updateTunnelTerminatorMessage(
   const message = create(UpdateTunnelTerminatorSchema, {
     terminatorId,
     cost,
-    precedence: precedences[precedence],
+    precedence: terminatorPrecedence[precedence],
     updateCost: true,
     updatePrecedence: true,
   })

@@ -14,8 +14,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { Proposer } from '../../ports/proposer.ts'
-import type { RouterTunnels } from '../../ports/router-tunnels.ts'
-import type { IsTunnelGranted } from '../circuits/circuit-upkeep.ts'
+import type { RouterTunnels, TunnelClaim } from '../../ports/router-tunnels.ts'
 import { edgeRefusal } from '../../channel/messages/circuit-requests.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
@@ -32,6 +31,13 @@ import { precedenceName } from '../../channel/messages/terminators.ts'
 const SLICE = 250
 /** A change so soon after a look waits for the next sweep. */
 const LOOK_MS_MIN = 250
+
+/** Whether the tunnel of a router may dial a service, or host it. */
+export type IsTunnelGranted = (
+  routerId: string,
+  serviceId: string,
+  type: TunnelClaim['type'],
+) => boolean
 
 export interface TunnelDutyParts {
   readonly tunnels: RouterTunnels
