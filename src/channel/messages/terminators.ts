@@ -10,7 +10,9 @@ import {
   CreateTunnelTerminatorSchema,
   ModelPrecedence,
   RemoveTerminatorsSchema,
+  TerminatorStatesSchema,
   UpdateTunnelTerminatorSchema,
+  ValidateTerminatorsSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { flagValue, textValue } from '../headers.ts'
 import type { Outgoing } from '../frame.ts'
@@ -141,5 +143,19 @@ export function healthEventMessage(asked: MessageInitShape<typeof HealthEventSch
   return {
     contentType: controlMessage.healthEvent,
     body: toBinary(HealthEventSchema, create(HealthEventSchema, asked)),
+  }
+}
+
+/** The terminators that a controller asks about. @throws when the bytes are no such message. */
+export function readTerminatorQuery(body: Uint8Array) {
+  return fromBinary(ValidateTerminatorsSchema, body)
+}
+
+export function terminatorStatesMessage(
+  states: Exclude<MessageInitShape<typeof TerminatorStatesSchema>['states'], undefined>,
+): Outgoing {
+  return {
+    contentType: controlMessage.validateTerminatorsV2Response,
+    body: toBinary(TerminatorStatesSchema, create(TerminatorStatesSchema, { states })),
   }
 }

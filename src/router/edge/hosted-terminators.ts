@@ -5,11 +5,7 @@ import { CreateTerminatorResult, TerminatorFault } from '../../../proto/gen/rout
 import type { Clock } from '../../lib/clock.ts'
 import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import {
-  readTerminatorQuestion,
-  terminatorQuestion,
-  terminatorStatesMessage,
-} from '../controllers/asked-terminators.ts'
+import {} from '../controllers/asked-terminators.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
 import { edgeLimits } from './limits.ts'
@@ -17,7 +13,9 @@ import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ClientChannel } from './client-channel.ts'
 import {
   readTerminatorAnswer,
+  readTerminatorQuery,
   removeTerminatorsMessage,
+  terminatorStatesMessage,
 } from '../../channel/messages/terminators.ts'
 import {
   type ClosedReason,
@@ -88,7 +86,7 @@ export class ClientTerminators {
     return new Map([
       [controlMessage.createTerminatorV2Response, (_, { body }) => this.#onAnswer(body)],
       [
-        terminatorQuestion.asked,
+        controlMessage.validateTerminatorsV2,
         (connection, message) => {
           void this.#validate(connection, message)
         },
@@ -378,7 +376,7 @@ export class ClientTerminators {
 
   /** Answers which of these there are; one whose host is silent is left out, and asked later. */
   async #validate(connection: ControlConnection, { body }: ChannelMessage): Promise<void> {
-    const { terminators, postCreate, fixInvalid } = readTerminatorQuestion(body)
+    const { terminators, postCreate, fixInvalid } = readTerminatorQuery(body)
     const own = terminators.slice(0, edgeLimits.hostedMax)
     const states = await Promise.all(
       own.map(async ({ id, binding, marker }) => {
