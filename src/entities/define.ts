@@ -11,7 +11,6 @@ import {
   type RouterFact,
 } from './fields.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
-import type { RequestMode } from './schema.ts'
 
 export type EntityApi = 'client' | 'management' | 'fabric'
 export type OperationShape = 'list' | 'create' | 'detail' | 'replace' | 'patch' | 'delete'
@@ -373,3 +372,6 @@ export function defineEntity<const F extends Fields>(
     hasRoleFilter: definition.hasRoleFilter ?? false,
   }
 }
+
+/** The three bodies that a kind takes. `update` is the PUT body, as the API family names it. */
+export type RequestMode = 'create' | 'replace' | 'patch'

@@ -10,7 +10,7 @@ import { type ServiceConfig, serviceConfigHolder } from '../entities/kinds/servi
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { RecentValues } from '../lib/recent-values.ts'
-import type { JudgedPosture } from '../ports/posture.ts'
+import type { JudgedPosture } from '../ports/judged-posture.ts'
 import type { RouterStatuses } from '../ports/router-status.ts'
 import type { ConfigTypesShown, DialBind } from '../ports/state-view.ts'
 import { checksOf } from './access/checked-policies.ts'

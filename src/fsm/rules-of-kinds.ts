@@ -1,4 +1,4 @@
-import type { KindRules } from './apply/kind-rules.ts'
+import type { KindRules } from './apply/context.ts'
 import { apiSessionRules } from './sessions/api-session-rules.ts'
 import { authPolicyRules } from './identities/auth-policy-rules.ts'
 import { authenticatorRules } from './identities/authenticator-rules.ts'

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Index } from '../raft/types.ts'
-import { type JudgedPosture, unknownPosture } from './posture.ts'
+import { type JudgedPosture, unknownPosture } from './judged-posture.ts'
 
 /** The parameters of a list request, already of their JSON types. */
 export interface ListQuery {

@@ -1,13 +1,7 @@
 import type { PostureCheck } from '../entities/kinds/posture-check.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
-import type {
-  Granted,
-  JudgedPosture,
-  Posture,
-  PostureFailure,
-  PostureQuery,
-  ShownFactor,
-} from '../ports/posture.ts'
+import type { Granted, Posture, PostureFailure, ShownFactor } from '../ports/posture.ts'
+import type { JudgedPosture, PostureQuery } from '../ports/judged-posture.ts'
 import type {
   CheckedPolicy,
   JudgedCheck,

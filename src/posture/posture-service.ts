@@ -7,13 +7,13 @@ import {
   type EndpointState,
   type FailedRequest,
   type Granted,
-  type JudgedPosture,
   type Posture,
   type PostureFailure,
   type PostureReport,
   type PostureService,
   type ShownFactor,
 } from '../ports/posture.ts'
+import type { JudgedPosture } from '../ports/judged-posture.ts'
 import type { SoftState } from '../ports/soft-topics.ts'
 import type { JudgedCheck, PromptedService, Prompts } from '../ports/state-view.ts'
 import { FailedRequests } from './failed-requests.ts'

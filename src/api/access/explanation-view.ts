@@ -7,7 +7,8 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import type { JudgedPosture, PostureService } from '../../ports/posture.ts'
+import type { PostureService } from '../../ports/posture.ts'
+import type { JudgedPosture } from '../../ports/judged-posture.ts'
 import type {
   AccessExplanation,
   ExplainedRight,

@@ -1,7 +1,7 @@
 import { authenticator, type Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { normalise } from '../../entities/normalise.ts'
-import type { RequestMode } from '../../entities/schema.ts'
+import type { RequestMode } from '../../entities/define.ts'
 import { authPolicyOf } from '../../fsm/apply/authentication.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'

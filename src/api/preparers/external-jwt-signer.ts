@@ -3,7 +3,7 @@ import {
   type ExternalJwtSigner,
 } from '../../entities/kinds/external-jwt-signer.ts'
 import { normalise } from '../../entities/normalise.ts'
-import type { RequestMode } from '../../entities/schema.ts'
+import type { RequestMode } from '../../entities/define.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, Problem } from '../../lib/problems.ts'
 import { isReservedHost } from '../../lib/reserved-hosts.ts'

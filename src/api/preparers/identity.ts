@@ -1,6 +1,6 @@
 import { identity, type Identity } from '../../entities/kinds/identity.ts'
 import { normalise } from '../../entities/normalise.ts'
-import type { RequestMode } from '../../entities/schema.ts'
+import type { RequestMode } from '../../entities/define.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { enrollmentStep, type NewEnrollment } from './enrollment.ts'

@@ -6,7 +6,7 @@ import {
   postureFields,
   type PostureType,
 } from '../../entities/kinds/posture-check.ts'
-import type { RequestMode } from '../../entities/schema.ts'
+import type { RequestMode } from '../../entities/define.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { hexDigits } from '../../lib/text/hex-digits.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'

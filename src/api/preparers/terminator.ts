@@ -1,6 +1,5 @@
-import type { Entity } from '../../entities/define.ts'
+import type { Entity, RequestMode } from '../../entities/define.ts'
 import { normalise } from '../../entities/normalise.ts'
-import type { RequestMode } from '../../entities/schema.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Preparer } from './preparer.ts'

@@ -6,12 +6,9 @@ import type { ProposalInput } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { RequestContext } from '../call.ts'
 import type { Reply, TextAnswer } from '../answers/envelope.ts'
-import { isKnownTag, TAGS_MAX } from '../answers/etag.ts'
+import { TAGS_MAX, isKnownTag, type Precondition } from '../answers/etag.ts'
 
 type JudgedOn = NonNullable<ProposalInput['judgedOn']>
-
-/** The revisions that a write may find; 'any': the record has to be there. */
-export type Precondition = readonly number[] | 'any'
 
 const TAG = /^(W\/)?"([\x21\x23-\x7e]{0,128})"$/
 const REVISION = /^([1-9][0-9]{0,14})(\.[A-Za-z0-9_-]{0,64})?$/

@@ -17,14 +17,14 @@ import type { SharedSecretRecord } from '../../lib/cluster-records.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { type Clock, commonNowMs, judgedNowMs, majorityNowMs } from '../../lib/clock.ts'
 import { Problem, type ProblemCode } from '../../lib/problems.ts'
-import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { WriteRequest } from '../../ports/writer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
-import type { AboutClient, LogInCredential, LogInRequest, LogIns, Proof } from '../log-in/log-in.ts'
+import type { AboutClient, LogInCredential, LogInRequest, LogIns } from '../log-in/log-in.ts'
+import type { Proof } from '../log-in/proof.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { SessionPrincipal } from '../principal/principal.ts'
 import { factorChallenge, type TokenFactor } from '../principal/token-factor.ts'
@@ -95,7 +95,7 @@ export class LogInFlow {
   /** @returns the id of the flow. */
   begin(request: AuthorizationRequest, issuer: string): Promise<string> {
     const contents = { ...request, issuer, sessionId: randomUUID() }
-    return this.#needs.seals.seal('request', contents as unknown as JsonObject, REQUEST_MS)
+    return this.#needs.seals.seal('request', contents, REQUEST_MS)
   }
 
   /**
@@ -122,9 +122,9 @@ export class LogInFlow {
       isOfDevice: true,
     }
     const endsAtMs = commonNowMs(this.#needs) + REQUEST_MS
-    const ofDevice = { flow, userCode, endsAtMs } as unknown as JsonObject
+    const ofDevice = { flow, userCode, endsAtMs }
     return {
-      id: await seals.seal('request', flow as unknown as JsonObject, REQUEST_MS),
+      id: await seals.seal('request', flow, REQUEST_MS),
       // It is known for what it is for a while after its end, which the device is told.
       deviceCode: await seals.seal('device', ofDevice, 2 * REQUEST_MS),
     }
@@ -133,11 +133,7 @@ export class LogInFlow {
   /** Null: no device has that code, or it ended long ago. */
   async ofDevice(deviceCode: string): Promise<DeviceFlow | null> {
     const keyRevision = this.#keyRevision()
-    const found = (await this.#needs.seals.open('device', deviceCode)) as unknown as {
-      readonly flow: BegunFlow
-      readonly userCode: string
-      readonly endsAtMs: number
-    } | null
+    const found = await this.#needs.seals.open('device', deviceCode)
     if (found === null) return null
     const { flow, userCode, endsAtMs } = found
     const isOver = commonNowMs(this.#needs) >= endsAtMs
@@ -163,7 +159,7 @@ export class LogInFlow {
   ): Promise<string | null> {
     const { seals, state, logIns } = this.#needs
     const keyRevision = this.#keyRevision()
-    const passed = (await seals.open('progress', progressId)) as unknown as PassedLogIn | null
+    const passed = await seals.open('progress', progressId)
     if (passed?.flow.isOfDevice !== true) return null
     const { flow, proof } = passed
     const begun = state.get<ApiSession>('apiSession', flow.sessionId)
@@ -332,10 +328,10 @@ export class LogInFlow {
   /** Seals what passed as the code. Null: no such flow, or its time is over. */
   async code(progressId: string): Promise<CodeAnswer | null> {
     const { seals } = this.#needs
-    const passed = (await seals.open('progress', progressId)) as unknown as PassedLogIn | null
+    const passed = await seals.open('progress', progressId)
     if (passed === null || passed.flow.isOfDevice === true) return null
     const { redirectUri, state, issuer } = passed.flow
-    const code = await seals.seal('code', passed as unknown as JsonObject, CODE_MS)
+    const code = await seals.seal('code', passed, CODE_MS)
     return { redirectUri, code, state, issuer }
   }
 
@@ -352,7 +348,7 @@ export class LogInFlow {
   ): Promise<FlowTokens> {
     const { seals, state, oidcTokens, keyBinding } = this.#needs
     const keyRevision = this.#keyRevision()
-    const passed = (await seals.open('code', code)) as unknown as PassedLogIn | null
+    const passed = await seals.open('code', code)
     if (passed === null) throw invalidGrant('the code is unknown, or its time is over')
     const { flow, proof } = passed
     const isOfClient = flow.clientId === given.clientId && flow.redirectUri === given.redirectUri
@@ -483,11 +479,11 @@ export class LogInFlow {
   }
 
   async #begun(id: string): Promise<BegunFlow | null> {
-    return (await this.#needs.seals.open('request', id)) as unknown as BegunFlow | null
+    return await this.#needs.seals.open('request', id)
   }
 
   async #passed(flow: BegunFlow, proof: CarriedProof | null): Promise<LogInStep> {
-    const passed = { flow, proof } as unknown as JsonObject
+    const passed = { flow, proof }
     const progressId = await this.#needs.seals.seal('progress', passed, PROGRESS_MS)
     return { kind: 'passed', issuer: flow.issuer, progressId }
   }

@@ -13,14 +13,8 @@ import {
 import { pendingBeside } from './external-tokens.ts'
 import { standingOf } from './session-standing.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from './context.ts'
+import type { Authority, CommandContext } from './context.ts'
 import { type Refusal, refused } from './outcome.ts'
-
-/**
- * `full`: an administrator, the holder of a session in its own matters, or the system actor.
- * `limited`: somebody who was given a permission, which reaches nobody who may do more.
- */
-export type Authority = 'full' | 'limited'
 
 /** Rights of the actor of a command. */
 export interface ActorRights {

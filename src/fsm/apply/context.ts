@@ -1,7 +1,57 @@
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { State } from '../records/state.ts'
 import type { Index } from '../../raft/types.ts'
 import type { Touched } from './audit.ts'
-import type { Authority } from './authority.ts'
-import type { KindRules } from './kind-rules.ts'
+
+/** A write that its fields and references allow. */
+export interface Write {
+  readonly id: string
+  /** Undefined at create. */
+  readonly before: EntityRecord | undefined
+  /** Every field at an update; at create those given. */
+  readonly after: JsonObject
+}
+
+/** A write that was done. */
+export interface Written {
+  /** Undefined at create. */
+  readonly before: EntityRecord | undefined
+  readonly after: EntityRecord
+}
+
+/** Means of a consequence: it is part of the same entry, and can not be refused. */
+export interface Consequences {
+  readonly state: State
+  readonly context: CommandContext
+  /** Writes a record whole, system fields included; its base fields are made from the entry. */
+  put(kind: string, id: string, fields: Readonly<Record<string, Json>>): void
+  /**
+   * Removes a record with all that lives by it; nothing when it is not there. What guards it from
+   * its callers does not guard it here.
+   */
+  remove(kind: string, id: string): void
+}
+
+/**
+ * Rules for the writes of one kind that need other records, beyond uniqueness
+ * and references, and what else they change. All of it is run by apply: state and entry decide,
+ * alone.
+ */
+export interface KindRules {
+  /** Why a write is refused; null when it is not. */
+  readonly judgeWrite?: (state: State, write: Write, context: CommandContext) => Outcome | null
+  /** Why a deletion is refused that a caller asks for; a cascade does not ask. */
+  readonly judgeDelete?: (
+    state: State,
+    record: EntityRecord,
+    context: CommandContext,
+  ) => Outcome | null
+  readonly afterWrite?: (written: Written, consequences: Consequences) => void
+  /** After the record is gone, by a caller or by a cascade. Of a table, not of its views. */
+  readonly afterDelete?: (record: EntityRecord, consequences: Consequences) => void
+}
 
 /**
  * Knowledge of a command beside the state: where it stands, when and by whom, all out of the log.
@@ -23,3 +73,9 @@ export interface CommandContext {
   /** Rules that judge a write of this kind beside its schema, and what follows from it. */
   readonly rulesOf: (kind: string) => KindRules
 }
+
+/**
+ * `full`: an administrator, the holder of a session in its own matters, or the system actor.
+ * `limited`: somebody who was given a permission, which reaches nobody who may do more.
+ */
+export type Authority = 'full' | 'limited'

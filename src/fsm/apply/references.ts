@@ -7,8 +7,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { elementsOf } from '../records/indexes.ts'
 import type { State } from '../records/state.ts'
-import type { Consequences } from './kind-rules.ts'
-import type { CommandContext } from './context.ts'
+import type { CommandContext, Consequences } from './context.ts'
 import { done, faulty, notFound, refused } from './outcome.ts'
 
 /** Ids named in a refusal. */

@@ -3,9 +3,8 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { StandingRecords } from '../../ports/state-view.ts'
 import type { State } from '../records/state.ts'
 import { isCertificateHonoured, pendingFactors, type PendingFactor } from './authentication.ts'
-import type { CommandContext } from './context.ts'
+import type { CommandContext, Consequences } from './context.ts'
 import { isSignerHonoured } from './external-tokens.ts'
-import type { Consequences } from './kind-rules.ts'
 import { consequencesIn } from './references.ts'
 
 /** How a session stands by the records, whatever the time is. */

@@ -6,7 +6,7 @@ import type { FieldFault } from '../../lib/problems.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
+import type { Consequences, KindRules, Write, Written } from '../apply/context.ts'
 import { endRefusedSessionsOf } from '../apply/session-standing.ts'
 import { takesLogIns } from '../apply/authentication.ts'
 

@@ -2,10 +2,9 @@ import { usernameSchema } from '../../entities/kinds/authenticator.ts'
 import type { Enrollment } from '../../entities/kinds/enrollment.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext, Consequences, KindRules, Write, Written } from '../apply/context.ts'
 import { faulty, notFound } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
 
 export const enrollmentRules: KindRules = {
   judgeWrite: judgeEnrollment,

@@ -9,10 +9,9 @@ import { isObject } from '../../entities/check.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { adminLossReason } from '../apply/admins.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext, Consequences, KindRules, Write, Written } from '../apply/context.ts'
 import { faulty, refused } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
 
 export const authPolicyRules: KindRules = {
   judgeWrite: judgeAuthPolicy,

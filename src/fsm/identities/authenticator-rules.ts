@@ -3,11 +3,10 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { adminLossReason } from '../apply/admins.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext, Consequences, KindRules, Write, Written } from '../apply/context.ts'
 import { endSessionsOf } from '../apply/session-standing.ts'
 import { faulty, refused } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
 
 export const authenticatorRules: KindRules = {
   judgeWrite: judgeAuthenticator,

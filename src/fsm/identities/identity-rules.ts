@@ -2,11 +2,10 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { adminLossReason } from '../apply/admins.ts'
 import { gainsRights } from '../apply/authority.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext, Consequences, KindRules, Write, Written } from '../apply/context.ts'
 import { faulty, refused } from '../apply/outcome.ts'
 import { WITHDRAWN_FROM_LEVEL, withdrawEnrollmentsOf } from '../apply/read-enrollments.ts'
 import type { State } from '../records/state.ts'
-import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
 
 export const identityRules: KindRules = {
   judgeWrite: judgeIdentity,

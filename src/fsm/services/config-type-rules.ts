@@ -1,7 +1,7 @@
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { KindRules, Write } from '../apply/kind-rules.ts'
+import type { KindRules, Write } from '../apply/context.ts'
 
 export const configTypeRules: KindRules = { judgeWrite: judgeConfigType }
 

@@ -3,7 +3,7 @@ import type { Config } from '../../entities/kinds/config.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { Write } from '../apply/kind-rules.ts'
+import type { Write } from '../apply/context.ts'
 
 /** The configs that a record names: of types for its kind, at most one of each. */
 export function judgeConfigs(

@@ -4,11 +4,10 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isGranted } from '../../lib/permissions.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext, KindRules, Write } from '../apply/context.ts'
 import { faulty, refused } from '../apply/outcome.ts'
 import { matches, meant, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
-import type { KindRules, Write } from '../apply/kind-rules.ts'
 
 export const postureCheckRules: KindRules = {
   judgeWrite: judgePostureCheck,

@@ -7,7 +7,7 @@ import { faulty, refused } from '../apply/outcome.ts'
 import { withdrawEnrollmentsOf } from '../apply/read-enrollments.ts'
 import type { State } from '../records/state.ts'
 import { judgeConfigs } from './configs-rules.ts'
-import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
+import type { Consequences, KindRules, Write, Written } from '../apply/context.ts'
 
 /** Every router of the table has what follows of it; only edge routers tunnel. */
 const common = { afterWrite: followRouter, afterDelete: removeTunneler } as const

@@ -1,7 +1,7 @@
 import type { Outcome } from '../../ports/proposer.ts'
 import { notFound } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
+import type { Consequences, KindRules, Write, Written } from '../apply/context.ts'
 
 export const terminatorRules: KindRules = {
   judgeWrite: (state, write) => judgeTerminator(state, write, 'service', 'router'),

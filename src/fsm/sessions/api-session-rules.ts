@@ -1,6 +1,6 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import type { Consequences, KindRules } from '../apply/kind-rules.ts'
+import type { Consequences, KindRules } from '../apply/context.ts'
 import { revokeSession } from './revocation-rules.ts'
 
 export const apiSessionRules: KindRules = { afterDelete: revokeTokens }

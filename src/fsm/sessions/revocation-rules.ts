@@ -2,11 +2,10 @@ import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Enrollment } from '../../entities/kinds/enrollment.ts'
 import type { Revocation } from '../../entities/kinds/revocation.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext, Consequences, KindRules, Write, Written } from '../apply/context.ts'
 import { identityGuard } from '../apply/authority.ts'
 import { refused } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
 
 export const revocationLimits = {
   /**

@@ -5,7 +5,7 @@ import type { LocalCircuit, LocalCircuits } from '../../overlay/circuits/circuit
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { edgeLimits } from './limits.ts'
-import type { EdgeApiSession } from './api-sessions.ts'
+import type { EdgeApiSession } from './edge-api-session.ts'
 import type { EdgeClient } from './client-admission.ts'
 import { ClientConnection } from './client-connection.ts'
 import type { ClientFlow } from './client-flow.ts'
@@ -55,6 +55,8 @@ export interface ClientChannelParts {
   readonly channel: Channel
   readonly flow: ClientFlow
   readonly client: EdgeClient
+  /** Aborted when the channel closes. */
+  readonly closeSignal: AbortSignal
   readonly services: ClientServices
   /** Options of the listener, for the ends of its circuits. */
   readonly options: XgressOptions
@@ -73,6 +75,7 @@ export class ClientChannel {
   readonly remoteAddress: string
   readonly localAddress: string
   readonly connectedAtMs: number
+  readonly closeSignal: AbortSignal
   readonly #parts: ClientChannelParts
   readonly #ends = new Map<number, ClientEnd>()
   readonly #xgresses = new Map<string, ClientXgress>()
@@ -84,6 +87,7 @@ export class ClientChannel {
     this.#parts = parts
     this.#client = parts.client
     this.channel = parts.channel
+    this.closeSignal = parts.closeSignal
     this.remoteAddress = parts.remoteAddress
     this.localAddress = parts.localAddress
     this.connectedAtMs = parts.connectedAtMs

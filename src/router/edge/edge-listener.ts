@@ -147,6 +147,7 @@ export class EdgeListener {
       return
     }
     let client: ClientChannel | null = null
+    const closing = new AbortController()
     const deadline = setTimeout(() => channel.close('no hello in time'), helloTimeoutMs)
     const channel: Channel = new Channel({
       socket,
@@ -157,7 +158,7 @@ export class EdgeListener {
           : { ...clientChannelLimits, writeMsMax: writeTimeoutMs },
       onHello: (message) => {
         clearTimeout(deadline)
-        void this.#admit(channel, flow, socket, message).then((admitted) => {
+        void this.#admit(channel, flow, socket, message, closing.signal).then((admitted) => {
           wait.end()
           client = admitted
         })
@@ -173,6 +174,8 @@ export class EdgeListener {
       },
       onClose: (reason) => {
         clearTimeout(deadline)
+        // @guard clients-that-leave--close
+        closing.abort()
         wait.end()
         this.#open.delete(channel)
         if (client !== null) this.#onClosed(client, reason)
@@ -211,10 +214,11 @@ export class EdgeListener {
     flow: ClientFlow,
     socket: TLSSocket,
     message: ChannelMessage,
+    closeSignal: AbortSignal,
   ): Promise<ClientChannel | null> {
     const { sessions, services, clock, identity, version } = this.#parts
     const hello = readHello(message)
-    const admission = hello === null ? noHello : await this.#judged(socket, message)
+    const admission = hello === null ? noHello : await this.#judged(socket, message, closeSignal)
     if (channel.isClosed) return null
     if (hello === null || !admission.ok) {
       this.#refuse(channel, socket, admission.ok ? '' : admission.reason)
@@ -235,6 +239,7 @@ export class EdgeListener {
       channel,
       flow,
       client,
+      closeSignal,
       services,
       options: this.#parts.options,
       localAddress: formatHostPort({ host: localAddress, port: localPort }),
@@ -257,10 +262,19 @@ export class EdgeListener {
     return admitted
   }
 
-  async #judged(socket: TLSSocket, message: ChannelMessage): Promise<EdgeAdmission> {
+  async #judged(
+    socket: TLSSocket,
+    message: ChannelMessage,
+    signal: AbortSignal,
+  ): Promise<EdgeAdmission> {
     const { sessions, lookupTimeoutMs, trustDomain } = this.#parts
     try {
-      return await admitClient(socket, message, { sessions, lookupTimeoutMs, trustDomain })
+      return await admitClient(socket, message, {
+        sessions,
+        lookupTimeoutMs,
+        signal,
+        trustDomain,
+      })
     } catch (error) {
       return { ok: false, reason: errorMessage(error) }
     }

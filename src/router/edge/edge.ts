@@ -360,7 +360,8 @@ export class Edge {
     if (!BearerSessions.isMeant(session.token)) {
       return 'the API session of this connection has no token that can be renewed'
     }
-    const renewed = await this.#bearers.await(token, timeoutMs)
+    // @guard clients-that-leave--renewal
+    const renewed = await this.#bearers.await(token, timeoutMs, client.closeSignal)
     if (renewed === null) return 'the access token is not good'
     const before = [...(this.#byToken.get(session.token) ?? [])]
     if (before.length === 0) return 'the connection is closed'

@@ -28,7 +28,7 @@ import {
 } from '../../channel/messages/payload.ts'
 import { refusedEnd } from '../../overlay/circuits/refused-end.ts'
 import { hopsOfTrace, withHops } from '../../channel/messages/route-trace.ts'
-import { Routes } from './routes.ts'
+import { type RoutedCircuits, Routes } from './routes.ts'
 import { sideOf, Traffic } from './traffic.ts'
 import { type BufferRoom, Xgress } from '../../overlay/circuits/xgress.ts'
 import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
@@ -71,7 +71,7 @@ const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } =
  * from. It trusts no other router with more than the circuits that a controller has routed over the
  * link to it.
  */
-export class Forwarder implements LocalCircuits {
+export class Forwarder implements LocalCircuits, RoutedCircuits {
   readonly #parts: ForwarderParts
   readonly #circuits: CarriedCircuits
   readonly #faults: Faults
@@ -104,7 +104,7 @@ export class Forwarder implements LocalCircuits {
       onAbandoned: (circuit) => this.#remove(circuit),
     })
     this.#buffered = new FairShare(parts.bufferedBytesMax ?? circuitLimits.bufferedBytesMax)
-    this.#routes = new Routes({ ...parts, forwarder: this })
+    this.#routes = new Routes({ ...parts, circuits: this })
   }
 
   /** Routes to terminators of this binding are dialed by it. */
@@ -169,12 +169,10 @@ export class Forwarder implements LocalCircuits {
     else this.#use(circuit, 'fabric.rx', message)
   }
 
-  /** The circuit, with room made for it; null: there is none. */
   admit(circuitId: string, ownerId: string): CarriedCircuit | null {
     return this.#circuits.take(circuitId, ownerId)
   }
 
-  /** Another controller answers for the circuit from now on: it hears what is to be told of it. */
   handOver(circuit: CarriedCircuit, to: ControlConnection): void {
     if (circuit.ownerId === to.id) return
     this.#circuits.give(circuit, to.id)
@@ -185,10 +183,6 @@ export class Forwarder implements LocalCircuits {
     return this.#circuits.get(circuitId)
   }
 
-  /**
-   * A link whose peer is silent for too long takes no new circuits.
-   * @returns the link or end that the route names and that is not there; null: it is in force.
-   */
   route(
     circuit: CarriedCircuit,
     { forwards, isReroute }: Pick<Route, 'forwards' | 'isReroute'>,
@@ -226,7 +220,6 @@ export class Forwarder implements LocalCircuits {
     return { address, peerId: isLink ? (this.#links.get(address)?.link.peerId ?? null) : null }
   }
 
-  /** @param isNow false: what is on its way still arrives. */
   unroute(circuitId: string, isNow: boolean): void {
     const circuit = this.#circuits.get(circuitId)
     if (circuit === undefined) return
@@ -243,7 +236,6 @@ export class Forwarder implements LocalCircuits {
     this.#scheduleLeaving()
   }
 
-  /** A circuit that was admitted for a route that came to nothing. */
   forget(circuit: CarriedCircuit): void {
     if (!circuit.isRouted && circuit.ends.size === 0 && circuit.dials === 0)
       this.#circuits.remove(circuit)
