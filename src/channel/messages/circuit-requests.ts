@@ -50,6 +50,11 @@ export const controlErrorHeader = {
   retryHint: 18,
 } as const
 
+/** Length of the text of a refusal that is kept: for a client, for the tunnel, for a listener. */
+const TEXT_CHARACTERS_MAX = 1024
+const REASON_BYTES_MAX = 200
+const REASON_CHARACTERS_MAX = 200
+
 export type PeerData = ReadonlyMap<number, Uint8Array>
 
 interface WantedCircuit {
@@ -73,7 +78,7 @@ export interface ClientCircuit extends WantedCircuit {
   readonly circuitId?: string
 }
 
-/** For the tunnel of the router itself. */
+/** A circuit for the tunnel of the router itself. */
 export interface TunnelCircuit extends WantedCircuit {
   readonly of: 'tunnel'
   /** Names and ids that its service may have, in this order. */
@@ -83,7 +88,7 @@ export interface TunnelCircuit extends WantedCircuit {
 /** Request of a router for a circuit, in any of its forms. */
 export type CircuitRequest = ClientCircuit | TunnelCircuit
 
-/** A circuit as the router that asked for it is told of it. */
+/** A new circuit, in the answer to the router that requested it. */
 export interface CircuitAnswer {
   readonly circuitId: string
   readonly ingressAddress: string
@@ -226,7 +231,8 @@ export function edgeRefusal(code: number, text: string): Outgoing {
   }
 }
 
-export interface CircuitAsked extends Claim {
+/** A circuit that a router requests for a client. */
+export interface RequestedCircuit extends Claim {
   readonly identityId: string
   /** The service that a client names; absent: it shows a session for one. */
   readonly serviceId?: string | undefined
@@ -234,7 +240,7 @@ export interface CircuitAsked extends Claim {
   readonly peerData: ReadonlyMap<number, Uint8Array>
 }
 
-export function createCircuitMessage(asked: CircuitAsked): Outgoing {
+export function createCircuitMessage(asked: RequestedCircuit): Outgoing {
   const { serviceId } = asked
   const wanted: readonly (readonly [number, Uint8Array])[] =
     serviceId === undefined
@@ -255,7 +261,8 @@ export function createCircuitMessage(asked: CircuitAsked): Outgoing {
   }
 }
 
-export type CircuitAnswered =
+/** Outcome of a request that a router made for a client. */
+export type CircuitOutcome =
   | {
       readonly kind: 'made'
       readonly id: string
@@ -271,7 +278,7 @@ export type CircuitAnswered =
       readonly circuitId: string | null
     }
 
-export function readCircuitAnswer({ contentType, headers, body }: ChannelMessage): CircuitAnswered {
+export function readCircuitAnswer({ contentType, headers, body }: ChannelMessage): CircuitOutcome {
   const id = readText(headers, createCircuitResponseHeader.circuitId)
   const address = readText(headers, createCircuitResponseHeader.address)
   const peerData = readBytesMap(headers, createCircuitResponseHeader.peerData)
@@ -290,10 +297,6 @@ export function readCircuitAnswer({ contentType, headers, body }: ChannelMessage
     circuitId: readText(headers, controlErrorHeader.circuitId),
   }
 }
-
-const TEXT_CHARACTERS_MAX = 1024
-
-const REASON_BYTES_MAX = 200
 
 export function createTunnelCircuitMessage(
   serviceName: string,
@@ -350,7 +353,7 @@ export function readListenerCircuitAnswer({
 }: ChannelMessage): { readonly id: string; readonly address: string } | string {
   const text = Buffer.from(body).toString('utf8')
   if (contentType !== controlMessage.circuitSuccess) {
-    return text.replaceAll(/[^\x20-\x7e]+/g, ' ').slice(0, REASON_BYTES_MAX) || 'refused'
+    return text.replaceAll(/[^\x20-\x7e]+/g, ' ').slice(0, REASON_CHARACTERS_MAX) || 'refused'
   }
   const address = readText(headers, circuitSuccessHeader.address)
   if (text === '' || address === null) return 'the controller has answered without a circuit'

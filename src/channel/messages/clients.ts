@@ -14,7 +14,8 @@ import { readText } from '../headers.ts'
 import type { ChannelMessage, Outgoing } from '../frame.ts'
 import { controlHeader, controlMessage } from './control.ts'
 
-export interface ToldSession {
+/** An API session that a router may admit clients by. */
+export interface ClientApiSession {
   readonly id: string
   readonly token: string
   readonly identityId: string
@@ -22,9 +23,9 @@ export interface ToldSession {
   readonly fingerprints: ReadonlySet<string>
 }
 
-export interface SessionNews {
-  readonly sessions: readonly ToldSession[]
-  /** Part of all that there are; null: these come to what is known. */
+export interface SessionsUpdate {
+  readonly sessions: readonly ClientApiSession[]
+  /** Part of the list of all sessions; null: the sessions are new ones. */
   readonly part: SyncPart | null
 }
 
@@ -36,7 +37,7 @@ export interface SyncPart {
 }
 
 /** @throws when the bytes are no such message. */
-export function readSessionsAdded({ headers, body }: ChannelMessage): SessionNews {
+export function readSessionsAdded({ headers, body }: ChannelMessage): SessionsUpdate {
   const { isFullState, apiSessions } = fromBinary(ApiSessionAddedSchema, body)
   const sessions = apiSessions.map(({ id, token, identityId, certFingerprints }) => ({
     id,
@@ -86,7 +87,7 @@ export function validateSessionsMessage(tokens: readonly string[]): Outgoing {
   }
 }
 
-/** A client, as this router shows it to a controller. */
+/** How a router names a client to a controller. */
 export interface Claim {
   readonly sessionToken: string
   readonly apiSessionToken: string

@@ -65,7 +65,7 @@ const empty = new Uint8Array(0)
 /** Content of one payload, without its place in the stream. It is neither cut nor joined. */
 export interface Piece {
   readonly body: Uint8Array
-  /** Header 1010 of the SDK protocol: 1 FIN, 2 TRACE_UUID, 4 MULTIPART …; 0: none. */
+  /** `edgeHeader.flags` of the SDK protocol: 1 FIN, 2 TRACE_UUID, 4 MULTIPART …; 0: none. */
   readonly edgeFlags: number
   /** UUID of a traced payload, passed on unread; null: none. */
   readonly traceId: Uint8Array | null

@@ -24,7 +24,7 @@ import {
 } from '../../channel/messages/edge.ts'
 import { type ServiceSession, shownServiceSession } from './service-session.ts'
 import {
-  type CircuitAnswered,
+  type CircuitOutcome,
   createCircuitMessage,
   readCircuitAnswer,
 } from '../../channel/messages/circuit-requests.ts'
@@ -48,7 +48,7 @@ export interface ConnectsParts {
   readonly timeoutMs: number
 }
 
-type MadeCircuit = Extract<CircuitAnswered, { kind: 'made' }>
+type MadeCircuit = Extract<CircuitOutcome, { kind: 'made' }>
 
 /** One request of a client for a connection. */
 interface Asked {
@@ -144,7 +144,7 @@ export class Connects {
   async #ask(
     { channel }: ControlConnection,
     { client, message, session }: Asked,
-  ): Promise<CircuitAnswered> {
+  ): Promise<CircuitOutcome> {
     const request = createCircuitMessage({
       ...client.claimOf(session),
       identityId: client.client.session.identityId,
@@ -155,7 +155,7 @@ export class Connects {
     return readCircuitAnswer(await channel.request(request, this.#parts.timeoutMs))
   }
 
-  #refuse({ client, message, id }: Asked, answer: Exclude<CircuitAnswered, MadeCircuit>): void {
+  #refuse({ client, message, id }: Asked, answer: Exclude<CircuitOutcome, MadeCircuit>): void {
     const { text, code, retryHint, circuitId } = answer
     const reason = {
       text,
