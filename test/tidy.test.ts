@@ -10,8 +10,8 @@ const root = resolve(import.meta.dirname, '..')
 /** What a room may import, beside itself and `proto/gen`. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   lib: [],
-  // Ports speak of terms, indexes and entries: they may import the core's words, never its code.
-  ports: ['lib', 'raft/types.ts'],
+  // Ports speak of terms, indexes and entries, and of records: they may import these types, never code.
+  ports: ['lib', 'raft/types.ts', 'entities/kind-records.ts'],
   config: ['lib'],
   raft: ['lib'],
   store: ['lib', 'ports', 'raft/types.ts', 'raft/entry-codec.ts'],

@@ -1,3 +1,4 @@
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -5,7 +6,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { openState } from '../../src/controller/start/open-state.ts'
-import { entities } from '../../src/entities/registry.ts'
+import { entities, entityNamed } from '../../src/entities/registry.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import type { StateMachine } from '../../src/fsm/machine.ts'
 import type { State } from '../../src/fsm/records/state.ts'
@@ -62,10 +63,10 @@ async function open(folder: string): Promise<Opened> {
 }
 
 /** What this release knows more of a record is not in the listing; what it knows less would be lost. */
-function expectRecorded(records: Records, here: (kind: string, id: string) => unknown): void {
+function expectRecorded(records: Records, here: (kind: KindName, id: string) => unknown): void {
   for (const [kind, byId] of Object.entries(records)) {
     for (const [id, record] of Object.entries(byId)) {
-      expect(here(kind, id), `${kind} ${id}`).toMatchObject(record)
+      expect(here(entityNamed(kind).name, id), `${kind} ${id}`).toMatchObject(record)
     }
   }
 }
@@ -90,7 +91,7 @@ test('each of three folders is opened, and log and state give the digest of the 
     expect(persisted, `${id} has a log to apply`).toBeLessThan(listing.position.index)
     expectRecorded(listing.records, (kind, of) => machine.get(kind, of))
     for (const [kind, byId] of Object.entries(listing.records)) {
-      expect([...machine.ids(kind)].sort(), kind).toEqual(Object.keys(byId))
+      expect([...machine.ids(entityNamed(kind).name)].sort(), kind).toEqual(Object.keys(byId))
     }
     await machine.close()
   }
