@@ -20,6 +20,7 @@ import { traceLimits } from '../src/fabric/circuits/traced-identities.ts'
 import { writeLimits } from '../src/api/write-allowance.ts'
 import { channelLimits } from '../src/channel/limits.ts'
 import { messageBounds, OTHER_BODY_BYTES_MAX } from '../src/channel/message-bounds.ts'
+import { messageContentLimits } from '../src/channel/messages/limits.ts'
 import { FIELD_UNITS_MAX } from '../src/channel/wire-scan.ts'
 import { networkLimits } from '../src/cli/network/sections.ts'
 import { deviceLimits } from '../src/auth/oidc/device-log-ins.ts'
@@ -211,6 +212,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/lib/text/text-pattern.ts': { patternCharactersMax },
   'src/channel/limits.ts': channelLimits,
   'src/channel/message-bounds.ts': messageLimits(),
+  'src/channel/messages/limits.ts': messageContentLimits,
   'src/channel/wire-scan.ts': { FIELD_UNITS_MAX },
   'src/fabric/limits.ts': routerLimits,
   'src/router/limits.ts': routerProgramLimits,

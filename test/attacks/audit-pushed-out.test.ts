@@ -8,7 +8,7 @@ import { markOf } from '../../src/fsm/records/write-behind.ts'
 import { enrollmentActor } from '../../src/ports/actor.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import { certificateDuty } from '../../src/fabric/certificate-duty.ts'
-import { routerMessage } from '../../src/fabric/messages.ts'
+import { controlMessage } from '../../src/channel/messages/control.ts'
 import { startController } from '../api/support/controller.ts'
 import { settle } from '../channel/pipe.ts'
 import { TestStore } from '../fsm/support/store.ts'
@@ -86,7 +86,11 @@ test('a certificate that could not be recorded is not signed', async () => {
   )
   const pipe = await stage.dial('er1')
   for (let at = 0; at < 3 * writeLimits.routerExtensionsMax; at += 1) {
-    pipe.say({ contentType: routerMessage.extendRouter, sequence: at, headers: new Map() })
+    pipe.say({
+      contentType: controlMessage.enrollmentExtendRouter,
+      sequence: at,
+      headers: new Map(),
+    })
     await settle()
   }
   expect(signed).toBe(writeLimits.routerExtensionsMax)

@@ -1,15 +1,20 @@
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
-import { textValue } from '../../channel/headers.ts'
-import { circuitLimits } from './limits.ts'
-import type { Piece } from './circuit-ends.ts'
+import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { textValue } from '../headers.ts'
+import { messageContentLimits } from './limits.ts'
 
-/** Content types of the stream between the two ends of a circuit. */
+/**
+ * Content types between the ends of a circuit, on links and on channels of SDKs: ContentType of
+ * xgress. `close` is XgClose of edge_client_pb.
+ */
 export const circuitMessage = {
   payload: 1100,
   acknowledgement: 1101,
   control: 1102,
+  close: 1103,
 } as const
+
+/** Channels read these without a rate limit: the ends of a circuit bound them. */
+export const circuitDataTypes: ReadonlySet<number> = new Set(Object.values(circuitMessage))
 
 export const payloadFlag = {
   /** The circuit ends; to the receiver the same as `endOfFile`. */
@@ -26,27 +31,25 @@ export const payloadFlag = {
 /** Bits of `capabilities`. */
 export const CAN_END_OF_FILE = 1 << 8
 
-/** Header of the id of a circuit, in every message of it. */
-export const CIRCUIT_ID_HEADER = 2256
-
-const header = {
-  /** Keys of the users of a circuit are counted from here. */
-  traceId: 2000,
+/** Headers of payloads and acknowledgements; keys of the users of a circuit are 2000 to 2255. */
+export const circuitHeader = {
+  uuid: 2000,
   capabilities: 2001,
   edgeFlags: 2016,
-  circuitId: CIRCUIT_ID_HEADER,
+  circuitId: 2256,
   sequence: 2257,
   flags: 2258,
-  bufferedBytes: 2259,
-  stamp: 2260,
+  recvBufferSize: 2259,
+  rtt: 2260,
 } as const
 
-export const controlHeader = {
-  hops: 20,
-  type: 21,
-  id: 22,
+/** Headers of a control. */
+export const circuitControlHeader = {
+  hopCount: 20,
+  hopType: 21,
+  hopId: 22,
   timestamp: 23,
-  userValue: 24,
+  userVal: 24,
   error: 25,
 } as const
 export const TRACE_REQUEST = 1
@@ -58,6 +61,15 @@ export const SEQUENCE_MAX = 0x7fff_ffff
 const BUFFERED_UNKNOWN = 0xffff_ffff
 
 const empty = new Uint8Array(0)
+
+/** Content of one payload, without its place in the stream. It is neither cut nor joined. */
+export interface Piece {
+  readonly body: Uint8Array
+  /** `edgeHeader.flags` of the SDK protocol: 1 FIN, 2 TRACE_UUID, 4 MULTIPART …; 0: none. */
+  readonly edgeFlags: number
+  /** UUID of a traced payload, passed on unread; null: none. */
+  readonly traceId: Uint8Array | null
+}
 
 /** One numbered payload. Its body may be a view of a larger buffer. */
 export interface Payload {
@@ -88,13 +100,13 @@ const utf8 = new TextDecoder()
 export function circuitIdOf({ contentType, headers, body }: ChannelMessage): string | null {
   // A control has a byte for its kind, and the circuit as the rest of its body.
   const isControl = contentType === circuitMessage.control
-  const value = isControl ? body.subarray(1) : headers.get(header.circuitId)
+  const value = isControl ? body.subarray(1) : headers.get(circuitHeader.circuitId)
   if (value === undefined || value.length === 0) return null
-  return value.length > circuitLimits.circuitNameCharactersMax ? null : utf8.decode(value)
+  return value.length > messageContentLimits.circuitNameCharactersMax ? null : utf8.decode(value)
 }
 
 /** Headers of users of a circuit, and of its frames. */
-const onwardKeys = { from: 2000, to: header.stamp } as const
+const onwardKeys = { from: circuitHeader.uuid, to: circuitHeader.rtt } as const
 
 /**
  * The frame as it goes on: without what belongs to the channel that it came by, such as the number
@@ -105,7 +117,8 @@ export function frameOnward({ contentType, headers, body }: ChannelMessage): Out
   const isControl = contentType === circuitMessage.control
   for (const [key, value] of headers) {
     const isOfCircuit = key >= onwardKeys.from && key <= onwardKeys.to
-    const isOfTrace = isControl && key >= controlHeader.hops && key <= controlHeader.error
+    const isOfTrace =
+      isControl && key >= circuitControlHeader.hopCount && key <= circuitControlHeader.error
     if (isOfCircuit || isOfTrace) kept.set(key, value)
   }
   return { contentType, headers: kept, body }
@@ -114,15 +127,15 @@ export function frameOnward({ contentType, headers, body }: ChannelMessage): Out
 /** Null when it is malformed. */
 export function readPayload(message: ChannelMessage): Payload | null {
   const { headers, body, leftOutBytes = 0 } = message
-  const sequence = readSequence(headers.get(header.sequence))
-  const flags = littleEndian(headers.get(header.flags), 4)
-  const stamp = littleEndian(headers.get(header.stamp), 2)
-  const edgeFlags = littleEndian(headers.get(header.edgeFlags), 4)
+  const sequence = readSequence(headers.get(circuitHeader.sequence))
+  const flags = littleEndian(headers.get(circuitHeader.flags), 4)
+  const stamp = littleEndian(headers.get(circuitHeader.rtt), 2)
+  const edgeFlags = littleEndian(headers.get(circuitHeader.edgeFlags), 4)
   if (sequence === null || flags === null || stamp === null || edgeFlags === null) return null
-  const traceId = headers.get(header.traceId) ?? null
-  if (traceId !== null && traceId.length > circuitLimits.xgressTraceIdBytesMax) return null
+  const traceId = headers.get(circuitHeader.uuid) ?? null
+  if (traceId !== null && traceId.length > messageContentLimits.xgressTraceIdBytesMax) return null
   if (leftOutBytes > 0) return null
-  const capabilities = readCapabilities(headers.get(header.capabilities))
+  const capabilities = readCapabilities(headers.get(circuitHeader.capabilities))
   return { sequence, flags, stamp, body, edgeFlags, traceId, capabilities }
 }
 
@@ -137,14 +150,14 @@ export function isContent({ body, flags, edgeFlags, traceId, capabilities }: Pay
 /** Null when it is malformed. */
 export function readAcknowledgement(message: ChannelMessage): Acknowledgement | null {
   const { headers, body, leftOutBytes = 0 } = message
-  const flags = littleEndian(headers.get(header.flags), 4)
-  const stamp = littleEndian(headers.get(header.stamp), 2)
-  const buffered = headers.get(header.bufferedBytes)
+  const flags = littleEndian(headers.get(circuitHeader.flags), 4)
+  const stamp = littleEndian(headers.get(circuitHeader.rtt), 2)
+  const buffered = headers.get(circuitHeader.recvBufferSize)
   const bufferedBytes = buffered === undefined ? BUFFERED_UNKNOWN : littleEndian(buffered, 4)
   if (flags === null || stamp === null || bufferedBytes === null) return null
   if (leftOutBytes > 0 || body.length % 4 !== 0) return null
   // @guard payloads-that-lie--sequences
-  if (body.length / 4 > circuitLimits.xgressSequencesPerMessageMax) return null
+  if (body.length / 4 > messageContentLimits.xgressSequencesPerMessageMax) return null
   return { flags, bufferedBytes, stamp, body }
 }
 
@@ -167,13 +180,14 @@ export function payloadMessage(
 ): Outgoing {
   const { sequence, flags, body, edgeFlags, traceId, capabilities } = payload
   const headers = new Map<number, Uint8Array>()
-  headers.set(header.circuitId, circuitId)
-  headers.set(header.sequence, integerValue(sequence, 8))
-  if (flags !== 0) headers.set(header.flags, flagsValue(flags))
-  headers.set(header.stamp, stampValue(stamp))
-  if (edgeFlags !== 0) headers.set(header.edgeFlags, integerValue(edgeFlags, 4))
-  if (traceId !== null) headers.set(header.traceId, traceId)
-  if (capabilities !== null) headers.set(header.capabilities, capabilitiesValue(capabilities))
+  headers.set(circuitHeader.circuitId, circuitId)
+  headers.set(circuitHeader.sequence, integerValue(sequence, 8))
+  if (flags !== 0) headers.set(circuitHeader.flags, flagsValue(flags))
+  headers.set(circuitHeader.rtt, stampValue(stamp))
+  if (edgeFlags !== 0) headers.set(circuitHeader.edgeFlags, integerValue(edgeFlags, 4))
+  if (traceId !== null) headers.set(circuitHeader.uuid, traceId)
+  if (capabilities !== null)
+    headers.set(circuitHeader.capabilities, capabilitiesValue(capabilities))
   return { contentType: circuitMessage.payload, headers, body }
 }
 
@@ -188,10 +202,10 @@ export function acknowledgementMessage(
   }: Omit<Acknowledgement, 'body'> & { readonly sequences: readonly number[] },
 ): Outgoing {
   const headers = new Map<number, Uint8Array>()
-  headers.set(header.circuitId, circuitId)
-  if (flags !== 0) headers.set(header.flags, flagsValue(flags))
-  headers.set(header.bufferedBytes, integerValue(bufferedBytes, 4))
-  headers.set(header.stamp, stampValue(stamp))
+  headers.set(circuitHeader.circuitId, circuitId)
+  if (flags !== 0) headers.set(circuitHeader.flags, flagsValue(flags))
+  headers.set(circuitHeader.recvBufferSize, integerValue(bufferedBytes, 4))
+  headers.set(circuitHeader.rtt, stampValue(stamp))
   const body = new Uint8Array(4 * sequences.length)
   for (let at = 0; at < sequences.length; at += 1) {
     const sequence = sequences[at] ?? 0
@@ -209,18 +223,22 @@ export function traceRouteAnswer(
   { type, id }: { readonly type: string; readonly id: string },
 ): Outgoing | null {
   const { headers: asked, body } = request
-  const hops = littleEndian(asked.get(controlHeader.hops), 4)
+  const hops = littleEndian(asked.get(circuitControlHeader.hopCount), 4)
   if (body[0] !== TRACE_REQUEST || body.length < 2 || hops === null) return null
-  if (body.length > circuitLimits.xgressControlBytesMax) return null
+  if (body.length > messageContentLimits.xgressControlBytesMax) return null
   const headers = new Map<number, Uint8Array>()
-  headers.set(controlHeader.hops, integerValue(Math.max(0, hops - 1), 4))
-  headers.set(controlHeader.type, textValue(type))
-  headers.set(controlHeader.id, textValue(id))
+  headers.set(circuitControlHeader.hopCount, integerValue(Math.max(0, hops - 1), 4))
+  headers.set(circuitControlHeader.hopType, textValue(type))
+  headers.set(circuitControlHeader.hopId, textValue(id))
   // The end that asked knows its request by these.
-  for (const key of [controlHeader.timestamp, controlHeader.userValue, header.traceId]) {
+  for (const key of [
+    circuitControlHeader.timestamp,
+    circuitControlHeader.userVal,
+    circuitHeader.uuid,
+  ]) {
     const value = asked.get(key)
     if (value === undefined) continue
-    if (value.length > circuitLimits.xgressControlBytesMax) return null
+    if (value.length > messageContentLimits.xgressControlBytesMax) return null
     headers.set(key, value)
   }
   const answer = new Uint8Array(body)

@@ -8,32 +8,27 @@ import {
   RouteSchema,
   UnrouteSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
-import { flagValue, int32Value, textValue } from '../../channel/headers.ts'
-import { reflectedKeys } from '../../channel/numbers.ts'
-import { circuitLimits } from '../../overlay/circuits/limits.ts'
-import { forwardLimits } from './limits.ts'
-import type { DialError } from '../../overlay/circuits/circuit-ends.ts'
+import type { Outgoing } from '../frame.ts'
+import { flagValue, int32Value, textValue } from '../headers.ts'
+import { CHANNEL_HEADERS_MAX, reflectedKeys } from '../numbers.ts'
+import { messageContentLimits } from './limits.ts'
+import type { DialError } from './dial-error.ts'
+import { controlMessage } from './control.ts'
 
-/** Content types between routers and controllers that are about circuits. */
-export const routeMessage = {
-  fault: 1004,
-  route: 1005,
-  unroute: 1006,
-  routeResult: 1022,
-  circuitConfirmation: 1034,
+/** Headers of the answer to a route: `RouteResult…Header` of ctrl_msg. */
+export const routeResultHeader = {
+  attempt: 1101,
+  success: 1102,
+  error: 1103,
+  errorCode: 1104,
 } as const
-
-const resultHeader = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } as const
-/** Headers up to here are of the channel, whatever the message. */
-const CHANNEL_KEYS_MAX = 13
 /** Controllers name the identity that dials by this tag of a route. */
 const CLIENT_TAG = 'clientId'
 /** Tags of a route that are kept, for those who read of the usage of its circuit. */
 const KEPT_TAGS = [CLIENT_TAG, 'hostId', 'serviceId'] as const
 const NANOSECONDS_A_MS = 1_000_000n
-/** The attempt of a way that a circuit takes later on, as the protocol numbers it. */
-const REROUTE_ATTEMPT = 99_969_996
+/** Attempt of a path that an existing circuit takes later; a router keeps what it has dialed. */
+export const REROUTE_ATTEMPT = 99_969_996
 
 export interface Forward {
   readonly from: string
@@ -79,7 +74,7 @@ const kinds: ReadonlyMap<DestinationType, Forward['kind']> = new Map([
 
 /** Ids and addresses are chosen by controllers; none is longer. */
 export function isCircuitName(text: string): boolean {
-  return text !== '' && text.length <= circuitLimits.circuitNameCharactersMax
+  return text !== '' && text.length <= messageContentLimits.circuitNameCharactersMax
 }
 
 /**
@@ -99,14 +94,12 @@ export function readRoute(body: Uint8Array): Route | null {
   })
   if (!isCircuitName(circuitId) || read.length < forwards.length) return null
   if (egress !== undefined && !isCircuitName(egress.address)) return null
-  const timeoutMs = timeout / NANOSECONDS_A_MS
-  const { dialMsMax } = forwardLimits
   return {
     circuitId,
     attempt,
     forwards: read,
     isReroute: attempt === REROUTE_ATTEMPT,
-    timeoutMs: timeoutMs > BigInt(dialMsMax) ? dialMsMax : Number(timeoutMs),
+    timeoutMs: Number(timeout / NANOSECONDS_A_MS),
     clientId: boundedTag(tags[CLIENT_TAG]),
     traced:
       (channelMask & ESTABLISH_PATH) === 0
@@ -130,13 +123,18 @@ export function readRoute(body: Uint8Array): Route | null {
 }
 
 function boundedTag(value = ''): string {
-  return value.slice(0, circuitLimits.circuitNameCharactersMax)
+  return value.slice(0, messageContentLimits.circuitNameCharactersMax)
 }
 
 /** @throws when the bytes are no such message. */
 export function readUnroute(body: Uint8Array): { circuitId: string; isNow: boolean } {
   const { circuitId, now } = fromBinary(UnrouteSchema, body)
   return { circuitId, isNow: now }
+}
+
+export function unrouteMessage(circuitId: string, isNow: boolean): Outgoing {
+  const body = toBinary(UnrouteSchema, create(UnrouteSchema, { circuitId, now: isNow }))
+  return { contentType: controlMessage.unroute, body }
 }
 
 /** @param peerData of the terminator; what is no header of its own is left out. */
@@ -146,14 +144,14 @@ export function routeDone(
 ): Outgoing {
   const headers = new Map<number, Uint8Array>()
   for (const [key, value] of peerData) {
-    const isOfChannel = key <= CHANNEL_KEYS_MAX
+    const isOfChannel = key <= CHANNEL_HEADERS_MAX
     const isReflected = key >= reflectedKeys.from && key <= reflectedKeys.to
-    const isOfResult = key >= resultHeader.attempt && key <= resultHeader.errorCode
+    const isOfResult = key >= routeResultHeader.attempt && key <= routeResultHeader.errorCode
     if (!isOfChannel && !isReflected && !isOfResult) headers.set(key, value)
   }
-  headers.set(resultHeader.attempt, int32Value(attempt))
-  headers.set(resultHeader.isSuccess, flagValue(true))
-  return { contentType: routeMessage.routeResult, headers, body: textValue(circuitId) }
+  headers.set(routeResultHeader.attempt, int32Value(attempt))
+  headers.set(routeResultHeader.success, flagValue(true))
+  return { contentType: controlMessage.routeResult, headers, body: textValue(circuitId) }
 }
 
 export function routeFailed(
@@ -162,11 +160,11 @@ export function routeFailed(
   reason: string,
 ): Outgoing {
   const headers = new Map([
-    [resultHeader.attempt, int32Value(attempt)],
-    [resultHeader.error, textValue(reason.slice(0, circuitLimits.reasonCharactersMax))],
-    [resultHeader.errorCode, Uint8Array.of(code)],
+    [routeResultHeader.attempt, int32Value(attempt)],
+    [routeResultHeader.error, textValue(reason.slice(0, messageContentLimits.reasonCharactersMax))],
+    [routeResultHeader.errorCode, Uint8Array.of(code)],
   ])
-  return { contentType: routeMessage.routeResult, headers, body: textValue(circuitId) }
+  return { contentType: controlMessage.routeResult, headers, body: textValue(circuitId) }
 }
 
 /** Subjects of faults, as the protocol numbers them. */
@@ -181,7 +179,7 @@ const subjects = {
 /** @param ids of circuits, or of one link. */
 export function faultMessage(subject: keyof typeof subjects, ids: readonly string[]): Outgoing {
   const fault = create(FaultSchema, { subject: subjects[subject], id: ids.join(' ') })
-  return { contentType: routeMessage.fault, body: toBinary(FaultSchema, fault) }
+  return { contentType: controlMessage.fault, body: toBinary(FaultSchema, fault) }
 }
 
 /** A circuit through which nothing has passed for so long. */
@@ -198,7 +196,7 @@ export function confirmationMessage(circuits: readonly IdleCircuit[]): Outgoing 
     ),
   })
   return {
-    contentType: routeMessage.circuitConfirmation,
+    contentType: controlMessage.circuitConfirmation,
     body: toBinary(CircuitConfirmationSchema, message),
   }
 }

@@ -1,8 +1,7 @@
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
-import { int32Value, readInt32, readText, readUint64, uint64Value } from '../../channel/headers.ts'
-import { circuitLimits } from './limits.ts'
-import { circuitMessage, controlHeader, TRACE_ANSWER, TRACE_REQUEST } from './payload.ts'
+import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { int32Value, readInt32, readText, readUint64, uint64Value } from '../headers.ts'
+import { messageContentLimits } from './limits.ts'
+import { circuitControlHeader, circuitMessage, TRACE_ANSWER, TRACE_REQUEST } from './payload.ts'
 
 /** Request for the route of a circuit: one of its routers or its other end answers. */
 export interface TraceRequest {
@@ -26,9 +25,9 @@ export function traceRequestMessage(
   { hops, timestamp, userValue }: TraceRequest,
 ): Outgoing {
   const headers = new Map([
-    [controlHeader.hops, int32Value(hops)],
-    [controlHeader.timestamp, uint64Value(timestamp)],
-    [controlHeader.userValue, int32Value(userValue)],
+    [circuitControlHeader.hopCount, int32Value(hops)],
+    [circuitControlHeader.timestamp, uint64Value(timestamp)],
+    [circuitControlHeader.userVal, int32Value(userValue)],
   ])
   const body = new Uint8Array(1 + circuitId.length)
   body[0] = TRACE_REQUEST
@@ -38,27 +37,30 @@ export function traceRequestMessage(
 
 /** Null when the control is no answer, or does not say to which request. */
 export function readTraceAnswer({ headers, body }: ChannelMessage): TraceAnswer | null {
-  const userValue = readInt32(headers, controlHeader.userValue)
+  const userValue = readInt32(headers, circuitControlHeader.userVal)
   if (body[0] !== TRACE_ANSWER || userValue === null) return null
   const text = (key: number): string =>
-    readText(headers, key)?.slice(0, circuitLimits.xgressControlBytesMax) ?? ''
+    readText(headers, key)?.slice(0, messageContentLimits.xgressControlBytesMax) ?? ''
   return {
-    hops: (readInt32(headers, controlHeader.hops) ?? 0) >>> 0,
-    timestamp: readUint64(headers, controlHeader.timestamp) ?? 0n,
+    hops: (readInt32(headers, circuitControlHeader.hopCount) ?? 0) >>> 0,
+    timestamp: readUint64(headers, circuitControlHeader.timestamp) ?? 0n,
     userValue,
-    hopType: text(controlHeader.type),
-    hopId: text(controlHeader.id),
-    error: text(controlHeader.error),
+    hopType: text(circuitControlHeader.hopType),
+    hopId: text(circuitControlHeader.hopId),
+    error: text(circuitControlHeader.error),
   }
 }
 
 /** Hops that a request for a route has left; null: the message is none, or counts none. */
 export function hopsOfTrace({ contentType, headers, body }: ChannelMessage): number | null {
   if (contentType !== circuitMessage.control || body[0] !== TRACE_REQUEST) return null
-  const hops = (readInt32(headers, controlHeader.hops) ?? 0) >>> 0
+  const hops = (readInt32(headers, circuitControlHeader.hopCount) ?? 0) >>> 0
   return hops === 0 ? null : hops
 }
 
 export function withHops(message: ChannelMessage, hops: number): ChannelMessage {
-  return { ...message, headers: new Map(message.headers).set(controlHeader.hops, int32Value(hops)) }
+  return {
+    ...message,
+    headers: new Map(message.headers).set(circuitControlHeader.hopCount, int32Value(hops)),
+  }
 }

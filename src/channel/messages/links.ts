@@ -2,35 +2,27 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import {
   FaultSchema,
+  FaultSubject,
   LinkListenersSchema,
-  PeerStateChangesSchema,
   RouterLinksSchema,
   VerifyRouterSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
-import {
-  flagValue,
-  int32Value,
-  readFlag,
-  readInt32,
-  readText,
-  textValue,
-} from '../../channel/headers.ts'
-import { keptBytes } from '../../channel/header-view.ts'
-import { type HelloGroup, readHello } from '../../channel/hello.ts'
-import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts'
-import { parseAddress } from '../../config/router/values.ts'
-import { linkLimits } from './limits.ts'
-import type { Link, LinkGroup, LinkSocketType } from './link.ts'
+import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { flagValue, int32Value, readFlag, readInt32, readText, textValue } from '../headers.ts'
+import { keptBytes } from '../header-view.ts'
+import { type HelloGroup, readHello } from '../hello.ts'
+import { contentType, HELLO_SEQUENCE, headerKey } from '../numbers.ts'
+import { controlMessage } from './control.ts'
 
-/** Content types between routers and controllers that are about links. */
-export const linkMessage = {
-  fault: 1004,
-  routerLinks: 1035,
-  verifyRouter: 1036,
-  peerStateChanges: 1050,
-} as const
+export const linkSocketTypes = ['link.default', 'link.ack'] as const
+/** Payloads go over sockets of the one type, and acknowledgements over those of the other. */
+export type LinkSocketType = (typeof linkSocketTypes)[number]
+
+/** Identity of a link of several sockets: a further one shows it, and its secret. */
+export interface LinkGroup {
+  readonly id: string
+  readonly secret: Uint8Array
+}
 
 export const LINK_PROTOCOL = 'ziti-link'
 /** Type of the first socket of a link. */
@@ -38,41 +30,22 @@ export const LINK_TYPE: LinkSocketType = 'link.default'
 /** Names a listener or dialer that has no name of its own. */
 const BINDING = 'default'
 
-/** Headers of the hello of a link; they mean other things than in any other message. */
-const linkHeader = { routerId: 2, version: 3, binding: 4, iteration: 5, dialedId: 6, linkId: 100 }
-
-/** Another router, as a controller tells of it. */
-export interface PeerChange {
-  readonly id: string
-  readonly state: 'healthy' | 'unhealthy' | 'removed'
-  readonly version: string
-  readonly listeners: readonly PeerListener[]
-}
+/**
+ * Headers of the hello of a link: LinkHeader of xlink_transport. Their numbers mean other things in
+ * any other message.
+ */
+export const linkHeader = {
+  routerId: 2,
+  routerVersion: 3,
+  binding: 4,
+  iteration: 5,
+  dialedRouterId: 6,
+  linkId: 100,
+} as const
 
 export interface PeerListener {
   readonly address: string
   readonly groups: readonly string[]
-}
-
-const states = ['healthy', 'unhealthy', 'removed'] as const
-
-/**
- * Addresses that no link can be dialed at are left out.
- * @throws when the bytes are no such message.
- */
-export function readPeerChanges(body: Uint8Array): readonly PeerChange[] {
-  const { peersMax, peerListenersMax } = linkLimits
-  return fromBinary(PeerStateChangesSchema, body)
-    .changes.slice(0, peersMax)
-    .flatMap(({ id, state, version, listeners }): PeerChange[] => {
-      const found = states[state]
-      if (found === undefined || id === '') return []
-      const usable = listeners
-        .filter(({ address }) => parseAddress(address)?.protocol === 'tls')
-        .slice(0, peerListenersMax)
-        .map(({ address, groups }) => ({ address, groups }))
-      return [{ id, state: found, version, listeners: usable }]
-    })
 }
 
 /** The value of the header that tells controllers where this router listens for links. */
@@ -104,10 +77,10 @@ export function linkHello(options: {
     headers: new Map([
       ...groupHeaders(group),
       [linkHeader.routerId, textValue(routerId)],
-      [linkHeader.version, textValue(dialedVersion)],
+      [linkHeader.routerVersion, textValue(dialedVersion)],
       [linkHeader.binding, textValue(BINDING)],
       [linkHeader.iteration, int32Value(iteration)],
-      [linkHeader.dialedId, textValue(dialedId)],
+      [linkHeader.dialedRouterId, textValue(dialedId)],
       [linkHeader.linkId, textValue(linkId)],
     ]),
     body: textValue(linkId),
@@ -174,12 +147,22 @@ export function readLinkHello(message: ChannelMessage): LinkHello | null {
   if (routerId === null || routerId === '' || linkId === '') return null
   if (linkId.length > ID_CHARACTERS_MAX || routerId.length > ID_CHARACTERS_MAX) return null
   const iteration = readInt32(headers, linkHeader.iteration) ?? 1
-  const dialedId = readText(headers, linkHeader.dialedId)
+  const dialedId = readText(headers, linkHeader.dialedRouterId)
   return { linkId, routerId, dialedId, iteration, group, type }
 }
 
+/** A link, as a router reports it. */
+export interface LinkReport {
+  readonly id: string
+  readonly peerId: string
+  readonly iteration: number
+  readonly dialAddress: string
+  readonly localAddress: string
+  readonly remoteAddress: string
+}
+
 /** @param isWhole there are no others. */
-export function routerLinksMessage(links: readonly Link[], isWhole: boolean): Outgoing {
+export function routerLinksMessage(links: readonly LinkReport[], isWhole: boolean): Outgoing {
   const message = create(RouterLinksSchema, {
     fullRefresh: isWhole,
     links: links.map(({ id, peerId, iteration, dialAddress, localAddress, remoteAddress }) => ({
@@ -194,15 +177,16 @@ export function routerLinksMessage(links: readonly Link[], isWhole: boolean): Ou
       },
     })),
   })
-  return { contentType: linkMessage.routerLinks, body: toBinary(RouterLinksSchema, message) }
+  return { contentType: controlMessage.routerLinks, body: toBinary(RouterLinksSchema, message) }
 }
 
-const faultSubject = { link: 2, duplicate: 5 } as const
-
-export function linkFaultMessage({ id, iteration }: Link, isDuplicate: boolean): Outgoing {
-  const subject = isDuplicate ? faultSubject.duplicate : faultSubject.link
+export function linkFaultMessage(
+  { id, iteration }: Pick<LinkReport, 'id' | 'iteration'>,
+  isDuplicate: boolean,
+): Outgoing {
+  const subject = isDuplicate ? FaultSubject.LINK_DUPLICATE : FaultSubject.LINK
   const fault = create(FaultSchema, { subject, id, iteration })
-  return { contentType: linkMessage.fault, body: toBinary(FaultSchema, fault) }
+  return { contentType: controlMessage.fault, body: toBinary(FaultSchema, fault) }
 }
 
 /**
@@ -211,11 +195,11 @@ export function linkFaultMessage({ id, iteration }: Link, isDuplicate: boolean):
  */
 export function readLinkFault(body: Uint8Array): { id: string; iteration: number } | null {
   const { subject, id, iteration } = fromBinary(FaultSchema, body)
-  return subject === faultSubject.link ? { id, iteration } : null
+  return subject === FaultSubject.LINK ? { id, iteration } : null
 }
 
 /** @param sha1 of the leaf, lower-case hex. */
 export function verifyRouterMessage(routerId: string, sha1: string): Outgoing {
   const message = create(VerifyRouterSchema, { routerId, fingerprints: [sha1] })
-  return { contentType: linkMessage.verifyRouter, body: toBinary(VerifyRouterSchema, message) }
+  return { contentType: controlMessage.verifyRouter, body: toBinary(VerifyRouterSchema, message) }
 }

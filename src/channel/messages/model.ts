@@ -4,23 +4,23 @@ import {
   SubscribeToDataModelSchema,
   ValidateModelAnswerSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
-import { readText, readUint64 } from '../../channel/headers.ts'
-import type { ModelComparison } from './compare-models.ts'
+import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { readText, readUint64 } from '../headers.ts'
+import { controlHeader, controlMessage } from './control.ts'
 
-/** Content types between routers and controllers that are about the data model. */
-export const modelMessage = {
-  state: 20_500,
-  changes: 20_501,
-  validate: 20_503,
-  validated: 20_504,
-  subscribe: 20_505,
-  index: 20_506,
-} as const
+export interface ModelDifferenceFound {
+  readonly kind: string
+  readonly id: string
+  readonly difference: 'added' | 'modified' | 'removed'
+  readonly detail: string
+}
 
-const INDEX_HEADER = 1025
-const SUBSCRIPTION_HEADER = 1026
+export interface ModelComparison {
+  /** Records by kind. */
+  readonly own: Readonly<Record<string, number>>
+  readonly theirs: Readonly<Record<string, number>>
+  readonly differences: readonly ModelDifferenceFound[]
+}
 
 export interface Subscribe {
   /** Index and timeline that the router has; 0 and '' before it has any. */
@@ -41,7 +41,7 @@ export function subscribeMessage(subscribe: Subscribe): Outgoing {
     subscriptionId: subscribe.subscriptionId,
   })
   return {
-    contentType: modelMessage.subscribe,
+    contentType: controlMessage.subscribeToDataModel,
     body: toBinary(SubscribeToDataModelSchema, message),
   }
 }
@@ -61,12 +61,12 @@ export function readSubscribe(body: Uint8Array): Subscribe {
 
 /** Null: the message is of no subscription. */
 export function subscriptionOf({ headers }: ChannelMessage): string | null {
-  return readText(headers, SUBSCRIPTION_HEADER)
+  return readText(headers, controlHeader.routerDataModelSubscriptionId)
 }
 
 /** The index that the model of a controller is at. */
 export function indexOf({ headers }: ChannelMessage): bigint | null {
-  return readUint64(headers, INDEX_HEADER)
+  return readUint64(headers, controlHeader.routerDataModelIndex)
 }
 
 export function validatedMessage({ own, theirs, differences }: ModelComparison): Outgoing {
@@ -80,5 +80,8 @@ export function validatedMessage({ own, theirs, differences }: ModelComparison):
       detail,
     })),
   })
-  return { contentType: modelMessage.validated, body: toBinary(ValidateModelAnswerSchema, answer) }
+  return {
+    contentType: controlMessage.validateDataStateResponse,
+    body: toBinary(ValidateModelAnswerSchema, answer),
+  }
 }
