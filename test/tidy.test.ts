@@ -324,6 +324,50 @@ const roomOf = (file: string): string => file.split('/')[1] ?? ''
 const ofConsole = (file: string): boolean => file.startsWith('src/console/')
 const src = sources('src').filter((file) => !ofConsole(file))
 
+test('no files of the program import each other in a circle, not even for types', () => {
+  const all = readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+  const targets = new Map(
+    all.map((file) => [
+      file,
+      importsOf(file)
+        .filter((target) => target.startsWith('.'))
+        .map((target) => relative(root, join(root, dirname(file), target))),
+    ]),
+  )
+  const circles = circlesIn(targets)
+  expect(circles, 'give the shared type a file of its own, or the file that owns it').toEqual([])
+  expect(circlesIn(new Map(Object.entries({ a: ['b'], b: ['c'], c: ['b'] })))).toEqual(['b, c'])
+})
+
+/** Sets of files that reach each other (Tarjan, 1972), each as its sorted names. */
+function circlesIn(targets: ReadonlyMap<string, readonly string[]>): string[] {
+  const circles: string[] = []
+  const order = new Map<string, number>()
+  const lowest = new Map<string, number>()
+  const open: string[] = []
+  const isOpen = new Set<string>()
+  const visit = (file: string): void => {
+    order.set(file, order.size)
+    lowest.set(file, order.size - 1)
+    open.push(file)
+    isOpen.add(file)
+    for (const target of targets.get(file) ?? []) {
+      if (!targets.has(target)) continue
+      if (!order.has(target)) visit(target)
+      if (!isOpen.has(target)) continue
+      lowest.set(file, Math.min(lowest.get(file) ?? 0, lowest.get(target) ?? 0))
+    }
+    if (lowest.get(file) !== order.get(file)) return
+    const found = open.splice(open.indexOf(file))
+    for (const one of found) isOpen.delete(one)
+    if (found.length > 1) circles.push(found.sort().join(', '))
+  }
+  for (const file of targets.keys()) if (!order.has(file)) visit(file)
+  return circles
+}
+
 test('each room imports only the rooms that its arrows allow', () => {
   const broken: string[] = []
   for (const file of src) {
