@@ -101,7 +101,7 @@ attacks: $(INSTALLED)
 walk: $(INSTALLED)
 	@node tools/walk.ts $(REQUEST) $(if $(LIST),--list)
 
-# Recorded runs against the TLA+ specification; SEEDS=n, JAR=tla2tools.jar to have TLC judge them too (docs/engine.md).
+# Recorded runs against the TLA+ specification; SEEDS=n, JAR=tla2tools.jar to have TLC judge them too (docs/internals/engine.md).
 traces: $(INSTALLED)
 	node test/tla/validate.ts --seeds $(or $(SEEDS),20) $(if $(JAR),--jar $(JAR))
 	node test/tla/validate.ts --hosts $(if $(JAR),--jar $(JAR))

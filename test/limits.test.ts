@@ -97,10 +97,10 @@ import { routerLimits } from '../src/fabric/limits.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/log/repair-log.ts'
 import { snapshotFileLimits } from '../src/store/state/snapshot-files.ts'
 
-// docs/limits.md says what each limit is for; this holds its figures to those of the code.
+// docs/reference/limits.md says what each limit is for; this holds its figures to those of the code.
 
 const docs = join(import.meta.dirname, '../docs')
-const page = join(docs, 'limits.md')
+const page = join(docs, 'reference/limits.md')
 
 const { retention, ...clusterNode } = defaultClusterNodeOptions
 const tables: Readonly<Record<string, object>> = {
@@ -293,14 +293,14 @@ at most 15 at a stretch, in turns with the work for everybody else (\`node bench
 ${parts.join('\n')}`
 }
 
-test('docs/limits.md holds the figures of the code', () => {
+test('docs/reference/limits.md holds the figures of the code', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, text())
   expect(readFileSync(page, 'utf8'), 'FLOTILLA_RECORD=1 writes it anew').toBe(text())
 })
 
 /** Defaults by key, from the table that is generated of the options. */
 function optionDefaults(): Map<string, string> {
-  const table = readFileSync(join(docs, 'configuration.md'), 'utf8')
+  const table = readFileSync(join(docs, 'reference/configuration.md'), 'utf8')
   const rows = table.matchAll(/^\| `([a-z]+(?:\.[A-Za-z]+)+)` \|[^|]*\| `?([^|`]*)`? \|/gm)
   return new Map([...rows].map(([, key = '', value = '']) => [key, value.trim()]))
 }
@@ -340,7 +340,9 @@ test('where a document gives the figure of an option, it is its default', () => 
   const options = optionDefaults()
   const wrong: string[] = []
   let seen = 0
-  for (const name of readdirSync(docs).filter((file) => file.endsWith('.md'))) {
+  for (const name of readdirSync(docs, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.md'),
+  )) {
     const lines = readFileSync(join(docs, name), 'utf8')
     const given = lines.matchAll(
       /`([a-z]+\.[A-Za-z]+)`[ \n](?:\((?:default )?|= ?)([0-9][0-9,]*)(?! to )(?: ([A-Za-z]+))?\b/g,

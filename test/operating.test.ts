@@ -35,7 +35,7 @@ test('each permission that reaches further than its name stands in the row of it
 })
 
 test('each line on what a stolen router can and cannot do names a test that shows it', () => {
-  const page = readFileSync(join(import.meta.dirname, '../docs/security.md'), 'utf8')
+  const page = readFileSync(join(import.meta.dirname, '../docs/internals/security.md'), 'utf8')
   const [, table = ''] = /\| it \| shown by \|\n\|---\|---\|\n((?:\|[^\n]+\n)+)/.exec(page) ?? []
   const lines = [...table.matchAll(/^\| (can[^|]+) \| ([^|]+) \|$/gm)]
   expect(lines.length).toBeGreaterThan(10)

@@ -15,8 +15,9 @@ const pages = [
   'README.md',
   'SECURITY.md',
   'deploy/README.md',
-  ...readdirSync(join(root, 'docs'))
-    .filter((name) => name.endsWith('.md'))
+  // Decisions name the verbs of their time.
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md') && !name.startsWith('adr/'))
     .map((name) => `docs/${name}`),
 ]
 const program = buildProgram()

@@ -10,7 +10,7 @@ import {
 } from '../../src/lib/problems.ts'
 import { readCodes } from '../contract/facts.ts'
 
-const page = join(import.meta.dirname, '../../docs/errors.md')
+const page = join(import.meta.dirname, '../../docs/integrate/errors.md')
 
 function table(): string {
   const rows = Object.entries(problems).map(([code, { http, retry, message }]) => {
@@ -32,7 +32,7 @@ ${rows.join('\n')}
 `
 }
 
-test('docs/errors.md lists the problems of the table, no more and no less', () => {
+test('docs/integrate/errors.md lists the problems of the table, no more and no less', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, table())
   expect(readFileSync(page, 'utf8')).toBe(table())
 })

@@ -17,7 +17,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { isRunning, until } from './support/client.ts'
 import { freePortBlock } from '../support/ports.ts'
 
-// Goal: whoever follows the README, and docs/api.md beside it, word for word gets what they say, line by line.
+// Goal: whoever follows the README, and docs/integrate/api.md beside it, word for word gets what they say, line by line.
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const PROGRAM = resolve(process.env['FLOTILLA_PROGRAM'] ?? '', '../..')
@@ -94,7 +94,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-readme-'))
   port = await freePortBlock(4)
   const parts = ['src', 'bin', 'proto', 'tools', 'Makefile', 'package.json', 'package-lock.json']
-  for (const name of [...parts, 'README.md', 'docs/api.md']) {
+  for (const name of [...parts, 'README.md', 'docs/integrate/api.md']) {
     cpSync(join(ROOT, name), join(folder, name), { recursive: true })
   }
   // A folder of links: should npm ever run in the copy, it empties only that. Its mark is newer than package.json, so
@@ -154,7 +154,7 @@ test('each line of the README works when it is typed as it stands there, from to
   await first.shows(/^ready$/m)
 
   const integrator = new Terminal()
-  for (const block of blocksOf(readFileSync(join(folder, 'docs/api.md'), 'utf8'))) {
+  for (const block of blocksOf(readFileSync(join(folder, 'docs/integrate/api.md'), 'utf8'))) {
     integrator.type(shifted(block.trim()))
   }
   await integrator.finish()

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TestCluster, flotilla } from './support/cluster.ts'
 import { linesOf, run } from './support/page.ts'
 
-// Goal: a reader who follows docs/log-in.md, docs/administration.md and docs/enrolling.md word for
+// Goal: a reader who follows docs/administer/log-in.md, docs/administer/terminal.md and docs/administer/enrollment.md word for
 // word gets what they say on three controllers. Method: one cluster for all of them, as a reader has
 // it; each page works in a folder of its own.
 
@@ -21,9 +21,12 @@ afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
 })
 
-test('each line of docs/log-in.md works when it is typed as it stands there, from top to bottom', async () => {
+test('each line of docs/administer/log-in.md works when it is typed as it stands there, from top to bottom', async () => {
   const path = `PATH='${dirname(flotilla)}':$PATH\n`
-  const { code, output } = await run(path + linesOf('log-in.md', cluster.port), cluster.dir)
+  const { code, output } = await run(
+    path + linesOf('administer/log-in.md', cluster.port),
+    cluster.dir,
+  )
   expect(code, `the page needs curl and openssl.\n${output}`).toBe(0)
   expect(output).toMatch(/"isMfaEnabled":true/)
   expect(output).toMatch(/"authQueries":\[\{[^\]]*"isTotpEnrolled":true/)
@@ -31,19 +34,22 @@ test('each line of docs/log-in.md works when it is typed as it stands there, fro
   expect(output).toMatch(/logged in to \S+ as Berta; current context: berta\nlogged out of berta\n/)
 })
 
-test('each line of docs/administration.md works when it is typed as it stands there, from top to bottom', async () => {
+test('each line of docs/administer/terminal.md works when it is typed as it stands there, from top to bottom', async () => {
   const path = `PATH='${dirname(flotilla)}':$PATH\n`
-  const { code, output } = await run(path + linesOf('administration.md', cluster.port), cluster.dir)
+  const { code, output } = await run(
+    path + linesOf('administer/terminal.md', cluster.port),
+    cluster.dir,
+  )
   expect(code, output).toBe(0)
   expect(output).toContain('deleted service policy dial-web\n')
   expect(output).toContain('done: 0 created, 1 updated, 0 deleted\n')
   expect(output).toContain('logged out of net\n')
 })
 
-test('each line of docs/enrolling.md works when it is typed as it stands there, from top to bottom', async () => {
+test('each line of docs/administer/enrollment.md works when it is typed as it stands there, from top to bottom', async () => {
   const { dir } = cluster
   const told = `\ncat gate-client.pem gate-server.pem > gate.pem\n`
-  const { code, output } = await run(linesOf('enrolling.md', cluster.port) + told, dir)
+  const { code, output } = await run(linesOf('administer/enrollment.md', cluster.port) + told, dir)
   expect(code, `the page needs curl and openssl.\n${output}`).toBe(0)
 
   expect(output).toMatch(/^desktop\.pem: OK$/m)
