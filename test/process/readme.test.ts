@@ -95,7 +95,8 @@ beforeAll(async () => {
   port = await freePortBlock(4)
   const parts = ['src', 'bin', 'proto', 'tools', 'Makefile', 'package.json', 'package-lock.json']
   for (const name of [...parts, 'README.md', 'docs/integrate/api.md']) {
-    cpSync(join(ROOT, name), join(folder, name), { recursive: true })
+    const filter = (path: string): boolean => !path.endsWith('/node_modules')
+    cpSync(join(ROOT, name), join(folder, name), { recursive: true, filter })
   }
   // A folder of links: should npm ever run in the copy, it empties only that. Its mark is newer than package.json, so
   // that make has nothing to install.
