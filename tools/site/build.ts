@@ -1,7 +1,7 @@
 // `make docs`: lays the pages of the guide out below tools/site/pages, adds those that are generated,
 // and has VitePress build them: `node tools/site/build.ts FOLDER`. DOCS_BASE is the path of the site.
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
 import { startController } from '../../test/api/support/controller.ts'
@@ -28,6 +28,9 @@ if (broken.length > 0) {
 rmSync(laidOut, { recursive: true, force: true })
 for (const page of guidePages(root)) {
   write(page, sitePage(root, page, readFileSync(join(root, page), 'utf8')))
+}
+for (const name of readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })) {
+  if (/\.(png|svg)$/.test(name)) copyFileSync(join(root, 'docs', name), join(laidOut, 'docs', name))
 }
 write('docs/adr/index.md', decisionsPage())
 await writeApiReference()

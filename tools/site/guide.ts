@@ -139,7 +139,7 @@ export function sitePage(root: string, page: string, text: string): string {
   const linked = parts.map((part, at) =>
     at % 2 === 1
       ? part
-      : part.replaceAll(/\[([^\]]*)\]\(([^)\s]+)\)/g, (all, label: string, link: string) => {
+      : part.replaceAll(/(?<!!)\[([^\]]*)\]\(([^)\s]+)\)/g, (all, label: string, link: string) => {
           if (/^[a-z]+:|^#/.test(link)) return all
           const [path = '', anchor] = link.split('#')
           const target = posix.join(posix.dirname(page), path).replace(/\/$/, '')
