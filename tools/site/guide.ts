@@ -152,5 +152,6 @@ export function sitePage(root: string, page: string, text: string): string {
           return anchor === undefined ? label : all
         }),
   )
-  return linked.join('')
+  // A comment to authors would be shown as text.
+  return linked.join('').replaceAll(/^<!-- (?!pages of|help of).*? -->$/gm, '')
 }
