@@ -119,7 +119,7 @@ traces: $(INSTALLED)
 	node test/tla/validate.ts --mutant all --seeds 400 --run-ms 8000 --events-max 8000 $(if $(JAR),--jar $(JAR))
 
 # Real controllers killed, frozen, added, replaced and restored by chance under clients whose history must be linearizable;
-# MINUTES=n SEED=n, FROM=0.1.0 begins with that release and upgrades it.
+# MINUTES=n SEED=n, FROM=0.2.0 begins with that release and upgrades it.
 chaos: $(INSTALLED)
 	node test/chaos/campaign.ts --minutes $(or $(MINUTES),2) $(if $(SEED),--seed $(SEED)) $(if $(FROM),--from $(FROM))
 
@@ -152,7 +152,7 @@ tunnel-drive: $(INSTALLED)
 upgrade: $(INSTALLED)
 	node test/upgrade/main.ts
 
-# The package of a released version, as its tag builds it: TAG=v0.1.0 OUT=test/releases/flotilla-0.1.0.tgz.
+# The package of a released version, as its tag builds it: TAG=v0.2.0 OUT=test/releases/flotilla-0.2.0.tgz.
 release-fixture: $(INSTALLED)
 	node tools/release-fixture.ts $(TAG) $(OUT)
 

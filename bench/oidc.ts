@@ -259,6 +259,7 @@ async function sweeps(): Promise<void> {
     onEnded: () => undefined,
   })
   const nowSeconds = Math.floor(Date.now() / 1000)
+  const { signal } = new AbortController()
   for (const count of [1000, 10_000, 50_000]) {
     for (let at = bearers.size; at < count; at += 1) {
       identities.set(`i${at}`, { disabled: false })
@@ -273,7 +274,7 @@ async function sweeps(): Promise<void> {
         z_t: 'a',
         z_asid: `s${at}`,
       })
-      if ((await bearers.await(token, 0)) === null) throw new Error('a token is not good')
+      if ((await bearers.await(token, 0, signal)) === null) throw new Error('a token is not good')
       if (at % REVOKE_EVERY === 0) revocations.set(`r${at}`, { type: 'API_SESSION' })
     }
     const changes = { 'an identity': new Set(['i7']), 'a key': null }

@@ -1,9 +1,9 @@
 import type { Outgoing } from '../src/channel/channel.ts'
 import { encodeFrame, FrameDecoder } from '../src/channel/frame.ts'
 import { systemClock } from '../src/lib/clock.ts'
-import type { Application, Piece } from '../src/router/forward/circuit-ends.ts'
-import { Xgress } from '../src/router/forward/xgress.ts'
-import { xgressOptions } from '../src/router/forward/xgress-options.ts'
+import type { Application, Piece } from '../src/overlay/circuits/circuit-ends.ts'
+import { Xgress } from '../src/overlay/circuits/xgress.ts'
+import { xgressOptions } from '../src/overlay/circuits/xgress-options.ts'
 import { heading } from './support/report.ts'
 
 // What two ends of a circuit in one process cost: processor time of a MB in pieces of 10 KiB, with messages handed over as they are and

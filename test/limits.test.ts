@@ -92,6 +92,19 @@ import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
 import { defaultRaftNodeLimits } from '../src/raft/node-start.ts'
 import { defaultCoreOptions } from '../src/raft/options.ts'
 import { routerProgramLimits } from '../src/router/limits.ts'
+import { circuitLimits } from '../src/overlay/circuits/limits.ts'
+import { serviceLimits } from '../src/overlay/services/limits.ts'
+import { interceptLimits } from '../src/overlay/intercept/limits.ts'
+import { socketLimits } from '../src/overlay/sockets/limits.ts'
+import { controllerLimits } from '../src/router/controllers/limits.ts'
+import { certificateLimits } from '../src/router/identity/limits.ts'
+import { linkLimits } from '../src/router/links/limits.ts'
+import { forwardLimits } from '../src/router/forward/limits.ts'
+import { edgeLimits } from '../src/router/edge/limits.ts'
+import { modelLimits } from '../src/router/model/limits.ts'
+import { terminatorOfferLimits } from '../src/router/tunnel/limits.ts'
+import { reportLimits } from '../src/router/reports/limits.ts'
+import { healthCheckLimits } from '../src/router/health/limits.ts'
 import { tunnelLimits } from '../src/tunnel/limits.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/log/repair-log.ts'
@@ -195,6 +208,19 @@ const tables: Readonly<Record<string, object>> = {
   'src/channel/wire-scan.ts': { FIELD_UNITS_MAX },
   'src/fabric/limits.ts': routerLimits,
   'src/router/limits.ts': routerProgramLimits,
+  'src/overlay/circuits/limits.ts': circuitLimits,
+  'src/overlay/services/limits.ts': serviceLimits,
+  'src/overlay/intercept/limits.ts': interceptLimits,
+  'src/overlay/sockets/limits.ts': socketLimits,
+  'src/router/controllers/limits.ts': controllerLimits,
+  'src/router/identity/limits.ts': certificateLimits,
+  'src/router/links/limits.ts': linkLimits,
+  'src/router/forward/limits.ts': forwardLimits,
+  'src/router/edge/limits.ts': edgeLimits,
+  'src/router/model/limits.ts': modelLimits,
+  'src/router/tunnel/limits.ts': terminatorOfferLimits,
+  'src/router/reports/limits.ts': reportLimits,
+  'src/router/health/limits.ts': healthCheckLimits,
   'src/tunnel/limits.ts': tunnelLimits,
   'src/config/engine/load.ts': { CONFIG_BYTES_MAX, CONFIG_FAULTS_MAX },
   'src/config/engine/yaml-tree.ts': yamlTreeLimits,

@@ -10,8 +10,8 @@ const root = resolve(import.meta.dirname, '..')
 /** What a room may import, beside itself and `proto/gen`. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   lib: [],
-  // Ports speak of terms, indexes and entries: they may import the core's words, never its code.
-  ports: ['lib', 'raft/types.ts'],
+  // Ports speak of terms, indexes and entries, and of records: they may import these types, never code.
+  ports: ['lib', 'raft/types.ts', 'entities/kind-records.ts'],
   config: ['lib'],
   raft: ['lib'],
   store: ['lib', 'ports', 'raft/types.ts', 'raft/entry-codec.ts'],
@@ -25,8 +25,9 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   api: ['lib', 'ports', 'entities', 'fsm', 'pki', 'auth', 'raft/types.ts'],
   channel: ['lib'],
   fabric: ['lib', 'ports', 'channel'],
-  router: ['lib', 'config', 'channel', 'pki'],
-  tunnel: ['lib', 'channel', 'router'],
+  overlay: ['lib', 'config', 'channel', 'pki'],
+  router: ['lib', 'config', 'channel', 'pki', 'overlay'],
+  tunnel: ['lib', 'channel', 'overlay', 'router'],
   events: ['lib', 'ports', 'entities', 'channel'],
 }
 const compositionRoots = new Set(['threads', 'controller', 'cli', 'main.ts'])
@@ -164,6 +165,11 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'controller/membership': ['controller', 'controller/start'],
   'controller/service': ['controller', 'controller/admin', 'controller/start'],
   'controller/start': ['controller'],
+  overlay: ['overlay/circuits', 'overlay/intercept', 'overlay/services', 'overlay/sockets'],
+  'overlay/circuits': [],
+  'overlay/intercept': ['overlay', 'overlay/circuits', 'overlay/services', 'overlay/sockets'],
+  'overlay/services': ['overlay', 'overlay/circuits', 'overlay/sockets'],
+  'overlay/sockets': ['overlay', 'overlay/circuits'],
   cli: [
     'cli/access',
     'cli/client',
@@ -216,7 +222,7 @@ const packageOwners: Readonly<Record<string, string>> = {
   commander: 'cli',
   yaml: 'config',
   ws: 'events',
-  'libsodium-wrappers': 'router',
+  'libsodium-wrappers': 'overlay',
 }
 
 /**

@@ -2,6 +2,7 @@
 //
 // The release is checked out beside this tree, built by its own tools/build-program.ts and packed by npm, which stamps no time
 // of its own: the same tag with the same packages gives the same bytes. The packages that build it are those installed here.
+// Dependencies are left out of the package: tests link those installed here.
 // With DATA.tgz and LISTING.json, test/releases/record-data.ts then runs three controllers of that package and keeps their data
 // folders, with a listing of all that is in them; these are of chance, and differ each time.
 import { spawnSync } from 'node:child_process'
@@ -14,6 +15,7 @@ import {
   readdirSync,
   rmSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -33,6 +35,7 @@ try {
   run(sources, 'git', 'checkout', '--quiet', '--detach', tag)
   symlinkSync(join(root, 'node_modules'), join(sources, 'node_modules'))
   run(sources, 'node', 'tools/build-program.ts', join(folder, 'package'))
+  withoutDependencies(join(folder, 'package'))
   run(join(folder, 'package'), 'npm', 'pack', '--silent', '--pack-destination', folder)
   const [name = ''] = readdirSync(folder).filter((one) => one.endsWith('.tgz'))
   copyFileSync(join(folder, name), out)
@@ -40,6 +43,16 @@ try {
   console.log(`${createHash('sha256').update(readFileSync(out)).digest('hex')}  ${out}`)
 } finally {
   rmSync(folder, { recursive: true, force: true })
+}
+
+/** Removes the dependencies that the package bundles. */
+function withoutDependencies(folder: string): void {
+  rmSync(join(folder, 'node_modules'), { recursive: true, force: true })
+  const file = join(folder, 'package.json')
+  const { bundleDependencies: _, ...manifest } = JSON.parse(readFileSync(file, 'utf8')) as Readonly<
+    Record<string, unknown>
+  >
+  writeFileSync(file, `${JSON.stringify(manifest, null, 2)}\n`)
 }
 
 /** By the release's own sources and tests. */

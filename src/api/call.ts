@@ -9,8 +9,8 @@ import type { CallerCredentials } from '../auth/principal/credentials.ts'
 import { actorOf, type Caller, originBy } from '../auth/principal/principal.ts'
 import type { Challenge } from '../auth/sessions/session-guard.ts'
 import type { Reply } from './answers/envelope.ts'
-import type { Operation } from './operation.ts'
-import type { Precondition } from './records/revisions.ts'
+import type { OperationTraits } from './operation-traits.ts'
+import type { Precondition } from './answers/etag.ts'
 
 export type RequestQuery = Readonly<Record<string, string | readonly string[] | undefined>>
 
@@ -35,8 +35,8 @@ const isConnected = (): boolean => false
 const nothing = Object.freeze({})
 
 /** One request on its way: what was judged of it, and what its answer will reflect. */
-export class RequestContext {
-  readonly operation: Operation | null
+export class RequestContext<O extends OperationTraits = OperationTraits> {
+  readonly operation: O | null
   readonly api: ApiName
   readonly method: string
   readonly changesNothing: boolean
@@ -92,7 +92,7 @@ export class RequestContext {
   isDisconnected: () => boolean = isConnected
 
   constructor(input: {
-    operation: Operation | null
+    operation: O | null
     api: ApiName
     method: string
     path: string

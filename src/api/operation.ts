@@ -1,15 +1,13 @@
 import type { NamedSchema } from '../entities/operations.ts'
-import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { ApiName, Permission } from '../auth/principal/permissions.ts'
 import type { SessionPermission } from '../lib/permissions.ts'
 import type { RequestContext } from './call.ts'
 import type { Reply } from './answers/envelope.ts'
 import type { ValueOf } from './schemas/typed-schema.ts'
+import type { OperationTraits, RequestBody } from './operation-traits.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type JsonSchema = Readonly<Record<string, unknown>>
-
-export type RefusalShape = 'bare' | 'oauth'
 
 export interface QueryParameter {
   readonly name: string
@@ -33,15 +31,6 @@ export interface ResponseShape {
   readonly ignoresAccept?: boolean
 }
 
-export interface RequestBody<S extends JsonObject = JsonObject> {
-  readonly schema: NamedSchema<S>
-  readonly isRequired: boolean
-  /** JSON when not said; else the body is its text. */
-  readonly type?: 'text/plain'
-  /** Types beside JSON whose text is taken as it is, and judged by the operation. */
-  readonly textTypes?: readonly string[]
-}
-
 /** A body that was left out is an object without members. */
 export type BodyOf<B extends RequestBody> =
   | (B extends { readonly textTypes: readonly string[] } ? string : never)
@@ -56,8 +45,7 @@ type IfGiven<T, IsRequired> = IsRequired extends true
 /**
  * One operation of one or several APIs, whether it was made from a descriptor or written by hand.
  */
-export interface Operation {
-  readonly operationId: string
+export interface Operation extends OperationTraits {
   readonly summary: string
   readonly tag: string
   readonly apis: readonly ApiName[]
@@ -70,9 +58,6 @@ export interface Operation {
   readonly query?: readonly QueryParameter[]
   /** Lower-case names of request headers that it reads. */
   readonly headers?: readonly { readonly name: string; readonly description: string }[]
-  readonly body?: RequestBody
-  /** Most bytes, where less than the listener's limit is enough; beyond: 413. */
-  readonly bodyBytesMax?: number
   /** 202: begun, and told of elsewhere. */
   readonly success: 200 | 201 | 202
   readonly response: ResponseShape
@@ -83,11 +68,6 @@ export interface Operation {
    * rule is in `schemas/openapi.ts`); each comes in the error envelope.
    */
   readonly refusals?: readonly number[]
-  /**
-   * The shape of a refusal where it is not the error envelope: `bare` is `{code, message, cause}`,
-   * `oauth` that of RFC 6749, 5.2.
-   */
-  readonly refusalShape?: RefusalShape
   /** Set for log-ins, by the method of the credential: a refused one is an event. */
   readonly logInMethod?: (call: RequestContext) => string
   /**
@@ -95,11 +75,6 @@ export interface Operation {
    * is refused.
    */
   readonly hasEtag?: boolean
-  /**
-   * True for an operation that changes nothing and starts nothing though its method is no read:
-   * whoever may read everything may call it.
-   */
-  readonly changesNothing?: true
   /** True for the liveness answer, which must come even when nothing else does. */
   readonly isAlwaysServed?: boolean
   /**
@@ -118,6 +93,9 @@ export interface Operation {
   /** A synchronous answer costs no promise and no timer: reads should give one. */
   readonly handle: Handler
 }
+
+/** A request as the pipeline serves it. */
+export type OperationCall = RequestContext<Operation>
 
 export type Handler<Body = unknown> = (call: RequestContext, body: Body) => Reply | Promise<Reply>
 

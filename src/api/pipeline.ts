@@ -9,7 +9,7 @@ import { RequestContext, type RequestQuery } from './call.ts'
 import { type ConfirmedReads, parseMinIndex, parseNetRequestId } from './consistency.ts'
 import { corsPreflight } from './answers/cors.ts'
 import type { Reply } from './answers/envelope.ts'
-import type { Operation } from './operation.ts'
+import type { Operation, OperationCall } from './operation.ts'
 import type { SessionPermission } from '../lib/permissions.ts'
 import { checkQuery } from './answers/query-parameters.ts'
 import { parseIfMatch } from './records/revisions.ts'
@@ -136,7 +136,7 @@ export class Pipeline {
   #mayGoOn(
     request: FastifyRequest,
     reply: FastifyReply,
-    call: RequestContext,
+    call: OperationCall,
     operation: Operation,
   ): boolean {
     try {
@@ -156,7 +156,7 @@ export class Pipeline {
   #work(
     request: FastifyRequest,
     reply: FastifyReply,
-    call: RequestContext,
+    call: OperationCall,
     operation: Operation,
     check: Check | null,
   ): void {
@@ -182,19 +182,19 @@ export class Pipeline {
     call.releaseBody?.()
   }
 
-  #checkCrowd(call: RequestContext): void {
+  #checkCrowd(call: OperationCall): void {
     if (!this.#waiting.hasRoomFor(call.sharer)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
   }
 
   /** The call of a request: made by the first hook, or here when it failed before. */
-  callOf(request: FastifyRequest): RequestContext {
+  callOf(request: FastifyRequest): OperationCall {
     if (request.call !== null && request.call !== undefined) return request.call
     const { config } = request.routeOptions
     const { raw } = request
     const url = raw.url ?? '/'
     const end = url.indexOf('?')
     const waitsSinceMs = this.#needs.callers.takeWait(raw)
-    const call = new RequestContext({
+    const call = new RequestContext<Operation>({
       operation: config.operation ?? null,
       api: config.api ?? 'host',
       method: raw.method ?? '',
@@ -209,7 +209,7 @@ export class Pipeline {
     return call
   }
 
-  #answerPreflight(request: FastifyRequest, reply: FastifyReply, call: RequestContext): void {
+  #answerPreflight(request: FastifyRequest, reply: FastifyReply, call: OperationCall): void {
     const { headers } = request
     const extra = corsPreflight({
       method: headers['access-control-request-method'],
@@ -228,7 +228,7 @@ export class Pipeline {
     }
   }
 
-  #admit(call: RequestContext, operation: Operation): Promise<void> | null {
+  #admit(call: OperationCall, operation: Operation): Promise<void> | null {
     const { credentials, api, method } = call
     const { permission, elevatedPermission, isForMonitors, changesNothing } = operation
     const isPublic = permission === 'public'
@@ -250,7 +250,7 @@ export class Pipeline {
   }
 
   /** @throws {Problem} UNAUTHORIZED for a request that is not admitted; ADMIN_SOCKET_ONLY. */
-  #take(call: RequestContext, admission: RequestAdmission, operation: Operation): void {
+  #take(call: OperationCall, admission: RequestAdmission, operation: Operation): void {
     const { principal } = admission
     // A session that is not good leaves the caller that an earlier judgement found.
     if (principal?.kind === 'session') call.caller = principal
@@ -262,7 +262,7 @@ export class Pipeline {
   }
 
   /** After a wait: the session that the request was admitted by may have ended. */
-  #admitAgain(call: RequestContext, operation: Operation): void {
+  #admitAgain(call: OperationCall, operation: Operation): void {
     const { caller, credentials } = call
     if (caller?.kind !== 'session') return
     const { gate } = this.#needs
@@ -270,7 +270,7 @@ export class Pipeline {
   }
 
   /** A request that is not admitted gets what is public. */
-  #admitForMore(call: RequestContext, permission: SessionPermission): Promise<void> | null {
+  #admitForMore(call: OperationCall, permission: SessionPermission): Promise<void> | null {
     const { credentials, api, method } = call
     if (credentials.sessionToken === undefined) return null
     const enter = (admission: RequestAdmission): void => {
@@ -287,7 +287,7 @@ export class Pipeline {
     return null
   }
 
-  #readHeaders(request: FastifyRequest, call: RequestContext, operation: Operation): void {
+  #readHeaders(request: FastifyRequest, call: OperationCall, operation: Operation): void {
     const { headers } = request
     const { types = JSON_ONLY, ignoresAccept = false } = operation.response
     if (!ignoresAccept && !isAccepted(headers.accept, types)) {
@@ -324,7 +324,7 @@ export class Pipeline {
   /** @returns the body, held to its schema; undefined for an operation that takes none. */
   #takeInput(
     request: FastifyRequest,
-    call: RequestContext,
+    call: OperationCall,
     operation: Operation,
     check: Check | null,
   ): unknown {
@@ -347,7 +347,7 @@ export class Pipeline {
   }
 
   /** @throws {Problem} while the state of this controller is not to be answered from. */
-  #checkState({ operation, caller }: RequestContext): void {
+  #checkState({ operation, caller }: OperationCall): void {
     if (operation?.isAlwaysServed === true) return
     // Nothing of the state has told who that is.
     if (operation?.needsNoState === true && caller?.kind === 'hostUser') return
@@ -359,11 +359,11 @@ export class Pipeline {
    * After a wait, what was judged, read or written may rest on a state that was found wrong since:
    * then neither an answer nor a refusal of it is sent.
    */
-  #fail(reply: FastifyReply, call: RequestContext, error: unknown): void {
+  #fail(reply: FastifyReply, call: OperationCall, error: unknown): void {
     this.#answerer.fail(reply, call, this.#stateFault(call) ?? error)
   }
 
-  #succeed(reply: FastifyReply, call: RequestContext, answer: Reply): void {
+  #succeed(reply: FastifyReply, call: OperationCall, answer: Reply): void {
     const fault = this.#stateFault(call)
     if (fault === null) {
       this.#answerer.succeed(reply, call, answer)
@@ -373,7 +373,7 @@ export class Pipeline {
     this.#answerer.fail(reply, call, fault)
   }
 
-  #stateFault(call: RequestContext): Problem | null {
+  #stateFault(call: OperationCall): Problem | null {
     try {
       this.#checkState(call)
       return null
@@ -382,14 +382,14 @@ export class Pipeline {
     }
   }
 
-  #handle(call: RequestContext, operation: Operation, body: unknown): Reply | Promise<Reply> {
+  #handle(call: OperationCall, operation: Operation, body: unknown): Reply | Promise<Reply> {
     this.#checkState(call)
     // Taken before the state is read: an answer never claims to reflect more than it does.
     call.index = this.#needs.state.appliedIndex
     return operation.handle(call, body)
   }
 
-  async #handleLater(call: RequestContext, operation: Operation, body: unknown): Promise<Reply> {
+  async #handleLater(call: OperationCall, operation: Operation, body: unknown): Promise<Reply> {
     const { reads } = this.#needs
     this.#checkCrowd(call)
     await reads.reachIndex(call.metadata.minIndex)
@@ -398,12 +398,12 @@ export class Pipeline {
     return this.#handle(call, operation, body)
   }
 
-  #answerMsMax({ operation }: RequestContext): number {
+  #answerMsMax({ operation }: OperationCall): number {
     return operation?.answerMsMax ?? this.#needs.limits.handlerTimeoutMs
   }
 
   /** Bounds how long and how many; the answer that comes first is the answer. */
-  #wait(reply: FastifyReply, call: RequestContext, result: Promise<Reply>): void {
+  #wait(reply: FastifyReply, call: OperationCall, result: Promise<Reply>): void {
     const { sharer } = call
     const answerMsMax = this.#answerMsMax(call)
     this.#waiting.take(sharer)

@@ -14,10 +14,9 @@ import { Problem } from '../lib/problems.ts'
 import { ReplyWriter } from './answers/reply-writer.ts'
 import type { SocketCaller } from './transport/request-head.ts'
 import { bodyParser } from './answers/body.ts'
-import type { RequestContext } from './call.ts'
 import { isEventSocket, takeEventSockets } from './events/event-socket.ts'
 import { type ApiServices, createServices } from './services.ts'
-import type { Operation } from './operation.ts'
+import type { Operation, OperationCall } from './operation.ts'
 import { type ApiName, isPermission } from '../auth/principal/permissions.ts'
 import { allOperations } from './operations.ts'
 import { type FileMount, mountOperation } from './files/file-mount.ts'
@@ -40,7 +39,7 @@ import { listenerTls } from './transport/tls.ts'
 declare module 'fastify' {
   interface FastifyRequest {
     /** Set by the first hook of every request. */
-    call: RequestContext | null
+    call: OperationCall | null
   }
   interface FastifyContextConfig {
     operation?: Operation

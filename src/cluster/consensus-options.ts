@@ -8,7 +8,8 @@ import type { Disk, NodeId, Position, RestoredLog } from '../raft/types.ts'
 import type { HostLink } from './link.ts'
 import type { SnapshotSenderOptions } from './state-transfer/snapshot-sender.ts'
 import type { MeshIdentity } from './mesh/mesh-service.ts'
-import type { HostMesh, MeshEvents, MeshOptions, MeshParts } from './mesh/mesh-parts.ts'
+import type { MeshEvents, MeshOptions, MeshParts } from './mesh/mesh-parts.ts'
+import type { HostMesh } from './mesh/mesh.ts'
 
 /** All that a consensus thread must be told; plain values, so that it can cross to a worker. */
 export interface ConsensusOptions {

@@ -20,7 +20,7 @@ export type PeerHandler = (caller: PeerCaller, payload: Uint8Array) => Promise<U
 export interface PeerChannel {
   /**
    * Notes arrive in order while the link stands; they are lost without a word when it does not, or
-   * has no room.
+   * has no room. The payload is transferred to another thread, so it is empty afterwards.
    */
   note(to: NodeId, topic: string, payload: Uint8Array): void
   /** One listener a topic. */

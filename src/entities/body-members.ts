@@ -1,6 +1,5 @@
 import type { JsonObject } from '../lib/text/canonical-json.ts'
-import type { BodyMember } from './define.ts'
-import type { RequestMode } from './schema.ts'
+import type { BodyMember, RequestMode } from './define.ts'
 
 /** Taken when a record is made, and then only. */
 export function atCreate(schema: JsonObject, rule: 'required' | 'optional'): BodyMember {

@@ -1,5 +1,5 @@
 import { assert } from '../lib/assert.ts'
-import type { EntityRecord } from '../lib/entity-record.ts'
+import type { BaseFields, EntityRecord } from '../lib/entity-record.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import {
   type ComputedField,
@@ -10,8 +10,8 @@ import {
   map,
   type RouterFact,
 } from './fields.ts'
-import type { JsonObject } from '../lib/text/canonical-json.ts'
-import type { RequestMode } from './schema.ts'
+import type { KindName } from './kind-names.ts'
+import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 
 export type EntityApi = 'client' | 'management' | 'fabric'
 export type OperationShape = 'list' | 'create' | 'detail' | 'replace' | 'patch' | 'delete'
@@ -32,7 +32,7 @@ export interface FilterSymbol {
   readonly live: RouterFact | null
   readonly list: string | null
   /** The kind whose ids a field holds that leads to other records; null for every other symbol. */
-  readonly of: string | null
+  readonly of: KindName | null
   /** The symbol of the record that the field names, which is read instead of its id. */
   readonly through: string | null
   /** Texts that a filter may also name by their numbers, from 1 on; null for every other symbol. */
@@ -41,7 +41,7 @@ export interface FilterSymbol {
 
 /** A sub-list: records of the kind `of`, under `/{collection}/{id}/{path}`. */
 export interface SubList {
-  readonly of: string
+  readonly of: KindName
   /** The client API shows a caller only those of what its policies reach. */
   readonly api: EntityApi
   /** Its key where it is not said. */
@@ -63,7 +63,7 @@ export interface SubList {
    * The kind that the contract takes its rows for: members of that one alone are declared, and
    * never sent.
    */
-  readonly declaredAs: string | null
+  readonly declaredAs: KindName | null
 }
 
 /**
@@ -101,10 +101,13 @@ export type CallerScope<By = string> =
   | { readonly through: 'access' }
   | { readonly through: 'reference'; readonly by: By }
 
-/** Erased of its types: what interpreters read. */
-export interface Entity {
+/**
+ * A descriptor, erased of its types: what interpreters read. Its name is that of a kind, or of rows
+ * that can be listed like records though no table holds them: `Entity<string>` may be either.
+ */
+export interface Entity<N extends string = KindName> {
   /** Singular, camel case: `servicePolicy`. Also the kind's name in commands, keys and messages. */
-  readonly name: string
+  readonly name: N
   /** `servicePolicies`. */
   readonly plural: string
   /**
@@ -112,7 +115,7 @@ export interface Entity {
    * and fields of its own. That one has every stored field of its views; ids, names and references
    * are shared.
    */
-  readonly table: string
+  readonly table: N | KindName
   /** null: every record of the table. What is made as this kind is in its scope. */
   readonly scope: FieldScope | null
   /** The feature level that brought the kind: below it there are no records of it. */
@@ -159,19 +162,35 @@ export interface Entity {
   readonly hasRoleFilter: boolean
 }
 
-interface BaseFields {
+interface TagsField {
   readonly tags: FieldOf<Readonly<Record<string, string | number | boolean | null>>>
 }
 type Fields = Readonly<Record<string, Field>>
 type StoredKey<F> = {
-  [K in keyof NonNullable<F>]: NonNullable<F>[K] extends ComputedField ? never : K
-}[keyof NonNullable<F>]
+  [K in keyof F]: F[K] extends ComputedField ? never : K
+}[keyof F]
 type TypeOf<F> = F extends FieldOf<infer T> ? T : never
 
 /** The stored record of a descriptor. */
 export type EntityOf<D> = D extends { readonly types?: infer F }
-  ? EntityRecord & { readonly [K in StoredKey<F>]: TypeOf<NonNullable<F>[K]> }
+  ? {
+      readonly [K in keyof BaseFields | StoredKey<NonNullable<F>>]: K extends keyof BaseFields
+        ? BaseFields[K]
+        : TypeOf<NonNullable<F>[K & keyof NonNullable<F>]>
+    }
   : never
+
+/** A record that nothing has set, and that no table holds: every field has its zero value. */
+export function unsetRecord<D extends Pick<Entity<string>, 'fields'>>(
+  { fields }: D,
+  id: string,
+): EntityOf<D> {
+  const record: Record<string, Json> = { id, createdAt: 0, updatedAt: 0, revision: 0 }
+  for (const [name, { zero, computed }] of Object.entries(fields)) {
+    if (computed === null) record[name] = zero
+  }
+  return record as EntityOf<D>
+}
 
 type SymbolName<F> = Extract<keyof F, string>
 type SymbolInput<F> =
@@ -192,7 +211,7 @@ type SymbolInput<F> =
       readonly name: string
       readonly through: {
         readonly field: SymbolName<F>
-        readonly of: string
+        readonly of: KindName
         readonly symbol: string
       }
     }
@@ -210,12 +229,12 @@ type Served<F extends Fields> =
       readonly callerScope?: never
     }
 
-export type Definition<F extends Fields> = Served<F> & DefinitionBase<F>
+export type Definition<N extends string, F extends Fields> = Served<F> & DefinitionBase<N, F>
 
-interface DefinitionBase<F extends Fields> {
-  readonly name: string
+interface DefinitionBase<N extends string, F extends Fields> {
+  readonly name: N
   readonly plural: string
-  readonly table?: string
+  readonly table?: KindName
   /**
    * Collection, where it is not the plural in kebab case: of a view that stands on another API
    * under the name of its table.
@@ -246,7 +265,7 @@ interface DefinitionBase<F extends Fields> {
         readonly by?: string
         readonly operationId?: string
         readonly unknownParent?: SubList['unknownParent']
-        readonly declaredAs?: string
+        readonly declaredAs?: KindName
       }
     >
   >
@@ -310,7 +329,7 @@ function symbolOf(fields: Fields, input: SymbolInput<Fields>): FilterSymbol {
   return { ...stored(input.name, symbolTypes[field.kind], [key]), of, numbered }
 }
 
-export function isInScope({ scope }: Entity, record: EntityRecord): boolean {
+export function isInScope({ scope }: Pick<Entity, 'scope'>, record: EntityRecord): boolean {
   return scope === null || (record[scope.field] === true) === scope.value
 }
 
@@ -323,9 +342,9 @@ export function kebab(name: string): string {
  * Data only: what a kind of record is, for every interpreter. Names that must be fields are checked
  * when it compiles. Every kind has `tags` beside the fields given.
  */
-export function defineEntity<const F extends Fields>(
-  definition: Definition<F>,
-): Entity & { readonly types?: F & BaseFields } {
+export function defineEntity<const N extends string, const F extends Fields>(
+  definition: Definition<N, F>,
+): Entity<N> & { readonly types?: F & TagsField } {
   const fields: Fields = { ...definition.fields, tags: map({ bytesMax: fieldLimits.tagsBytesMax }) }
   const indexes = new Set<string>(definition.indexes)
   for (const [name, field] of Object.entries(fields)) {
@@ -373,3 +392,6 @@ export function defineEntity<const F extends Fields>(
     hasRoleFilter: definition.hasRoleFilter ?? false,
   }
 }
+
+/** The three bodies that a kind takes. `update` is the PUT body, as the API family names it. */
+export type RequestMode = 'create' | 'replace' | 'patch'

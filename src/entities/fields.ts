@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import { notBuiltYet } from '../lib/not-built-yet.ts'
+import type { KindName } from './kind-names.ts'
 
 /** Bounds on what one record may hold; a body is bounded beside that (1 MiB). */
 export const fieldLimits = {
@@ -41,7 +42,7 @@ export type OnDelete = 'refuse' | 'cascade' | 'strip'
 
 export interface ReferenceRule {
   /** Descriptor name of the kind named. */
-  readonly to: string
+  readonly to: KindName
   readonly onDelete: OnDelete
   /** Feature level from which on a record that is named can not be deleted, as with `refuse`. */
   readonly refusedFrom?: number
@@ -55,16 +56,16 @@ export type ComputedSource =
   /** {_links, entity, id, name} and perhaps `urlName` of the record that `by` names; or null. */
   | {
       readonly from: 'entityRef'
-      readonly to: string
+      readonly to: KindName
       readonly by: string
       readonly hasUrlName?: boolean
     }
   /** [{role, name}] of the role list `by`. */
-  | { readonly from: 'rolesDisplay'; readonly to: string; readonly by: string }
+  | { readonly from: 'rolesDisplay'; readonly to: KindName; readonly by: string }
   /** A stored field of the record of `to` that `by` names; its zero value when it names none. */
-  | { readonly from: 'fieldOf'; readonly to: string; readonly by: string; readonly field: string }
+  | { readonly from: 'fieldOf'; readonly to: KindName; readonly by: string; readonly field: string }
   /** Whether a record of `of` names this one by its field `by`. */
-  | { readonly from: 'isReferenced'; readonly of: string; readonly by: string }
+  | { readonly from: 'isReferenced'; readonly of: KindName; readonly by: string }
   /** The stored field under another name; `otherwise` in place of null. */
   | { readonly from: 'field'; readonly field: string; readonly otherwise?: Json }
   /** The stored object or text; null in place of an empty one. */
@@ -74,7 +75,7 @@ export type ComputedSource =
   /** `field` of the record of `of` that names this one by `by`; else `otherwise`, or null. */
   | {
       readonly from: 'fieldOfNaming'
-      readonly of: string
+      readonly of: KindName
       readonly by: string
       readonly field: string
       readonly otherwise?: Json
@@ -86,7 +87,7 @@ export type ComputedSource =
   /** Per value of `key`, the fields named, of the records of `of` that name this one by `by`. */
   | {
       readonly from: 'byKey'
-      readonly of: string
+      readonly of: KindName
       readonly by: string
       readonly key: string
       readonly shows: Readonly<Record<string, readonly string[]>>
@@ -263,7 +264,7 @@ export function timestamp(rules: Rules = {}): FieldOf<number | null> {
 
 /** `#attribute`, `#all` or `@id` of the kind `to`; sorted, without duplicates. */
 export function roleList(
-  to: string,
+  to: KindName,
   { refusedFrom, ...rules }: Rules & Pick<ReferenceRule, 'refusedFrom'> = {},
 ): FieldOf<readonly string[]> {
   const schema = {
@@ -305,7 +306,7 @@ export function texts(
 
 /** Id of one record of the kind `to`; `otherwise` stands for an absent or empty one. */
 export function reference(
-  to: string,
+  to: KindName,
   onDelete: OnDelete,
   rules: Rules & { readonly otherwise?: string; readonly isJudgedByRules?: boolean } = {},
 ): FieldOf<string> {
@@ -319,7 +320,7 @@ export function reference(
 
 /** Ids of records of the kind `to`; sorted, without duplicates. */
 export function references(
-  to: string,
+  to: KindName,
   onDelete: OnDelete,
   rules: Rules & { readonly faultField?: string } = {},
 ): FieldOf<readonly string[]> {
@@ -339,7 +340,7 @@ export function references(
 export function map<T extends Json = Json>(
   rules: Rules & {
     readonly values?: JsonObject
-    readonly keysOf?: string
+    readonly keysOf?: KindName
     readonly bytesMax?: number
   } = {},
 ): FieldOf<Readonly<Record<string, T>>> {

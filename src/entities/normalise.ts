@@ -1,10 +1,9 @@
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import { Problem } from '../lib/problems.ts'
 import { checkFields, isObject } from './check.ts'
-import type { Entity } from './define.ts'
+import type { Entity, RequestMode } from './define.ts'
 import type { Field } from './fields.ts'
 import { changesIn, merged, namedIn } from './nested.ts'
-import type { RequestMode } from './schema.ts'
 
 export interface Normalised {
   /**

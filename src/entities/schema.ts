@@ -1,11 +1,8 @@
 import type { JsonObject } from '../lib/text/canonical-json.ts'
-import type { Entity } from './define.ts'
+import type { Entity, RequestMode } from './define.ts'
 import type { Field } from './fields.ts'
 import { lenientSchema, orNull } from './nested.ts'
 import { dateTime, links, text } from './shapes.ts'
-
-/** The three bodies that a kind takes. `update` is the PUT body, as the API family names it. */
-export type RequestMode = 'create' | 'replace' | 'patch'
 
 function sortedFields(entity: Entity): [string, Field][] {
   return Object.entries(entity.fields).sort(([a], [b]) => (a < b ? -1 : 1))

@@ -1,4 +1,5 @@
 import type { SubList } from './define.ts'
+import type { KindName } from './kind-names.ts'
 
 type SubListInput = Pick<SubList, 'of' | 'through' | 'unknownParent'> & {
   readonly by?: string
@@ -10,7 +11,7 @@ type SubListInput = Pick<SubList, 'of' | 'through' | 'unknownParent'> & {
  * through `access`.
  */
 export function listOfKnown(
-  of: string,
+  of: KindName,
   through: SubList['through'],
   by?: string,
   operationId?: string,

@@ -1,6 +1,5 @@
 import { type EventFilter, type EventPosition, positionText } from '../ports/events.ts'
 import type { EventNamespace } from '../lib/event-namespaces.ts'
-import type { RingSlot } from './event-ring.ts'
 import type { NewEvent } from './field.ts'
 
 /**
@@ -73,4 +72,22 @@ export class EmittedEvent implements RingSlot {
     }
     return this.namespace !== 'entityChange' || entityTypes === null || entityTypes.has(this.#about)
   }
+}
+
+/** Content of one slot: a single event, or what all events of an entry are made of. */
+export interface RingSlot {
+  /** Events that it comes to; at least one. */
+  readonly count: number
+  /** About how many bytes it holds on to. */
+  readonly weight: number
+  /** Position of its last event. */
+  readonly position: EventPosition
+  /**
+   * False where a filter wants none of its events, as far as that is known before they are made.
+   */
+  mayBeFor(filter: EventFilter): boolean
+  /** The event at a place in it, from 0 on. */
+  at(offset: number): EmittedEvent | undefined
+  /** How many of its events a reader has seen who was at an earlier position than its last one. */
+  seenAt(position: EventPosition): number
 }

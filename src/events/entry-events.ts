@@ -4,11 +4,11 @@ import { EVENT_NAMESPACES, type EventNamespace } from '../lib/event-namespaces.t
 import type { AuditRecord } from '../ports/audit.ts'
 import type { RecordChange } from '../ports/change-feed.ts'
 import type { EventFilter, EventPosition } from '../ports/events.ts'
-import { EmittedEvent } from './emitted-event.ts'
-import type { RingLimits, RingSlot } from './event-ring.ts'
+import { EmittedEvent, type RingSlot } from './emitted-event.ts'
+import type { RingLimits } from './event-ring.ts'
 import type { NewEvent } from './field.ts'
 import { eventSubjects } from './namespaces.ts'
-import { publishedRecords, weightOf } from './published-records.ts'
+import { publishedKinds, weightOf } from './published-records.ts'
 import { apiSessionEvent } from './subjects/api-session.ts'
 import { loggedIn } from './subjects/authentication.ts'
 import { entityChanged } from './subjects/entity-change.ts'
@@ -82,7 +82,7 @@ const namespaces: ReadonlySet<EventNamespace> = new Set(
     eventSubjects[one].types.some(({ emitter }) => emitter === 'every'),
   ),
 )
-const kindOrder = new Map(Object.keys(publishedRecords).map((kind, at) => [kind, at]))
+const kindOrder = new Map(publishedKinds.map((kind, at) => [kind, at]))
 
 /**
  * All events of one entry in a single slot, made when the first reader wants one of them: most

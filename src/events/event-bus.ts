@@ -1,7 +1,7 @@
 import type { EventNamespace } from '../lib/event-namespaces.ts'
 import type { EventPosition } from '../ports/events.ts'
-import { EmittedEvent } from './emitted-event.ts'
-import { EventRing, type RingLimits, type RingSlot } from './event-ring.ts'
+import { EmittedEvent, type RingSlot } from './emitted-event.ts'
+import { EventRing, type RingLimits } from './event-ring.ts'
 import type { NewEvent } from './field.ts'
 
 export interface EventBusParts {

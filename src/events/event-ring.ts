@@ -1,27 +1,9 @@
 import { comparePositions, type EventFilter, type EventPosition } from '../ports/events.ts'
-import type { EmittedEvent } from './emitted-event.ts'
+import type { EmittedEvent, RingSlot } from './emitted-event.ts'
 
 export interface RingLimits {
   readonly eventsKeptMax: number
   readonly eventBytesKeptMax: number
-}
-
-/** Content of one slot: a single event, or what all events of an entry are made of. */
-export interface RingSlot {
-  /** Events that it comes to; at least one. */
-  readonly count: number
-  /** About how many bytes it holds on to. */
-  readonly weight: number
-  /** Position of its last event. */
-  readonly position: EventPosition
-  /**
-   * False where a filter wants none of its events, as far as that is known before they are made.
-   */
-  mayBeFor(filter: EventFilter): boolean
-  /** The event at a place in it, from 0 on. */
-  at(offset: number): EmittedEvent | undefined
-  /** How many of its events a reader has seen who was at an earlier position than its last one. */
-  seenAt(position: EventPosition): number
 }
 
 /**

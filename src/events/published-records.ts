@@ -1,4 +1,5 @@
-import { entityNamed } from '../entities/registry.ts'
+import { kinds } from '../entities/registry.ts'
+import type { KindName } from '../entities/kind-records.ts'
 import type { Json } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 
@@ -14,7 +15,7 @@ interface Published {
   readonly typeName?: string
 }
 
-export const publishedRecords: Readonly<Record<string, Published>> = {
+export const publishedRecords: Readonly<Partial<Record<KindName, Published>>> = {
   apiSession: {
     shown: [
       'identityId',
@@ -249,8 +250,10 @@ export const publishedRecords: Readonly<Record<string, Published>> = {
   },
 }
 
+export const publishedKinds = Object.keys(publishedRecords) as readonly KindName[]
+
 /** Kinds that are inner workings of the cluster, or hold nothing but secrets. */
-export const unpublishedRecords: readonly string[] = [
+export const unpublishedRecords: readonly KindName[] = [
   'accessMark',
   'admission',
   'integrityRun',
@@ -266,15 +269,17 @@ interface Shape {
   readonly fields: readonly { readonly name: string; readonly isTime: boolean }[]
 }
 
-const shapes: ReadonlyMap<string, Shape> = new Map(
-  Object.entries(publishedRecords).map(([kind, { shown, typeName }]) => {
-    const entity = entityNamed(kind)
-    const fields = [...shown, 'tags'].map((name) => ({
-      name,
-      isTime: entity.fields[name]?.kind === 'timestamp',
-    }))
-    return [kind, { typeName: typeName ?? entity.plural, fields }]
-  }),
+const shapes: ReadonlyMap<KindName, Shape> = new Map(
+  (Object.entries(publishedRecords) as [KindName, Published][]).map(
+    ([kind, { shown, typeName }]) => {
+      const entity = kinds[kind]
+      const fields = [...shown, 'tags'].map((name) => ({
+        name,
+        isTime: entity.fields[name]?.kind === 'timestamp',
+      }))
+      return [kind, { typeName: typeName ?? entity.plural, fields }]
+    },
+  ),
 )
 
 /** Names of the kinds that entity changes tell of, as filters give them. */
@@ -282,12 +287,12 @@ export const entityTypeNames: readonly string[] = [...shapes.values()]
   .map(({ typeName }) => typeName)
   .sort()
 
-export function typeNameOf(kind: string): string {
+export function typeNameOf(kind: KindName): string {
   return shapes.get(kind)?.typeName ?? kind
 }
 
 /** A record without its secrets, times as RFC 3339. */
-export function shownRecord(kind: string, record: EntityRecord): Readonly<Record<string, Json>> {
+export function shownRecord(kind: KindName, record: EntityRecord): Readonly<Record<string, Json>> {
   const { id, createdAt, updatedAt } = record
   const shown: Record<string, Json> = {
     id,

@@ -69,6 +69,7 @@ import { createSession, deleteSession, expireSessions, touchSessions } from './s
 import { rulesOf } from './rules-of-kinds.ts'
 import { enrollByToken } from './enrollment/token-enrollment.ts'
 import { requestExtend, verifyCa } from './enrollment/trust.ts'
+import { isKindName } from '../entities/registry.ts'
 import type { State } from './records/state.ts'
 
 /** Place and time of an entry. */
@@ -142,7 +143,8 @@ const nothingDone = { outcome: null, audit: null } as const
 
 function hasMoved(state: State, command: Command): boolean {
   for (const { entity, id, revision } of command.judgedOn) {
-    if ((state.get(entity, id)?.revision ?? 0) !== Number(revision)) return true
+    const record = isKindName(entity) ? state.get(entity, id) : undefined
+    if ((record?.revision ?? 0) !== Number(revision)) return true
   }
   return false
 }

@@ -1,3 +1,4 @@
+import type { KindName } from '../entities/kind-records.ts'
 import { create, fromBinary } from '@bufbuild/protobuf'
 import { type Configuration, ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { AssertionError } from '../lib/assert.ts'
@@ -176,7 +177,7 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
     this.onPersisted(this.state.position)
   }
 
-  follow(kinds: readonly string[], of: ChangeFollower): () => void {
+  follow(kinds: readonly KindName[], of: ChangeFollower): () => void {
     for (const kind of kinds) this.state.changes.watch(kind)
     return this.#followers.add(kinds, of)
   }
@@ -195,7 +196,7 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
   }
 
   /** Ids of all records of a table, in no order. */
-  ids(kind: string): Iterable<string> {
+  ids(kind: KindName): Iterable<string> {
     return this.state.table(kind).rows.keys()
   }
 

@@ -1,7 +1,7 @@
 import { apiSession } from '../entities/kinds/api-session.ts'
+import type { RecordOf, KindName } from '../entities/kind-records.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import {
-  type AdmissionRecord,
   type SecretVersion,
   type SharedSecretName,
   sharedSecretNames,
@@ -22,7 +22,7 @@ export interface RestoredCluster {
   readonly clusterId: string
   /** membership.v1.Configuration bytes: the one controller. */
   readonly configuration: Uint8Array
-  readonly admission: JsonObject & Pick<AdmissionRecord, 'id'>
+  readonly admission: JsonObject & Pick<RecordOf<'admission'>, 'id'>
   /** Every version of every shared secret, wrapped for the one controller alone. */
   readonly secrets: Readonly<Record<SharedSecretName, readonly SecretVersion[]>>
   /** UTC ms. */
@@ -92,13 +92,13 @@ function endSessions(state: State, context: CommandContext): void {
   }
 }
 
-function removeAll(state: State, kind: string): void {
+function removeAll(state: State, kind: KindName): void {
   for (const id of Array.from(state.table(kind).ids)) state.remove(kind, id)
 }
 
 function put(
   state: State,
-  kind: string,
+  kind: KindName,
   values: JsonObject & { readonly id: string },
   { index: revision, logTimeMs }: CommandContext,
 ): void {

@@ -1,5 +1,3 @@
-import type { EntityRecord } from './entity-record.ts'
-
 /** The secrets that controllers share, by the id of their record. */
 export const sharedSecretNames = ['clusterKey', 'factorKey', 'issuingAuthority'] as const
 export type SharedSecretName = (typeof sharedSecretNames)[number]
@@ -36,37 +34,4 @@ export type SecretVersion = {
   readonly exposure: SecretExposure
   /** Controller id to compact JWE; sorted by id. */
   readonly wrapped: Readonly<Record<string, string>>
-}
-
-/** Kind `sharedSecret`, as rooms that know no descriptors read it. */
-export interface SharedSecretRecord extends EntityRecord {
-  /** Ascending; the last one is in force, those before it only verify or decrypt. */
-  readonly versions: readonly SecretVersion[]
-}
-
-/** Kind `admission`: which key may come in as controller `id`, with which store. */
-export interface AdmissionRecord extends EntityRecord {
-  /** DER of the leaf's SubjectPublicKeyInfo, base64. */
-  readonly publicKeySpki: string
-  /** 32 hex digits. */
-  readonly storeId: string
-  /** host:port of its mesh, as it was told on joining. */
-  readonly address: string
-  /** Certificate as issued on joining: leaf first, then the intermediates. */
-  readonly certificatePem: string
-  /** '' for the controllers that the cluster was formed with. */
-  readonly ticketId: string
-  readonly isVoter: boolean
-}
-
-/** Kind `joinTicket`: a single-use permission to join, by its digest. */
-export interface JoinTicketRecord extends EntityRecord {
-  /** Hex of the SHA-256 of the ticket's text. */
-  readonly digest: string
-  /** False: who joins by it stays a learner. */
-  readonly isVoter: boolean
-  /** UTC ms of log time. */
-  readonly expiresAt: number | null
-  /** '' until it is used. */
-  readonly usedByNodeId: string
 }

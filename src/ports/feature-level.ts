@@ -5,8 +5,8 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
  * one with a release that adds a stored field, a kind of record or a kind of command, and each of
  * them names it as the level that it came with.
  *
- * 0.1.0 has level 1; 0.2.0, which is not released, has 2: what is added before its release is
- * `since: 2`. The first addition after it raises this to 3, with `NEXT_LEVEL` of the tests.
+ * 0.1.0 has level 1 and 0.2.0 has level 2. The first addition after 0.2.0 raises this to 3, with
+ * `NEXT_LEVEL` of the tests, and is `since: 3`.
  */
 export const FEATURE_LEVEL = 2
 

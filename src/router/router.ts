@@ -29,8 +29,8 @@ import {
 } from './controllers/messages.ts'
 import { Edge, EDGE_BINDING } from './edge/edge.ts'
 import { terminatorDialers } from './dial/dialers.ts'
-import { TargetSockets } from './dial/target-sockets.ts'
-import type { TerminatorDialer } from './forward/circuit-ends.ts'
+import { TargetSockets } from '../overlay/sockets/target-sockets.ts'
+import type { TerminatorDialer } from '../overlay/circuits/circuit-ends.ts'
 import { Forwarder } from './forward/forwarder.ts'
 import type { HealthCheck } from './health/checks.ts'
 import { HealthServers } from './health/health-server.ts'
@@ -41,8 +41,9 @@ import { listenersValue } from './links/link-messages.ts'
 import type { Link } from './links/link.ts'
 import { Links } from './links/links.ts'
 import { ClientListeners } from './listen/client-listeners.ts'
-import { routerProgramLimits } from './limits.ts'
-import { RouterFailure, type RouterProgramLogger } from './logger.ts'
+import { modelLimits } from './model/limits.ts'
+import { ProgramFailure } from '../overlay/failure.ts'
+import type { ProgramLogger } from '../overlay/logger.ts'
 import { ModelSubscription } from './model/model-subscription.ts'
 import { RouterDataModel } from './model/router-data-model.ts'
 import { inspectRouter } from './reports/inspections.ts'
@@ -60,7 +61,7 @@ export interface RouterParts {
   readonly version: VersionLine
   readonly clock: Clock
   readonly random: Random
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   /** Null: certificates are not extended. */
   readonly askExtension: AskExtension | null
 }
@@ -75,7 +76,7 @@ export class RouterProgram {
   readonly #holder: IdentityHolder
   readonly #controllers: Controllers
   readonly #links: Links
-  readonly #model = new RouterDataModel(routerProgramLimits)
+  readonly #model = new RouterDataModel(modelLimits)
   readonly #modelSubscription: ModelSubscription
   readonly #tunnel: Tunnel | null
   readonly #forwarder: Forwarder
@@ -96,7 +97,7 @@ export class RouterProgram {
   #startupTimer: NodeJS.Timeout | null = null
   #stopping: Promise<void> | null = null
 
-  /** @throws {RouterFailure} when the identity or a file of the configuration is of no use. */
+  /** @throws {ProgramFailure} when the identity or a file of the configuration is of no use. */
   constructor(parts: RouterParts) {
     this.#parts = parts
     const { config, clock, log, version } = parts
@@ -344,7 +345,7 @@ export class RouterProgram {
     return this.#failed.promise
   }
 
-  /** @throws {RouterFailure} when something of the configuration cannot be opened. */
+  /** @throws {ProgramFailure} when something of the configuration cannot be opened. */
   async start(options: { readonly extends: boolean }): Promise<void> {
     const { config, log } = this.#parts
     const { id, leaf } = this.#holder.current()
@@ -398,7 +399,7 @@ export class RouterProgram {
     if (startupTimeout === 0) return
     this.#startupTimer = setTimeout(() => {
       this.#failed.reject(
-        new RouterFailure(
+        new ProgramFailure(
           `no controller was reached within ${startupTimeout} ms (ctrl.startupTimeout): see the lines above for each address; correct ctrl.endpoints, or delete ${this.#parts.config.ctrl.endpointsFile} if the cluster has moved`,
         ),
       )

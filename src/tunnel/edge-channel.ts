@@ -15,8 +15,8 @@ import {
   edgeMessage,
   readConnectionId,
 } from '../router/edge/edge-messages.ts'
-import { circuitIdOf } from '../router/forward/payload.ts'
-import type { CircuitWish } from '../router/listen/circuit-requests.ts'
+import { circuitIdOf } from '../overlay/circuits/payload.ts'
+import type { CircuitWish } from '../overlay/circuits/circuit-source.ts'
 import type { EdgePath, EdgeCircuits } from './edge-circuits.ts'
 import { tunnelLimits } from './limits.ts'
 

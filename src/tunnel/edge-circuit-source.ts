@@ -1,12 +1,12 @@
 import { errorMessage } from '../lib/error-code.ts'
-import type { LocalCircuit } from '../router/forward/circuit-ends.ts'
+import type { LocalCircuit } from '../overlay/circuits/circuit-ends.ts'
 import {
   type CircuitSource,
   CircuitUnavailable,
   type CircuitWish,
-} from '../router/listen/circuit-requests.ts'
+} from '../overlay/circuits/circuit-source.ts'
 import { edgeErrorCode } from '../router/edge/edge-messages.ts'
-import { noWish } from '../router/tunnel/tunnel-messages.ts'
+import { noWish } from '../overlay/services/tunnel-messages.ts'
 import { type EdgeChannel, EdgeRefusal } from './edge-channel.ts'
 import type { EdgeCircuits } from './edge-circuits.ts'
 import type { FollowedServices } from './followed-services.ts'

@@ -2,11 +2,11 @@ import type { Outgoing } from '../channel/channel.ts'
 import type { ChannelMessage } from '../channel/frame.ts'
 import { FairShare } from '../lib/bounds/fair-share.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { Application, CircuitEnd, LocalCircuit } from '../router/forward/circuit-ends.ts'
-import { refusedEnd } from '../router/forward/refused-end.ts'
-import { Xgress } from '../router/forward/xgress.ts'
-import { xgressOptions } from '../router/forward/xgress-options.ts'
-import { routerProgramLimits } from '../router/limits.ts'
+import type { Application, CircuitEnd, LocalCircuit } from '../overlay/circuits/circuit-ends.ts'
+import { refusedEnd } from '../overlay/circuits/refused-end.ts'
+import { Xgress } from '../overlay/circuits/xgress.ts'
+import { xgressOptions } from '../overlay/circuits/xgress-options.ts'
+import { circuitLimits } from '../overlay/circuits/limits.ts'
 import { tunnelLimits } from './limits.ts'
 
 /** The edge router by which one circuit goes. */
@@ -30,7 +30,7 @@ interface Open {
   readonly stream: Xgress
 }
 
-const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } = routerProgramLimits
+const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } = circuitLimits
 const { bufferedBytesMax, openedWithinMs } = tunnelLimits
 
 /** Ends of circuits that are kept here, and go on at edge routers. */

@@ -11,7 +11,7 @@ import { errorMessage } from '../lib/error-code.ts'
 import type { Random } from '../lib/random.ts'
 import { formatHostPort } from '../lib/text/names.ts'
 import { EDGE_PROTOCOL, edgeHeader } from '../router/edge/edge-messages.ts'
-import type { RouterProgramLogger } from '../router/logger.ts'
+import type { ProgramLogger } from '../overlay/logger.ts'
 import { EdgeChannel } from './edge-channel.ts'
 import type { EdgeCircuits } from './edge-circuits.ts'
 import { tunnelLimits } from './limits.ts'
@@ -29,7 +29,7 @@ export interface EdgeRoutersParts {
   readonly circuits: EdgeCircuits
   readonly clock: Clock
   readonly random: Random
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   /** Null: no session is open, and nothing is dialed. */
   readonly token: () => string | null
   readonly onOpen: (routerName: string) => void

@@ -4,11 +4,11 @@ import { errorMessage } from '../lib/error-code.ts'
 import { TaskPool } from '../lib/bounds/task-pool.ts'
 import type { Random } from '../lib/random.ts'
 import { edgeHeader, edgeMessage } from '../router/edge/edge-messages.ts'
-import type { TerminatorDialer } from '../router/forward/circuit-ends.ts'
-import { routerProgramLimits } from '../router/limits.ts'
-import type { RouterProgramLogger } from '../router/logger.ts'
-import type { OfferedTerminators } from '../router/tunnel/hosted-services.ts'
-import type { OfferedTerminator } from '../router/tunnel/tunnel-messages.ts'
+import type { TerminatorDialer } from '../overlay/circuits/circuit-ends.ts'
+import { serviceLimits } from '../overlay/services/limits.ts'
+import type { ProgramLogger } from '../overlay/logger.ts'
+import type { OfferedTerminators } from '../overlay/services/hosted-services.ts'
+import type { OfferedTerminator } from '../overlay/services/tunnel-messages.ts'
 import type { EdgeChannel, HostedDial } from './edge-channel.ts'
 import { tunnelLimits } from './limits.ts'
 import type { ServiceSessions } from './service-sessions.ts'
@@ -20,7 +20,7 @@ export interface EdgeTerminatorsParts {
   readonly dialer: () => TerminatorDialer
   readonly clock: Clock
   readonly random: Random
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
 }
 
 /** A terminator that is wanted, and where it is. */
@@ -52,7 +52,7 @@ export class EdgeTerminators implements OfferedTerminators {
   readonly #hosted = new Map<string, Hosted>()
   readonly #pool = new TaskPool({
     workersMax: hostChangesAtOnceMax,
-    waitingMax: routerProgramLimits.tunnelServicesMax * routerProgramLimits.hostedTerminatorsMax,
+    waitingMax: serviceLimits.tunnelServicesMax * serviceLimits.hostedTerminatorsMax,
   })
   #timer: NodeJS.Timeout | null = null
 

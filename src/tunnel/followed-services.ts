@@ -9,8 +9,8 @@ import {
   type ModelService,
   ModelServiceSchema,
 } from '../../proto/gen/router_pb.ts'
-import { routerProgramLimits } from '../router/limits.ts'
-import type { UsableServices } from '../router/tunnel/usable-services.ts'
+import { serviceLimits } from '../overlay/services/limits.ts'
+import type { UsableServices } from '../overlay/services/usable-services.ts'
 import { fieldsOf, textIn, textsIn } from './controller-api.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -75,7 +75,7 @@ export class FollowedServices implements UsableServices {
 
   /** @param shown as `/services` shows them. */
   setServices(shown: readonly Fields[]): void {
-    const found = shown.slice(0, routerProgramLimits.tunnelServicesMax).map(followedService)
+    const found = shown.slice(0, serviceLimits.tunnelServicesMax).map(followedService)
     this.#byId = new Map(found.map((each) => [each.service.id, each]))
     this.#idsByName = new Map(found.map(({ service }) => [service.name, service.id]))
   }

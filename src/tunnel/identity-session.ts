@@ -1,8 +1,9 @@
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import type { Random } from '../lib/random.ts'
-import { RouterFailure, type RouterProgramLogger } from '../router/logger.ts'
-import { routerProgramLimits } from '../router/limits.ts'
+import { ProgramFailure } from '../overlay/failure.ts'
+import type { ProgramLogger } from '../overlay/logger.ts'
+import { serviceLimits } from '../overlay/services/limits.ts'
 import {
   type ControllerApi,
   fieldsOf,
@@ -20,7 +21,7 @@ export interface IdentitySessionParts {
   readonly services: FollowedServices
   readonly clock: Clock
   readonly random: Random
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   /** Another session is open: nothing of the one before holds any more. */
   readonly onSession: (token: string) => void
   readonly onServices: () => void
@@ -66,7 +67,7 @@ export class IdentitySession {
   /**
    * Opens the first session, as soon as a controller answers.
    * @returns the id of the identity; null: it was stopped before.
-   * @throws {RouterFailure} when the log-in is refused.
+   * @throws {ProgramFailure} when the log-in is refused.
    */
   async open(): Promise<string | null> {
     while (!this.#isStopped) {
@@ -74,7 +75,7 @@ export class IdentitySession {
         await this.#logIn()
         return this.#isStopped ? null : this.#identityId
       } catch (error) {
-        if (error instanceof LogInRefused) throw new RouterFailure(error.message, { cause: error })
+        if (error instanceof LogInRefused) throw new ProgramFailure(error.message, { cause: error })
         if (!this.#isStopped) await this.#paused(this.#waitAfter(error))
       }
     }
@@ -213,7 +214,7 @@ export class IdentitySession {
       const records = recordsIn(await this.#parts.api.get(page))
       found.push(...records)
       const isWhole = records.length < recordsPerPage
-      if (isWhole || found.length >= routerProgramLimits.tunnelServicesMax) return found
+      if (isWhole || found.length >= serviceLimits.tunnelServicesMax) return found
     }
   }
 }

@@ -1,10 +1,10 @@
 import type { VersionLine } from '../channel/hello.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
-import type { TargetSockets } from '../router/dial/target-sockets.ts'
-import type { RouterProgramLogger } from '../router/logger.ts'
-import type { ConfiguredService } from '../router/tunnel/offered-services.ts'
-import { TunnelServices } from '../router/tunnel/tunnel-services.ts'
+import type { TargetSockets } from '../overlay/sockets/target-sockets.ts'
+import type { ProgramLogger } from '../overlay/logger.ts'
+import type { ConfiguredService } from '../overlay/services/offered-services.ts'
+import { TunnelServices } from '../overlay/tunnel-services.ts'
 import type { ControllerApi } from './controller-api.ts'
 import { EdgeCircuitSource } from './edge-circuit-source.ts'
 import { EdgeCircuits } from './edge-circuits.ts'
@@ -28,7 +28,7 @@ export interface IdentityTunnelParts {
   readonly version: VersionLine
   readonly clock: Clock
   readonly random: Random
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
 }
 
 /** One enrolled identity at a host without a router: it hosts and offers its services here. */
@@ -74,7 +74,7 @@ export class IdentityTunnel {
 
   /**
    * Waits for a controller that answers, where none does.
-   * @throws {RouterFailure} when the log-in is refused, or this machine does not allow the mode.
+   * @throws {ProgramFailure} when the log-in is refused, or this machine does not allow the mode.
    */
   async start(): Promise<void> {
     const identityId = await this.#session.open()

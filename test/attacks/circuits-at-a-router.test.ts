@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { routerProgramLimits } from '../../src/router/limits.ts'
+import { forwardLimits } from '../../src/router/forward/limits.ts'
 import {
   endsOf,
   frame,
@@ -119,6 +119,6 @@ test('frames of circuits that are none are kept in mind to a bound, and told to 
   controller.connect(at(host))
   const told = (): string[] => controller.faults(at(host)).flatMap(({ ids }) => ids)
   await eventually(told).toContain('of-an-honest-one')
-  expect(told().length).toBeLessThan(routerProgramLimits.missesMax)
+  expect(told().length).toBeLessThan(forwardLimits.missesMax)
   expect(at(host).lines.filter(({ fields }) => fields['routerId'] === 'attacker')).toHaveLength(1)
 })

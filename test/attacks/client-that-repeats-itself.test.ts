@@ -4,7 +4,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Channel } from '../../src/channel/channel.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { routerProgramLimits } from '../../src/router/limits.ts'
+import { circuitLimits } from '../../src/overlay/circuits/limits.ts'
+import { forwardLimits } from '../../src/router/forward/limits.ts'
 import { frameOf } from '../channel/pipe.ts'
 import { hostAt } from '../router/forward/peer.ts'
 import { endsOf, frame, TestController, TestPlace, TestRouter } from '../router/forward/support.ts'
@@ -16,7 +17,8 @@ import { eventually } from '../router/support.ts'
 const PAYLOAD = 1100
 const ACKNOWLEDGEMENT = 1101
 const KIB = 1024
-const { payloadsQueuedBytesMax, localDeliveriesMax, localDeliveryBytesMax } = routerProgramLimits
+const { payloadsQueuedBytesMax } = circuitLimits
+const { localDeliveriesMax, localDeliveryBytesMax } = forwardLimits
 
 let router: TestRouter
 let controller: TestController

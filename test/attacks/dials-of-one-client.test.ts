@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
 
-import { routerProgramLimits } from '../../src/router/limits.ts'
+import { edgeLimits } from '../../src/router/edge/limits.ts'
 import { EdgeBench, serviceToken } from '../router/edge/support.ts'
 import { endsOf, TestController, TestDialer, TestRouter } from '../router/forward/support.ts'
 import { eventually } from '../router/support.ts'
@@ -10,7 +10,7 @@ import { eventually } from '../router/support.ts'
 
 const CONNECT = 60_783
 const CREATE_CIRCUIT = 20_218
-const { connectsAtOnceMax, connectsWaitingMax } = routerProgramLimits
+const { connectsAtOnceMax, connectsWaitingMax } = edgeLimits
 
 let close: () => Promise<void> | void
 afterEach(() => close())

@@ -4,7 +4,7 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { routerProgramLimits as limits } from '../../src/router/limits.ts'
+import { healthCheckLimits as limits } from '../../src/router/health/limits.ts'
 import { eventually, TestNetwork } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { CreateTerminatorV2Schema, UpdateEdgeTerminatorSchema } from '../../proto/gen/router_pb.ts'
 import { flagValue } from '../../src/channel/headers.ts'
-import { routerProgramLimits } from '../../src/router/limits.ts'
+import { edgeLimits } from '../../src/router/edge/limits.ts'
 import { EdgeBench, serviceToken, type TestClient } from '../router/edge/support.ts'
 import { eventually } from '../router/support.ts'
 
@@ -12,7 +12,6 @@ import { eventually } from '../router/support.ts'
 
 const [bind, unbind, updateBind, healthEvent] = [60_790, 60_791, 60_794, 60_795]
 const [created, updated, health] = [20_216, 20_209, 20_214]
-const limits = routerProgramLimits
 const token = serviceToken('bind1')
 
 let bench: EdgeBench
@@ -54,19 +53,19 @@ test('Of what a host says of a terminator the latest counts, and is told at its 
 })
 
 test('All terminators of an identity have so many changes together, and each has its own in time', async () => {
-  const count = 2 * limits.hostChangesBurst
+  const count = 2 * edgeLimits.hostChangesBurst
   const ids = Array.from({ length: count }, (_, at) => at + 1)
   for (const id of ids) await host.request(bind, id, token, listener(`${id}`))
   for (const id of ids) host.send(updateBind, id, token, [[1004, Uint8Array.of(id, 0)]])
   await read()
   expect(costs().length).toBeLessThan(count)
-  expect(costs().length).toBeGreaterThanOrEqual(limits.hostChangesBurst)
-  bench.aheadMs += (1000 * count) / limits.hostChangesPerSecond
+  expect(costs().length).toBeGreaterThanOrEqual(edgeLimits.hostChangesBurst)
+  bench.aheadMs += (1000 * count) / edgeLimits.hostChangesPerSecond
   await eventually(() => costs().toSorted((a, b) => a - b)).toEqual(ids)
 })
 
 test('An identity has so many terminators created, whatever it unbinds meanwhile', async () => {
-  const { hostCreationsBurst, hostedPerChannelMax } = limits
+  const { hostCreationsBurst, hostedPerChannelMax } = edgeLimits
   expect(hostCreationsBurst, 'a channel may host all at once').toBeGreaterThanOrEqual(
     hostedPerChannelMax,
   )
@@ -84,7 +83,7 @@ test('An identity has so many terminators created, whatever it unbinds meanwhile
   await read()
   const seconds = (performance.now() - beganMs) / 1000
   expect(told()).toBeLessThanOrEqual(
-    hostCreationsBurst + limits.hostCreationsPerSecond * seconds + 1,
+    hostCreationsBurst + edgeLimits.hostCreationsPerSecond * seconds + 1,
   )
   const ann = await bench.admitted('ann')
   const before = told()

@@ -5,14 +5,13 @@ import { afterEach, beforeEach, test } from 'vitest'
 
 import { encodeFrame } from '../../src/channel/frame.ts'
 import { linkHello } from '../../src/router/links/link-messages.ts'
-import { routerProgramLimits } from '../../src/router/limits.ts'
+import { linkLimits } from '../../src/router/links/limits.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
 
 // The attack: connections to the link listener of a router that say nothing, before the handshake by anybody, or after it by who has
 // stolen the key of a router, take all places of the listener, and other routers have no link.
 
-const limits = routerProgramLimits
 let network: TestNetwork
 let controller: ScriptedController
 let port: number
@@ -72,24 +71,24 @@ async function linkOfAnotherRouter(localAddress: string): Promise<void> {
 beforeEach(() => leaves.clear())
 
 test('One source has few handshakes under way, and a router that shares its address has its link', async () => {
-  const some = Array.from({ length: 3 * limits.linkHandshakesPerSourceMax }, () =>
+  const some = Array.from({ length: 3 * linkLimits.linkHandshakesPerSourceMax }, () =>
     idle('127.0.0.2'),
   )
-  await eventually(() => held(some)).toBeLessThanOrEqual(limits.linkHandshakesPerSourceMax)
+  await eventually(() => held(some)).toBeLessThanOrEqual(linkLimits.linkHandshakesPerSourceMax)
   await linkOfAnotherRouter('127.0.0.2')
 })
 
 test('Many sources have no more together', async () => {
   const sources = Array.from({ length: 24 }, (_, at) => `127.0.1.${at + 1}`)
   const some = sources.flatMap((source) => Array.from({ length: 20 }, () => idle(source)))
-  await eventually(() => held(some)).toBeLessThanOrEqual(limits.linkHandshakesMax)
+  await eventually(() => held(some)).toBeLessThanOrEqual(linkLimits.linkHandshakesMax)
   await linkOfAnotherRouter('127.0.0.3')
 })
 
 test('One certificate has few connections that wait for their hello', async () => {
-  const count = 3 * limits.linksWaitingPerCertificateMax
+  const count = 3 * linkLimits.linksWaitingPerCertificateMax
   const some: Socket[] = []
   for (let at = 0; at < count; at += 1) some.push(await handshake('router3', `127.0.2.${at + 1}`))
-  await eventually(() => held(some)).toBeLessThanOrEqual(limits.linksWaitingPerCertificateMax)
+  await eventually(() => held(some)).toBeLessThanOrEqual(linkLimits.linksWaitingPerCertificateMax)
   await linkOfAnotherRouter('127.0.0.4')
 })

@@ -3,12 +3,12 @@ import { afterEach, expect, test } from 'vitest'
 
 import { systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import { DnsUpstream } from '../../src/router/intercept/dns-upstream.ts'
-import { readDnsQuery } from '../../src/router/intercept/dns-message.ts'
-import { NameServer } from '../../src/router/intercept/name-server.ts'
-import { ServiceNames } from '../../src/router/intercept/service-names.ts'
-import { routerProgramLimits } from '../../src/router/limits.ts'
-import { parseCidr } from '../../src/router/tunnel/address-rules.ts'
+import { DnsUpstream } from '../../src/overlay/intercept/dns-upstream.ts'
+import { readDnsQuery } from '../../src/overlay/intercept/dns-message.ts'
+import { NameServer } from '../../src/overlay/intercept/name-server.ts'
+import { ServiceNames } from '../../src/overlay/intercept/service-names.ts'
+import { interceptLimits } from '../../src/overlay/intercept/limits.ts'
+import { parseCidr } from '../../src/overlay/services/address-rules.ts'
 import { eventually } from '../router/support.ts'
 import { dnsQuery } from '../router/intercept/support.ts'
 
@@ -110,7 +110,7 @@ test('a flood of queries asks others for a bounded number at a time', async () =
   const all = new DnsUpstream(servers, 'serial', seededRandom(1))
   const query = readDnsQuery(dnsQuery(7, 'www.example'))
   if (query === null) throw new Error('no query')
-  const { upstreamQueriesMax } = routerProgramLimits
+  const { upstreamQueriesMax } = interceptLimits
   let isOneOver = false
   const asked = Array.from({ length: upstreamQueriesMax }, async () => {
     await all.ask(query)
@@ -126,7 +126,7 @@ test('names below a wildcard do not use up addresses and memory', () => {
   const network = parseCidr('100.64.0.1/10')
   if (network === null) throw new Error('no network')
   const names = new ServiceNames(network, systemClock, () => false)
-  const { serviceNamesMax } = routerProgramLimits
+  const { serviceNamesMax } = interceptLimits
   const given = Array.from({ length: serviceNamesMax + 10 }, (_, at) => names.use(`n${at}.example`))
   expect(given.filter((address) => address !== null)).toHaveLength(serviceNamesMax)
   expect(names.names.size).toBe(serviceNamesMax)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { xgressOptions } from '../../src/router/forward/xgress-options.ts'
+import { xgressOptions } from '../../src/overlay/circuits/xgress-options.ts'
 import { LoneEnd } from '../router/forward/lone-end.ts'
 import { pieceOf } from '../router/forward/xgress-pair.ts'
 

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { addressesMessage, serverHello } from '../../src/fabric/messages.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { ControllerMembership } from '../../src/router/controllers/membership.ts'
-import { routerProgramLimits as limits } from '../../src/router/limits.ts'
+import { controllerLimits as limits } from '../../src/router/controllers/limits.ts'
 import { eventually, type ScriptedController, TestNetwork, trustDomain } from '../router/support.ts'
 
 // The attack: who has stolen the key and the disk of a controller, which is removed later, tells routers that it leads and that it is

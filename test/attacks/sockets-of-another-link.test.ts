@@ -7,7 +7,7 @@ import { readFlag } from '../../src/channel/headers.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
-import { routerProgramLimits } from '../../src/router/limits.ts'
+import { linkLimits } from '../../src/router/links/limits.ts'
 import { groupOfAnswer, linkHello } from '../../src/router/links/link-messages.ts'
 import type { LinkGroup, LinkSocketType } from '../../src/router/links/link.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../router/support.ts'
@@ -122,9 +122,9 @@ test('a router has no more sockets of one link than the bound', async () => {
   const key = await certificateOf('router2')
   const of = await linkOf(key)
   let accepted = 0
-  for (let count = 0; count < routerProgramLimits.linkSocketsMax + 4; count += 1) {
+  for (let count = 0; count < linkLimits.linkSocketsMax + 4; count += 1) {
     const group = { of, type: 'link.default' } as const
     if ((await dial({ key, routerId: 'router2', group })) !== null) accepted += 1
   }
-  expect(accepted).toBe(routerProgramLimits.linkSocketsMax - 1)
+  expect(accepted).toBe(linkLimits.linkSocketsMax - 1)
 })

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 
-import { readAppData } from '../../src/router/tunnel/app-data.ts'
-import { parseHostConfig } from '../../src/router/tunnel/host-config.ts'
-import { resolvedTarget, targetFor } from '../../src/router/tunnel/host-target.ts'
+import { readAppData } from '../../src/overlay/services/app-data.ts'
+import { parseHostConfig } from '../../src/overlay/services/host-config.ts'
+import { resolvedTarget, targetFor } from '../../src/overlay/services/host-target.ts'
 
 // The attack: a client of a hosted service asks its host for a target that the operator has not written out: another address
 // or port, this host in another form, a name that leads to it.

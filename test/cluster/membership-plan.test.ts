@@ -13,7 +13,8 @@ import {
   type EntryRequest,
   judgeEntry,
 } from '../../src/cluster/membership/judge-admission.ts'
-import { type MembersNow, planChange } from '../../src/cluster/membership/plan.ts'
+import { planChange } from '../../src/cluster/membership/plan.ts'
+import type { MembersNow } from '../../src/cluster/membership/members-now.ts'
 import { membershipLimits } from '../../src/cluster/membership/limits.ts'
 import { noteRemovedKey } from '../../src/cluster/membership/record.ts'
 import { isWellFormedTarget } from '../../src/raft/configuration.ts'

@@ -1,6 +1,9 @@
+import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
+import { NoteSchema } from '../../proto/gen/mesh_pb.ts'
 import type { HostEvent } from '../../src/cluster/link.ts'
+import { PeerRpc } from '../../src/cluster/peer/peer-rpc.ts'
 import { PeerFrames } from '../../src/cluster/peer/peer-rpc-transport.ts'
 
 test('calls that a peer never answers and main has given up are forgotten, oldest first', () => {
@@ -18,4 +21,32 @@ test('calls that a peer never answers and main has given up are forgotten, oldes
   frames.onLinkLost('b')
   expect(events.length).toBeLessThanOrEqual(2048)
   expect(events.at(-1)).toMatchObject({ type: 'callAnswered', id: 10_000 })
+})
+
+test('a note is transferred between threads without the rest of its frame', () => {
+  const transfers: (readonly ArrayBuffer[])[] = []
+  const frames = new PeerFrames({
+    forward: () => true,
+    answer: () => undefined,
+    callerOf: () => null,
+    post: (_event, transfer = []) => transfers.push(transfer),
+  })
+  const frame = new Uint8Array(100).fill(7)
+  const value = create(NoteSchema, { topic: 't', payload: frame.subarray(10, 20) })
+  frames.onFrame('b', { case: 'note', value }, false)
+  expect(transfers.map((buffers) => buffers.map((buffer) => [...new Uint8Array(buffer)]))).toEqual([
+    [new Array(10).fill(7)],
+  ])
+})
+
+test('a note that main sends is transferred to the Raft thread', () => {
+  const transfers: (readonly ArrayBuffer[])[] = []
+  const rpc = new PeerRpc(
+    (_command, transfer = []) => transfers.push(transfer),
+    () => undefined,
+  )
+  rpc.handle({ type: 'link', peer: 'b', isReady: true })
+  const payload = new Uint8Array([1, 2, 3])
+  rpc.note('b', 't', payload)
+  expect(transfers).toEqual([[payload.buffer]])
 })

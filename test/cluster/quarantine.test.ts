@@ -1,3 +1,5 @@
+import { callPeer } from '../../src/cluster/peer/peer-message.ts'
+import { peerMethods } from '../../src/cluster/peer/peer-methods.ts'
 import { fromBinary } from '@bufbuild/protobuf'
 import { afterEach, expect, test } from 'vitest'
 
@@ -294,26 +296,22 @@ test('one that is rebuilt while the leader sends it a snapshot too ends up with 
   await allAgree(formed)
 })
 
-test('members alone, one piece after the other, and never of a wrong state: so a state is lent', async () => {
+test('a state is read piece by piece, and only at an index that its owner has reached', async () => {
   const formed = await runningCluster(3)
   const { clusterNode } = formed.node('n1')
   await clusterNode.propose(command('something'))
   await until('they are connected', () => clusterNode.peers.readyPeers().length === 2)
-  const ask = async (method: string, request: object): Promise<string> => {
-    const payload = new TextEncoder().encode(JSON.stringify(request))
-    try {
-      const answer = await clusterNode.peers.call('n2', method, payload, 5000)
-      return new TextDecoder().decode(answer)
-    } catch (error) {
-      return error instanceof Problem ? error.code : String(error)
-    }
-  }
-  const opened = JSON.parse(await ask('state.snapshot', { index: 1 })) as { id: number }
-  expect(await ask('state.piece', { id: opened.id + 1, number: 0 })).toBe('NOT_FOUND')
-  expect(await ask('state.piece', { id: opened.id, number: 1 })).toBe('COULD_NOT_VALIDATE')
-  expect(await ask('state.piece', { id: -1 })).toBe('COULD_NOT_VALIDATE')
-  expect(await ask('state.snapshot', { index: 1_000_000 })).toBe('INDEX_NOT_REACHED')
-  // Asking for another one has ended the first.
-  expect(await ask('state.piece', { id: opened.id, number: 0 })).toBe('NOT_FOUND')
-  expect(JSON.parse(await ask('state.digest', { index: 1_000_000 }))).toEqual({ digest: '' })
+  const { snapshot, piece, digest } = peerMethods
+  const open = (index: bigint): Promise<{ readonly id: bigint }> =>
+    callPeer(clusterNode.peers, 'n2', snapshot, { index }, 5000)
+  const read = (id: bigint, number: bigint): Promise<unknown> =>
+    callPeer(clusterNode.peers, 'n2', piece, { id, number }, 5000)
+  const { id } = await open(1n)
+  await expect(read(id + 1n, 0n)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  await expect(read(id, 1n)).rejects.toMatchObject({ code: 'COULD_NOT_VALIDATE' })
+  await expect(open(1_000_000n)).rejects.toMatchObject({ code: 'INDEX_NOT_REACHED' })
+  // The second request ended the first snapshot.
+  await expect(read(id, 0n)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  const unknown = await callPeer(clusterNode.peers, 'n2', digest, { index: 1_000_000n }, 5000)
+  expect(unknown.digest).toBe('')
 })

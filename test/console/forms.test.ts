@@ -12,12 +12,12 @@ import {
   emptyDraft,
   faultIn,
   fieldsOf,
-  type FormField,
   isSame,
   labelOf,
   patchOf,
   withoutSecrets,
 } from '../../src/console/pages/records/form-model.ts'
+import type { FormField } from '../../src/console/pages/records/form-field.ts'
 import { kindAt, kinds } from '../../src/console/pages/records/kinds.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 

@@ -1,3 +1,4 @@
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,7 +7,7 @@ import { afterAll, expect, test } from 'vitest'
 import { entities } from '../../src/entities/registry.ts'
 import { EventBus } from '../../src/events/event-bus.ts'
 import { eventLimits } from '../../src/events/limits.ts'
-import { publishedRecords } from '../../src/events/published-records.ts'
+import { publishedKinds, publishedRecords } from '../../src/events/published-records.ts'
 import { RecordFollower } from '../../src/events/sources/record-follower.ts'
 import { FileSink } from '../../src/events/sinks/file-sink.ts'
 import { StreamSink } from '../../src/events/sinks/stream-sink.ts'
@@ -82,7 +83,7 @@ test('no secret that is written gets into any stream, file or output', async () 
     isOttCaEnrollmentEnabled: true,
   })
   await sessionOf('alice-id').logIn({ username: 'marked', password: 'a wrong password 0815' })
-  for (const kind of Object.keys(publishedRecords)) {
+  for (const kind of publishedKinds) {
     for (const id of controller.machine.ids(kind)) addWithheld(secrets, kind, id)
   }
   secrets.add(password).add('a wrong password 0815')
@@ -103,7 +104,7 @@ test('no secret that is written gets into any stream, file or output', async () 
 })
 
 /** As they stand in the state: tokens, hashes and keys that the system has made itself. */
-function addWithheld(secrets: Set<string>, kind: string, id: string): void {
+function addWithheld(secrets: Set<string>, kind: KindName, id: string): void {
   const record = controller.machine.get(kind, id)
   for (const name of publishedRecords[kind]?.withheld ?? []) {
     const value = record?.[name]

@@ -1,3 +1,4 @@
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { deepStrictEqual, strictEqual } from 'node:assert'
 import { parseArgs } from 'node:util'
 import { Reader } from '../../src/fsm/reader.ts'
@@ -94,7 +95,7 @@ class Run {
   /** What each session lives by, as something that may go and come anew under its id within one entry. */
   #livedBy(sessions: Iterable<EntityRecord>): ReadonlyMap<string, string> {
     const { state } = this.#network
-    const made = (kind: string, id: unknown): number | undefined =>
+    const made = (kind: KindName, id: unknown): number | undefined =>
       state.get(kind, String(id))?.createdAt
     return new Map(
       [...sessions].map(({ id, ...session }) => [
@@ -232,7 +233,7 @@ class Run {
     const reader = this.#reader
     const identities = identitiesOf(state)
     const services = servicesOf(state)
-    const list = (kind: string, id: string, key: string, type = '') =>
+    const list = (kind: KindName, id: string, key: string, type = '') =>
       ids(
         reader.subList(kind, id, key, {
           ...everything,

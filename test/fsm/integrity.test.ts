@@ -1,3 +1,4 @@
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import {
@@ -8,7 +9,6 @@ import {
   IntegrityRebuildSchema,
   IntegrityStartSchema,
 } from '../../proto/gen/command_pb.ts'
-import type { IntegrityRun } from '../../src/entities/kinds/integrity-run.ts'
 import { integrityLimits } from '../../src/fsm/cluster/integrity.ts'
 import { present } from '../../src/lib/assert.ts'
 import { type Repair, StateScan } from '../../src/fsm/cluster/integrity-scan.ts'
@@ -35,7 +35,7 @@ function withFabricTerminator(log: LogWriter): void {
   log.raw(CommandKind.ENTITY_CREATE, 'fabricTerminator', 'host', host)
 }
 
-function stored(state: State, kind: string, id: string) {
+function stored(state: State, kind: KindName, id: string) {
   return present(state.get(kind, id), `${kind} ${id}`)
 }
 
@@ -224,7 +224,7 @@ describe('a run', () => {
       CommandKind.INTEGRITY_END,
       toBinary(IntegrityEndSchema, create(IntegrityEndSchema, { runId, runner, error })),
     ).outcome
-  const runOf = (state: State) => state.get<IntegrityRun>('integrityRun', 'run')
+  const runOf = (state: State) => state.get('integrityRun', 'run')
 
   test('is one at a time, taken up by one controller and ended for that one', () => {
     const { state, log } = filled()

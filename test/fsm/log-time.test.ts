@@ -9,7 +9,6 @@ import {
   SessionActorSchema,
 } from '../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../src/entities/kinds/api-session.ts'
-import type { Identity } from '../../src/entities/kinds/identity.ts'
 import { requestAheadMsMax } from '../../src/fsm/records/dedupe.ts'
 import { isDisabled } from '../../src/lib/is-disabled.ts'
 import { newUuidv7 } from '../../src/lib/text/uuid.ts'
@@ -38,7 +37,7 @@ function request(id: Uint8Array): RequestId {
 }
 
 function session(state: State): ApiSession {
-  const found = state.get<ApiSession>('apiSession', 's1')
+  const found = state.get('apiSession', 's1')
   if (found === undefined) throw new Error('there is no session')
   return found
 }
@@ -96,7 +95,7 @@ test('what was stored by the wrong time lasts as long as it was to', () => {
     createdAt: targetMs,
     expiresAt: targetMs + 60 * MINUTE_MS,
   })
-  const ann = state.get<Identity>('identity', 'ann')
+  const ann = state.get('identity', 'ann')
   expect(ann).toMatchObject({ disabledAt: targetMs, disabledUntil: targetMs + 10 * MINUTE_MS })
   expect(ann !== undefined && isDisabled(ann, targetMs + 10 * MINUTE_MS)).toBe(false)
   // What follows the views of clients goes on, too.

@@ -1,6 +1,8 @@
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { deepStrictEqual, ok, strictEqual } from 'node:assert'
 import { parseArgs } from 'node:util'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { entityNamed } from '../../src/entities/registry.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import type { State } from '../../src/fsm/records/state.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
@@ -39,7 +41,7 @@ const modes = new Map<number, PreviewedWrite['mode']>([
 function writeOf([kind, entity, id, fields]: Step): PreviewedWrite {
   const mode = modes.get(kind)
   ok(mode !== undefined, 'a step is a write of an entity')
-  return { mode, entity, id, fields }
+  return { mode, entity: entityNamed(entity).name, id, fields }
 }
 
 /** Every pair that has a right, as text, by looking at all records. */
@@ -56,7 +58,7 @@ function slowPairs(state: State): ReadonlyMap<string, ReadonlySet<string>> {
     }
   }
   for (const router of edgeRoutersOf(state)) {
-    const links = (kind: string, field: string, one: EntityRecord): boolean =>
+    const links = (kind: KindName, field: string, one: EntityRecord): boolean =>
       slowLinked(state, kind, [field, 'edgeRouterRoles'], [one, router]).length > 0
     for (const identity of identitiesOf(state)) {
       if (links('edgeRouterPolicy', 'identityRoles', identity)) add('router', identity, router)

@@ -1,3 +1,4 @@
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { createHash } from 'node:crypto'
 import { deflateRawSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
@@ -70,7 +71,7 @@ function deflated(text: string): Uint8Array {
   return Uint8Array.from(deflateRawSync(text))
 }
 
-function names(state: State, kind: string): unknown[] {
+function names(state: State, kind: KindName): unknown[] {
   return [...state.table(kind).rows.values()].map(({ record }) => record['name']).sort()
 }
 
@@ -92,7 +93,13 @@ describe('a restore', () => {
     })
     expect(state.entitiesDigest()).toBe(before)
     expect(restore.end()).toEqual({ ok: true, id: 'one' })
-    for (const kind of ['identity', 'service', 'servicePolicy', 'configType', 'authenticator']) {
+    for (const kind of [
+      'identity',
+      'service',
+      'servicePolicy',
+      'configType',
+      'authenticator',
+    ] as const) {
       const rows = (of: State): unknown => [...of.table(kind).rows].sort()
       expect(rows(state), kind).toEqual(rows(wanted))
     }
@@ -118,7 +125,9 @@ describe('a restore', () => {
       state.featureLevel,
       state.requests.size,
       state.logTimeMs,
-      ...['admission', 'sharedSecret', 'joinTicket'].map((kind) => [...state.table(kind).rows]),
+      ...(['admission', 'sharedSecret', 'joinTicket'] as const).map((kind) => [
+        ...state.table(kind).rows,
+      ]),
     ]
     const before = kept()
     const restore = new Restore(log, backup().content)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { defaultLimits } from '../../src/api/limits.ts'
-import type { Consequences } from '../../src/fsm/apply/kind-rules.ts'
+import type { Consequences } from '../../src/fsm/apply/context.ts'
 import { revocationLimits, revokeSession } from '../../src/fsm/sessions/revocation-rules.ts'
 
 // Goal: the ends of sessions never fill the table for good, and no access token outlives what routers know of its session.

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import type { Identity } from '../../src/entities/kinds/identity.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { matches, roleMembers } from '../../src/fsm/records/roles.ts'
@@ -50,7 +49,7 @@ function ids(result: { readonly records: readonly EntityRecord[] } | null): stri
 
 /** What policies grant, found the slow way: every policy against every pair. */
 function slowGrants(state: State, identityId: string): Map<string, Set<string>> {
-  const caller = state.get<Identity>('identity', identityId)
+  const caller = state.get('identity', identityId)
   const grants = new Map<string, Set<string>>()
   for (const { record: item } of state.table('servicePolicy').rows.values()) {
     const semantic = String(item['semantic'])

@@ -1,3 +1,5 @@
+import { entityNamed } from '../../src/entities/registry.ts'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 
@@ -38,13 +40,13 @@ function withAlice() {
   return { state, log }
 }
 
-function put(state: State, kind: string, values: Readonly<Record<string, unknown>>): void {
+function put(state: State, kind: KindName, values: Readonly<Record<string, unknown>>): void {
   state.put(kind, { createdAt: 1, updatedAt: 1, revision: 1, ...values } as EntityRecord)
 }
 
 function write(
   state: State,
-  kind: string,
+  kind: KindName,
   id: string,
   fields: Readonly<Record<string, unknown>> = {},
 ): void {
@@ -85,7 +87,7 @@ test.each([
 ])('a session is judged anew after a write of %s', (kind, id) => {
   const { state } = withAlice()
   const before = alice(state)
-  write(state, kind, id)
+  write(state, entityNamed(kind).name, id)
   expect(alice(state)).not.toBe(before)
   expect(alice(state)).toBe(alice(state))
 })
@@ -115,7 +117,7 @@ test.each<[string, string, Readonly<Record<string, unknown>>, object]>([
   const { state } = withAlice()
   alice(state)
   const [kind = '', id = ''] = record.split(' ')
-  write(state, kind, id, fields)
+  write(state, entityNamed(kind).name, id, fields)
   expect(alice(state)).toMatchObject(standing)
 })
 

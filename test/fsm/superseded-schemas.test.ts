@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
-import type { ConfigType } from '../../src/entities/kinds/config-type.ts'
 import { seededConfigTypes } from '../../src/fsm/seed/seed-config-types.ts'
 import type { State } from '../../src/fsm/records/state.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
@@ -38,7 +37,7 @@ function raise(log: LogWriter): unknown {
 }
 
 const schemaOf = (state: State, id: string): JsonObject | undefined =>
-  state.get<ConfigType>('configType', id)?.schema
+  state.get('configType', id)?.schema
 
 test('the schemas of release 0.1.0 stay below level 2, and are those of today from then on', () => {
   const { state, log } = formedState()

@@ -4,12 +4,12 @@ import { afterEach, describe, expect, test } from 'vitest'
 
 import { systemClock } from '../../src/lib/clock.ts'
 import { terminatorDialers } from '../../src/router/dial/dialers.ts'
-import { TargetSockets } from '../../src/router/dial/target-sockets.ts'
+import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
 import type {
   Application,
   CircuitEnd,
   LocalCircuit,
-} from '../../src/router/forward/circuit-ends.ts'
+} from '../../src/overlay/circuits/circuit-ends.ts'
 import type { RouterIdentity } from '../../src/router/identity/identity.ts'
 import { ClientListeners } from '../../src/router/listen/client-listeners.ts'
 import { freePort } from '../support/ports.ts'

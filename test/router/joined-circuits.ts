@@ -4,7 +4,7 @@ import type {
   LocalCircuit,
   LocalCircuits,
   Piece,
-} from '../../src/router/forward/circuit-ends.ts'
+} from '../../src/overlay/circuits/circuit-ends.ts'
 
 const WAITING_BYTES_MAX = 64 * 1024
 

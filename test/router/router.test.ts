@@ -16,7 +16,7 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
-import { RouterFailure } from '../../src/router/logger.ts'
+import { ProgramFailure } from '../../src/overlay/failure.ts'
 import {
   addressesMessage,
   leaderMessage,
@@ -512,7 +512,7 @@ describe('A router does not start', () => {
       network.remove(name)
     }
     expect(() => network.router(['tls:127.0.0.1:1'])).toThrow(told)
-    expect(() => network.router(['tls:127.0.0.1:1'])).toThrow(RouterFailure)
+    expect(() => network.router(['tls:127.0.0.1:1'])).toThrow(ProgramFailure)
   })
 
   test('with a trace file that cannot be written', () => {

@@ -6,12 +6,8 @@ import {
 import { MemberChanger, type WantedChange } from '../../src/cluster/membership/changer.ts'
 import { candidates } from '../../src/cluster/membership/reconcile.ts'
 import { judgeEntry, type EntryVerdict } from '../../src/cluster/membership/judge-admission.ts'
-import {
-  isReadyToVote,
-  makeVoter,
-  type MembersNow,
-  planChange,
-} from '../../src/cluster/membership/plan.ts'
+import { isReadyToVote, makeVoter, planChange } from '../../src/cluster/membership/plan.ts'
+import type { MembersNow } from '../../src/cluster/membership/members-now.ts'
 import { sameBytes } from '../../src/cluster/membership/record.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { Problem } from '../../src/lib/problems.ts'

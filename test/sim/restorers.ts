@@ -1,3 +1,4 @@
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { createHash } from 'node:crypto'
 import {
@@ -105,7 +106,7 @@ export class Restorers {
       revocation: [...kept],
       apiSession: [...ended],
     }
-    for (const [kind, wanted] of Object.entries(held)) {
+    for (const [kind, wanted] of Object.entries(held) as [KindName, string[]][]) {
       const [have, want] = [[...machine.ids(kind)].sort().join(), wanted.sort().join()]
       assert(
         have === want,

@@ -8,12 +8,12 @@ import {
   type Verdict,
 } from '../../src/cluster/mesh/handshake.ts'
 import type {
-  HostMesh,
   MeshEvents,
   MeshOptions,
   MeshParts,
   MeshPeer,
 } from '../../src/cluster/mesh/mesh-parts.ts'
+import type { HostMesh } from '../../src/cluster/mesh/mesh.ts'
 import { FRAME_BYTES_MAX } from '../../src/cluster/mesh/mesh-service.ts'
 import {
   decodeForward,

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { accessRights } from '../../fsm/access/access-difference.ts'
 import { integer } from '../schemas/envelope.ts'
 import { objectSchema, type ValueOf } from '../schemas/typed-schema.ts'
-import { previewedActions, previewedKinds } from './previewed-writes.ts'
+import { previewedActions, previewedKinds } from './previewed-kinds.ts'
 
 export const previewBodyLimits = {
   /** Changes of one preview: as many as writes of one entry. */

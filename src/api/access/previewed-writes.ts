@@ -3,31 +3,16 @@ import { membersAt } from '../../entities/levels.ts'
 import { operationsOf } from '../../entities/operations.ts'
 import { referrersOf } from '../../entities/referrers.ts'
 import { entityNamed } from '../../entities/registry.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import { isSessionPermission, type SessionPermission } from '../../lib/permissions.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { PreviewedWrite } from '../../fsm/access/access-difference.ts'
 import type { RequestContext } from '../call.ts'
-import type { Preparers } from '../preparers/preparer.ts'
+import type { Preparers } from '../preparers/preparers.ts'
 import type { Validator } from '../schemas/validation.ts'
 import type { AskedChange } from './preview-schema.ts'
-
-export const previewedActions = ['create', 'replace', 'patch', 'delete'] as const
-type Action = (typeof previewedActions)[number]
-
-/** Kinds that decide on access, with what a preview makes of them. */
-const actionsOfKinds = {
-  identity: previewedActions,
-  service: previewedActions,
-  servicePolicy: previewedActions,
-  edgeRouterPolicy: previewedActions,
-  serviceEdgeRouterPolicy: previewedActions,
-  postureCheck: previewedActions,
-  // A new one is enrolled, and that is no matter of access.
-  edgeRouter: ['replace', 'patch', 'delete'],
-} as const satisfies Readonly<Record<string, readonly Action[]>>
-export const previewedKinds = Object.keys(actionsOfKinds) as readonly PreviewedKind[]
-export type PreviewedKind = keyof typeof actionsOfKinds
+import { actionsOfKinds, type PreviewedAction, type PreviewedKind } from './previewed-kinds.ts'
 
 /** Ids that a caller may choose for what a preview creates. */
 const newId = /^[A-Za-z0-9._-]{1,128}$/
@@ -74,7 +59,7 @@ export class PreviewedWrites {
     call: RequestContext,
     { action, kind, id: given = '', data = {} }: AskedChange,
   ): Promise<{ readonly write: PreviewedWrite; readonly ignored: readonly string[] }> {
-    const allowed: readonly Action[] = actionsOfKinds[kind]
+    const allowed: readonly PreviewedAction[] = actionsOfKinds[kind]
     if (!allowed.includes(action)) {
       throw new ChangeFault('action', `a ${kind} is previewed by ${allowed.join(', ')} only`)
     }
@@ -95,7 +80,7 @@ export class PreviewedWrites {
     return { write: { ...base, fields }, ignored: [...plan.ignoredFields, ...later] }
   }
 
-  #checkOf(entity: Entity, action: Exclude<Action, 'delete'>): (value: unknown) => void {
+  #checkOf(entity: Entity, action: Exclude<PreviewedAction, 'delete'>): (value: unknown) => void {
     const key = `${action} ${entity.name}`
     let check = this.#checks.get(key)
     if (check === undefined) {
@@ -150,7 +135,7 @@ export function readPermissionsOf(kind: PreviewedKind): readonly SessionPermissi
 }
 
 /** Null: any session may read it. */
-function readPermissionOf(kind: string): SessionPermission | null {
+function readPermissionOf(kind: KindName): SessionPermission | null {
   const list = operationsOf(entityNamed(kind)).find(
     ({ api, shape }) => api === 'management' && shape === 'list',
   )

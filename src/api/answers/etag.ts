@@ -8,3 +8,6 @@ export function isKnownTag(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch.trim() === '*') return true
   return ifNoneMatch.split(',', TAGS_MAX).some((tag) => tag.trim().replace(/^W\//, '') === etag)
 }
+
+/** The revisions that a write may find; 'any': the record has to be there. */
+export type Precondition = readonly number[] | 'any'

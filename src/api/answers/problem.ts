@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type Problem, problems, wireCode } from '../../lib/problems.ts'
-import type { RefusalShape } from '../operation.ts'
+import type { RefusalShape } from '../operation-traits.ts'
 import { versionMetaText } from './envelope.ts'
 
 export interface ProblemAnswer {

@@ -7,7 +7,7 @@ import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import { challengeText } from './challenge.ts'
 import { sourceOf } from '../../lib/bounds/source.ts'
 import { endOf, type SessionTracker } from '../../auth/sessions/session-tracker.ts'
-import type { RequestContext } from '../call.ts'
+import type { OperationCall } from '../operation.ts'
 import { corsHeaders } from './cors.ts'
 import type { Reply } from './envelope.ts'
 import { sendStream } from '../transport/send-stream.ts'
@@ -69,7 +69,7 @@ export class ReplyWriter {
     this.#unsent = unsent
   }
 
-  succeed(reply: FastifyReply, call: RequestContext, answer: Reply): void {
+  succeed(reply: FastifyReply, call: OperationCall, answer: Reply): void {
     const headers = this.#headers(reply, call, answer.contentType)
     if (answer.headers !== undefined) Object.assign(headers, answer.headers)
     if (answer.stream === undefined) {
@@ -88,7 +88,7 @@ export class ReplyWriter {
    * Anything that was thrown on the way; what is neither a problem nor a known mistake of the
    * caller is ours.
    */
-  fail(reply: FastifyReply, call: RequestContext, error: unknown): void {
+  fail(reply: FastifyReply, call: OperationCall, error: unknown): void {
     if (reply.raw.headersSent) return
     const problem = this.#problemOf(call, error)
     if (isRefusedWrite(call, problem)) this.#tellRefused(call, problem)
@@ -113,7 +113,7 @@ export class ReplyWriter {
 
   plain(
     reply: FastifyReply,
-    call: RequestContext,
+    call: OperationCall,
     status: number,
     extra: Readonly<Record<string, string>>,
   ): void {
@@ -146,7 +146,7 @@ export class ReplyWriter {
     })
   }
 
-  #headers(reply: FastifyReply, call: RequestContext, contentType: string): Headers {
+  #headers(reply: FastifyReply, call: OperationCall, contentType: string): Headers {
     const { cluster, state, instanceId } = this.#needs
     const index = call.index === 0 ? state.appliedIndex : call.index
     const headers: Headers = {
@@ -170,7 +170,7 @@ export class ReplyWriter {
 
   #send(
     reply: FastifyReply,
-    call: RequestContext,
+    call: OperationCall,
     status: number,
     headers: Headers,
     body: Body,
@@ -205,7 +205,7 @@ export class ReplyWriter {
     })
   }
 
-  #record(call: RequestContext, status: number): void {
+  #record(call: OperationCall, status: number): void {
     const { method, operation, startedAtMs, caller } = call
     const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
     const tookMs = this.#needs.clock.monotonicMs() - startedAtMs
@@ -228,7 +228,7 @@ export class ReplyWriter {
    * Sends a stream. A failure on the way ends the connection, so that the client never takes what
    * it has for all of it.
    */
-  #stream(reply: FastifyReply, call: RequestContext, headers: Headers, stream: ByteStream): void {
+  #stream(reply: FastifyReply, call: OperationCall, headers: Headers, stream: ByteStream): void {
     const { raw } = reply
     this.#record(call, 200)
     reply.hijack()
@@ -239,7 +239,7 @@ export class ReplyWriter {
     })
   }
 
-  #tellRefused(call: RequestContext, { code }: Problem): void {
+  #tellRefused(call: OperationCall, { code }: Problem): void {
     const { caller, operation } = call
     const { address } = call.credentials
     const { trace } = call.metadata
@@ -249,10 +249,9 @@ export class ReplyWriter {
     if (method !== undefined) {
       this.#needs.tell({ kind: 'logInFailed', method, address, reason: code })
     }
-    const name = caller?.identity['name']
     this.#needs.audit?.refused({
       actor: caller?.identity.id ?? '',
-      actorName: typeof name === 'string' ? name : '',
+      actorName: caller?.identity.name ?? '',
       session: caller?.session.id ?? '',
       address,
       operation: operation?.operationId ?? '',
@@ -261,7 +260,7 @@ export class ReplyWriter {
     })
   }
 
-  #problemOf(call: RequestContext, error: unknown): Problem {
+  #problemOf(call: OperationCall, error: unknown): Problem {
     if (error instanceof Problem) return error
     const known = problemOfFramework(error)
     if (known !== null) return known
@@ -279,7 +278,7 @@ export class ReplyWriter {
  * not prove who it is. Whoever shows no good token at all could fill the log, and what was proposed
  * is audited where it is applied.
  */
-function isRefusedWrite(call: RequestContext, { code }: Problem): boolean {
+function isRefusedWrite(call: OperationCall, { code }: Problem): boolean {
   if (call.operation === null || call.method === 'GET' || call.proposed !== null) return false
   if (code === 'INVALID_AUTH') return true
   return code === 'UNAUTHORIZED' && (call.caller !== null || isRefusedLogIn(call))
@@ -289,7 +288,7 @@ function isRefusedWrite(call: RequestContext, { code }: Problem): boolean {
  * Whether a token of an identity provider was refused, which has the same code as a session that is
  * not good.
  */
-function isRefusedLogIn({ challenge }: RequestContext): boolean {
+function isRefusedLogIn({ challenge }: OperationCall): boolean {
   if (challenge === null || typeof challenge === 'string') return false
   return challenge.realm === 'openziti-primary-ext-jwt' && challenge.error !== 'missing'
 }

@@ -1,7 +1,7 @@
 import { authenticator, type Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { normalise } from '../../entities/normalise.ts'
-import type { RequestMode } from '../../entities/schema.ts'
+import type { RequestMode } from '../../entities/define.ts'
 import { authPolicyOf } from '../../fsm/apply/authentication.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
@@ -118,13 +118,13 @@ async function credentialFields(
 }
 
 async function identityOf(needs: Needs, id: string): Promise<Identity> {
-  const found = await needs.reads.latest(() => needs.state.get<Identity>('identity', id))
+  const found = await needs.reads.latest(() => needs.state.get('identity', id))
   if (found !== undefined) return found
   throw new Problem('NOT_FOUND', { detail: `identity with id ${id.slice(0, 128)} not found` })
 }
 
 async function holderOf(needs: Needs, id: string): Promise<Identity> {
-  const found = await needs.reads.latest(() => needs.state.get<Authenticator>('authenticator', id))
+  const found = await needs.reads.latest(() => needs.state.get('authenticator', id))
   if (found === undefined) {
     throw new Problem('NOT_FOUND', { detail: `authenticator with id ${id} not found` })
   }

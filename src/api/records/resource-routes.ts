@@ -12,7 +12,7 @@ import type { PostureService } from '../../ports/posture.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { Writer } from '../writes.ts'
 import type { ListAnswers } from '../answers/list-answers.ts'
-import type { Preparers } from '../preparers/preparer.ts'
+import type { Preparers } from '../preparers/preparers.ts'
 
 interface Needs {
   readonly state: StateView

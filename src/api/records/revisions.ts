@@ -1,3 +1,4 @@
+import type { KindName } from '../../entities/kind-records.ts'
 import { hash } from 'node:crypto'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { RecentValues } from '../../lib/recent-values.ts'
@@ -6,12 +7,9 @@ import type { ProposalInput } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { RequestContext } from '../call.ts'
 import type { Reply, TextAnswer } from '../answers/envelope.ts'
-import { isKnownTag, TAGS_MAX } from '../answers/etag.ts'
+import { TAGS_MAX, isKnownTag, type Precondition } from '../answers/etag.ts'
 
 type JudgedOn = NonNullable<ProposalInput['judgedOn']>
-
-/** The revisions that a write may find; 'any': the record has to be there. */
-export type Precondition = readonly number[] | 'any'
 
 const TAG = /^(W\/)?"([\x21\x23-\x7e]{0,128})"$/
 const REVISION = /^([1-9][0-9]{0,14})(\.[A-Za-z0-9_-]{0,64})?$/
@@ -77,7 +75,7 @@ export function parseIfMatch(text: string): Precondition {
 export async function writeIfMatches<T>(
   { precondition }: RequestContext,
   state: Pick<StateView, 'get'>,
-  record: { readonly entity: string; readonly id: string },
+  record: { readonly entity: KindName; readonly id: string },
   write: (judgedOn: JudgedOn) => Promise<T>,
 ): Promise<T> {
   if (precondition === null) return await write([])

@@ -1,10 +1,5 @@
-import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
-import {
-  type CertificateProofSchema,
-  CommandKind,
-  SessionCreateSchema,
-} from '../../../proto/gen/command_pb.ts'
-import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, SessionCreateSchema } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import { envInfo, sdkInfo } from '../../entities/shapes.ts'
@@ -21,7 +16,6 @@ import type { CommandWriter, WriteRequest } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
 import type { TokenFactor } from '../principal/token-factor.ts'
-import type { VerifiedToken } from '../tokens/token-judge.ts'
 import type { HashCaller } from '../factors/password-verifier.ts'
 import type { ApiName } from '../principal/permissions.ts'
 import { type CertificateProofNeeds, proveCertificate } from './certificate.ts'
@@ -30,15 +24,7 @@ import { type PasswordGiven, type PasswordProofNeeds, provePassword } from './pa
 import { originBy, type SessionPrincipal } from '../principal/principal.ts'
 import type { SessionTracker } from '../sessions/session-tracker.ts'
 import type { TokenSigner } from '../sessions/token-signer.ts'
-
-/** A credential that was right, and the identity that it proves. */
-export interface Proof {
-  readonly identityId: string
-  /** Undefined where the claim of a CA names the identity. */
-  readonly authenticator: Authenticator | undefined
-  readonly certificate?: MessageInitShape<typeof CertificateProofSchema>
-  readonly token?: VerifiedToken
-}
+import type { Proof } from './proof.ts'
 
 /** The same for every reason that a client must not learn. */
 export interface LogInRefusal {

@@ -1,6 +1,7 @@
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
-import type { AboutClient, LogInRefusal, OidcOpening, Proof } from '../log-in/log-in.ts'
+import type { AboutClient, LogInRefusal, OidcOpening } from '../log-in/log-in.ts'
+import type { Proof } from '../log-in/proof.ts'
 import type { MintedTokens } from '../sessions/oidc-tokens.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
 import type { AuthorizationRequest } from './public-clients.ts'
@@ -61,6 +62,14 @@ export type LogInStep =
       readonly challenge: TokenChallenge | null
     }
   | { readonly kind: 'passed'; readonly issuer: string; readonly progressId: string }
+
+/** Contents of the secret of a device. */
+export interface WaitingDeviceFlow {
+  readonly flow: BegunFlow
+  readonly userCode: string
+  /** UTC ms. */
+  readonly endsAtMs: number
+}
 
 /** The flow that the secret of a device leads to. */
 export interface DeviceFlow {

@@ -4,7 +4,6 @@ import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, SessionDeleteSchema } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import {
   lacksOwnFactor,
@@ -13,18 +12,17 @@ import {
 } from '../../fsm/apply/authentication.ts'
 import { isKeyBound } from '../../fsm/apply/session-reach.ts'
 import { standingOf } from '../../fsm/apply/session-standing.ts'
-import type { SharedSecretRecord } from '../../lib/cluster-records.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { type Clock, commonNowMs, judgedNowMs, majorityNowMs } from '../../lib/clock.ts'
 import { Problem, type ProblemCode } from '../../lib/problems.ts'
-import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { WriteRequest } from '../../ports/writer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
-import type { AboutClient, LogInCredential, LogInRequest, LogIns, Proof } from '../log-in/log-in.ts'
+import type { AboutClient, LogInCredential, LogInRequest, LogIns } from '../log-in/log-in.ts'
+import type { Proof } from '../log-in/proof.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { SessionPrincipal } from '../principal/principal.ts'
 import { factorChallenge, type TokenFactor } from '../principal/token-factor.ts'
@@ -95,7 +93,7 @@ export class LogInFlow {
   /** @returns the id of the flow. */
   begin(request: AuthorizationRequest, issuer: string): Promise<string> {
     const contents = { ...request, issuer, sessionId: randomUUID() }
-    return this.#needs.seals.seal('request', contents as unknown as JsonObject, REQUEST_MS)
+    return this.#needs.seals.seal('request', contents, REQUEST_MS)
   }
 
   /**
@@ -122,9 +120,9 @@ export class LogInFlow {
       isOfDevice: true,
     }
     const endsAtMs = commonNowMs(this.#needs) + REQUEST_MS
-    const ofDevice = { flow, userCode, endsAtMs } as unknown as JsonObject
+    const ofDevice = { flow, userCode, endsAtMs }
     return {
-      id: await seals.seal('request', flow as unknown as JsonObject, REQUEST_MS),
+      id: await seals.seal('request', flow, REQUEST_MS),
       // It is known for what it is for a while after its end, which the device is told.
       deviceCode: await seals.seal('device', ofDevice, 2 * REQUEST_MS),
     }
@@ -133,11 +131,7 @@ export class LogInFlow {
   /** Null: no device has that code, or it ended long ago. */
   async ofDevice(deviceCode: string): Promise<DeviceFlow | null> {
     const keyRevision = this.#keyRevision()
-    const found = (await this.#needs.seals.open('device', deviceCode)) as unknown as {
-      readonly flow: BegunFlow
-      readonly userCode: string
-      readonly endsAtMs: number
-    } | null
+    const found = await this.#needs.seals.open('device', deviceCode)
     if (found === null) return null
     const { flow, userCode, endsAtMs } = found
     const isOver = commonNowMs(this.#needs) >= endsAtMs
@@ -163,10 +157,10 @@ export class LogInFlow {
   ): Promise<string | null> {
     const { seals, state, logIns } = this.#needs
     const keyRevision = this.#keyRevision()
-    const passed = (await seals.open('progress', progressId)) as unknown as PassedLogIn | null
+    const passed = await seals.open('progress', progressId)
     if (passed?.flow.isOfDevice !== true) return null
     const { flow, proof } = passed
-    const begun = state.get<ApiSession>('apiSession', flow.sessionId)
+    const begun = state.get('apiSession', flow.sessionId)
     // Somebody else who has the user code was first.
     if (proof !== null && begun !== undefined && begun.identityId !== proof.identityId) {
       throw new Problem('INVALID_AUTH')
@@ -194,7 +188,7 @@ export class LogInFlow {
     request: LogInRequest,
   ): Promise<MintedTokens | null> {
     const { state, oidcTokens } = this.#needs
-    const begun = state.get<ApiSession>('apiSession', flow.sessionId)
+    const begun = state.get('apiSession', flow.sessionId)
     // A session that another controller has opened a moment ago is found at the next question.
     // @guard device-codes--factor
     if (begun === undefined || !this.#isWhole(begun)) return null
@@ -203,7 +197,7 @@ export class LogInFlow {
     const session =
       (await this.#redeemed(flow, codeHash)) ??
       (await this.#opened({ flow, proof: null }, { codeHash, keyRevision }, shown, request))
-    const identity = state.get<Identity>('identity', session.identityId)
+    const identity = state.get('identity', session.identityId)
     if (identity === undefined) throw invalidGrant('the identity is gone')
     const { scopes } = flow
     return await oidcTokens.mint({ session, identity, issuer, scopes, nonce: '', generation: 1 })
@@ -214,7 +208,7 @@ export class LogInFlow {
    * log-in of another, nor end it.
    */
   #isOfOther({ sessionId }: BegunFlow, { id }: Identity): boolean {
-    const begun = this.#needs.state.get<ApiSession>('apiSession', sessionId)
+    const begun = this.#needs.state.get('apiSession', sessionId)
     return begun !== undefined && (begun.codeHash !== '' || begun.identityId !== id)
   }
 
@@ -246,12 +240,12 @@ export class LogInFlow {
     const { logIns, state } = this.#needs
     const proof = await logIns.prove(credential, shown, request.turn)
     if ('code' in proof) return { kind: 'refused', refusal: proof }
-    const identity = state.get<Identity>('identity', proof.identityId)
+    const identity = state.get('identity', proof.identityId)
     if (identity === undefined) return refused
     // @guard device-codes--other
     if (flow.isOfDevice === true && this.#isOfOther(flow, identity)) return refused
     const named = { ...about, configTypes: [...flow.configTypes, ...(about.configTypes ?? [])] }
-    const begun = state.get<ApiSession>('apiSession', flow.sessionId)
+    const begun = state.get('apiSession', flow.sessionId)
     // Factors given under an id count for the identity that gave them.
     // @guard oidc/code-flow--identity
     if (begun !== undefined && begun.identityId !== identity.id) {
@@ -280,7 +274,7 @@ export class LogInFlow {
     const flow = await this.#begun(id)
     if (flow === null) return null
     await this.#needs.reads.reachLatest()
-    const session = this.#needs.state.get<ApiSession>('apiSession', flow.sessionId)
+    const session = this.#needs.state.get('apiSession', flow.sessionId)
     if (session === undefined || session.codeHash !== '') return null
     const found = this.#needs.sessions.find(session.id)
     if (typeof found === 'string') return null
@@ -332,10 +326,10 @@ export class LogInFlow {
   /** Seals what passed as the code. Null: no such flow, or its time is over. */
   async code(progressId: string): Promise<CodeAnswer | null> {
     const { seals } = this.#needs
-    const passed = (await seals.open('progress', progressId)) as unknown as PassedLogIn | null
+    const passed = await seals.open('progress', progressId)
     if (passed === null || passed.flow.isOfDevice === true) return null
     const { redirectUri, state, issuer } = passed.flow
-    const code = await seals.seal('code', passed as unknown as JsonObject, CODE_MS)
+    const code = await seals.seal('code', passed, CODE_MS)
     return { redirectUri, code, state, issuer }
   }
 
@@ -352,7 +346,7 @@ export class LogInFlow {
   ): Promise<FlowTokens> {
     const { seals, state, oidcTokens, keyBinding } = this.#needs
     const keyRevision = this.#keyRevision()
-    const passed = (await seals.open('code', code)) as unknown as PassedLogIn | null
+    const passed = await seals.open('code', code)
     if (passed === null) throw invalidGrant('the code is unknown, or its time is over')
     const { flow, proof } = passed
     const isOfClient = flow.clientId === given.clientId && flow.redirectUri === given.redirectUri
@@ -363,7 +357,7 @@ export class LogInFlow {
     const codeHash = createHash('sha256').update(code).digest('hex')
     await this.#needs.reads.reachLatest()
     const before = await this.#redeemed(flow, codeHash)
-    const begun = state.get<ApiSession>('apiSession', flow.sessionId)
+    const begun = state.get('apiSession', flow.sessionId)
     const { identityId = '', certificateRequest = '' } = begun ?? proof ?? {}
     const ids = { identityId, apiSessionId: flow.sessionId }
     // The request is judged first: a bad one must not leave a session that its client cannot use.
@@ -371,7 +365,7 @@ export class LogInFlow {
     const session =
       before ?? (await this.#opened(passed, { codeHash, keyRevision }, shown, request))
     if (made !== null) await keyBinding.keep(made, identityId, shown, request.write)
-    const identity = state.get<Identity>('identity', session.identityId)
+    const identity = state.get('identity', session.identityId)
     if (identity === undefined) throw invalidGrant('the identity is gone')
     const { issuer, scopes, nonce } = flow
     const minted = await oidcTokens.mint({
@@ -448,7 +442,7 @@ export class LogInFlow {
       found = sessions.find(token.sessionId)
     }
     if (typeof found === 'string') throw invalidGrant('the session has ended or was revoked')
-    const session = found.session as ApiSession
+    const session = found.session
     if (session.identityId !== token.identityId || session.clientId !== token.clientId) {
       throw invalidGrant('the token belongs to another session')
     }
@@ -460,7 +454,7 @@ export class LogInFlow {
     if (!(await this.#isProven(session, shown))) {
       throw new OAuthError('access_denied', 'the client certificate of the session is required')
     }
-    return { session, identity: found.identity as Identity }
+    return { session, identity: found.identity }
   }
 
   /** A certificate of the session may have been made on another controller a moment ago. */
@@ -476,18 +470,18 @@ export class LogInFlow {
   async endSessionOf({ sessionId, identityId, clientId }: TokenOfSession): Promise<void> {
     const { state, reads } = this.#needs
     if (state.get('apiSession', sessionId) === undefined) await reads.reachLatest()
-    const session = state.get<ApiSession>('apiSession', sessionId)
+    const session = state.get('apiSession', sessionId)
     // @guard oidc/tokens--session
     const isOfSession = session?.identityId === identityId && session.clientId === clientId
     if (isOfSession) await this.#end(sessionId)
   }
 
   async #begun(id: string): Promise<BegunFlow | null> {
-    return (await this.#needs.seals.open('request', id)) as unknown as BegunFlow | null
+    return await this.#needs.seals.open('request', id)
   }
 
   async #passed(flow: BegunFlow, proof: CarriedProof | null): Promise<LogInStep> {
-    const passed = { flow, proof } as unknown as JsonObject
+    const passed = { flow, proof }
     const progressId = await this.#needs.seals.seal('progress', passed, PROGRESS_MS)
     return { kind: 'passed', issuer: flow.issuer, progressId }
   }
@@ -497,7 +491,7 @@ export class LogInFlow {
    * @throws {OAuthError} invalid_grant: the code was redeemed earlier, or its tokens were used.
    */
   async #redeemed(flow: BegunFlow, codeHash: string): Promise<ApiSession | null> {
-    const session = this.#needs.state.get<ApiSession>('apiSession', flow.sessionId)
+    const session = this.#needs.state.get('apiSession', flow.sessionId)
     if (session === undefined || session.codeHash === '') return null
     const nowMs = majorityNowMs(this.#needs) ?? judgedNowMs(this.#needs)
     const ageMs = nowMs - (session.codeRedeemedAt ?? 0)
@@ -530,23 +524,23 @@ export class LogInFlow {
       if (other !== null) return other
       throw invalidGrant('the credential was changed; log in again')
     }
-    const session = state.get<ApiSession>('apiSession', flow.sessionId)
+    const session = state.get('apiSession', flow.sessionId)
     if (session === undefined) throw invalidGrant('the session has ended')
     return session
   }
 
   /** Read it before a sealed text is opened: the text counts while this stays. */
   #keyRevision(): number {
-    return this.#needs.state.get<SharedSecretRecord>('sharedSecret', 'clusterKey')?.revision ?? 0
+    return this.#needs.state.get('sharedSecret', 'clusterKey')?.revision ?? 0
   }
 
   #proofOf(carriedProof: CarriedProof): Proof | null {
     const { state } = this.#needs
     const { identityId, authenticatorId, authenticatorRevision, certificate, token } = carriedProof
-    const identity = state.get<Identity>('identity', identityId)
+    const identity = state.get('identity', identityId)
     if (identity === undefined || isDisabled(identity, judgedNowMs(this.#needs))) return null
     if (lacksOwnFactor(pendingFactors(state, identity, { isMfaComplete: false }))) return null
-    const authenticator = state.get<Authenticator>('authenticator', authenticatorId)
+    const authenticator = state.get('authenticator', authenticatorId)
     // A certificate is judged again at apply, whatever else was written of its authenticator: the
     // first log-in by one is noted there, and must not end those that are under way.
     const isByCertificate = certificate !== null && certificate !== undefined

@@ -3,13 +3,19 @@ import { hkdfSync } from 'node:crypto'
 import { CompactEncrypt, compactDecrypt } from 'jose'
 
 import { Problem } from '../../lib/problems.ts'
-import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { type Clock, commonNowMs } from '../../lib/clock.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
+import type { BegunFlow, PassedLogIn, WaitingDeviceFlow } from './flow-steps.ts'
 
-/** A text of one purpose never opens as one of another: each has a key of its own. */
-export type SealPurpose = 'request' | 'progress' | 'code' | 'device'
+/** Contents by purpose. A text of one purpose never opens as another: each has its own key. */
+export interface SealedContents {
+  readonly request: BegunFlow
+  readonly progress: PassedLogIn
+  readonly code: PassedLogIn
+  readonly device: WaitingDeviceFlow
+}
+export type SealPurpose = keyof SealedContents
 
 /** The family's C SDK has 8,196 bytes for its whole request head. */
 export const SEALED_CHARACTERS_MAX = 6 * 1024
@@ -38,7 +44,11 @@ export class SealedTexts {
    * @throws {Problem} CLUSTER_NO_LEADER while no key is in force here; COULD_NOT_VALIDATE for what
    * is too large to come back in an address.
    */
-  async seal(purpose: SealPurpose, contents: JsonObject, lifetimeMs: number): Promise<string> {
+  async seal<P extends SealPurpose>(
+    purpose: P,
+    contents: SealedContents[P],
+    lifetimeMs: number,
+  ): Promise<string> {
     const key = await this.#keyInForce()
     if (key === undefined) {
       throw new Problem('CLUSTER_NO_LEADER', {
@@ -62,7 +72,7 @@ export class SealedTexts {
    *
    * @returns null for a text that no member sealed for that purpose, or whose time is over.
    */
-  async open(purpose: SealPurpose, sealed: string): Promise<JsonObject | null> {
+  async open<P extends SealPurpose>(purpose: P, sealed: string): Promise<SealedContents[P] | null> {
     if (sealed.length > SEALED_CHARACTERS_MAX) return null
     // @guard oidc/sealed-by-a-wrong-clock--opened
     const nowMs = commonNowMs(this.#parts)
@@ -79,7 +89,7 @@ export class SealedTexts {
         { keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] },
       )
       const { contents, expiresAtMs } = JSON.parse(Buffer.from(plaintext).toString('utf8')) as {
-        readonly contents: JsonObject
+        readonly contents: SealedContents[P]
         readonly expiresAtMs: number
       }
       // @guard oidc/code-flow--time

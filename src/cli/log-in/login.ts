@@ -18,7 +18,8 @@ import {
   logInMethodOf,
   secondFactorCode,
 } from './credential.ts'
-import { openSession, type OpenedLogIn, type Opening } from './open-session.ts'
+import { openSession } from './open-session.ts'
+import type { OpenedLogIn, Opening } from './opening.ts'
 import { trustedCa } from './trust.ts'
 
 export interface LogInOptions extends CredentialOptions {

@@ -1,28 +1,9 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { ApiClient, type ApiClientOptions, clientTimes } from '../client/api-client.ts'
-import type { LogInMethod, Renewal } from '../client/context-file.ts'
+import { clientTimes } from '../client/api-client.ts'
 import { HttpsFault } from '../client/https.ts'
 import type { GrantedTokens, Provider } from '../client/provider.ts'
-import type { Credential } from './credential.ts'
 import { openRestSession } from './rest-session.ts'
-
-export interface Opening {
-  /** Origins; the first is asked first. */
-  readonly controllers: readonly string[]
-  readonly caPem: string | null
-  readonly method: LogInMethod
-  readonly credential: Credential
-  /** Asks for the code of a second factor. */
-  readonly code: () => Promise<string>
-}
-
-export interface OpenedLogIn {
-  /** A secret. */
-  readonly token: string
-  readonly renewal: Renewal | null
-  /** Its name. */
-  readonly identity: string
-}
+import { clientFor, type Opening, type OpenedLogIn } from './opening.ts'
 
 /**
  * Logs in: by OpenID Connect where the cluster announces it, else by a session of the REST API.
@@ -37,16 +18,6 @@ export async function openSession(opening: Opening): Promise<OpenedLogIn> {
     EXIT_FAILED,
     `--${method} needs OpenID Connect, which this cluster does not offer at that address; log in with --user, or with --cert and --key`,
   )
-}
-
-/** A client that has no session yet. */
-export function clientFor(
-  { controllers, caPem, credential }: Opening,
-  token: string | null,
-): ApiClient {
-  const { client } = credential
-  const options: ApiClientOptions = { controllers, caPem, token, logInAgain: 'flotilla login' }
-  return new ApiClient(client === undefined ? options : { ...options, client })
 }
 
 async function isOidcAnnounced(opening: Opening): Promise<boolean> {

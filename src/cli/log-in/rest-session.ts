@@ -3,7 +3,7 @@ import type { ApiAnswer, ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { isToken } from '../client/session-tokens.ts'
 import { asksForCode, type AuthQuery, factorLacking, logInRefused } from './credential.ts'
-import { clientFor, type OpenedLogIn, type Opening } from './open-session.ts'
+import { clientFor, type OpenedLogIn, type Opening } from './opening.ts'
 
 interface SessionDetail {
   readonly token: string

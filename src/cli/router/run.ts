@@ -8,7 +8,8 @@ import { systemClock } from '../../lib/clock.ts'
 import type { RouterIdentity } from '../../router/identity/identity.ts'
 import type { CertificateRequests } from '../../router/identity/requests.ts'
 import { routerProgramLimits } from '../../router/limits.ts'
-import { RouterFailure } from '../../router/logger.ts'
+import { certificateLimits } from '../../router/identity/limits.ts'
+import { ProgramFailure } from '../../overlay/failure.ts'
 import { RouterProgram } from '../../router/router.ts'
 import { boundHeapGrowth } from '../../threads/collect-buffers.ts'
 import { ask } from '../client/https.ts'
@@ -60,7 +61,7 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
     }
     log.info({}, 'router stopped')
   } catch (error) {
-    if (!(error instanceof RouterFailure)) throw error
+    if (!(error instanceof ProgramFailure)) throw error
     throw new CommandFailure(EXIT_FAILED, error.message, error)
   } finally {
     lock.close()
@@ -93,7 +94,7 @@ async function askExtension(
     body: requests,
     caPem,
     client: { certificatePem, privateKeyPem },
-    timeoutMs: routerProgramLimits.extendTimeoutMs,
+    timeoutMs: certificateLimits.extendTimeoutMs,
   })
   const data = status === 200 ? (body as { data?: Record<string, unknown> } | null)?.data : null
   const { cert, serverCert } = data ?? {}

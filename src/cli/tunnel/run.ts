@@ -4,9 +4,12 @@ import { isIPv4 } from 'node:net'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { programVersion, programVersionLine } from '../../controller/version.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { TargetSockets } from '../../router/dial/target-sockets.ts'
-import { RouterFailure } from '../../router/logger.ts'
-import { type ConfiguredService, configuredService } from '../../router/tunnel/offered-services.ts'
+import { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
+import { ProgramFailure } from '../../overlay/failure.ts'
+import {
+  type ConfiguredService,
+  configuredService,
+} from '../../overlay/services/offered-services.ts'
 import { boundHeapGrowth } from '../../threads/collect-buffers.ts'
 import { IdentityTunnel } from '../../tunnel/identity-tunnel.ts'
 import { tunnelLimits } from '../../tunnel/limits.ts'
@@ -80,7 +83,7 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   try {
     await Promise.race([stopped, startAll(tunnels, stopped)])
   } catch (error) {
-    if (!(error instanceof RouterFailure)) throw error
+    if (!(error instanceof ProgramFailure)) throw error
     throw new CommandFailure(EXIT_FAILED, error.message, error)
   } finally {
     const all = Promise.all(tunnels.map((tunnel) => tunnel.stop()))

@@ -1,6 +1,6 @@
 import type { AdmissionAnswer } from '../../../proto/gen/peer_pb.ts'
 import { Problem } from '../../lib/problems.ts'
-import { decodePeerMessage, encodePeerMessage, inEitherForm } from '../peer/peer-message.ts'
+import { decodePeerMessage, encodePeerMessage } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import { resolveAddress } from '../mesh/addresses-names.ts'
 import type { MeshIdentity } from '../mesh/mesh-service.ts'
@@ -61,9 +61,8 @@ export async function enterCluster(options: EnterOptions): Promise<EntryAnswer> 
   for (const address of await targetsOf(addresses, resolvers)) {
     const callee = { address, identity, trustDomain, method, timeoutMs }
     try {
-      const answer = await inEitherForm((form) =>
-        callPeerOnce({ ...callee, payload: encodePeerMessage(schema, message, form) }),
-      )
+      const payload = encodePeerMessage(schema, message)
+      const answer = await callPeerOnce({ ...callee, payload })
       return entryAnswerOf(decodePeerMessage(answerSchema, answer.payload))
     } catch (error) {
       if (!(error instanceof Problem)) throw error

@@ -13,7 +13,7 @@ import type { ActionRecorder } from '../../ports/membership.ts'
 import type { PeerCaller } from '../peer-channel.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
-import { decodePeerMessage, encodePeerMessage, formOf } from '../peer/peer-message.ts'
+import { decodePeerMessage, encodePeerMessage } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './changer.ts'
 import { admissionOf, type AdmissionState, type Consensus } from './consensus.ts'
@@ -88,7 +88,7 @@ export class AdmissionServer {
       const request = entryRequestMessage(requestIn(decodePeerMessage(enter.request, payload)))
       const message = { id, publicKeySha256, request }
       const answer = await this.#parts.calls.ask(enterByLeader, message, ENTER_TIMEOUT_MS)
-      return encodePeerMessage(enter.answer, answer, formOf(payload))
+      return encodePeerMessage(enter.answer, answer)
     } finally {
       this.#entering.splice(this.#entering.indexOf(id), 1)
     }

@@ -2,8 +2,9 @@ import type { Configuration as ConfigurationRecord } from '../../../proto/gen/me
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
-import { type MembersNow, votersOf } from './plan.ts'
-import { isAtRest, membersNow } from './record.ts'
+import { votersOf } from './plan.ts'
+import { membersNow, type MembersNow } from './members-now.ts'
+import { isAtRest } from './record.ts'
 import { pause, waitUntil } from './wait.ts'
 
 export interface WantedChange {

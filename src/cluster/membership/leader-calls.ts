@@ -12,8 +12,6 @@ import {
   decodePeerMessage,
   encodeLeaderCall,
   encodePeerMessage,
-  formOf,
-  inEitherForm,
   type PeerMethod,
 } from '../peer/peer-message.ts'
 import type { Consensus } from './consensus.ts'
@@ -55,7 +53,7 @@ export class LeaderCalls {
       const call = decodeLeaderCall(request, payload)
       this.#refuseUnlessLeader()
       const timeoutMs = Math.min(call.timeoutMs, TIMEOUT_MS_MAX)
-      return encodePeerMessage(answer, await handler(call.request, timeoutMs), formOf(payload))
+      return encodePeerMessage(answer, await handler(call.request, timeoutMs))
     })
   }
 
@@ -100,10 +98,8 @@ export class LeaderCalls {
     const timeoutMs = leftMs - MARGIN_MS
     const { name } = method
     if (leader !== this.#consensus.selfId) {
-      const answer = await inEitherForm((form) => {
-        const payload = encodeLeaderCall(method.request, request, timeoutMs, form)
-        return this.#consensus.peers.call(leader, name, payload, leftMs)
-      })
+      const payload = encodeLeaderCall(method.request, request, timeoutMs)
+      const answer = await this.#consensus.peers.call(leader, name, payload, leftMs)
       return decodePeerMessage(method.answer, answer)
     }
     const handler = this.#handlers.get(name) as LeaderHandler<Q, A> | undefined

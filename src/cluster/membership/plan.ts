@@ -11,21 +11,7 @@ import { REMOVED_KEYS_LEVEL } from '../../ports/feature-level.ts'
 import { membershipLimits } from './limits.ts'
 import { isOfKey, noteRemovedKey } from './record.ts'
 import type { NodeId } from '../../raft/types.ts'
-
-/** The members as the leader knows them at one moment. */
-export interface MembersNow {
-  /** Committed and not joint. */
-  readonly record: ConfigurationRecord
-  readonly leaderId: NodeId
-  /** Level in force. */
-  readonly featureLevel: number
-  /** The leader itself included. */
-  readonly inContact: ReadonlySet<NodeId>
-  /** Committed entries that a member is not known to have; null when nothing is known of it. */
-  readonly lagEntries: (id: NodeId) => number | null
-  /** SHA-256 of the key that may come in by that id; null for none. */
-  readonly admittedKeySha256: (id: NodeId) => Uint8Array | null
-}
+import type { MembersNow } from './members-now.ts'
 
 export type Planned =
   | { readonly ok: true; readonly plan: ChangePlan; readonly target: ConfigurationRecord }

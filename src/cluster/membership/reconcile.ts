@@ -3,7 +3,8 @@ import type {
   Departure,
 } from '../../../proto/gen/membership_pb.ts'
 import type { NodeId } from '../../raft/types.ts'
-import { isReadyToVote, type MembersNow, votersOf } from './plan.ts'
+import { isReadyToVote, votersOf } from './plan.ts'
+import type { MembersNow } from './members-now.ts'
 
 /**
  * View that the leader reconciles by; all of it but the silences is the same for the next leader.

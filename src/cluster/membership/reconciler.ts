@@ -14,14 +14,15 @@ import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { levelOfVoters } from '../feature-level.ts'
 import { type Logger, LogThrottle } from '../logger.ts'
-import { callPeer, encodePeerMessage, formOf } from '../peer/peer-message.ts'
+import { callPeer, encodePeerMessage } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './changer.ts'
 import { admissionOf, type AdmissionState, type Consensus } from './consensus.ts'
 import { candidates, nextDuty, type ReconcileStep, type ReconcilerView } from './reconcile.ts'
 import { membershipLimits } from './limits.ts'
 import { isReadyToVote, makeVoter, planChange, votersOf } from './plan.ts'
-import { isAtRest, isOfKey, keySha256Of, membersNow } from './record.ts'
+import { isAtRest, isOfKey, keySha256Of } from './record.ts'
+import { membersNow } from './members-now.ts'
 
 /** Duties about the shared secrets. All of them may be repeated at any point. */
 export interface MemberSecrets {
@@ -94,9 +95,9 @@ export class MembershipReconciler {
   constructor(parts: ReconcilerParts) {
     this.#parts = parts
     const { name, answer } = peerMethods.reach
-    parts.consensus.peers.serve(name, 'members', (_caller, payload) => {
+    parts.consensus.peers.serve(name, 'members', () => {
       const reached = [...connectedIds(parts.consensus)]
-      return Promise.resolve(encodePeerMessage(answer, { reached }, formOf(payload)))
+      return Promise.resolve(encodePeerMessage(answer, { reached }))
     })
   }
 

@@ -1,3 +1,4 @@
+import type { RecordOf } from '../../ports/state-view.ts'
 import { createHash } from 'node:crypto'
 
 import { create } from '@bufbuild/protobuf'
@@ -7,14 +8,7 @@ import {
   RemovedKeySchema,
 } from '../../../proto/gen/membership_pb.ts'
 import type { ConfigurationInForce } from '../cluster-node-parts.ts'
-import {
-  admissionOf,
-  type AdmissionState,
-  type Consensus,
-  type MemberAdmission,
-} from './consensus.ts'
 import { membershipLimits } from './limits.ts'
-import type { MembersNow } from './plan.ts'
 
 /** A controller by its id and the key that it is pinned by. */
 export interface KeyOfMember {
@@ -34,7 +28,7 @@ export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0
 }
 
-export function keySha256Of(admission: MemberAdmission): Uint8Array {
+export function keySha256Of(admission: RecordOf<'admission'>): Uint8Array {
   return createHash('sha256').update(Buffer.from(admission.publicKeySpki, 'base64')).digest()
 }
 
@@ -60,28 +54,4 @@ export function forgetRemovedKey(target: ConfigurationRecord, key: KeyOfMember):
 /** Nothing is under way: the next change may begin. */
 export function isAtRest({ record, isCommitted }: ConfigurationInForce): boolean {
   return isCommitted && !isJointRecord(record)
-}
-
-/** Worth something on the leader only: others do not know how far the members are. */
-export function membersNow(consensus: Consensus, state: AdmissionState): MembersNow {
-  const { record } = consensus.configuration()
-  const { commit } = consensus.status()
-  const peers = consensus.peerStatuses()
-  const matches = new Map(peers.map(({ id, matchIndex }) => [id, matchIndex]))
-  const connected = peers.flatMap(({ id, isConnected }) => (isConnected ? [id] : []))
-  return {
-    record,
-    leaderId: consensus.selfId,
-    featureLevel: state.featureLevel,
-    inContact: new Set([consensus.selfId, ...connected]),
-    lagEntries: (id) => {
-      if (id === consensus.selfId) return 0
-      const match = matches.get(id) ?? 0
-      return match === 0 ? null : Math.max(0, commit - match)
-    },
-    admittedKeySha256: (id) => {
-      const admission = admissionOf(state, id)
-      return admission === undefined ? null : keySha256Of(admission)
-    },
-  }
 }

@@ -20,16 +20,9 @@ import type { AdmissionState, Consensus } from './consensus.ts'
 import type { LeaderCalls } from './leader-calls.ts'
 import { membershipLimits } from './limits.ts'
 import { actorOfMessage, changeOf, controllerId, planMessage, planOf } from './messages.ts'
-import {
-  describeChange,
-  donePlan,
-  isReadyToVote,
-  leavingBy,
-  type MembersNow,
-  planChange,
-  votersOf,
-} from './plan.ts'
-import { isAtRest, isJointRecord, membersNow } from './record.ts'
+import { describeChange, donePlan, isReadyToVote, leavingBy, planChange, votersOf } from './plan.ts'
+import { membersNow, type MembersNow } from './members-now.ts'
+import { isAtRest, isJointRecord } from './record.ts'
 import { waitUntil } from './wait.ts'
 
 export interface MembershipServiceParts {

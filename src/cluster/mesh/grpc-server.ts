@@ -4,23 +4,14 @@ import type { TLSSocket } from 'node:tls'
 import {
   type ConnectionInjector,
   Server,
-  ServerCredentials,
   type ServiceDefinition,
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js'
 
 import { assert } from '../../lib/assert.ts'
+import { injectedHttp2 } from './grpc-internals.ts'
 import { meshLimits } from './limits.ts'
 import { serverOptions, STREAM_WINDOW_BYTES } from './mesh-service.ts'
-
-/**
- * Insides of grpc-js that no option reaches: with what it makes its HTTP/2 server, and that server
- * itself, which alone gives out the sessions.
- */
-interface GrpcInside {
-  commonServerOptions: ServerOptions
-  createHttp2Server(credentials: ServerCredentials): Http2Server
-}
 
 /** Whether the session may have one more stream. */
 export type StreamGuard = (session: ServerHttp2Session, stream: ServerHttp2Stream) => boolean
@@ -38,23 +29,8 @@ export class GrpcServer {
     mayOpen: StreamGuard,
   ) {
     this.#server.addService(service, implementation)
-    const inside = this.#server as unknown as GrpcInside
-    const isKnown =
-      typeof inside.commonServerOptions === 'object' &&
-      typeof inside.createHttp2Server === 'function'
-    assert(isKnown, 'grpc-js makes its HTTP/2 server as it did')
-    Object.assign(inside.commonServerOptions, http2Options)
-    const make = inside.createHttp2Server.bind(this.#server)
-    const made: Http2Server[] = []
-    inside.createHttp2Server = (credentials) => {
-      const http2 = make(credentials)
-      made.push(http2)
-      return http2
-    }
-    // Not of TLS, which is over by then; the peer's certificate is still that of the connection.
-    this.#injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure())
-    const [http2] = made
-    assert(http2 !== undefined, 'an injector has a server')
+    const { injector, http2 } = injectedHttp2(this.#server, http2Options)
+    this.#injector = injector
     this.#http2 = http2
     this.#guardStreams(mayOpen)
   }

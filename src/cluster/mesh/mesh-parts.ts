@@ -2,7 +2,7 @@ import type { Member } from '../../../proto/gen/membership_pb.ts'
 import type { CallRequest, CallResponse, ForwardFrame, Hello } from '../../../proto/gen/mesh_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Random } from '../../lib/random.ts'
-import type { Index, NodeId, Transport } from '../../raft/types.ts'
+import type { Index, NodeId } from '../../raft/types.ts'
 import type { PeerCaller } from '../peer-channel.ts'
 import type { AddressBook } from './addresses.ts'
 import type { Logger } from '../logger.ts'
@@ -11,7 +11,6 @@ import type { PeerTrust } from './handshake.ts'
 import type { MeshRefusal } from './mesh-refusal.ts'
 import type { MeshIdentity } from './mesh-service.ts'
 import type { RollbackDetector } from './rollback-detector.ts'
-import type { Mesh } from './mesh.ts'
 
 export interface MeshOptions {
   readonly selfId: NodeId
@@ -71,25 +70,6 @@ export interface MeshEvents {
   /** `connected` of some peer may have changed. */
   readonly onPeers: () => void
 }
-
-/** Connections to its peers, as a host needs them. */
-export type HostMesh = Transport &
-  Pick<
-    Mesh,
-    | 'start'
-    | 'stop'
-    | 'droppedFrames'
-    | 'queuedBytes'
-    | 'setMembers'
-    | 'setIdentity'
-    | 'noteMatch'
-    | 'peers'
-    | 'sendSnapshotChunk'
-    | 'sendSnapshotAck'
-    | 'forward'
-    | 'answer'
-    | 'callerOf'
-  >
 
 export interface MeshPeer {
   readonly id: NodeId

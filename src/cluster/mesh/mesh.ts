@@ -410,3 +410,22 @@ export class Mesh implements Transport {
     this.#review()
   }
 }
+
+/** Connections to its peers, as a host needs them. */
+export type HostMesh = Transport &
+  Pick<
+    Mesh,
+    | 'start'
+    | 'stop'
+    | 'droppedFrames'
+    | 'queuedBytes'
+    | 'setMembers'
+    | 'setIdentity'
+    | 'noteMatch'
+    | 'peers'
+    | 'sendSnapshotChunk'
+    | 'sendSnapshotAck'
+    | 'forward'
+    | 'answer'
+    | 'callerOf'
+  >

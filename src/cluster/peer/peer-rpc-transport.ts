@@ -12,6 +12,7 @@ import {
 import { PEER_PAYLOAD_BYTES_MAX, type PeerCaller } from '../peer-channel.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { CallFailure, HostCommand, HostEvent } from '../link.ts'
+import { inOwnBuffer } from '../../lib/runtime/own-buffer.ts'
 import { integer } from '../message-codec.ts'
 
 export interface PeerFramesParts {
@@ -19,7 +20,7 @@ export interface PeerFramesParts {
   readonly answer: (to: NodeId, frame: ForwardFrame['frame']) => void
   /** Caller that the standing stream of a member has proven; null when it has none. */
   readonly callerOf: (id: NodeId) => PeerCaller | null
-  readonly post: (event: HostEvent) => void
+  readonly post: (event: HostEvent, transfer?: readonly ArrayBuffer[]) => void
 }
 
 type PeerCommand = Extract<HostCommand, { type: 'note' | 'call' | 'answerCall' }>
@@ -80,7 +81,8 @@ export class PeerFrames {
     if (frame.case === 'note') {
       const { topic, payload } = frame.value
       if (payload.length > PEER_PAYLOAD_BYTES_MAX || topic.length > TEXT_CHARACTERS_MAX) return
-      this.#parts.post({ type: 'note', from, topic, payload })
+      const owned = inOwnBuffer(payload)
+      this.#parts.post({ type: 'note', from, topic, payload: owned }, [owned.buffer])
     } else if (frame.case === 'call' && !isAnswer) {
       this.#onCall(from, integer(frame.value.id), frame.value.request)
     } else if (frame.case === 'answer' && isAnswer) {

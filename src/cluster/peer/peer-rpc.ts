@@ -1,4 +1,5 @@
 import { assert } from '../../lib/assert.ts'
+import { inOwnBuffer } from '../../lib/runtime/own-buffer.ts'
 import { Problem, isProblemCode } from '../../lib/problems.ts'
 import {
   PEER_PAYLOAD_BYTES_MAX,
@@ -44,7 +45,9 @@ export class PeerRpc implements PeerChannel {
 
   note(to: NodeId, topic: string, payload: Uint8Array): void {
     assert(payload.length <= PEER_PAYLOAD_BYTES_MAX, 'a note is within its limit')
-    if (this.#ready.has(to)) this.#post({ type: 'note', to, topic, payload })
+    if (!this.#ready.has(to)) return
+    const owned = inOwnBuffer(payload)
+    this.#post({ type: 'note', to, topic, payload: owned }, [owned.buffer])
   }
 
   onNote(topic: string, listener: (from: NodeId, payload: Uint8Array) => void): void {

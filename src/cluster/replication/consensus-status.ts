@@ -4,7 +4,8 @@ import { type DiskVitals, type HostStats, NO_DISK_VITALS } from '../../ports/sta
 import type { FullStatus } from '../../raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../../raft/effects.ts'
 import type { HostStatus, PeerReport } from '../link.ts'
-import type { HostMesh, MeshPeer } from '../mesh/mesh-parts.ts'
+import type { MeshPeer } from '../mesh/mesh-parts.ts'
+import type { HostMesh } from '../mesh/mesh.ts'
 
 interface ConsensusStatusParts {
   readonly tickMs: number

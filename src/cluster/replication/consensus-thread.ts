@@ -16,15 +16,14 @@ import { ConsensusStatus } from './consensus-status.ts'
 import { makeHello } from '../mesh/mesh-hello.ts'
 import { MembershipCache } from '../mesh/membership-cache.ts'
 import { RollbackDetector } from '../mesh/rollback-detector.ts'
-import { type HostCommand, type HostEvent, logOverLink } from '../link.ts'
+import { type HostCommand, type HostLink, logOverLink } from '../link.ts'
 import type { Logger } from '../logger.ts'
 import type { RaftContent } from '../message-codec.ts'
 import { Forwarding, forwardedRefusal } from './forwarding.ts'
 import { unpackProposals } from './proposal-codec.ts'
 import { SnapshotTransfers } from '../state-transfer/snapshot-transfers.ts'
 import type { AddressBook } from '../mesh/addresses.ts'
-import { Mesh } from '../mesh/mesh.ts'
-import type { HostMesh } from '../mesh/mesh-parts.ts'
+import { Mesh, type HostMesh } from '../mesh/mesh.ts'
 import { PeerFrames } from '../peer/peer-rpc-transport.ts'
 
 const STATUS_MS = 250
@@ -62,7 +61,7 @@ export class ConsensusThread {
     this.#log = logOverLink(parts.link)
     const core = restoreCore(options, parts)
     const { tickMs = defaultRaftNodeLimits.tickMs } = options
-    const post = (event: HostEvent): void => parts.link.post(event)
+    const post: HostLink['post'] = (event, transfer) => parts.link.post(event, transfer)
     this.#raft = core
     this.#core = core.status
     // The log may have gone further than the state it is applied to.

@@ -1,20 +1,11 @@
 import type { SnapshotChunk } from '../../../proto/gen/mesh_pb.ts'
-import type { StateOffer } from '../../../proto/gen/peer_pb.ts'
 import type { Machine } from '../../ports/machine.ts'
 import { PEER_PAYLOAD_BYTES_MAX, type PeerChannel } from '../peer-channel.ts'
 import type { StoreReceiver } from '../../ports/state-store.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import {
-  callPeer,
-  decodePeerMessage,
-  encodePeerMessage,
-  formOf,
-  inEitherForm,
-  type PeerForm,
-} from '../peer/peer-message.ts'
+import { callPeer } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import { ChunkCheck } from './state-chunks.ts'
-import { decodePiece } from './state-piece.ts'
 
 const DIGEST_MS_MAX = 2000
 const OPEN_MS_MAX = 10_000
@@ -50,19 +41,18 @@ export async function fetchState(
   least: Index,
   isUnwanted: () => boolean,
 ): Promise<StoreReceiver> {
-  const { offer, form } = await openState(peers, from, least)
+  const request = { index: BigInt(least) }
+  const offer = await callPeer(peers, from, peerMethods.snapshot, request, OPEN_MS_MAX)
   const index = Number(offer.index)
   if (index < least)
     throw new Error(`${from} offers state at index ${index}, older than the required ${least}`)
   if (isUnwanted()) throw new Error('it is no longer needed')
-  const { name, request, answer } = peerMethods.piece
   const receiver = await machine.receive()
   try {
     await receive(receiver, async (number) => {
       if (isUnwanted()) throw new Error('it is no longer needed')
-      const payload = encodePeerMessage(request, { id: offer.id, number: BigInt(number) }, form)
-      const piece = await peers.call(from, name, payload, PIECE_MS_MAX)
-      return form === 'json' ? decodePiece(piece, number) : decodePeerMessage(answer, piece)
+      const wanted = { id: offer.id, number: BigInt(number) }
+      return await callPeer(peers, from, peerMethods.piece, wanted, PIECE_MS_MAX)
     })
     const { position } = await receiver.finish()
     if (position.index !== index) throw new Error('received data does not match its announcement')
@@ -71,20 +61,6 @@ export async function fetchState(
     await receiver.abandon()
     throw error
   }
-}
-
-/** @returns what a member offers, and the form in which it is to be read. */
-async function openState(
-  peers: PeerChannel,
-  from: NodeId,
-  least: Index,
-): Promise<{ readonly offer: StateOffer; readonly form: PeerForm }> {
-  const { name, request, answer } = peerMethods.snapshot
-  const payload = await inEitherForm((form) => {
-    const asked = encodePeerMessage(request, { index: BigInt(least) }, form)
-    return peers.call(from, name, asked, OPEN_MS_MAX)
-  })
-  return { offer: decodePeerMessage(answer, payload), form: formOf(payload) }
 }
 
 async function receive(

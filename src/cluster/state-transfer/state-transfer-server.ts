@@ -5,10 +5,9 @@ import type { Machine } from '../../ports/machine.ts'
 import type { PeerCaller, PeerChannel } from '../peer-channel.ts'
 import type { StoreSnapshot } from '../../ports/state-store.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import { decodePeerMessage, encodePeerMessage, formOf } from '../peer/peer-message.ts'
+import { decodePeerMessage, encodePeerMessage } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import { type AnnouncedState, ChunkMaker, type StatePiece, statePieces } from './state-chunks.ts'
-import { encodePiece } from './state-piece.ts'
 
 export const stateTransferLimits = {
   /** Snapshots held open for members that rebuild their state; one a member. */
@@ -82,7 +81,7 @@ export class StateTransferServer {
     const { request, answer } = peerMethods.digest
     const { index } = decodePeerMessage(request, payload)
     const digest = this.#parts.digestAt(Number(index)) ?? ''
-    return Promise.resolve(encodePeerMessage(answer, { digest }, formOf(payload)))
+    return Promise.resolve(encodePeerMessage(answer, { digest }))
   }
 
   async #open({ id: to }: PeerCaller, payload: Uint8Array): Promise<Uint8Array> {
@@ -106,7 +105,7 @@ export class StateTransferServer {
       }
       const offer = { term: BigInt(position.term), index: BigInt(position.index) }
       const id = BigInt(this.#lend(to, snapshot))
-      return encodePeerMessage(answer, { id, ...offer }, formOf(payload))
+      return encodePeerMessage(answer, { id, ...offer })
     } finally {
       this.#opening -= 1
     }
@@ -148,9 +147,7 @@ export class StateTransferServer {
       lending.next += 1
       if (piece.isLast) this.#lendings.delete(lending.id)
       const chunk = lending.maker.make(lending.state, piece)
-      return formOf(payload) === 'json'
-        ? encodePiece(chunk)
-        : encodePeerMessage(peerMethods.piece.answer, chunk)
+      return encodePeerMessage(peerMethods.piece.answer, chunk)
     } finally {
       lending.isReading = false
       if (!this.#lendings.has(lending.id)) void close(lending)

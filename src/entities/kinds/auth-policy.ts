@@ -1,16 +1,12 @@
 import {
   openPrimary,
   openSecondary,
-  type PrimaryRules,
   primarySchema,
-  type SecondaryRules,
   secondarySchema,
 } from '../parts/auth-policy-factors.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, nameText, object, references } from '../fields.ts'
-
-type JsonOf<T> = T & Readonly<Record<string, never>>
 
 const flags = [
   'primary.cert.allowed',
@@ -31,15 +27,14 @@ export const authPolicy = defineEntity({
   operations: { management: crud('auth-policy') },
   fields: {
     name: nameText(),
-    primary: object<JsonOf<PrimaryRules>>(primarySchema, openPrimary as JsonOf<PrimaryRules>, {
+    primary: object(primarySchema, openPrimary, {
       required: true,
-      mergedOnto: openPrimary as JsonOf<PrimaryRules>,
+      mergedOnto: openPrimary,
     }),
-    secondary: object<JsonOf<SecondaryRules>>(
-      secondarySchema,
-      openSecondary as JsonOf<SecondaryRules>,
-      { required: true, mergedOnto: openSecondary as JsonOf<SecondaryRules> },
-    ),
+    secondary: object(secondarySchema, openSecondary, {
+      required: true,
+      mergedOnto: openSecondary,
+    }),
     /**
      * Out of the nested lists whenever they are written, so that the signers know who names them.
      */

@@ -1,4 +1,3 @@
-import type { Json } from '../../lib/text/canonical-json.ts'
 import { inEveryBody } from '../body-members.ts'
 import { claimSchema, type ExternalIdClaim, noClaim } from '../parts/ca-external-id-claim.ts'
 import { crud } from '../crud.ts'
@@ -29,7 +28,7 @@ export const ca = defineEntity({
     isVerified: boolean({ settable: 'never' }),
     /** The common name of the certificate that proves the CA to be at its owner's hand. */
     verificationToken: text({ settable: 'proposer', shown: { field: 'isVerified', is: [false] } }),
-    externalIdClaim: object<Json & (ExternalIdClaim | null)>(claimSchema, null, {
+    externalIdClaim: object<ExternalIdClaim | null>(claimSchema, null, {
       shown: 'whenSet',
       mergedOnto: noClaim,
     }),

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { inEveryBody } from '../body-members.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
@@ -18,12 +18,11 @@ import { oneOfProcesses, operatingSystem, runningProcess } from '../parts/postur
 export const postureTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'PROCESS_MULTI', 'MFA'] as const
 export type PostureType = (typeof postureTypes)[number]
 
+type CheckFields = readonly (keyof PostureCheck)[]
+
 /** The fields that each type has, those it can not be without first. */
 export const postureFields: Readonly<
-  Record<
-    PostureType,
-    { readonly required: readonly string[]; readonly optional: readonly string[] }
-  >
+  Record<PostureType, { readonly required: CheckFields; readonly optional: CheckFields }>
 > = {
   OS: { required: ['operatingSystems'], optional: [] },
   DOMAIN: { required: ['domains'], optional: [] },
@@ -55,7 +54,7 @@ export const postureCheck = defineEntity({
     domains: texts({ ...of('DOMAIN'), itemsMin: 1 }),
     /** Lower-case hex, nothing between the digits. */
     macAddresses: texts({ ...of('MAC'), itemsMin: 1 }),
-    process: object<Json & (JsonObject | null)>(runningProcess, null, {
+    process: object<JsonObject | null>(runningProcess, null, {
       ...of('PROCESS'),
       mergedOnto: { hashes: [], signerFingerprint: '' },
     }),

@@ -2,8 +2,11 @@ const locations = ['COMMON_NAME', 'SAN_URI', 'SAN_EMAIL'] as const
 const matchers = ['ALL', 'PREFIX', 'SUFFIX', 'SCHEME'] as const
 const parsers = ['NONE', 'SPLIT'] as const
 
-/** Place of the external id of its holder in a client certificate. */
-export interface ExternalIdClaim {
+/**
+ * Place of the external id of its holder in a client certificate. A type, not an interface: only so
+ * is it assignable to JSON.
+ */
+export type ExternalIdClaim = {
   readonly index: number
   readonly location: (typeof locations)[number]
   readonly matcher: (typeof matchers)[number]

@@ -33,7 +33,7 @@ export class AccessIndex {
   /** Writes of records that it is yet to follow, noted as they are done. */
   readonly writes = accessWrites()
   readonly #state: State
-  readonly #policies: Table
+  readonly #policies: Table<ServicePolicy>
   readonly #classes: AccessClasses
   readonly #views = new ClassViews()
   readonly #visitors = new Map<string, ClassView>()
@@ -85,8 +85,7 @@ export class AccessIndex {
    */
   #matchNoPolicy({ service: changed }: AccessChanges): boolean {
     const isMatched = (service: EntityRecord | undefined): boolean =>
-      service !== undefined &&
-      policiesMatching<ServicePolicy>(this.#policies, 'serviceRoles', service).length > 0
+      service !== undefined && policiesMatching(this.#policies, 'serviceRoles', service).length > 0
     for (const { before, after } of changed.values()) {
       if (isMatched(before) || isMatched(after)) return false
     }
@@ -106,9 +105,7 @@ export class AccessIndex {
       }
     }
     for (const [id, { before, after }] of sides.policies) {
-      if (!saysElse(before as ServicePolicy | undefined, after as ServicePolicy | undefined)) {
-        continue
-      }
+      if (!saysElse(before, after)) continue
       this.#followPolicy(sides, id, [...this.#classes.having(id)])
     }
     for (const id of sides.services.keys()) {
@@ -185,7 +182,7 @@ export class AccessIndex {
 export function bitsBetween(state: State, identity: EntityRecord, service: EntityRecord): number {
   let bits = 0
   const table = state.table('servicePolicy')
-  for (const policy of policiesMatching<ServicePolicy>(table, 'serviceRoles', service)) {
+  for (const policy of policiesMatching(table, 'serviceRoles', service)) {
     const bit = policy.type === 'Bind' ? BIND : DIAL
     if ((bits & bit) !== 0) continue
     if (matches(identity, policy.identityRoles, policy.semantic)) bits |= bit

@@ -1,4 +1,3 @@
-import type { Identity } from '../../entities/kinds/identity.ts'
 import { type Session, session as sessionKind } from '../../entities/kinds/session.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { removeWithReferences } from '../apply/references.ts'
@@ -27,7 +26,7 @@ export function settleAccess(state: State, context: CommandContext): void {
 function endUngranted(state: State, judgement: Judgement, context: CommandContext): void {
   if (state.table('session').rows.size === 0) return
   for (const id of doubtful(state, judgement)) {
-    const session = state.get<Session>('session', id)
+    const session = state.get('session', id)
     if (session === undefined || isGranted(state, session)) continue
     removeWithReferences(state, sessionKind, session, context)
   }
@@ -45,13 +44,13 @@ function doubtful(state: State, { sides, groups }: Judgement): string[] {
     if (hasLost) for (const id of members) addAllOf('identityId', id)
   }
   for (const [id, { before }] of sides.identities) {
-    if (before?.['isAdmin'] === true) addAllOf('identityId', id)
+    if (before?.isAdmin === true) addAllOf('identityId', id)
   }
   return [...found].sort()
 }
 
 function isGranted(state: State, { identityId, serviceId, type }: Session): boolean {
-  const identity = state.get<Identity>('identity', identityId)
+  const identity = state.get('identity', identityId)
   const service = state.get('service', serviceId)
   if (identity === undefined || service === undefined) return false
   if (identity.isAdmin) return true

@@ -1,7 +1,54 @@
+import type { KindName } from '../../entities/kind-records.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { State } from '../records/state.ts'
 import type { Index } from '../../raft/types.ts'
 import type { Touched } from './audit.ts'
-import type { Authority } from './authority.ts'
-import type { KindRules } from './kind-rules.ts'
+
+/** A write that its fields and references allow. */
+export interface Write<R extends EntityRecord = EntityRecord> {
+  readonly id: string
+  /** Undefined at create. */
+  readonly before: R | undefined
+  /** Every field at an update; at create those given. */
+  readonly after: Partial<R>
+}
+
+/** A write that was done. */
+export interface Written<R extends EntityRecord = EntityRecord> {
+  /** Undefined at create. */
+  readonly before: R | undefined
+  readonly after: R
+}
+
+/** Means of a consequence: it is part of the same entry, and can not be refused. */
+export interface Consequences {
+  readonly state: State
+  readonly context: CommandContext
+  /** Writes a record whole, system fields included; its base fields are made from the entry. */
+  put(kind: KindName, id: string, fields: Readonly<Record<string, Json>>): void
+  /**
+   * Removes a record with all that lives by it; nothing when it is not there. What guards it from
+   * its callers does not guard it here.
+   */
+  remove(kind: KindName, id: string): void
+}
+
+/**
+ * Rules for the writes of one kind that need other records, beyond uniqueness
+ * and references, and what else they change. All of it is run by apply: state and entry decide,
+ * alone.
+ */
+export interface KindRules<R extends EntityRecord = EntityRecord> {
+  /** Why a write is refused; null when it is not. */
+  judgeWrite?(state: State, write: Write<R>, context: CommandContext): Outcome | null
+  /** Why a deletion is refused that a caller asks for; a cascade does not ask. */
+  judgeDelete?(state: State, record: R, context: CommandContext): Outcome | null
+  afterWrite?(written: Written<R>, consequences: Consequences): void
+  /** After the record is gone, by a caller or by a cascade. Of a table, not of its views. */
+  afterDelete?(record: R, consequences: Consequences): void
+}
 
 /**
  * Knowledge of a command beside the state: where it stands, when and by whom, all out of the log.
@@ -21,5 +68,11 @@ export interface CommandContext {
   /** Grows with each record that the entry writes for its caller, for what is remembered of it. */
   readonly touched: Touched[]
   /** Rules that judge a write of this kind beside its schema, and what follows from it. */
-  readonly rulesOf: (kind: string) => KindRules
+  readonly rulesOf: (kind: KindName) => KindRules
 }
+
+/**
+ * `full`: an administrator, the holder of a session in its own matters, or the system actor.
+ * `limited`: somebody who was given a permission, which reaches nobody who may do more.
+ */
+export type Authority = 'full' | 'limited'

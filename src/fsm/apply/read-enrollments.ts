@@ -1,7 +1,6 @@
 import type { State } from '../records/state.ts'
 import { isOfPrivileged } from './authority.ts'
-import type { CommandContext } from './context.ts'
-import type { Consequences } from './kind-rules.ts'
+import type { CommandContext, Consequences } from './context.ts'
 import { consequencesIn } from './references.ts'
 
 // Callers with few rights may read the tokens of identities without any, and of routers. Once such

@@ -3,9 +3,8 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { StandingRecords } from '../../ports/state-view.ts'
 import type { State } from '../records/state.ts'
 import { isCertificateHonoured, pendingFactors, type PendingFactor } from './authentication.ts'
-import type { CommandContext } from './context.ts'
+import type { CommandContext, Consequences } from './context.ts'
 import { isSignerHonoured } from './external-tokens.ts'
-import type { Consequences } from './kind-rules.ts'
 import { consequencesIn } from './references.ts'
 
 /** How a session stands by the records, whatever the time is. */
@@ -39,9 +38,9 @@ const judgements = new WeakMap<StandingRecords, WeakMap<ApiSession, Judgement>>(
  * @returns null for a session that is not there, or whose identity is not.
  */
 export function standingOf(records: StandingRecords, sessionId: string): SessionStanding | null {
-  const session = records.get<ApiSession>('apiSession', sessionId)
+  const session = records.get('apiSession', sessionId)
   if (session === undefined) return null
-  const identity = records.get<Identity>('identity', session.identityId)
+  const identity = records.get('identity', session.identityId)
   if (identity === undefined) return null
   const version = records.standingVersion
   const own = judgements.get(records) ?? new WeakMap<ApiSession, Judgement>()

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 import { type Entity, isInScope } from '../../entities/define.ts'
 import { type LogTimeReset, logTimeResetId } from '../../entities/kinds/log-time-reset.ts'
+import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import { entities, entitiesByName, entityNamed } from '../../entities/registry.ts'
 import { assert, AssertionError } from '../../lib/assert.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import { hexOf } from '../../lib/text/hex-digits.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { Position } from '../../raft/types.ts'
@@ -32,7 +32,13 @@ export class TooManyWrites extends Error {
 }
 
 /** Kinds that decide how a session stands, beside itself and its identity. */
-export const standingKinds = ['authPolicy', 'authenticator', 'ca', 'externalJwtSigner', 'mfa']
+export const standingKinds: readonly KindName[] = [
+  'authPolicy',
+  'authenticator',
+  'ca',
+  'externalJwtSigner',
+  'mfa',
+]
 
 function originKey(storeId: string): string {
   return `o/${storeId}`
@@ -46,9 +52,9 @@ const CLUSTER_KEY = 'm/cluster'
  */
 export class State {
   /** Tables by kind; views of one table share it. */
-  readonly tables: ReadonlyMap<string, Table>
+  readonly tables: ReadonlyMap<KindName, Table>
   /** Records by kind, in its own words. What is not in its scope is among them. */
-  readonly records: ReadonlyMap<string, Records>
+  readonly records: ReadonlyMap<KindName, Records>
   readonly #standing: readonly Table[]
   readonly origins = new OriginWindows()
   readonly requests: RequestTable
@@ -127,11 +133,10 @@ export class State {
     this.#note(CLUSTER_KEY, JSON.stringify(id))
   }
 
-  /** @throws {AssertionError} for a kind without a descriptor. */
-  table(entity: string): Table {
-    const table = this.tables.get(entity)
-    if (table === undefined) throw new AssertionError(`there is a table of ${entity}`)
-    return table
+  table<K extends KindName>(kind: K): Table<RecordOf<K>> {
+    const table = this.tables.get(kind)
+    if (table === undefined) throw new AssertionError(`there is a table of ${kind}`)
+    return table as Table<RecordOf<K>>
   }
 
   /** Moves with each write of one of `standingKinds`. */
@@ -142,12 +147,12 @@ export class State {
   }
 
   /** Undefined, too, for a record of its table that is not in the scope of the kind. */
-  get<R extends EntityRecord = EntityRecord>(entity: string, id: string): R | undefined {
+  get<K extends KindName>(kind: K, id: string): RecordOf<K> | undefined {
     // A request reads more than fifty records: of a kind without a scope nothing more is asked.
-    const record = this.tables.get(entity)?.rows.get(id)?.record
-    const kind = entitiesByName.get(entity)
-    if (record === undefined || kind === undefined) return undefined
-    return kind.scope === null || isInScope(kind, record) ? (record as R) : undefined
+    const record = this.tables.get(kind)?.rows.get(id)?.record
+    const entity = entitiesByName.get(kind)
+    if (record === undefined || entity === undefined) return undefined
+    return entity.scope === null || isInScope(entity, record) ? (record as RecordOf<K>) : undefined
   }
 
   /**
@@ -155,23 +160,23 @@ export class State {
    * hold for all of a table: read through a scope, a record outside of it would count as missing,
    * and be kept when it must go.
    */
-  inTable(kind: string, id: string): EntityRecord | undefined {
-    return this.tables.get(kind)?.get(id)
+  inTable<K extends KindName>(kind: K, id: string): RecordOf<K> | undefined {
+    return this.table(kind).get(id)
   }
 
   /** Writes a record as `Table.shape` makes it from `values`; base fields included. */
-  put(entity: string, values: Values): void {
-    this.putShaped(this.shaped(entity, values))
+  put(kind: KindName, values: Values): void {
+    this.putShaped(this.shaped(kind, values))
   }
 
   /** A record as `put` would write it. */
-  shaped(entity: string, values: Values): ShapedRecord {
-    const table = this.table(entity)
-    const kind = table.entity.name
-    const key = recordKey(kind, values.id)
+  shaped(kind: KindName, values: Values): ShapedRecord {
+    const table = this.table(kind)
+    const { name } = table.entity
+    const key = recordKey(name, values.id)
     const record = table.shape(values, this.featureLevel)
     const value = table.stored(record)
-    return { kind, record, value, lanes: lanesOf(key, value) }
+    return { kind: name, record, value, lanes: lanesOf(key, value) }
   }
 
   /** Writes what `shaped` made under the same feature level. */
@@ -179,8 +184,8 @@ export class State {
     this.#write(this.table(kind), record.id, { record, lanes }, value)
   }
 
-  remove(entity: string, id: string): void {
-    this.#write(this.table(entity), id, undefined, null)
+  remove(kind: KindName, id: string): void {
+    this.#write(this.table(kind), id, undefined, null)
   }
 
   /**
@@ -236,7 +241,7 @@ export class State {
   }
 
   #lastReset(): LogTimeReset | undefined {
-    return this.get<LogTimeReset>('logTimeReset', logTimeResetId)
+    return this.get('logTimeReset', logTimeResetId)
   }
 
   judgeRequest(caller: string, id: Uint8Array, bodyHash: string): RequestJudgement {
@@ -305,7 +310,7 @@ export class State {
     const [kind, name] = key.split('/', 2)
     if (key === CLUSTER_KEY) this.#clusterId = JSON.parse(value) as string
     else if (kind === 'e' && name !== undefined) {
-      const table = this.table(name)
+      const table = this.table(entityNamed(name).name)
       const values = JSON.parse(value) as Readonly<Record<string, Json>>
       const record = table.shape(values, this.featureLevel)
       const lanes = lanesOf(key, value)
@@ -335,8 +340,8 @@ export class State {
    * Derives indexes and digests from the records of a table anew; the digest that it is in, from
    * all of its records.
    */
-  rebuild(entity: string): void {
-    const table = this.table(entity)
+  rebuild(kind: KindName): void {
+    const table = this.table(kind)
     table.rebuild()
     const { digest } = table.entity
     this.#sumInto(this.#digestOf(digest), digest)

@@ -2,12 +2,12 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Random } from '../../lib/random.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import { controllerLimits } from './limits.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ControlConnection } from './control-connection.ts'
 import { ConnectedAlready, type DialedController } from './dial-controller.ts'
 
-const { dialWaitMs, dialWaitMsMax, dialEveryMsMin } = routerProgramLimits
+const { dialWaitMs, dialWaitMsMax, dialEveryMsMin } = controllerLimits
 const DOUBLINGS_MAX = 16
 
 export type Dial = (
@@ -23,7 +23,7 @@ export interface ControllerDialerParts {
   readonly dial: Dial
   readonly clock: Clock
   readonly random: Random
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   /** @returns why the connection is not to be kept: it is closed then; null: it is kept. */
   readonly onConnected: (dialer: ControllerDialer, connection: DialedController) => Error | null
   readonly onMessage: (connection: ControlConnection, message: ChannelMessage) => void

@@ -1,8 +1,8 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Random } from '../../lib/random.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import { controllerLimits } from './limits.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ControlConnection, ControlHandlers } from './control-connection.ts'
 import { ControllerDialer, type Dial, type DialTarget } from './controller-dialer.ts'
 import { ConnectedAlready, type DialedController } from './dial-controller.ts'
@@ -11,7 +11,7 @@ import { ControllerMembership } from './membership.ts'
 import { controlMessage, readAddresses } from './messages.ts'
 
 const { configuredEndpointAfterMs, configuredEndpointWaitMsMax, membersJudgedEveryMs } =
-  routerProgramLimits
+  controllerLimits
 
 export interface ControllersParts {
   readonly endpointsFile: string
@@ -20,7 +20,7 @@ export interface ControllersParts {
   readonly dial: Dial
   readonly clock: Clock
   readonly random: Random
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   readonly handlers: ControlHandlers
 }
 
@@ -105,7 +105,7 @@ export class Controllers {
     const guessed = hosts.flatMap((host) =>
       [...ports].map((port) => new URL(`https://${host}:${port}`).origin),
     )
-    return [...new Set([...this.#apis, ...guessed])].slice(0, routerProgramLimits.apisMax)
+    return [...new Set([...this.#apis, ...guessed])].slice(0, controllerLimits.apisMax)
   }
 
   /** It has answered: it is asked first from now on, and after a restart too. */
@@ -324,7 +324,7 @@ export class Controllers {
     this.#askTimer = setTimeout(() => {
       this.#askTimer = null
       if (this.#membership.isDisputed) this.#ask()
-    }, routerProgramLimits.membersAskedEveryMs)
+    }, controllerLimits.membersAskedEveryMs)
   }
 
   #stopAsking(): void {

@@ -5,7 +5,7 @@ import { isControllerId, isTrustDomain } from '../../lib/text/names.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'
 import { parseAddress } from '../../config/router/values.ts'
-import { routerProgramLimits } from '../limits.ts'
+import { controllerLimits } from './limits.ts'
 
 /** A controller and where it is. */
 export interface KnownController {
@@ -56,7 +56,7 @@ export type ReadEndpoints =
 export function readEndpoints(path: string): ReadEndpoints {
   if (!existsSync(path)) return { kind: 'absent' }
   try {
-    if (statSync(path).size > routerProgramLimits.endpointsFileBytesMax) {
+    if (statSync(path).size > controllerLimits.endpointsFileBytesMax) {
       return { kind: 'damaged', reason: 'is too large' }
     }
     const parsed = parseYamlTree(readFileSync(path, 'utf8'))
@@ -146,7 +146,7 @@ function keyIn(entries: ReadonlyMap<string, YamlTree>): string | null {
  */
 export function bounded(known: KnownEndpoints): KnownEndpoints {
   const { controllersMax, addressesPerControllerMax, apisMax, removedControllersMax } =
-    routerProgramLimits
+    controllerLimits
   return {
     ...known,
     endpoints: known.endpoints.slice(0, controllersMax),

@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
-import { routerProgramLimits } from '../limits.ts'
+import { controllerLimits } from './limits.ts'
 import { bounded, type ControllerKey, type KnownController } from './endpoints-file.ts'
 
 const {
@@ -9,7 +9,7 @@ const {
   controllersMax,
   controllersToldByOneMax,
   removedControllersMax,
-} = routerProgramLimits
+} = controllerLimits
 
 export interface ToldController {
   readonly id: string

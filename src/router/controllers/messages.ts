@@ -17,7 +17,7 @@ import { flagValue, maskValue, textValue, uint64Value } from '../../channel/head
 import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts'
 import { formatHostPort, isControllerId } from '../../lib/text/names.ts'
 import type { UsageReport } from '../forward/circuit-usages.ts'
-import { routerProgramLimits } from '../limits.ts'
+import { forwardLimits } from '../forward/limits.ts'
 import { type ControllerKey, isControllerAddress } from './endpoints-file.ts'
 import type { MembersTold, ToldController } from './membership.ts'
 
@@ -188,7 +188,7 @@ export function usageMessage(
   { eventId, atMs }: { readonly eventId: string; readonly atMs: number },
 ): Outgoing {
   const interval = { intervalStartUtc: BigInt(startS), intervalLength: BigInt(lengthS) }
-  const { usageCircuitsPerCounterMax } = routerProgramLimits
+  const { usageCircuitsPerCounterMax } = forwardLimits
   const usageCounters = []
   for (let at = 0; at < circuits.length; at += usageCircuitsPerCounterMax) {
     const buckets = circuits

@@ -3,12 +3,16 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 
 import type { Address } from '../../config/router/values.ts'
-import type { DialRequest, LocalCircuits, TerminatorDialer } from '../forward/circuit-ends.ts'
-import type { XgressOptions } from '../forward/xgress-options.ts'
-import { DatagramApplication } from '../streams/datagram-application.ts'
+import type {
+  DialRequest,
+  LocalCircuits,
+  TerminatorDialer,
+} from '../../overlay/circuits/circuit-ends.ts'
+import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
+import { DatagramApplication } from '../../overlay/sockets/datagram-application.ts'
 import { reached } from './reached.ts'
-import { targetOf } from './target.ts'
-import type { TargetSockets } from './target-sockets.ts'
+import { targetOf } from '../../overlay/sockets/target.ts'
+import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
 
 export interface DatagramDialerParts {
   readonly circuits: LocalCircuits

@@ -4,9 +4,9 @@ import {
   DialFailure,
   type LocalCircuits,
   type TerminatorDialer,
-} from '../forward/circuit-ends.ts'
-import { xgressOptions } from '../forward/xgress-options.ts'
-import { routerProgramLimits } from '../limits.ts'
+} from '../../overlay/circuits/circuit-ends.ts'
+import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
+import { socketLimits } from '../../overlay/sockets/limits.ts'
 import { DatagramDialer } from './datagram-dialer.ts'
 import { StreamDialer, type StreamDialerParts } from './stream-dialer.ts'
 
@@ -42,7 +42,7 @@ function dialerOf(
     circuits,
     sockets,
     flow,
-    idleMs: routerProgramLimits.datagramsIdleMs,
+    idleMs: socketLimits.datagramsIdleMs,
   })
   if (binding === 'transport_udp') return datagrams
   const connectTimeoutMs = options.connectTimeout

@@ -1,5 +1,5 @@
-import { dialError, DialFailure } from '../forward/circuit-ends.ts'
-import { dialFault, dialTimedOut } from './dial-fault.ts'
+import { dialError, DialFailure } from '../../overlay/circuits/circuit-ends.ts'
+import { dialFault, dialTimedOut } from '../../overlay/sockets/dial-fault.ts'
 
 /**
  * The outcome of the work, unless the time is over or the circuit ends before it: the caller

@@ -8,12 +8,12 @@ import {
   type DialRequest,
   type LocalCircuits,
   type TerminatorDialer,
-} from '../forward/circuit-ends.ts'
-import type { XgressOptions } from '../forward/xgress-options.ts'
-import { SocketApplication } from '../streams/socket-application.ts'
+} from '../../overlay/circuits/circuit-ends.ts'
+import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
+import { SocketApplication } from '../../overlay/sockets/socket-application.ts'
 import { reached } from './reached.ts'
-import { addressesOf, targetOf } from './target.ts'
-import type { TargetSockets } from './target-sockets.ts'
+import { addressesOf, targetOf } from '../../overlay/sockets/target.ts'
+import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
 
 export interface StreamDialerParts {
   readonly circuits: LocalCircuits

@@ -1,7 +1,7 @@
 import { BearerSessions } from './bearer-sessions.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import { edgeLimits } from './limits.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import {
   edgeControlMessage,
   readSessionsAdded,
@@ -10,14 +10,10 @@ import {
   type ToldSession,
 } from './control-messages.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
-
-export interface EdgeApiSession extends ToldSession {
-  /** The controller that has said so last: it is asked first for what the client wants. */
-  readonly controllerId: string
-}
+import type { EdgeApiSession } from './edge-api-session.ts'
 
 export interface ApiSessionsParts {
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   readonly bearers: Pick<BearerSessions, 'find' | 'await' | 'size'>
   /** Called with tokens that are gone, or whose sessions have other certificates. */
   readonly onChanged: (tokens: ReadonlySet<string>) => void
@@ -37,7 +33,7 @@ interface Waiter {
   readonly settle: (session: EdgeApiSession | null) => void
 }
 
-const { apiSessionsMax, apiSessionWaitersMax } = routerProgramLimits
+const { apiSessionsMax, apiSessionWaitersMax } = edgeLimits
 
 /**
  * API sessions that clients may show at this router, by token. What a controller tells as the whole
@@ -93,20 +89,32 @@ export class ApiSessions {
 
   /**
    * A client may be here before the word of a controller about its session.
-   * @returns null when none came in time, or too many wait; the token is of OIDC, and not good.
+   * @param signal aborted when the client leaves.
+   * @returns null when none came in time, or too many wait; the token is of OIDC, and not good; the
+   * client has left.
    */
-  async await(token: string, timeoutMs: number): Promise<EdgeApiSession | null> {
-    if (BearerSessions.isMeant(token)) return await this.#parts.bearers.await(token, timeoutMs)
+  async await(
+    token: string,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<EdgeApiSession | null> {
+    if (BearerSessions.isMeant(token)) {
+      return await this.#parts.bearers.await(token, timeoutMs, signal)
+    }
     const known = this.find(token)
-    if (known !== null || this.#waiters.size >= apiSessionWaitersMax) return known
+    if (known !== null || this.#waiters.size >= apiSessionWaitersMax || signal.aborted) return known
     const { promise, resolve } = Promise.withResolvers<EdgeApiSession | null>()
     const waiter = { token, settle: resolve }
+    const giveUp = (): void => resolve(null)
     this.#waiters.add(waiter)
-    const timer = setTimeout(() => resolve(null), timeoutMs)
+    const timer = setTimeout(giveUp, timeoutMs)
+    // @guard clients-that-leave--session
+    signal.addEventListener('abort', giveUp)
     try {
       return await promise
     } finally {
       clearTimeout(timer)
+      signal.removeEventListener('abort', giveUp)
       this.#waiters.delete(waiter)
     }
   }

@@ -3,12 +3,12 @@ import type { Clock } from '../../lib/clock.ts'
 import { CertificateError } from '../../pki/certificate.ts'
 import { type OidcToken, oidcTokenOf, seemsAccessToken } from '../../pki/oidc-token.ts'
 import { keyIdOf, type TokenLeaf, tokenLeafOf, verifyJwt } from '../../pki/jwt-verifier.ts'
-import { routerProgramLimits } from '../limits.ts'
+import { edgeLimits } from './limits.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
-import type { EdgeApiSession } from './api-sessions.ts'
+import type { EdgeApiSession } from './edge-api-session.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
-const { bearerTokensMax, bearerUnshownMs } = routerProgramLimits
+const { bearerTokensMax, bearerUnshownMs } = edgeLimits
 /** A use of a key, by the numbers of the API family. */
 const VERIFIES_TOKENS = 0
 /** Text that a token of OIDC begins with: base64url of `{"`. */
@@ -76,9 +76,14 @@ export class BearerSessions {
 
   /**
    * A key, an identity or the model itself may arrive a moment after the client does.
-   * @returns null when the token is not good, or is not found good in time.
+   * @param signal aborted when the client leaves.
+   * @returns null when the token is not good, or is not found good in time, or the client has left.
    */
-  async await(text: string, timeoutMs: number): Promise<EdgeApiSession | null> {
+  async await(
+    text: string,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<EdgeApiSession | null> {
     if (!seemsAccessToken(text)) return null
     const { model, clock } = this.#parts
     const endMs = clock.monotonicMs() + timeoutMs
@@ -86,11 +91,15 @@ export class BearerSessions {
     for (;;) {
       if (found !== null && this.#isGood(found)) return this.#keep(found)
       const leftMs = endMs - clock.monotonicMs()
-      if (leftMs <= 0 || !this.#mayBecomeGood(text, found)) return null
+      if (leftMs <= 0 || signal.aborted || !this.#mayBecomeGood(text, found)) return null
       const { promise, resolve } = Promise.withResolvers<void>()
-      const stop = model.onChanged(() => resolve())
-      const timer = setTimeout(resolve, leftMs)
+      const wake = (): void => resolve()
+      const stop = model.onChanged(wake)
+      const timer = setTimeout(wake, leftMs)
+      // @guard clients-that-leave--token
+      signal.addEventListener('abort', wake)
       await promise
+      signal.removeEventListener('abort', wake)
       clearTimeout(timer)
       stop()
       if (found === null && this.#isKeyKnown(text)) found = await this.#verify(text)

@@ -6,7 +6,8 @@ import { type Certificate, leafSpiffeId, parseCertificate } from '../../pki/cert
 import { identitySpiffeId, sessionCertificateIds, type SpiffeId } from '../../pki/spiffe.ts'
 import { BearerSessions } from './bearer-sessions.ts'
 import { edgeHeader } from './edge-messages.ts'
-import type { EdgeApiSession, ApiSessions } from './api-sessions.ts'
+import type { ApiSessions } from './api-sessions.ts'
+import type { EdgeApiSession } from './edge-api-session.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 
 export interface EdgeClient {
@@ -24,6 +25,8 @@ export type EdgeAdmission =
 export interface EdgeAdmissionParts {
   readonly sessions: Pick<ApiSessions, 'await'>
   readonly lookupTimeoutMs: number
+  /** Aborted when the connection closes. */
+  readonly signal: AbortSignal
   /** The domain of the network; null: no controller was met yet. */
   readonly trustDomain: () => string | null
 }
@@ -37,7 +40,7 @@ const TOKEN_CHARACTERS_MAX = 8192
 export async function admitClient(
   socket: TLSSocket,
   { headers }: ChannelMessage,
-  { sessions, lookupTimeoutMs, trustDomain }: EdgeAdmissionParts,
+  { sessions, lookupTimeoutMs, signal, trustDomain }: EdgeAdmissionParts,
 ): Promise<EdgeAdmission> {
   const token = readText(headers, edgeHeader.sessionToken) ?? ''
   if (token === '' || token.length > TOKEN_CHARACTERS_MAX) {
@@ -46,7 +49,7 @@ export async function admitClient(
   const shown = peerLeafDer(socket)
   if (shown === null) return refused('no certificate was presented')
   const leaf = parseCertificate(shown)
-  const session = await sessions.await(token, lookupTimeoutMs)
+  const session = await sessions.await(token, lookupTimeoutMs, signal)
   if (session === null) {
     return refused(
       BearerSessions.isMeant(token)

@@ -1,11 +1,11 @@
 import type { Channel, Outgoing } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { readText } from '../../channel/headers.ts'
-import type { LocalCircuit, LocalCircuits } from '../forward/circuit-ends.ts'
-import type { XgressOptions } from '../forward/xgress-options.ts'
+import type { LocalCircuit, LocalCircuits } from '../../overlay/circuits/circuit-ends.ts'
+import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { EdgeApiSession } from './api-sessions.ts'
+import { edgeLimits } from './limits.ts'
+import type { EdgeApiSession } from './edge-api-session.ts'
 import type { EdgeClient } from './client-admission.ts'
 import { ClientConnection } from './client-connection.ts'
 import type { ClientFlow } from './client-flow.ts'
@@ -25,7 +25,7 @@ import {
 } from './edge-messages.ts'
 import { isSessionAmong, type ServiceSession } from './service-session.ts'
 
-const { clientConnectionsPerChannelMax } = routerProgramLimits
+const { clientConnectionsPerChannelMax } = edgeLimits
 
 /** Circuit of a payload, an acknowledgement or a control. */
 const CIRCUIT_ID_HEADER = 2256
@@ -57,6 +57,8 @@ export interface ClientChannelParts {
   readonly channel: Channel
   readonly flow: ClientFlow
   readonly client: EdgeClient
+  /** Aborted when the channel closes. */
+  readonly closeSignal: AbortSignal
   readonly services: ClientServices
   /** Options of the listener, for the ends of its circuits. */
   readonly options: XgressOptions
@@ -75,6 +77,7 @@ export class ClientChannel {
   readonly remoteAddress: string
   readonly localAddress: string
   readonly connectedAtMs: number
+  readonly closeSignal: AbortSignal
   readonly #parts: ClientChannelParts
   readonly #ends = new Map<number, ClientEnd>()
   readonly #xgresses = new Map<string, ClientXgress>()
@@ -86,6 +89,7 @@ export class ClientChannel {
     this.#parts = parts
     this.#client = parts.client
     this.channel = parts.channel
+    this.closeSignal = parts.closeSignal
     this.remoteAddress = parts.remoteAddress
     this.localAddress = parts.localAddress
     this.connectedAtMs = parts.connectedAtMs

@@ -1,8 +1,8 @@
 import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
 import type { Outgoing } from '../../channel/channel.ts'
-import type { Application, CircuitEnd, Piece } from '../forward/circuit-ends.ts'
-import type { TraceAnswer, TraceRequest } from '../forward/route-trace.ts'
-import { routerProgramLimits } from '../limits.ts'
+import type { Application, CircuitEnd, Piece } from '../../overlay/circuits/circuit-ends.ts'
+import type { TraceAnswer, TraceRequest } from '../../overlay/circuits/route-trace.ts'
+import { edgeLimits } from './limits.ts'
 import type { ClientFlow } from './client-flow.ts'
 import { dataMessage, edgeFlag, stateClosed, traceAnswerMessage } from './edge-messages.ts'
 import type { ServiceSession } from './service-session.ts'
@@ -98,7 +98,7 @@ export class ClientConnection implements Application {
   trace(request: TraceRequest): boolean {
     if (this.#isOver || this.#end?.trace === undefined || this.#end.isClosed) return false
     const [oldest] = this.#traced
-    const isFull = this.#traced.size >= routerProgramLimits.clientTracesMax
+    const isFull = this.#traced.size >= edgeLimits.clientTracesMax
     if (isFull && oldest !== undefined) this.#traced.delete(oldest)
     this.#traced.add(request.userValue)
     this.#end.trace(request)

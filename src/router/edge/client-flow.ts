@@ -1,7 +1,7 @@
 import type { Channel, Outgoing } from '../../channel/channel.ts'
-import { routerProgramLimits } from '../limits.ts'
+import { edgeLimits } from './limits.ts'
 
-const { clientQueuedBytesMax, clientUnsentBytesMax } = routerProgramLimits
+const { clientQueuedBytesMax, clientUnsentBytesMax } = edgeLimits
 
 /**
  * How much of a client's channel is under way in each direction: data goes out while the client

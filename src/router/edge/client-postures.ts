@@ -10,14 +10,14 @@ import { readFlag } from '../../channel/headers.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { FailureLog } from '../listen/failure-log.ts'
+import { edgeLimits } from './limits.ts'
+import type { FailureLog } from '../../overlay/sockets/failure-log.ts'
 import { BearerSessions } from './bearer-sessions.ts'
 import type { ClientChannel } from './client-channel.ts'
 import { clientPostureMessage } from './control-messages.ts'
 
-const { clientPostureBytesMax, clientPosturesBytesMax } = routerProgramLimits
-const { clientPosturesWaitingMax, clientPostureMs } = routerProgramLimits
+const { clientPostureBytesMax, clientPosturesBytesMax } = edgeLimits
+const { clientPosturesWaitingMax, clientPostureMs } = edgeLimits
 
 /** The reports of one client. */
 interface Told {

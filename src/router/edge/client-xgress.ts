@@ -1,7 +1,11 @@
 import type { Outgoing } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { int32Value } from '../../channel/headers.ts'
-import type { Destination, LocalCircuit, LocalCircuits } from '../forward/circuit-ends.ts'
+import type {
+  Destination,
+  LocalCircuit,
+  LocalCircuits,
+} from '../../overlay/circuits/circuit-ends.ts'
 import type { ClientFlow } from './client-flow.ts'
 import { edgeHeader, stateClosed } from './edge-messages.ts'
 import type { ServiceSession } from './service-session.ts'

@@ -3,10 +3,14 @@ import { flagValue, readFlag, readText, textValue } from '../../channel/headers.
 import { errorMessage } from '../../lib/error-code.ts'
 import type { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import type { Application, LocalCircuit, LocalCircuits } from '../forward/circuit-ends.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { FailureLog } from '../listen/failure-log.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import type {
+  Application,
+  LocalCircuit,
+  LocalCircuits,
+} from '../../overlay/circuits/circuit-ends.ts'
+import { edgeLimits } from './limits.ts'
+import type { FailureLog } from '../../overlay/sockets/failure-log.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import { BearerSessions } from './bearer-sessions.ts'
 import type { ClientChannel } from './client-channel.ts'
 import type { ClientConnection } from './client-connection.ts'
@@ -27,12 +31,12 @@ import {
 } from './edge-messages.ts'
 import { type ServiceSession, shownServiceSession } from './service-session.ts'
 
-const { connectsWaitingMax } = routerProgramLimits
+const { connectsWaitingMax } = edgeLimits
 const ID_CHARACTERS_MAX = 128
 
 export interface ConnectsParts {
   readonly circuits: LocalCircuits
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   readonly failures: FailureLog
   /** Requests of each identity, by whichever channels and listeners they come. */
   readonly tasks: KeyedTasks

@@ -8,8 +8,8 @@ import {
   type LocalCircuit,
   type LocalCircuits,
   type TerminatorDialer,
-} from '../forward/circuit-ends.ts'
-import { routerProgramLimits } from '../limits.ts'
+} from '../../overlay/circuits/circuit-ends.ts'
+import { edgeLimits } from './limits.ts'
 import type { ClientEnd } from './client-channel.ts'
 import {
   connectionMessage,
@@ -125,7 +125,7 @@ export class EdgeDialer implements TerminatorDialer {
       [...dialHeaders(peerData), [edgeHeader.circuitId, textValue(circuit.id)], ...more],
       textValue(session.token),
     )
-    const waitMs = Math.min(routerProgramLimits.hostDialMsMax, Math.max(1, timeoutMs))
+    const waitMs = Math.min(edgeLimits.hostDialMsMax, Math.max(1, timeoutMs))
     let answer
     try {
       answer = await client.channel.request(dial, waitMs)

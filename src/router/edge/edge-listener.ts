@@ -20,10 +20,12 @@ import { sourceOf } from '../../lib/bounds/source.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
-import type { XgressOptions } from '../forward/xgress-options.ts'
-import { certificateByName, type RouterIdentity } from '../identity/identity.ts'
-import { routerProgramLimits } from '../limits.ts'
-import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
+import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
+import { certificateByName } from '../../overlay/sockets/listener-certificates.ts'
+import type { RouterIdentity } from '../identity/identity.ts'
+import { edgeLimits } from './limits.ts'
+import { ProgramFailure } from '../../overlay/failure.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ApiSessions } from './api-sessions.ts'
 import { type EdgeAdmission, admitClient, isStillAdmitted } from './client-admission.ts'
 import { ClientChannel, type ClientServices } from './client-channel.ts'
@@ -37,13 +39,13 @@ import {
   TAKES_POSTURE_HEADER,
 } from './edge-messages.ts'
 import { closeServer, portOf } from '../../lib/runtime/listening.ts'
-import { bindServer } from '../listen/bind-server.ts'
+import { bindServer } from '../../overlay/sockets/bind-server.ts'
 
 export interface EdgeListenerParts {
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
   readonly clock: Clock
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   readonly sessions: ApiSessions
   readonly services: ClientServices
   readonly trustDomain: () => string | null
@@ -60,7 +62,6 @@ export interface EdgeListenerParts {
   readonly onClosed: (client: ClientChannel, reason: string) => void
 }
 
-const limits = routerProgramLimits
 /**
  * Data has no rate, as circuits take it as fast as the far end does. Clients answer no heartbeats:
  * one that is gone without a word is noticed by its connection.
@@ -93,12 +94,12 @@ export class EdgeListener {
       minVersion: 'TLSv1.2',
       ALPNProtocols: [EDGE_PROTOCOL],
     })
-    this.#server.maxConnections = limits.clientConnectionsOpenMax
+    this.#server.maxConnections = edgeLimits.clientConnectionsOpenMax
     boundConnections(this.#server, {
-      connectionsPerSourceMax: limits.clientConnectionsPerSourceMax,
+      connectionsPerSourceMax: edgeLimits.clientConnectionsPerSourceMax,
       handshakeTimeoutMs: parts.handshakeTimeoutMs,
-      handshakesMax: limits.clientsWaitingMax,
-      handshakesPerSourceMax: limits.clientsWaitingPerSourceMax,
+      handshakesMax: edgeLimits.clientsWaitingMax,
+      handshakesPerSourceMax: edgeLimits.clientsWaitingPerSourceMax,
     })
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
     this.#server.on('secureConnection', (socket) => this.#accept(socket))
@@ -109,7 +110,7 @@ export class EdgeListener {
     return portOf(this.#server)
   }
 
-  /** @throws {RouterFailure} when it cannot listen. */
+  /** @throws {ProgramFailure} when it cannot listen. */
   async listen(bind: Address, place: string): Promise<void> {
     await bindServer(this.#server, bind, `${place}.bind`)
     this.#server.on('error', (error) =>
@@ -131,7 +132,7 @@ export class EdgeListener {
   #credentials(): { cert: string; key: string; ca: string } {
     const { server, caPem } = this.#parts.identity()
     if (server === null) {
-      throw new RouterFailure(
+      throw new ProgramFailure(
         'listeners: binding edge needs a server certificate; name one with identity.server_cert',
       )
     }
@@ -140,13 +141,14 @@ export class EdgeListener {
 
   #accept(socket: TLSSocket): void {
     const { clock, helloTimeoutMs, log, writeTimeoutMs } = this.#parts
-    socket.setKeepAlive(true, limits.clientKeepAliveMs)
+    socket.setKeepAlive(true, edgeLimits.clientKeepAliveMs)
     const wait = this.#wait(socket)
     if (wait === null) {
       socket.destroy()
       return
     }
     let client: ClientChannel | null = null
+    const closing = new AbortController()
     const deadline = setTimeout(() => channel.close('no hello in time'), helloTimeoutMs)
     const channel: Channel = new Channel({
       socket,
@@ -157,7 +159,7 @@ export class EdgeListener {
           : { ...clientChannelLimits, writeMsMax: writeTimeoutMs },
       onHello: (message) => {
         clearTimeout(deadline)
-        void this.#admit(channel, flow, socket, message).then((admitted) => {
+        void this.#admit(channel, flow, socket, message, closing.signal).then((admitted) => {
           wait.end()
           client = admitted
         })
@@ -173,6 +175,8 @@ export class EdgeListener {
       },
       onClose: (reason) => {
         clearTimeout(deadline)
+        // @guard clients-that-leave--close
+        closing.abort()
         wait.end()
         this.#open.delete(channel)
         if (client !== null) this.#onClosed(client, reason)
@@ -191,8 +195,8 @@ export class EdgeListener {
   #wait(socket: TLSSocket): { end: () => void } | null {
     const source = sourceOf(socket.remoteAddress ?? '')
     const isFull =
-      this.#waitingCount >= limits.clientsWaitingMax ||
-      this.#waiting.of(source) >= limits.clientsWaitingPerSourceMax
+      this.#waitingCount >= edgeLimits.clientsWaitingMax ||
+      this.#waiting.of(source) >= edgeLimits.clientsWaitingPerSourceMax
     if (isFull) return null
     this.#waitingCount += 1
     this.#waiting.add(source, 1)
@@ -211,10 +215,11 @@ export class EdgeListener {
     flow: ClientFlow,
     socket: TLSSocket,
     message: ChannelMessage,
+    closeSignal: AbortSignal,
   ): Promise<ClientChannel | null> {
     const { sessions, services, clock, identity, version } = this.#parts
     const hello = readHello(message)
-    const admission = hello === null ? noHello : await this.#judged(socket, message)
+    const admission = hello === null ? noHello : await this.#judged(socket, message, closeSignal)
     if (channel.isClosed) return null
     if (hello === null || !admission.ok) {
       this.#refuse(channel, socket, admission.ok ? '' : admission.reason)
@@ -235,6 +240,7 @@ export class EdgeListener {
       channel,
       flow,
       client,
+      closeSignal,
       services,
       options: this.#parts.options,
       localAddress: formatHostPort({ host: localAddress, port: localPort }),
@@ -257,10 +263,19 @@ export class EdgeListener {
     return admitted
   }
 
-  async #judged(socket: TLSSocket, message: ChannelMessage): Promise<EdgeAdmission> {
+  async #judged(
+    socket: TLSSocket,
+    message: ChannelMessage,
+    signal: AbortSignal,
+  ): Promise<EdgeAdmission> {
     const { sessions, lookupTimeoutMs, trustDomain } = this.#parts
     try {
-      return await admitClient(socket, message, { sessions, lookupTimeoutMs, trustDomain })
+      return await admitClient(socket, message, {
+        sessions,
+        lookupTimeoutMs,
+        signal,
+        trustDomain,
+      })
     } catch (error) {
       return { ok: false, reason: errorMessage(error) }
     }

@@ -10,8 +10,8 @@ import {
   uint64Value,
 } from '../../channel/headers.ts'
 import { headerKey } from '../../channel/numbers.ts'
-import type { Piece } from '../forward/circuit-ends.ts'
-import type { TraceAnswer, TraceRequest } from '../forward/route-trace.ts'
+import type { Piece } from '../../overlay/circuits/circuit-ends.ts'
+import type { TraceAnswer, TraceRequest } from '../../overlay/circuits/route-trace.ts'
 
 /** The application protocol of the channels of clients. */
 export const EDGE_PROTOCOL = 'ziti-edge'

@@ -4,13 +4,13 @@ import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
-import type { LocalCircuits, TerminatorDialer } from '../forward/circuit-ends.ts'
-import { xgressOptions } from '../forward/xgress-options.ts'
+import type { LocalCircuits, TerminatorDialer } from '../../overlay/circuits/circuit-ends.ts'
+import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
-import { routerProgramLimits } from '../limits.ts'
+import { edgeLimits } from './limits.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
-import type { RouterProgramLogger } from '../logger.ts'
-import { FailureLog } from '../listen/failure-log.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
+import { FailureLog } from '../../overlay/sockets/failure-log.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { ApiSessions } from './api-sessions.ts'
@@ -36,7 +36,7 @@ export interface EdgeParts {
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
   readonly clock: Clock
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
   readonly operations: ControllerOperations
   readonly trustDomain: () => string | null
@@ -78,8 +78,8 @@ export class Edge {
   /** Channels by the token of their API session. */
   readonly #byToken = new Map<string, Set<ClientChannel>>()
   /** Connections within channels, by identity. */
-  readonly #room = new FairShare(routerProgramLimits.clientConnectionsMax)
-  readonly #connects = new KeyedTasks(routerProgramLimits.connectsAtOnceMax)
+  readonly #room = new FairShare(edgeLimits.clientConnectionsMax)
+  readonly #connects = new KeyedTasks(edgeLimits.connectsAtOnceMax)
   readonly #failures: FailureLog
   #timers: NodeJS.Timeout[] = []
 
@@ -175,7 +175,7 @@ export class Edge {
     ])
   }
 
-  /** @throws {RouterFailure} when one of its listeners cannot be opened. */
+  /** @throws {ProgramFailure} when one of its listeners cannot be opened. */
   async start(): Promise<void> {
     const { config, log } = this.#parts
     if (config.edge === null) return
@@ -201,7 +201,7 @@ export class Edge {
     const everyMs = config.edge.heartbeatIntervalSeconds * SECOND_MS
     this.#timers = [
       setInterval(() => this.#tellUsed(), everyMs),
-      setInterval(() => this.#bearers.sweep(), routerProgramLimits.bearerSweepMs),
+      setInterval(() => this.#bearers.sweep(), edgeLimits.bearerSweepMs),
     ]
   }
 
@@ -265,8 +265,7 @@ export class Edge {
       options: xgressOptions(options),
       faultOfRoom: (identityId) => {
         const isFull =
-          this.#identities.channelsOf(identityId) >=
-          routerProgramLimits.clientChannelsPerIdentityMax
+          this.#identities.channelsOf(identityId) >= edgeLimits.clientChannelsPerIdentityMax
         return isFull ? 'the identity has too many connections to this router' : null
       },
       onOpen: (client) => this.#onOpen(client),
@@ -361,7 +360,8 @@ export class Edge {
     if (!BearerSessions.isMeant(session.token)) {
       return 'the API session of this connection has no token that can be renewed'
     }
-    const renewed = await this.#bearers.await(token, timeoutMs)
+    // @guard clients-that-leave--renewal
+    const renewed = await this.#bearers.await(token, timeoutMs, client.closeSignal)
     if (renewed === null) return 'the access token is not good'
     const before = [...(this.#byToken.get(session.token) ?? [])]
     if (before.length === 0) return 'the connection is closed'

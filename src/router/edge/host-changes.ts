@@ -3,19 +3,18 @@ import { readFlag } from '../../channel/headers.ts'
 import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import { edgeLimits } from './limits.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ClientChannel } from './client-channel.ts'
 import { healthEventMessage, precedenceOf, updateTerminatorMessage } from './control-messages.ts'
 import { edgeHeader, readUint16 } from './edge-messages.ts'
 import { hostClaim, type HostedTerminator } from './hosted-terminator.ts'
 
-const { terminatorChangedEveryMs, hostChangesBurst, hostChangesPerSecond, hostedMax } =
-  routerProgramLimits
+const { terminatorChangedEveryMs, hostChangesBurst, hostChangesPerSecond, hostedMax } = edgeLimits
 
 export interface HostChangesParts {
   readonly clock: Pick<Clock, 'monotonicMs'>
-  readonly log: Pick<RouterProgramLogger, 'info'>
+  readonly log: Pick<ProgramLogger, 'info'>
   /** Null: no controller is connected. */
   readonly controllerFor: (client: ClientChannel) => ControlConnection | null
 }

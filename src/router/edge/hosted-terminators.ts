@@ -12,8 +12,8 @@ import {
 } from '../controllers/asked-terminators.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import { edgeLimits } from './limits.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ClientChannel } from './client-channel.ts'
 import {
   edgeControlMessage,
@@ -37,7 +37,7 @@ import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
 export interface HostedTerminatorsParts {
   readonly clock: Clock
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
   readonly operations: ControllerOperations
   /** Null: no controller is connected. */
@@ -46,7 +46,6 @@ export interface HostedTerminatorsParts {
   readonly postureSettled: (client: ClientChannel, controllerId: string) => Promise<void>
 }
 
-const limits = routerProgramLimits
 const BINDING = 'edge'
 /** A destination of a route may say that it is one of these. */
 const HOSTED_PREFIX = 'hosted:'
@@ -74,8 +73,11 @@ export class ClientTerminators {
   constructor(parts: HostedTerminatorsParts) {
     this.#parts = parts
     this.#changes = new HostChanges(parts)
-    const rate = { burst: limits.hostCreationsBurst, perSecond: limits.hostCreationsPerSecond }
-    this.#creations = new KeyedRate({ ...rate, keysMax: limits.hostedMax }, parts.clock)
+    const rate = {
+      burst: edgeLimits.hostCreationsBurst,
+      perSecond: edgeLimits.hostCreationsPerSecond,
+    }
+    this.#creations = new KeyedRate({ ...rate, keysMax: edgeLimits.hostedMax }, parts.clock)
   }
 
   get all(): readonly HostedTerminator[] {
@@ -95,7 +97,7 @@ export class ClientTerminators {
   }
 
   start(): void {
-    this.#timer = setInterval(() => this.#sweep(), limits.terminatorsSweptEveryMs)
+    this.#timer = setInterval(() => this.#sweep(), edgeLimits.terminatorsSweptEveryMs)
   }
 
   stop(): void {
@@ -176,7 +178,7 @@ export class ClientTerminators {
 
   /** A controller may have come back without what it was told before. */
   onControllerConnected({ id }: ControlConnection): void {
-    const dueMs = this.#parts.clock.monotonicMs() + limits.terminatorsToldAgainMs
+    const dueMs = this.#parts.clock.monotonicMs() + edgeLimits.terminatorsToldAgainMs
     for (const terminator of this.#byId.values()) {
       if (terminator.controllerId !== id) continue
       terminator.isEstablished = false
@@ -187,7 +189,7 @@ export class ClientTerminators {
 
   #faultOfRoom(client: ClientChannel): string | null {
     const own = this.#byClient.get(client)?.size ?? 0
-    const isFull = own >= limits.hostedPerChannelMax || this.#byId.size >= limits.hostedMax
+    const isFull = own >= edgeLimits.hostedPerChannelMax || this.#byId.size >= edgeLimits.hostedMax
     return isFull ? 'too many services are hosted' : null
   }
 
@@ -244,7 +246,7 @@ export class ClientTerminators {
     this.#drop(terminator)
     this.#parts.log.info({ terminatorId: terminator.id, reason }, 'terminator of a client removed')
     const isAtController = terminator.isEstablished || terminator.controllerId !== ''
-    if (isAtController && this.#removed.size < limits.terminatorsRemovedWaitingMax) {
+    if (isAtController && this.#removed.size < edgeLimits.terminatorsRemovedWaitingMax) {
       this.#removed.add(terminator.id)
     }
     void this.#tellRemoved()
@@ -270,15 +272,15 @@ export class ClientTerminators {
       return
     }
     if (result === CreateTerminatorResult.FAILED_BUSY) {
-      terminator.dueMs = nowMs + limits.terminatorBusyMs
+      terminator.dueMs = nowMs + edgeLimits.terminatorBusyMs
       return
     }
     terminator.strikes += 1
-    terminator.dueMs = nowMs + limits.terminatorBusyMs
+    terminator.dueMs = nowMs + edgeLimits.terminatorBusyMs
     const isFinal =
       hint !== 0 ||
       result === CreateTerminatorResult.FAILED_INVALID_SESSION ||
-      terminator.strikes >= limits.terminatorStrikesMax
+      terminator.strikes >= edgeLimits.terminatorStrikesMax
     if (!isFinal) return
     const text = msg === '' ? 'the controller refused the terminator' : msg
     const code = errorCode === 0 ? edgeErrorCode.internal : errorCode
@@ -331,7 +333,7 @@ export class ClientTerminators {
     try {
       await operations.run(client.client.session.identityId, () => this.#askInTurn(terminator))
     } catch {
-      terminator.dueMs = clock.monotonicMs() + limits.terminatorBusyMs
+      terminator.dueMs = clock.monotonicMs() + edgeLimits.terminatorBusyMs
     } finally {
       terminator.isAsked = false
     }
@@ -347,7 +349,7 @@ export class ClientTerminators {
     if (this.#byId.get(id) !== terminator || controller === null) return
     if (terminator.isEstablished) return
     terminator.controllerId = controller.id
-    terminator.dueMs += limits.terminatorAgainMs
+    terminator.dueMs += edgeLimits.terminatorAgainMs
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#waits.set(id, resolve)
     controller.channel.send(creationOf(terminator))
@@ -360,7 +362,7 @@ export class ClientTerminators {
     const [controller] = this.#parts.connections()
     if (this.#isRemoving || this.#removed.size === 0 || controller === undefined) return
     this.#isRemoving = true
-    const ids = [...this.#removed].slice(0, limits.terminatorsRemovedAtOnceMax)
+    const ids = [...this.#removed].slice(0, edgeLimits.terminatorsRemovedAtOnceMax)
     try {
       const reply = await controller.channel.request(removeTerminatorsMessage(ids))
       if (!readFlag(reply.headers, headerKey.resultSuccess))
@@ -377,7 +379,7 @@ export class ClientTerminators {
   /** Answers which of these there are; one whose host is silent is left out, and asked later. */
   async #validate(connection: ControlConnection, { body }: ChannelMessage): Promise<void> {
     const { terminators, postCreate, fixInvalid } = readTerminatorQuestion(body)
-    const own = terminators.slice(0, limits.hostedMax)
+    const own = terminators.slice(0, edgeLimits.hostedMax)
     const states = await Promise.all(
       own.map(async ({ id, binding, marker }) => {
         if (binding !== BINDING) return []
@@ -399,7 +401,7 @@ export class ClientTerminators {
     if (!isInspectable) return true
     try {
       const request = connectionMessage(edgeMessage.inspectConnection, connectionId)
-      const { headers } = await client.channel.request(request, limits.hostInspectionMsMax)
+      const { headers } = await client.channel.request(request, edgeLimits.hostInspectionMsMax)
       return headers.get(edgeHeader.connectionType)?.[0] === CONNECTION_TYPE_BIND
     } catch {
       return client.channel.isClosed ? false : null

@@ -1,7 +1,7 @@
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { Destination } from './circuit-ends.ts'
+import { forwardLimits } from './limits.ts'
+import type { Destination } from '../../overlay/circuits/circuit-ends.ts'
 
 /** Place that frames come from or go to: a link to a peer, or an end in this router. */
 export interface Place {
@@ -75,7 +75,7 @@ export class CarriedCircuit {
     this.#hops.delete(from.address)
     this.#hops.set(from.address, { fromPeerId: from.peerId, to })
     const [oldest] = this.#hops.keys()
-    if (this.#hops.size > routerProgramLimits.hopsPerCircuitMax && oldest !== undefined) {
+    if (this.#hops.size > forwardLimits.hopsPerCircuitMax && oldest !== undefined) {
       this.#hops.delete(oldest)
     }
   }
@@ -92,7 +92,7 @@ export class CarriedCircuit {
 export class CarriedCircuits {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #circuits = new Map<string, CarriedCircuit>()
-  readonly #room = new FairShare(routerProgramLimits.circuitsMax)
+  readonly #room = new FairShare(forwardLimits.circuitsMax)
 
   constructor(clock: Pick<Clock, 'monotonicMs'>) {
     this.#clock = clock

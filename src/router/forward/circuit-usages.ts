@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
-import { routerProgramLimits } from '../limits.ts'
+import { forwardLimits } from './limits.ts'
 import type { CarriedCircuit } from './carried-circuits.ts'
 import type { TrafficSide } from './traffic.ts'
 
@@ -26,7 +26,7 @@ interface Bucket extends CountedCircuit {
   readonly sinceMs: number
 }
 
-const { usageCircuitsMax, usageCircuitsPerReportMax } = routerProgramLimits
+const { usageCircuitsMax, usageCircuitsPerReportMax } = forwardLimits
 
 /**
  * Content of circuits in bytes, by circuit, side and direction, until it is told. What is counted

@@ -2,15 +2,16 @@ import type { Clock } from '../../lib/clock.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import { forwardLimits } from './limits.ts'
+import { linkLimits } from '../links/limits.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { CarriedCircuit, CarriedCircuits, Place } from './carried-circuits.ts'
 import { confirmationMessage, faultMessage, type IdleCircuit } from './forward-messages.ts'
 
 export interface FaultsParts {
   readonly circuits: CarriedCircuits
   readonly clock: Clock
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
   readonly config: {
     /** 0: misses are not told. */
@@ -41,7 +42,7 @@ export class Faults {
   /** Since the last time that they were told, by circuit. */
   readonly #misses = new Map<string, Miss>()
   /** Links share the room for circuits that nobody knows. */
-  readonly #room = new FairShare(routerProgramLimits.missesMax)
+  readonly #room = new FairShare(forwardLimits.missesMax)
   readonly #warnings: KeyedRate
   readonly #linkFaults: KeyedRate
   readonly #timers: NodeJS.Timeout[] = []
@@ -49,7 +50,8 @@ export class Faults {
 
   constructor(parts: FaultsParts) {
     this.#parts = parts
-    const { peersMax, circuitWarningEveryMs } = routerProgramLimits
+    const { peersMax } = linkLimits
+    const { circuitWarningEveryMs } = forwardLimits
     const rate = { burst: 1, perSecond: 1000 / circuitWarningEveryMs, keysMax: peersMax }
     this.#warnings = new KeyedRate(rate, parts.clock)
     this.#linkFaults = new KeyedRate(rate, parts.clock)
@@ -171,7 +173,7 @@ export class Faults {
   /** Its owner may be removed from the cluster, and nobody else unroutes the circuit. */
   #isAbandoned({ ownerSeenMs, activeMs, closedBy }: CarriedCircuit, nowMs: number): boolean {
     const awayMs = nowMs - Math.max(activeMs, ownerSeenMs)
-    const { abandonedMsMax, closedAbandonedMsMax } = routerProgramLimits
+    const { abandonedMsMax, closedAbandonedMsMax } = forwardLimits
     return awayMs > (closedBy === null ? abandonedMsMax : closedAbandonedMsMax)
   }
 }
@@ -203,7 +205,7 @@ function sendInParts<T>(
   told: readonly T[],
   messageOf: (part: readonly T[]) => ReturnType<typeof faultMessage>,
 ): void {
-  const { circuitsPerMessageMax } = routerProgramLimits
+  const { circuitsPerMessageMax } = forwardLimits
   for (let at = 0; at < told.length; at += circuitsPerMessageMax) {
     channel.send(messageOf(told.slice(at, at + circuitsPerMessageMax)))
   }

@@ -11,8 +11,9 @@ import {
 import type { Outgoing } from '../../channel/channel.ts'
 import { flagValue, int32Value, textValue } from '../../channel/headers.ts'
 import { reflectedKeys } from '../../channel/numbers.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { DialError } from './circuit-ends.ts'
+import { circuitLimits } from '../../overlay/circuits/limits.ts'
+import { forwardLimits } from './limits.ts'
+import type { DialError } from '../../overlay/circuits/circuit-ends.ts'
 
 /** Content types between routers and controllers that are about circuits. */
 export const routeMessage = {
@@ -78,7 +79,7 @@ const kinds: ReadonlyMap<DestinationType, Forward['kind']> = new Map([
 
 /** Ids and addresses are chosen by controllers; none is longer. */
 export function isCircuitName(text: string): boolean {
-  return text !== '' && text.length <= routerProgramLimits.circuitNameCharactersMax
+  return text !== '' && text.length <= circuitLimits.circuitNameCharactersMax
 }
 
 /**
@@ -99,7 +100,7 @@ export function readRoute(body: Uint8Array): Route | null {
   if (!isCircuitName(circuitId) || read.length < forwards.length) return null
   if (egress !== undefined && !isCircuitName(egress.address)) return null
   const timeoutMs = timeout / NANOSECONDS_A_MS
-  const { dialMsMax } = routerProgramLimits
+  const { dialMsMax } = forwardLimits
   return {
     circuitId,
     attempt,
@@ -129,7 +130,7 @@ export function readRoute(body: Uint8Array): Route | null {
 }
 
 function boundedTag(value = ''): string {
-  return value.slice(0, routerProgramLimits.circuitNameCharactersMax)
+  return value.slice(0, circuitLimits.circuitNameCharactersMax)
 }
 
 /** @throws when the bytes are no such message. */
@@ -162,7 +163,7 @@ export function routeFailed(
 ): Outgoing {
   const headers = new Map([
     [resultHeader.attempt, int32Value(attempt)],
-    [resultHeader.error, textValue(reason.slice(0, routerProgramLimits.reasonCharactersMax))],
+    [resultHeader.error, textValue(reason.slice(0, circuitLimits.reasonCharactersMax))],
     [resultHeader.errorCode, Uint8Array.of(code)],
   ])
   return { contentType: routeMessage.routeResult, headers, body: textValue(circuitId) }

@@ -4,8 +4,9 @@ import { FairShare } from '../../lib/bounds/fair-share.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import { circuitLimits } from '../../overlay/circuits/limits.ts'
+import { forwardLimits } from './limits.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import type {
   Application,
   CircuitEnd,
@@ -13,20 +14,25 @@ import type {
   LocalCircuit,
   LocalCircuits,
   TerminatorDialer,
-} from './circuit-ends.ts'
+} from '../../overlay/circuits/circuit-ends.ts'
 import { type CarriedCircuit, CarriedCircuits, type Place } from './carried-circuits.ts'
 import { CircuitUsages, type CountedKind } from './circuit-usages.ts'
 import { Faults } from './faults.ts'
 import type { Route } from './forward-messages.ts'
 import { LocalDeliveries } from './local-deliveries.ts'
-import type { TransmitKind } from './outbox.ts'
-import { circuitIdOf, circuitMessage, frameOnward, traceRouteAnswer } from './payload.ts'
-import { refusedEnd } from './refused-end.ts'
-import { hopsOfTrace, withHops } from './route-trace.ts'
-import { Routes } from './routes.ts'
+import type { TransmitKind } from '../../overlay/circuits/outbox.ts'
+import {
+  circuitIdOf,
+  circuitMessage,
+  frameOnward,
+  traceRouteAnswer,
+} from '../../overlay/circuits/payload.ts'
+import { refusedEnd } from '../../overlay/circuits/refused-end.ts'
+import { hopsOfTrace, withHops } from '../../overlay/circuits/route-trace.ts'
+import { type RoutedCircuits, Routes } from './routes.ts'
 import { sideOf, Traffic } from './traffic.ts'
-import { type BufferRoom, Xgress } from './xgress.ts'
-import { xgressOptions } from './xgress-options.ts'
+import { type BufferRoom, Xgress } from '../../overlay/circuits/xgress.ts'
+import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 
 /** A link to another router, as frames are sent over it. */
 export interface ForwardLink {
@@ -44,7 +50,7 @@ export interface ForwarderParts {
   readonly routerId: string
   readonly config: RouterConfig['forwarder']
   readonly clock: Clock
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
   /** Bytes that ends keep; absent: as the limits say. */
   readonly bufferedBytesMax?: number
@@ -58,14 +64,14 @@ interface Sender extends Place {
 /** Outcome for one frame. */
 type Fate = 'sent' | 'full' | 'astray'
 
-const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } = routerProgramLimits
+const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } = circuitLimits
 
 /**
  * Carries circuits: looks up where each frame goes on, by its circuit and by the place that it came
  * from. It trusts no other router with more than the circuits that a controller has routed over the
  * link to it.
  */
-export class Forwarder implements LocalCircuits {
+export class Forwarder implements LocalCircuits, RoutedCircuits {
   readonly #parts: ForwarderParts
   readonly #circuits: CarriedCircuits
   readonly #faults: Faults
@@ -97,8 +103,8 @@ export class Forwarder implements LocalCircuits {
       isPassable: (circuitId, from) => this.#isPassable(circuitId, from),
       onAbandoned: (circuit) => this.#remove(circuit),
     })
-    this.#buffered = new FairShare(parts.bufferedBytesMax ?? routerProgramLimits.bufferedBytesMax)
-    this.#routes = new Routes({ ...parts, forwarder: this })
+    this.#buffered = new FairShare(parts.bufferedBytesMax ?? circuitLimits.bufferedBytesMax)
+    this.#routes = new Routes({ ...parts, circuits: this })
   }
 
   /** Routes to terminators of this binding are dialed by it. */
@@ -163,12 +169,10 @@ export class Forwarder implements LocalCircuits {
     else this.#use(circuit, 'fabric.rx', message)
   }
 
-  /** The circuit, with room made for it; null: there is none. */
   admit(circuitId: string, ownerId: string): CarriedCircuit | null {
     return this.#circuits.take(circuitId, ownerId)
   }
 
-  /** Another controller answers for the circuit from now on: it hears what is to be told of it. */
   handOver(circuit: CarriedCircuit, to: ControlConnection): void {
     if (circuit.ownerId === to.id) return
     this.#circuits.give(circuit, to.id)
@@ -179,10 +183,6 @@ export class Forwarder implements LocalCircuits {
     return this.#circuits.get(circuitId)
   }
 
-  /**
-   * A link whose peer is silent for too long takes no new circuits.
-   * @returns the link or end that the route names and that is not there; null: it is in force.
-   */
   route(
     circuit: CarriedCircuit,
     { forwards, isReroute }: Pick<Route, 'forwards' | 'isReroute'>,
@@ -220,7 +220,6 @@ export class Forwarder implements LocalCircuits {
     return { address, peerId: isLink ? (this.#links.get(address)?.link.peerId ?? null) : null }
   }
 
-  /** @param isNow false: what is on its way still arrives. */
   unroute(circuitId: string, isNow: boolean): void {
     const circuit = this.#circuits.get(circuitId)
     if (circuit === undefined) return
@@ -237,7 +236,6 @@ export class Forwarder implements LocalCircuits {
     this.#scheduleLeaving()
   }
 
-  /** A circuit that was admitted for a route that came to nothing. */
   forget(circuit: CarriedCircuit): void {
     if (!circuit.isRouted && circuit.ends.size === 0 && circuit.dials === 0)
       this.#circuits.remove(circuit)
@@ -337,7 +335,7 @@ export class Forwarder implements LocalCircuits {
   shown(): { readonly circuits: Readonly<Record<string, object>>; readonly omitted: number } {
     const nowMs = this.#parts.clock.monotonicMs()
     const all = Array.from(this.#circuits.all())
-    const shown = all.slice(0, routerProgramLimits.circuitsShownMax)
+    const shown = all.slice(0, forwardLimits.circuitsShownMax)
     const circuits = Object.fromEntries(
       shown.map((circuit) => [
         circuit.id,
@@ -370,7 +368,7 @@ export class Forwarder implements LocalCircuits {
     const circuit = this.#circuits.get(id)
     if (circuit === undefined) return 'the circuit is not routed here'
     if (circuit.ends.has(address)) return 'the circuit has this end already'
-    if (circuit.ends.size >= routerProgramLimits.endsPerCircuitMax) return 'too many ends'
+    if (circuit.ends.size >= forwardLimits.endsPerCircuitMax) return 'too many ends'
     // That of a terminator opens before its circuit is routed over it.
     if (!isTerminator && circuit.next(address, null) === undefined) {
       return 'the circuit is not routed from this end'
@@ -552,7 +550,7 @@ export class Forwarder implements LocalCircuits {
       if (leaving.dueMs > nowMs) break
       this.#leaving.delete(circuit)
       const isQuiet = nowMs - circuit.receivedMs >= quietMs
-      if (isQuiet || nowMs - leaving.sinceMs >= routerProgramLimits.leavingMsMax) {
+      if (isQuiet || nowMs - leaving.sinceMs >= forwardLimits.leavingMsMax) {
         this.#remove(circuit)
       } else {
         this.#leaving.set(circuit, { ...leaving, dueMs: nowMs + Math.max(1, quietMs) })

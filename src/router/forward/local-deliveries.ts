@@ -1,8 +1,8 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { FairQueue } from '../../lib/bounds/fair-queue.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { Destination } from './circuit-ends.ts'
+import { forwardLimits } from './limits.ts'
+import type { Destination } from '../../overlay/circuits/circuit-ends.ts'
 
 interface Delivery {
   readonly caller: string
@@ -10,7 +10,7 @@ interface Delivery {
   readonly message: ChannelMessage
 }
 
-const { localDeliveriesMax, localDeliveryBytesMax } = routerProgramLimits
+const { localDeliveriesMax, localDeliveryBytesMax } = forwardLimits
 /** Frames at a stretch; links and sockets have their turn between two stretches. */
 const STRETCH_DELIVERIES = 256
 /** One without a body takes room as well. */

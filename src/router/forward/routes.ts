@@ -9,11 +9,15 @@ import type {
   ControlMessageHandler,
   ControlMessageTable,
 } from '../controllers/control-connection.ts'
-import { FailureLog } from '../listen/failure-log.ts'
-import type { RouterProgramLogger } from '../logger.ts'
-import { dialError, DialFailure, type TerminatorDialer } from './circuit-ends.ts'
+import { FailureLog } from '../../overlay/sockets/failure-log.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
+import {
+  dialError,
+  DialFailure,
+  type TerminatorDialer,
+} from '../../overlay/circuits/circuit-ends.ts'
 import type { CarriedCircuit } from './carried-circuits.ts'
-import { dialErrorOf } from './dial-error.ts'
+import { dialErrorOf } from '../../overlay/circuits/dial-error.ts'
 import { TaskPool } from '../../lib/bounds/task-pool.ts'
 import {
   routeMessage,
@@ -24,13 +28,33 @@ import {
   type RouteEgress,
   routeFailed,
 } from './forward-messages.ts'
-import type { Forwarder } from './forwarder.ts'
+
+/** Circuits that this router carries, as far as routes change them. */
+export interface RoutedCircuits {
+  /** The circuit, with room made for it; null: there is none. */
+  admit(circuitId: string, ownerId: string): CarriedCircuit | null
+  /** Reports about the circuit go to this controller from now on. */
+  handOver(circuit: CarriedCircuit, to: ControlConnection): void
+  circuit(circuitId: string): CarriedCircuit | undefined
+  /**
+   * A link whose peer is silent for too long takes no new circuits.
+   * @returns the link or end that the route names and that is not there; null: it is in force.
+   */
+  route(
+    circuit: CarriedCircuit,
+    route: Pick<Route, 'forwards' | 'isReroute'>,
+  ): { kind: 'link' | 'end'; address: string } | null
+  /** @param isNow false: frames that are on their way still arrive. */
+  unroute(circuitId: string, isNow: boolean): void
+  /** Removes a circuit that was admitted for a route that failed. */
+  forget(circuit: CarriedCircuit): void
+}
 
 export interface RoutesParts {
-  readonly forwarder: Forwarder
+  readonly circuits: RoutedCircuits
   readonly config: RouterConfig['forwarder']
   readonly clock: Clock
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
 }
 
 type PeerData = ReadonlyMap<number, Uint8Array>
@@ -89,13 +113,13 @@ export class Routes {
   }
 
   #onRoute(connection: ControlConnection, message: ChannelMessage): void {
-    const { forwarder, clock } = this.#parts
+    const { circuits, clock } = this.#parts
     const route = readRoute(message.body)
     if (route === null) {
       connection.channel.replyResult(message, false, 'the route is malformed')
       return
     }
-    const circuit = forwarder.admit(route.circuitId, connection.id)
+    const circuit = circuits.admit(route.circuitId, connection.id)
     const fail = (error: unknown): void => this.#fail(connection, message, route, error)
     if (circuit === null) {
       fail(new DialFailure(dialError.outOfResources, 'too many circuits'))
@@ -104,7 +128,7 @@ export class Routes {
     if (circuit.clientId === '') circuit.clientId = route.clientId
     // Another way of the circuit is routed without tags.
     if (Object.keys(circuit.tags).length === 0) circuit.tags = route.tags
-    forwarder.handOver(circuit, connection)
+    circuits.handOver(circuit, connection)
     const { egress } = route
     if (egress === null) {
       this.#complete(connection, message, route, circuit, NO_PEER_DATA)
@@ -125,22 +149,22 @@ export class Routes {
         fail(error)
       } finally {
         circuit.dials -= 1
-        forwarder.forget(circuit)
+        circuits.forget(circuit)
       }
     })
     if (isTaken) return
     circuit.dials -= 1
-    forwarder.forget(circuit)
+    circuits.forget(circuit)
     fail(new DialFailure(dialError.outOfResources, 'too many dials wait (xgressDialQueueLength)'))
   }
 
   #onUnroute({ circuitId, isNow }: { circuitId: string; isNow: boolean }): void {
-    const { forwarder } = this.#parts
-    const circuit = forwarder.circuit(circuitId)
+    const { circuits } = this.#parts
+    const circuit = circuits.circuit(circuitId)
     for (const dial of isNow && circuit !== undefined ? this.#dials.values() : []) {
       if (dial.circuit === circuit) dial.abort.abort(new Error('the circuit was removed'))
     }
-    forwarder.unroute(circuitId, isNow)
+    circuits.unroute(circuitId, isNow)
   }
 
   /** An end that is there, or is being dialed for an earlier attempt, is not dialed again. */
@@ -207,10 +231,10 @@ export class Routes {
     circuit: CarriedCircuit,
     peerData: PeerData,
   ): void {
-    const { forwarder } = this.#parts
+    const { circuits } = this.#parts
     // It may have been unrouted while its terminator was dialed.
-    const isGone = forwarder.circuit(circuit.id) !== circuit
-    const missing = isGone ? null : forwarder.route(circuit, route)
+    const isGone = circuits.circuit(circuit.id) !== circuit
+    const missing = isGone ? null : circuits.route(circuit, route)
     if (!isGone && missing === null) {
       connection.channel.reply(message, routeDone(route, peerData))
       if (route.traced !== null) {
@@ -222,7 +246,7 @@ export class Routes {
       }
       return
     }
-    forwarder.forget(circuit)
+    circuits.forget(circuit)
     const code = missing?.kind === 'link' ? dialError.invalidLink : dialError.other
     const reason =
       missing === null ? 'the circuit was removed' : `no ${missing.kind} ${missing.address}`

@@ -3,12 +3,14 @@ import { createServer, type Server } from 'node:https'
 import { boundConnections } from '../../lib/bounds/connections.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
-import { certificateByName, readServerIdentity, type RouterIdentity } from '../identity/identity.ts'
-import { routerProgramLimits as limits } from '../limits.ts'
-import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
+import { certificateByName } from '../../overlay/sockets/listener-certificates.ts'
+import { readServerIdentity, type RouterIdentity } from '../identity/identity.ts'
+import { healthCheckLimits as limits } from './limits.ts'
+import { ProgramFailure } from '../../overlay/failure.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import { healthAnswer, type HealthCheck } from './checks.ts'
 import { closeServer, portOf } from '../../lib/runtime/listening.ts'
-import { bindServer } from '../listen/bind-server.ts'
+import { bindServer } from '../../overlay/sockets/bind-server.ts'
 
 type WebConfig = RouterConfig['web'][number]
 
@@ -17,7 +19,7 @@ export interface HealthServersParts {
   readonly identity: () => RouterIdentity
   readonly handshakeTimeoutMs: number
   readonly checks: readonly HealthCheck[]
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
 }
 
 const TLS_VERSIONS = { 'TLS1.2': 'TLSv1.2', 'TLS1.3': 'TLSv1.3' } as const
@@ -31,7 +33,7 @@ export class HealthServers {
     this.#parts = parts
   }
 
-  /** @throws {RouterFailure} naming the place in the configuration. */
+  /** @throws {ProgramFailure} naming the place in the configuration. */
   async start(): Promise<void> {
     for (const [at, web] of this.#parts.web.entries()) {
       for (const [number, point] of web.bindPoints.entries()) {
@@ -128,7 +130,7 @@ export class HealthServers {
     const server =
       own === null ? this.#parts.identity().server : readServerIdentity(own, `${place}.identity`)
     if (server === null) {
-      throw new RouterFailure(
+      throw new ProgramFailure(
         `${place}: needs a server certificate; name one with identity.server_cert`,
       )
     }

@@ -5,8 +5,8 @@ import { pemOf } from '../../pki/verify/identity-files.ts'
 import { writePublicFile } from '../../pki/key-file.ts'
 import { certificateLife } from '../../pki/authority/renewal.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import { certificateLimits } from './limits.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import { identityFiles } from './files.ts'
 import type { IdentityHolder, RouterIdentity } from './identity.ts'
 import { certificateRequests, type CertificateRequests } from './requests.ts'
@@ -23,7 +23,7 @@ export interface ExtenderParts {
   readonly config: RouterConfig
   readonly holder: IdentityHolder
   readonly clock: Clock
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   /** Null: this router was started without a way to ask. */
   readonly ask: AskExtension | null
   readonly apis: () => readonly string[]
@@ -64,7 +64,7 @@ export class CertificateExtender {
     const isDue = isForced || clock.nowMs() >= renewAtMs
     const isDone = !isDue || (await this.#extend(identity))
     if (this.#isStopped) return
-    const { certificatesJudgedEveryMs, extensionAgainMs } = routerProgramLimits
+    const { certificatesJudgedEveryMs, extensionAgainMs } = certificateLimits
     // Certificates of a short life are due sooner than the next regular look.
     const leftMs = Math.max(1000, renewAtMs - clock.nowMs())
     const waitMs = isDone

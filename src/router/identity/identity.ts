@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs'
-import { createSecureContext, type SecureContext, type TlsOptions } from 'node:tls'
+import { createSecureContext, type SecureContext } from 'node:tls'
 
 import {
   BUNDLE_CERTIFICATES_MAX,
@@ -13,23 +13,16 @@ import {
 import { readSecretFile, SecretFileError } from '../../pki/key-file.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { PemSource } from '../../config/router/values.ts'
-import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
+import { ProgramFailure } from '../../overlay/failure.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
+import type {
+  ListenerCertificates,
+  ServerIdentity,
+} from '../../overlay/sockets/listener-certificates.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-export interface ServerIdentity {
-  readonly leaf: Certificate
-  readonly certificatePem: string
-  readonly privateKeyPem: string
-}
-
-/** Certificate of a server beside the first one, for the names that it has. */
-export interface AlternateIdentity extends ServerIdentity {
-  /** Client certificates are verified by the CA certificates of the router here as well. */
-  readonly context: SecureContext
-}
-
 /** Read, and found to belong together. */
-export interface RouterIdentity {
+export interface RouterIdentity extends ListenerCertificates {
   /** The common name of the client certificate: by it controllers know the router. */
   readonly id: string
   readonly leaf: Certificate
@@ -37,19 +30,15 @@ export interface RouterIdentity {
   readonly certificatePem: string
   readonly privateKeyPem: string
   readonly caPem: string
-  /** For what this router listens on; null when the configuration names none. */
-  readonly server: ServerIdentity | null
-  /** Alternates in their order: the first one that has the name asked for is shown. */
-  readonly alternates: readonly AlternateIdentity[]
 }
 
 type IdentityConfig = RouterConfig['identity']
 
-/** @throws {RouterFailure} with the place in the configuration, what is wrong and what to do. */
+/** @throws {ProgramFailure} with the place in the configuration, what is wrong and what to do. */
 export function readRouterIdentity(identity: IdentityConfig, nowMs: number): RouterIdentity {
   const { cert, key, ca, server_cert: serverCert, server_key: serverKey } = identity
   if (ca === null) {
-    throw new RouterFailure(
+    throw new ProgramFailure(
       'identity.ca is missing: without CA certificates no controller can be verified; name the file that enrollment wrote',
     )
   }
@@ -59,7 +48,7 @@ export function readRouterIdentity(identity: IdentityConfig, nowMs: number): Rou
   judge('identity.key', () => checkKeyMatches(leaf, privateKeyPem))
   judge('identity.cert', () => checkValidityTime(leaf, nowMs))
   if (leaf.commonName === null) {
-    throw new RouterFailure('identity.cert: it has no common name, which is the id of a router')
+    throw new ProgramFailure('identity.cert: it has no common name, which is the id of a router')
   }
   const authorities = certificatesOf(ca, 'identity.ca', BUNDLE_CERTIFICATES_MAX)
   const caPem = authorities.map(({ pem }) => pem).join('')
@@ -102,23 +91,7 @@ function contextOf(server: ServerIdentity, caPem: string): SecureContext {
   })
 }
 
-/**
- * Chooses the certificate of a server by the name that a client asks for; one without a name, or
- * with a name that no alternate has, is shown the first certificate.
- * @param identity in force.
- */
-export function certificateByName(
-  identity: () => RouterIdentity,
-): NonNullable<TlsOptions['SNICallback']> {
-  return (name, done) => {
-    const found = identity().alternates.find(
-      ({ leaf }) => leaf.native.checkHost(name) !== undefined,
-    )
-    done(null, found?.context)
-  }
-}
-
-/** Another identity of a web server. @throws {RouterFailure} */
+/** Another identity of a web server. @throws {ProgramFailure} */
 export function readServerIdentity(
   { server_cert: cert, key }: { readonly server_cert: PemSource; readonly key: PemSource },
   place: string,
@@ -161,7 +134,7 @@ function judge<T>(place: string, step: () => T): T {
   try {
     return step()
   } catch (error) {
-    throw new RouterFailure(`${place}: ${reasonOf(error)}`, { cause: error })
+    throw new ProgramFailure(`${place}: ${reasonOf(error)}`, { cause: error })
   }
 }
 
@@ -184,12 +157,12 @@ function reasonOf(error: unknown): string {
 export class IdentityHolder {
   readonly #config: IdentityConfig
   readonly #nowMs: () => number
-  readonly #log: RouterProgramLogger
+  readonly #log: ProgramLogger
   #current: RouterIdentity
   #stamp: string
 
-  /** @throws {RouterFailure} */
-  constructor(config: IdentityConfig, nowMs: () => number, log: RouterProgramLogger) {
+  /** @throws {ProgramFailure} */
+  constructor(config: IdentityConfig, nowMs: () => number, log: ProgramLogger) {
     this.#config = config
     this.#nowMs = nowMs
     this.#log = log
@@ -204,7 +177,7 @@ export class IdentityHolder {
     try {
       const next = readRouterIdentity(this.#config, this.#nowMs())
       if (next.id !== this.#current.id) {
-        throw new RouterFailure(
+        throw new ProgramFailure(
           `identity.cert belongs to another router, ${next.id}; restart to run as that one`,
         )
       }

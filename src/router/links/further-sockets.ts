@@ -1,9 +1,9 @@
 import { errorMessage } from '../../lib/error-code.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import { linkLimits } from './limits.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import { type Link, type LinkSocketType, linkSocketTypes } from './link.ts'
 
-const { furtherSocketWaitMs, furtherSocketWaitMsMax } = routerProgramLimits
+const { furtherSocketWaitMs, furtherSocketWaitMsMax } = linkLimits
 
 export interface FurtherSocketsParts {
   readonly link: Link
@@ -12,7 +12,7 @@ export interface FurtherSocketsParts {
   readonly startupDelayMs: number
   /** Dials one more, which is part of the link then. @throws one clause. */
   readonly dial: (type: LinkSocketType, signal: AbortSignal) => Promise<void>
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
 }
 
 /** Dials the further sockets of a link, one after the other, for as long as the link is there. */

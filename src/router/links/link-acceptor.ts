@@ -10,15 +10,17 @@ import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
 import type { Address } from '../../config/router/values.ts'
-import { certificateByName, type RouterIdentity } from '../identity/identity.ts'
-import { routerProgramLimits } from '../limits.ts'
-import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
+import { certificateByName } from '../../overlay/sockets/listener-certificates.ts'
+import type { RouterIdentity } from '../identity/identity.ts'
+import { linkLimits } from './limits.ts'
+import { ProgramFailure } from '../../overlay/failure.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import { groupOfAnswer, LINK_PROTOCOL, type LinkHello, readLinkHello } from './link-messages.ts'
 import { type LinkRegistry, type LinkUser } from './link-registry.ts'
 import { Link, type LinkQueues, type LinkSocketType, linkSocketTypes } from './link.ts'
 import { closeServer } from '../../lib/runtime/listening.ts'
 import { peerLeafDer, peerLeafSha256 } from '../../lib/runtime/peer-certificates.ts'
-import { bindServer } from '../listen/bind-server.ts'
+import { bindServer } from '../../overlay/sockets/bind-server.ts'
 
 export interface LinkAcceptorParts {
   readonly identity: () => RouterIdentity
@@ -30,7 +32,7 @@ export interface LinkAcceptorParts {
   readonly handshakeTimeoutMs: number
   /** Time from the end of the TLS handshake to the hello. */
   readonly helloTimeoutMs: number
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   /** Whether a controller knows this certificate, hex SHA-1, as that of the router. */
   readonly isVerified: (routerId: string, sha1: string) => Promise<boolean>
 }
@@ -49,10 +51,10 @@ export class LinkAcceptor {
   constructor(parts: LinkAcceptorParts) {
     this.#parts = parts
     this.#waiting = new PendingConnections({
-      handshakeTimeoutMs: parts.helloTimeoutMs + routerProgramLimits.linkAdmissionMsMax,
-      handshakesMax: routerProgramLimits.linksWaitingMax,
+      handshakeTimeoutMs: parts.helloTimeoutMs + linkLimits.linkAdmissionMsMax,
+      handshakesMax: linkLimits.linksWaitingMax,
       // @guard link-listener-kept-busy--certificate
-      handshakesPerSourceMax: routerProgramLimits.linksWaitingPerCertificateMax,
+      handshakesPerSourceMax: linkLimits.linksWaitingPerCertificateMax,
     })
     this.#server = createServer({
       ...this.#credentials(),
@@ -63,14 +65,14 @@ export class LinkAcceptor {
       ALPNProtocols: [LINK_PROTOCOL],
       handshakeTimeout: parts.handshakeTimeoutMs,
     })
-    this.#server.maxConnections = routerProgramLimits.linkConnectionsMax
+    this.#server.maxConnections = linkLimits.linkConnectionsMax
     boundConnections(this.#server, {
-      connectionsPerSourceMax: routerProgramLimits.linkConnectionsPerSourceMax,
+      connectionsPerSourceMax: linkLimits.linkConnectionsPerSourceMax,
       handshakeTimeoutMs: parts.handshakeTimeoutMs,
       // @guard link-listener-kept-busy--all
-      handshakesMax: routerProgramLimits.linkHandshakesMax,
+      handshakesMax: linkLimits.linkHandshakesMax,
       // @guard link-listener-kept-busy--source
-      handshakesPerSourceMax: routerProgramLimits.linkHandshakesPerSourceMax,
+      handshakesPerSourceMax: linkLimits.linkHandshakesPerSourceMax,
     })
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
     this.#server.on('secureConnection', (socket) => {
@@ -79,7 +81,7 @@ export class LinkAcceptor {
     })
   }
 
-  /** @throws {RouterFailure} when it cannot listen. */
+  /** @throws {ProgramFailure} when it cannot listen. */
   async listen(bind: Address, place: string): Promise<void> {
     await bindServer(this.#server, bind, `${place}.bind`)
     this.#server.on('error', (error) =>
@@ -101,7 +103,7 @@ export class LinkAcceptor {
   #credentials(): { cert: string; key: string; ca: string } {
     const { server, caPem } = this.#parts.identity()
     if (server === null) {
-      throw new RouterFailure(
+      throw new ProgramFailure(
         'link.listeners: needs a server certificate; name one with identity.server_cert',
       )
     }
@@ -127,7 +129,7 @@ export class LinkAcceptor {
         clearTimeout(deadline)
         deadline = setTimeout(
           () => channel.close('not admitted in time'),
-          routerProgramLimits.linkAdmissionMsMax,
+          linkLimits.linkAdmissionMsMax,
         )
         void this.#admit(channel, socket, message).then((admitted) => {
           clearTimeout(deadline)
@@ -249,7 +251,7 @@ export class LinkAcceptor {
     const known = linkSocketTypes.find((one) => one === type)
     const isMember = link !== null && link.group !== null && link.group.id === group?.id
     const knowsSecret = isSame(link?.group?.secret ?? null, group?.secret ?? null)
-    const isFull = (link?.socketCount ?? 0) >= routerProgramLimits.linkSocketsMax
+    const isFull = (link?.socketCount ?? 0) >= linkLimits.linkSocketsMax
     let fault: string | null = null
     // @guard sockets-of-another-link--bound, sockets-of-another-link--secret
     if (!isMember) fault = 'the router has no link of this group'

@@ -11,10 +11,10 @@ import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
 import { localAddressOf } from '../controllers/dial-controller.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import { FurtherSockets } from './further-sockets.ts'
 import { groupOfAnswer, LINK_PROTOCOL, linkHello } from './link-messages.ts'
-import { linkLimits, linkQueues, linkSockets } from './link-options.ts'
+import { linkChannelLimits, linkQueues, linkSockets } from './link-options.ts'
 import type { LinkRegistry, LinkUser } from './link-registry.ts'
 import { Link, type LinkGroup, type LinkSocketType } from './link.ts'
 import type { DialedPeer, LinkTarget } from './peer-dialer.ts'
@@ -28,7 +28,7 @@ export interface LinkDialerParts {
   readonly registry: LinkRegistry
   readonly user: LinkUser
   readonly clock: Clock
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
 }
 
 /** One socket that is dialed: what it says, and what becomes of it. */
@@ -144,7 +144,7 @@ export class LinkDialer {
         dialedVersion: peer.version,
         ...(group === undefined ? {} : { group }),
       }),
-      limits: linkLimits(section, config.options),
+      limits: linkChannelLimits(section, config.options),
       clock,
       timeoutMs: config.options.connectTimeout ?? config.options.connectTimeoutMs,
       signal,

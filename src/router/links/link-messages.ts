@@ -21,7 +21,7 @@ import { keptBytes } from '../../channel/header-view.ts'
 import { type HelloGroup, readHello } from '../../channel/hello.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts'
 import { parseAddress } from '../../config/router/values.ts'
-import { routerProgramLimits } from '../limits.ts'
+import { linkLimits } from './limits.ts'
 import type { Link, LinkGroup, LinkSocketType } from './link.ts'
 
 /** Content types between routers and controllers that are about links. */
@@ -61,7 +61,7 @@ const states = ['healthy', 'unhealthy', 'removed'] as const
  * @throws when the bytes are no such message.
  */
 export function readPeerChanges(body: Uint8Array): readonly PeerChange[] {
-  const { peersMax, peerListenersMax } = routerProgramLimits
+  const { peersMax, peerListenersMax } = linkLimits
   return fromBinary(PeerStateChangesSchema, body)
     .changes.slice(0, peersMax)
     .flatMap(({ id, state, version, listeners }): PeerChange[] => {

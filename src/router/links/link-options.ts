@@ -7,7 +7,7 @@ type LinkConfig = NonNullable<RouterConfig['link']>
 type LinkChannelOptions = LinkConfig['dialers'][number]['options']
 
 /** Limits of the channel of a link, by the options of its dialer or listener. */
-export function linkLimits(
+export function linkChannelLimits(
   { heartbeats }: LinkConfig,
   { writeTimeout }: LinkChannelOptions,
 ): ChannelLimits {

@@ -1,6 +1,6 @@
 import type { Channel, Outgoing } from '../../channel/channel.ts'
 import { SendQueue } from '../../channel/frame-writer.ts'
-import { CIRCUIT_ID_HEADER, circuitMessage } from '../forward/payload.ts'
+import { CIRCUIT_ID_HEADER, circuitMessage } from '../../overlay/circuits/payload.ts'
 
 /** Messages of each kind that may wait at one socket of a link. */
 export interface LinkQueues {

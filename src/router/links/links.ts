@@ -12,8 +12,8 @@ import type {
   ControlMessageTable,
 } from '../controllers/control-connection.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import { linkLimits } from './limits.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import { LinkAcceptor } from './link-acceptor.ts'
 import { LinkDialer } from './link-dialer.ts'
 import {
@@ -26,7 +26,7 @@ import {
   routerLinksMessage,
   verifyRouterMessage,
 } from './link-messages.ts'
-import { linkLimits, linkQueues } from './link-options.ts'
+import { linkChannelLimits, linkQueues } from './link-options.ts'
 import { LinkRegistry, type LinkUser } from './link-registry.ts'
 import type { Link } from './link.ts'
 import { type DialedPeer, PeerDialer } from './peer-dialer.ts'
@@ -41,7 +41,7 @@ export interface LinksParts {
   readonly identity: () => RouterIdentity
   readonly clock: Clock
   readonly random: Random
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
   readonly user: LinkUser
 }
@@ -90,7 +90,7 @@ export class Links {
     return [...dialed, ...this.links.map(({ remoteAddress }) => remoteAddress)]
   }
 
-  /** @throws {RouterFailure} when one of its listeners cannot be opened. */
+  /** @throws {ProgramFailure} when one of its listeners cannot be opened. */
   async start(): Promise<void> {
     const { config, log } = this.#parts
     if (config === null) return
@@ -103,7 +103,7 @@ export class Links {
       const acceptor = new LinkAcceptor({
         ...this.#parts,
         registry: this.#registry,
-        limits: linkLimits(config, options),
+        limits: linkChannelLimits(config, options),
         queues: linkQueues(config, options),
         helloTimeoutMs: options.connectTimeout ?? options.connectTimeoutMs,
         isVerified: (routerId, sha1) => this.#isVerified(routerId, sha1),
@@ -167,7 +167,7 @@ export class Links {
     if (policy === null || section === null || !VERSION.test(version)) return
     const peer = { id, addresses: policy.addresses, isHealthy: true, version }
     if (dialer !== undefined) dialer.update(peer)
-    else if (this.#dialers.size < routerProgramLimits.peersMax) {
+    else if (this.#dialers.size < linkLimits.peersMax) {
       this.#dialers.set(id, this.#newDialer(section, policy.config, peer))
     }
   }
@@ -208,7 +208,7 @@ export class Links {
   /** Asks any controller: each of them judges by the same records. */
   async #isVerified(routerId: string, sha1: string): Promise<boolean> {
     const { connections } = this.#parts
-    const { linkAdmissionMsMax } = routerProgramLimits
+    const { linkAdmissionMsMax } = linkLimits
     const asked = connections().map(async ({ channel }) => {
       const message = verifyRouterMessage(routerId, sha1)
       const reply = await channel.request(message, linkAdmissionMsMax)

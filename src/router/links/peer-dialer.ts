@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Random } from '../../lib/random.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { Link } from './link.ts'
 
 type DialerConfig = NonNullable<RouterConfig['link']>['dialers'][number]
@@ -25,7 +25,7 @@ export interface LinkTarget {
 export interface PeerDialerParts {
   readonly config: DialerConfig
   readonly random: Random
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   /** @throws one clause. */
   readonly dial: (peer: DialedPeer, target: LinkTarget, signal: AbortSignal) => Promise<Link>
   /** Whether there is a link to that router. */

@@ -5,55 +5,17 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import type { LocalCircuit } from '../forward/circuit-ends.ts'
-import { routerProgramLimits } from '../limits.ts'
+import type { LocalCircuit } from '../../overlay/circuits/circuit-ends.ts'
+import { forwardLimits } from '../forward/limits.ts'
 import { CreateFabricCircuitSchema } from '../../../proto/gen/router_pb.ts'
 import { readText } from '../../channel/headers.ts'
 import { messageBounds } from '../../channel/message-bounds.ts'
-
-/** A controller has refused the circuit, or none could be asked: one clause for the client. */
-export class CircuitUnavailable extends Error {
-  override readonly name = 'CircuitUnavailable'
-}
-
-/** Facts that the ends of a circuit are to know of each other. */
-export interface CircuitWish {
-  /** Instance of the service that is dialed; '' for any. */
-  readonly instanceId: string
-  readonly peerData: ReadonlyMap<number, Uint8Array>
-  /**
-   * Takes what the other end has said.
-   * @returns why the circuit is of no use; null: it is opened next.
-   */
-  readonly take: (
-    circuit: { readonly id: string },
-    peerData: ReadonlyMap<number, Uint8Array>,
-  ) => string | null
-}
-
-/** Gives the listeners of clients their circuits. */
-export interface CircuitSource {
-  /**
-   * @param service its id or name.
-   * @param wish of this circuit; absent: none.
-   * @throws {CircuitUnavailable}
-   */
-  request(
-    service: string,
-    client: string,
-    timeoutMs: number,
-    wish?: CircuitWish,
-  ): Promise<LocalCircuit>
-}
-
-/** One way to ask a controller for a circuit. */
-export interface CircuitExchange {
-  readonly message: Outgoing
-  /** @returns why there is no circuit, as a text. */
-  readonly read: (
-    answer: ChannelMessage,
-  ) => { readonly id: string; readonly address: string } | string
-}
+import {
+  type CircuitExchange,
+  type CircuitSource,
+  CircuitUnavailable,
+  type CircuitWish,
+} from '../../overlay/circuits/circuit-source.ts'
 
 export interface CircuitRequestsParts {
   /** Absent: as listeners do that are no tunnel. */
@@ -77,7 +39,7 @@ export class CircuitRequests implements CircuitSource {
     timeoutMs: number,
     wish?: CircuitWish,
   ): Promise<LocalCircuit> {
-    if (this.#asked >= routerProgramLimits.circuitsAskedMax) {
+    if (this.#asked >= forwardLimits.circuitsAskedMax) {
       throw new CircuitUnavailable('too many circuits are asked for')
     }
     this.#asked += 1

@@ -1,15 +1,16 @@
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import type { LocalCircuits } from '../forward/circuit-ends.ts'
-import { xgressOptions } from '../forward/xgress-options.ts'
+import type { LocalCircuits } from '../../overlay/circuits/circuit-ends.ts'
+import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
-import { routerProgramLimits } from '../limits.ts'
-import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
+import { socketLimits } from '../../overlay/sockets/limits.ts'
+import { ProgramFailure } from '../../overlay/failure.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import { CircuitRequests } from './circuit-requests.ts'
-import { DatagramListener } from './datagram-listener.ts'
-import { FailureLog } from './failure-log.ts'
-import { type ListenerParts, StreamListener } from './stream-listener.ts'
+import { DatagramListener } from '../../overlay/sockets/datagram-listener.ts'
+import { FailureLog } from '../../overlay/sockets/failure-log.ts'
+import { type ListenerParts, StreamListener } from '../../overlay/sockets/stream-listener.ts'
 
 type ListenerConfig = RouterConfig['listeners'][number]
 
@@ -20,7 +21,7 @@ export interface ClientListenersParts {
   readonly connections: () => readonly ControlConnection[]
   readonly identity: () => RouterIdentity
   readonly clock: Clock
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
 }
 
 /** The bindings that are served here, with the protocols that each listens on. */
@@ -46,7 +47,7 @@ export class ClientListeners {
     return new Set(this.#streams.map(({ port }) => port))
   }
 
-  /** @throws {RouterFailure} naming the place in the configuration. */
+  /** @throws {ProgramFailure} naming the place in the configuration. */
   async start(): Promise<void> {
     const { config, circuits, log, clock } = this.#parts
     const requests = new CircuitRequests(this.#parts)
@@ -57,7 +58,7 @@ export class ClientListeners {
       const known = protocols[binding]
       if (known === undefined || bind === null) continue
       if (!known.includes(bind.protocol)) {
-        throw new RouterFailure(
+        throw new ProgramFailure(
           `${place}.bind: the binding ${binding} listens on ${known.join(' or ')}, and not on ${bind.protocol}`,
         )
       }
@@ -87,7 +88,7 @@ export class ClientListeners {
 
   async #open({ binding }: ListenerConfig, parts: ListenerParts): Promise<void> {
     if (binding.endsWith('_udp')) {
-      const { datagramsIdleMs } = routerProgramLimits
+      const { datagramsIdleMs } = socketLimits
       const listener = new DatagramListener({ ...parts, idleMs: datagramsIdleMs })
       await listener.listen()
       this.#datagrams.push(listener)

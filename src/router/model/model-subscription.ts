@@ -10,8 +10,8 @@ import type {
   ControlMessageHandler,
   ControlMessageTable,
 } from '../controllers/control-connection.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import { modelLimits } from './limits.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import {
   indexOf,
   modelMessage,
@@ -28,7 +28,7 @@ const {
   modelMessagesMax,
   modelRenewedEveryMs,
   modelSubscriptionSeconds,
-} = routerProgramLimits
+} = modelLimits
 
 export interface ModelSubscriptionParts {
   readonly model: RouterDataModel
@@ -37,7 +37,7 @@ export interface ModelSubscriptionParts {
   readonly silentMsMax: number
   readonly clock: Clock
   readonly random: Random
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
 }
 
 interface Subscription {

@@ -1,4 +1,4 @@
-import { routerProgramLimits } from '../limits.ts'
+import { reportLimits } from './limits.ts'
 import type { Inspected } from '../controllers/messages.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -12,7 +12,7 @@ export type Inspectable = Readonly<Record<string, () => unknown>>
 export function inspectRouter(names: readonly string[], inspectable: Inspectable): Inspected {
   const errors: string[] = []
   const values: { name: string; value: string }[] = []
-  const { inspectedValuesMax, inspectedCharactersMax } = routerProgramLimits
+  const { inspectedValuesMax, inspectedCharactersMax } = reportLimits
   for (const name of [...new Set(names)].slice(0, inspectedValuesMax)) {
     const make = Object.hasOwn(inspectable, name) ? inspectable[name] : undefined
     if (make === undefined) {

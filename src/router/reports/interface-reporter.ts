@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import { type HostInterface, interfacesMessage } from '../controllers/messages.ts'
-import { routerProgramLimits } from '../limits.ts'
+import { reportLimits } from './limits.ts'
 
 interface Told {
   readonly text: string
@@ -36,7 +36,7 @@ export class InterfaceReporter {
   start(): void {
     const { disabled, checkInterval } = this.#parts.config
     if (disabled) return
-    const everyMs = Math.min(checkInterval, routerProgramLimits.interfacesAgainMs)
+    const everyMs = Math.min(checkInterval, reportLimits.interfacesAgainMs)
     this.#timer = setInterval(() => this.tellAll(), everyMs)
   }
 
@@ -71,7 +71,7 @@ export class InterfaceReporter {
 
 /** Network interfaces of this host that are up, with their addresses. */
 function hostInterfaces(): readonly HostInterface[] {
-  const { interfacesMax, interfaceAddressesMax } = routerProgramLimits
+  const { interfacesMax, interfaceAddressesMax } = reportLimits
   return Object.entries(networkInterfaces())
     .slice(0, interfacesMax)
     .map(([name, addresses = []]) => ({

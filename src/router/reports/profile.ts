@@ -2,16 +2,16 @@ import { Session } from 'node:inspector/promises'
 import { rename, writeFile } from 'node:fs/promises'
 
 import type { RouterConfig } from '../../config/router/table.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 
 /** Profiles of this process, in the format that browsers' developer tools open. */
 export class Profiler {
   readonly #session = new Session()
   readonly #config: NonNullable<RouterConfig['profile']>
-  readonly #log: RouterProgramLogger
+  readonly #log: ProgramLogger
   #timer: NodeJS.Timeout | null = null
 
-  constructor(config: NonNullable<RouterConfig['profile']>, log: RouterProgramLogger) {
+  constructor(config: NonNullable<RouterConfig['profile']>, log: ProgramLogger) {
     this.#config = config
     this.#log = log
   }

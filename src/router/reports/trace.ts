@@ -11,8 +11,8 @@ import {
   readInspection,
   readLeaderIndex,
 } from '../controllers/messages.ts'
-import { routerProgramLimits } from '../limits.ts'
-import { RouterFailure } from '../logger.ts'
+import { reportLimits } from './limits.ts'
+import { ProgramFailure } from '../../overlay/failure.ts'
 
 /** Prove something, or may; their length is all that is told. */
 const secretHeaders: ReadonlySet<number> = new Set([headerKey.groupSecret])
@@ -39,7 +39,7 @@ export class MessageTrace {
   #file: number
   #bytes = 0
 
-  /** @throws {RouterFailure} when the file cannot be written. */
+  /** @throws {ProgramFailure} when the file cannot be written. */
   constructor(path: string, clock: Clock) {
     this.#path = path
     this.#clock = clock
@@ -47,7 +47,7 @@ export class MessageTrace {
       this.#file = openSync(path, 'a', 0o600)
     } catch (error) {
       const reason = errorMessage(error)
-      throw new RouterFailure(`trace.path: ${path} cannot be written: ${reason}`, { cause: error })
+      throw new ProgramFailure(`trace.path: ${path} cannot be written: ${reason}`, { cause: error })
     }
   }
 
@@ -55,7 +55,7 @@ export class MessageTrace {
     const line = `${JSON.stringify(lineOf(this.#clock.nowMs(), peer, direction, message))}\n`
     try {
       this.#bytes += writeSync(this.#file, line)
-      if (this.#bytes > routerProgramLimits.traceBytesMax) this.#turn()
+      if (this.#bytes > reportLimits.traceBytesMax) this.#turn()
     } catch {
       // A full disk costs the trace, and never a channel.
     }

@@ -5,7 +5,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import { usageMessage } from '../controllers/messages.ts'
 import type { CircuitUsages } from '../forward/circuit-usages.ts'
-import { routerProgramLimits } from '../limits.ts'
+import { reportLimits } from './limits.ts'
 
 export interface UsageReporterParts {
   readonly routerId: string
@@ -37,10 +37,7 @@ export class UsageReporter {
     this.#waitsFor = null
     const said = { eventId: randomUUID(), atMs: clock.nowMs() }
     const isAll = usages.tell((report) =>
-      channel.trySend(
-        usageMessage(routerId, report, said),
-        routerProgramLimits.usageQueuedBytesMax,
-      ),
+      channel.trySend(usageMessage(routerId, report, said), reportLimits.usageQueuedBytesMax),
     )
     if (isAll) return
     this.#waitsFor = channel

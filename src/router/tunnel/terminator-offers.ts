@@ -9,9 +9,9 @@ import { errorMessage } from '../../lib/error-code.ts'
 import type { Random } from '../../lib/random.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
-import { routerProgramLimits } from '../limits.ts'
-import type { RouterProgramLogger } from '../logger.ts'
-import type { OfferedTerminators } from './hosted-services.ts'
+import { terminatorOfferLimits } from './limits.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
+import type { OfferedTerminators } from '../../overlay/services/hosted-services.ts'
 import {
   createTunnelTerminatorMessage,
   tunnelHealthMessage,
@@ -20,17 +20,17 @@ import {
   removeTunnelTerminatorsMessage,
   tunnelMessage,
   updateTunnelTerminatorMessage,
-} from './tunnel-messages.ts'
+} from '../../overlay/services/tunnel-messages.ts'
 
 const { offerWaitMsMin, offerWaitMsMax, offerTimeoutMs, offersRepeatedAfterMs, withdrawalsMax } =
-  routerProgramLimits
+  terminatorOfferLimits
 
 export interface TerminatorOffersParts {
   readonly connections: () => readonly ControlConnection[]
   readonly operations: ControllerOperations
   readonly clock: Clock
   readonly random: Random
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
 }
 
 const COST_UNKNOWN = -1

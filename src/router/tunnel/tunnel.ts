@@ -5,17 +5,17 @@ import type { Random } from '../../lib/random.ts'
 import { answersForTerminators } from '../controllers/asked-terminators.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
-import type { TargetSockets } from '../dial/target-sockets.ts'
-import type { LocalCircuits, TerminatorDialer } from '../forward/circuit-ends.ts'
+import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
+import type { LocalCircuits, TerminatorDialer } from '../../overlay/circuits/circuit-ends.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { CircuitRequests } from '../listen/circuit-requests.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
-import { ANY_ADDRESS, configuredService } from './offered-services.ts'
+import { ANY_ADDRESS, configuredService } from '../../overlay/services/offered-services.ts'
 import { TerminatorOffers } from './terminator-offers.ts'
-import { noWish, tunnelExchange } from './tunnel-messages.ts'
-import { TunnelServices } from './tunnel-services.ts'
-import { servicesInModel } from './usable-services.ts'
+import { noWish, tunnelExchange } from '../../overlay/services/tunnel-messages.ts'
+import { TunnelServices } from '../../overlay/tunnel-services.ts'
+import { servicesInModel } from './services-in-model.ts'
 
 export interface TunnelParts {
   /** Options of the listener with the binding `tunnel`. */
@@ -28,7 +28,7 @@ export interface TunnelParts {
   readonly operations: ControllerOperations
   readonly clock: Clock
   readonly random: Random
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   /** Addresses of controllers and other routers, which no service may take over at this host. */
   readonly neededAddresses: () => readonly string[]
 }
@@ -69,7 +69,7 @@ export class Tunnel {
     return this.#services.dialer
   }
 
-  /** @throws {RouterFailure} when this machine does not allow mode `tproxy`. */
+  /** @throws {ProgramFailure} when this machine does not allow mode `tproxy`. */
   async start(): Promise<void> {
     this.#unfollow = this.#parts.model.onChanged(() => this.#services.refresh())
     await this.#services.start()

@@ -4,8 +4,11 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { beforeEach, describe, expect, test } from 'vitest'
 
 import { CommandKind, SecretRotateSchema } from '../../../proto/gen/command_pb.ts'
-import { type SealPurpose, SealedTexts } from '../../../src/auth/oidc/sealed-texts.ts'
-import type { JsonObject } from '../../../src/lib/text/canonical-json.ts'
+import {
+  type SealedContents,
+  SealedTexts,
+  type SealPurpose,
+} from '../../../src/auth/oidc/sealed-texts.ts'
 import type { TokenKey } from '../../../src/ports/token-keys.ts'
 import { management } from '../../api/support/caller.ts'
 import { admin } from '../../api/support/controller.ts'
@@ -27,9 +30,9 @@ beforeEach(async () => {
   await root.logIn(admin)
 })
 
-function seal(purpose: SealPurpose, contents: object): Promise<string> {
+function seal<P extends SealPurpose>(purpose: P, contents: SealedContents[P]): Promise<string> {
   const keys = { clusterKeys: () => stolen, refresh: () => Promise.resolve() }
-  return new SealedTexts({ ...controller, keys }).seal(purpose, contents as JsonObject, MINUTE_MS)
+  return new SealedTexts({ ...controller, keys }).seal(purpose, contents, MINUTE_MS)
 }
 
 const verifier = 'v'.repeat(43)

@@ -10,6 +10,18 @@ const { controller } = await twoControllers()
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
 
+const flow = {
+  clientId: 'native',
+  scopes: ['openid'],
+  challenge: '',
+  redirectUri: 'http://127.0.0.1/done',
+  state: '',
+  nonce: '',
+  configTypes: [],
+  issuer: 'https://localhost:1280/oidc',
+  sessionId: 'session',
+}
+
 /** Of a controller whose clock is so much ahead of those of the others. */
 function sealsOf(aheadMs: number): SealedTexts {
   const { clock, keys } = controller
@@ -21,9 +33,10 @@ test.each([
   ['sealed by a controller that is ahead', DAY_MS, 0],
   ['shown to a controller that is behind', 0, -DAY_MS],
 ])('a text that is %s counts no longer than another', async (_what, sealsAheadMs, opensAheadMs) => {
-  const text = await sealsOf(sealsAheadMs).seal('code', { is: 'sealed' }, MINUTE_MS)
+  const passed = { flow, proof: null }
+  const text = await sealsOf(sealsAheadMs).seal('code', passed, MINUTE_MS)
   const opens = sealsOf(opensAheadMs)
-  expect(await opens.open('code', text)).toEqual({ is: 'sealed' })
+  expect(await opens.open('code', text)).toEqual(passed)
   controller.clock.advance(MINUTE_MS)
   expect(await opens.open('code', text)).toBeNull()
 })

@@ -1,10 +1,11 @@
+import type { KindName } from '../../../src/entities/kind-records.ts'
 import type { State } from '../../../src/fsm/records/state.ts'
 import type { EntityRecord } from '../../../src/lib/entity-record.ts'
 
 // What policies say, recomputed from all records each time: every policy against every record, by the words of the rules and
 // none of the indexes.
 
-const rowsOf = (state: State, kind: string): EntityRecord[] =>
+const rowsOf = (state: State, kind: KindName): EntityRecord[] =>
   [...state.table(kind).rows.values()].map(({ record }) => record)
 const textsOf = (record: EntityRecord, field: string): readonly string[] =>
   record[field] as readonly string[]
@@ -30,7 +31,7 @@ function means(policy: EntityRecord, field: string, record: EntityRecord): boole
 /** Pairs that policies of one kind link. */
 export function slowLinked(
   state: State,
-  kind: string,
+  kind: KindName,
   fields: readonly [string, string],
   pair: readonly [EntityRecord, EntityRecord],
 ): EntityRecord[] {

@@ -85,7 +85,7 @@ export class Hosting {
   }
 
   terminator(id = 't1'): Terminator | undefined {
-    return this.state.get<Terminator>('terminator', id)
+    return this.state.get('terminator', id)
   }
 
   #outcome(kind: CommandKind, payload: Uint8Array, routerId: string): Outcome {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import type { KnownController } from '../../../src/router/controllers/endpoints-file.ts'
 import { ControllerMembership } from '../../../src/router/controllers/membership.ts'
-import { routerProgramLimits } from '../../../src/router/limits.ts'
+import { controllerLimits } from '../../../src/router/controllers/limits.ts'
 
 const at = (id: string): string => `tls:${id}.test:6262`
 const keyOf = (name: string): string => Buffer.from(name.padEnd(32)).toString('hex')
@@ -108,7 +108,7 @@ class Stage {
   }
 }
 
-const DAY_MS = routerProgramLimits.controllerAbsentMs
+const DAY_MS = controllerLimits.controllerAbsentMs
 
 describe('The controllers that a router knows', () => {
   test('are those that the first controller lists, when none was known', () => {
@@ -191,7 +191,7 @@ describe('The controllers that a router knows', () => {
     const stage = new Stage('a b c')
     const many = Array.from({ length: 100 }, (_, number) => `x${number}`).join(' ')
     stage.says('c', `a b c ${many}`)
-    const { controllersToldByOneMax, controllersMax } = routerProgramLimits
+    const { controllersToldByOneMax, controllersMax } = controllerLimits
     expect(stage.members.controllers).toHaveLength(3 + controllersToldByOneMax)
     const others = Array.from({ length: 20 }, (_, number) => `m${number}`)
     for (const id of ['a', 'b']) stage.says(id, `a b c ${others.join(' ')}`)
@@ -428,7 +428,7 @@ describe('Keys of controllers', () => {
     const gone = Array.from({ length: 100 }, (_, number) => `x${number}`)
     for (const id of ['a', 'b']) stage.says(id, 'a b', { removed: gone.join(' ') })
     expect(stage.members.removed.map(({ id }) => id)).toEqual(
-      gone.slice(-routerProgramLimits.removedControllersMax),
+      gone.slice(-controllerLimits.removedControllersMax),
     )
   })
 })

@@ -6,7 +6,7 @@ import type {
   DialRequest,
   LocalCircuit,
   Piece,
-} from '../../../src/router/forward/circuit-ends.ts'
+} from '../../../src/overlay/circuits/circuit-ends.ts'
 import type { JoinedCircuits } from '../joined-circuits.ts'
 import { parseRouterConfig } from '../../../src/config/router/load.ts'
 import type { RouterConfig } from '../../../src/config/router/table.ts'

@@ -179,6 +179,7 @@ test('A change of the model looks at the tokens that it may end, and at no other
     return Date.now()
   }
   const ended: string[] = []
+  const { signal } = new AbortController()
   const sessions = new BearerSessions({
     model: bearers.bench.model,
     clock: { ...systemClock, nowMs },
@@ -187,7 +188,7 @@ test('A change of the model looks at the tokens that it may end, and at no other
   })
   for (const [at, person] of people.entries()) {
     const token = await bearers.token(person, { jti: `token ${at}` })
-    expect(await sessions.await(token, 0)).not.toBeNull()
+    expect(await sessions.await(token, 0, signal)).not.toBeNull()
   }
   /** The identities whose tokens end by it, and how many were looked at. */
   const after = async (event: ModelEvent) => {

@@ -11,7 +11,7 @@ import {
   ValidateTerminatorsSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { flagValue, int32Value, readInt32, textValue } from '../../../src/channel/headers.ts'
-import { dialError, type DialRequest } from '../../../src/router/forward/circuit-ends.ts'
+import { dialError, type DialRequest } from '../../../src/overlay/circuits/circuit-ends.ts'
 import { EdgeBench, eventually, idOf, serviceToken, type TestClient, textOf } from './support.ts'
 
 // Goal: a service that a client hosts is reached through it for as long as it hosts it, and no longer.

@@ -5,8 +5,8 @@ import type {
   LocalCircuit,
   LocalCircuits,
   Piece,
-} from '../../../src/router/forward/circuit-ends.ts'
-import type { TraceRequest } from '../../../src/router/forward/route-trace.ts'
+} from '../../../src/overlay/circuits/circuit-ends.ts'
+import type { TraceRequest } from '../../../src/overlay/circuits/route-trace.ts'
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
 
 /** An end whose far side is the test's. */

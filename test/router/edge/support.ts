@@ -28,7 +28,7 @@ import { parseCertificate } from '../../../src/pki/certificate.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
 import { ControllerOperations } from '../../../src/router/controllers/controller-operations.ts'
 import { Edge } from '../../../src/router/edge/edge.ts'
-import { routerProgramLimits } from '../../../src/router/limits.ts'
+import { modelLimits } from '../../../src/router/model/limits.ts'
 import { RouterDataModel } from '../../../src/router/model/router-data-model.ts'
 import { IdentityHolder } from '../../../src/router/identity/identity.ts'
 import { eventually, type LoggedLine, TestNetwork, trustDomain, version } from '../support.ts'
@@ -334,7 +334,7 @@ export class EdgeBench {
   readonly edge: Edge
   readonly circuits = new TestCircuits()
   /** Of the router, as controllers have sent it. */
-  readonly model = new RouterDataModel(routerProgramLimits)
+  readonly model = new RouterDataModel(modelLimits)
   /** Ms by which the clock of the router is ahead. */
   aheadMs = 0
   readonly lines: LoggedLine[] = []

@@ -13,7 +13,9 @@ import {
   type CountedKind,
   type UsageReport,
 } from '../../../src/router/forward/circuit-usages.ts'
-import { routerProgramLimits } from '../../../src/router/limits.ts'
+import { reportLimits } from '../../../src/router/reports/limits.ts'
+import { forwardLimits } from '../../../src/router/forward/limits.ts'
+import { circuitLimits } from '../../../src/overlay/circuits/limits.ts'
 import { eventually } from '../support.ts'
 import { Peer } from './peer.ts'
 import { endsOf, linked, TestController, TestDialer, TestRouter } from './support.ts'
@@ -133,7 +135,8 @@ test('the largest report is within the bounds of controllers, and read whole', (
     'fabric.rx',
     'fabric.tx',
   ]
-  const { usageCircuitsPerReportMax, circuitNameCharactersMax } = routerProgramLimits
+  const { usageCircuitsPerReportMax } = forwardLimits
+  const { circuitNameCharactersMax } = circuitLimits
   const longest = (text: string): string => text.padStart(circuitNameCharactersMax, 'x')
   for (let at = 0; at < usageCircuitsPerReportMax + 1; at += 1) {
     const carried = newCircuit(longest(`${at}`))
@@ -147,9 +150,7 @@ test('the largest report is within the bounds of controllers, and read whole', (
   })
   const { bytesMax, elementsMax, fieldElementsMax } = messageBounds.metrics
   expect(bodies).toHaveLength(2)
-  expect(bodies[0]?.length).toBeLessThan(
-    Math.min(bytesMax, routerProgramLimits.usageQueuedBytesMax),
-  )
+  expect(bodies[0]?.length).toBeLessThan(Math.min(bytesMax, reportLimits.usageQueuedBytesMax))
   for (const body of bodies) {
     expect(bodyFault(MetricsSchema, body, elementsMax, fieldElementsMax)).toBeNull()
   }

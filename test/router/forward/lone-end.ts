@@ -1,6 +1,6 @@
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
-import { Xgress, type XgressParts } from '../../../src/router/forward/xgress.ts'
-import { xgressOptions } from '../../../src/router/forward/xgress-options.ts'
+import { Xgress, type XgressParts } from '../../../src/overlay/circuits/xgress.ts'
+import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { arrivedFrom, ScriptedApplication } from './xgress-pair.ts'
 
 /** What a test says of a message in the place of the other end. Numbers as they stand on the wire. */

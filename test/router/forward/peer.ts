@@ -5,7 +5,7 @@ import type {
   CircuitEnd,
   Piece,
   TerminatorDialer,
-} from '../../../src/router/forward/circuit-ends.ts'
+} from '../../../src/overlay/circuits/circuit-ends.ts'
 import type { Forwarder } from '../../../src/router/forward/forwarder.ts'
 
 /** Sends what it is given as room comes, and keeps a digest of what it gets. */

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { textValue } from '../../../src/channel/headers.ts'
 import { REROUTE_ATTEMPT } from '../../../src/fabric/circuits/route.ts'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
-import { dialError, DialFailure } from '../../../src/router/forward/circuit-ends.ts'
+import { dialError, DialFailure } from '../../../src/overlay/circuits/circuit-ends.ts'
 import { eventually } from '../support.ts'
 import { endsOf, linked, TestController, TestDialer, TestRouter, unroute } from './support.ts'
 

@@ -28,7 +28,7 @@ import {
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
 import type { LiveLink } from '../../../src/ports/live-links.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
-import type { Destination, TerminatorDialer } from '../../../src/router/forward/circuit-ends.ts'
+import type { Destination, TerminatorDialer } from '../../../src/overlay/circuits/circuit-ends.ts'
 import { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import { Link } from '../../../src/router/links/link.ts'
 import type { LoggedLine } from '../support.ts'

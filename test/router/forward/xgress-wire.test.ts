@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { encodeFrame, FrameDecoder } from '../../../src/channel/frame.ts'
-import { xgressOptions } from '../../../src/router/forward/xgress-options.ts'
+import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { LoneEnd, type Seen, type Told } from './lone-end.ts'
 import { arrivedFrom, pieceOf } from './xgress-pair.ts'
 

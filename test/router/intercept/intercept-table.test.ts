@@ -4,12 +4,12 @@ import type { Clock } from '../../../src/lib/clock.ts'
 import {
   type InterceptConfigType,
   parseInterceptConfig,
-} from '../../../src/router/intercept/intercept-config.ts'
-import { InterceptTable } from '../../../src/router/intercept/intercept-table.ts'
-import { ListeningPlan } from '../../../src/router/intercept/listening-plan.ts'
-import { ServiceNames } from '../../../src/router/intercept/service-names.ts'
-import { routerProgramLimits } from '../../../src/router/limits.ts'
-import { parseIp, parseCidr } from '../../../src/router/tunnel/address-rules.ts'
+} from '../../../src/overlay/intercept/intercept-config.ts'
+import { InterceptTable } from '../../../src/overlay/intercept/intercept-table.ts'
+import { ListeningPlan } from '../../../src/overlay/intercept/listening-plan.ts'
+import { ServiceNames } from '../../../src/overlay/intercept/service-names.ts'
+import { interceptLimits } from '../../../src/overlay/intercept/limits.ts'
+import { parseIp, parseCidr } from '../../../src/overlay/services/address-rules.ts'
 
 // Goal: a config of a service is read as it is meant, or refused; of several services the most exact gets a connection; names keep
 // their addresses.
@@ -185,7 +185,7 @@ test('a name keeps its address, and gives it back last when nobody asks for it',
     ['2', '3', '4', '5', '6'].map((last) => `100.64.0.${last}`),
   )
   expect(given('f')).toBeNull()
-  nowMs += routerProgramLimits.serviceNameIdleMs + 1
+  nowMs += interceptLimits.serviceNameIdleMs + 1
   expect(given('c')).toBe('100.64.0.4')
   // The first one has a connection, so that the second gives its address back.
   expect(given('f')).toBe('100.64.0.3')

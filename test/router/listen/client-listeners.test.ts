@@ -6,10 +6,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { issueLeaf, LEAF_LIFETIME_MS, validityFrom } from '../../../src/pki/authority/authority.ts'
 import { terminatorDialers } from '../../../src/router/dial/dialers.ts'
-import { TargetSockets } from '../../../src/router/dial/target-sockets.ts'
+import { TargetSockets } from '../../../src/overlay/sockets/target-sockets.ts'
 import type { RouterIdentity } from '../../../src/router/identity/identity.ts'
 import { ClientListeners } from '../../../src/router/listen/client-listeners.ts'
-import { routerProgramLimits } from '../../../src/router/limits.ts'
+import { socketLimits } from '../../../src/overlay/sockets/limits.ts'
 import { newCa } from '../../support/authorities.ts'
 import { freePort } from '../../support/ports.ts'
 import { ALL_DIALERS, configured, connected, dialTo, FarEnd, TestTarget } from '../dial/support.ts'
@@ -228,8 +228,8 @@ describe('A transport listener', () => {
     ['no JSON', 'GET / HTTP/1.1\r\n'],
     ['no service', '{"id":"me"}\n'],
     ['a service that is no text', '{"svcId":7}\n'],
-    ['a line without end', 'x'.repeat(routerProgramLimits.requestLineBytesMax + 1)],
-    ['too long a line', `{"svcId":"${'x'.repeat(routerProgramLimits.requestLineBytesMax)}"}\n`],
+    ['a line without end', 'x'.repeat(socketLimits.requestLineBytesMax + 1)],
+    ['too long a line', `{"svcId":"${'x'.repeat(socketLimits.requestLineBytesMax)}"}\n`],
   ])('closes a connection that begins with %s, and asks for nothing', async (_, line) => {
     await transport()
     const { socket, heard } = await client()

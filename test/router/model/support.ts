@@ -5,7 +5,7 @@ import { encodedEvent } from '../../../src/fabric/model/encode.ts'
 import { followingOn } from '../../../src/fabric/model/model-log.ts'
 import { encodeWholeModel } from '../../../src/fabric/model/whole-model.ts'
 import type { ModelEvent } from '../../../src/ports/router-model.ts'
-import { routerProgramLimits } from '../../../src/router/limits.ts'
+import { modelLimits } from '../../../src/router/model/limits.ts'
 import { RouterDataModel } from '../../../src/router/model/router-data-model.ts'
 
 export const timelineId = 'timeline-1'
@@ -48,9 +48,9 @@ export function finished<T>(steps: Generator<void, T>): T {
 export async function modelOf(
   events: Iterable<ModelEvent>,
   endIndex = 1,
-  limits: Partial<Record<keyof typeof routerProgramLimits, number>> = {},
+  limits: Partial<Record<keyof typeof modelLimits, number>> = {},
 ): Promise<RouterDataModel> {
-  const model = new RouterDataModel({ ...routerProgramLimits, ...limits })
+  const model = new RouterDataModel({ ...modelLimits, ...limits })
   finished(model.replace(await wholeBody(events, endIndex)))
   return model
 }

@@ -1,13 +1,17 @@
 import { describe, expect, test } from 'vitest'
 
-import { parseIp, networkOf, translatedAddress } from '../../../src/router/tunnel/address-rules.ts'
-import { readAppData } from '../../../src/router/tunnel/app-data.ts'
-import { parseHostConfig } from '../../../src/router/tunnel/host-config.ts'
+import {
+  parseIp,
+  networkOf,
+  translatedAddress,
+} from '../../../src/overlay/services/address-rules.ts'
+import { readAppData } from '../../../src/overlay/services/app-data.ts'
+import { parseHostConfig } from '../../../src/overlay/services/host-config.ts'
 import {
   type HostTarget,
   resolvedTarget,
   targetFor,
-} from '../../../src/router/tunnel/host-target.ts'
+} from '../../../src/overlay/services/host-target.ts'
 
 // Goal: a client of a hosted service reaches what the operator has written out, and nothing else.
 

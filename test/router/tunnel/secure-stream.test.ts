@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import type { Application, CircuitEnd, Piece } from '../../../src/router/forward/circuit-ends.ts'
+import type { Application, CircuitEnd, Piece } from '../../../src/overlay/circuits/circuit-ends.ts'
 import {
   cryptoReady,
   newKeyPair,
   SecureStream,
   sessionKeys,
-} from '../../../src/router/tunnel/secure-stream.ts'
+} from '../../../src/overlay/services/secure-stream.ts'
 
 // Goal: both sides of an encrypted circuit read what the other has written, and nothing that was changed on the way.
 

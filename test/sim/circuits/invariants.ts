@@ -1,5 +1,5 @@
 import { assert } from '../../../src/lib/assert.ts'
-import { routerProgramLimits } from '../../../src/router/limits.ts'
+import { forwardLimits } from '../../../src/router/forward/limits.ts'
 import type { CircuitPlan } from './circuit-plan.ts'
 import type { ControllerFabric } from './controller-fabric.ts'
 import type { SimulatedRouter } from './simulated-router.ts'
@@ -51,7 +51,7 @@ export class CircuitInvariants {
     const { dials } = this.#world.plan
     // A router asks the next controller when the first one is gone before it has answered.
     const circuitsMax = dials.length * CONTROLLERS_MAX
-    const endsMax = circuitsMax * routerProgramLimits.endsPerCircuitMax
+    const endsMax = circuitsMax * forwardLimits.endsPerCircuitMax
     const pieceBytes = 4 * this.#world.plan.wordsAPieceMax
     const bytesMax =
       2 * rxBufferSize + txPortalMaxSize + (txQueueSize + 1) * pieceBytes + SPARE_BYTES

@@ -21,11 +21,11 @@ import {
   readPeerChanges,
   routerLinksMessage,
 } from '../../../src/router/links/link-messages.ts'
-import { linkLimits, linkQueues } from '../../../src/router/links/link-options.ts'
+import { linkChannelLimits, linkQueues } from '../../../src/router/links/link-options.ts'
 import { LinkRegistry } from '../../../src/router/links/link-registry.ts'
 import { Link, type LinkFields } from '../../../src/router/links/link.ts'
 import { type DialedPeer, PeerDialer } from '../../../src/router/links/peer-dialer.ts'
-import type { RouterProgramLogger } from '../../../src/router/logger.ts'
+import type { ProgramLogger } from '../../../src/overlay/logger.ts'
 import type { Frames } from './frames.ts'
 import type { SimulatedSocket } from './simulated-socket.ts'
 
@@ -39,7 +39,7 @@ export interface SimulatedLinksParts {
   readonly dialing: Pick<RouterConfig['forwarder'], 'linkDialWorkerCount' | 'linkDialQueueLength'>
   readonly clock: Clock
   readonly random: Random
-  readonly log: RouterProgramLogger
+  readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
   readonly forwarder: Forwarder
   readonly frames: Frames
@@ -144,7 +144,7 @@ export class SimulatedLinks {
     let link: Link | null = null
     const channel: Channel = new Channel({
       socket: socket.asSocket,
-      limits: linkLimits(config, this.#dialing.options),
+      limits: linkChannelLimits(config, this.#dialing.options),
       clock,
       onHello: (message) => {
         const hello = readLinkHello(message)
@@ -210,7 +210,7 @@ export class SimulatedLinks {
         dialedId: peer.id,
         dialedVersion: peer.version,
       }),
-      limits: linkLimits(config, options),
+      limits: linkChannelLimits(config, options),
       clock,
       signal,
       timeoutMs: options.connectTimeoutMs,

@@ -17,9 +17,9 @@ import {
   dialError,
   DialFailure,
   type DialRequest,
-} from '../../../src/router/forward/circuit-ends.ts'
+} from '../../../src/overlay/circuits/circuit-ends.ts'
 import { Forwarder } from '../../../src/router/forward/forwarder.ts'
-import { xgressOptions } from '../../../src/router/forward/xgress-options.ts'
+import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { listenersValue } from '../../../src/router/links/link-messages.ts'
 import { CircuitRequests } from '../../../src/router/listen/circuit-requests.ts'
 import { Context, type VirtualLoop } from '../virtual-loop.ts'

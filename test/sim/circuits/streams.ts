@@ -1,5 +1,5 @@
 import type { Random } from '../../../src/lib/random.ts'
-import type { Application, CircuitEnd, Piece } from '../../../src/router/forward/circuit-ends.ts'
+import type { Application, CircuitEnd, Piece } from '../../../src/overlay/circuits/circuit-ends.ts'
 import type { Tally } from '../tally.ts'
 
 export interface StreamWorld {

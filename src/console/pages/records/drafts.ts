@@ -1,4 +1,5 @@
-import { type Draft, type FormField, isObject, withoutSecrets } from './form-model.ts'
+import { type Draft, isObject, withoutSecrets } from './form-model.ts'
+import type { FormField } from './form-field.ts'
 
 const PREFIX = 'flotilla.draft.'
 const CHARACTERS_MAX = 200_000

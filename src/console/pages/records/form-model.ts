@@ -1,24 +1,9 @@
 import type { JsonSchema } from '../../client/api-document.ts'
 import type { FieldHint, Kind } from './kinds.ts'
+import type { FormField, Widget } from './form-field.ts'
 
 /** JSON as it is sent. */
 export type Draft = Readonly<Record<string, unknown>>
-
-export type Widget =
-  | { readonly is: 'text' | 'longText' | 'secret' | 'number' | 'flag' | 'json' | 'texts' }
-  | { readonly is: 'choice'; readonly options: readonly string[]; readonly mayBeNone: boolean }
-  | { readonly is: 'reference' | 'references'; readonly kind: string }
-  | { readonly is: 'roles'; readonly kind: string; readonly isOwn: boolean }
-  | { readonly is: 'group'; readonly fields: readonly FormField[] }
-
-export interface FormField {
-  readonly name: string
-  readonly label: string
-  readonly help: string | null
-  readonly isRequired: boolean
-  readonly isNullable: boolean
-  readonly widget: Widget
-}
 
 /** Names of the API family that are no words. */
 const labels: Readonly<Record<string, string>> = {

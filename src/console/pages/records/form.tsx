@@ -3,7 +3,8 @@ import { useEffect } from 'preact/hooks'
 
 import { Field } from '../../controls/field.tsx'
 import { texts } from '../../texts.ts'
-import { type Draft, type FormField, isObject, isSame, withValue } from './form-model.ts'
+import { type Draft, isObject, isSame, withValue } from './form-model.ts'
+import type { FormField } from './form-field.ts'
 import { ReferenceInput, RolesInput } from './reference-inputs.tsx'
 
 export interface FormFault {

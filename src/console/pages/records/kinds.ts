@@ -1,5 +1,5 @@
 import type { IconName } from '../../controls/icon-paths.ts'
-import type { Widget } from './form-model.ts'
+import type { Widget } from './form-field.ts'
 
 export interface FieldHint {
   readonly label?: string

@@ -19,11 +19,11 @@ import {
   cleaned,
   type Draft,
   faultIn,
-  type FormField,
   isSame,
   labelOf,
   patchOf,
 } from './form-model.ts'
+import type { FormField } from './form-field.ts'
 import type { Kind } from './kinds.ts'
 import { collectionPath, recordPath, write, type Write } from './record-data.ts'
 

@@ -1,0 +1,16 @@
+export const previewedActions = ['create', 'replace', 'patch', 'delete'] as const
+export type PreviewedAction = (typeof previewedActions)[number]
+
+/** Kinds that decide on access, with what a preview makes of them. */
+export const actionsOfKinds = {
+  identity: previewedActions,
+  service: previewedActions,
+  servicePolicy: previewedActions,
+  edgeRouterPolicy: previewedActions,
+  serviceEdgeRouterPolicy: previewedActions,
+  postureCheck: previewedActions,
+  // A new one is enrolled, and that is no matter of access.
+  edgeRouter: ['replace', 'patch', 'delete'],
+} as const satisfies Readonly<Record<string, readonly PreviewedAction[]>>
+export const previewedKinds = Object.keys(actionsOfKinds) as readonly PreviewedKind[]
+export type PreviewedKind = keyof typeof actionsOfKinds

@@ -1,0 +1,77 @@
+import { normalise } from '../../entities/normalise.ts'
+import type { Entity } from '../../entities/define.ts'
+import { fabricTerminator } from '../../entities/kinds/fabric-terminator.ts'
+import { router } from '../../entities/kinds/router.ts'
+import { terminator } from '../../entities/kinds/terminator.ts'
+import { transitRouter } from '../../entities/kinds/transit-router.ts'
+import type { Preparer } from './preparer.ts'
+import { prepareAuthPolicy } from './auth-policy.ts'
+import { authenticatorPreparer } from './authenticator.ts'
+import { prepareCa } from './ca.ts'
+import { configTypePreparer, configPreparer } from './config.ts'
+import { enrollmentPreparer } from './enrollment.ts'
+import { prepareFabricService } from './fabric-service.ts'
+import { identityPreparer } from './identity.ts'
+import { revocationPreparer } from './revocation.ts'
+import { edgeRouterPreparer, prepareFabricRouter, transitRouterPreparer } from './router.ts'
+import { terminatorPreparer } from './terminator.ts'
+import { externalJwtSignerPreparer } from './external-jwt-signer.ts'
+import { postureCheckPreparer } from './posture-check.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { SchemaJudge } from '../schemas/schema-judge.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
+import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { BindingName } from '../parts.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly schemas: SchemaJudge
+  readonly jwt: JwtSigner
+  readonly authorities: NetworkAuthorities
+  readonly clock: Clock
+  readonly limits: ApiLimits
+  readonly allowsReservedSignerHosts: boolean
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly passwords: PasswordVerifier
+}
+
+/**
+ * Preparers of every kind: most bodies say what their record says; of some there is more to judge
+ * before they are proposed.
+ */
+export class Preparers {
+  readonly #byKind: ReadonlyMap<string, Preparer>
+
+  constructor(needs: Needs) {
+    this.#byKind = new Map<string, Preparer>([
+      ['authPolicy', prepareAuthPolicy],
+      ['authenticator', authenticatorPreparer(needs)],
+      ['ca', prepareCa],
+      ['config', configPreparer(needs)],
+      ['configType', configTypePreparer(needs)],
+      ['edgeRouter', edgeRouterPreparer(needs)],
+      ['enrollment', enrollmentPreparer(needs)],
+      ['fabricRouter', prepareFabricRouter],
+      ['fabricService', prepareFabricService],
+      ['fabricTerminator', terminatorPreparer(needs, fabricTerminator)],
+      ['identity', identityPreparer(needs)],
+      ['revocation', revocationPreparer(needs)],
+      ['router', transitRouterPreparer(needs, router)],
+      ['terminator', terminatorPreparer(needs, terminator)],
+      ['transitRouter', transitRouterPreparer(needs, transitRouter)],
+      ['externalJwtSigner', externalJwtSignerPreparer(needs)],
+      ['postureCheck', postureCheckPreparer(needs)],
+    ])
+  }
+
+  of(entity: Entity): Preparer {
+    return this.#byKind.get(entity.name) ?? ((_call, mode, body) => normalise(entity, mode, body))
+  }
+}

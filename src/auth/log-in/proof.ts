@@ -1,0 +1,13 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import type { CertificateProofSchema } from '../../../proto/gen/command_pb.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { VerifiedToken } from '../tokens/token-judge.ts'
+
+/** A credential that was right, and the identity that it proves. */
+export interface Proof {
+  readonly identityId: string
+  /** Undefined where the claim of a CA names the identity. */
+  readonly authenticator: Authenticator | undefined
+  readonly certificate?: MessageInitShape<typeof CertificateProofSchema>
+  readonly token?: VerifiedToken
+}

@@ -1,0 +1,31 @@
+import { ApiClient, type ApiClientOptions } from '../client/api-client.ts'
+import type { LogInMethod, Renewal } from '../client/context-file.ts'
+import type { Credential } from './credential.ts'
+
+export interface Opening {
+  /** Origins; the first is asked first. */
+  readonly controllers: readonly string[]
+  readonly caPem: string | null
+  readonly method: LogInMethod
+  readonly credential: Credential
+  /** Asks for the code of a second factor. */
+  readonly code: () => Promise<string>
+}
+
+export interface OpenedLogIn {
+  /** A secret. */
+  readonly token: string
+  readonly renewal: Renewal | null
+  /** Its name. */
+  readonly identity: string
+}
+
+/** A client that has no session yet. */
+export function clientFor(
+  { controllers, caPem, credential }: Opening,
+  token: string | null,
+): ApiClient {
+  const { client } = credential
+  const options: ApiClientOptions = { controllers, caPem, token, logInAgain: 'flotilla login' }
+  return new ApiClient(client === undefined ? options : { ...options, client })
+}

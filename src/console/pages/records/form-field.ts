@@ -1,0 +1,15 @@
+export type Widget =
+  | { readonly is: 'text' | 'longText' | 'secret' | 'number' | 'flag' | 'json' | 'texts' }
+  | { readonly is: 'choice'; readonly options: readonly string[]; readonly mayBeNone: boolean }
+  | { readonly is: 'reference' | 'references'; readonly kind: string }
+  | { readonly is: 'roles'; readonly kind: string; readonly isOwn: boolean }
+  | { readonly is: 'group'; readonly fields: readonly FormField[] }
+
+export interface FormField {
+  readonly name: string
+  readonly label: string
+  readonly help: string | null
+  readonly isRequired: boolean
+  readonly isNullable: boolean
+  readonly widget: Widget
+}

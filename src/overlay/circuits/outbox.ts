@@ -1,0 +1,210 @@
+import type { Outgoing } from '../../channel/channel.ts'
+import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { circuitLimits } from './limits.ts'
+import type { Piece } from './circuit-ends.ts'
+import { type Acknowledgement, payloadFlag, payloadMessage, SEQUENCE_MAX } from './payload.ts'
+import { type OutboundPayload, SendBuffer, stampAt } from './send-buffer.ts'
+import type { XgressOptions } from './xgress-options.ts'
+
+/**
+ * A payload that is sent for the first time and meets a full link is kept; all else is dropped
+ * there.
+ */
+export type TransmitKind = 'payload' | 'retransmission' | 'acknowledgement'
+export type Transmit = (message: Outgoing, kind: TransmitKind) => 'sent' | 'full'
+
+export interface OutboxParts {
+  /** Id of the circuit as it stands on the wire. */
+  readonly circuitId: Uint8Array
+  /** Flag of all that this end sends. */
+  readonly sideFlag: number
+  readonly options: XgressOptions
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly transmit: Transmit
+}
+
+const empty = new Uint8Array(0)
+/** Either one ends the stream of its sender. */
+export const ENDS = payloadFlag.endOfFile | payloadFlag.circuitEnd
+
+/** Payloads of one end from the application to their acknowledgement, and their numbers. */
+export class Outbox {
+  readonly #parts: OutboxParts
+  readonly #sent: SendBuffer
+  /** Not sent for the first time yet. */
+  #unsent: BoundedQueue<OutboundPayload> | null = null
+  #unsentBytes = 0
+  /** Payloads of the protocol itself: at most one of each kind. */
+  #ahead: OutboundPayload[] | null = null
+  #nextSequence = 0
+  #isLinkFull = false
+  #isTransmitting = false
+  /** The other end knows the flag that ends a stream without ending the circuit. */
+  peerCanEndOfFile = false
+  /** The last payload is on its way since then. */
+  sentAllMs = Infinity
+
+  constructor(parts: OutboxParts) {
+    this.#parts = parts
+    this.#sent = new SendBuffer(parts.options)
+  }
+
+  get inFlightBytes(): number {
+    return this.#sent.inFlightBytes
+  }
+
+  get windowBytes(): number {
+    return this.#sent.windowBytes
+  }
+
+  get bytes(): number {
+    return this.#sent.inFlightBytes + this.#unsentBytes
+  }
+
+  /** All that was sent is acknowledged. */
+  get isAcknowledged(): boolean {
+    return this.#sent.isEmpty
+  }
+
+  get isEmpty(): boolean {
+    return this.#unsent === null && this.#sent.isEmpty
+  }
+
+  /** Room for one more payload of the application. */
+  get hasRoom(): boolean {
+    return (this.#unsent?.length ?? 0) < this.#parts.options.txQueueSize
+  }
+
+  get isExhausted(): boolean {
+    return this.#nextSequence >= SEQUENCE_MAX
+  }
+
+  /** @returns false when more waits than an application that waits would send. */
+  push(flags: number, { body, edgeFlags, traceId }: Piece): boolean {
+    this.#unsent ??= new BoundedQueue(circuitLimits.xgressUnsentMax)
+    this.#unsentBytes += body.length
+    const payload = {
+      sequence: -1,
+      flags: flags | this.#parts.sideFlag,
+      body,
+      edgeFlags,
+      traceId,
+      capabilities: null,
+      sentMs: -1,
+    }
+    const isTaken = this.#unsent.push(payload)
+    return isTaken && this.#unsentBytes <= circuitLimits.xgressUnsentBytesMax
+  }
+
+  /** Goes out before all that waits, whatever the window is. */
+  pushAhead(flags: number, capabilities: number | null): void {
+    this.#ahead ??= []
+    this.#ahead.push({
+      sequence: this.#takeSequence(),
+      flags: flags | this.#parts.sideFlag,
+      body: empty,
+      edgeFlags: 0,
+      traceId: null,
+      capabilities,
+      sentMs: -1,
+    })
+  }
+
+  acknowledge(acknowledgement: Acknowledgement): void {
+    this.#sent.acknowledge(acknowledgement, this.#nowMs())
+  }
+
+  onLinkWritable(): void {
+    this.#isLinkFull = false
+  }
+
+  /** Sends all that may be sent for the first time. */
+  transmit(): void {
+    while (this.#ahead !== null) this.#transmitAhead(this.#ahead)
+    if (this.#isTransmitting) return
+    this.#isTransmitting = true
+    while (!this.#isLinkFull && !this.#sent.isBlocked && this.#transmitNext());
+    this.#isTransmitting = false
+  }
+
+  #transmitAhead(payloads: readonly OutboundPayload[]): void {
+    this.#ahead = null
+    for (const payload of payloads) {
+      this.#sent.add(payload, this.#nowMs())
+      if (this.#transmitOne(payload, 'payload') === 'full') this.#sent.makeDue(payload)
+    }
+  }
+
+  #transmitNext(): boolean {
+    const payload = this.#unsent?.peek()
+    if (payload === undefined) return false
+    if (payload.sequence === -1) this.#number(payload)
+    // It is in the buffer before the answer to it, which may come at once.
+    this.#sent.add(payload, this.#nowMs())
+    if (this.#transmitOne(payload, 'payload') === 'full') {
+      this.#sent.remove(payload)
+      this.#isLinkFull = true
+      return false
+    }
+    // The answer may have cleared everything.
+    if (this.#unsent === null) return false
+    this.#unsent.shift()
+    this.#unsentBytes -= payload.body.length
+    if ((payload.flags & ENDS) !== 0) this.sentAllMs = this.#nowMs()
+    return true
+  }
+
+  /** It keeps the number that it has first been given. */
+  #number(payload: OutboundPayload): void {
+    payload.sequence = this.#takeSequence()
+    const isEnd = (payload.flags & payloadFlag.endOfFile) !== 0
+    if (isEnd && !this.peerCanEndOfFile) payload.flags ^= ENDS
+  }
+
+  transmitAgain(): void {
+    const nowMs = this.#nowMs()
+    for (const payload of this.#sent.due(nowMs)) {
+      if (!this.#sent.has(payload)) continue
+      payload.flags |= payloadFlag.sentAgain
+      if (this.#transmitOne(payload, 'retransmission') === 'full') return
+      this.#sent.onSentAgain(payload, nowMs)
+    }
+  }
+
+  /** Sends the end of the circuit once: when it is lost, the controller ends the circuit. */
+  transmitEnd(): void {
+    const flags = payloadFlag.circuitEnd | this.#parts.sideFlag
+    const sequence = this.#takeSequence()
+    const end = { sequence, flags, body: empty, edgeFlags: 0, traceId: null, capabilities: null }
+    this.#transmitOne(end, 'payload')
+  }
+
+  clear(): void {
+    this.#unsent = null
+    this.#unsentBytes = 0
+    this.#ahead = null
+    this.#sent.clear()
+  }
+
+  /** Gives back memory that only traffic needs. */
+  rest(): void {
+    this.#sent.rest()
+    if (this.#unsent?.length === 0) this.#unsent = null
+  }
+
+  #takeSequence(): number {
+    const sequence = this.#nextSequence
+    this.#nextSequence = Math.min(sequence + 1, SEQUENCE_MAX)
+    return sequence
+  }
+
+  #transmitOne(payload: Omit<OutboundPayload, 'sentMs'>, kind: TransmitKind): 'sent' | 'full' {
+    const stamp = stampAt(this.#nowMs())
+    return this.#parts.transmit(payloadMessage(this.#parts.circuitId, payload, stamp), kind)
+  }
+
+  #nowMs(): number {
+    return this.#parts.clock.monotonicMs()
+  }
+}

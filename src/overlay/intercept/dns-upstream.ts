@@ -1,0 +1,95 @@
+import { randomInt } from 'node:crypto'
+import { createSocket } from 'node:dgram'
+import { isIPv6 } from 'node:net'
+
+import type { Random } from '../../lib/random.ts'
+import { type HostPort } from '../../lib/text/names.ts'
+import { interceptLimits } from './limits.ts'
+import { type DnsQuery, isDnsAnswer, withDnsId } from './dns-message.ts'
+
+export type UpstreamMode = 'parallel' | 'serial' | 'failover' | 'random'
+
+const DNS_IDS = 0x1_0000
+const { upstreamQueriesMax, upstreamQueryMs } = interceptLimits
+
+/** Other name servers, which are asked for names that are no service's. */
+export class DnsUpstream {
+  readonly #servers: readonly HostPort[]
+  readonly #mode: UpstreamMode
+  readonly #random: Random
+  /** The one that has answered last. */
+  #preferred = 0
+  #asked = 0
+
+  constructor(servers: readonly HostPort[], mode: UpstreamMode, random: Random) {
+    this.#servers = servers
+    this.#mode = mode
+    this.#random = random
+  }
+
+  get servers(): readonly HostPort[] {
+    return this.#servers
+  }
+
+  /** @returns the answer with the id of the query; null: there is none, or too many are asked. */
+  async ask(query: DnsQuery): Promise<Buffer | null> {
+    // @guard names-at-a-host--flood
+    if (this.#asked >= upstreamQueriesMax) return null
+    this.#asked += 1
+    try {
+      const answer = await this.#ask(query)
+      return answer === null ? null : withDnsId(answer, query.id)
+    } finally {
+      this.#asked -= 1
+    }
+  }
+
+  async #ask(query: DnsQuery): Promise<Buffer | null> {
+    const order = this.#order()
+    if (this.#mode === 'parallel') {
+      return Promise.any(order.map(({ server }) => exchanged(server, query))).catch(() => null)
+    }
+    for (const { server, at } of order) {
+      const answer = await exchanged(server, query).catch(() => null)
+      if (answer === null) continue
+      this.#preferred = at
+      return answer
+    }
+    return null
+  }
+
+  #order(): readonly { readonly server: HostPort; readonly at: number }[] {
+    const { length } = this.#servers
+    const first = new Map([
+      ['failover', this.#preferred],
+      ['random', Math.floor(this.#random.next() * length)],
+    ])
+    const begin = first.get(this.#mode) ?? 0
+    const all = this.#servers.map((server, at) => ({ server, at }))
+    return [...all.slice(begin), ...all.slice(0, begin)]
+  }
+}
+
+/**
+ * One query from a port and with an id that nobody else can know; what does not answer exactly it
+ * is dropped, and so is what another host sends, as the socket is connected.
+ * @throws {Error} when there is no answer in time.
+ */
+async function exchanged({ host, port }: HostPort, query: DnsQuery): Promise<Buffer> {
+  const socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4')
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  // @guard names-at-a-host--guessed
+  const id = randomInt(DNS_IDS)
+  const timer = setTimeout(() => reject(new Error('no answer in time')), upstreamQueryMs)
+  socket.on('error', reject)
+  socket.on('message', (answer) => {
+    if (isDnsAnswer(query, id, answer)) resolve(answer)
+  })
+  socket.connect(port, host, () => socket.send(withDnsId(query.bytes, id)))
+  try {
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    socket.close()
+  }
+}

@@ -1,0 +1,97 @@
+import { jsonOrNull } from '../../lib/text/json-value.ts'
+import { serviceLimits } from '../services/limits.ts'
+import { type Network, parseIp, parseName, parseCidr } from '../services/address-rules.ts'
+import { ServiceConfigReader, PORT_MAX, type PortRange } from '../services/service-config-reader.ts'
+import type { TunnelProtocol } from '../services/host-config.ts'
+import { singleNetwork } from './networks.ts'
+
+/** Connections that a service takes over at a host, and how it is dialed for them. */
+export interface InterceptTerms {
+  readonly protocols: ReadonlySet<TunnelProtocol>
+  readonly networks: readonly Network[]
+  readonly names: ReadonlySet<string>
+  /** `example` for `*.example`. */
+  readonly domains: ReadonlySet<string>
+  readonly ports: readonly PortRange[]
+  /** Null: as the listener says. */
+  readonly connectTimeoutMs: number | null
+  /** Templates; '' for none. */
+  readonly instance: string
+  readonly source: string
+}
+
+/** Types of config that say what is intercepted: the first one that a service has counts. */
+export const interceptConfigTypes = ['intercept.v1', 'ziti-tunneler-client.v1'] as const
+export type InterceptConfigType = (typeof interceptConfigTypes)[number]
+
+/** @throws {ServiceConfigFault} */
+export function parseInterceptConfig(type: InterceptConfigType, dataJson: string): InterceptTerms {
+  const data = new ServiceConfigReader(type, jsonOrNull(dataJson))
+  switch (type) {
+    case 'intercept.v1':
+      return termsOf(data)
+    case 'ziti-tunneler-client.v1': {
+      const port = data.integer('port', 1, PORT_MAX) ?? data.fault('port', 'is missing')
+      return {
+        ...targetsOf(data, 'hostname', [data.requiredText('hostname')]),
+        protocols: new Set(['tcp', 'udp'] as const),
+        ports: [{ low: port, high: port }],
+        connectTimeoutMs: null,
+        instance: '',
+        source: '',
+      }
+    }
+  }
+}
+
+function termsOf(data: ServiceConfigReader): InterceptTerms {
+  if (data.texts('allowedSourceAddresses').length > 0) {
+    data.fault('allowedSourceAddresses', 'is not supported: clients of this host alone are served')
+  }
+  const dial = data.within('dialOptions')
+  const seconds = dial.integer('connectTimeoutSeconds', 0, 2_147_483_647) ?? 0
+  const ms = Math.min(seconds * 1000, serviceLimits.hostConnectMsMax)
+  return {
+    ...targetsOf(data, 'addresses', data.someTexts('addresses')),
+    protocols: new Set(
+      data
+        .someTexts('protocols')
+        .map((text) =>
+          text === 'tcp' || text === 'udp'
+            ? text
+            : data.fault('protocols', `has ${text}, which is neither tcp nor udp`),
+        ),
+    ),
+    ports: data
+      .portRanges('portRanges')
+      .map(({ low, high }) =>
+        low >= 1 && low <= high
+          ? { low, high }
+          : data.fault('portRanges', `has ${low} to ${high}, which is no range of ports`),
+      ),
+    connectTimeoutMs: ms > 0 ? ms : null,
+    instance: dial.text('identity') ?? '',
+    source: data.text('sourceIp') ?? '',
+  }
+}
+
+function targetsOf(
+  data: ServiceConfigReader,
+  member: string,
+  texts: readonly string[],
+): Pick<InterceptTerms, 'networks' | 'names' | 'domains'> {
+  const networks: Network[] = []
+  const [names, domains] = [new Set<string>(), new Set<string>()]
+  for (const text of texts) {
+    const address = parseIp(text)
+    const network = address === null ? parseCidr(text) : singleNetwork(address)
+    const isDomain = text.startsWith('*.')
+    const name = parseName(isDomain ? text.slice(2) : text)
+    if (network !== null) networks.push(network)
+    else if (name === null) {
+      data.fault(member, `has ${text}, which is no address, network, name or *.domain`)
+    } else if (isDomain) domains.add(name)
+    else names.add(name)
+  }
+  return { networks, names, domains }
+}

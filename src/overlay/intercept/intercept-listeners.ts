@@ -1,0 +1,80 @@
+import { errorMessage } from '../../lib/error-code.ts'
+import type { ProgramLogger } from '../logger.ts'
+import { DatagramListener, type DatagramListenerParts } from '../sockets/datagram-listener.ts'
+import { StreamListener, type StreamListenerParts } from '../sockets/stream-listener.ts'
+import type { TunnelProtocol } from '../services/host-config.ts'
+import { type ListeningPlace, placeKey } from './listening-plan.ts'
+
+export interface InterceptListenersParts {
+  /** Shared by all of them; the place where each listens is added. */
+  readonly shared: Omit<StreamListenerParts & DatagramListenerParts, 'bind' | 'choose'>
+  readonly choose: (
+    protocol: TunnelProtocol,
+    ...ends: Parameters<NonNullable<StreamListenerParts['choose']>>
+  ) => ReturnType<NonNullable<StreamListenerParts['choose']>>
+  readonly log: ProgramLogger
+}
+
+type Opened = StreamListener | DatagramListener
+
+/** The ports that are listened on for intercepted services. */
+export class InterceptListeners {
+  readonly #parts: InterceptListenersParts
+  readonly #open = new Map<string, Opened>()
+  readonly #failed = new Map<string, string>()
+
+  constructor(parts: InterceptListenersParts) {
+    this.#parts = parts
+  }
+
+  get count(): number {
+    return this.#open.size
+  }
+
+  /** Opens and closes ports until there are these; those that cannot be opened are logged. */
+  async set(wanted: ReadonlyMap<string, ListeningPlace>): Promise<void> {
+    for (const key of this.#failed.keys()) if (!wanted.has(key)) this.#failed.delete(key)
+    for (const [key, listener] of Array.from(this.#open)) {
+      if (wanted.has(key)) continue
+      this.#open.delete(key)
+      // A port of one address may be about to become one of all addresses, with its connections.
+      if (listener instanceof StreamListener) listener.release()
+      else await listener.close()
+    }
+    for (const place of wanted.values()) await this.open(place)
+  }
+
+  async open(place: ListeningPlace): Promise<void> {
+    const key = placeKey(place)
+    if (this.#open.has(key)) return
+    const listener = this.#listenerAt(place)
+    try {
+      await listener.listen()
+      this.#open.set(key, listener)
+      this.#failed.delete(key)
+    } catch (error) {
+      const reason = errorMessage(error)
+      if (this.#failed.get(key) === reason) return
+      this.#failed.set(key, reason)
+      this.#parts.log.error({ ...place, reason }, 'port not intercepted')
+    }
+  }
+
+  async stop(): Promise<void> {
+    const all = [...this.#open.values()]
+    this.#open.clear()
+    await Promise.all(all.map((listener) => listener.close()))
+  }
+
+  #listenerAt({ protocol, family, address, port }: ListeningPlace): Opened {
+    const { shared, choose } = this.#parts
+    const host = address ?? (family === 'ipv4' ? '0.0.0.0' : '::')
+    const parts: StreamListenerParts & DatagramListenerParts = {
+      ...shared,
+      bind: { protocol, host, port, text: `${protocol}:${host}:${port}` },
+      choose: (ends) => choose(protocol, ends),
+      ipv6Only: true,
+    }
+    return protocol === 'udp' ? new DatagramListener(parts) : new StreamListener(parts)
+  }
+}

@@ -1,0 +1,47 @@
+import type { Random } from '../../lib/random.ts'
+import { type HostPort, parseHostPort } from '../../lib/text/names.ts'
+import { parseCidr } from '../services/address-rules.ts'
+import { DnsUpstream, type UpstreamMode } from './dns-upstream.ts'
+import type { InterceptedServicesParts } from './intercepted-services.ts'
+import { runIp } from './local-routes.ts'
+import type { NameServerParts } from './name-server.ts'
+
+const DNS_PORT = 53
+const RESOLVER_FILE = '/etc/resolv.conf'
+
+/** Reads the checked options of a `tunnel` listener in mode `tproxy`. */
+export function interceptOptions(
+  options: Readonly<Record<string, unknown>>,
+  random: Random,
+): Pick<
+  InterceptedServicesParts,
+  'namesRange' | 'nameServers' | 'interfaces' | 'runIp' | 'resolverFile'
+> {
+  const namesRange = parseCidr(String(options['dnsSvcIpRange']))
+  if (namesRange === null) throw new Error('options.dnsSvcIpRange was checked and is no network')
+  const servers = textsOf(options['dnsUpstream']).flatMap((text) => serverAt(text) ?? [])
+  const upstream =
+    servers.length === 0
+      ? null
+      : new DnsUpstream(servers, options['dnsUpstreamMode'] as UpstreamMode, random)
+  const unanswerable = options['dnsUnanswerable'] as NameServerParts['unanswerable']
+  return {
+    namesRange,
+    nameServers: textsOf(options['resolver'])
+      .flatMap((text) => serverAt(text) ?? [])
+      .map((bind) => ({ bind, upstream, unanswerable })),
+    interfaces: textsOf(options['lanIf']),
+    runIp,
+    resolverFile: RESOLVER_FILE,
+  }
+}
+
+/** @param text `udp://address:port`, or the address with its port or without. */
+function serverAt(text: string): HostPort | null {
+  const place = text.replace(/^udp:\/\//, '')
+  return parseHostPort(place) ?? parseHostPort(`${place}:${DNS_PORT}`)
+}
+
+function textsOf(value: unknown): readonly string[] {
+  return (value ?? []) as readonly string[]
+}

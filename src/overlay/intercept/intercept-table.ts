@@ -1,0 +1,101 @@
+import type { IpAddress } from '../services/address-rules.ts'
+import type { TunnelProtocol } from '../services/host-config.ts'
+import type { InterceptTerms } from './intercept-config.ts'
+import { networkContains } from './networks.ts'
+
+/** One service that is intercepted. */
+export interface Intercept {
+  readonly serviceId: string
+  readonly service: string
+  readonly terms: InterceptTerms
+}
+
+/** The place that a client connects to. */
+export interface InterceptedPlace {
+  readonly protocol: TunnelProtocol
+  readonly address: IpAddress
+  /** The name that has this address; null: the client has asked for the address itself. */
+  readonly hostname: string | null
+  readonly port: number
+}
+
+/** How exactly a service means a place: the first figure that differs decides, the larger wins. */
+type Exactness = readonly [isExact: number, length: number, narrowness: number]
+
+/**
+ * Finds the service of a place. The most exact of several wins, as in the family: a name
+ * before a domain, the longer domain or prefix, the narrower range of ports, the smaller id.
+ */
+export class InterceptTable {
+  readonly #intercepts: readonly Intercept[]
+
+  constructor(intercepts: readonly Intercept[]) {
+    this.#intercepts = intercepts.toSorted((one, other) =>
+      one.serviceId < other.serviceId ? -1 : 1,
+    )
+  }
+
+  get intercepts(): readonly Intercept[] {
+    return this.#intercepts
+  }
+
+  find(place: InterceptedPlace): Intercept | null {
+    let found: { readonly intercept: Intercept; readonly exactness: Exactness } | null = null
+    for (const intercept of this.#intercepts) {
+      const exactness = exactnessOf(intercept.terms, place)
+      if (exactness === null) continue
+      if (found === null || isMore(exactness, found.exactness)) found = { intercept, exactness }
+    }
+    return found?.intercept ?? null
+  }
+
+  /** Services that mean a name, at whatever port. @param name in the form of `parseName`. */
+  claimsOn(name: string): readonly Intercept[] {
+    return this.#intercepts.filter(({ terms }) => nameExactness(terms, name) !== null)
+  }
+}
+
+function exactnessOf(
+  terms: InterceptTerms,
+  { protocol, address, hostname, port }: InterceptedPlace,
+): Exactness | null {
+  if (!terms.protocols.has(protocol)) return null
+  const widths = terms.ports
+    .filter(({ low, high }) => port >= low && port <= high)
+    .map(({ low, high }) => high - low)
+  if (widths.length === 0) return null
+  const [isExact, length] =
+    (hostname === null ? addressExactness(terms, address) : nameExactness(terms, hostname)) ?? []
+  if (isExact === undefined || length === undefined) return null
+  return [isExact, length, -Math.min(...widths)]
+}
+
+function nameExactness(
+  { names, domains }: InterceptTerms,
+  name: string,
+): readonly [number, number] | null {
+  // @guard addresses-a-service-takes--exact
+  if (names.has(name)) return [1, 0]
+  const lengths = [...domains]
+    .filter((domain) => name === domain || name.endsWith(`.${domain}`))
+    .map(({ length }) => length)
+  return lengths.length === 0 ? null : [0, Math.max(...lengths)]
+}
+
+function addressExactness(
+  { networks }: InterceptTerms,
+  address: IpAddress,
+): readonly [number, number] | null {
+  const prefixes = networks
+    .filter((network) => networkContains(network, address))
+    .map(({ prefix }) => prefix)
+  return prefixes.length === 0 ? null : [0, Math.max(...prefixes)]
+}
+
+function isMore(one: Exactness, other: Exactness): boolean {
+  for (const [at, figure] of one.entries()) {
+    const than = other[at] ?? 0
+    if (figure !== than) return figure > than
+  }
+  return false
+}

@@ -1,0 +1,528 @@
+import { readFile } from 'node:fs/promises'
+
+import type { ModelIdentity } from '../../../proto/gen/router_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { KeyedTasks } from '../../lib/keyed-tasks.ts'
+import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
+import type { CircuitEnd, LocalCircuits } from '../circuits/circuit-ends.ts'
+import type { XgressOptions } from '../circuits/xgress-options.ts'
+import { serviceLimits } from '../services/limits.ts'
+import { interceptLimits } from './limits.ts'
+import type { CircuitSource } from '../circuits/circuit-source.ts'
+import { FailureLog } from '../sockets/failure-log.ts'
+import type { ChosenService, ClientEnds } from '../sockets/stream-listener.ts'
+import { ProgramFailure } from '../failure.ts'
+import type { ProgramLogger } from '../logger.ts'
+import { type IpAddress, type Network, parseIp } from '../services/address-rules.ts'
+import type { TunnelProtocol } from '../services/host-config.ts'
+import { filledTemplate } from '../services/identity-template.ts'
+import { SecureCircuits } from '../services/secure-circuits.ts'
+import type { UsableServices } from '../services/usable-services.ts'
+import { interceptConfigTypes, parseInterceptConfig } from './intercept-config.ts'
+import { InterceptListeners } from './intercept-listeners.ts'
+import { type Intercept, type InterceptedPlace, InterceptTable } from './intercept-table.ts'
+import { ListeningPlan } from './listening-plan.ts'
+import { LocalRoutes, type RunIp } from './local-routes.ts'
+import { NameServer, type NameServerParts, type ResolvedName } from './name-server.ts'
+import { networkContains } from './networks.ts'
+import { networksOfInterfaces, ownAddresses, ProtectedAddresses } from './protected-addresses.ts'
+import { ServiceNames } from './service-names.ts'
+
+export interface InterceptedServicesParts {
+  readonly services: UsableServices
+  /** Marks what it changes at this host. */
+  readonly identityId: string
+  readonly circuits: Pick<LocalCircuits, 'open'>
+  readonly requests: CircuitSource
+  readonly flow: XgressOptions
+  readonly circuitTimeoutMs: number
+  readonly datagramsIdleMs: number
+  readonly clock: Clock
+  readonly log: ProgramLogger
+  /** A network of IPv4, which gives names of services their addresses. */
+  readonly namesRange: Network
+  readonly nameServers: readonly Omit<NameServerParts, 'isClient' | 'resolve' | 'log'>[]
+  /** Names of interfaces whose networks may use the services, other than this host. */
+  readonly interfaces: readonly string[]
+  /**
+   * Addresses, `tls:host:port` or `host:port`, that the tunnel depends on: no service may take
+   * their hosts.
+   */
+  readonly neededAddresses: () => readonly string[]
+  readonly runIp: RunIp
+  /** The file that names the name servers of this host. */
+  readonly resolverFile: string
+}
+
+/** A service that is intercepted, and the ends of its circuits. */
+interface Taken {
+  readonly key: string
+  readonly ends: Set<Pick<CircuitEnd, 'close'>>
+}
+
+interface Wanted extends Intercept {
+  /** Whatever of it changes makes it another one. */
+  readonly key: string
+}
+
+const PLACE = 'tunnel'
+const { tunnelServicesMax, entriesRetriedEveryMs } = serviceLimits
+const { interceptedClientsMax, serviceNamesMax, serviceNamesWaitingMax } = interceptLimits
+
+/**
+ * Connections of programs of this host to addresses and names of services become circuits to these:
+ * mode `tproxy`. The addresses lead to this host for as long as the identity may dial the services.
+ */
+export class InterceptedServices {
+  readonly #parts: InterceptedServicesParts
+  readonly #failures: FailureLog
+  readonly #protected: ProtectedAddresses
+  readonly #routes: LocalRoutes
+  readonly #names: ServiceNames
+  readonly #listeners: InterceptListeners
+  readonly #nameServers: readonly NameServer[]
+  /** Refreshes and new names, one after the other. */
+  readonly #tasks = new KeyedTasks(1)
+  readonly #taken = new Map<string, Taken>()
+  readonly #faults = new Map<string, string>()
+  readonly #clients = new Map<string, number>()
+  #table = new InterceptTable([])
+  #plan = new ListeningPlan()
+  #allowed: readonly Network[] = []
+  #own: ReadonlySet<string> = new Set()
+  #open = 0
+  #timer: NodeJS.Timeout | null = null
+  #isDue = false
+  #isStopped = false
+
+  constructor(parts: InterceptedServicesParts) {
+    this.#parts = parts
+    const { identityId, runIp, log, clock, namesRange } = parts
+    this.#failures = new FailureLog(log, clock)
+    this.#routes = new LocalRoutes({ routerId: identityId, run: runIp, log })
+    this.#protected = new ProtectedAddresses({
+      hosts: () => this.#neededHosts(),
+      systemHosts: () => this.#systemHosts(),
+      isForServices: (address) => this.#routes.has(address),
+      onResolved: () => this.refresh(),
+    })
+    this.#names = new ServiceNames(namesRange, clock, ({ text }) => this.#clients.has(text))
+    this.#listeners = new InterceptListeners({
+      shared: {
+        place: PLACE,
+        service: '',
+        circuits: parts.circuits,
+        circuitTimeoutMs: parts.circuitTimeoutMs,
+        handshakeTimeoutMs: parts.circuitTimeoutMs,
+        identity: null,
+        flow: parts.flow,
+        idleMs: parts.datagramsIdleMs,
+        requests: parts.requests,
+        failures: this.#failures,
+      },
+      choose: (protocol, ends) => this.#choose(protocol, ends),
+      log,
+    })
+    this.#nameServers = parts.nameServers.map(
+      (server) =>
+        new NameServer({
+          ...server,
+          log,
+          isClient: (address) => this.#isClient(address),
+          resolve: (name) => this.#resolve(name),
+        }),
+    )
+  }
+
+  /** @throws {ProgramFailure} when this machine does not allow it. */
+  async start(): Promise<void> {
+    const { namesRange } = this.#parts
+    if (process.platform !== 'linux') {
+      throw new ProgramFailure(
+        'the tunnel has mode tproxy, which is for Linux alone: use mode proxy',
+      )
+    }
+    if (namesRange.address.family !== 'ipv4') {
+      throw new ProgramFailure('options.dnsSvcIpRange of the tunnel must be a network of IPv4')
+    }
+    await this.#protected.refresh()
+    const fault = this.#protected.faultOf(namesRange)
+    if (fault !== null) {
+      throw new ProgramFailure(`options.dnsSvcIpRange of the tunnel cannot be used: ${fault}`)
+    }
+    await this.#routes.start(namesRange)
+    this.#look()
+    for (const server of this.#nameServers) await server.start()
+    await this.#warnUnlessAsked()
+    this.#timer = setInterval(() => this.refresh(), entriesRetriedEveryMs)
+  }
+
+  /** Takes up and lets go of services as the identity may dial. */
+  refresh(): void {
+    // One that waits already will see what has changed by now.
+    if (this.#isDue) return
+    this.#isDue = true
+    void this.#tasks.run('', async () => {
+      this.#isDue = false
+      await this.#refresh()
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#table = new InterceptTable([])
+    for (const server of this.#nameServers) await server.stop()
+    await this.#tasks.run('', async () => {
+      for (const id of Array.from(this.#taken.keys())) this.#release(id, 'the tunnel stops')
+      await this.#listeners.stop()
+      await this.#routes.stop()
+    })
+  }
+
+  /** Services that are intercepted, for inspections. */
+  get entries(): readonly object[] {
+    return this.#table.intercepts.map(({ serviceId, service, terms }) => ({
+      serviceId,
+      name: service,
+      protocols: [...terms.protocols],
+      ports: terms.ports,
+      circuits: this.#taken.get(serviceId)?.ends.size ?? 0,
+    }))
+  }
+
+  figures(): Readonly<Record<string, number>> {
+    const counts = this.#nameServers.map((server) => server.counts)
+    return {
+      'tunnel.intercepts': this.#table.intercepts.length,
+      'tunnel.intercept_ports': this.#listeners.count,
+      'tunnel.intercept_routes': this.#routes.networks.length,
+      'tunnel.intercept_clients': this.#open,
+      'tunnel.names': this.#names.names.size,
+      'tunnel.name_queries': counts.reduce((sum, { queries }) => sum + queries, 0),
+      'tunnel.name_queries_dropped': counts.reduce((sum, { dropped }) => sum + dropped, 0),
+    }
+  }
+
+  async #refresh(): Promise<void> {
+    if (this.#isStopped) return
+    try {
+      await this.#protected.refresh()
+      this.#look()
+      const wanted = this.#wanted()
+      this.#plan = new ListeningPlan()
+      const known = new Map(this.#taken)
+      const taken: Intercept[] = []
+      for (const [serviceId, each] of wanted) {
+        const fault = typeof each === 'string' ? each : this.#faultOf(each)
+        if (fault !== null || typeof each === 'string') this.#warn(serviceId, fault ?? '')
+        else taken.push(this.#take(each))
+      }
+      const ids = new Set(taken.map(({ serviceId }) => serviceId))
+      for (const id of Array.from(this.#taken.keys())) {
+        if (!ids.has(id)) this.#release(id, 'the identity may not dial the service any more')
+      }
+      this.#planKnownNames(taken)
+      for (const id of this.#faults.keys()) {
+        if (!wanted.has(id)) this.#faults.delete(id)
+      }
+      this.#table = new InterceptTable(taken)
+      await this.#routes.set([this.#parts.namesRange, ...this.#plan.networks])
+      await this.#listeners.set(this.#plan.places)
+      for (const { serviceId, service } of taken) {
+        if (known.get(serviceId) === this.#taken.get(serviceId)) continue
+        this.#parts.log.info({ serviceId, service }, 'service intercepted')
+      }
+    } catch (error) {
+      this.#parts.log.error({ reason: errorMessage(error) }, 'services could not be intercepted')
+    }
+  }
+
+  /** Services that have a config to intercept them, or why it cannot be followed, by id. */
+  #wanted(): ReadonlyMap<string, Wanted | string> {
+    const { services } = this.#parts
+    const wanted = new Map<string, Wanted | string>()
+    for (const serviceId of [...services.idsOf('Dial')].sort()) {
+      const service = services.service(serviceId)
+      if (service === undefined || wanted.size >= tunnelServicesMax) continue
+      const configs = services.configsOf(service)
+      const type = interceptConfigTypes.find((each) => configs.has(each))
+      const config = type === undefined ? undefined : configs.get(type)
+      // A service without such a config is for SDKs and other tunnels.
+      if (type === undefined || config === undefined) continue
+      const { name } = service
+      const key = JSON.stringify([name, type, config.dataJson])
+      try {
+        const terms = parseInterceptConfig(type, config.dataJson)
+        wanted.set(serviceId, { serviceId, service: name, terms, key })
+      } catch (error) {
+        wanted.set(serviceId, errorMessage(error))
+      }
+    }
+    return wanted
+  }
+
+  /** Plans the ports of a service. @returns why it may not have what its config asks for. */
+  #faultOf(intercept: Intercept): string | null {
+    const { terms } = intercept
+    for (const network of terms.networks) {
+      const fault = this.#protected.faultOf(network)
+      if (fault !== null) return fault
+      if (networkContains(network, this.#parts.namesRange.address)) {
+        return 'its network contains the addresses of names of services (dnsSvcIpRange)'
+      }
+      // @guard addresses-a-service-takes--range
+      if (networkContains(this.#parts.namesRange, network.address)) {
+        return 'its address is one of those for names of services (dnsSvcIpRange)'
+      }
+    }
+    const name = [...terms.names].find((each) => this.#protected.hasName(each))
+    if (name !== undefined) return `${name} is the name of this host or of one that it needs`
+    const named = this.#namedBy(intercept)
+    if (named === null) return `${serviceNamesMax} names have an address already`
+    return this.#plan.add(intercept, named)
+  }
+
+  /** Addresses of the names that a service has written out; null: too many. */
+  #namedBy({ terms }: Intercept): readonly IpAddress[] | null {
+    // @guard addresses-a-service-takes--crowded
+    const found: IpAddress[] = []
+    for (const name of terms.names) {
+      const address = this.#names.use(name)
+      if (address === null) return null
+      found.push(address)
+    }
+    return found
+  }
+
+  /**
+   * Plans the ports of names below wildcards that clients have asked for. They come after those of
+   * all services, so that a client that asks for very many takes no port from a service.
+   */
+  #planKnownNames(taken: readonly Intercept[]): void {
+    const wild = taken.filter(({ terms }) => terms.domains.size > 0)
+    for (const [name, { address }] of this.#names.names) {
+      for (const intercept of wild) {
+        const { domains } = intercept.terms
+        if (!isBelow(name, domains)) continue
+        const fault = this.#plan.add(intercept, [address])
+        if (fault !== null) this.#failures.warn(PLACE, 'a name has no ports', { name, fault })
+      }
+    }
+  }
+
+  #take(intercept: Wanted): Intercept {
+    const { serviceId, key } = intercept
+    this.#faults.delete(serviceId)
+    if (this.#taken.get(serviceId)?.key === key) return intercept
+    this.#release(serviceId, 'the service has changed')
+    this.#taken.set(serviceId, { key, ends: new Set() })
+    return intercept
+  }
+
+  #release(serviceId: string, reason: string): void {
+    const taken = this.#taken.get(serviceId)
+    if (taken === undefined) return
+    this.#taken.delete(serviceId)
+    this.#parts.log.info({ serviceId, reason }, 'service intercepted no more')
+    for (const end of Array.from(taken.ends)) end.close(reason)
+  }
+
+  #warn(serviceId: string, reason: string): void {
+    if (this.#faults.get(serviceId) === reason) return
+    this.#faults.set(serviceId, reason)
+    this.#parts.log.warn({ serviceId, reason }, 'service not intercepted')
+  }
+
+  #look(): void {
+    this.#allowed = networksOfInterfaces(this.#parts.interfaces)
+    this.#own = new Set(ownAddresses().map(({ text }) => text))
+  }
+
+  /**
+   * Whether a client is of this host, or of a network that is served. The kernel drops datagrams of
+   * IPv4 that come from elsewhere with an address of this host.
+   */
+  #isClient(address: string): boolean {
+    const ip = parseIp(address)
+    if (ip === null) return false
+    return (
+      this.#own.has(ip.text) ||
+      loopback.some((network) => networkContains(network, ip)) ||
+      this.#isIntercepted(ip) ||
+      this.#allowed.some((network) => networkContains(network, ip))
+    )
+  }
+
+  /** A program that connects to such an address has the same one itself. */
+  #isIntercepted(ip: IpAddress): boolean {
+    return [this.#parts.namesRange, ...this.#plan.networks].some((network) =>
+      networkContains(network, ip),
+    )
+  }
+
+  #choose(protocol: TunnelProtocol, ends: ClientEnds): ChosenService | null {
+    const address = parseIp(ends.localAddress)
+    // @guard addresses-a-service-takes--source
+    if (address === null || !this.#isClient(ends.remoteAddress)) return null
+    const place: InterceptedPlace = {
+      protocol,
+      address,
+      hostname: this.#names.nameOf(address),
+      port: ends.localPort,
+    }
+    const intercept = this.#table.find(place)
+    const taken = intercept === null ? undefined : this.#taken.get(intercept.serviceId)
+    if (intercept === null || taken === undefined) return null
+    if (this.#open >= interceptedClientsMax) {
+      this.#failures.warn(PLACE, 'too many connections', { limit: interceptedClientsMax })
+      return null
+    }
+    return this.#chosen(intercept, place, taken, ends)
+  }
+
+  #chosen(
+    { service, serviceId, terms }: Intercept,
+    place: InterceptedPlace,
+    taken: Taken,
+    ends: ClientEnds,
+  ): ChosenService {
+    const { services, circuits, circuitTimeoutMs } = this.#parts
+    const values = valuesOf(place, ends)
+    const identity = services.identity()
+    const secure = new SecureCircuits({
+      open: (circuit, application) => {
+        if (this.#taken.get(serviceId) !== taken) throw new Error('the service is gone')
+        let end: CircuitEnd | null = null
+        const opened = circuits.open(circuit, {
+          deliver: (piece) => application.deliver(piece),
+          onFinished: () => application.onFinished(),
+          onWritable: () => application.onWritable(),
+          onClosed: (reason, isWhole) => {
+            if (end !== null) this.#leave(taken, end, place.address)
+            application.onClosed(reason, isWhole)
+          },
+        })
+        if (opened.isClosed) return opened
+        end = opened
+        this.#enter(taken, opened, place.address)
+        return opened
+      },
+      appData: { ...values, source_addr: filled(terms.source, identity, values) },
+      instanceId: filled(terms.instance, identity, values),
+      // One that is not known is not dialed without it.
+      isEncrypted: () => services.service(serviceId)?.encryptionRequired !== false,
+    })
+    return {
+      service,
+      circuits: secure,
+      wish: () => secure.wish(),
+      circuitTimeoutMs: terms.connectTimeoutMs ?? circuitTimeoutMs,
+    }
+  }
+
+  #enter({ ends }: Taken, end: Pick<CircuitEnd, 'close'>, { text }: IpAddress): void {
+    ends.add(end)
+    this.#open += 1
+    this.#clients.set(text, (this.#clients.get(text) ?? 0) + 1)
+  }
+
+  #leave({ ends }: Taken, end: Pick<CircuitEnd, 'close'>, { text }: IpAddress): void {
+    if (!ends.delete(end)) return
+    this.#open -= 1
+    const left = (this.#clients.get(text) ?? 1) - 1
+    if (left > 0) this.#clients.set(text, left)
+    else this.#clients.delete(text)
+  }
+
+  async #resolve(name: string): Promise<ResolvedName> {
+    // @guard addresses-a-service-takes--wildcard
+    if (this.#protected.hasName(name)) return 'unclaimed'
+    const claims = this.#table.claimsOn(name)
+    if (claims.length === 0) return 'unclaimed'
+    const known = this.#names.names.has(name) ? this.#names.use(name) : null
+    if (known !== null) return { address: known.text }
+    if (this.#tasks.count('') >= serviceNamesWaitingMax) return 'unavailable'
+    return this.#tasks.run('', () => this.#learn(name))
+  }
+
+  /** A name below a wildcard gets its address and its ports before it is answered. */
+  async #learn(name: string): Promise<ResolvedName> {
+    if (this.#isStopped) return 'unavailable'
+    const claims = this.#table.claimsOn(name)
+    if (claims.length === 0) return 'unclaimed'
+    const isNew = !this.#names.names.has(name)
+    const address = this.#names.use(name)
+    const faults =
+      address === null ? ['too many names'] : claims.map((one) => this.#plan.add(one, [address]))
+    const fault = faults.find((each) => each !== null)
+    if (address === null || (fault !== undefined && isNew)) {
+      if (isNew) this.#names.forget(name)
+      this.#failures.warn(PLACE, 'a name has no address', { name, reason: fault })
+      return 'unavailable'
+    }
+    for (const place of this.#plan.places.values()) await this.#listeners.open(place)
+    return { address: address.text }
+  }
+
+  #neededHosts(): readonly string[] {
+    const { neededAddresses, nameServers } = this.#parts
+    const needed = neededAddresses().map((text) => parseHostPort(text.replace(/^tls:/, ''))?.host)
+    const upstreams = nameServers.flatMap(({ upstream }) => upstream?.servers ?? [])
+    return [...needed.filter((host) => host !== undefined), ...upstreams.map(({ host }) => host)]
+  }
+
+  async #systemHosts(): Promise<readonly string[]> {
+    const routes = await this.#parts.runIp(['route', 'show', 'default']).catch(() => '')
+    const gateways = [...routes.matchAll(/ via (\S+)/g)].map(([, gateway]) => gateway ?? '')
+    return [...gateways, ...(await this.#configuredResolvers())]
+  }
+
+  async #configuredResolvers(): Promise<readonly string[]> {
+    const text = await readFile(this.#parts.resolverFile, 'utf8').catch(() => '')
+    return [...text.matchAll(/^\s*nameserver\s+(\S+)/gm)].map(([, host]) => host ?? '')
+  }
+
+  /** A name server that nobody asks resolves no name of a service. */
+  async #warnUnlessAsked(): Promise<void> {
+    const { nameServers, resolverFile, log } = this.#parts
+    const configured = new Set(await this.#configuredResolvers())
+    const own = nameServers.map(({ bind }) => bind)
+    if (own.length === 0 || own.some(({ host }) => configured.has(host))) return
+    log.warn(
+      { resolver: own.map(formatHostPort).join(', '), configured: [...configured].join(', ') },
+      `names of services are not resolved by programs of this host, as ${resolverFile} does not name this name server: put "nameserver ${own[0]?.host ?? ''}" first there, or with systemd-resolved run: resolvectl dns lo ${own[0]?.host ?? ''} && resolvectl domain lo "~."`,
+    )
+  }
+}
+
+const loopback = ['127.0.0.0', '::1'].flatMap((text): Network[] => {
+  const address = parseIp(text)
+  return address === null ? [] : [{ address, prefix: text === '::1' ? 128 : 8 }]
+})
+
+function isBelow(name: string, domains: ReadonlySet<string>): boolean {
+  return [...domains].some((domain) => name === domain || name.endsWith(`.${domain}`))
+}
+
+function valuesOf({ protocol, address, hostname, port }: InterceptedPlace, ends: ClientEnds) {
+  return {
+    dst_protocol: protocol,
+    dst_ip: address.text,
+    dst_hostname: hostname ?? '',
+    dst_port: String(port),
+    src_protocol: protocol,
+    src_ip: parseIp(ends.remoteAddress)?.text ?? '',
+    src_port: String(ends.remotePort),
+  }
+}
+
+function filled(
+  template: string,
+  identity: ModelIdentity | undefined,
+  values: Readonly<Record<string, string>>,
+): string {
+  if (template === '') return ''
+  return filledTemplate(template, identity ?? { name: '', appDataJson: new Uint8Array() }, values)
+}

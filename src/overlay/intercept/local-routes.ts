@@ -1,0 +1,200 @@
+import { hash } from 'node:crypto'
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+
+import { errorCode, errorMessage } from '../../lib/error-code.ts'
+import { jsonOrNull } from '../../lib/text/json-value.ts'
+import { interceptLimits } from './limits.ts'
+import { ProgramFailure } from '../failure.ts'
+import type { ProgramLogger } from '../logger.ts'
+import type { Network } from '../services/address-rules.ts'
+import { isSingleAddress, networkText } from './networks.ts'
+
+/** Runs `ip` of iproute2. @returns its output. @throws when it fails, with what it has said. */
+export type RunIp = (args: readonly string[]) => Promise<string>
+
+export interface LocalRoutesParts {
+  /** Two routers of one host do not touch each other's routes. */
+  readonly routerId: string
+  readonly run: RunIp
+  readonly log: ProgramLogger
+}
+
+/** Marks a route as one of ours, among numbers that no routing daemon has (rt_protos). */
+const PROTOCOL = '187'
+/** Metrics of owners are far above those that people write. */
+const METRIC_MIN = 0x4000_0000
+const METRICS = 0x3fff_ffff
+const FAMILIES = ['-4', '-6'] as const
+
+const execute = promisify(execFile)
+
+export async function runIp(args: readonly string[]): Promise<string> {
+  const { routeCommandMs } = interceptLimits
+  try {
+    const { stdout } = await execute('ip', args, { timeout: routeCommandMs })
+    return stdout
+  } catch (error) {
+    const { stderr } = error as { readonly stderr?: unknown }
+    const said = typeof stderr === 'string' ? stderr.trim() : ''
+    throw Object.assign(new Error(said === '' ? errorMessage(error) : said), {
+      code: errorCode(error),
+    })
+  }
+}
+
+/**
+ * Networks whose addresses this host takes for its own, so that it may listen on them (AnyIP).
+ * They are routes of the table `local`; a single IPv6 address is one of the interface `lo`, as no
+ * other can be bound. The kernel keeps them beyond the process: what one that was killed has left
+ * is found by its mark, and removed at the next start.
+ */
+export class LocalRoutes {
+  readonly #parts: LocalRoutesParts
+  readonly #metric: string
+  /** Routes by the text of their network. */
+  readonly #made = new Map<string, Network>()
+  readonly #failed = new Map<string, string>()
+
+  constructor(parts: LocalRoutesParts) {
+    this.#parts = parts
+    const drawn = Number.parseInt(hash('sha256', parts.routerId).slice(0, 8), 16)
+    this.#metric = String(METRIC_MIN + (drawn % METRICS))
+  }
+
+  has(address: string): boolean {
+    return this.#made.has(`${address}/128`)
+  }
+
+  get networks(): readonly string[] {
+    return [...this.#made.keys()]
+  }
+
+  /**
+   * Removes what an earlier process has left, and makes sure that routes can be made at all.
+   * @throws {ProgramFailure} when this machine does not allow it.
+   */
+  async start(first: Network): Promise<void> {
+    try {
+      await this.#clear()
+      await this.#change('replace', first)
+      this.#made.set(networkText(first), first)
+    } catch (error) {
+      throw startFailure(error)
+    }
+  }
+
+  /** Makes and removes routes until there are these; those that cannot be made are logged. */
+  async set(wanted: readonly Network[]): Promise<void> {
+    const { localRoutesMax } = interceptLimits
+    const byText = new Map(wanted.map((network) => [networkText(network), network]))
+    for (const [text, network] of Array.from(this.#made)) {
+      // @guard addresses-a-service-takes--route
+      if (!byText.has(text)) await this.#remove(text, network)
+    }
+    for (const text of this.#failed.keys()) if (!byText.has(text)) this.#failed.delete(text)
+    for (const [text, network] of byText) {
+      if (this.#made.has(text)) continue
+      if (this.#made.size < localRoutesMax) await this.#make(text, network)
+      else this.#fail(text, `this host has ${localRoutesMax} such routes already`)
+    }
+  }
+
+  /** Removes all of them. */
+  async stop(): Promise<void> {
+    this.#made.clear()
+    try {
+      await this.#clear()
+    } catch (error) {
+      this.#parts.log.warn(
+        { reason: errorMessage(error) },
+        'routes of intercepted services were not removed; the next start of this router removes them',
+      )
+    }
+  }
+
+  async #make(text: string, network: Network): Promise<void> {
+    try {
+      await this.#change('replace', network)
+      this.#made.set(text, network)
+      this.#failed.delete(text)
+    } catch (error) {
+      this.#fail(text, errorMessage(error))
+    }
+  }
+
+  async #remove(text: string, network: Network): Promise<void> {
+    this.#made.delete(text)
+    try {
+      await this.#change('del', network)
+    } catch (error) {
+      this.#parts.log.warn({ network: text, reason: errorMessage(error) }, 'route not removed')
+    }
+  }
+
+  #fail(network: string, reason: string): void {
+    if (this.#failed.get(network) === reason) return
+    this.#failed.set(network, reason)
+    this.#parts.log.error({ network, reason }, 'network not intercepted: no route to this host')
+  }
+
+  async #change(verb: 'replace' | 'del', network: Network): Promise<void> {
+    const text = networkText(network)
+    const { run } = this.#parts
+    if (network.address.family === 'ipv4') await run(['-4', ...this.#route(verb, text)])
+    else if (!isSingleAddress(network)) await run(['-6', ...this.#route(verb, text)])
+    else if (verb === 'del') await run(['-6', 'address', 'del', text, 'dev', 'lo'])
+    else {
+      // Nobody else has it on this interface, so that no duplicate is looked for.
+      const mark = ['metric', this.#metric, 'nodad']
+      await run(['-6', 'address', 'replace', text, 'dev', 'lo', ...mark])
+    }
+  }
+
+  #route(verb: string, text: string): readonly string[] {
+    return ['route', verb, 'local', text, 'dev', 'lo', ...this.#mark()]
+  }
+
+  #mark(): readonly string[] {
+    return ['table', 'local', 'proto', PROTOCOL, 'metric', this.#metric]
+  }
+
+  async #clear(): Promise<void> {
+    const { run } = this.#parts
+    for (const family of FAMILIES) await run([family, 'route', 'flush', ...this.#mark()])
+    const shown = jsonOrNull(await run(['-j', '-6', 'address', 'show', 'dev', 'lo']))
+    for (const { local, metric } of addressesShown(shown)) {
+      if (String(metric) !== this.#metric) continue
+      await run(['-6', 'address', 'del', `${String(local)}/128`, 'dev', 'lo'])
+    }
+  }
+}
+
+interface ShownAddress {
+  readonly local?: unknown
+  readonly metric?: unknown
+}
+
+function addressesShown(shown: unknown): readonly ShownAddress[] {
+  const interfaces = Array.isArray(shown) ? (shown as readonly unknown[]) : []
+  return interfaces.flatMap((one) => {
+    const { addr_info: found } = (one ?? {}) as { readonly addr_info?: unknown }
+    return Array.isArray(found) ? (found as readonly ShownAddress[]) : []
+  })
+}
+
+function startFailure(error: unknown): ProgramFailure {
+  const reason = errorMessage(error)
+  if (errorCode(error) === 'ENOENT') {
+    return new ProgramFailure(
+      'the tunnel has mode tproxy, which needs the program ip of iproute2: install it (Debian: apt-get install iproute2), or use mode proxy',
+    )
+  }
+  const isForbidden = /not permitted|permission denied/i.test(reason)
+  return new ProgramFailure(
+    isForbidden
+      ? 'the tunnel has mode tproxy, which needs the capability CAP_NET_ADMIN: run the router as root, or give it AmbientCapabilities=CAP_NET_ADMIN CAP_NET_BIND_SERVICE in its systemd unit, or use mode proxy'
+      : `the tunnel has mode tproxy, and this machine makes no route for it: ${reason}`,
+    { cause: error },
+  )
+}

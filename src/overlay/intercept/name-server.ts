@@ -1,0 +1,119 @@
+import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
+import { isIPv6 } from 'node:net'
+
+import { errorMessage } from '../../lib/error-code.ts'
+import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
+import { interceptLimits } from './limits.ts'
+import { bindDatagrams } from '../sockets/bind-datagrams.ts'
+import { ProgramFailure } from '../failure.ts'
+import type { ProgramLogger } from '../logger.ts'
+import { dnsAnswer, dnsCode, dnsType, type DnsQuery, readDnsQuery } from './dns-message.ts'
+import type { DnsUpstream } from './dns-upstream.ts'
+
+/** An address; or the name is no service's, or has none now. */
+export type ResolvedName = { readonly address: string } | 'unclaimed' | 'unavailable'
+
+export interface NameServerParts {
+  readonly bind: HostPort
+  /** Only these sources are answered. */
+  readonly isClient: (address: string) => boolean
+  readonly resolve: (name: string) => Promise<ResolvedName>
+  /** Null: other names are not looked up. */
+  readonly upstream: DnsUpstream | null
+  readonly unanswerable: 'timeout' | 'servfail' | 'refused'
+  readonly log: ProgramLogger
+}
+
+const { nameQueryBytesMax, serviceNameTtlSeconds } = interceptLimits
+
+/**
+ * A name server for this host: it knows the names of services, and asks others for the rest. It
+ * answers clients of this host alone, so that it is neither an open resolver nor an amplifier.
+ */
+export class NameServer {
+  readonly #parts: NameServerParts
+  readonly #socket: Socket
+  #isClosed = false
+  #queries = 0
+  #dropped = 0
+
+  constructor(parts: NameServerParts) {
+    this.#parts = parts
+    this.#socket = createSocket(isIPv6(parts.bind.host) ? 'udp6' : 'udp4')
+    this.#socket.on('message', (bytes, from) => void this.#onMessage(bytes, from))
+  }
+
+  get port(): number {
+    return this.#socket.address().port
+  }
+
+  /** Queries of clients, and messages that were dropped. */
+  get counts(): { readonly queries: number; readonly dropped: number } {
+    return { queries: this.#queries, dropped: this.#dropped }
+  }
+
+  /** @throws {ProgramFailure} when it cannot listen. */
+  async start(): Promise<void> {
+    const { bind, log } = this.#parts
+    try {
+      await bindDatagrams(this.#socket, bind)
+    } catch (error) {
+      this.#isClosed = true
+      throw new ProgramFailure(
+        `the name server of the tunnel cannot listen on udp:${formatHostPort(bind)}: ${errorMessage(error)}; name another address with options.resolver, and stop what listens there`,
+        { cause: error },
+      )
+    }
+    this.#socket.on('error', (error) => log.warn({ err: error }, 'name server failed'))
+  }
+
+  async stop(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#socket.close(() => resolve())
+    await promise
+  }
+
+  async #onMessage(bytes: Buffer, from: RemoteInfo): Promise<void> {
+    // @guard names-at-a-host--source
+    const isTaken = bytes.length <= nameQueryBytesMax && this.#parts.isClient(from.address)
+    const query = isTaken ? readDnsQuery(bytes) : null
+    if (query === null) {
+      this.#dropped += 1
+      return
+    }
+    this.#queries += 1
+    try {
+      const answer = await this.#answer(query)
+      if (answer !== null && !this.#isClosed) {
+        this.#socket.send(answer, from.port, from.address, () => undefined)
+      }
+    } catch (error) {
+      this.#parts.log.warn({ reason: errorMessage(error) }, 'a name could not be answered')
+    }
+  }
+
+  /** Null: nothing is answered. */
+  async #answer(query: DnsQuery): Promise<Buffer | null> {
+    const { resolve, upstream } = this.#parts
+    const { name, type, isInternet } = query
+    const found = name === null || !isInternet ? 'unclaimed' : await resolve(name)
+    if (found === 'unclaimed') return (await upstream?.ask(query)) ?? this.#unanswerable(query)
+    if (found === 'unavailable') return dnsAnswer(query, dnsCode.serverFailure)
+    // Services have addresses of IPv4; for other types the name is there and has no record.
+    const addresses = type === dnsType.a || type === dnsType.any ? [found.address] : []
+    return dnsAnswer(query, dnsCode.none, addresses, serviceNameTtlSeconds)
+  }
+
+  #unanswerable(query: DnsQuery): Buffer | null {
+    switch (this.#parts.unanswerable) {
+      case 'timeout':
+        return null
+      case 'servfail':
+        return dnsAnswer(query, dnsCode.serverFailure)
+      case 'refused':
+        return dnsAnswer(query, dnsCode.refused)
+    }
+  }
+}

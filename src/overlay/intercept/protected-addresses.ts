@@ -1,0 +1,152 @@
+import { lookup } from 'node:dns/promises'
+import { networkInterfaces } from 'node:os'
+
+import { KeyedTasks } from '../../lib/keyed-tasks.ts'
+import { interceptLimits } from './limits.ts'
+import {
+  type IpAddress,
+  isLocal,
+  type Network,
+  parseIp,
+  parseName,
+  parseCidr,
+} from '../services/address-rules.ts'
+import { addressAt, networkContains, networkText } from './networks.ts'
+
+export interface ProtectedAddressesParts {
+  /** Hosts that the router depends on: controllers, other routers, name servers. */
+  readonly hosts: () => readonly string[]
+  /** Hosts that the system depends on: its gateways and name servers. */
+  readonly systemHosts: () => Promise<readonly string[]>
+  /** Addresses that this host has for services alone. */
+  readonly isForServices: (address: string) => boolean
+  /** A name has led elsewhere than before. */
+  readonly onResolved: () => void
+}
+
+/** Names that lead to the host itself wherever they are asked for (RFC 6761). */
+const LOCAL_NAMES = ['localhost']
+const REVERSE_DOMAINS = ['in-addr.arpa', 'ip6.arpa']
+/** The system has few threads for lookups, and files are read by them as well. */
+const LOOKUPS_AT_ONCE = 1
+
+/**
+ * Addresses and names that no service may take over at this host: its own, those of its link, and
+ * those of hosts that it depends on. A service that took one would cut the router off, or would be
+ * told what is meant for another.
+ */
+export class ProtectedAddresses {
+  readonly #parts: ProtectedAddressesParts
+  readonly #lookups = new KeyedTasks(LOOKUPS_AT_ONCE)
+  #systemHosts: readonly string[] = []
+  #own: readonly IpAddress[] = []
+  #hosts: readonly IpAddress[] = []
+  #names: ReadonlySet<string> = new Set(LOCAL_NAMES)
+  /** Addresses of names, as a resolver has answered last. */
+  readonly #resolved = new Map<string, readonly IpAddress[]>()
+  readonly #resolving = new Set<string>()
+
+  constructor(parts: ProtectedAddressesParts) {
+    this.#parts = parts
+  }
+
+  /** Asks the system again what it depends on. */
+  async refresh(): Promise<void> {
+    this.#systemHosts = await this.#parts.systemHosts()
+    this.look()
+  }
+
+  /**
+   * Looks again at what is to be protected. It waits for nothing, so that services are judged by
+   * what is known at the moment; names are resolved in the background.
+   */
+  look(): void {
+    const { hosts: hostsOf, isForServices } = this.#parts
+    this.#own = ownAddresses().filter(({ text }) => !isForServices(text))
+    const hosts = [...hostsOf(), ...this.#systemHosts]
+    const names = new Set(hosts.flatMap((host) => parseName(host) ?? []))
+    this.#names = new Set([...LOCAL_NAMES, ...names])
+    for (const name of names) void this.#resolve(name)
+    for (const name of this.#resolved.keys()) if (!names.has(name)) this.#resolved.delete(name)
+    this.#hosts = [
+      ...hosts.flatMap((host) => parseIp(host) ?? []),
+      ...[...this.#resolved.values()].flat(),
+    ]
+  }
+
+  /** Why a service may not take the network; null: it may. */
+  faultOf(network: Network): string | null {
+    const text = networkText(network)
+    const { interceptPrefixBitsMin } = interceptLimits
+    // @guard addresses-a-service-takes--large
+    if (network.prefix < interceptPrefixBitsMin) {
+      return `${text} is larger than a network with a prefix of ${interceptPrefixBitsMin} bits`
+    }
+    const first = addressAt(network, 0)
+    // @guard addresses-a-service-takes--local
+    if (first === null || isLocal(first) || takesLocal(network)) {
+      return `${text} has addresses of this host, of its link, or of no single host`
+    }
+    const own = this.#own.find((address) => networkContains(network, address))
+    // @guard addresses-a-service-takes--own
+    if (own !== undefined) return `${text} contains ${own.text}, an address of this host`
+    const host = this.#hosts.find((address) => networkContains(network, address))
+    // @guard addresses-a-service-takes--needed
+    if (host !== undefined) {
+      return `${text} contains ${host.text}, the address of a controller, a router, a gateway or a name server that this host needs`
+    }
+    return null
+  }
+
+  /** @param name in the form of `parseName`. */
+  hasName(name: string): boolean {
+    // @guard addresses-a-service-takes--names
+    return (
+      this.#names.has(name) ||
+      [...LOCAL_NAMES, ...REVERSE_DOMAINS].some((domain) => name.endsWith(`.${domain}`))
+    )
+  }
+
+  async #resolve(name: string): Promise<void> {
+    if (this.#resolving.has(name)) return
+    this.#resolving.add(name)
+    try {
+      const found = await this.#lookups.run('', () => lookup(name, { all: true }))
+      const before = this.#resolved.get(name) ?? []
+      const addresses = found.flatMap(({ address }) => parseIp(address) ?? [])
+      const isOther = textsOf(addresses).join() !== textsOf(before).join()
+      this.#resolved.set(name, addresses)
+      if (isOther) this.#parts.onResolved()
+    } catch {
+      // The addresses that it has answered before stay protected.
+    } finally {
+      this.#resolving.delete(name)
+    }
+  }
+}
+
+function textsOf(addresses: readonly IpAddress[]): readonly string[] {
+  return addresses.map(({ text }) => text).sort()
+}
+
+export function ownAddresses(): readonly IpAddress[] {
+  return Object.values(networkInterfaces())
+    .flatMap((found) => found ?? [])
+    .flatMap(({ address }) => parseIp(address) ?? [])
+}
+
+/** @param names of interfaces. */
+export function networksOfInterfaces(names: readonly string[]): readonly Network[] {
+  return names
+    .flatMap((name) => networkInterfaces()[name] ?? [])
+    .flatMap(({ cidr }) => (cidr === null ? [] : (parseCidr(cidr) ?? [])))
+}
+
+const localNetworks = ['127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/4', 'fe80::/10', 'ff00::/8']
+  .flatMap((text) => parseCidr(text) ?? [])
+  .map(({ address }) => address)
+
+/** The network begins elsewhere and reaches into addresses that are not of other hosts. */
+function takesLocal(network: Network): boolean {
+  return localNetworks.some((address) => networkContains(network, address))
+}

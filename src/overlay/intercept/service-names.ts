@@ -1,0 +1,90 @@
+import type { Clock } from '../../lib/clock.ts'
+import { interceptLimits } from './limits.ts'
+import type { IpAddress, Network } from '../services/address-rules.ts'
+import { addressAt, networkSize } from './networks.ts'
+
+interface NamedAddress {
+  readonly address: IpAddress
+  usedAtMs: number
+}
+
+const { serviceNamesMax, serviceNameIdleMs } = interceptLimits
+/** The address of the network itself and the first one, which operators give to name servers. */
+const ADDRESSES_LEFT_OUT = 2
+
+/**
+ * Addresses of names of services, out of one network: a name keeps its address while the process
+ * lives. A name that nobody has used for long gives its address back when there are too many, and
+ * such an address is given away again last, as a client may still have it.
+ */
+export class ServiceNames {
+  readonly #network: Network
+  readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #isInUse: (address: IpAddress) => boolean
+  /** The one that was used longest ago is first. */
+  readonly #names = new Map<string, NamedAddress>()
+  readonly #byAddress = new Map<string, string>()
+  #next = ADDRESSES_LEFT_OUT
+
+  /** @param isInUse whether a connection to the address is open. */
+  constructor(
+    network: Network,
+    clock: Pick<Clock, 'monotonicMs'>,
+    isInUse: (address: IpAddress) => boolean,
+  ) {
+    this.#network = network
+    this.#clock = clock
+    this.#isInUse = isInUse
+  }
+
+  get names(): ReadonlyMap<string, { readonly address: IpAddress }> {
+    return this.#names
+  }
+
+  nameOf(address: IpAddress): string | null {
+    return this.#byAddress.get(address.text) ?? null
+  }
+
+  /** The address of a name, which counts as used. Null: there are too many. */
+  use(name: string): IpAddress | null {
+    const known = this.#names.get(name)
+    const address = known?.address ?? this.#free()
+    if (address === null) return null
+    this.#names.delete(name)
+    this.#names.set(name, { address, usedAtMs: this.#clock.monotonicMs() })
+    this.#byAddress.set(address.text, name)
+    return address
+  }
+
+  forget(name: string): void {
+    const known = this.#names.get(name)
+    if (known === undefined) return
+    this.#names.delete(name)
+    this.#byAddress.delete(known.address.text)
+  }
+
+  #free(): IpAddress | null {
+    const size = Math.min(networkSize(this.#network), Number.MAX_SAFE_INTEGER)
+    // @guard names-at-a-host--names
+    const room = Math.min(serviceNamesMax, size - ADDRESSES_LEFT_OUT - 1)
+    if (this.#names.size >= room && !this.#forgetIdle()) return null
+    for (;;) {
+      // The last one is for broadcasts.
+      if (this.#next >= size - 1) this.#next = ADDRESSES_LEFT_OUT
+      const address = addressAt(this.#network, this.#next)
+      this.#next += 1
+      if (address !== null && !this.#byAddress.has(address.text)) return address
+    }
+  }
+
+  #forgetIdle(): boolean {
+    const beforeMs = this.#clock.monotonicMs() - serviceNameIdleMs
+    for (const [name, { address, usedAtMs }] of this.#names) {
+      if (usedAtMs > beforeMs) return false
+      if (this.#isInUse(address)) continue
+      this.forget(name)
+      return true
+    }
+    return false
+  }
+}

@@ -1,0 +1,72 @@
+import { jsonOrNull } from '../../lib/text/json-value.ts'
+import { dialError, DialFailure } from '../circuits/circuit-ends.ts'
+import { serviceLimits } from './limits.ts'
+
+/** Wishes of a client of a service; null: it did not say. */
+export interface AppData {
+  readonly protocol: string | null
+  readonly hostname: string | null
+  readonly address: string | null
+  readonly port: string | null
+  readonly sourceAddress: string | null
+  readonly connectionType: string | null
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** @throws {DialFailure} when it is not JSON text of an object whose values are texts. */
+export function readAppData(bytes: Uint8Array | undefined): AppData {
+  const value = bytes === undefined || bytes.length === 0 ? {} : objectOf(bytes)
+  const text = (key: string): string | null => {
+    const found = Object.hasOwn(value, key) ? value[key] : undefined
+    if (found === undefined) return null
+    if (typeof found !== 'string') throw refused(`${key} is no text`)
+    return found
+  }
+  return {
+    protocol: text('dst_protocol'),
+    hostname: text('dst_hostname'),
+    address: text('dst_ip'),
+    port: text('dst_port'),
+    sourceAddress: text('source_addr'),
+    connectionType: text('connType'),
+  }
+}
+
+function objectOf(bytes: Uint8Array): Readonly<Record<string, unknown>> {
+  const { appDataBytesMax } = serviceLimits
+  // @guard targets-of-a-tunnel--bytes
+  if (bytes.length > appDataBytesMax) throw refused(`it is longer than ${appDataBytesMax} bytes`)
+  let text: string
+  try {
+    text = utf8.decode(bytes)
+  } catch {
+    throw refused('it is not UTF-8')
+  }
+  const value = jsonOrNull(text)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw refused('it is no JSON object')
+  }
+  return value as Readonly<Record<string, unknown>>
+}
+
+function refused(reason: string): DialFailure {
+  return new DialFailure(dialError.rejected, `application data of the client: ${reason}`)
+}
+
+/** The wishes of a client for one connection, as its host reads them; an empty text is left out. */
+export interface ToldAppData {
+  readonly dst_protocol: string
+  readonly dst_ip: string
+  readonly dst_port: string
+  readonly dst_hostname?: string
+  readonly src_protocol?: string
+  readonly src_ip?: string
+  readonly src_port?: string
+  readonly source_addr?: string
+}
+
+export function appDataBytes(told: ToldAppData): Uint8Array {
+  const value = Object.fromEntries(Object.entries(told).filter(([, text]) => text !== ''))
+  return new TextEncoder().encode(JSON.stringify(value))
+}

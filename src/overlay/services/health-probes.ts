@@ -1,0 +1,151 @@
+import type { HealthAction, HealthProbe, Precedence } from './host-config.ts'
+import { serviceLimits } from './limits.ts'
+import { connectStream } from './target-connection.ts'
+
+const COST_MAX = 65_535
+
+/** A terminator as it is offered by the health of its target. */
+export interface OfferState {
+  readonly cost: number
+  readonly precedence: Precedence
+}
+
+export interface HealthProbesParts {
+  readonly probes: readonly HealthProbe[]
+  readonly onEvent: (isHealthy: boolean) => void
+  readonly onChanged: (state: OfferState) => void
+  /** Absent: the check is carried out. */
+  readonly run?: (probe: HealthProbe) => Promise<boolean>
+  readonly nowMs?: () => number
+}
+
+/** Results of one check so far. */
+interface Course {
+  isHealthy: boolean
+  /** Equal results in a row, and since when. */
+  count: number
+  sinceMs: number
+}
+
+/** Carries out the checks of one terminator, whose actions change its cost and precedence. */
+export class HealthProbes {
+  readonly #parts: HealthProbesParts
+  readonly #timers = new Set<NodeJS.Timeout>()
+  #base: OfferState = { cost: 0, precedence: 'default' }
+  #state: OfferState = this.#base
+  #run = 0
+
+  constructor(parts: HealthProbesParts) {
+    this.#parts = parts
+  }
+
+  /** @param base as it is offered while all is well. */
+  start(base: OfferState): void {
+    this.stop()
+    this.#base = base
+    this.#state = base
+    for (const probe of this.#parts.probes) {
+      const course = { isHealthy: true, count: 0, sinceMs: 0 }
+      this.#later(probe, course, this.#run)
+    }
+  }
+
+  stop(): void {
+    this.#run += 1
+    for (const timer of this.#timers) clearTimeout(timer)
+    this.#timers.clear()
+  }
+
+  #later(probe: HealthProbe, course: Course, run: number): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer)
+      void this.#check(probe, course, run)
+    }, probe.intervalMs)
+    this.#timers.add(timer)
+  }
+
+  async #check(probe: HealthProbe, course: Course, run: number): Promise<void> {
+    const { run: carryOut = runProbe } = this.#parts
+    const isHealthy = await carryOut(probe).catch(() => false)
+    if (run !== this.#run) return
+    this.take(probe, course, isHealthy)
+    this.#later(probe, course, run)
+  }
+
+  /** One result of a check. */
+  take(probe: HealthProbe, course: Course, isHealthy: boolean): void {
+    const { nowMs = () => performance.now(), onEvent, onChanged } = this.#parts
+    const now = nowMs()
+    if (course.count === 0 || course.isHealthy !== isHealthy) {
+      course.isHealthy = isHealthy
+      course.count = 0
+      course.sinceMs = now
+    }
+    course.count += 1
+    const before = this.#state
+    let isEvent = false
+    for (const action of probe.actions) {
+      if (!isDue(action, course, now)) continue
+      if (action.effect.kind === 'send event') isEvent = true
+      else this.#state = this.#after(action.effect, before)
+    }
+    if (isEvent) onEvent(isHealthy)
+    const { cost, precedence } = this.#state
+    if (cost !== before.cost || precedence !== before.precedence) onChanged(this.#state)
+  }
+
+  #after(
+    effect: Exclude<HealthAction['effect'], { kind: 'send event' }>,
+    before: OfferState,
+  ): OfferState {
+    const state = this.#state
+    if (effect.kind === 'mark healthy') return { ...state, precedence: this.#base.precedence }
+    if (effect.kind === 'mark unhealthy') return { ...state, precedence: 'failed' }
+    if (effect.kind !== 'change cost') return state
+    // The cost of what is dialed last of all says nothing more.
+    if (effect.by > 0 && before.precedence === 'failed') return state
+    const cost = Math.max(this.#base.cost, state.cost + effect.by)
+    return { ...state, cost: Math.min(cost, COST_MAX) }
+  }
+}
+
+function isDue(
+  { trigger, consecutiveEvents, durationMs }: HealthAction,
+  { isHealthy, count, sinceMs }: Course,
+  nowMs: number,
+): boolean {
+  if (trigger === 'fail' && isHealthy) return false
+  if (trigger === 'pass' && !isHealthy) return false
+  if (trigger === 'change' && count !== 1) return false
+  return count >= consecutiveEvents && nowMs - sinceMs >= durationMs
+}
+
+/** @returns whether it passes. @throws {Error} when nothing answers in time. */
+async function runProbe({ target, timeoutMs }: HealthProbe): Promise<boolean> {
+  const signal = AbortSignal.timeout(timeoutMs)
+  if (target.kind === 'port') {
+    const socket = await connectStream(target, signal, null)
+    socket.destroy()
+    return true
+  }
+  const { url, method, body, expectStatus, expectInBody } = target
+  const init = { method, signal, redirect: 'manual' as const }
+  const response = await fetch(url, body === null ? init : { ...init, body })
+  const isExpected = response.status === expectStatus
+  if (expectInBody === null || !isExpected) {
+    await response.body?.cancel()
+    return isExpected
+  }
+  return (await beginningOf(response)).includes(expectInBody)
+}
+
+async function beginningOf(response: Response): Promise<string> {
+  const { hostProbeBodyBytesMax } = serviceLimits
+  let text = ''
+  const decoder = new TextDecoder()
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk as Uint8Array, { stream: true })
+    if (text.length >= hostProbeBodyBytesMax) break
+  }
+  return text
+}

@@ -1,0 +1,108 @@
+import { lookup } from 'node:dns/promises'
+
+import { dialError, DialFailure } from '../circuits/circuit-ends.ts'
+import {
+  AddressRules,
+  type IpAddress,
+  isLocal,
+  isUnspecified,
+  parseIp,
+  parseName,
+  translatedAddress,
+} from './address-rules.ts'
+import type { AppData } from './app-data.ts'
+import type { HostTerms, TunnelProtocol } from './host-config.ts'
+
+/** The place that a circuit of a hosted service leads to. */
+export interface HostTarget {
+  readonly protocol: TunnelProtocol
+  /** An address, or a name that an operator has written out. */
+  readonly host: string
+  readonly port: number
+  /** A name of a client: only such addresses of it may be reached. Null: any. */
+  readonly isReachable: ((address: IpAddress) => boolean) | null
+}
+
+/**
+ * The one place that judges what a client may have reached. Whatever the operator has not written
+ * out is refused.
+ * @throws {DialFailure}
+ */
+export function targetFor(terms: HostTerms, data: AppData): HostTarget {
+  if (data.connectionType !== null) {
+    throw refused(`connections of type ${data.connectionType} are not supported`)
+  }
+  // @guard targets-of-a-tunnel--source
+  if (data.sourceAddress !== null) {
+    throw refused('a source address is asked for, and this router connects from its own')
+  }
+  return { protocol: protocolFor(terms, data), port: portFor(terms, data), ...hostFor(terms, data) }
+}
+
+function protocolFor({ protocol }: HostTerms, data: AppData): TunnelProtocol {
+  if (typeof protocol === 'string') return protocol
+  if (data.protocol === null) throw refused('dst_protocol is missing')
+  // @guard targets-of-a-tunnel--protocols
+  for (const allowed of protocol) if (allowed === data.protocol) return allowed
+  throw refused(`protocol ${data.protocol} is not allowed`)
+}
+
+function portFor({ port }: HostTerms, data: AppData): number {
+  if (typeof port === 'number') return port
+  if (data.port === null) throw refused('dst_port is missing')
+  const asked = /^[1-9][0-9]{0,4}$/.test(data.port) ? Number(data.port) : 0
+  // @guard targets-of-a-tunnel--ports
+  if (asked > 0 && asked <= 65_535 && port.some(({ low, high }) => asked >= low && asked <= high)) {
+    return asked
+  }
+  throw new DialFailure(dialError.portNotAllowed, `port ${data.port} is not allowed`)
+}
+
+function hostFor(terms: HostTerms, data: AppData): Pick<HostTarget, 'host' | 'isReachable'> {
+  const { address: rules } = terms
+  if (!(rules instanceof AddressRules)) return { host: rules, isReachable: null }
+  // A name comes first, and one that is not allowed does not fall back to the address beside it.
+  if (data.hostname !== null) return hostNamed(rules, data.hostname)
+  if (data.address === null) throw refused('dst_hostname and dst_ip are missing')
+  const asked = parseIp(data.address)
+  // @guard targets-of-a-tunnel--addresses, targets-of-a-tunnel--any
+  if (asked === null || isUnspecified(asked) || !rules.allowsAddress(asked)) {
+    throw refused(`address ${data.address} is not allowed`)
+  }
+  for (const { from, to } of terms.translations) {
+    const found = translatedAddress(asked, from, to)
+    if (found !== null) return { host: found.text, isReachable: null }
+  }
+  return { host: asked.text, isReachable: null }
+}
+
+function hostNamed(rules: AddressRules, asked: string): Pick<HostTarget, 'host' | 'isReachable'> {
+  const name = parseName(asked)
+  const rule = name === null ? null : rules.ruleFor(name)
+  // @guard targets-of-a-tunnel--names
+  if (name === null || rule === null) throw refused(`name ${asked} is not allowed`)
+  if (rule === 'exact') return { host: name, isReachable: null }
+  // The owner of a name below an allowed domain chooses where it leads.
+  return { host: name, isReachable: (ip) => !isLocal(ip) || rules.allowsAddress(ip) }
+}
+
+/**
+ * The address to connect to: names are resolved here, so that the address that was judged is the
+ * one that is reached.
+ * @throws {DialFailure} @throws {Error} of the resolver.
+ */
+export async function resolvedTarget({ host, isReachable }: HostTarget): Promise<string> {
+  const given = parseIp(host)
+  if (given !== null) return given.text
+  const found = await lookup(host, { all: true })
+  for (const { address } of found) {
+    const ip = parseIp(address)
+    // @guard targets-of-a-tunnel--resolved
+    if (ip !== null && (isReachable === null || isReachable(ip))) return ip.text
+  }
+  throw refused(`${host} leads to an address that is not allowed`)
+}
+
+function refused(reason: string): DialFailure {
+  return new DialFailure(dialError.rejected, reason)
+}

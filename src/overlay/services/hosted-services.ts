@@ -1,0 +1,282 @@
+import { hash } from 'node:crypto'
+
+import {
+  type ModelConfig,
+  type ModelIdentity,
+  ModelPrecedence,
+  type ModelService,
+} from '../../../proto/gen/router_pb.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import type { CircuitEnd } from '../circuits/circuit-ends.ts'
+import { serviceLimits } from './limits.ts'
+import type { ProgramLogger } from '../logger.ts'
+import { HealthProbes } from './health-probes.ts'
+import {
+  type HostConfigType,
+  hostConfigTypes,
+  type HostTerms,
+  parseHostConfig,
+  type Precedence,
+} from './host-config.ts'
+import { filledTemplate } from './identity-template.ts'
+import { newKeyPair } from './secure-stream.ts'
+import type { DialedTerminator } from './tunnel-dialer.ts'
+import type { OfferedTerminator } from './tunnel-messages.ts'
+import type { UsableServices } from './usable-services.ts'
+
+/** Makes terminators known to the network, for as long as they are wanted. */
+export interface OfferedTerminators {
+  /** The same again changes it. */
+  offer(wanted: OfferedTerminator): void
+  withdraw(id: string): void
+  /** Says how the target of a terminator is. */
+  sendHealth(id: string, isHealthy: boolean): void
+}
+
+export interface HostedServicesParts {
+  readonly services: UsableServices
+  readonly terminators: OfferedTerminators
+  readonly identityId: string
+  /** Clients are told the key of a terminator, and not that of their circuit. */
+  readonly hasKeyPerTerminator: boolean
+  readonly log: ProgramLogger
+}
+
+interface HostedTerminator extends DialedTerminator {
+  readonly id: string
+  readonly probes: HealthProbes
+  readonly ends: Set<Pick<CircuitEnd, 'close'>>
+  offered: OfferedTerminator
+}
+
+interface HostedService {
+  readonly name: string
+  /** Whatever of it changes makes it another one. */
+  readonly key: string
+  readonly terminators: readonly HostedTerminator[]
+}
+
+/** A service as it is to be hosted, and by which config. */
+interface WantedService {
+  readonly service: ModelService
+  readonly identity: ModelIdentity
+  readonly type: HostConfigType
+  readonly config: ModelConfig
+}
+
+const { tunnelServicesMax } = serviceLimits
+
+/**
+ * Services that the identity of a tunnel may host: each has its terminators for as long as it may.
+ * One that has changed is removed with its circuits, and made again.
+ */
+export class HostedServices {
+  readonly #parts: HostedServicesParts
+  readonly #services = new Map<string, HostedService>()
+  readonly #terminators = new Map<string, HostedTerminator>()
+  /** The last fault that was logged, by service. */
+  readonly #faults = new Map<string, string>()
+
+  constructor(parts: HostedServicesParts) {
+    this.#parts = parts
+  }
+
+  get services(): readonly {
+    readonly id: string
+    readonly name: string
+    readonly circuits: number
+  }[] {
+    return Array.from(this.#services, ([id, { name, terminators }]) => {
+      const circuits = terminators.reduce((sum, { ends }) => sum + ends.size, 0)
+      return { id, name, circuits }
+    })
+  }
+
+  terminator(id: string): DialedTerminator | undefined {
+    return this.#terminators.get(id)
+  }
+
+  /** Makes what is hosted what the identity may host. */
+  refresh(): void {
+    const wanted = this.#wanted()
+    for (const id of Array.from(this.#services.keys())) {
+      if (!wanted.has(id)) this.#remove(id, 'the identity may not host it any more')
+    }
+    for (const id of this.#faults.keys()) if (!wanted.has(id)) this.#faults.delete(id)
+    for (const [id, each] of wanted) this.#keep(id, each)
+  }
+
+  stop(): void {
+    for (const { terminators } of this.#services.values()) {
+      for (const terminator of terminators) release(terminator, 'the tunnel stops')
+    }
+  }
+
+  #wanted(): ReadonlyMap<string, WantedService | null> {
+    const { services, log } = this.#parts
+    const identity = services.identity()
+    const wanted = new Map<string, WantedService | null>()
+    if (identity === undefined) return wanted
+    for (const id of [...services.idsOf('Bind')].sort()) {
+      const service = services.service(id)
+      if (service === undefined) continue
+      if (wanted.size >= tunnelServicesMax) {
+        log.warn({ limit: tunnelServicesMax }, 'more services than a tunnel hosts; some are not')
+        break
+      }
+      const configs = services.configsOf(service)
+      const type = hostConfigTypes.find((each) => configs.has(each))
+      const config = type === undefined ? undefined : configs.get(type)
+      const isThere = type !== undefined && config !== undefined
+      wanted.set(id, isThere ? { service, identity, type, config } : null)
+    }
+    return wanted
+  }
+
+  #keep(id: string, wanted: WantedService | null): void {
+    if (wanted === null) {
+      this.#remove(id, 'it has no config any more by which it is hosted')
+      this.#warn(id, `it has none of the configs ${hostConfigTypes.join(', ')}`)
+      return
+    }
+    const { service, identity, type, config } = wanted
+    const { name, encryptionRequired } = service
+    // The instance may be named by the identity.
+    const instance = config.dataJson.includes('dentity')
+      ? [identity.name, Buffer.from(identity.appDataJson).toString('utf8')]
+      : []
+    const key = JSON.stringify([name, encryptionRequired, type, config.dataJson, instance])
+    if (this.#services.get(id)?.key !== key) {
+      this.#remove(id, 'the service has changed')
+      this.#add(id, key, wanted)
+    }
+    for (const terminator of this.#services.get(id)?.terminators ?? []) {
+      this.#offer(terminator, offeredFor(terminator, service, identity))
+    }
+  }
+
+  #add(id: string, key: string, { service, identity, type, config }: WantedService): void {
+    let all: readonly HostTerms[]
+    try {
+      all = parseHostConfig(type, config.dataJson)
+    } catch (error) {
+      this.#warn(id, errorMessage(error))
+      return
+    }
+    this.#faults.delete(id)
+    const terminators = all.map((terms, at) => this.#made(terms, service, identity, at))
+    for (const terminator of terminators) this.#terminators.set(terminator.id, terminator)
+    this.#services.set(id, { name: service.name, key, terminators })
+  }
+
+  #made(
+    terms: HostTerms,
+    service: ModelService,
+    identity: ModelIdentity,
+    at: number,
+  ): HostedTerminator {
+    const { identityId, terminators } = this.#parts
+    const ends = new Set<Pick<CircuitEnd, 'close'>>()
+    const instanceId = instanceOf(terms, identity)
+    const id = terminatorId(identityId, service.id, at, instanceId)
+    const isKeyed = this.#parts.hasKeyPerTerminator && service.encryptionRequired
+    const keys = isKeyed ? { keyPair: newKeyPair() } : {}
+    const offered = offeredFor({ id, terms, ...keys }, service, identity)
+    const probes = new HealthProbes({
+      probes: terms.probes,
+      onEvent: (isHealthy) => terminators.sendHealth(id, isHealthy),
+      onChanged: (state) => terminators.offer({ ...made.offered, ...state }),
+    })
+    const made: HostedTerminator = {
+      id,
+      terms,
+      isEncrypted: service.encryptionRequired,
+      ...keys,
+      probes,
+      ends,
+      offered,
+      hold: (end) => {
+        ends.add(end)
+        return () => ends.delete(end)
+      },
+    }
+    probes.start({ cost: offered.cost, precedence: offered.precedence })
+    terminators.offer(offered)
+    return made
+  }
+
+  #offer(terminator: HostedTerminator, offered: OfferedTerminator): void {
+    if (JSON.stringify(terminator.offered) === JSON.stringify(offered)) return
+    const { cost, precedence } = offered
+    terminator.offered = offered
+    terminator.probes.start({ cost, precedence })
+    this.#parts.terminators.offer(offered)
+  }
+
+  #remove(id: string, reason: string): void {
+    const hosted = this.#services.get(id)
+    if (hosted === undefined) return
+    this.#services.delete(id)
+    this.#parts.log.info({ serviceId: id, service: hosted.name, reason }, 'service hosted no more')
+    for (const terminator of hosted.terminators) {
+      this.#terminators.delete(terminator.id)
+      this.#parts.terminators.withdraw(terminator.id)
+      release(terminator, reason)
+    }
+  }
+
+  #warn(serviceId: string, reason: string): void {
+    if (this.#faults.get(serviceId) === reason) return
+    this.#faults.set(serviceId, reason)
+    this.#parts.log.warn({ serviceId, reason }, 'service not hosted')
+  }
+}
+
+function release({ probes, ends }: HostedTerminator, reason: string): void {
+  probes.stop()
+  // @guard circuits-of-a-tunnel--ended
+  for (const end of Array.from(ends)) end.close(reason)
+}
+
+/** The same after a restart, so that controllers keep no terminator of the process before. */
+function terminatorId(
+  identityId: string,
+  serviceId: string,
+  at: number,
+  instanceId: string,
+): string {
+  const hex = hash('sha256', JSON.stringify([identityId, serviceId, at, instanceId]))
+  // The form of a UUID of version 8, whose bits are those of its maker.
+  const variant = ((Number.parseInt(hex.charAt(16), 16) & 3) | 8).toString(16)
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
+const precedenceNames: ReadonlyMap<ModelPrecedence, Precedence> = new Map([
+  [ModelPrecedence.DEFAULT, 'default'],
+  [ModelPrecedence.REQUIRED, 'required'],
+  [ModelPrecedence.FAILED, 'failed'],
+])
+
+/** An identity's own value for a service counts before the config, and its default after it. */
+function offeredFor(
+  { id, terms, keyPair }: Pick<HostedTerminator, 'id' | 'terms' | 'keyPair'>,
+  service: ModelService,
+  identity: ModelIdentity,
+): OfferedTerminator {
+  const own = identity.serviceHostingPrecedences[service.id]
+  const { defaultHostingPrecedence } = identity
+  const nameOf = (precedence: ModelPrecedence) => precedenceNames.get(precedence) ?? 'default'
+  return {
+    id,
+    serviceId: service.id,
+    cost: identity.serviceHostingCosts[service.id] ?? terms.cost ?? identity.defaultHostingCost,
+    precedence:
+      own === undefined ? (terms.precedence ?? nameOf(defaultHostingPrecedence)) : nameOf(own),
+    instanceId: instanceOf(terms, identity),
+    ...(keyPair === undefined ? {} : { publicKey: keyPair.publicKey }),
+  }
+}
+
+function instanceOf({ usesEdgeIdentity, identity: template }: HostTerms, identity: ModelIdentity) {
+  return usesEdgeIdentity ? identity.name : filledTemplate(template, identity)
+}

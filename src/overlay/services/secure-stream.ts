@@ -1,0 +1,156 @@
+import sodium, { type StateAddress } from 'libsodium-wrappers'
+
+import type { Application, CircuitEnd, Piece } from '../circuits/circuit-ends.ts'
+
+const FIN = 1
+const NONE = new Uint8Array()
+
+/** The one who dials is the client of the key exchange, the host of the service its server. */
+export type KeyRole = 'client' | 'server'
+
+export interface KeyPair {
+  readonly publicKey: Uint8Array
+  readonly privateKey: Uint8Array
+}
+
+export interface SessionKeys {
+  /** Decrypts what comes. */
+  readonly receiving: Uint8Array
+  /** Encrypts what goes. */
+  readonly sending: Uint8Array
+}
+
+/** Loads the library: nothing else of this file works before. */
+export function cryptoReady(): Promise<void> {
+  return sodium.ready
+}
+
+export function newKeyPair(): KeyPair {
+  const { publicKey, privateKey } = sodium.crypto_kx_keypair()
+  return { publicKey, privateKey }
+}
+
+/** @throws {Error} when the key of the peer is none. */
+export function sessionKeys(role: KeyRole, own: KeyPair, peerKey: Uint8Array): SessionKeys {
+  if (peerKey.length !== sodium.crypto_kx_PUBLICKEYBYTES) {
+    throw new Error(`the public key of the peer has ${peerKey.length} bytes`)
+  }
+  const exchange =
+    role === 'client' ? sodium.crypto_kx_client_session_keys : sodium.crypto_kx_server_session_keys
+  const { sharedRx, sharedTx } = exchange(own.publicKey, own.privateKey, peerKey)
+  return { receiving: sharedRx, sending: sharedTx }
+}
+
+/**
+ * Encrypts between an application and its end of a circuit: to the end it is the application, and
+ * to the application the end. The first piece each way is the header of the stream, and each piece
+ * after it one message: none is cut or joined, and a piece that was changed, dropped, repeated or
+ * moved ends the circuit.
+ */
+export class SecureStream implements Application, CircuitEnd {
+  readonly #application: Application
+  readonly #keys: SessionKeys
+  readonly #sender: StateAddress
+  readonly #header: Uint8Array
+  #receiver: StateAddress | null = null
+  #end: CircuitEnd | null = null
+
+  constructor(application: Application, keys: SessionKeys) {
+    this.#application = application
+    this.#keys = keys
+    const { state, header } = sodium.crypto_secretstream_xchacha20poly1305_init_push(keys.sending)
+    this.#sender = state
+    this.#header = header
+  }
+
+  get circuitId(): string {
+    return this.#end?.circuitId ?? ''
+  }
+
+  get isClosed(): boolean {
+    return this.#end?.isClosed ?? false
+  }
+
+  /** Sends the header: nothing of the application can come before it. */
+  start(end: CircuitEnd): void {
+    this.#end = end
+    end.send({ body: this.#header, edgeFlags: 0, traceId: null })
+  }
+
+  send(piece: Piece): boolean {
+    if (this.#end === null) return false
+    const { body } = piece
+    // A piece without content is a mark of the protocol, and no message.
+    if (body.length === 0) return this.#end.send(piece)
+    const sealed = sodium.crypto_secretstream_xchacha20poly1305_push(
+      this.#sender,
+      body,
+      null,
+      sodium.crypto_secretstream_xchacha20poly1305_TAG_MESSAGE,
+    )
+    return this.#end.send({ ...piece, body: sealed })
+  }
+
+  finish(): void {
+    this.#end?.finish()
+  }
+
+  failWrite(reason: string): void {
+    this.#end?.failWrite(reason)
+  }
+
+  resume(): void {
+    this.#end?.resume()
+  }
+
+  close(reason: string): void {
+    this.#end?.close(reason)
+  }
+
+  deliver(piece: Piece): boolean {
+    const { body } = piece
+    if (body.length === 0) return this.#application.deliver(piece)
+    if (this.#receiver === null) return this.#onHeader(piece)
+    const opened = this.#open(body)
+    if (opened === null) return this.#fail('a message of the peer cannot be decrypted')
+    return this.#application.deliver({ ...piece, body: opened })
+  }
+
+  onFinished(): void {
+    this.#application.onFinished()
+  }
+
+  onWritable(): void {
+    this.#application.onWritable()
+  }
+
+  onClosed(reason: string, isWhole: boolean): void {
+    this.#application.onClosed(reason, isWhole)
+  }
+
+  #onHeader({ body, edgeFlags }: Piece): boolean {
+    if (body.length !== sodium.crypto_secretstream_xchacha20poly1305_HEADERBYTES) {
+      return this.#fail('the peer does not encrypt')
+    }
+    this.#receiver = sodium.crypto_secretstream_xchacha20poly1305_init_pull(
+      body,
+      this.#keys.receiving,
+    )
+    // The peer may have nothing to say after it.
+    if ((edgeFlags & FIN) === 0) return true
+    return this.#application.deliver({ body: NONE, edgeFlags, traceId: null })
+  }
+
+  #open(body: Uint8Array): Uint8Array | null {
+    if (this.#receiver === null) return null
+    if (body.length < sodium.crypto_secretstream_xchacha20poly1305_ABYTES) return null
+    const pulled = sodium.crypto_secretstream_xchacha20poly1305_pull(this.#receiver, body, null)
+    return pulled === false ? null : pulled.message
+  }
+
+  #fail(reason: string): boolean {
+    this.#end?.failWrite(reason)
+    this.#end?.close(reason)
+    return true
+  }
+}

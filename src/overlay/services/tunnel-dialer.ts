@@ -1,0 +1,208 @@
+import { formatHostPort } from '../../lib/text/names.ts'
+import { dialFault, dialTimedOut } from '../sockets/dial-fault.ts'
+import { addressesOf } from '../sockets/target.ts'
+import type { TargetSockets } from '../sockets/target-sockets.ts'
+import {
+  type Application,
+  type CircuitEnd,
+  dialError,
+  DialFailure,
+  type DialRequest,
+  type LocalCircuits,
+  type TerminatorDialer,
+} from '../circuits/circuit-ends.ts'
+import type { XgressOptions } from '../circuits/xgress-options.ts'
+import { DatagramApplication } from '../sockets/datagram-application.ts'
+import { SocketApplication } from '../sockets/socket-application.ts'
+import { readAppData } from './app-data.ts'
+import type { HostTerms } from './host-config.ts'
+import { type HostTarget, resolvedTarget, targetFor } from './host-target.ts'
+import { type KeyPair, newKeyPair, SecureStream, sessionKeys } from './secure-stream.ts'
+import {
+  connectDatagrams,
+  connectStream,
+  connectThrough,
+  type CountedSockets,
+  isNameOfProxy,
+} from './target-connection.ts'
+import { peerKey } from './tunnel-messages.ts'
+
+/** A terminator of the tunnel, as its circuits see it. */
+export interface DialedTerminator {
+  readonly terms: HostTerms
+  readonly isEncrypted: boolean
+  /** Absent: each circuit has its own. */
+  readonly keyPair?: KeyPair
+  /** Called with each circuit that begins: it ends it when the service is hosted no more. */
+  readonly hold: (end: Pick<CircuitEnd, 'close'>) => () => void
+}
+
+export interface TunnelDialerParts {
+  readonly circuits: Pick<LocalCircuits, 'open'>
+  readonly sockets: TargetSockets
+  readonly flow: XgressOptions
+  /** Undefined: it is not hosted here. */
+  readonly terminator: (id: string) => DialedTerminator | undefined
+  /** Silence after which a circuit of datagrams ends. */
+  readonly datagramsIdleMs: number
+}
+
+/** Connects circuits to the targets of hosted services: the binding `tunnel`. */
+export class TunnelDialer implements TerminatorDialer {
+  readonly #parts: TunnelDialerParts
+
+  constructor(parts: TunnelDialerParts) {
+    this.#parts = parts
+  }
+
+  async dial(request: DialRequest, signal: AbortSignal): Promise<ReadonlyMap<number, Uint8Array>> {
+    const { destination, peerData, timeoutMs } = request
+    const terminator = this.#parts.terminator(destination)
+    if (terminator === undefined) {
+      throw new DialFailure(dialError.invalidTerminator, 'this router does not host it')
+    }
+    const peerPublicKey = peerData.get(peerKey.publicKey)
+    // @guard circuits-of-a-tunnel--encrypted
+    if (terminator.isEncrypted && peerPublicKey === undefined) {
+      throw new DialFailure(dialError.rejected, 'the service requires encryption')
+    }
+    const { terms } = terminator
+    const target = targetFor(terms, readAppData(peerData.get(peerKey.appData)))
+    const waitMs = Math.min(terms.connectTimeoutMs, timeoutMs)
+    const ends = AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
+    const place = formatHostPort({ host: target.host, port: target.port })
+    try {
+      return target.protocol === 'tcp'
+        ? await this.#stream(request, terminator, target, ends)
+        : await this.#datagrams(request, terminator, target, ends)
+    } catch (error) {
+      if (ends.aborted && !signal.aborted) throw dialTimedOut(place, waitMs)
+      throw dialFault(place, error)
+    }
+  }
+
+  async #stream(
+    request: DialRequest,
+    terminator: DialedTerminator,
+    target: HostTarget,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<number, Uint8Array>> {
+    const { proxy } = terminator.terms
+    const { port } = target
+    const isLeftToProxy = isNameOfProxy(terminator.terms, target.isReachable)
+    const host = isLeftToProxy ? target.host : await resolvedTarget(target)
+    const socket = await connectStream(proxy ?? { host, port }, signal, this.#counted(request))
+    const first = proxy === null ? undefined : await connectThrough(socket, { host, port }, signal)
+    const application = new SocketApplication(socket, first)
+    return this.#opened(request, terminator, addressesOf(socket), {
+      application,
+      start: (end) => application.start(end),
+      release: () => socket.destroy(),
+    })
+  }
+
+  async #datagrams(
+    request: DialRequest,
+    terminator: DialedTerminator,
+    target: HostTarget,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<number, Uint8Array>> {
+    if (terminator.terms.proxy !== null) {
+      throw new DialFailure(dialError.misconfiguredTerminator, 'a proxy connects to TCP alone')
+    }
+    const host = await resolvedTarget(target)
+    const socket = await connectDatagrams(
+      { host, port: target.port },
+      signal,
+      this.#counted(request),
+    )
+    const application = new DatagramApplication({
+      idleMs: this.#parts.datagramsIdleMs,
+      transmit: (body, onSent) => socket.send(body, () => onSent()),
+      onClosed: () => socket.close(),
+    })
+    socket.on('error', (error) => application.fail(error.message))
+    socket.on('message', (body) => application.onDatagram(body))
+    const [local, remote] = [socket.address(), socket.remoteAddress()]
+    const addresses = addressesOf({
+      localAddress: local.address,
+      localPort: local.port,
+      remoteAddress: remote.address,
+      remotePort: remote.port,
+    })
+    return this.#opened(request, terminator, addresses, {
+      application,
+      start: (end) => application.start(end),
+      release: () => application.onClosed(),
+    })
+  }
+
+  #counted({ dialedBy }: DialRequest): CountedSockets {
+    return { sockets: this.#parts.sockets, dialedBy }
+  }
+
+  /** The circuit ends with the service, and is encrypted when its client has sent a key. */
+  #opened(
+    request: DialRequest,
+    terminator: DialedTerminator,
+    addresses: ReadonlyMap<number, Uint8Array>,
+    local: {
+      readonly application: Application
+      readonly start: (end: CircuitEnd) => void
+      readonly release: () => void
+    },
+  ): ReadonlyMap<number, Uint8Array> {
+    try {
+      const { destination } = request
+      if (this.#parts.terminator(destination) !== terminator) {
+        throw new DialFailure(dialError.invalidTerminator, 'it is hosted no more')
+      }
+      const answer = new Map(addresses)
+      const peerPublicKey = request.peerData.get(peerKey.publicKey)
+      let inner = local.application
+      let secure: SecureStream | null = null
+      if (peerPublicKey !== undefined) {
+        const own = terminator.keyPair ?? newKeyPair()
+        secure = new SecureStream(inner, sessionKeys('server', own, peerPublicKey))
+        answer.set(peerKey.publicKey, own.publicKey)
+        inner = secure
+      }
+      const held = new HeldApplication(inner)
+      const end = this.#parts.circuits.open({ ...request.circuit, options: this.#parts.flow }, held)
+      held.onLeft = terminator.hold(end)
+      secure?.start(end)
+      local.start(secure ?? end)
+      return answer
+    } catch (error) {
+      local.release()
+      throw error
+    }
+  }
+}
+
+/** Forgets the circuit with its end. */
+class HeldApplication implements Application {
+  readonly #inner: Application
+  onLeft: () => void = () => undefined
+
+  constructor(inner: Application) {
+    this.#inner = inner
+  }
+
+  deliver(piece: Parameters<Application['deliver']>[0]): boolean {
+    return this.#inner.deliver(piece)
+  }
+
+  onFinished(): void {
+    this.#inner.onFinished()
+  }
+
+  onWritable(): void {
+    this.#inner.onWritable()
+  }
+
+  onClosed(reason: string, isWhole: boolean): void {
+    this.onLeft()
+    this.#inner.onClosed(reason, isWhole)
+  }
+}

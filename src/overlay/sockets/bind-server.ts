@@ -1,0 +1,33 @@
+import type { Server } from 'node:net'
+
+import { errorMessage } from '../../lib/error-code.ts'
+import { listenAt } from '../../lib/runtime/listening.ts'
+import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
+import { ProgramFailure } from '../failure.ts'
+
+/** A place to listen at; `text` is how the configuration names it. */
+export interface BindPlace extends HostPort {
+  readonly text?: string
+  readonly ipv6Only?: boolean
+}
+
+/**
+ * Resolves when the server listens; its errors from then on are the caller's to take.
+ * @param key of the configuration that names the place.
+ * @throws {ProgramFailure} when it cannot listen.
+ */
+export async function bindServer(server: Server, bind: BindPlace, key: string): Promise<void> {
+  const { host, port, ipv6Only = false } = bind
+  try {
+    await listenAt(server, { host, port, ipv6Only })
+  } catch (error) {
+    throw cannotListen(key, bind, error)
+  }
+}
+
+export function cannotListen(key: string, bind: BindPlace, error: unknown): ProgramFailure {
+  const text = bind.text ?? formatHostPort(bind)
+  return new ProgramFailure(`${key}: cannot listen on ${text}: ${errorMessage(error)}`, {
+    cause: error,
+  })
+}

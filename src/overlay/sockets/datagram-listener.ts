@@ -1,0 +1,185 @@
+import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
+import { isIPv6 } from 'node:net'
+
+import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
+import { sourceOf } from '../../lib/bounds/source.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { formatHostPort } from '../../lib/text/names.ts'
+import { bindDatagrams } from './bind-datagrams.ts'
+import { socketLimits } from './limits.ts'
+import { DatagramApplication } from './datagram-application.ts'
+import { type ClientRequest, clientAnswer, readClientRequest } from './request-line.ts'
+import { type ChosenService, type ListenerParts } from './stream-listener.ts'
+import { cannotListen } from './bind-server.ts'
+
+const {
+  datagramPeersMax,
+  datagramPeersPerSourceMax,
+  datagramPeerRefusedMs,
+  datagramsWaitingMax,
+  datagramsWaitingBytesMax,
+  datagramsWaitingBytesOfAllMax,
+} = socketLimits
+
+export interface DatagramListenerParts extends ListenerParts {
+  /** Silence after which a peer is forgotten, and its circuit ends. */
+  readonly idleMs: number
+}
+
+/** One source address and port. */
+interface Peer {
+  readonly key: string
+  readonly from: RemoteInfo
+  /** Null while its circuit is asked for, and when it was refused. */
+  application: DatagramApplication | null
+  isRefused: boolean
+  readonly waiting: Uint8Array[]
+  waitingBytes: number
+}
+
+/** A port where each source becomes a circuit: the bindings `transport_udp` and `proxy_udp`. */
+export class DatagramListener {
+  readonly #parts: DatagramListenerParts
+  readonly #socket: Socket
+  readonly #peers = new Map<string, Peer>()
+  readonly #sources = new KeyedCounts()
+  #waitingBytes = 0
+  #isClosed = false
+
+  constructor(parts: DatagramListenerParts) {
+    this.#parts = parts
+    this.#socket = createSocket(isIPv6(parts.bind.host) ? 'udp6' : 'udp4')
+    this.#socket.on('message', (body, from) => this.#onDatagram(body, from))
+  }
+
+  get port(): number {
+    return this.#socket.address().port
+  }
+
+  /** @throws {ProgramFailure} when it cannot listen. */
+  async listen(): Promise<void> {
+    const { bind, place } = this.#parts
+    try {
+      await bindDatagrams(this.#socket, bind)
+    } catch (error) {
+      this.#isClosed = true
+      throw cannotListen(`${place}.bind`, bind, error)
+    }
+    this.#socket.on('error', (error) => this.#warn('listener failed', { err: error }))
+  }
+
+  /** All circuits of it end. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    for (const { application } of this.#peers.values()) application?.fail('the router stops')
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#socket.close(() => resolve())
+    await promise
+  }
+
+  #warn(failure: string, fields: Readonly<Record<string, unknown>>): void {
+    this.#parts.failures.warn(this.#parts.place, failure, fields)
+  }
+
+  #onDatagram(body: Uint8Array, from: RemoteInfo): void {
+    const key = formatHostPort({ host: from.address, port: from.port })
+    const peer = this.#peers.get(key)
+    if (peer === undefined) this.#admit(key, body, from)
+    else if (peer.application !== null) peer.application.onDatagram(body)
+    else if (!peer.isRefused) this.#wait(peer, body)
+  }
+
+  #admit(key: string, body: Uint8Array, from: RemoteInfo): void {
+    const source = sourceOf(from.address)
+    const isFull =
+      this.#peers.size >= datagramPeersMax || this.#sources.of(source) >= datagramPeersPerSourceMax
+    if (isFull) {
+      this.#warn('too many peers', { address: key })
+      return
+    }
+    const { choose, bind } = this.#parts
+    const chosen =
+      choose === undefined
+        ? this.#parts
+        : choose({
+            localAddress: bind.host,
+            localPort: bind.port,
+            remoteAddress: from.address,
+            remotePort: from.port,
+          })
+    if (chosen === null) return
+    const peer = {
+      key,
+      from,
+      application: null,
+      isRefused: false,
+      waiting: [],
+      waitingBytes: 0,
+    }
+    this.#peers.set(key, peer)
+    this.#sources.add(source, 1)
+    const { service } = chosen
+    if (service === null) void this.#serve(peer, readClientRequest(body), chosen)
+    else {
+      this.#wait(peer, body)
+      void this.#serve(peer, { service, client: '' }, chosen)
+    }
+  }
+
+  #wait(peer: Peer, body: Uint8Array): void {
+    const isFull =
+      peer.waiting.length >= datagramsWaitingMax ||
+      peer.waitingBytes + body.length > datagramsWaitingBytesMax ||
+      this.#waitingBytes + body.length > datagramsWaitingBytesOfAllMax
+    if (isFull) return
+    peer.waiting.push(body)
+    peer.waitingBytes += body.length
+    this.#waitingBytes += body.length
+  }
+
+  #takeWaiting(peer: Peer): readonly Uint8Array[] {
+    this.#waitingBytes -= peer.waitingBytes
+    peer.waitingBytes = 0
+    return peer.waiting.splice(0)
+  }
+
+  async #serve(
+    peer: Peer,
+    request: ClientRequest | null,
+    { service, circuits, circuitTimeoutMs, wish }: ChosenService,
+  ): Promise<void> {
+    const { requests, flow, idleMs } = this.#parts
+    try {
+      if (request === null) throw new Error('the first datagram is no request')
+      const { service: asked, client } = request
+      const circuit = await requests.request(asked, client, circuitTimeoutMs, wish?.())
+      if (service === null) this.#send(peer, clientAnswer(circuit.id, ''), () => undefined)
+      const application = new DatagramApplication({
+        idleMs,
+        transmit: (body, onSent) => this.#send(peer, body, onSent),
+        onClosed: () => this.#forget(peer),
+      })
+      application.start(circuits.open({ ...circuit, options: flow }, application))
+      peer.application = application
+      for (const body of this.#takeWaiting(peer)) application.onDatagram(body)
+      if (this.#isClosed) application.fail('the router stops')
+    } catch (error) {
+      const reason = errorMessage(error)
+      this.#warn('no circuit for a client', { address: peer.key, reason })
+      if (service === null) this.#send(peer, clientAnswer('', reason), () => undefined)
+      this.#takeWaiting(peer)
+      peer.isRefused = true
+      setTimeout(() => this.#forget(peer), datagramPeerRefusedMs).unref()
+    }
+  }
+
+  #send({ from }: Peer, body: Uint8Array, onSent: () => void): void {
+    if (this.#isClosed) onSent()
+    else this.#socket.send(body, from.port, from.address, () => onSent())
+  }
+
+  #forget({ key, from }: Peer): void {
+    if (this.#peers.delete(key)) this.#sources.add(sourceOf(from.address), -1)
+  }
+}

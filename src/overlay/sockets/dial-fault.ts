@@ -1,0 +1,18 @@
+import { errorMessage } from '../../lib/error-code.ts'
+import { dialError, DialFailure } from '../circuits/circuit-ends.ts'
+import { dialErrorOf } from '../circuits/dial-error.ts'
+
+/** The failure to reach a target, as controllers and clients read it. */
+export function dialFault(destination: string, error: unknown): DialFailure {
+  if (error instanceof DialFailure) return error
+  const reason = `cannot reach ${destination}: ${errorMessage(error)}`
+  return new DialFailure(dialErrorOf(error), reason)
+}
+
+export function dialTimedOut(destination: string, timeoutMs: number): DialFailure {
+  return new DialFailure(dialError.timedOut, `${destination} did not answer within ${timeoutMs} ms`)
+}
+
+export function misconfigured(reason: string): DialFailure {
+  return new DialFailure(dialError.misconfiguredTerminator, reason)
+}

@@ -1,0 +1,27 @@
+import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { socketLimits } from './limits.ts'
+import type { ProgramLogger } from '../logger.ts'
+
+const { failureLoggedEveryMs, failureKindsMax } = socketLimits
+
+/** Warnings that clients can cause as often as they like: each kind comes rarely. */
+export class FailureLog {
+  readonly #log: Pick<ProgramLogger, 'warn'>
+  readonly #rate: KeyedRate
+
+  constructor(log: Pick<ProgramLogger, 'warn'>, clock: Pick<Clock, 'monotonicMs'>) {
+    this.#log = log
+    const perSecond = 1000 / failureLoggedEveryMs
+    this.#rate = new KeyedRate({ burst: 1, perSecond, keysMax: failureKindsMax }, clock)
+  }
+
+  warn(place: string, failure: string, fields: Readonly<Record<string, unknown>>): void {
+    this.warnOf(place, failure, { listener: place, ...fields })
+  }
+
+  /** @param subject has its failure logged so often; the fields say which one it is. */
+  warnOf(subject: string, failure: string, fields: Readonly<Record<string, unknown>>): void {
+    if (this.#rate.take(`${subject} ${failure}`)) this.#log.warn(fields, failure)
+  }
+}

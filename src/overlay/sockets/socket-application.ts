@@ -1,0 +1,133 @@
+import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
+
+import type { Application, CircuitEnd, Piece } from '../circuits/circuit-ends.ts'
+import { socketLimits } from './limits.ts'
+
+const { pieceBytesMax, flushMsMax, lingerMs } = socketLimits
+
+const FIN = 1
+const NONE = new Uint8Array()
+
+/**
+ * A stream socket at one end of a circuit. The socket must have been made with `allowHalfOpen`, as
+ * each direction ends by itself. It keeps what one read of the socket gave, and nothing else: the
+ * socket is not read while the circuit takes no more, and the circuit waits while the socket takes
+ * no more.
+ */
+export class SocketApplication implements Application {
+  readonly #socket: Socket
+  #end: CircuitEnd | null = null
+  /** Read from the socket, and not sent yet. */
+  #unsent: Uint8Array
+  #isBlocked = false
+  #isSending = false
+  #hasReadAll = false
+  #hasFinished = false
+  #isClosed = false
+  #fault: string | null = null
+
+  /** @param first was read from the socket already. */
+  constructor(socket: Socket, first: Uint8Array = NONE) {
+    this.#socket = socket
+    this.#unsent = first
+    socket.on('error', (error) => (this.#fault ??= error.message))
+    socket.on('close', () => this.#onSocketClosed())
+  }
+
+  /** Both directions flow from here on. */
+  start(end: CircuitEnd): void {
+    this.#end = end
+    const socket = this.#socket
+    if (socket.destroyed) {
+      this.#onSocketClosed()
+      return
+    }
+    if (this.#isClosed) return
+    socket.on('data', (chunk: Uint8Array) => {
+      this.#unsent = chunk
+      this.#send()
+    })
+    socket.on('end', () => {
+      this.#hasReadAll = true
+      this.#send()
+    })
+    socket.on('drain', () => end.resume())
+    this.#send()
+  }
+
+  deliver({ body, edgeFlags }: Piece): boolean {
+    const socket = this.#socket
+    if (this.#isClosed || socket.writableEnded || socket.destroyed) return true
+    const isWritable = body.length === 0 || socket.write(body)
+    if ((edgeFlags & FIN) === 0) return isWritable
+    // No `drain` follows the end.
+    socket.end()
+    return true
+  }
+
+  onFinished(): void {
+    this.#socket.end()
+  }
+
+  onWritable(): void {
+    this.#isBlocked = false
+    this.#send()
+  }
+
+  /** The peer gets what was delivered, as fast as it reads; or a reset, where something is lost. */
+  onClosed(_reason: string, isWhole: boolean): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#unsent = NONE
+    const socket = this.#socket
+    if (socket.destroyed) return
+    if (!isWhole) {
+      // TLS has an end of its own: without it the peer knows as well.
+      if (socket instanceof TLSSocket) socket.destroy()
+      else socket.resetAndDestroy()
+      return
+    }
+    socket.removeAllListeners('data')
+    socket.pause()
+    socket.setTimeout(flushMsMax, () => socket.destroy())
+    socket.end(() => {
+      // An unread byte would turn the end into a reset, which takes from the peer what it has not
+      // read yet.
+      socket.resume()
+      setTimeout(() => socket.destroy(), lingerMs).unref()
+    })
+  }
+
+  #send(): void {
+    const end = this.#end
+    if (end === null || this.#isSending) return
+    this.#isSending = true
+    while (this.#unsent.length > 0 && !this.#isBlocked && !this.#isClosed) {
+      const body = this.#unsent.subarray(0, pieceBytesMax)
+      this.#unsent = this.#unsent.subarray(pieceBytesMax)
+      this.#isBlocked = !end.send({ body, edgeFlags: 0, traceId: null })
+    }
+    this.#isSending = false
+    if (this.#isClosed) return
+    if (this.#isBlocked) this.#socket.pause()
+    else if (this.#hasReadAll) this.#finish(end)
+    else this.#socket.resume()
+  }
+
+  /** Some routers take the flag as the end of the stream, and others the end of the payloads. */
+  #finish(end: CircuitEnd): void {
+    if (this.#hasFinished) return
+    this.#hasFinished = true
+    end.send({ body: NONE, edgeFlags: FIN, traceId: null })
+    end.finish()
+  }
+
+  #onSocketClosed(): void {
+    const end = this.#end
+    if (this.#isClosed || end === null) return
+    const reason = this.#fault ?? 'the socket is closed'
+    if (this.#fault !== null || !this.#socket.writableFinished) end.failWrite(reason)
+    end.close(reason)
+  }
+}

@@ -1,0 +1,205 @@
+import { createServer as createTcpServer, type Server, type Socket } from 'node:net'
+import { createServer as createTlsServer, Server as TlsServer } from 'node:tls'
+
+import type { Address } from '../../config/router/values.ts'
+import { boundConnections } from '../../lib/bounds/connections.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { formatHostPort } from '../../lib/text/names.ts'
+import type { LocalCircuits } from '../circuits/circuit-ends.ts'
+import type { XgressOptions } from '../circuits/xgress-options.ts'
+import { certificateByName, type ListenerCertificates } from './listener-certificates.ts'
+import { socketLimits } from './limits.ts'
+import { ProgramFailure } from '../failure.ts'
+import { SocketApplication } from './socket-application.ts'
+import type { CircuitSource, CircuitWish } from '../circuits/circuit-source.ts'
+import type { FailureLog } from './failure-log.ts'
+import { clientAnswer, readClientRequest, readRequestLine } from './request-line.ts'
+import { closeServer, portOf } from '../../lib/runtime/listening.ts'
+import { bindServer } from './bind-server.ts'
+
+const { streamConnectionsMax, streamConnectionsPerSourceMax, streamHandshakesMax, lingerMs } =
+  socketLimits
+
+/** Both ends of a connection, or of datagrams of one source. */
+export interface ClientEnds {
+  readonly localAddress: string
+  readonly localPort: number
+  readonly remoteAddress: string
+  readonly remotePort: number
+}
+
+/** The service that one client gets. */
+export interface ChosenService extends Pick<
+  ListenerParts,
+  'service' | 'circuits' | 'circuitTimeoutMs' | 'wish'
+> {}
+
+export interface ListenerParts {
+  /** Name in the configuration. */
+  readonly place: string
+  readonly bind: Address
+  /** Every connection is for this service; null: each client names its own. */
+  readonly service: string | null
+  /** Chooses for each client what `service` is for it; null: it is refused. Absent: the same. */
+  readonly choose?: (ends: ClientEnds) => ChosenService | null
+  readonly circuitTimeoutMs: number
+  readonly circuits: Pick<LocalCircuits, 'open'>
+  readonly flow: XgressOptions
+  readonly requests: CircuitSource
+  /** Made for each circuit. */
+  readonly wish?: () => CircuitWish
+  readonly failures: FailureLog
+}
+
+export interface StreamListenerParts extends ListenerParts {
+  /** Its certificate is that of a `tls:` address; null: there is no such address. */
+  readonly identity: (() => ListenerCertificates) | null
+  readonly handshakeTimeoutMs: number
+  /** An IPv6 address stands for no address of IPv4. */
+  readonly ipv6Only?: boolean
+}
+
+/** A port where each connection becomes a circuit: the bindings `transport` and `proxy`. */
+export class StreamListener {
+  readonly #parts: StreamListenerParts
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+
+  /** @throws {ProgramFailure} when it needs a certificate and there is none. */
+  constructor(parts: StreamListenerParts) {
+    this.#parts = parts
+    const isTls = parts.bind.protocol === 'tls'
+    const server = isTls
+      ? createTlsServer({
+          ...this.#credentials(),
+          SNICallback: certificateByName(() => this.#identity()),
+          allowHalfOpen: true,
+          minVersion: 'TLSv1.2',
+        })
+      : createTcpServer({ allowHalfOpen: true, noDelay: true })
+    this.#server = server
+    server.maxConnections = streamConnectionsMax
+    server.on(isTls ? 'secureConnection' : 'connection', (socket: Socket) => {
+      void this.#serve(socket)
+    })
+    server.on('tlsClientError', (_error, socket: Socket) => socket.destroy())
+    server.on('drop', () => this.#warn('too many connections', {}))
+    boundConnections(server, {
+      connectionsPerSourceMax: streamConnectionsPerSourceMax,
+      handshakeTimeoutMs: isTls ? parts.handshakeTimeoutMs : null,
+      handshakesMax: streamHandshakesMax,
+    })
+  }
+
+  get port(): number {
+    return portOf(this.#server)
+  }
+
+  /** @throws {ProgramFailure} when it cannot listen. */
+  async listen(): Promise<void> {
+    const { bind, place, ipv6Only = false } = this.#parts
+    await bindServer(this.#server, { ...bind, ipv6Only }, `${place}.bind`)
+    this.#server.on('error', (error) => this.#warn('listener failed', { err: error }))
+  }
+
+  /** New connections get the certificate in force. */
+  renew(): void {
+    if (this.#server instanceof TlsServer) this.#server.setSecureContext(this.#credentials())
+  }
+
+  /** Accepts no more; connections go on until their circuits end. */
+  release(): void {
+    this.#server.close()
+  }
+
+  /** Its connections and their circuits end. */
+  async close(): Promise<void> {
+    const closed = closeServer(this.#server)
+    for (const socket of this.#sockets) socket.destroy()
+    await closed
+  }
+
+  #credentials(): { cert: string; key: string } {
+    const { server } = this.#identity()
+    if (server === null) {
+      const { place } = this.#parts
+      throw new ProgramFailure(
+        `${place}: a tls: address needs a server certificate; name one with identity.server_cert`,
+      )
+    }
+    return { cert: server.certificatePem, key: server.privateKeyPem }
+  }
+
+  #identity(): ListenerCertificates {
+    const { identity, place } = this.#parts
+    if (identity === null) throw new Error(`${place}: a tls: address without an identity`)
+    return identity()
+  }
+
+  #warn(failure: string, fields: Readonly<Record<string, unknown>>): void {
+    this.#parts.failures.warn(this.#parts.place, failure, fields)
+  }
+
+  async #serve(socket: Socket): Promise<void> {
+    this.#sockets.add(socket)
+    socket.once('close', () => this.#sockets.delete(socket))
+    // The client may leave before its circuit is there.
+    socket.on('error', () => undefined)
+    const { choose } = this.#parts
+    const chosen = choose === undefined ? this.#parts : choose(endsOf(socket))
+    if (chosen === null) {
+      socket.resetAndDestroy()
+      return
+    }
+    const { service } = chosen
+    try {
+      if (service === null) await this.#serveRequest(socket)
+      else await this.#bridge(socket, { service, client: '' }, chosen)
+    } catch (error) {
+      this.#warn('no circuit for a client', {
+        address: placeOf(socket),
+        reason: errorMessage(error),
+      })
+      if (service === null) {
+        socket.end(clientAnswer('', errorMessage(error)))
+        setTimeout(() => socket.destroy(), lingerMs).unref()
+      } else socket.destroy()
+    }
+  }
+
+  async #serveRequest(socket: Socket): Promise<void> {
+    const read = await readRequestLine(socket)
+    const request = read === null ? null : readClientRequest(read.line)
+    if (read === null || request === null) {
+      throw new Error('the first line is no request {"id": …, "svcId": …}')
+    }
+    await this.#bridge(socket, { ...request, first: read.rest })
+  }
+
+  /** @throws {CircuitUnavailable} */
+  async #bridge(
+    socket: Socket,
+    asked: { readonly service: string; readonly client: string; readonly first?: Uint8Array },
+    { service, circuits, circuitTimeoutMs, wish }: ChosenService = this.#parts,
+  ): Promise<void> {
+    const { requests, flow } = this.#parts
+    const { service: wanted, client } = asked
+    const circuit = await requests.request(wanted, client, circuitTimeoutMs, wish?.())
+    if (service === null) socket.write(clientAnswer(circuit.id, ''))
+    const application = new SocketApplication(socket, asked.first)
+    application.start(circuits.open({ ...circuit, options: flow }, application))
+  }
+}
+
+function endsOf({ localAddress, localPort, remoteAddress, remotePort }: Socket): ClientEnds {
+  return {
+    localAddress: localAddress ?? '',
+    localPort: localPort ?? 0,
+    remoteAddress: remoteAddress ?? '',
+    remotePort: remotePort ?? 0,
+  }
+}
+
+function placeOf({ remoteAddress = '', remotePort = 0 }: Socket): string {
+  return formatHostPort({ host: remoteAddress, port: remotePort })
+}

@@ -1,0 +1,116 @@
+import type { Clock } from '../lib/clock.ts'
+import type { Random } from '../lib/random.ts'
+import type { TargetSockets } from './sockets/target-sockets.ts'
+import type { LocalCircuits, TerminatorDialer } from './circuits/circuit-ends.ts'
+import { xgressOptions } from './circuits/xgress-options.ts'
+import { interceptOptions } from './intercept/intercept-options.ts'
+import { InterceptedServices } from './intercept/intercepted-services.ts'
+import { socketLimits } from './sockets/limits.ts'
+import type { CircuitSource } from './circuits/circuit-source.ts'
+import type { ProgramLogger } from './logger.ts'
+import { HostedServices, type OfferedTerminators } from './services/hosted-services.ts'
+import { type ConfiguredService, OfferedServices } from './services/offered-services.ts'
+import { cryptoReady } from './services/secure-stream.ts'
+import { TunnelDialer } from './services/tunnel-dialer.ts'
+import type { UsableServices } from './services/usable-services.ts'
+
+export interface TunnelServicesParts {
+  /** Options of a listener with the binding `tunnel`. */
+  readonly options: Readonly<Record<string, unknown>>
+  readonly identityId: string
+  readonly services: UsableServices
+  /** Ports of services in mode `proxy`. */
+  readonly configured: readonly ConfiguredService[]
+  /** Listened on where a config of a service names no address. */
+  readonly anyAddress: string
+  readonly terminators: OfferedTerminators
+  /** Clients are told the key of a terminator, and not that of their circuit. */
+  readonly hasKeyPerTerminator: boolean
+  readonly requests: CircuitSource
+  readonly circuits: Pick<LocalCircuits, 'open'>
+  readonly sockets: TargetSockets
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: ProgramLogger
+  /** Addresses of controllers and routers, which no service may take over at this host. */
+  readonly neededAddresses: () => readonly string[]
+}
+
+/**
+ * Services of one identity at this host: it hosts those whose targets it connects to. In mode
+ * `proxy` it offers others at ports of this host, and in mode `tproxy` it takes over connections of
+ * this host to their addresses and names.
+ */
+export class TunnelServices {
+  readonly mode: string
+  readonly dialer: TerminatorDialer
+  readonly #hosted: HostedServices
+  readonly #offered: OfferedServices | null
+  readonly #intercepted: InterceptedServices | null
+
+  constructor(parts: TunnelServicesParts) {
+    const { options, circuits, sockets } = parts
+    this.mode = String(options['mode']).split(':')[0] ?? ''
+    const idleMs = Number(options['udpIdleTimeout'] ?? 0)
+    const datagramsIdleMs = idleMs > 0 ? idleMs : socketLimits.datagramsIdleMs
+    this.#hosted = new HostedServices(parts)
+    const flow = xgressOptions(options)
+    this.dialer = new TunnelDialer({
+      circuits,
+      sockets,
+      flow,
+      datagramsIdleMs,
+      terminator: (id) => this.#hosted.terminator(id),
+    })
+    const circuitTimeoutMs = Number(options['getCircuitTimeout'])
+    const shared = { ...parts, flow, circuitTimeoutMs, datagramsIdleMs }
+    this.#offered = this.mode === 'proxy' ? new OfferedServices(shared) : null
+    this.#intercepted =
+      this.mode === 'tproxy'
+        ? new InterceptedServices({ ...shared, ...interceptOptions(options, parts.random) })
+        : null
+  }
+
+  /** @throws {ProgramFailure} when this machine does not allow mode `tproxy`. */
+  async start(): Promise<void> {
+    await cryptoReady()
+    await this.#intercepted?.start()
+    this.#offered?.start()
+    this.refresh()
+  }
+
+  /** Follows what the identity may use now. */
+  refresh(): void {
+    this.#hosted.refresh()
+    this.#offered?.refresh()
+    this.#intercepted?.refresh()
+  }
+
+  /** There may be an address now that no service may take. */
+  protectAddresses(): void {
+    this.#intercepted?.refresh()
+  }
+
+  isHosted(terminatorId: string): boolean {
+    return this.#hosted.terminator(terminatorId) !== undefined
+  }
+
+  /** Services that are hosted, offered and intercepted, for inspections. */
+  shown(): { readonly hosted: object; readonly offered: object; readonly intercepted: object } {
+    return {
+      hosted: this.#hosted.services,
+      offered: this.#offered?.entries ?? [],
+      intercepted: this.#intercepted?.entries ?? [],
+    }
+  }
+
+  figures(): Readonly<Record<string, number>> {
+    return this.#intercepted?.figures() ?? {}
+  }
+
+  async stop(): Promise<void> {
+    this.#hosted.stop()
+    await this.#offered?.stop()
+    await this.#intercepted?.stop()
+  }
+}

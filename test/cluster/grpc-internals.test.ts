@@ -1,0 +1,48 @@
+import { Server, type Server as GrpcServer, type ServiceDefinition } from '@grpc/grpc-js'
+import { createRequire } from 'node:module'
+import { describe, expect, test } from 'vitest'
+
+import { injectedHttp2, serverInternals } from '../../src/cluster/mesh/grpc-internals.ts'
+
+const asBuffer = (value: Buffer): Buffer => value
+const service: ServiceDefinition = {
+  call: {
+    path: '/test/call',
+    requestStream: false,
+    responseStream: false,
+    requestSerialize: asBuffer,
+    requestDeserialize: asBuffer,
+    responseSerialize: asBuffer,
+    responseDeserialize: asBuffer,
+  },
+}
+
+describe('the private members of grpc-js that the mesh relies on', () => {
+  test('were checked for the installed version', () => {
+    const { version } = createRequire(import.meta.url)('@grpc/grpc-js/package.json') as {
+      readonly version: string
+    }
+    expect(version, 'read docs/internals/dependencies.md before this version is changed').toBe('1.14.7')
+  })
+
+  test('are in its server', () => {
+    const server = new Server() as unknown as Readonly<Record<string, unknown>>
+    const found = Object.keys(serverInternals).map((name) => [name, typeof server[name]])
+    expect(Object.fromEntries(found)).toEqual(serverInternals)
+  })
+
+  test('give the HTTP/2 server the options of the mesh', () => {
+    const server: GrpcServer = new Server()
+    server.addService(service, { call: () => undefined })
+    const { injector, http2 } = injectedHttp2(server, { maxSessionInvalidFrames: 7 })
+    try {
+      const options = Object.getOwnPropertySymbols(http2)
+        .filter(({ description }) => description === 'options')
+        .map((symbol) => (http2 as unknown as Record<symbol, unknown>)[symbol])
+      expect(options).toMatchObject([{ maxSessionInvalidFrames: 7 }])
+    } finally {
+      injector.destroy()
+      server.forceShutdown()
+    }
+  })
+})
