@@ -7,7 +7,7 @@ import { dirname, join, posix } from 'node:path'
 const sections: readonly Section[] = [
   { folder: 'start', text: 'Start', first: ['evaluate', 'install', 'production'] },
   { folder: 'concepts', text: 'Concepts', first: ['planes', 'write', 'dial', 'membership'] },
-  { folder: 'operate', text: 'Operate', first: [] },
+  { folder: 'operate', text: 'Operate', first: ['README', 'create-a-cluster'] },
   { folder: 'administer', text: 'Administer', first: ['terminal', 'services-and-policies'] },
   { folder: 'integrate', text: 'Integrate', first: ['api', 'api-reference', 'errors', 'events'] },
   { folder: 'reference', text: 'Reference', first: [] },
