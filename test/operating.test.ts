@@ -47,7 +47,7 @@ test('each permission that reaches further than its name stands in the row of it
 })
 
 test('each line on what a stolen router can and cannot do names a test that shows it', () => {
-  const page = pageText('security.md')
+  const page = pageText('internals/security.md')
   const [, table = ''] = /\| it \| shown by \|\n\|---\|---\|\n((?:\|[^\n]+\n)+)/.exec(page) ?? []
   const lines = [...table.matchAll(/^\| (can[^|]+) \| ([^|]+) \|$/gm)]
   expect(lines.length).toBeGreaterThan(10)

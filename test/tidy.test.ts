@@ -520,7 +520,7 @@ test('every package that is imported is a declared dependency, and every depende
     }
   }
   expect([...imported].sort()).toEqual(declared.sort())
-  const documented = read('docs/dependencies.md')
+  const documented = read('docs/internals/dependencies.md')
   const all = [...declared, ...Object.keys(manifest['devDependencies'] ?? {})]
   expect(all.filter((name) => !documented.includes(`\`${name}\``))).toEqual([])
 })

@@ -270,7 +270,7 @@ class InlineEnd<In, Out> implements ThreadLink<In, Out> {
 
   post(message: Out, transfer: readonly ArrayBuffer[] = []): void {
     if (this.peer === null) return
-    // As between threads: the buffers are empty for the sender afterwards, and none may go twice.
+    // Buffers move as between threads: they are empty for the sender, and none can be sent twice.
     const isMoved = transfer.length > 0
     const sent = isMoved ? structuredClone(message, { transfer: [...transfer] }) : message
     this.#queue.push(sent)

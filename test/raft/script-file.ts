@@ -7,7 +7,7 @@ import { ScriptRunner } from './script-runner.ts'
 
 /** What the first lines of a script say. */
 export interface ScriptHead {
-  /** Of the Raft paper, of the dissertation, or of the divergences in `docs/divergence.md`. */
+  /** Of the Raft paper, of the dissertation, or of the divergences in `docs/internals/divergence.md`. */
   readonly section: string
   readonly rule: string
   /** What would break without the rule. */

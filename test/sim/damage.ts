@@ -10,7 +10,7 @@ const SEGMENT_HEADER_BYTES = 4_096
 
 /**
  * Harms what lies on the disk of a controller that is down. Records of the very last flush are spared: whether they were
- * ever synced nobody can tell from the disk (docs/engine.md), which makes their loss a power cut.
+ * ever synced nobody can tell from the disk (docs/internals/engine.md), which makes their loss a power cut.
  * @returns whether there was anything to harm.
  */
 export function harm(controller: Controller, what: Damage, chance: Random): boolean {

@@ -46,7 +46,7 @@ export function fingerprint({ type, timeMs, data }: Entry): number {
 }
 
 /**
- * What holds after every step, looked at from outside (the numbers are those of docs/engine.md): I1 one leader a term, I2 a
+ * What holds after every step, looked at from outside (the numbers are those of docs/internals/engine.md): I1 one leader a term, I2 a
  * leader only appends, I3 log matching, I4 leader completeness, I5 one history for all, I6 committed means durable on a
  * quorum of the configurations in force, I7 committed by an entry of the leader's own term, I8 nothing regresses, also
  * across crashes, I9 no hole between state and log, I10 nothing is promised before it is durable, I11 the configuration in

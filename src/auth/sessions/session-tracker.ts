@@ -19,7 +19,7 @@ import type { ServiceLogger } from '../../ports/logger.ts'
 import type { OpenTopic } from '../../ports/soft-topics.ts'
 
 export type SessionFinding = SessionHolder | 'unknown' | 'expired' | 'refused'
-/** Limits of sessions, listed in docs/limits.md. */
+/** Limits of sessions, listed in docs/internals/limits.md. */
 export interface SessionLimits {
   readonly sessionTimeoutMs: number
   /** A session of OIDC that is not used; its refresh token lasts as long. */

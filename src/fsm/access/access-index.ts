@@ -2,7 +2,7 @@ import type { KindName } from '../../entities/kind-records.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { BIND, DIAL, type Grants, matches, policiesMatching } from '../records/roles.ts'
-import type { RecordFollower, State } from '../records/state.ts'
+import type { WriteFollower, State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
 import { type AccessChanges, accessWrites, takeAccessChanges } from './changes.ts'
 import { type ClassView, ClassViews, viewOf } from './class-views.ts'
@@ -30,7 +30,7 @@ export interface Judgement {
  * Access of identities by service policies, kept by the changes of the records. It follows from
  * the records alone and is no part of the state.
  */
-export class AccessIndex implements RecordFollower {
+export class AccessIndex implements WriteFollower {
   /** Writes of records that it has not followed yet. */
   readonly #writes = accessWrites()
   readonly #state: State

@@ -46,7 +46,7 @@ function originKey(storeId: string): string {
 const CLUSTER_KEY = 'm/cluster'
 
 /** An index over records that the state does not own, as the access of identities to services. */
-export interface RecordFollower {
+export interface WriteFollower {
   /** Notes a write that was made. @param before undefined: the record was created. */
   note(kind: KindName, id: string, before: EntityRecord | undefined): void
   /** Follows all records as they are now; what was noted no longer counts. */
@@ -67,7 +67,7 @@ export class State {
   readonly origins = new OriginWindows()
   readonly requests: RequestTable
   /** Access of identities; follows each change of the records. */
-  readonly #followers: RecordFollower[] = []
+  readonly #followers: WriteFollower[] = []
   readonly audit: AuditLog
   /** Records on their way into the state, which none of them is part of yet. */
   readonly staged: StagedRestore
@@ -136,7 +136,7 @@ export class State {
   }
 
   /** Calls the follower at each write from now on. */
-  follow(follower: RecordFollower): void {
+  follow(follower: WriteFollower): void {
     this.#followers.push(follower)
   }
 
