@@ -1,6 +1,6 @@
-import type { KindName } from '../../src/entities/kind-records.ts'
 import { deepStrictEqual, strictEqual } from 'node:assert'
 import { parseArgs } from 'node:util'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { State } from '../../src/fsm/records/state.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
