@@ -12,6 +12,7 @@ import {
 } from './fields.ts'
 import type { KindName } from './kind-names.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
+import { type DecidedFields, published } from './published.ts'
 
 export type EntityApi = 'client' | 'management' | 'fabric'
 export type OperationShape = 'list' | 'create' | 'detail' | 'replace' | 'patch' | 'delete'
@@ -158,6 +159,10 @@ export interface Entity<N extends string = KindName> {
   }
   /** `entities`: what clients see, in both digests. `state`: in the state digest only. */
   readonly digest: 'entities' | 'state'
+  /** Whether events tell of changes of its records. */
+  readonly isPublished: boolean
+  /** Type of its records in these events. */
+  readonly publishedAs: string
   /** The list takes roleFilter and roleSemantic over `roleAttributes`. */
   readonly hasRoleFilter: boolean
 }
@@ -229,12 +234,30 @@ type Served<F extends Fields> =
       readonly callerScope?: never
     }
 
-export type Definition<N extends string, F extends Fields> = Served<F> & DefinitionBase<N, F>
+/**
+ * A kind with a table of its own says whether events tell of its records. Where they do, each
+ * stored field says whether they show it, or it does not compile.
+ */
+type Publication<N extends string, F> = N extends KindName
+  ?
+      | { readonly table: KindName; readonly isPublished?: never; readonly publishedAs?: never }
+      | { readonly table?: never; readonly isPublished: false; readonly publishedAs?: never }
+      | {
+          readonly table?: never
+          readonly isPublished: true
+          /** The type of its records in events, where it is not the plural. */
+          readonly publishedAs?: string
+          readonly fields: F & DecidedFields
+        }
+  : { readonly table?: never; readonly isPublished?: never; readonly publishedAs?: never }
+
+export type Definition<N extends string, F extends Fields> = Served<F> &
+  Publication<N, F> &
+  DefinitionBase<N, F>
 
 interface DefinitionBase<N extends string, F extends Fields> {
   readonly name: N
   readonly plural: string
-  readonly table?: KindName
   /**
    * Collection, where it is not the plural in kebab case: of a view that stands on another API
    * under the name of its table.
@@ -345,7 +368,8 @@ export function kebab(name: string): string {
 export function defineEntity<const N extends string, const F extends Fields>(
   definition: Definition<N, F>,
 ): Entity<N> & { readonly types?: F & TagsField } {
-  const fields: Fields = { ...definition.fields, tags: map({ bytesMax: fieldLimits.tagsBytesMax }) }
+  const tags = map({ bytesMax: fieldLimits.tagsBytesMax })
+  const fields: Fields = { ...definition.fields, ...published({ tags }) }
   const indexes = new Set<string>(definition.indexes)
   for (const [name, field] of Object.entries(fields)) {
     if (field.reference !== null) indexes.add(name)
@@ -389,6 +413,8 @@ export function defineEntity<const N extends string, const F extends Fields>(
     weighed: definition.weighed ?? null,
     refuse: { update: {}, delete: {}, ...definition.refuse },
     digest: definition.digest ?? 'entities',
+    isPublished: definition.isPublished ?? false,
+    publishedAs: definition.publishedAs ?? definition.plural,
     hasRoleFilter: definition.hasRoleFilter ?? false,
   }
 }

@@ -143,6 +143,8 @@ export interface Field {
   /** The feature level from which on it can be written, where that is later than `since`. */
   readonly writableSince: number
   readonly shown: Shown
+  /** Whether events about a record show it; null: nothing is said, as its kind is not published. */
+  readonly published: 'shown' | 'withheld' | null
   readonly schema: JsonObject
   readonly reference: ReferenceRule | null
   /** Refusal of a second record with the same value, which replaces {value}; null: not unique. */
@@ -191,6 +193,7 @@ function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): F
     since: rules.since ?? 1,
     writableSince: rules.writableSince ?? rules.since ?? 1,
     shown: rules.shown ?? 'always',
+    published: null,
     schema,
     reference: null,
     unique: null,

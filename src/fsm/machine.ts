@@ -1,5 +1,5 @@
-import type { KindName } from '../entities/kind-records.ts'
 import { create, fromBinary } from '@bufbuild/protobuf'
+import type { KindName } from '../entities/kind-records.ts'
 import { type Configuration, ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { AssertionError } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'

@@ -1,5 +1,5 @@
-import type { KindName } from '../../src/entities/kind-records.ts'
 import { beforeEach, expect, test } from 'vitest'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { apiSessionsPerIdentityMax } from '../../src/fsm/sessions/session.ts'
 import { serviceSessionLimits } from '../../src/fsm/sessions/service-session.ts'
 import { client, management } from '../api/support/caller.ts'

@@ -1,5 +1,5 @@
-import type { KindName } from '../../src/entities/kind-records.ts'
 import { expect, test } from 'vitest'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
 import { client, management } from '../api/support/caller.ts'
 import { user } from '../api/support/controller.ts'

@@ -1,9 +1,9 @@
-import type { KindName } from '../../src/entities/kind-records.ts'
 import { existsSync, readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fromBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { fillFromBackup, type FirstController } from '../../src/backup/restore-backup.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'

@@ -1,4 +1,3 @@
-import type { RecordOf } from '../../src/entities/kind-records.ts'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import {
@@ -18,6 +17,7 @@ import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { wrapSecret } from '../../src/pki/secrets/wrapped-secret.ts'
 import { wrapAll } from '../../src/cluster/secrets/wrap-secrets.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
+import type { RecordOf } from '../../src/entities/kind-records.ts'
 import { until } from './mesh-fixture.ts'
 import { OVERLAP_MS, SecretsCluster, spkiOf, startMs } from './secrets-fixture.ts'
 import { anySystem } from '../support/commands.ts'

@@ -1,7 +1,7 @@
-import type { KindName } from '../../src/entities/kind-records.ts'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { describe, expect, test } from 'vitest'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { normalise } from '../../src/entities/normalise.ts'
 import { operationsOf } from '../../src/entities/operations.ts'
 import { entities, entitiesByName, entityNamed } from '../../src/entities/registry.ts'

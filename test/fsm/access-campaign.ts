@@ -1,6 +1,6 @@
-import type { KindName } from '../../src/entities/kind-records.ts'
 import { deepStrictEqual, strictEqual } from 'node:assert'
 import { parseArgs } from 'node:util'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import type { ListResult } from '../../src/ports/state-view.ts'

@@ -1,6 +1,6 @@
-import { noClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
+import { noClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
 import {
   AuthenticatorExtendSchema,
   AuthenticatorExtendVerifySchema,

@@ -1,6 +1,6 @@
-import type { KindName } from '../../src/entities/kind-records.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import {
   CommandKind,
   IntegrityClaimSchema,

@@ -1,6 +1,6 @@
-import type { KindName } from '../../src/entities/kind-records.ts'
 import { deepStrictEqual, ok, strictEqual } from 'node:assert'
 import { parseArgs } from 'node:util'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { entityNamed } from '../../src/entities/registry.ts'
 import { Reader } from '../../src/fsm/reader.ts'

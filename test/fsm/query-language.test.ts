@@ -1,5 +1,5 @@
-import type { KindName } from '../../src/entities/kind-records.ts'
 import { describe, expect, test } from 'vitest'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { defineEntity } from '../../src/entities/define.ts'
 import { nameText, reference, texts } from '../../src/entities/fields.ts'
 import { entityNamed } from '../../src/entities/registry.ts'

@@ -1,6 +1,6 @@
+import { describe, expect, test } from 'vitest'
 import { entityNamed } from '../../src/entities/registry.ts'
 import type { KindName } from '../../src/entities/kind-records.ts'
-import { describe, expect, test } from 'vitest'
 import type { Expression } from '../../src/fsm/query/ast.ts'
 import { parseQuery } from '../../src/fsm/query/parser.ts'
 import { configType } from '../../src/entities/kinds/config-type.ts'

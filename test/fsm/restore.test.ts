@@ -1,8 +1,8 @@
-import type { KindName } from '../../src/entities/kind-records.ts'
 import { createHash } from 'node:crypto'
 import { deflateRawSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { type RestoreContent, restoreContentOf } from '../../src/backup/restore-content.ts'
 import { StateScan } from '../../src/fsm/cluster/integrity-scan.ts'

@@ -1,8 +1,8 @@
-import { entityNamed } from '../../src/entities/registry.ts'
-import type { KindName } from '../../src/entities/kind-records.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 
+import { entityNamed } from '../../src/entities/registry.ts'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
 import { standingOf } from '../../src/fsm/apply/session-standing.ts'
 import { standingKinds } from '../../src/fsm/records/state.ts'

@@ -1,5 +1,5 @@
-import type { KindName } from '../../src/entities/kind-records.ts'
 import { describe, expect, test } from 'vitest'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { Reader } from '../../src/fsm/reader.ts'

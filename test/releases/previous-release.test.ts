@@ -1,10 +1,10 @@
-import type { KindName } from '../../src/entities/kind-records.ts'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { openState } from '../../src/controller/start/open-state.ts'
 import { entities, entityNamed } from '../../src/entities/registry.ts'
 import { loadState } from '../../src/fsm/records/load.ts'

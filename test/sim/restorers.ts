@@ -1,6 +1,6 @@
-import type { KindName } from '../../src/entities/kind-records.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { createHash } from 'node:crypto'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import {
   CommandKind,
   EntityWriteSchema,

@@ -1,5 +1,5 @@
-import type { SessionCertificate } from '../../entities/kinds/session-certificate.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
+import type { SessionCertificate } from '../../entities/kinds/session-certificate.ts'
 import {
   AuthenticatorExtendSchema,
   AuthenticatorExtendVerifySchema,

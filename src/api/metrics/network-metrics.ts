@@ -1,5 +1,5 @@
-import type { KindName } from '../../entities/kind-records.ts'
 import { Gauge, type Registry } from 'prom-client'
+import type { KindName } from '../../entities/kind-records.ts'
 import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
 import type { VersionInfo } from '../parts.ts'
 

@@ -1,5 +1,5 @@
-import type { KindName } from '../../entities/kind-records.ts'
 import { hash } from 'node:crypto'
+import type { KindName } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { RecentValues } from '../../lib/recent-values.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'

@@ -1,5 +1,5 @@
-import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
 import {
   CommandKind,
   MfaAttemptSchema,

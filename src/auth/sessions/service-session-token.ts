@@ -1,6 +1,6 @@
-import type { Session } from '../../entities/kinds/session.ts'
 import { decodeJwt } from 'jose'
 
+import type { Session } from '../../entities/kinds/session.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
 import type { Clock } from '../../lib/clock.ts'

@@ -1,8 +1,8 @@
-import type { RecordOf } from '../../ports/state-view.ts'
 import { createHash } from 'node:crypto'
 
 import { create } from '@bufbuild/protobuf'
 
+import type { RecordOf } from '../../ports/state-view.ts'
 import {
   type Configuration as ConfigurationRecord,
   RemovedKeySchema,

@@ -10,6 +10,7 @@ const hidden = { settable: 'never', shown: 'never' } as const
 export const accessMark = defineEntity({
   name: 'accessMark',
   plural: 'accessMarks',
+  isPublished: false,
   operations: {},
   fields: {
     /** Log time; null: it has not moved by itself. */

@@ -10,12 +10,13 @@ import {
   texts,
   timestamp,
 } from '../fields.ts'
+import { published, withheld } from '../published.ts'
+import { certificateHints } from '../parts/certificate-hints.ts'
 import { refOf } from '../refs.ts'
 import { authQueryList, dateTime, flag, text as textShape } from '../shapes.ts'
 
 const whenSet = { shown: 'whenSet' } as const
-const ofAuthenticator = (field: string) =>
-  ({ from: 'fieldOf', to: 'authenticator', by: 'authenticatorId', field }) as const
+const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
  * A session of the client or management API. Its token is derived from its id and a key of the
@@ -24,28 +25,29 @@ const ofAuthenticator = (field: string) =>
 export const apiSession = defineEntity({
   name: 'apiSession',
   plural: 'apiSessions',
+  isPublished: true,
   operations: {},
-  fields: {
+  fields: published({
     identityId: reference('identity', 'cascade', { required: true }),
     authenticatorId: reference('authenticator', 'cascade'),
     /** Another's CA that said at log-in who holds the certificate; its sessions end with it. */
-    caId: reference('ca', 'cascade', { settable: 'never', shown: 'never' }),
+    caId: reference('ca', 'cascade', hidden),
     /** External JWT signer whose token it was opened by; its sessions end with it. */
-    signerId: reference('externalJwtSigner', 'cascade', { settable: 'never', shown: 'never' }),
+    signerId: reference('externalJwtSigner', 'cascade', hidden),
     /** SHA-1 of the client certificate that it was opened by, hex; null: by something else. */
-    certFingerprint: optionalText({ settable: 'never', shown: 'never' }),
-    hasImproperChain: boolean({ settable: 'never', shown: 'never' }),
+    ...withheld({ certFingerprint: optionalText(hidden) }),
+    hasImproperChain: boolean(hidden),
     ipAddress: text({ settable: 'never' }),
-    configTypes: texts({ settable: 'never' }),
     /** That it was opened at, which says what it is good for; '': from before the field. */
-    api: choice(['client', 'management'], { since: 2, settable: 'never', shown: 'never' }),
+    api: choice(['client', 'management'], { since: 2, ...hidden }),
     /** Client of OIDC ('': none), and SHA-256 of the code that it redeemed, hex. */
-    clientId: text({ since: 2, settable: 'never', shown: 'never' }),
-    codeHash: text({ since: 2, settable: 'never', shown: 'never' }),
+    clientId: text({ since: 2, ...hidden }),
+    ...withheld({ codeHash: text({ since: 2, ...hidden }) }),
     /** Log time; null once its tokens were used: the same code is answered again only before. */
-    codeRedeemedAt: timestamp({ since: 2, settable: 'never', shown: 'never' }),
+    ...withheld({ codeRedeemedAt: timestamp({ since: 2, ...hidden }) }),
     /** PEM that came with its log-in ('': none): worth nothing without a certificate. */
-    certificateRequest: text({ since: 2, settable: 'never', shown: 'never', charactersMax: 4096 }),
+    ...withheld({ certificateRequest: text({ since: 2, ...hidden, charactersMax: 4096 }) }),
+    configTypes: texts({ settable: 'never' }),
     /** Only moves forward. */
     lastActivityAt: timestamp({ settable: 'never', shown: 'whenSet' }),
     identity: refOf('identity', 'identityId'),
@@ -56,12 +58,10 @@ export const apiSession = defineEntity({
     isMfaRequired: constant(false, flag),
     isMfaComplete: boolean({ settable: 'never' }),
     /** Log time of the last code that was right; null: none was given in this session. */
-    mfaPassedAt: timestamp({ settable: 'never', shown: 'never' }),
-    isCertExtendable: computed(ofAuthenticator('isIssuedByNetwork'), flag),
-    isCertExtendRequested: computed(ofAuthenticator('isExtendRequested'), flag, whenSet),
-    isCertKeyRollRequested: computed(ofAuthenticator('isKeyRollRequested'), flag, whenSet),
+    mfaPassedAt: timestamp(hidden),
+    ...certificateHints,
     improperClientCertChain: computed({ from: 'field', field: 'hasImproperChain' }, flag, whenSet),
-  },
+  }),
   symbols: [
     { name: 'identity', field: 'identityId' },
     { name: 'authenticator', field: 'authenticatorId' },

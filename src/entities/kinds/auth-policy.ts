@@ -7,6 +7,7 @@ import {
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, nameText, object, references } from '../fields.ts'
+import { published, withheld } from '../published.ts'
 
 const flags = [
   'primary.cert.allowed',
@@ -24,8 +25,9 @@ const numbers = ['primary.updb.minPasswordLength', 'primary.updb.maxAttempts']
 export const authPolicy = defineEntity({
   name: 'authPolicy',
   plural: 'authPolicies',
+  isPublished: true,
   operations: { management: crud('auth-policy') },
-  fields: {
+  fields: published({
     name: nameText(),
     primary: object(primarySchema, openPrimary, {
       required: true,
@@ -35,21 +37,23 @@ export const authPolicy = defineEntity({
       required: true,
       mergedOnto: openSecondary,
     }),
-    /**
-     * Out of the nested lists whenever they are written, so that the signers know who names them.
-     */
-    allowedSignerIds: references('externalJwtSigner', 'refuse', {
-      settable: 'never',
-      shown: 'never',
-      faultField: 'primary.extJwt.allowedSigners',
-    }),
-    requiredSignerIds: references('externalJwtSigner', 'refuse', {
-      settable: 'never',
-      shown: 'never',
-      faultField: 'secondary.requireExtJwtSigner',
+    ...withheld({
+      /**
+       * Out of the nested lists whenever they are written, so that the signers know who names them.
+       */
+      allowedSignerIds: references('externalJwtSigner', 'refuse', {
+        settable: 'never',
+        shown: 'never',
+        faultField: 'primary.extJwt.allowedSigners',
+      }),
+      requiredSignerIds: references('externalJwtSigner', 'refuse', {
+        settable: 'never',
+        shown: 'never',
+        faultField: 'secondary.requireExtJwtSigner',
+      }),
     }),
     isSystem: boolean({ settable: 'never', shown: 'never' }),
-  },
+  }),
   symbols: [
     'name',
     ...flags.map((name) => ({ name, path: name.split('.'), type: 'boolean' as const })),

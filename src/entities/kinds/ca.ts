@@ -3,6 +3,7 @@ import { claimSchema, type ExternalIdClaim, noClaim } from '../parts/ca-external
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { attributes, boolean, nameText, object, text } from '../fields.ts'
+import { published, withheld } from '../published.ts'
 
 /**
  * Somebody else's certificate authority whose certificates may enroll and log in, once it is
@@ -11,8 +12,9 @@ import { attributes, boolean, nameText, object, text } from '../fields.ts'
 export const ca = defineEntity({
   name: 'ca',
   plural: 'cas',
+  isPublished: true,
   operations: { management: crud('ca') },
-  fields: {
+  fields: published({
     name: nameText(),
     certPem: text({ required: true, settable: 'create', charactersMax: 65_536 }),
     fingerprint: text({
@@ -26,13 +28,18 @@ export const ca = defineEntity({
     isAutoCaEnrollmentEnabled: boolean({ required: true }),
     isOttCaEnrollmentEnabled: boolean({ required: true }),
     isVerified: boolean({ settable: 'never' }),
-    /** The common name of the certificate that proves the CA to be at its owner's hand. */
-    verificationToken: text({ settable: 'proposer', shown: { field: 'isVerified', is: [false] } }),
+    ...withheld({
+      /** The common name of the certificate that proves the CA to be at its owner's hand. */
+      verificationToken: text({
+        settable: 'proposer',
+        shown: { field: 'isVerified', is: [false] },
+      }),
+    }),
     externalIdClaim: object<ExternalIdClaim | null>(claimSchema, null, {
       shown: 'whenSet',
       mergedOnto: noClaim,
     }),
-  },
+  }),
   body: {
     identityNameFormat: inEveryBody({ type: 'string', maxLength: 4096 }, 'replace'),
   },

@@ -13,16 +13,15 @@ import {
   objects,
   texts,
 } from '../fields.ts'
+import { published } from '../published.ts'
 import { oneOfProcesses, operatingSystem, runningProcess } from '../parts/posture-check-subjects.ts'
 
 export const postureTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'PROCESS_MULTI', 'MFA'] as const
 export type PostureType = (typeof postureTypes)[number]
 
-type CheckFields = readonly (keyof PostureCheck)[]
-
 /** The fields that each type has, those it can not be without first. */
 export const postureFields: Readonly<
-  Record<PostureType, { readonly required: CheckFields; readonly optional: CheckFields }>
+  Record<PostureType, Readonly<Record<'required' | 'optional', readonly (keyof PostureCheck)[]>>>
 > = {
   OS: { required: ['operatingSystems'], optional: [] },
   DOMAIN: { required: ['domains'], optional: [] },
@@ -43,9 +42,10 @@ const of = (...types: readonly PostureType[]) => ({ shown: { field: 'typeId', is
 export const postureCheck = defineEntity({
   name: 'postureCheck',
   plural: 'postureChecks',
+  isPublished: true,
   operations: { management: crud('posture-check') },
   refusals: { delete: [403, 409] },
-  fields: {
+  fields: published({
     name: nameText(),
     typeId: choice(postureTypes, { required: true, settable: 'create' }),
     roleAttributes: attributes(),
@@ -65,7 +65,7 @@ export const postureCheck = defineEntity({
     promptOnWake: boolean(of('MFA')),
     promptOnUnlock: boolean(of('MFA')),
     ignoreLegacyEndpoints: boolean(of('MFA')),
-  },
+  }),
   body: {
     typeId: inEveryBody({ type: 'string', enum: postureTypes }, 'create', 'patch'),
     timeoutSeconds: inEveryBody({ type: 'integer', maximum: Number.MAX_SAFE_INTEGER }),

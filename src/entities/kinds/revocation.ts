@@ -1,6 +1,7 @@
 import { atCreate } from '../body-members.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { choice, timestamp } from '../fields.ts'
+import { published } from '../published.ts'
 
 /**
  * Tokens that a controller signed and that are honoured no longer: the one of that id, or those of
@@ -10,6 +11,7 @@ import { choice, timestamp } from '../fields.ts'
 export const revocation = defineEntity({
   name: 'revocation',
   plural: 'revocations',
+  isPublished: true,
   operations: {
     management: {
       list: 'revocation.read',
@@ -18,10 +20,10 @@ export const revocation = defineEntity({
     },
   },
   idFrom: 'id',
-  fields: {
+  fields: published({
     type: choice(['JTI', 'IDENTITY', 'API_SESSION'], { required: true }),
     expiresAt: timestamp({ settable: 'never' }),
-  },
+  }),
   body: {
     id: atCreate({ type: 'string', minLength: 1, maxLength: 128 }, 'required'),
   },

@@ -1,6 +1,7 @@
 import { crud } from '../crud.ts'
 import { defineEntity } from '../define.ts'
 import { choice, computed, nameText, roleList } from '../fields.ts'
+import { published } from '../published.ts'
 import { namedRoles } from '../shapes.ts'
 
 /**
@@ -10,8 +11,9 @@ import { namedRoles } from '../shapes.ts'
 export const serviceEdgeRouterPolicy = defineEntity({
   name: 'serviceEdgeRouterPolicy',
   plural: 'serviceEdgeRouterPolicies',
+  isPublished: true,
   operations: { management: crud('service-edge-router-policy') },
-  fields: {
+  fields: published({
     name: nameText(),
     semantic: choice(['AllOf', 'AnyOf'], { required: true }),
     serviceRoles: roleList('service'),
@@ -24,7 +26,7 @@ export const serviceEdgeRouterPolicy = defineEntity({
       { from: 'rolesDisplay', to: 'edgeRouter', by: 'edgeRouterRoles' },
       namedRoles,
     ),
-  },
+  }),
   symbols: ['name', 'semantic', 'serviceRoles', 'edgeRouterRoles'],
   links: ['edge-routers', 'services'],
   lists: {

@@ -9,6 +9,7 @@ import { object } from '../fields.ts'
 export const sharedSecret = defineEntity({
   name: 'sharedSecret',
   plural: 'sharedSecrets',
+  isPublished: false,
   operations: {},
   fields: {
     /** Ascending; the last one is in force, those before it only verify. */

@@ -9,6 +9,7 @@ import {
   references,
   texts,
 } from '../fields.ts'
+import { withheld } from '../published.ts'
 import { dateTime, flag, interfaceList, text } from '../shapes.ts'
 
 const hidden = { shown: 'never' } as const
@@ -108,20 +109,23 @@ export const transitFields = {
     shownAs: { from: 'anyFlag', of: { isVerified: true, isTransit: false } },
   }),
   certPem: optionalText({ settable: 'proposer', charactersMax: 65_536, ...hidden }),
-  /**
-   * Issued beside `certPem` at the enrollment; kept for a router that lost the answer and asks
-   * again.
-   */
-  serverCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
-  /**
-   * Certificates that take the place of those in force once the router has shown that it has them.
-   */
-  nextCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
-  nextServerCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
-  nextFingerprint: optionalText({ settable: 'never', ...hidden }),
-  nextCertificateNames: texts({ ...hosts, settable: 'never', ...hidden }),
-  /** SHA-256 of the one-time token that it was enrolled by, hex. */
-  enrolledBy: optionalText({ settable: 'never', unique: 'a token is used once', ...hidden }),
+  ...withheld({
+    /**
+     * Issued beside `certPem` at the enrollment; kept for a router that lost the answer and asks
+     * again.
+     */
+    serverCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
+    /**
+     * Certificates that take the place of those in force once the router has shown that it has
+     * them.
+     */
+    nextCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
+    nextServerCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
+    nextFingerprint: optionalText({ settable: 'never', ...hidden }),
+    nextCertificateNames: texts({ ...hosts, settable: 'never', ...hidden }),
+    /** SHA-256 of the one-time token that it was enrolled by, hex. */
+    enrolledBy: optionalText({ settable: 'never', unique: 'a token is used once', ...hidden }),
+  }),
   /** It was made by `/routers` or `/transit-routers`, and can be changed there. */
   isTransit: boolean({ settable: 'proposer', ...hidden }),
 } as const

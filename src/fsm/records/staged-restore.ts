@@ -1,6 +1,6 @@
-import type { KindName } from '../../entities/kind-records.ts'
 import { createHash } from 'node:crypto'
 
+import type { KindName } from '../../entities/kind-records.ts'
 import { type Lanes, lanesOf, type SetDigest } from './digest.ts'
 import {
   type DecodedBlock,
