@@ -17,6 +17,7 @@ import type { EdgeCircuits } from './edge-circuits.ts'
 import { tunnelLimits } from './limits.ts'
 import type { EdgeRouterPlace } from './router-addresses.ts'
 import { circuitDataTypes } from '../channel/messages/payload.ts'
+import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 
 export interface IdentityCredential {
   readonly certificatePem: string
@@ -66,7 +67,7 @@ const edgeChannelLimits = {
 export class EdgeRouters {
   readonly #parts: EdgeRoutersParts
   readonly #followed = new Map<string, Followed>()
-  #prober: NodeJS.Timeout | null = null
+  #stopProbes: (() => void) | null = null
   #isStopped = false
 
   constructor(parts: EdgeRoutersParts) {
@@ -87,7 +88,7 @@ export class EdgeRouters {
   }
 
   start(): void {
-    this.#prober = setInterval(() => this.#probeAll(), probedEveryMs)
+    this.#stopProbes = periodicScheduler.every(probedEveryMs, () => this.#probeAll())
   }
 
   follow(places: readonly EdgeRouterPlace[]): void {
@@ -114,7 +115,7 @@ export class EdgeRouters {
 
   stop(): void {
     this.#isStopped = true
-    if (this.#prober !== null) clearInterval(this.#prober)
+    this.#stopProbes?.()
     for (const followed of Array.from(this.#followed.values())) {
       this.#forget(followed, 'the tunnel stops')
     }

@@ -12,6 +12,7 @@ import { type OfferedTerminator, terminatorPrecedence } from '../channel/message
 import type { EdgeChannel, HostedDial } from './edge-channel.ts'
 import { tunnelLimits } from './limits.ts'
 import type { ServiceSessions } from './service-sessions.ts'
+import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 
 export interface EdgeTerminatorsParts {
   readonly sessions: Pick<ServiceSessions, 'of' | 'forget'>
@@ -52,18 +53,18 @@ export class EdgeTerminators implements OfferedTerminators {
     workersMax: hostChangesAtOnceMax,
     waitingMax: serviceLimits.tunnelServicesMax * serviceLimits.hostedTerminatorsMax,
   })
-  #timer: NodeJS.Timeout | null = null
+  #stopTimer: (() => void) | null = null
 
   constructor(parts: EdgeTerminatorsParts) {
     this.#parts = parts
   }
 
   start(): void {
-    this.#timer = setInterval(() => this.judge(), hostsJudgedEveryMs)
+    this.#stopTimer = periodicScheduler.every(hostsJudgedEveryMs, () => this.judge())
   }
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#stopTimer?.()
     for (const id of Array.from(this.#hosted.keys())) this.withdraw(id)
   }
 

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 import type { MetricsBatch } from '../../src/channel/messages/reports.ts'
 import { MetricsReporter } from '../../src/router/reports/metrics.ts'
+import { scheduleByIntervals, scheduleBySharedTimer } from '../support/fake-schedule.ts'
 import { configured } from './dial/support.ts'
 
 // Goal: reports of metrics are made, kept and sent by the options of `metrics`. Method: the clock is the test's.
@@ -14,6 +15,7 @@ let reporter: MetricsReporter
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] })
+  scheduleByIntervals()
   nowMs = 0
   isConnected = true
   made = 0
@@ -21,6 +23,7 @@ beforeEach(() => {
 })
 afterEach(() => {
   reporter.stop()
+  scheduleBySharedTimer()
   vi.useRealTimers()
 })
 

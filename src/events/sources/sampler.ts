@@ -13,6 +13,7 @@ import { publishedKinds } from '../published-records.ts'
 import { entityCountEvent } from '../subjects/entity-count.ts'
 import { metricEvent } from '../subjects/metrics.ts'
 import { dialEvent } from '../subjects/service.ts'
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 export interface SamplerParts {
   readonly bus: EventBus
@@ -31,7 +32,7 @@ export interface SamplerParts {
  */
 export class Sampler {
   readonly #parts: SamplerParts
-  readonly #timers: NodeJS.Timeout[] = []
+  readonly #stopTimers: (() => void)[] = []
 
   constructor(parts: SamplerParts) {
     this.#parts = parts
@@ -39,14 +40,13 @@ export class Sampler {
 
   start(): void {
     const { metricsIntervalMs, entityCountIntervalMs } = this.#parts
-    this.#timers.push(setInterval(() => this.tellMetrics(), metricsIntervalMs))
-    this.#timers.push(setInterval(() => this.tellDials(), metricsIntervalMs))
-    this.#timers.push(setInterval(() => this.tellCounts(), entityCountIntervalMs))
-    for (const timer of this.#timers) timer.unref()
+    this.#stopTimers.push(periodicScheduler.every(metricsIntervalMs, () => this.tellMetrics()))
+    this.#stopTimers.push(periodicScheduler.every(metricsIntervalMs, () => this.tellDials()))
+    this.#stopTimers.push(periodicScheduler.every(entityCountIntervalMs, () => this.tellCounts()))
   }
 
   stop(): void {
-    for (const timer of this.#timers.splice(0)) clearInterval(timer)
+    for (const stop of this.#stopTimers.splice(0)) stop()
   }
 
   tellMetrics(): void {

@@ -28,6 +28,7 @@ import { NameServer, type NameServerParts, type ResolvedName } from './name-serv
 import { networkContains } from './networks.ts'
 import { networksOfInterfaces, ownAddresses, ProtectedAddresses } from './protected-addresses.ts'
 import { ServiceNames } from './service-names.ts'
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 export interface InterceptedServicesParts {
   readonly services: UsableServices
@@ -92,7 +93,7 @@ export class InterceptedServices {
   #allowed: readonly Network[] = []
   #own: ReadonlySet<string> = new Set()
   #open = 0
-  #timer: NodeJS.Timeout | null = null
+  #stopTimer: (() => void) | null = null
   #isDue = false
   #isStopped = false
 
@@ -155,7 +156,7 @@ export class InterceptedServices {
     this.#look()
     for (const server of this.#nameServers) await server.start()
     await this.#warnUnlessAsked()
-    this.#timer = setInterval(() => this.refresh(), entriesRetriedEveryMs)
+    this.#stopTimer = periodicScheduler.every(entriesRetriedEveryMs, () => this.refresh())
   }
 
   /** Takes up and lets go of services as the identity may dial. */
@@ -171,7 +172,7 @@ export class InterceptedServices {
 
   async stop(): Promise<void> {
     this.#isStopped = true
-    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#stopTimer?.()
     this.#table = new InterceptTable([])
     for (const server of this.#nameServers) await server.stop()
     await this.#tasks.run('', async () => {

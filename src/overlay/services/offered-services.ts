@@ -17,6 +17,7 @@ import type { ProgramLogger } from '../logger.ts'
 import type { TunnelProtocol } from './host-config.ts'
 import { SecureCircuits } from './secure-circuits.ts'
 import type { UsableServices } from './usable-services.ts'
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 /** The port of one service, as the configuration of the tunnel says. */
 export interface ConfiguredService {
@@ -78,7 +79,7 @@ export class OfferedServices {
   /** Entries that are opened and closed one after the other. */
   readonly #tasks = new KeyedTasks(1)
   readonly #failed = new Map<string, string>()
-  #timer: NodeJS.Timeout | null = null
+  #stopTimer: (() => void) | null = null
   #isStopped = false
 
   constructor(parts: OfferedServicesParts) {
@@ -92,7 +93,7 @@ export class OfferedServices {
 
   start(): void {
     // A port may be free later.
-    this.#timer = setInterval(() => this.refresh(), entriesRetriedEveryMs)
+    this.#stopTimer = periodicScheduler.every(entriesRetriedEveryMs, () => this.refresh())
   }
 
   /** Opens and closes ports as the identity may dial. */
@@ -102,7 +103,7 @@ export class OfferedServices {
 
   async stop(): Promise<void> {
     this.#isStopped = true
-    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#stopTimer?.()
     await this.#tasks.run('', () => this.#closeAllBut(new Map()))
   }
 

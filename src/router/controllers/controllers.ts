@@ -10,6 +10,7 @@ import { type KnownEndpoints, readEndpoints, writeEndpoints } from './endpoints-
 import { ControllerMembership } from './membership.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import { readAddresses } from './addresses-update.ts'
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 const { configuredEndpointAfterMs, configuredEndpointWaitMsMax, membersJudgedEveryMs } =
   controllerLimits
@@ -44,7 +45,7 @@ export class Controllers {
   readonly #endpoints: readonly string[]
   #trustDomain: string | null
   #askTimer: NodeJS.Timeout | null = null
-  #judgeTimer: NodeJS.Timeout | null = null
+  #stopJudging: (() => void) | null = null
   #isStopped = false
 
   constructor(parts: ControllersParts) {
@@ -126,14 +127,15 @@ export class Controllers {
     for (const address of new Set(endpoints)) {
       this.#addEndpoint(address, controllers.length > 0 ? configuredEndpointAfterMs : 0)
     }
-    this.#judgeTimer = setInterval(() => {
+    this.#stopJudging = periodicScheduler.every(membersJudgedEveryMs, () => {
       if (this.#membership.onTime()) this.#onMembersChanged({ reason: 'time' })
-    }, membersJudgedEveryMs)
+    })
   }
 
   stop(): void {
     this.#isStopped = true
-    for (const timer of [this.#askTimer, this.#judgeTimer]) if (timer !== null) clearTimeout(timer)
+    if (this.#askTimer !== null) clearTimeout(this.#askTimer)
+    this.#stopJudging?.()
     for (const dialer of this.#allDialers()) dialer.stop('the router stops')
   }
 

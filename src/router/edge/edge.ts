@@ -30,6 +30,7 @@ import { EdgeListener } from './edge-listener.ts'
 import { ClientTerminators } from './hosted-terminators.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 export interface EdgeParts {
   readonly config: Pick<RouterConfig, 'edge' | 'listeners' | 'tls'>
@@ -81,7 +82,7 @@ export class Edge {
   readonly #room = new FairShare(edgeLimits.clientConnectionsMax)
   readonly #connects = new KeyedTasks(edgeLimits.connectsAtOnceMax)
   readonly #failures: FailureLog
-  #timers: NodeJS.Timeout[] = []
+  #stopTimers: (() => void)[] = []
 
   constructor(parts: EdgeParts) {
     this.#parts = parts
@@ -199,9 +200,9 @@ export class Edge {
     }
     this.#terminators.start()
     const everyMs = config.edge.heartbeatIntervalSeconds * SECOND_MS
-    this.#timers = [
-      setInterval(() => this.#tellUsed(), everyMs),
-      setInterval(() => this.#bearers.sweep(), edgeLimits.bearerSweepMs),
+    this.#stopTimers = [
+      periodicScheduler.every(everyMs, () => this.#tellUsed()),
+      periodicScheduler.every(edgeLimits.bearerSweepMs, () => this.#bearers.sweep()),
     ]
   }
 
@@ -210,7 +211,7 @@ export class Edge {
   }
 
   async stop(): Promise<void> {
-    for (const timer of this.#timers) clearInterval(timer)
+    for (const stop of this.#stopTimers) stop()
     this.#sessions.stop()
     this.#bearers.stop()
     await Promise.all(this.#listeners.map((listener) => listener.close()))

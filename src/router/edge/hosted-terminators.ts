@@ -32,6 +32,7 @@ import { creationOf, type HostedTerminator, terminatorOf } from './hosted-termin
 import { isSessionAmong, shownServiceSession } from './service-session.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 export interface HostedTerminatorsParts {
   readonly clock: Clock
@@ -66,7 +67,7 @@ export class ClientTerminators {
   readonly #creations: KeyedRate
   #isRemoving = false
   #isSweepDue = false
-  #timer: NodeJS.Timeout | null = null
+  #stopTimer: (() => void) | null = null
 
   constructor(parts: HostedTerminatorsParts) {
     this.#parts = parts
@@ -95,11 +96,13 @@ export class ClientTerminators {
   }
 
   start(): void {
-    this.#timer = setInterval(() => this.#sweep(), edgeLimits.terminatorsSweptEveryMs)
+    this.#stopTimer = periodicScheduler.every(edgeLimits.terminatorsSweptEveryMs, () =>
+      this.#sweep(),
+    )
   }
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#stopTimer?.()
     for (const endWait of this.#waits.values()) endWait()
   }
 

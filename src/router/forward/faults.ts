@@ -11,6 +11,7 @@ import {
   faultMessage,
   type IdleCircuit,
 } from '../../channel/messages/circuits.ts'
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 export interface FaultsParts {
   readonly circuits: CarriedCircuits
@@ -49,7 +50,7 @@ export class Faults {
   readonly #room = new FairShare(forwardLimits.missesMax)
   readonly #warnings: KeyedRate
   readonly #linkFaults: KeyedRate
-  readonly #timers: NodeJS.Timeout[] = []
+  readonly #stopTimers: (() => void)[] = []
   #missed = 0
 
   constructor(parts: FaultsParts) {
@@ -69,15 +70,15 @@ export class Faults {
   start(): void {
     const { faultTxInterval, idleTxInterval } = this.#parts.config
     if (faultTxInterval > 0) {
-      this.#timers.push(setInterval(() => this.#tellMisses(), faultTxInterval))
+      this.#stopTimers.push(periodicScheduler.every(faultTxInterval, () => this.#tellMisses()))
     }
     if (idleTxInterval > 0) {
-      this.#timers.push(setInterval(() => this.#askAboutIdle(), idleTxInterval))
+      this.#stopTimers.push(periodicScheduler.every(idleTxInterval, () => this.#askAboutIdle()))
     }
   }
 
   stop(): void {
-    for (const timer of this.#timers.splice(0)) clearInterval(timer)
+    for (const stop of this.#stopTimers.splice(0)) stop()
   }
 
   /** A frame from there leads nowhere; its sender is told by the way of the controllers. */

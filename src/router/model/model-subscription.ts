@@ -20,6 +20,7 @@ import {
 } from '../../channel/messages/model.ts'
 import type { RouterDataModel } from './router-data-model.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 const {
   modelAskedEveryMs,
@@ -62,7 +63,7 @@ export class ModelSubscription {
   #isWorking = false
   #subscription: Subscription | null = null
   #askedMs = -Infinity
-  #timer: NodeJS.Timeout | null = null
+  #stopTimer: (() => void) | null = null
   #askTimer: NodeJS.Timeout | null = null
   #isStopped = false
 
@@ -76,12 +77,13 @@ export class ModelSubscription {
   }
 
   start(): void {
-    this.#timer = setInterval(() => this.#judge(), modelJudgedEveryMs)
+    this.#stopTimer = periodicScheduler.every(modelJudgedEveryMs, () => this.#judge())
   }
 
   stop(): void {
     this.#isStopped = true
-    for (const timer of [this.#timer, this.#askTimer]) if (timer !== null) clearTimeout(timer)
+    if (this.#askTimer !== null) clearTimeout(this.#askTimer)
+    this.#stopTimer?.()
   }
 
   messages(): ControlMessageTable {

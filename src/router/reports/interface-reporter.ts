@@ -5,6 +5,7 @@ import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import { type HostInterface, interfacesMessage } from '../../channel/messages/reports.ts'
 import { reportLimits } from './limits.ts'
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 interface Told {
   readonly text: string
@@ -27,7 +28,7 @@ export class InterfaceReporter {
   /** Interfaces that a controller has taken; a new connection begins anew. */
   readonly #told = new WeakMap<ControlConnection, Told>()
   readonly #asking = new WeakSet<ControlConnection>()
-  #timer: NodeJS.Timeout | null = null
+  #stopTimer: (() => void) | null = null
 
   constructor(parts: InterfaceReporterParts) {
     this.#parts = parts
@@ -37,11 +38,11 @@ export class InterfaceReporter {
     const { disabled, checkInterval } = this.#parts.config
     if (disabled) return
     const everyMs = Math.min(checkInterval, reportLimits.interfacesAgainMs)
-    this.#timer = setInterval(() => this.tellAll(), everyMs)
+    this.#stopTimer = periodicScheduler.every(everyMs, () => this.tellAll())
   }
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#stopTimer?.()
   }
 
   tellAll(): void {

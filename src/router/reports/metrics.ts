@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { MetricsBatch } from '../../channel/messages/reports.ts'
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 interface QueuedBatch {
   readonly batch: MetricsBatch
@@ -26,7 +27,7 @@ export class MetricsReporter {
   readonly #parts: MetricsParts
   #queue: QueuedBatch[] = []
   #beganMs: number
-  #timer: NodeJS.Timeout | null = null
+  #stopTimer: (() => void) | null = null
   #sendTimer: NodeJS.Timeout | null = null
 
   constructor(parts: MetricsParts) {
@@ -35,11 +36,13 @@ export class MetricsReporter {
   }
 
   start(): void {
-    this.#timer = setInterval(() => this.#build(), this.#parts.config.reportInterval)
+    this.#stopTimer = periodicScheduler.every(this.#parts.config.reportInterval, () =>
+      this.#build(),
+    )
   }
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#stopTimer?.()
     if (this.#sendTimer !== null) clearTimeout(this.#sendTimer)
   }
 

@@ -3,13 +3,14 @@ import { rename, writeFile } from 'node:fs/promises'
 
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 /** Profiles of this process, in the format that browsers' developer tools open. */
 export class Profiler {
   readonly #session = new Session()
   readonly #config: NonNullable<RouterConfig['profile']>
   readonly #log: ProgramLogger
-  #timer: NodeJS.Timeout | null = null
+  #stopTimer: (() => void) | null = null
 
   constructor(config: NonNullable<RouterConfig['profile']>, log: ProgramLogger) {
     this.#config = config
@@ -25,13 +26,13 @@ export class Profiler {
     }
     if (memory !== null) {
       await this.#session.post('HeapProfiler.startSampling')
-      this.#timer = setInterval(() => void this.#writeMemory(), memory.intervalMs)
+      this.#stopTimer = periodicScheduler.every(memory.intervalMs, () => void this.#writeMemory())
     }
   }
 
   async stop(): Promise<void> {
     const { cpu } = this.#config
-    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#stopTimer?.()
     if (cpu !== null) {
       const { profile } = await this.#session.post('Profiler.stop')
       await this.#write(cpu.path, profile)

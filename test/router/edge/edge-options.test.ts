@@ -1,6 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
 
 import { askWithoutReading } from '../peer-router.ts'
+import { scheduleByIntervals, scheduleBySharedTimer } from '../../support/fake-schedule.ts'
 import { EdgeBench, eventually, serviceToken } from './support.ts'
 
 // Goal: the options of a listener for clients, and of `edge`, do what they name. Method: a listener with the option, and real clients.
@@ -19,6 +20,8 @@ async function open(options: string): Promise<EdgeBench> {
 
 test('used sessions are told each heartbeatIntervalSeconds', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  scheduleByIntervals()
+  closing.push(scheduleBySharedTimer)
   const bench = await open('')
   await bench.admitted('ann')
   const told = () => bench.controller.ofType(20_203).length
