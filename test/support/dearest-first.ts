@@ -9,7 +9,6 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const DEAREST = [
   'test/process/rolling-upgrade.test.ts',
   'test/process/membership.test.ts',
-  'test/process/container.test.ts',
   'test/process/damage.test.ts',
   'test/process/failover.test.ts',
   'test/process/lost-disk.test.ts',
