@@ -10,7 +10,7 @@ const DEAREST = [
   'test/process/rolling-upgrade.test.ts',
   'test/process/membership.test.ts',
   'test/process/damage.test.ts',
-  'test/process/failover.test.ts',
+  'test/process/leadership/failover.ts',
   'test/process/lost-disk.test.ts',
   'test/process/removed.test.ts',
   'test/process/readme.test.ts',

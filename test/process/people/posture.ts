@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Client, until } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
+import { type Client, until } from '../support/client.ts'
+import { TestCluster } from '../support/cluster.ts'
 
 // Goal: what a client tells one controller of its machine counts on all of them, for as long as that controller lives.
 // Method: three real processes; each is told and asked what another one was; the one that was told is killed.

@@ -5,9 +5,13 @@ import { connect } from 'node:tls'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { type Certificate, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
-import { isRunning, until } from './support/client.ts'
-import { flotilla, TestCluster } from './support/cluster.ts'
+import {
+  type Certificate,
+  checkKeyMatches,
+  parseCertificates,
+} from '../../../src/pki/certificate.ts'
+import { isRunning, until } from '../support/client.ts'
+import { flotilla, TestCluster } from '../support/cluster.ts'
 
 // Goal: an operator gives the cluster another issuing authority while it is written to. Nobody notices: every member takes a
 // certificate under it without a restart, no request fails, and a member that comes back afterwards gets in.

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
-import { formatUuid, newUuidv7 } from '../../src/lib/text/uuid.ts'
-import type { Answer } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
+import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import { formatUuid, newUuidv7 } from '../../../src/lib/text/uuid.ts'
+import type { Answer } from '../support/client.ts'
+import { TestCluster } from '../support/cluster.ts'
 import {
   certifiedBy,
   certifiedKey,
@@ -14,7 +14,7 @@ import {
   fingerprintOf,
   newRequest,
   newRouterKeys,
-} from './support/enrolling.ts'
+} from '../support/enrolling.ts'
 
 // Goal: who is let in by one controller is let in by all, and what one controller has ended opens nothing on any other.
 // Method: three real processes, by TLS. Each step goes to another controller than the step before, and names it by its number.

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { loadState } from '../../src/fsm/records/load.ts'
-import { markOf } from '../../src/fsm/records/write-behind.ts'
-import { present } from '../../src/lib/assert.ts'
-import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
-import { QuarantineFile } from '../../src/store/folder/quarantine-file.ts'
-import { type Client, createService, isRunning, until } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
-import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
+import { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
+import { loadState } from '../../../src/fsm/records/load.ts'
+import { markOf } from '../../../src/fsm/records/write-behind.ts'
+import { present } from '../../../src/lib/assert.ts'
+import { LevelStateStore } from '../../../src/store/state/level-state-store.ts'
+import { QuarantineFile } from '../../../src/store/folder/quarantine-file.ts'
+import { type Client, createService, isRunning, until } from '../support/client.ts'
+import { TestCluster } from '../support/cluster.ts'
 
 // Goal: a controller whose state on disk is not what its log has made of it is found out by the others, answers nothing
 // then, and is right again in the same process. Method: while it is down, one record in its store is changed, digests

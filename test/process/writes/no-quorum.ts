@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { until } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
+import { until } from '../support/client.ts'
+import { TestCluster } from '../support/cluster.ts'
 
 // Goal: one controller of three left. What needs no quorum goes on; what needs one says so, in time and by its name.
 

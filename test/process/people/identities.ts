@@ -2,8 +2,8 @@ import type { KeyObject } from 'node:crypto'
 import { connect } from 'node:tls'
 import { decodeJwt, jwtVerify } from 'jose'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Answer, type Client, until } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
+import { type Answer, type Client, until } from '../support/client.ts'
+import { TestCluster } from '../support/cluster.ts'
 
 // Goal: who was let in on one controller is known on all, and so is what it may see; who is shut out, is so everywhere.
 // Method: three real processes; each step is asked of another one than the step before.

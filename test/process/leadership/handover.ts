@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import https from 'node:https'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { type Client, until } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
-import { PATIENCE_MS } from '../support/patience.ts'
+import { type Client, until } from '../support/client.ts'
+import { TestCluster } from '../support/cluster.ts'
+import { PATIENCE_MS } from '../../support/patience.ts'
 
 // Goal: moving leadership and stopping the leader fail no request.
 // Method: three real processes, twelve clients that write over connections they keep, half of them without a pause; three

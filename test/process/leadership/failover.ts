@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { allServices, type Client, createService, pause, until } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
+import { allServices, type Client, createService, pause, until } from '../support/client.ts'
+import { TestCluster } from '../support/cluster.ts'
 
 // Goal: the leader may die. Nothing acknowledged is lost, nothing with a request id happens twice, and the list of
 // controllers tells the truth meanwhile.

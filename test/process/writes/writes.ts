@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { allServices, createService, until } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
+import { allServices, createService, until } from '../support/client.ts'
+import { TestCluster } from '../support/cluster.ts'
 
 // Goal: followers take writes; everybody ends with the same bytes.
 // Method: three real processes, 32 clients on the two followers.
