@@ -1,9 +1,9 @@
 import { cpSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { until } from './support/client.ts'
-import { expectMembers, Fleet } from './support/fleet.ts'
-import { Load } from './support/load.ts'
+import { until } from '../support/client.ts'
+import { expectMembers, Fleet } from '../support/fleet.ts'
+import { Load } from '../support/load.ts'
 
 // Goal: a disk that comes back empty, or as it was some time ago, costs no acknowledged write, and its controller is a
 // voter again by itself. Method: under writing clients one data folder is removed, then another is put back from a copy.

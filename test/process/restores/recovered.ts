@@ -1,9 +1,9 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { expectMembers, Fleet } from './support/fleet.ts'
-import { until } from './support/client.ts'
-import { Load } from './support/load.ts'
+import { expectMembers, Fleet } from '../support/fleet.ts'
+import { until } from '../support/client.ts'
+import { Load } from '../support/load.ts'
 
 // Goal: a cluster that has lost two of three data folders serves again from the third, with every write that it held, and the
 // lost ones, should they come back, are refused for good and say what to do. Method: three real processes under load.

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { DamageCampaign } from '../chaos/damages.ts'
+import { DamageCampaign } from '../../chaos/damages.ts'
 
 // Goal: a controller whose files were damaged while it was down comes back by itself, votes and can lead again, and costs no
 // acknowledged write. Method: a few rounds of test/chaos/damage-campaign.ts, which does many.
