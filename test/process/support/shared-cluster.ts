@@ -1,48 +1,60 @@
 import { afterAll, beforeAll, describe } from 'vitest'
 import { present } from '../../../src/lib/assert.ts'
-import { until } from './client.ts'
 import { TestCluster } from './cluster.ts'
+import { expectMembers, Fleet } from './fleet.ts'
 
 // One cluster for the cases of several subjects: forming three controllers takes longer than most cases.
 //
-// A file of tests calls `shareCluster`, then `subject` for each module of cases, which takes the cluster by `sharedCluster` in its own
-// `beforeAll`. A module may run alone (`vitest run --project process test/process/people.test.ts -t mfa`), so it expects nothing of
-// the modules before it: it makes records of its own names, and compares only those. A case that ends a controller starts it again.
+// A file of tests calls `shareCluster` or `shareFleet`, then `subject` for each module of cases, which takes the cluster by
+// `sharedCluster` or `sharedFleet` in its own `beforeAll`. A module can run alone (`vitest run --project process
+// test/process/people.test.ts -t mfa`) and expects nothing of the modules before it: it gives its records names that no other
+// module uses, and counts only those. A case that ends a controller starts it again.
 
-const NODES = [1, 2, 3]
+let cluster: TestCluster | null = null
+let fleet: Fleet | null = null
 
-let shared: TestCluster | null = null
-
-/** Forms a cluster of three controllers before the first case of this file, and ends it after the last one. */
+/** Forms a cluster of three controllers by quickstart before the first case of this file, and ends it after the last one. */
 export function shareCluster(): void {
   beforeAll(async () => {
-    shared = await TestCluster.start()
+    cluster = await TestCluster.start()
   })
   afterAll(async () => {
-    const cluster = shared
-    shared = null
-    await cluster?.[Symbol.asyncDispose]()
+    const ended = cluster
+    cluster = null
+    await ended?.[Symbol.asyncDispose]()
   })
 }
 
-/** The cluster of the file that runs. */
-export function sharedCluster(): TestCluster {
-  return present(shared, 'the cluster of a file that calls shareCluster')
+/** As `shareCluster`, by `cluster init` and `cluster join`. */
+export function shareFleet(env: Readonly<Record<string, string>> = {}): void {
+  beforeAll(async () => {
+    fleet = await Fleet.create(3, { env })
+    await fleet.init()
+    for (const k of [2, 3]) await fleet.join(k, 1)
+    await expectMembers(fleet, [1, 2, 3])
+  })
+  afterAll(async () => {
+    const ended = fleet
+    fleet = null
+    await ended?.[Symbol.asyncDispose]()
+  })
 }
 
-/** The cases that a module registers; they leave all controllers connected, with equal states. */
+export function sharedCluster(): TestCluster {
+  return present(cluster, 'the cluster of a file that calls shareCluster')
+}
+
+export function sharedFleet(): Fleet {
+  return present(fleet, 'the cluster of a file that calls shareFleet')
+}
+
+/** The cases that a module registers. After them, controllers that run have equal states. */
 export function subject(name: string, load: () => Promise<unknown>): void {
   describe(name, async () => {
+    // As the first of its hooks it runs last: what a module closes is closed then.
     afterAll(async () => {
-      const cluster = sharedCluster()
-      for (const k of NODES) {
-        await until(`ctrl${k} is connected to the others after the cases of ${name}`, async () => {
-          const members = await cluster.status(k)
-          const isWhole = members.every(({ lastContactMs }) => lastContactMs !== null)
-          return isWhole && members.some(({ role }) => role === 'leader')
-        })
-      }
-      await cluster.compareDigests()
+      await cluster?.untilWhole()
+      await (cluster ?? fleet)?.compareDigests()
     })
     await load()
   })
