@@ -14,9 +14,9 @@ let cluster: TestCluster | null = null
 let fleet: Fleet | null = null
 
 /** Forms a cluster of three controllers by quickstart before the first case of this file, and ends it after the last one. */
-export function shareCluster(): void {
+export function shareCluster(options: { readonly hasCalmElections?: boolean } = {}): void {
   beforeAll(async () => {
-    cluster = await TestCluster.start()
+    cluster = await TestCluster.start(options)
   })
   afterAll(async () => {
     const ended = cluster
