@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { InterruptedEnrollments } from '../chaos/interrupted-enrollments.ts'
-import { TestCluster } from './support/cluster.ts'
+import { InterruptedEnrollments } from '../../chaos/interrupted-enrollments.ts'
+import { TestCluster } from '../support/cluster.ts'
 
 // Goal: whoever leads dies in the middle of an enrollment, and it has happened or has not; the same request ends it.
 // Method: one round of the campaign, which has enrollments of every kind under way when the leader is killed.

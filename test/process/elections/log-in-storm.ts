@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createService, until } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
+import { createService, until } from '../support/client.ts'
+import { TestCluster } from '../support/cluster.ts'
 
 // Goal: password hashing must not starve consensus (a log on the shared thread pool would).
 // Method: 8 clients log in as fast as they can while others write; the term must not move.
