@@ -20,7 +20,7 @@ const DEAREST = [
   'test/process/join-killed.test.ts',
   'test/process/connection-memory.test.ts',
   'test/process/captured-router.test.ts',
-  'test/process/elections/enrollment-killed.ts',
+  'test/process/elections.test.ts',
   'test/api/generated/bad-input.test.ts',
   'test/sim/simulation.test.ts',
   'test/sim/circuits/circuits.test.ts',
