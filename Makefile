@@ -16,7 +16,7 @@ TEST_TOOLS := curl git openssl
 # The console in the browser, as controllers serve it; built again when a source of it is newer.
 CONSOLE := $(if $(wildcard src/console),dist/console/index.html)
 
-.PHONY: test-tools missing-tools quickstart console console-types test-console docs test build lint lint-code lint-format fmt proto sim zoo walk guards attacks traces chaos enrollment-kills router-fleet tunnel-drive circuits soak upgrade release-fixture deploy-check package bench bench-scale bench-profile bench-raft clean
+.PHONY: test-tools missing-tools quickstart console console-types test-console docs test nightly drills build lint lint-code lint-format fmt proto sim zoo walk guards attacks traces chaos enrollment-kills router-fleet tunnel-drive circuits soak upgrade release-fixture deploy-check package bench bench-scale bench-profile bench-raft clean
 
 quickstart: $(INSTALLED) $(CONSOLE)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT) --routers $(ROUTERS)
@@ -74,6 +74,22 @@ test: test-tools $(INSTALLED)
 	[ ! -f .test/failures ] || cat .test/failures; \
 	awk '{p+=$$1; f+=$$2; s+=$$3} END {print p+0 " passed, " f+0 " failed, " s+0 " skipped"}' .test/counts; \
 	exit $$result
+
+# What is too long for make test: the drills of test/process/*.nightly.ts, then the whole of what make test runs a slice of.
+# A part that fails does not keep the others from running. SEEDS=n simulates so many seeds, MINUTES=n is how long chaos lasts.
+nightly: test-tools $(INSTALLED)
+	@failed=; \
+	for part in drills "sim SEEDS=$(or $(SEEDS),10000)" zoo guards attacks "chaos MINUTES=$(or $(MINUTES),30)"; do \
+		echo "make $$part"; \
+		$(MAKE) --no-print-directory SEEDS= MINUTES= $$part || failed="$$failed, make $$part"; \
+	done; \
+	[ -z "$$failed" ] || { echo "failed: $${failed#, }" >&2; exit 1; }
+
+# Containers that form a cluster, and the package as npm installs it.
+drills: test-tools $(INSTALLED)
+	@mkdir -p .test/tmp
+	@node tools/build-program.ts .test/program --self-contained
+	@TMPDIR=$(CURDIR)/.test/tmp FLOTILLA_PROGRAM=$(CURDIR)/.test/program/bin/flotilla vitest run --project nightly
 
 # All pages of the console in a browser, against real controllers (Debian: apt-get install chromium).
 test-console: $(INSTALLED)

@@ -39,6 +39,24 @@ const browsers = process.argv.includes('console')
     ]
   : []
 
+// `nightly` has the drills that take a minute each and rarely fail: `make nightly` names it.
+const nightly = process.argv.includes('nightly')
+  ? [
+      {
+        extends: true as const,
+        test: {
+          ...loadedByNode,
+          name: 'nightly',
+          include: ['test/process/**/*.nightly.ts'],
+          pool: 'forks' as const,
+          maxWorkers: 3,
+          isolate: false,
+          testTimeout: 6 * PATIENCE_MS,
+        },
+      },
+    ]
+  : []
+
 export default defineConfig({
   test: {
     sequence: { sequencer: DearestFirst },
@@ -89,6 +107,7 @@ export default defineConfig({
       },
       ...namespaced,
       ...browsers,
+      ...nightly,
     ],
   },
 })

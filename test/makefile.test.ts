@@ -126,6 +126,30 @@ test('make test runs its programs by Node 24 where npm made no link to it', () =
   expect(output).not.toContain('v20')
 })
 
+test('make nightly runs each of its parts with its own numbers, and fails when one of them fails', () => {
+  installAsNpm9()
+  const bin = join(project, 'node_modules/.bin')
+  const fails = 'case $1 in test/zoo/*) exit 1 ;; esac'
+  script(join(bin, 'node'), `#!/bin/sh\necho "ran node $*"\n${fails}\n`)
+  script(join(bin, 'vitest'), '#!/bin/sh\necho "ran vitest $*"\n')
+  const { status, output } = make('nightly')
+  const runs = [...output.matchAll(/^ran (?!node tools)(.*)$/gm)].map(([, command]) => command)
+  expect(runs).toEqual([
+    'vitest run --project nightly',
+    'node test/sim/main.ts --seeds 10000 --first 1',
+    'node test/sim/main.ts --circuits --seeds 10000 --first 1',
+    'node test/zoo/run.ts',
+    'node test/guards/run.ts',
+    'node test/guards/run.ts --attacks',
+    'node test/chaos/campaign.ts --minutes 30',
+  ])
+  expect(output).toContain('failed: make zoo\n')
+  expect(status).not.toBe(0)
+  const shorter = make('nightly', 'SEEDS=7', 'MINUTES=3').output
+  expect(shorter).toContain('--seeds 7 ')
+  expect(shorter).toContain('--minutes 3\n')
+})
+
 test('the launcher accepts exactly the versions of Node that package.json allows', () => {
   script(join(project, 'bin/flotilla'), readFileSync(join(root, 'bin/flotilla'), 'utf8'))
   const { engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {

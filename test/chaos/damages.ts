@@ -6,6 +6,12 @@ import { damageData, type Target } from './file-damage.ts'
 
 const ALL = [1, 2, 3] as const
 
+/** So short that controllers cut them, and damage meets more than one segment. */
+export const shortLogs = {
+  FLOTILLA_LOG_SEGMENT_BYTES: '1048576',
+  FLOTILLA_LOG_RETAIN_ENTRIES: '1000',
+}
+
 /** Words of the log by which a controller tells what it did about damage. */
 const DEEDS = {
   'log repaired': /the log restarts after the applied state/g,
@@ -23,32 +29,39 @@ const DEEDS = {
 export class DamageCampaign {
   readonly #fleet: Fleet
   readonly #random: Random
-  #load: Load | null = null
+  readonly #writesBefore: number
+  #load: Load
 
-  private constructor(fleet: Fleet, seed: number) {
+  private constructor(fleet: Fleet, seed: number, before: Load) {
     this.#fleet = fleet
     this.#random = seededRandom(seed)
+    this.#writesBefore = before.fates.size
+    this.#load = before
   }
 
+  /** On a cluster of its own, which ends with the campaign. */
   static async start(seed: number): Promise<DamageCampaign> {
-    const fleet = await Fleet.create(3, {
-      env: { FLOTILLA_LOG_SEGMENT_BYTES: '1048576', FLOTILLA_LOG_RETAIN_ENTRIES: '1000' },
-    })
-    const campaign = new DamageCampaign(fleet, seed)
+    const fleet = await Fleet.create(3, { env: shortLogs })
     try {
       await fleet.init()
       await fleet.join(2, 1)
       await fleet.join(3, 1)
+      return await DamageCampaign.on(fleet, seed)
     } catch (error) {
-      await campaign[Symbol.asyncDispose]()
+      await fleet[Symbol.asyncDispose]()
       throw error
     }
-    return campaign
+  }
+
+  /** On three controllers with `shortLogs` that run already. */
+  static async on(fleet: Fleet, seed: number): Promise<DamageCampaign> {
+    const reader = await fleet.loggedIn(1)
+    return new DamageCampaign(fleet, seed, await Load.written(reader))
   }
 
   /** Writes acknowledged in all rounds so far. */
   get writes(): number {
-    return this.#load?.fates.size ?? 0
+    return this.#load.fates.size - this.#writesBefore
   }
 
   /** @returns what was done, in a line. @throws when the cluster is not whole afterwards. */

@@ -204,7 +204,7 @@ test('the lines of docs/start/install.md install a program that says its version
   const lines = [...installPage.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, text = '']) => text)
   const [build, install = '', ...others] = lines
   expect(others).toEqual([])
-  // test/process/package.test.ts builds and installs the package itself.
+  // test/process/package.nightly.ts builds and installs the package itself.
   expect(build).toBe('make package\n')
   expect(await type(1, install)).toMatch(/^flotilla \d+\.\d+\.\d+ \(node v/)
 })

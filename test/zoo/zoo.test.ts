@@ -8,7 +8,7 @@ import { misfitsOf, readMutations } from '../guards/mutation.ts'
 import { bugs, fileStem } from './index.ts'
 import { root } from './tree.ts'
 
-// What `make zoo` needs in order to say anything, and a few of its bugs; that all are caught it says itself.
+// What `make zoo` needs in order to say anything, and one of its bugs; `make zoo`, part of `make nightly`, tries them all.
 
 const folder = import.meta.dirname
 
@@ -30,8 +30,8 @@ test('at least thirty of them are left to the random campaign, each with a seed 
   expect(found.filter(({ seed }) => seed === undefined)).toEqual([])
 })
 
-test('two of the bugs are caught, one by the campaign and one by its scenario', async () => {
-  const words = ['test/zoo/run.ts', '--only', '14,42']
+test('the campaign catches one of the bugs', async () => {
+  const words = ['test/zoo/run.ts', '--only', '14']
   const { stdout } = await promisify(execFile)('node', words, { cwd: root })
-  expect(stdout.trim().split('\n').at(-1)).toBe('2 of 2 caught')
+  expect(stdout.trim().split('\n').at(-1)).toBe('1 of 1 caught')
 })

@@ -9,15 +9,6 @@ import type { JsonSchema } from '../operation.ts'
  * into them otherwise.
  */
 export class Validator {
-  readonly #ajv: Ajv
-
-  constructor() {
-    // No coercion and no defaults: a body means what it says. One error is enough, and all of them
-    // could be many.
-    this.#ajv = new Ajv({ allErrors: false, strict: false, coerceTypes: false, useDefaults: false })
-    addFormats.default(this.#ajv)
-  }
-
   /**
    * @returns a check that throws COULD_NOT_VALIDATE naming the first fault, and gives fields their
    * exact names.
@@ -25,7 +16,7 @@ export class Validator {
   checkOf(schema: JsonSchema): (value: unknown) => void {
     let compiled: Compiled | null = null
     return (value) => {
-      compiled ??= this.#compile(schema)
+      compiled ??= compile(schema)
       const { validate, nameFields } = compiled
       nameFields?.(value)
       if (validate(value)) return
@@ -33,15 +24,31 @@ export class Validator {
       throw error === undefined ? fieldProblem('body', 'body is invalid') : problemOf(error, value)
     }
   }
-
-  #compile(schema: JsonSchema): Compiled {
-    return { validate: this.#ajv.compile(schema), nameFields: fieldNamesOf(schema) }
-  }
 }
 
 interface Compiled {
   readonly validate: ValidateFunction
   readonly nameFields: ReturnType<typeof fieldNamesOf>
+}
+
+/**
+ * Compiled schemas by their text, for all validators of the process: a process of tests makes
+ * hundreds of them. Operations and kinds define a fixed number of schemas.
+ */
+const compiledByText = new Map<string, Compiled>()
+// No coercion and no defaults: a body means what it says. One error is enough, and all of them
+// could be many.
+const ajv = new Ajv({ allErrors: false, strict: false, coerceTypes: false, useDefaults: false })
+addFormats.default(ajv)
+
+function compile(schema: JsonSchema): Compiled {
+  const text = JSON.stringify(schema)
+  let compiled = compiledByText.get(text)
+  if (compiled === undefined) {
+    compiled = { validate: ajv.compile(schema), nameFields: fieldNamesOf(schema) }
+    compiledByText.set(text, compiled)
+  }
+  return compiled
 }
 
 function problemOf(error: ErrorObject, body: unknown): Problem {

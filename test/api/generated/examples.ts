@@ -193,7 +193,7 @@ export const refusedOnPurpose: readonly string[] = [
   'management POST /current-identity/authenticators/{id}/extend-verify',
   'client POST /authenticators/{id}/extend-verify',
   'management POST /authenticators/{id}/extend-verify',
-  // By codes of a secret that was just made, which test/process/mfa.test.ts brings; tokens by codes are of other sessions.
+  // By codes of a secret that was just made, which test/process/people/mfa.ts brings; tokens by codes are of other sessions.
   'client GET /current-identity/mfa',
   'client DELETE /current-identity/mfa',
   'client POST /current-identity/mfa/verify',

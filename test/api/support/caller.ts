@@ -116,6 +116,9 @@ export class CallerOf {
     const served = await this.served(place.api)
     const contentType = String(reply.headers['content-type'])
     const faults = served.faultsOf(method, place.path, { ...reply, contentType })
-    expect(faults, `${method} ${url} answers as the document says`).toEqual([])
+    // Tests ask tens of thousands of times: an assertion is made where there is something to say.
+    if (faults.length > 0) {
+      expect(faults, `${method} ${url} answers as the document says`).toEqual([])
+    }
   }
 }

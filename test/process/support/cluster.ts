@@ -206,6 +206,17 @@ export class TestCluster {
     )
   }
 
+  /** Resolves when every controller answers, knows a leader and has heard of all others. */
+  async untilWhole(): Promise<void> {
+    for (let k = 1; k <= this.nodes; k += 1) {
+      await until(`${this.id(k)} is connected to the others`, async () => {
+        const members = await this.status(k)
+        const isConnected = members.every(({ lastContactMs }) => lastContactMs !== null)
+        return isConnected && members.some(({ role }) => role === 'leader')
+      })
+    }
+  }
+
   async followers(): Promise<number[]> {
     const leader = await this.leader()
     return [1, 2, 3].slice(0, this.nodes).filter((k) => k !== leader)

@@ -368,18 +368,22 @@ export class Fleet {
     return text
   }
 
-  /** @throws {StatesDiffer} when the controllers that run held different states. */
+  /** @throws {StatesDiffer} when the controllers that run hold different states. */
+  async compareDigests(): Promise<void> {
+    const running = [...this.#children.keys()].filter((k) => this.isRunning(k))
+    const ids = new Set(running.map((k) => `ctrl${k}`))
+    const [first] = running
+    if (first === undefined) return
+    await compareDigests(
+      () => this.status(first),
+      (id) => ids.has(id),
+    )
+  }
+
+  /** Ends every process and removes the folder. @throws {StatesDiffer} when their states were not the same. */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
-      const running = [...this.#children.keys()].filter((k) => this.isRunning(k))
-      const ids = new Set(running.map((k) => `ctrl${k}`))
-      const [first] = running
-      if (first !== undefined) {
-        await compareDigests(
-          () => this.status(first),
-          (id) => ids.has(id),
-        )
-      }
+      await this.compareDigests()
     } finally {
       await this.#end()
     }

@@ -28,6 +28,13 @@ export class Load {
     })
   }
 
+  /** As a load that has ended and wrote all that a controller holds now, for another one that follows it. */
+  static async written(reader: Client): Promise<Load> {
+    const load = new Load([], 0)
+    for (const name of (await allServices(reader)).values()) load.fates.set(name, 'acknowledged')
+    return load
+  }
+
   async #write(worker: number): Promise<void> {
     for (let n = 0; !this.#isOver; n += 1) {
       const name = `${this.#prefix}-${worker}-${n}`

@@ -20,11 +20,11 @@ function lastLine(text: string): string {
   return text.trimEnd().split('\n').at(-1) ?? ''
 }
 
-test('circuits are whole, owned and gone when they are over (15 seeds)', async () => {
-  const text = await simulate(['--first', '1', '--seeds', '15', '--workers', '2'])
-  expect(text).toMatch(/simulated 15 seeds .* 0 failed/)
+test('circuits are whole, owned and gone when they are over (8 seeds)', async () => {
+  const text = await simulate(['--first', '1', '--seeds', '8', '--workers', '2'])
+  expect(text).toMatch(/simulated 8 seeds .* 0 failed/)
   for (const kind of ['circuit rerouted', 'circuit survived', 'frame lost', 'router crash']) {
-    expect(Number(new RegExp(`${kind} (\\d+)`).exec(text)?.[1]), kind).toBeGreaterThan(3)
+    expect(Number(new RegExp(`${kind} (\\d+)`).exec(text)?.[1]), kind).toBeGreaterThan(1)
   }
 }, 0)
 

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import https from 'node:https'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 
-import { type Client, until } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
-import { PATIENCE_MS } from '../support/patience.ts'
+import { type Client, until } from '../support/client.ts'
+import type { TestCluster } from '../support/cluster.ts'
+import { sharedCluster } from '../support/shared-cluster.ts'
+import { PATIENCE_MS } from '../../support/patience.ts'
 
 // Goal: moving leadership and stopping the leader fail no request.
 // Method: three real processes, twelve clients that write over connections they keep, half of them without a pause; three
@@ -13,11 +14,8 @@ import { PATIENCE_MS } from '../support/patience.ts'
 const WRITERS = 12
 
 let cluster: TestCluster
-beforeAll(async () => {
-  cluster = await TestCluster.start()
-})
-afterAll(async () => {
-  await cluster[Symbol.asyncDispose]()
+beforeAll(() => {
+  cluster = sharedCluster()
 })
 
 class NotConnected extends Error {}
@@ -125,6 +123,7 @@ test('three transfers and a SIGTERM of the leader under load fail no request', a
     const before = all()
     await until('writes flow', () => Promise.resolve(all() > before + 20 * WRITERS))
   }
+  const countBefore = await serviceCount(clients[0])
   let isOver = false
   const loops = writers.map(async (writer, at) => {
     for (let n = 0; !isOver && writer.failures.length === 0; n += 1) {
@@ -163,14 +162,18 @@ test('three transfers and a SIGTERM of the leader under load fail no request', a
   expect(writers.filter(({ moves }) => moves > 0).length).toBeGreaterThan(0)
   const survivor = (leader % 3) + 1
   expect(await term(survivor)).toBe(termBefore + 1)
-  const listed = await clients[survivor - 1]?.request('GET', '/edge/management/v1/services?limit=1')
-  const total = (listed?.body.meta as { pagination: { totalCount: number } } | undefined)
-    ?.pagination
-  expect(total?.totalCount).toBe(all())
+  expect(await serviceCount(clients[survivor - 1])).toBe(countBefore + all())
   process.stdout.write(
     `handover: ${all()} writes, slowest ${slowestMs.before} ms before, ${slowestMs.transfers} ms with transfers, ${slowestMs.stop} ms with the stop\n`,
   )
+  cluster.run(leader)
 })
+
+async function serviceCount(client: Client | undefined): Promise<number> {
+  const listed = await client?.request('GET', '/edge/management/v1/services?limit=1')
+  const { pagination } = listed?.body.meta as { pagination: { totalCount: number } }
+  return pagination.totalCount
+}
 
 async function term(k: number): Promise<number> {
   const members = await cluster.status(k)

@@ -1,17 +1,18 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 
-import { bytesOfFile } from '../../src/backup/files.ts'
-import { loadBackup } from '../../src/backup/load-backup.ts'
-import { restoreContentOf } from '../../src/backup/restore-content.ts'
-import { withoutSessions } from '../../src/fsm/restored-state.ts'
-import { askController } from '../../src/cli/client/admin-socket.ts'
-import { requestOf } from '../../src/cli/client/connection.ts'
-import type { RestoreRunningResult } from '../../src/cli/snapshot/restore-running.ts'
-import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
-import { allServices, type Client, createService, pause, until } from './support/client.ts'
-import { expectMembers, Fleet } from './support/fleet.ts'
+import { bytesOfFile } from '../../../src/backup/files.ts'
+import { loadBackup } from '../../../src/backup/load-backup.ts'
+import { restoreContentOf } from '../../../src/backup/restore-content.ts'
+import { withoutSessions } from '../../../src/fsm/restored-state.ts'
+import { askController } from '../../../src/cli/client/admin-socket.ts'
+import { requestOf } from '../../../src/cli/client/connection.ts'
+import type { RestoreRunningResult } from '../../../src/cli/snapshot/restore-running.ts'
+import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
+import { allServices, type Client, createService, pause, until } from '../support/client.ts'
+import { expectMembers, type Fleet } from '../support/fleet.ts'
+import { sharedFleet } from '../support/shared-cluster.ts'
 
 // Goal: what was lost by mistake is back on every controller of a running cluster, in one step, whoever is killed on the way.
 // Method: three controllers; readers of each look all the while, and may see the old services or the new ones, never a part.
@@ -22,10 +23,8 @@ const services = 60
 let fleet: Fleet
 let file = ''
 beforeAll(async () => {
-  fleet = await Fleet.create(3)
+  fleet = sharedFleet()
   file = join(fleet.dir, 'monday.backup')
-  await fleet.init()
-  for (const k of [2, 3]) await fleet.join(k, 1)
   await expectMembers(fleet, [1, 2, 3])
   const client = await fleet.loggedIn(1)
   for (let n = 0; n < services; n += 1)
@@ -33,9 +32,6 @@ beforeAll(async () => {
   const words = ['cluster', 'snapshot', 'save', file, '--config', fleet.config(2), '--plaintext']
   const saved = await fleet.cli(words)
   expect(saved.code, saved.stderr).toBe(0)
-})
-afterAll(async () => {
-  await fleet[Symbol.asyncDispose]()
 })
 
 /** Half of the services are lost, and one comes that nobody wants. */

@@ -1,15 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { DamageCampaign } from '../chaos/damages.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { DamageCampaign } from '../../chaos/damages.ts'
+import { sharedFleet } from '../support/shared-cluster.ts'
 
 // Goal: a controller whose files were damaged while it was down comes back by itself, votes and can lead again, and costs no
 // acknowledged write. Method: a few rounds of test/chaos/damage-campaign.ts, which does many.
 
 let campaign: DamageCampaign
 beforeAll(async () => {
-  campaign = await DamageCampaign.start(7)
-})
-afterAll(async () => {
-  await campaign[Symbol.asyncDispose]()
+  campaign = await DamageCampaign.on(sharedFleet(), 7)
 })
 
 test('a damaged log is made up for by the peers', async () => {

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 
-import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
-import { formatUuid, newUuidv7 } from '../../src/lib/text/uuid.ts'
-import type { Answer } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
+import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import { formatUuid, newUuidv7 } from '../../../src/lib/text/uuid.ts'
+import type { Answer } from '../support/client.ts'
+import type { TestCluster } from '../support/cluster.ts'
 import {
   certifiedBy,
   certifiedKey,
@@ -14,7 +14,8 @@ import {
   fingerprintOf,
   newRequest,
   newRouterKeys,
-} from './support/enrolling.ts'
+} from '../support/enrolling.ts'
+import { sharedCluster } from '../support/shared-cluster.ts'
 
 // Goal: who is let in by one controller is let in by all, and what one controller has ended opens nothing on any other.
 // Method: three real processes, by TLS. Each step goes to another controller than the step before, and names it by its number.
@@ -24,11 +25,8 @@ const password = 'a password of its own'
 let cluster: TestCluster
 let net: Enrolling
 beforeAll(async () => {
-  cluster = await TestCluster.start()
+  cluster = sharedCluster()
   net = await Enrolling.on(cluster)
-})
-afterAll(async () => {
-  await cluster[Symbol.asyncDispose]()
 })
 
 /** The same request of every controller at once. */

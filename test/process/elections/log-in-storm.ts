@@ -1,16 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createService, until } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { createService, until } from '../support/client.ts'
+import type { TestCluster } from '../support/cluster.ts'
+import { sharedCluster } from '../support/shared-cluster.ts'
 
 // Goal: password hashing must not starve consensus (a log on the shared thread pool would).
 // Method: 8 clients log in as fast as they can while others write; the term must not move.
 
 let cluster: TestCluster
-beforeAll(async () => {
-  cluster = await TestCluster.start({ hasCalmElections: false })
-})
-afterAll(async () => {
-  await cluster[Symbol.asyncDispose]()
+beforeAll(() => {
+  cluster = sharedCluster()
 })
 
 test('no election happens while 8 clients log in by password without a pause', async () => {

@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 
-import { mfaLimits } from '../../src/fsm/apply/authentication.ts'
-import { codeOf as timeBased } from '../support/totp.ts'
-import type { Answer } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
-import { codeOf, dataOf, Enrolling } from './support/enrolling.ts'
+import { mfaLimits } from '../../../src/fsm/apply/authentication.ts'
+import { codeOf as timeBased } from '../../support/totp.ts'
+import type { Answer } from '../support/client.ts'
+import type { TestCluster } from '../support/cluster.ts'
+import { codeOf, dataOf, Enrolling } from '../support/enrolling.ts'
+import { sharedCluster } from '../support/shared-cluster.ts'
 
 // Goal: a second factor that one controller has taken counts on all, and what was used on one is used up on all.
 // Method: three real processes, by TLS. Each step goes to another controller than the step before, and names it by its number. Of
@@ -17,11 +18,8 @@ const mfa = '/current-identity/mfa'
 let cluster: TestCluster
 let net: Enrolling
 beforeAll(async () => {
-  cluster = await TestCluster.start()
+  cluster = sharedCluster()
   net = await Enrolling.on(cluster)
-})
-afterAll(async () => {
-  await cluster[Symbol.asyncDispose]()
 })
 
 /** Somebody with a password, and with an authenticator app once MFA was begun. */

@@ -1,22 +1,17 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { expectMembers, Fleet } from './support/fleet.ts'
-import { until } from './support/client.ts'
-import { Load } from './support/load.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { expectMembers, type Fleet } from '../support/fleet.ts'
+import { until } from '../support/client.ts'
+import { Load } from '../support/load.ts'
+import { sharedFleet } from '../support/shared-cluster.ts'
 
 // Goal: a cluster that has lost two of three data folders serves again from the third, with every write that it held, and the
 // lost ones, should they come back, are refused for good and say what to do. Method: three real processes under load.
 
 let fleet: Fleet
-beforeAll(async () => {
-  fleet = await Fleet.create(3)
-  await fleet.init()
-  await fleet.join(2, 1)
-  await fleet.join(3, 1)
-})
-afterAll(async () => {
-  await fleet[Symbol.asyncDispose]()
+beforeAll(() => {
+  fleet = sharedFleet()
 })
 
 const recover = (k: number, ...flags: string[]): ReturnType<Fleet['cli']> =>
@@ -33,7 +28,8 @@ async function expectFenced(k: number): Promise<void> {
 }
 
 test('two of three data folders are lost: the third serves again, and the lost ones are fenced when they return', async () => {
-  const load = new Load(await Promise.all([1, 2, 3].map((k) => fleet.loggedIn(k))))
+  const clients = await Promise.all([1, 2, 3].map((k) => fleet.loggedIn(k)))
+  const load = new Load(clients, 4, await Load.written(await fleet.loggedIn(1)))
   await load.more(100)
   await load.end()
   const reader = await fleet.loggedIn(1)

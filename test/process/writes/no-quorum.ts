@@ -1,16 +1,14 @@
 import { createHmac } from 'node:crypto'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { until } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { until } from '../support/client.ts'
+import type { TestCluster } from '../support/cluster.ts'
+import { sharedCluster } from '../support/shared-cluster.ts'
 
 // Goal: one controller of three left. What needs no quorum goes on; what needs one says so, in time and by its name.
 
 let cluster: TestCluster
-beforeAll(async () => {
-  cluster = await TestCluster.start()
-})
-afterAll(async () => {
-  await cluster[Symbol.asyncDispose]()
+beforeAll(() => {
+  cluster = sharedCluster()
 })
 
 test('the survivor reads on, refuses writes with CLUSTER_NO_LEADER, and writes again once the others are back', async () => {

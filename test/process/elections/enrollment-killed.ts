@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
-import { InterruptedEnrollments } from '../chaos/interrupted-enrollments.ts'
-import { TestCluster } from './support/cluster.ts'
+import { InterruptedEnrollments } from '../../chaos/interrupted-enrollments.ts'
+import { sharedCluster } from '../support/shared-cluster.ts'
 
 // Goal: whoever leads dies in the middle of an enrollment, and it has happened or has not; the same request ends it.
 // Method: one round of the campaign, which has enrollments of every kind under way when the leader is killed.
 
 test('enrollments of every kind whose leader is killed are nothing or whole, and are ended by the same request', async () => {
-  await using cluster = await TestCluster.start({ hasCalmElections: false })
-  const campaign = await InterruptedEnrollments.on(cluster, 20_261)
+  const campaign = await InterruptedEnrollments.on(sharedCluster(), 20_261)
   expect(await campaign.round()).toContain('killed')
+  await campaign.restore()
   for (const [kind, { brought, answered, completed, nothing }] of campaign.tallies) {
     expect(brought, kind).toBeGreaterThan(0)
     expect(answered + completed + nothing, kind).toBe(brought)

@@ -3,21 +3,23 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 
-import { type Certificate, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
-import { isRunning, until } from './support/client.ts'
-import { flotilla, TestCluster } from './support/cluster.ts'
+import {
+  type Certificate,
+  checkKeyMatches,
+  parseCertificates,
+} from '../../../src/pki/certificate.ts'
+import { isRunning, until } from '../support/client.ts'
+import { flotilla, type TestCluster } from '../support/cluster.ts'
+import { sharedCluster } from '../support/shared-cluster.ts'
 
 // Goal: an operator gives the cluster another issuing authority while it is written to. Nobody notices: every member takes a
 // certificate under it without a restart, no request fails, and a member that comes back afterwards gets in.
 
 let cluster: TestCluster
-beforeAll(async () => {
-  cluster = await TestCluster.start()
-})
-afterAll(async () => {
-  await cluster[Symbol.asyncDispose]()
+beforeAll(() => {
+  cluster = sharedCluster()
 })
 
 const members = [1, 2, 3]

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Client, until } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { type Client, until } from '../support/client.ts'
+import type { TestCluster } from '../support/cluster.ts'
+import { sharedCluster } from '../support/shared-cluster.ts'
 
 // Goal: what a client tells one controller of its machine counts on all of them, for as long as that controller lives.
 // Method: three real processes; each is told and asked what another one was; the one that was told is killed.
@@ -8,16 +9,13 @@ import { TestCluster } from './support/cluster.ts'
 let cluster: TestCluster
 let admin: Client
 beforeAll(async () => {
-  cluster = await TestCluster.start()
+  cluster = sharedCluster()
   admin = await cluster.loggedIn(1)
-})
-afterAll(async () => {
-  await cluster[Symbol.asyncDispose]()
 })
 
 const management = '/edge/management/v1'
 const own = '/edge/client/v1'
-const user = { username: 'second user', password: 'a password of its own' }
+const user = { username: 'machine user', password: 'a password of its own' }
 let index = ''
 
 async function make(path: string, body: unknown): Promise<string> {
@@ -28,10 +26,16 @@ async function make(path: string, body: unknown): Promise<string> {
 }
 
 test('what a machine tells one controller lets it in on another, shuts it out on all, and is told again after a crash', async () => {
-  const all = { semantic: 'AnyOf', identityRoles: ['#all'], serviceRoles: ['#all'] }
-  const identityId = await make('/identities', { name: 'second', type: 'User', isAdmin: false })
+  const all = { semantic: 'AnyOf', identityRoles: ['#machines'], serviceRoles: ['#machines'] }
+  const roleAttributes = ['machines']
+  const person = { name: 'machine user', type: 'User', isAdmin: false, roleAttributes }
+  const identityId = await make('/identities', person)
   await make('/authenticators', { identityId, method: 'updb', ...user })
-  const serviceId = await make('/services', { name: 'wiki', encryptionRequired: true })
+  const serviceId = await make('/services', {
+    name: 'wiki',
+    encryptionRequired: true,
+    roleAttributes,
+  })
   await make('/edge-routers', { name: 'edge' })
   await make('/edge-router-policies', { ...all, name: 'routers', edgeRouterRoles: ['#all'] })
   await make('/service-edge-router-policies', { ...all, name: 'ways', edgeRouterRoles: ['#all'] })

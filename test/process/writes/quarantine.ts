@@ -1,25 +1,23 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { loadState } from '../../src/fsm/records/load.ts'
-import { markOf } from '../../src/fsm/records/write-behind.ts'
-import { present } from '../../src/lib/assert.ts'
-import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
-import { QuarantineFile } from '../../src/store/folder/quarantine-file.ts'
-import { type Client, createService, isRunning, until } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
-import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
+import { loadState } from '../../../src/fsm/records/load.ts'
+import { markOf } from '../../../src/fsm/records/write-behind.ts'
+import { present } from '../../../src/lib/assert.ts'
+import { LevelStateStore } from '../../../src/store/state/level-state-store.ts'
+import { QuarantineFile } from '../../../src/store/folder/quarantine-file.ts'
+import { type Client, createService, isRunning, until } from '../support/client.ts'
+import type { TestCluster } from '../support/cluster.ts'
+import { sharedCluster } from '../support/shared-cluster.ts'
 
 // Goal: a controller whose state on disk is not what its log has made of it is found out by the others, answers nothing
 // then, and is right again in the same process. Method: while it is down, one record in its store is changed, digests
 // and all, so that the store itself is sound.
 
 let cluster: TestCluster
-beforeAll(async () => {
-  cluster = await TestCluster.start()
-})
-afterAll(async () => {
-  await cluster[Symbol.asyncDispose]()
+beforeAll(() => {
+  cluster = sharedCluster()
 })
 
 const services = '/edge/management/v1/services'

@@ -1,9 +1,10 @@
 import type { KeyObject } from 'node:crypto'
 import { connect } from 'node:tls'
 import { decodeJwt, jwtVerify } from 'jose'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Answer, type Client, until } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { type Answer, type Client, until } from '../support/client.ts'
+import type { TestCluster } from '../support/cluster.ts'
+import { sharedCluster } from '../support/shared-cluster.ts'
 
 // Goal: who was let in on one controller is known on all, and so is what it may see; who is shut out, is so everywhere.
 // Method: three real processes; each step is asked of another one than the step before.
@@ -11,11 +12,8 @@ import { TestCluster } from './support/cluster.ts'
 let cluster: TestCluster
 let admins: Client[]
 beforeAll(async () => {
-  cluster = await TestCluster.start()
+  cluster = sharedCluster()
   admins = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
-})
-afterAll(async () => {
-  await cluster[Symbol.asyncDispose]()
 })
 
 const management = '/edge/management/v1'

@@ -1,0 +1,7 @@
+import { shareCluster, subject } from './support/shared-cluster.ts'
+
+// Leadership that is handed over, and leaders that die.
+
+shareCluster()
+subject('handover', () => import('./leadership/handover.ts'))
+subject('failover', () => import('./leadership/failover.ts'))

@@ -1,0 +1,61 @@
+import { afterAll, beforeAll, describe } from 'vitest'
+import { present } from '../../../src/lib/assert.ts'
+import { TestCluster } from './cluster.ts'
+import { expectMembers, Fleet } from './fleet.ts'
+
+// One cluster for the cases of several subjects: forming three controllers takes longer than most cases.
+//
+// A file of tests calls `shareCluster` or `shareFleet`, then `subject` for each module of cases, which takes the cluster by
+// `sharedCluster` or `sharedFleet` in its own `beforeAll`. A module can run alone (`vitest run --project process
+// test/process/people.test.ts -t mfa`) and expects nothing of the modules before it: it gives its records names that no other
+// module uses, and counts only those. A case that ends a controller starts it again.
+
+let cluster: TestCluster | null = null
+let fleet: Fleet | null = null
+
+/** Forms a cluster of three controllers by quickstart before the first case of this file, and ends it after the last one. */
+export function shareCluster(options: { readonly hasCalmElections?: boolean } = {}): void {
+  beforeAll(async () => {
+    cluster = await TestCluster.start(options)
+  })
+  afterAll(async () => {
+    const ended = cluster
+    cluster = null
+    await ended?.[Symbol.asyncDispose]()
+  })
+}
+
+/** As `shareCluster`, by `cluster init` and `cluster join`. */
+export function shareFleet(env: Readonly<Record<string, string>> = {}): void {
+  beforeAll(async () => {
+    fleet = await Fleet.create(3, { env })
+    await fleet.init()
+    for (const k of [2, 3]) await fleet.join(k, 1)
+    await expectMembers(fleet, [1, 2, 3])
+  })
+  afterAll(async () => {
+    const ended = fleet
+    fleet = null
+    await ended?.[Symbol.asyncDispose]()
+  })
+}
+
+export function sharedCluster(): TestCluster {
+  return present(cluster, 'the cluster of a file that calls shareCluster')
+}
+
+export function sharedFleet(): Fleet {
+  return present(fleet, 'the cluster of a file that calls shareFleet')
+}
+
+/** The cases that a module registers. After them, controllers that run have equal states. */
+export function subject(name: string, load: () => Promise<unknown>): void {
+  describe(name, async () => {
+    // As the first of its hooks it runs last: what a module closes is closed then.
+    afterAll(async () => {
+      await cluster?.untilWhole()
+      await (cluster ?? fleet)?.compareDigests()
+    })
+    await load()
+  })
+}
