@@ -1,4 +1,4 @@
-/** The order in which the scripts are read, a chapter each. */
+/** The chapters of the scripts, in reading order. */
 export const chapters: readonly { readonly title: string; readonly scripts: readonly string[] }[] =
   [
     {
