@@ -27,7 +27,7 @@ import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Logger } from '../logger.ts'
 import type { Keyring } from './keyring.ts'
-import { type Recipient, secretOfAuthority, wrapAll } from './wrap-secrets.ts'
+import { type Recipient, authorityKeyBytes, wrapAll } from './wrap-secrets.ts'
 
 export interface RotationParts {
   readonly proposer: Proposer
@@ -150,7 +150,7 @@ export async function rotateFactorKey(parts: RotationParts, reason: string): Pro
 export async function installIssuing(parts: RotationParts, authority: CertifiedKey): Promise<void> {
   const [certificate] = parseCertificates(authority.certificatePem)
   checkKeyMatches(certificate, authority.privateKeyPem)
-  const secret = secretOfAuthority(authority)
+  const secret = authorityKeyBytes(authority)
   const { certificatePem } = authority
   const version = await putInForce(parts, 'issuingAuthority', secret, certificatePem, 0)
   parts.log.info({ version, sha256: certificate.sha256 }, 'rotated the issuing authority')
