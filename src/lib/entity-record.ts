@@ -1,9 +1,9 @@
 import type { Json } from './text/canonical-json.ts'
 
 /**
- * A record of the replicated state: the base fields and, beside them, the stored fields of its
- * descriptor. Frozen in practice: a change makes a new record. Times are UTC ms of log time; the
- * wire shows them as RFC 3339.
+ * A record of the replicated state: the base fields and the stored fields of its descriptor. Treat
+ * it as immutable: a change creates a new record. Times are UTC ms of log time; the API shows them
+ * as RFC 3339.
  */
 export interface EntityRecord {
   readonly id: string

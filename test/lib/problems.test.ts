@@ -32,12 +32,12 @@ ${rows.join('\n')}
 `
 }
 
-test('docs/errors.md lists the problems of the table, no more and no less', () => {
+test('docs/errors.md lists exactly the problems of the table', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, table())
   expect(readFileSync(page, 'utf8')).toBe(table())
 })
 
-test('a problem of a field names the field, and a plain one says its default message', () => {
+test('a field problem names the field, and a plain problem has its default message', () => {
   expect(fieldProblem('name', 'name is required').fault).toEqual({
     field: 'name',
     reason: 'name is required',
@@ -46,12 +46,12 @@ test('a problem of a field names the field, and a plain one says its default mes
   expect(new Problem('NOT_FOUND').message).toBe(problems.NOT_FOUND.message)
 })
 
-test('codes of the API family come with the statuses that its clients know', () => {
+test('OpenZiti codes have the statuses that its clients expect', () => {
   const known = readCodes()
   expect(known.size).toBeGreaterThan(50)
-  // The mission has 404 for a token that nobody knows, and clients look at the code.
+  // Flotilla answers 404 for an unknown token; clients check only the code.
   known.set('INVALID_ENROLLMENT_TOKEN', 404)
-  // The mission has 401 for a code that is wrong.
+  // Flotilla answers 401 for a wrong code.
   known.set('MFA_INVALID_TOKEN', 401)
   const others = Object.entries(problems).filter(([code, { http }]) => {
     const wire = wireCode[code as ProblemCode]

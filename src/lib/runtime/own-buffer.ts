@@ -1,8 +1,8 @@
 /**
- * The same bytes alone in their buffer, so that the buffer can be transferred to another thread. A
- * view of a larger buffer is copied: the clone of a view has all of its buffer.
+ * Returns the bytes alone in their buffer, so that the buffer can be transferred to another thread.
+ * A view of a larger buffer is copied, because cloning a view clones the whole buffer.
  */
-export function inOwnBuffer(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+export function withOwnBuffer(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const { buffer } = bytes
   const isAlone = buffer instanceof ArrayBuffer && bytes.byteLength === buffer.byteLength
   return isAlone ? (bytes as Uint8Array<ArrayBuffer>) : new Uint8Array(bytes)
