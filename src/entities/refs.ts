@@ -5,12 +5,12 @@ interface RefRules {
   readonly shown?: Shown
 }
 
-/** The record of the kind `to` that the field `by` names, as every detail shows others. */
+/** Reference to the record of kind `to` in the field `by`, as every detail shows references. */
 export function refOf(to: string, by: string, rules: RefRules = {}): ComputedField {
   return computed({ from: 'entityRef', to, by }, shapes.entityRef, rules)
 }
 
-/** Reference of a field that may name none: null then. */
+/** Reference of an optional field; null when it is unset. */
 export function nullableRefOf(to: string, by: string): ComputedField {
   return computed({ from: 'entityRef', to, by }, shapes.nullableEntityRef)
 }

@@ -94,10 +94,7 @@ export function entityNamed(name: string): Entity {
   return entity
 }
 
-/**
- * Name of a kind of which there may be no descriptor yet: `postureCheck` →
- * `postureChecks`.
- */
+/** Plural of a kind, which may have no descriptor yet: `postureCheck` → `postureChecks`. */
 export function pluralOf(name: string): string {
   return entitiesByName.get(name)?.plural ?? `${name}s`
 }

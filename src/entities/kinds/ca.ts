@@ -6,8 +6,7 @@ import { defineEntity, type EntityOf } from '../define.ts'
 import { attributes, boolean, nameText, object, text } from '../fields.ts'
 
 /**
- * Somebody else's certificate authority whose certificates may enroll and log in, once it is
- * verified.
+ * A third-party certificate authority. Its certificates may enroll and log in once it is verified.
  */
 export const ca = defineEntity({
   name: 'ca',
@@ -27,7 +26,7 @@ export const ca = defineEntity({
     isAutoCaEnrollmentEnabled: boolean({ required: true }),
     isOttCaEnrollmentEnabled: boolean({ required: true }),
     isVerified: boolean({ settable: 'never' }),
-    /** The common name of the certificate that proves the CA to be at its owner's hand. */
+    /** Common name of the certificate by which the owner proves control of the CA. */
     verificationToken: text({ settable: 'proposer', shown: { field: 'isVerified', is: [false] } }),
     externalIdClaim: object<Json & (ExternalIdClaim | null)>(claimSchema, null, {
       shown: 'whenSet',

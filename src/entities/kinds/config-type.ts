@@ -3,8 +3,8 @@ import { defineEntity, type EntityOf } from '../define.ts'
 import { choice, nameText, object } from '../fields.ts'
 
 /**
- * Type of configs: a JSON Schema (draft-07) that their data is held to, and what they may be
- * given to.
+ * A type of configs: a JSON Schema (draft-07) that validates their data, and the kinds of records
+ * that may use them.
  */
 export const configType = defineEntity({
   name: 'configType',
@@ -14,7 +14,7 @@ export const configType = defineEntity({
   },
   fields: {
     name: nameText(),
-    /** Judged before it is proposed; empty: anything goes. */
+    /** Validated before it is proposed; empty: any data is valid. */
     schema: object(
       { type: 'object', additionalProperties: true },
       {},

@@ -3,7 +3,7 @@ import { defineEntity, type EntityOf } from '../define.ts'
 import { nameText, object, reference } from '../fields.ts'
 import { refOf } from '../refs.ts'
 
-/** Data of one config type, for the services (or routers) that name it. */
+/** Data of one config type, for the services or routers that reference it. */
 export const config = defineEntity({
   name: 'config',
   plural: 'configs',
@@ -13,7 +13,7 @@ export const config = defineEntity({
   fields: {
     name: nameText(),
     configTypeId: reference('configType', 'refuse', { required: true, settable: 'create' }),
-    /** Fits the schema that the type had when it was written. */
+    /** Valid by the schema that the type had at the write. */
     data: object({ type: 'object', additionalProperties: true }, {}, { required: true }),
     configType: refOf('configType', 'configTypeId'),
   },

@@ -3,7 +3,7 @@ import { atCreate } from '../body-members.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { object } from '../fields.ts'
 
-/** The record whose settings apply to every controller, where its own record says nothing else. */
+/** The record with the settings of every controller, unless its own record overrides them. */
 export const globalSettingId = 'global'
 
 const uris = {
@@ -17,7 +17,7 @@ export const oidcSettings = {
   properties: { postLogoutUris: uris, redirectUris: uris },
 } as const
 
-/** Settings of one controller, by its id, or of all of them. */
+/** Settings of one controller (the id is the controller's) or of all of them. */
 export const controllerSetting = defineEntity({
   name: 'controllerSetting',
   plural: 'controllerSettings',

@@ -3,10 +3,7 @@ import { defineEntity } from '../define.ts'
 import { choice, computed, nameText, roleList } from '../fields.ts'
 import { namedRoles } from '../shapes.ts'
 
-/**
- * Lets services be reached through edge routers; the semantic applies to each of its role lists by
- * itself.
- */
+/** Lets services use edge routers; the semantic applies to each of its role lists separately. */
 export const serviceEdgeRouterPolicy = defineEntity({
   name: 'serviceEdgeRouterPolicy',
   plural: 'serviceEdgeRouterPolicies',

@@ -2,7 +2,7 @@ const locations = ['COMMON_NAME', 'SAN_URI', 'SAN_EMAIL'] as const
 const matchers = ['ALL', 'PREFIX', 'SUFFIX', 'SCHEME'] as const
 const parsers = ['NONE', 'SPLIT'] as const
 
-/** Place of the external id of its holder in a client certificate. */
+/** Location of the holder's external id in a client certificate. */
 export interface ExternalIdClaim {
   readonly index: number
   readonly location: (typeof locations)[number]
@@ -25,7 +25,7 @@ export const claimSchema = {
   required: ['index', 'location', 'matcher', 'matcherCriteria', 'parser', 'parserCriteria'],
 } as const
 
-/** Claim that a patch begins with where none is stored; it says nothing yet about the location. */
+/** Claim that a patch is merged into when none is stored; its location is not set yet. */
 export const noClaim = {
   index: 0,
   location: '',
