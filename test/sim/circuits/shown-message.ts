@@ -13,10 +13,13 @@ import { routeMessage } from '../../../src/router/forward/forward-messages.ts'
 import { linkMessage } from '../../../src/router/links/link-messages.ts'
 
 const ERROR_HEADER = 1103
-/** By the number of the subject of a fault. */
+/** Names of fault subjects, by number. */
 const SUBJECTS = Object.keys(FaultSubject)
 
-/** What a message between a router and a controller says of circuits and links, for a trace; null: nothing. */
+/**
+ * Text for the trace of a message about circuits and links between a router and a controller; null:
+ * none.
+ */
 export function shownMessage(
   { contentType, headers, body }: ChannelMessage,
   circuit: (id: string) => string,
