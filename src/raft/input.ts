@@ -11,7 +11,7 @@ export interface Proposal {
 /** All inputs of a core. The driver steps them in one at a time; a step never waits. */
 export type Input =
   | { readonly type: 'tick'; readonly nowMs: number }
-  /** `storeId`: id of the sender's authenticated disk; absent where disks are not told apart. */
+  /** `storeId`: id of the sender's authenticated disk; absent where disks are not distinguished. */
   | {
       readonly type: 'message'
       readonly message: Message

@@ -113,7 +113,7 @@ export class RaftNode {
 
   /**
    * Receives a message from the mesh. `message.from` is the authenticated peer and `storeId` its
-   * authenticated disk (absent where disks are not told apart). The message is dropped when the
+   * authenticated disk (absent where disks are not distinguished). The message is dropped when the
    * inbox is full.
    */
   receive(message: Message, storeId?: Uint8Array): void {

@@ -60,7 +60,7 @@ export interface StateStart {
  */
 export class RaftState {
   readonly id: NodeId
-  /** Id of the disk below; null where disks are not told apart. */
+  /** Id of the disk below; null where disks are not distinguished. */
   readonly storeId: Uint8Array | null
   readonly options: CoreOptions
   readonly random: Random

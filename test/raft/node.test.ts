@@ -479,7 +479,7 @@ test.for<[string, (one: Harness) => void]>([
       one.node.propose(proposals(1, 1))
     },
   ],
-])('%s stops the node, once and for good', async ([, provoke]) => {
+])('%s stops the node once and permanently', async ([, provoke]) => {
   let isBroken = false
   const one = await soleLeader({
     callbacks: {

@@ -508,7 +508,7 @@ describe('membership (6)', () => {
 
   test.for<[string, readonly NodeId[], readonly NodeId[]]>([
     ['another voter leaves', ['1'], ['3']],
-    ['another voter comes', ['1', '2', '4'], ['3']],
+    ['another voter joins', ['1', '2', '4'], ['3']],
     ['another disk is replaced', ['1'], ['2', '3']],
   ])('a disk of a voter is not replaced while %s', ([, voters, learners]) => {
     const cluster = new ScriptCluster({ ...three, learners: ['4'] })

@@ -79,7 +79,7 @@ export function stateStoreSuite(
     await store.close()
   })
 
-  test(`${name}: records are read in the order of their UTF-8 bytes, in whatever order they were written`, async () => {
+  test(`${name}: records are read in the order of their UTF-8 bytes, in any order of writing`, async () => {
     const { store } = await open()
     // U+FFFD sorts before U+1F600 by bytes and after it by UTF-16 units.
     const keys = ['\u{1f600}', 'b', 'a/2', '\ufffd', 'a', 'a/10', 'é', 'm', 's']
