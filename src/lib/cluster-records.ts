@@ -14,7 +14,7 @@ export function isRandomKey(name: SharedSecretName): boolean {
  * no record is encrypted with them, regardless of their overlap: without one, second factors would
  * be lost.
  */
-export function isHonoured(
+export function isVersionNeeded(
   name: SharedSecretName,
   { overlapEndsAt }: Pick<SecretVersion, 'overlapEndsAt'>,
   logTimeMs: number,

@@ -2,7 +2,7 @@
  * Links to the neighbors of a member, stored in the member itself: null at the ends and outside of
  * a list.
  */
-export interface Neighbours<T> {
+export interface ListLinks<T> {
   before: T | null
   after: T | null
 }
@@ -12,7 +12,7 @@ export interface Neighbours<T> {
  * rebuilt. An old table that survived to the old generation keeps the next table alive with all
  * members of that time, until a full collection.
  */
-export class LinkedList<T extends Neighbours<T>> implements Iterable<T> {
+export class LinkedList<T extends ListLinks<T>> implements Iterable<T> {
   #first: T | null = null
   #last: T | null = null
 

@@ -170,7 +170,7 @@ export class MembershipHistory {
     return this.#items.length < before
   }
 
-  /** Keeps the one in force at `index` and all later ones. */
+  /** Drops configurations older than the one in force at `index`. */
   compact(index: Index): void {
     while ((this.#items[1]?.index ?? Infinity) <= index) this.#items.shift()
   }

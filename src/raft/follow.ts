@@ -186,8 +186,8 @@ function refuse(state: RaftState, leader: NodeId, previous: Position): void {
 }
 
 /**
- * Answers a leader of an earlier term, which steps down when it sees the newer term, even if most
- * of its messages are lost.
+ * Answers a leader of an earlier term. The answer shows it the newer term, so it steps down, even
+ * if few other nodes hear it.
  */
 export function answerStaleLeader(state: RaftState, leader: NodeId): void {
   refuse(state, leader, { term: 0, index: 0 })

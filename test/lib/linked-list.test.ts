@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { LinkedList, type Neighbours } from '../../src/lib/linked-list.ts'
+import { LinkedList, type ListLinks } from '../../src/lib/linked-list.ts'
 
-interface Member extends Neighbours<Member> {
+interface Member extends ListLinks<Member> {
   readonly name: string
 }
 

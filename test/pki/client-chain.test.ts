@@ -193,7 +193,7 @@ describe('Path length', () => {
 })
 
 describe('The purpose', () => {
-  test('is checked on request in leaf and authorities; none allows every purpose', () => {
+  test('is checked on request in leaf and authorities; without the extension every purpose is allowed', () => {
     const server = makeCertificate({
       name: 's',
       issuer: root,

@@ -5,7 +5,8 @@ import type { Entry, Message, MessageBody, NodeId, Term } from '../../src/raft/t
 import { configurationOf, text } from './members.ts'
 import { ScriptCluster } from './script-cluster.ts'
 
-// Rules of the Raft paper (Ongaro & Ousterhout 2014) and of Ongaro's dissertation, one test a rule.
+// Rules of the Raft paper (Ongaro & Ousterhout 2014) and of Ongaro's dissertation, one test per
+// rule.
 
 const three = { voters: ['1', '2', '3'] }
 

@@ -9,7 +9,7 @@ import {
 import {
   type AdmissionRecord,
   type JoinTicketRecord,
-  isHonoured,
+  isVersionNeeded,
   type SecretExposure,
   type SecretVersion,
   type SharedSecretName,
@@ -109,7 +109,7 @@ function lacking(
 ): { readonly name: SharedSecretName; readonly version: number }[] {
   return sharedSecretNames.flatMap((name) =>
     versionsOf(state, name)
-      .filter((version) => isHonoured(name, version, state.logTimeMs))
+      .filter((version) => isVersionNeeded(name, version, state.logTimeMs))
       .filter(({ wrapped }) => !Object.hasOwn(wrapped, id))
       .map(({ version }) => ({ name, version })),
   )
@@ -284,11 +284,11 @@ function joiningIds(state: StateView) {
  */
 async function endExposed(parts: RotationParts, reason: string): Promise<void> {
   const { state } = parts
-  const isHonoured = versionsOf(state, 'clusterKey').some(
+  const isHonored = versionsOf(state, 'clusterKey').some(
     ({ exposure, overlapEndsAt }) =>
       exposure !== 'none' && (overlapEndsAt === null || overlapEndsAt > state.logTimeMs),
   )
-  if (!isHonoured) return
+  if (!isHonored) return
   await rotateClusterKey(parts, reason, { isCompromised: true })
   warnOfAuthority(parts)
 }

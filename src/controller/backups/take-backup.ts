@@ -4,7 +4,7 @@ import { BackupWriter } from '../../backup/write-backup.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import type { Clock } from '../../lib/clock.ts'
 import {
-  isHonoured,
+  isVersionNeeded,
   type SharedSecretName,
   type SharedSecretRecord,
 } from '../../lib/cluster-records.ts'
@@ -122,7 +122,7 @@ function requireOpened({ machine }: BackupParts, opened: ReadonlyMap<string, Bac
   for (const name of KEPT) {
     const versions = machine.get<SharedSecretRecord>('sharedSecret', name)?.versions ?? []
     const missing = versions
-      .filter((version) => isHonoured(name, version, machine.logTimeMs))
+      .filter((version) => isVersionNeeded(name, version, machine.logTimeMs))
       .some(({ version }) => !opened.has(`${name} ${version}`))
     if (!missing && (name === 'factorKey' || versions.length > 0)) continue
     throw new Problem('CLUSTER_NO_LEADER', {

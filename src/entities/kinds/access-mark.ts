@@ -16,7 +16,8 @@ export const accessMark = defineEntity({
     /** Log time; null: not changed individually. */
     movedAt: timestamp(hidden),
     /**
-     * Entry that marked a class. In an identity's mark: class marks count only after this entry.
+     * Log index of the entry that set a class mark. In an identity's mark: the last entry whose
+     * class mark is already included; only later class marks count.
      */
     index: integer(hidden),
   },

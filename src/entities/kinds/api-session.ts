@@ -28,9 +28,7 @@ export const apiSession = defineEntity({
   fields: {
     identityId: reference('identity', 'cascade', { required: true }),
     authenticatorId: reference('authenticator', 'cascade'),
-    /**
-     * Third-party CA that vouched for the certificate at log-in; deleting the CA ends the session.
-     */
+    /** Third-party CA that vouched for the certificate; deleting the CA ends the session. */
     caId: reference('ca', 'cascade', { settable: 'never', shown: 'never' }),
     /** External JWT signer of the token that opened it; deleting the signer ends the session. */
     signerId: reference('externalJwtSigner', 'cascade', { settable: 'never', shown: 'never' }),
@@ -44,10 +42,7 @@ export const apiSession = defineEntity({
     /** OIDC client ('': none), and SHA-256 of the redeemed code, hex. */
     clientId: text({ since: 2, settable: 'never', shown: 'never' }),
     codeHash: text({ since: 2, settable: 'never', shown: 'never' }),
-    /**
-     * Log time; null once its tokens were used. Until that time the same code gets the same answer
-     * again.
-     */
+    /** Log time; null once its tokens were used: until then the same code is answered again. */
     codeRedeemedAt: timestamp({ since: 2, settable: 'never', shown: 'never' }),
     /** PEM sent with the log-in ('': none); grants nothing without a certificate. */
     certificateRequest: text({ since: 2, settable: 'never', shown: 'never', charactersMax: 4096 }),

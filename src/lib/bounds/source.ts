@@ -12,6 +12,6 @@ export function sourceOf(address: string): string {
 }
 
 /** Key in a `FairShare` for unauthenticated requests from this address. */
-export function sharerAt(address: string): string {
+export function addressShareKey(address: string): string {
   return `from ${sourceOf(address)}`
 }

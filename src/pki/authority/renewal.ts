@@ -48,7 +48,7 @@ export interface CertificateHealth {
   readonly authorities: readonly CertificateLife[]
   /** Whether one of them is an anchor; times are not checked here. */
   readonly isTrusted: boolean
-  /** The worst of all. */
+  /** The worst level of all certificates in the chain. */
   readonly level: ExpiryLevel
 }
 
