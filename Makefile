@@ -16,7 +16,7 @@ TEST_TOOLS := curl git openssl
 # The console in the browser, as controllers serve it; built again when a source of it is newer.
 CONSOLE := $(if $(wildcard src/console),dist/console/index.html)
 
-.PHONY: test-tools missing-tools quickstart console test-console test build lint lint-code lint-format fmt proto sim zoo walk guards attacks traces chaos enrollment-kills router-fleet tunnel-drive circuits soak upgrade release-fixture deploy-check package bench bench-scale bench-profile bench-raft clean
+.PHONY: test-tools missing-tools quickstart console console-types test-console docs test build lint lint-code lint-format fmt proto sim zoo walk guards attacks traces chaos enrollment-kills router-fleet tunnel-drive circuits soak upgrade release-fixture deploy-check package bench bench-scale bench-profile bench-raft clean
 
 quickstart: $(INSTALLED) $(CONSOLE)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT) --routers $(ROUTERS)
@@ -31,8 +31,12 @@ $(INSTALLED): package.json package-lock.json
 
 console: $(INSTALLED) $(CONSOLE)
 
-dist/console/index.html: $(shell find src/console -type f 2>/dev/null) tools/build-console.ts $(INSTALLED)
+dist/console/index.html: $(shell find src/console src/client -type f 2>/dev/null) tools/build-console.ts $(INSTALLED)
 	@node tools/build-console.ts dist/console
+
+# Types of answers, from the documents that a controller serves.
+console-types: $(INSTALLED)
+	@FLOTILLA_RECORD=1 vitest run --project unit test/console/served-types.test.ts
 
 build: $(INSTALLED)
 	tsc --noEmit -p tsconfig.json
@@ -77,6 +81,17 @@ test-console: $(INSTALLED)
 	@node tools/build-program.ts .test/program --self-contained
 	@TMPDIR=$(CURDIR)/.test/tmp FLOTILLA_PROGRAM=$(CURDIR)/.test/program/bin/flotilla vitest run --project console
 
+# The guide as a static site with search, in dist/docs; a link that leads nowhere fails it. DOCS_BASE is its path on a web server.
+# The generator is installed in a folder of its own, which needs the npm registry once.
+SITE := tools/site/node_modules/.package-lock.json
+
+docs: $(INSTALLED) $(SITE)
+	@node tools/site/build.ts dist/docs
+
+$(SITE): tools/site/package.json tools/site/package-lock.json
+	@PATH="$(SYSTEM_PATH)" npm ci --prefix tools/site --ignore-scripts --no-audit --no-fund --loglevel=error --no-progress
+	@touch $@
+
 # Generated message code is committed; this makes it anew (the compiler is fetched from the npm registry).
 proto: $(INSTALLED)
 	npm exec --yes --package=@bufbuild/buf@1.75.0 --package=@bufbuild/protoc-gen-es@2.13.0 -- buf generate proto
@@ -101,7 +116,7 @@ attacks: $(INSTALLED)
 walk: $(INSTALLED)
 	@node tools/walk.ts $(REQUEST) $(if $(LIST),--list)
 
-# Recorded runs against the TLA+ specification; SEEDS=n, JAR=tla2tools.jar to have TLC judge them too (docs/engine.md).
+# Recorded runs against the TLA+ specification; SEEDS=n, JAR=tla2tools.jar to have TLC judge them too (docs/internals/engine.md).
 traces: $(INSTALLED)
 	node test/tla/validate.ts --seeds $(or $(SEEDS),20) $(if $(JAR),--jar $(JAR))
 	node test/tla/validate.ts --hosts $(if $(JAR),--jar $(JAR))
@@ -137,7 +152,7 @@ tunnel-drive: $(INSTALLED)
 	node test/chaos/tunnel-drive.ts
 	node test/chaos/tunnel-program-drive.ts
 
-# docs/upgrading.md typed against three controllers of the release before this one, under load.
+# docs/operate/upgrade.md typed against three controllers of the release before this one, under load.
 upgrade: $(INSTALLED)
 	node test/upgrade/main.ts
 
@@ -200,4 +215,4 @@ bench-raft: $(INSTALLED)
 	node bench/wal.ts
 
 clean:
-	rm -rf node_modules .test .package .flotilla dist
+	rm -rf node_modules tools/site/node_modules tools/site/pages .test .package .flotilla dist

@@ -1,3 +1,4 @@
+import type { KindName } from '../src/entities/kind-records.ts'
 import { policy } from '../test/fsm/support/log.ts'
 import type { AccessDifference, PreviewedWrite } from '../src/fsm/access/access-difference.ts'
 import { type AccessSize, large, Network } from './access.ts'
@@ -58,7 +59,7 @@ export function benchPreview(size: AccessSize): readonly PreviewCost[] {
   const all = ['#all']
   const write = (
     mode: PreviewedWrite['mode'],
-    entity: string,
+    entity: KindName,
     id: string,
     fields: PreviewedWrite['fields'] = {},
   ): PreviewedWrite[] => [{ mode, entity, id, fields }]

@@ -1,8 +1,8 @@
 import { CommandKind } from '../proto/gen/command_pb.ts'
 import { apply } from '../src/fsm/apply.ts'
 import { Reader } from '../src/fsm/reader.ts'
-import { State } from '../src/fsm/records/state.ts'
 import { LogWriter, identity, policy, service } from '../test/fsm/support/log.ts'
+import { ClusterState } from '../src/fsm/access/cluster-state.ts'
 
 export interface AccessSize {
   readonly identities: number
@@ -31,7 +31,7 @@ export interface AccessFigures {
 const departments = 100
 
 export class Network {
-  readonly state = new State()
+  readonly state = new ClusterState()
   readonly log: LogWriter
   readonly reader: Reader
   readonly size: AccessSize

@@ -4,10 +4,10 @@ import { openSecondary } from '../src/entities/parts/auth-policy-factors.ts'
 import { entityNamed } from '../src/entities/registry.ts'
 import { normalise } from '../src/entities/normalise.ts'
 import { apply } from '../src/fsm/apply.ts'
-import { State } from '../src/fsm/records/state.ts'
 import { canonicalJson, type Json } from '../src/lib/text/canonical-json.ts'
 import type { Actor } from '../src/ports/actor.ts'
 import type { Entry } from '../src/raft/types.ts'
+import { ClusterState } from '../src/fsm/access/cluster-state.ts'
 
 export interface ApplyResult {
   readonly entries: number
@@ -29,8 +29,8 @@ const actor: Actor = {
   },
 }
 
-function stateWithSession(): State {
-  const state = new State()
+function stateWithSession(): ClusterState {
+  const state = new ClusterState()
   const base = { createdAt: 1, updatedAt: 1, revision: 1 }
   const secondary = openSecondary as unknown as Json
   state.put('authPolicy', { ...base, id: 'default', name: 'Default', secondary })

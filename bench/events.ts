@@ -5,7 +5,7 @@ import { normalise } from '../src/entities/normalise.ts'
 import { entityNamed } from '../src/entities/registry.ts'
 import { EventBus } from '../src/events/event-bus.ts'
 import { eventLimits } from '../src/events/limits.ts'
-import { publishedRecords } from '../src/events/published-records.ts'
+import { publishedKinds } from '../src/events/published-records.ts'
 import { RecordFollower } from '../src/events/sources/record-follower.ts'
 import { StateMachine } from '../src/fsm/machine.ts'
 import { canonicalJson } from '../src/lib/text/canonical-json.ts'
@@ -63,7 +63,7 @@ async function run(entries: readonly Entry[], mode: Mode): Promise<number> {
     limits: eventLimits,
     appliedIndex: () => machine.appliedIndex,
   })
-  if (mode === 'the change feed alone') machine.follow(Object.keys(publishedRecords), nothingDone)
+  if (mode === 'the change feed alone') machine.follow(publishedKinds, nothingDone)
   else if (mode !== 'without events') new RecordFollower(bus, machine)
   let [characters, next] = [0, 0]
   const before = processorMs()

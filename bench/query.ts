@@ -1,8 +1,8 @@
 import { Reader } from '../src/fsm/reader.ts'
-import { State } from '../src/fsm/records/state.ts'
 import { newShortId } from '../src/lib/random.ts'
 import type { ListQuery } from '../src/ports/state-view.ts'
 import { heading, percentile } from './support/report.ts'
+import { ClusterState } from '../src/fsm/access/cluster-state.ts'
 
 const filters: Readonly<Record<string, ListQuery>> = {
   'equality on an indexed field': { filter: 'name = "device-4242"', limit: 100 },
@@ -30,8 +30,8 @@ export interface QueryResult {
 }
 
 /** Records as identities are: written to the state as apply writes them, and taken away as write-behind does. */
-export function filledState(count: number): State {
-  const state = new State()
+export function filledState(count: number): ClusterState {
+  const state = new ClusterState()
   for (let i = 0; i < count; i += 1) {
     const at = 1_700_000_000_000 + i
     state.put('identity', {

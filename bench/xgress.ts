@@ -1,10 +1,10 @@
-import type { Outgoing } from '../src/channel/channel.ts'
-import { encodeFrame, FrameDecoder } from '../src/channel/frame.ts'
+import { encodeFrame, FrameDecoder, type Outgoing } from '../src/channel/frame.ts'
 import { systemClock } from '../src/lib/clock.ts'
-import type { Application, Piece } from '../src/overlay/circuits/circuit-ends.ts'
+import type { Application } from '../src/overlay/circuits/circuit-ends.ts'
 import { Xgress } from '../src/overlay/circuits/xgress.ts'
 import { xgressOptions } from '../src/overlay/circuits/xgress-options.ts'
 import { heading } from './support/report.ts'
+import type { Piece } from '../src/channel/messages/payload.ts'
 
 // What two ends of a circuit in one process cost: processor time of a MB in pieces of 10 KiB, with messages handed over as they are and
 // as frames, and the memory of a circuit without traffic. `node --expose-gc bench/xgress.ts`

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { withoutTest } from './support/titles.ts'
 
-const page = join(import.meta.dirname, '../docs/divergence.md')
+const page = join(import.meta.dirname, '../docs/internals/divergence.md')
 
 test('every difference from the API document names a test that is there', () => {
   const [, section = ''] = readFileSync(page, 'utf8').split('## From the document of the two APIs')

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
@@ -20,10 +20,12 @@ import { traceLimits } from '../src/fabric/circuits/traced-identities.ts'
 import { writeLimits } from '../src/api/write-allowance.ts'
 import { channelLimits } from '../src/channel/limits.ts'
 import { messageBounds, OTHER_BODY_BYTES_MAX } from '../src/channel/message-bounds.ts'
+import { messageContentLimits } from '../src/channel/messages/limits.ts'
 import { FIELD_UNITS_MAX } from '../src/channel/wire-scan.ts'
 import { networkLimits } from '../src/cli/network/sections.ts'
 import { deviceLimits } from '../src/auth/oidc/device-log-ins.ts'
-import { clientLimits, clientTimes } from '../src/cli/client/api-client.ts'
+import { clientLimits } from '../src/cli/client/api-client.ts'
+import { AVOID_MS, commandWaits, pageWaits } from '../src/client/waits.ts'
 import { contextLimits } from '../src/cli/client/context-file.ts'
 import { renewalLimits } from '../src/cli/client/session-tokens.ts'
 import { redirectLimits } from '../src/cli/log-in/redirect-listener.ts'
@@ -109,11 +111,13 @@ import { tunnelLimits } from '../src/tunnel/limits.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/log/repair-log.ts'
 import { snapshotFileLimits } from '../src/store/state/snapshot-files.ts'
+import { pageNames, pageText } from './support/pages.ts'
 
-// docs/limits.md says what each limit is for; this holds its figures to those of the code.
+// docs/internals/limits.md says what each limit is for; this holds its figures to those of the code.
 
 const docs = join(import.meta.dirname, '../docs')
-const page = join(docs, 'limits.md')
+const page = join(docs, 'internals/limits.md')
+const callersPage = join(docs, 'reference/limits.md')
 
 const { retention, ...clusterNode } = defaultClusterNodeOptions
 const tables: Readonly<Record<string, object>> = {
@@ -170,7 +174,12 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/records/write-behind.ts': writeBehindDefaults,
   'src/cli/terminal/line-writer.ts': lineLimits,
   'src/cli/client/context-file.ts': contextLimits,
-  'src/cli/client/api-client.ts': { ...clientLimits, ...clientTimes },
+  'src/client/waits.ts': {
+    ...named('command', commandWaits),
+    ...named('page', pageWaits),
+    AVOID_MS,
+  },
+  'src/cli/client/api-client.ts': clientLimits,
   'src/cli/client/session-tokens.ts': renewalLimits,
   'src/cli/log-in/redirect-listener.ts': redirectLimits,
   'src/cli/network/sections.ts': networkLimits,
@@ -204,6 +213,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/lib/text/text-pattern.ts': { patternCharactersMax },
   'src/channel/limits.ts': channelLimits,
   'src/channel/message-bounds.ts': messageLimits(),
+  'src/channel/messages/limits.ts': messageContentLimits,
   'src/channel/wire-scan.ts': { FIELD_UNITS_MAX },
   'src/fabric/limits.ts': routerLimits,
   'src/router/limits.ts': routerProgramLimits,
@@ -229,6 +239,10 @@ const tables: Readonly<Record<string, object>> = {
   'src/store/state/snapshot-files.ts': snapshotFileLimits,
   'src/raft/options.ts': defaultCoreOptions,
   'src/raft/node.ts': defaultRaftNodeLimits,
+}
+
+function named(name: string, limits: object): object {
+  return Object.fromEntries(Object.entries(limits).map(([key, value]) => [`${name} ${key}`, value]))
 }
 
 function messageLimits(): object {
@@ -300,11 +314,11 @@ function text(): string {
   const parts = Object.entries(tables).map(
     ([file, limits]) => `## \`${file}\`\n\n| limit | default |\n|---|---|\n${rows(file, limits)}\n`,
   )
-  return `# Limits
+  return `# Limits in the code
 
 Everything that can grow has an end. Names carry their unit last; what happens at the limit stands beside each in the file
-that the heading names. Those that an operator may move are options of [configuration.md](configuration.md); the rest are
-part of the program.
+that the heading names. Those that an operator may move are options of [configuration.md](../reference/configuration.md); the rest are
+part of the program. [Limits that a caller can meet](../reference/limits.md) has the ones that users ask about.
 
 What a caller meets: 413 for a body, 431 for headers, 400 for a filter, 429 \`SERVER_TOO_MANY_REQUESTS\` with
 \`Retry-After\` for too much at once, 503 \`TIMEOUT\` for too long. Page sizes are clamped silently, as the API family does;
@@ -319,14 +333,248 @@ at most 15 at a stretch, in turns with the work for everybody else (\`node bench
 ${parts.join('\n')}`
 }
 
-test('docs/limits.md holds the figures of the code', () => {
+test('docs/internals/limits.md holds the figures of the code', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, text())
   expect(readFileSync(page, 'utf8'), 'FLOTILLA_RECORD=1 writes it anew').toBe(text())
 })
 
+/** Limits that a caller can meet: subject, what is limited, where its figure stands, and the answer at the limit. */
+const callerLimits: readonly (readonly [string, string, string, string])[] = [
+  [
+    'Requests',
+    'Body of a request',
+    'src/api/limits.ts bodyBytesMax',
+    '413 `REQUEST_ENTITY_TOO_LARGE`',
+  ],
+  ['Requests', 'Depth of a JSON body', 'src/api/limits.ts bodyDepthMax', '400'],
+  ['Requests', 'Headers of a request', 'src/api/limits.ts headerBytesMax', '431'],
+  [
+    'Requests',
+    'Time for the headers to arrive',
+    'src/api/limits.ts headersTimeoutMs',
+    '408, the connection closes',
+  ],
+  [
+    'Requests',
+    'Time for the whole request to arrive',
+    'src/api/limits.ts requestTimeoutMs',
+    '408, the connection closes',
+  ],
+  ['Requests', 'Time of an answer', 'src/api/limits.ts handlerTimeoutMs', '503 `TIMEOUT`'],
+  [
+    'Requests',
+    'Requests of one connection before the first answer is read',
+    'src/api/limits.ts pipelinedRequestsMax',
+    'the connection closes',
+  ],
+  [
+    'Requests',
+    'Time of an idle connection',
+    'src/api/limits.ts keepAliveTimeoutMs',
+    'the connection closes',
+  ],
+  [
+    'Connections',
+    'Open connections of a listener',
+    'src/api/limits.ts connectionsMax',
+    'the connection closes',
+  ],
+  [
+    'Connections',
+    'Open connections of one source',
+    'src/api/limits.ts connectionsPerSourceMax',
+    'the connection closes',
+  ],
+  ['Lists', 'Records of a page, if `limit` is absent', 'src/fsm/query/list.ts limitDefault', '–'],
+  ['Lists', 'Records of a page', 'src/fsm/query/list.ts limitMax', 'the page is shorter'],
+  ['Lists', 'Value of `offset`', 'src/fsm/query/list.ts offsetMax', 'a larger one counts as this'],
+  [
+    'Lists',
+    'Records of a whole list (`limit=-1`)',
+    'src/fsm/query/list.ts wholeListRowsMax',
+    '400 on `limit`',
+  ],
+  [
+    'Lists',
+    'Bytes of a whole list, for an administrator',
+    'src/api/limits.ts longListBytesMax',
+    '400 on `limit`',
+  ],
+  [
+    'Lists',
+    'Bytes of a whole list, for others',
+    'src/api/limits.ts longListBytesOfOthersMax',
+    '400 on `limit`',
+  ],
+  ['Lists', 'Whole lists at a time', 'src/api/limits.ts longListsMax', '429'],
+  [
+    'Filters',
+    'Characters of a filter, for an administrator',
+    'src/fsm/query/scanner.ts charactersMax',
+    '400 `INVALID_FILTER`',
+  ],
+  [
+    'Filters',
+    'Characters of a filter, for others',
+    'src/fsm/query/scanner.ts charactersOfOthersMax',
+    '400 `INVALID_FILTER`',
+  ],
+  ['Filters', 'Terms of a filter', 'src/fsm/query/scanner.ts termsMax', '400 `INVALID_FILTER`'],
+  [
+    'Writes',
+    'Writes of one identity to its own records, per minute and controller',
+    'src/api/write-allowance.ts identityWritesMax',
+    '429',
+  ],
+  ['Writes', 'The same of one kind', 'src/api/write-allowance.ts identityWritesOfKindMax', '429'],
+  [
+    'Writes',
+    'Writes under way through one controller',
+    'src/cluster/cluster-node-parts.ts outstandingMax',
+    '429',
+  ],
+  [
+    'Writes',
+    'Time in which a `net-request-id` is remembered',
+    'src/fsm/records/dedupe.ts requestWindowMs',
+    '409 `REQUEST_ID_EXPIRED`',
+  ],
+  [
+    'Records',
+    'Characters of a name',
+    'src/entities/fields.ts nameCharactersMax',
+    '400 on the field',
+  ],
+  [
+    'Records',
+    'Characters of another text',
+    'src/entities/fields.ts textCharactersMax',
+    '400 on the field',
+  ],
+  [
+    'Records',
+    'Role attributes of a record',
+    'src/entities/fields.ts attributesMax',
+    '400 on the field',
+  ],
+  ['Records', 'Roles of a policy', 'src/entities/fields.ts rolesMax', '400 on the field'],
+  [
+    'Records',
+    'Bytes of all tags of a record',
+    'src/entities/fields.ts tagsBytesMax',
+    '400 on `tags`',
+  ],
+  ['Log-in', 'Log-ins under way at one controller', 'src/api/limits.ts logInsMax', '429'],
+  [
+    'Log-in',
+    'Failed log-ins of a name and source before pauses begin',
+    'src/api/limits.ts logInFailuresMax',
+    '429',
+  ],
+  ['Log-in', 'Longest pause after failed log-ins', 'src/api/limits.ts logInPauseMsMax', '429'],
+  [
+    'Log-in',
+    'Wrong second-factor codes of an identity before pauses begin',
+    'src/fsm/apply/authentication.ts attemptsMax',
+    '429',
+  ],
+  [
+    'Log-in',
+    'Longest pause after wrong codes',
+    'src/fsm/apply/authentication.ts pauseMsMax',
+    '429',
+  ],
+  ['Log-in', 'Characters of an external JWT', 'src/auth/tokens/token-text.ts charactersMax', '401'],
+  [
+    'Log-in',
+    'Time in which a device code can be confirmed',
+    'src/auth/oidc/device-log-ins.ts deviceLogInMs',
+    '`expired_token`',
+  ],
+  [
+    'Sessions',
+    'API sessions of an identity',
+    'src/fsm/sessions/session.ts apiSessionsPerIdentityMax',
+    '429',
+  ],
+  ['Sessions', 'API sessions of the cluster', 'src/fsm/sessions/session.ts apiSessionsMax', '429'],
+  [
+    'Sessions',
+    'Service sessions of an identity',
+    'src/fsm/sessions/service-session.ts serviceSessionsPerIdentityMax',
+    '429',
+  ],
+  ['Sessions', 'Time until an unused session ends', 'src/api/limits.ts sessionTimeoutMs', '401'],
+  [
+    'Hosting',
+    'Terminators of an identity',
+    'src/fsm/services/hosted-terminator.ts terminatorsPerIdentityMax',
+    'refused',
+  ],
+  [
+    'Hosting',
+    'Terminators of a router',
+    'src/fsm/services/hosted-terminator.ts terminatorsPerRouterMax',
+    'refused',
+  ],
+  ['Events', 'Streams of events at a controller', 'src/events/limits.ts eventStreamsMax', '429'],
+  [
+    'Events',
+    'Streams of events of one caller',
+    'src/events/limits.ts eventStreamsPerCallerMax',
+    '429',
+  ],
+  [
+    'Events',
+    'Events that a stream can resume after',
+    'src/events/limits.ts eventsKeptMax',
+    'the stream says that events are missing',
+  ],
+  [
+    'Preview',
+    'Changes of one access preview',
+    'src/api/access/preview-schema.ts previewChangesMax',
+    '400',
+  ],
+]
+
+/** A figure with its unit, as people write it; an option stands in the page of options. */
+function callerFigure(place: string): string {
+  const option = configured[place]
+  if (option !== undefined) return `option \`${option}\``
+  const [file = '', name = ''] = place.split(' ')
+  const value = Number((tables[file] as Readonly<Record<string, number>>)[name])
+  if (Number.isNaN(value)) throw new Error(`${place} has no figure`)
+  if (/Ms(Max|Min)?$/.test(name))
+    return value % 60_000 === 0 ? `${value / 60_000} min` : `${value / 1000} s`
+  if (!/Bytes/.test(name)) return value.toLocaleString('en-US')
+  return value % 1024 ** 2 === 0 ? `${value / 1024 ** 2} MiB` : `${value / 1024} KiB`
+}
+
+function callersText(): string {
+  const subjects = Map.groupBy(callerLimits, ([subject]) => subject)
+  const parts = [...subjects].map(([subject, limits]) => {
+    const shown = limits.map(([, what, place, answer]) => {
+      return `| ${what} | ${callerFigure(place)} | ${answer} |`
+    })
+    return `## ${subject}\n\n| what | limit | at the limit |\n|---|---|---|\n${shown.join('\n')}\n`
+  })
+  return `# Limits that a caller can meet
+
+For developers of clients and for administrators. Options can be changed in the [configuration of a controller](configuration.md); all other limits are part of the
+program. Answers with 429 and 503 carry \`Retry-After\`. [Limits in the code](../internals/limits.md) lists every limit, also those between controllers and routers.
+
+${parts.join('\n')}`
+}
+
+test('docs/reference/limits.md holds the figures of the code that callers meet', () => {
+  if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(callersPage, callersText())
+  expect(readFileSync(callersPage, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(callersText())
+})
+
 /** Defaults by key, from the table that is generated of the options. */
 function optionDefaults(): Map<string, string> {
-  const table = readFileSync(join(docs, 'configuration.md'), 'utf8')
+  const table = readFileSync(join(docs, 'reference/configuration.md'), 'utf8')
   const rows = table.matchAll(/^\| `([a-z]+(?:\.[A-Za-z]+)+)` \|[^|]*\| `?([^|`]*)`? \|/gm)
   return new Map([...rows].map(([, key = '', value = '']) => [key, value.trim()]))
 }
@@ -366,8 +614,8 @@ test('where a document gives the figure of an option, it is its default', () => 
   const options = optionDefaults()
   const wrong: string[] = []
   let seen = 0
-  for (const name of readdirSync(docs).filter((file) => file.endsWith('.md'))) {
-    const lines = readFileSync(join(docs, name), 'utf8')
+  for (const name of pageNames()) {
+    const lines = pageText(name)
     const given = lines.matchAll(
       /`([a-z]+\.[A-Za-z]+)`[ \n](?:\((?:default )?|= ?)([0-9][0-9,]*)(?! to )(?: ([A-Za-z]+))?\b/g,
     )

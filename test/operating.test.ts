@@ -1,19 +1,19 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import {
   grantablePermissions,
   permissionReaches,
   reachOfPermission,
 } from '../src/lib/permissions.ts'
+import { pageNames, pageText } from './support/pages.ts'
 import { withoutTest } from './support/titles.ts'
 
-// What docs/operating.md says of the pains of others rests on tests that are there.
+// Goal: each promise in docs/internals/proofs.md names an existing test, and docs/operate lists its pages and the
+// permissions of the code.
 
-const text = readFileSync(join(import.meta.dirname, '../docs/operating.md'), 'utf8')
-const rows = [...text.matchAll(/^\| (P\d+) \|([^|]+)\|([^|]+)\|([^|]+)\|$/gm)]
+const proofsPage = pageText('internals/proofs.md')
+const rows = [...proofsPage.matchAll(/^\| (P\d+) \|([^|]+)\|([^|]+)\|([^|]+)\|$/gm)]
 
-test('each of the twenty-five pains has its row: what is done, and the test that shows it', () => {
+test('each of the twenty-five failure modes names the test that shows what Flotilla does about it', () => {
   const names = Array.from({ length: 25 }, (_, at) => `P${at + 1}`)
   expect(rows.map(([, name]) => name)).toEqual(names)
   const proofs = rows.flatMap(([, , , , shown = '']) => {
@@ -23,11 +23,23 @@ test('each of the twenty-five pains has its row: what is done, and the test that
   expect(withoutTest(proofs), 'renamed or gone: name the test that shows it now').toEqual([])
 })
 
+test('each page of docs/operate begins with its use and is in the index', () => {
+  const index = pageText('operate/README.md')
+  const pages = pageNames('operate').filter((name) => name !== 'operate/README.md')
+  const unlisted = pages.filter((name) => !index.includes(`](${name.slice('operate/'.length)}`))
+  expect(unlisted).toEqual([])
+  const withoutUse = pages.filter((name) => !/^# .*\n\nUse this page /.test(pageText(name)))
+  expect(withoutUse).toEqual([])
+})
+
 test('each permission that reaches further than its name stands in the row of its reach, and no other does', () => {
   const reaching = permissionReaches
     .filter((reach) => reach !== 'records')
     .map((reach) => grantablePermissions.filter((one) => reachOfPermission(one) === reach).sort())
-  const [, table = ''] = /\| permissions \|[^\n]+\n\|---\|---\|\n((?:\|[^\n]+\n)+)/.exec(text) ?? []
+  const [, table = ''] =
+    /\| permissions \|[^\n]+\n\|---\|---\|\n((?:\|[^\n]+\n)+)/.exec(
+      pageText('operate/permissions.md'),
+    ) ?? []
   const named = [...table.matchAll(/^\| ([^|]+) \|/gm)].map(([, cell = '']) =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name).sort(),
   )
@@ -35,7 +47,7 @@ test('each permission that reaches further than its name stands in the row of it
 })
 
 test('each line on what a stolen router can and cannot do names a test that shows it', () => {
-  const page = readFileSync(join(import.meta.dirname, '../docs/security.md'), 'utf8')
+  const page = pageText('internals/security.md')
   const [, table = ''] = /\| it \| shown by \|\n\|---\|---\|\n((?:\|[^\n]+\n)+)/.exec(page) ?? []
   const lines = [...table.matchAll(/^\| (can[^|]+) \| ([^|]+) \|$/gm)]
   expect(lines.length).toBeGreaterThan(10)

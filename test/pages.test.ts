@@ -1,58 +1,12 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
+import { brokenLinks, guidePages, type SidebarItem, sidebarOf } from '../tools/site/guide.ts'
 
-// Goal: a link of a page leads to a file that is there, and to a heading of it.
+// Goal: a link of a page leads to a file that is there, and to a heading of it; readers find each page in the sidebar.
 
 const root = resolve(import.meta.dirname, '..')
-const pages = [
-  'README.md',
-  'CHANGELOG.md',
-  'SECURITY.md',
-  'deploy/README.md',
-  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => join('docs', name)),
-]
-
-function withoutCode(text: string): string {
-  return text.replaceAll(/^```.*?^```$/gms, '')
-}
-
-/** As GitHub names the heading. */
-function anchorOf(heading: string): string {
-  return heading
-    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
-    .replaceAll(' ', '-')
-}
-
-function anchorsIn(text: string): Set<string> {
-  const found = new Set<string>()
-  for (const [, heading = ''] of withoutCode(text).matchAll(/^#+ (.*)$/gm)) {
-    const anchor = anchorOf(heading)
-    let name = anchor
-    for (let at = 1; found.has(name); at += 1) name = `${anchor}-${at}`
-    found.add(name)
-  }
-  return found
-}
-
-/** @returns the links of a page that lead nowhere. */
-function brokenIn(page: string): string[] {
-  const text = readFileSync(join(root, page), 'utf8')
-  const links = [...withoutCode(text).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link)
-  return links
-    .filter((link) => !/^[a-z]+:/.test(link))
-    .filter((link) => {
-      const [path = '', anchor] = link.split('#')
-      const file = path === '' ? join(root, page) : join(root, dirname(page), path)
-      if (!existsSync(file)) return true
-      return anchor !== undefined && !anchorsIn(readFileSync(file, 'utf8')).has(anchor)
-    })
-    .map((link) => `${page}: ${link}`)
-}
+const pages = guidePages(root)
 
 test('a decision has the number of its file', () => {
   const decisions = pages.filter((page) => page.startsWith('docs/adr/'))
@@ -65,5 +19,23 @@ test('a decision has the number of its file', () => {
 
 test('every link of a page leads to a file, and to a heading of it', () => {
   expect(pages.length).toBeGreaterThan(30)
-  expect(pages.flatMap(brokenIn)).toEqual([])
+  expect(pages.flatMap((page) => brokenLinks(root, page))).toEqual([])
+})
+
+function linksOf(items: readonly SidebarItem[]): string[] {
+  return items.flatMap((item) => [item.link ?? [], linksOf(item.items ?? [])].flat())
+}
+
+test('the sidebar lists each page once, with a title', () => {
+  const sidebar = sidebarOf(root)
+  const listed = linksOf(sidebar).map((link) => `${link.slice(1)}.md`)
+  // The README is the first page of the site.
+  expect(listed.sort()).toEqual(pages.filter((page) => page !== 'README.md').sort())
+  const titles = sidebar.flatMap(({ items = [] }) => items.map(({ text }) => text))
+  expect(titles.filter((title) => title === '')).toEqual([])
+})
+
+test('the sidebar has a section of its own for each folder of docs', () => {
+  const [more] = sidebarOf(root).slice(-1)
+  expect(linksOf(more?.items ?? []).filter((link) => /^\/docs\/.*\//.test(link))).toEqual([])
 })

@@ -10,8 +10,8 @@ const root = resolve(import.meta.dirname, '..')
 /** What a room may import, beside itself and `proto/gen`. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   lib: [],
-  // Ports speak of terms, indexes and entries: they may import the core's words, never its code.
-  ports: ['lib', 'raft/types.ts'],
+  // Ports speak of terms, indexes and entries, and of records: they may import these types, never code.
+  ports: ['lib', 'raft/types.ts', 'entities/kind-records.ts'],
   config: ['lib'],
   raft: ['lib'],
   store: ['lib', 'ports', 'raft/types.ts', 'raft/entry-codec.ts'],
@@ -24,10 +24,11 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   auth: ['lib', 'ports', 'entities', 'fsm', 'pki'],
   api: ['lib', 'ports', 'entities', 'fsm', 'pki', 'auth', 'raft/types.ts'],
   channel: ['lib'],
+  client: ['lib'],
   fabric: ['lib', 'ports', 'channel'],
   overlay: ['lib', 'config', 'channel', 'pki'],
   router: ['lib', 'config', 'channel', 'pki', 'overlay'],
-  tunnel: ['lib', 'channel', 'overlay', 'router'],
+  tunnel: ['lib', 'channel', 'overlay'],
   events: ['lib', 'ports', 'entities', 'channel'],
 }
 const compositionRoots = new Set(['threads', 'controller', 'cli', 'main.ts'])
@@ -134,8 +135,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'fsm/enrollment': ['fsm/apply', 'fsm/records'],
   'fsm/identities': ['fsm/apply', 'fsm/records'],
   'fsm/query': ['fsm/records'],
-  // The state has the index of access beside its tables, which follows them.
-  'fsm/records': ['fsm/access'],
+  'fsm/records': [],
   'fsm/router-model': ['fsm/access', 'fsm/records'],
   'fsm/seed': ['fsm/apply', 'fsm/records'],
   'fsm/services': ['fsm/access', 'fsm/apply', 'fsm/records'],
@@ -165,11 +165,40 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'controller/membership': ['controller', 'controller/start'],
   'controller/service': ['controller', 'controller/admin', 'controller/start'],
   'controller/start': ['controller'],
+  fabric: [],
+  'fabric/circuits': ['fabric', 'fabric/clients'],
+  'fabric/clients': ['fabric'],
+  'fabric/links': ['fabric'],
+  'fabric/model': ['fabric'],
   overlay: ['overlay/circuits', 'overlay/intercept', 'overlay/services', 'overlay/sockets'],
   'overlay/circuits': [],
   'overlay/intercept': ['overlay', 'overlay/circuits', 'overlay/services', 'overlay/sockets'],
   'overlay/services': ['overlay', 'overlay/circuits', 'overlay/sockets'],
   'overlay/sockets': ['overlay', 'overlay/circuits'],
+  router: [
+    'router/controllers',
+    'router/dial',
+    'router/edge',
+    'router/forward',
+    'router/health',
+    'router/identity',
+    'router/links',
+    'router/listen',
+    'router/model',
+    'router/reports',
+    'router/tunnel',
+  ],
+  'router/controllers': ['router/identity'],
+  'router/dial': [],
+  'router/edge': ['router/controllers', 'router/identity', 'router/model'],
+  'router/forward': ['router/controllers', 'router/links'],
+  'router/health': ['router/controllers', 'router/identity', 'router/links'],
+  'router/identity': [],
+  'router/links': ['router/controllers', 'router/identity'],
+  'router/listen': ['router/controllers', 'router/forward', 'router/identity'],
+  'router/model': ['router/controllers'],
+  'router/reports': ['router/controllers', 'router/forward'],
+  'router/tunnel': ['router/controllers', 'router/identity', 'router/listen', 'router/model'],
   cli: [
     'cli/access',
     'cli/client',
@@ -291,9 +320,53 @@ function importsOf(file: string): string[] {
 }
 
 const roomOf = (file: string): string => file.split('/')[1] ?? ''
-/** The console runs in a browser: its packages are built into its files, and it knows no other room. */
+/** The console runs in a browser: its packages are built into its files, and it imports src/client only. */
 const ofConsole = (file: string): boolean => file.startsWith('src/console/')
 const src = sources('src').filter((file) => !ofConsole(file))
+
+test('no files of the program import each other in a circle, not even for types', () => {
+  const all = readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+  const targets = new Map(
+    all.map((file) => [
+      file,
+      importsOf(file)
+        .filter((target) => target.startsWith('.'))
+        .map((target) => relative(root, join(root, dirname(file), target))),
+    ]),
+  )
+  const circles = circlesIn(targets)
+  expect(circles, 'give the shared type a file of its own, or the file that owns it').toEqual([])
+  expect(circlesIn(new Map(Object.entries({ a: ['b'], b: ['c'], c: ['b'] })))).toEqual(['b, c'])
+})
+
+/** Sets of files that reach each other (Tarjan, 1972), each as its sorted names. */
+function circlesIn(targets: ReadonlyMap<string, readonly string[]>): string[] {
+  const circles: string[] = []
+  const order = new Map<string, number>()
+  const lowest = new Map<string, number>()
+  const open: string[] = []
+  const isOpen = new Set<string>()
+  const visit = (file: string): void => {
+    order.set(file, order.size)
+    lowest.set(file, order.size - 1)
+    open.push(file)
+    isOpen.add(file)
+    for (const target of targets.get(file) ?? []) {
+      if (!targets.has(target)) continue
+      if (!order.has(target)) visit(target)
+      if (!isOpen.has(target)) continue
+      lowest.set(file, Math.min(lowest.get(file) ?? 0, lowest.get(target) ?? 0))
+    }
+    if (lowest.get(file) !== order.get(file)) return
+    const found = open.splice(open.indexOf(file))
+    for (const one of found) isOpen.delete(one)
+    if (found.length > 1) circles.push(found.sort().join(', '))
+  }
+  for (const file of targets.keys()) if (!order.has(file)) visit(file)
+  return circles
+}
 
 test('each room imports only the rooms that its arrows allow', () => {
   const broken: string[] = []
@@ -319,7 +392,7 @@ test('each room imports only the rooms that its arrows allow', () => {
   expect(broken).toEqual([])
 })
 
-test('the console knows none of the other rooms, and its packages are declared', () => {
+test('the console imports src/client and declared packages only', () => {
   const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
   const built = new Set([
     ...Object.keys(manifest['dependencies'] ?? {}),
@@ -331,14 +404,32 @@ test('the console knows none of the other rooms, and its packages are declared',
   const broken = files.flatMap((file) =>
     importsOf(file)
       .filter((target) => {
-        if (target.startsWith('.'))
-          return !ofConsole(relative(root, resolve(root, dirname(file), target)))
+        if (target.startsWith('.')) {
+          const path = relative(root, resolve(root, dirname(file), target))
+          return !ofConsole(path) && !path.startsWith('src/client/')
+        }
         const parts = target.split('/')
         return !built.has(target.startsWith('@') ? parts.slice(0, 2).join('/') : (parts[0] ?? ''))
       })
       .map((target) => `${file} imports ${target}`),
   )
   expect(files.length).toBeGreaterThan(20)
+  expect(broken).toEqual([])
+})
+
+test('the API client runs in a browser: it reaches no module of Node and no package', () => {
+  const queue = src.filter((file) => file.startsWith('src/client/'))
+  const reached = new Set(queue)
+  const broken: string[] = []
+  for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
+    for (const target of importsOf(file)) {
+      const path = relative(root, resolve(root, dirname(file), target))
+      if (!target.startsWith('.')) broken.push(`${file} imports ${target}`)
+      else if (!reached.has(path)) queue.push(path)
+      reached.add(path)
+    }
+  }
+  expect(reached.size).toBeGreaterThan(5)
   expect(broken).toEqual([])
 })
 
@@ -429,7 +520,7 @@ test('every package that is imported is a declared dependency, and every depende
     }
   }
   expect([...imported].sort()).toEqual(declared.sort())
-  const documented = read('docs/dependencies.md')
+  const documented = read('docs/internals/dependencies.md')
   const all = [...declared, ...Object.keys(manifest['devDependencies'] ?? {})]
   expect(all.filter((name) => !documented.includes(`\`${name}\``))).toEqual([])
 })

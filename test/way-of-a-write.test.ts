@@ -2,10 +2,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 
-// docs/way-of-a-write.md names the messages and files that a write passes; this holds it to the code.
+// docs/internals/way-of-a-write.md names the messages and files that a write passes; this holds it to the code.
 
 const root = resolve(import.meta.dirname, '..')
-const page = readFileSync(join(root, 'docs/way-of-a-write.md'), 'utf8')
+const page = readFileSync(join(root, 'docs/internals/way-of-a-write.md'), 'utf8')
 const headings = [...page.matchAll(/^##+ `(\w+)` in `([^`]+)`$/gm)].map(
   ([, message = '', file = '']) => ({ message, file }),
 )

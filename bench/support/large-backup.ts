@@ -8,14 +8,14 @@ import { normalise } from '../../src/entities/normalise.ts'
 import { entityNamed } from '../../src/entities/registry.ts'
 import { apply } from '../../src/fsm/apply.ts'
 import { markOf } from '../../src/fsm/records/write-behind.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { LogWriter } from '../../test/fsm/support/log.ts'
 import { commandData } from '../../test/support/commands.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 /** By the commands that enrollments come to; the log of their making is of no interest here. */
-function fill(state: State, identities: number, certificatePem: string): void {
+function fill(state: ClusterState, identities: number, certificatePem: string): void {
   const create = (entity: string, id: string, fields: JsonObject): void => {
     const payload = LogWriter.write(entity, id, fields)
     const data = commandData(CommandKind.ENTITY_CREATE, payload)

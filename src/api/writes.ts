@@ -7,6 +7,7 @@ import {
 } from '../../proto/gen/command_pb.ts'
 import { levelOf } from '../entities/levels.ts'
 import { entityNamed } from '../entities/registry.ts'
+import type { KindName } from '../entities/kind-records.ts'
 import { canonicalJson } from '../lib/text/canonical-json.ts'
 import { releaseBuffer } from '../lib/bounds/release-buffer.ts'
 import { Problem } from '../lib/problems.ts'
@@ -44,7 +45,7 @@ type EntityWriteKind =
 /** One write of a batch. */
 export interface WriteStep {
   readonly kind: EntityWriteKind | typeof CommandKind.ENTITY_DELETE
-  readonly entity: string
+  readonly entity: KindName
   readonly id: string
   /** Validated and normalised; none at a deletion. */
   readonly fields?: Readonly<Record<string, unknown>>
@@ -91,7 +92,7 @@ export class Writer implements CommandWriter {
   async entity(
     origin: WriteOrigin,
     kind: EntityWriteKind,
-    entity: string,
+    entity: KindName,
     id: string,
     fields: Readonly<Record<string, unknown>>,
     judgedOn: NonNullable<ProposalInput['judgedOn']> = [],
@@ -133,7 +134,7 @@ export class Writer implements CommandWriter {
 
   deleteEntity(
     origin: WriteOrigin,
-    entity: string,
+    entity: KindName,
     id: string,
     judgedOn: NonNullable<ProposalInput['judgedOn']> = [],
   ): Promise<string> {

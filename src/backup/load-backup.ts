@@ -8,6 +8,7 @@ import { MemoryStateStore } from '../store/state/memory-state-store.ts'
 import { damaged } from './fault.ts'
 import { type BackupManifest, manifestOfMark } from './manifest.ts'
 import { readBackup, type ReadBackup } from './read-backup.ts'
+import { ClusterState } from '../fsm/access/cluster-state.ts'
 
 export interface LoadingParts {
   readonly privateKeyPem: string | null
@@ -15,7 +16,7 @@ export interface LoadingParts {
 }
 
 export interface LoadedBackup extends ReadBackup {
-  readonly state: State
+  readonly state: ClusterState
 }
 
 /**
@@ -36,7 +37,7 @@ export async function loadBackup(
       ...(onManifest === undefined ? {} : { onManifest }),
     })
     await swapIn(receiver, backup.manifest)
-    const state = await judged(() => loadState(store))
+    const state = await judged(() => loadState(store, new ClusterState()))
     requireCluster(state, backup)
     requireCounts(state, backup)
     return { ...backup, state }

@@ -11,7 +11,7 @@ export interface FactorSource {
 
 /** Every second factor of a state. */
 export function factorsOf(state: State): Mfa[] {
-  return [...state.table('mfa').rows.values()].map(({ record }) => record as Mfa)
+  return [...state.table('mfa').rows.values()].map(({ record }) => record)
 }
 
 /** null: the backup does not hold the key that it is encrypted by. */

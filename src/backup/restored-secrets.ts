@@ -3,7 +3,6 @@ import {
   type SecretVersion,
   type SharedSecretName,
   sharedSecretNames,
-  type SharedSecretRecord,
 } from '../lib/cluster-records.ts'
 import type { CertifiedKey } from '../pki/authority/authority.ts'
 import { newClusterKey } from '../pki/secrets/cluster-key.ts'
@@ -59,7 +58,7 @@ export async function restoredSecrets(
 }
 
 function versionsOf(state: State, name: SharedSecretName): readonly SecretVersion[] {
-  return state.get<SharedSecretRecord>('sharedSecret', name)?.versions ?? []
+  return state.get('sharedSecret', name)?.versions ?? []
 }
 
 /**

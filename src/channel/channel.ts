@@ -2,7 +2,7 @@ import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 import type { Clock } from '../lib/clock.ts'
-import { type ChannelMessage, frameBytes, FrameDecoder } from './frame.ts'
+import { type ChannelMessage, frameBytes, FrameDecoder, type Outgoing } from './frame.ts'
 import { FrameWriter, type SendQueue } from './frame-writer.ts'
 import type { ChannelHeaders } from './header-view.ts'
 import { flagValue, int32Value, readInt32, textValue } from './headers.ts'
@@ -11,14 +11,6 @@ import type { ChannelLimits } from './limits.ts'
 import { bodyBytesMaxOf, messageFault } from './message-bounds.ts'
 import { MALFORMED } from './wire-scan.ts'
 import { contentType, headerKey, reflectedKeys } from './numbers.ts'
-
-/** A message on its way out: the channel numbers it. */
-export interface Outgoing {
-  readonly contentType: number
-  readonly headers?: ChannelHeaders
-  /** Not to be changed after it was sent: a large one is written as it is. */
-  readonly body?: Uint8Array
-}
 
 export interface ChannelParts {
   /** A TLS socket; closed with the channel. */

@@ -23,6 +23,14 @@ export interface ChannelMessage {
   readonly leftOutBytes?: number
 }
 
+/** A message on its way out: the channel numbers it. */
+export interface Outgoing {
+  readonly contentType: number
+  readonly headers?: ChannelHeaders
+  /** Not to be changed after it was sent: a large one is written as it is. */
+  readonly body?: Uint8Array
+}
+
 export interface FrameLimits {
   readonly frameHeadersBytesMax: number
   readonly frameHeadersMax: number

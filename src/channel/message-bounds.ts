@@ -46,6 +46,10 @@ import {
   VerifyRouterSchema,
 } from '../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from './frame.ts'
+import { controlMessage } from './messages/control.ts'
+import { edgeMessage } from './messages/edge.ts'
+import { circuitMessage } from './messages/payload.ts'
+import { contentType } from './numbers.ts'
 import { bodyFault, FIELD_UNITS_MAX } from './wire-scan.ts'
 
 /** Bound of the body of one message, judged before it is decoded. */
@@ -79,80 +83,170 @@ function bound(
  * terminators, and for some ten thousand clients.
  */
 export const messageBounds = {
-  result: bound(2, null, 64 * KIB),
-  fabricCircuit: bound(1000, CreateFabricCircuitSchema, 64 * KIB, 1024),
-  fabricCircuitCreated: bound(1001, null, 4 * KIB),
-  fault: bound(1004, FaultSchema, MIB, 64),
-  route: bound(1005, RouteSchema, 64 * KIB, 1024),
-  unroute: bound(1006, UnrouteSchema, 4 * KIB, 16),
+  result: bound(contentType.result, null, 64 * KIB),
+  circuitRequest: bound(controlMessage.circuitRequest, CreateFabricCircuitSchema, 64 * KIB, 1024),
+  circuitSuccess: bound(controlMessage.circuitSuccess, null, 4 * KIB),
+  fault: bound(controlMessage.fault, FaultSchema, MIB, 64),
+  route: bound(controlMessage.route, RouteSchema, 64 * KIB, 1024),
+  unroute: bound(controlMessage.unroute, UnrouteSchema, 4 * KIB, 16),
   metrics: {
-    ...bound(1007, MetricsSchema, 4 * MIB, 262_144),
+    ...bound(controlMessage.metrics, MetricsSchema, 4 * MIB, 262_144),
     // Routers of the family tell the bytes of all circuits of a minute in one field.
     fieldElementsMax: 262_144,
   },
-  removeTerminator: bound(1012, RemoveTerminatorSchema, 4 * KIB, 16),
-  inspect: bound(1013, InspectRequestSchema, 64 * KIB, 1024),
-  inspected: bound(1014, InspectAnswerSchema, 4 * MIB, 16_384),
-  fabricCircuitFailed: bound(1016, null, 4 * KIB),
-  updateTerminator: bound(1018, UpdateTerminatorSchema, 4 * KIB, 16),
-  routeResult: bound(1022, null, 4 * KIB),
-  circuitConfirmation: bound(1034, CircuitConfirmationSchema, 2 * MIB, 262_144),
-  routerLinks: bound(1035, RouterLinksSchema, 4 * MIB, 262_144),
-  verifyRouter: bound(1036, VerifyRouterSchema, 16 * KIB, 64),
-  updateCtrlAddresses: bound(1037, UpdateCtrlAddressesSchema, 256 * KIB, 8192),
-  removeTerminators: bound(1038, RemoveTerminatorsSchema, 512 * KIB, 8192),
-  validateTerminators: bound(1041, ValidateTerminatorsSchema, 4 * MIB, 131_072),
-  terminatorStates: bound(1042, TerminatorStatesSchema, 4 * MIB, 131_072),
-  peerStateChanges: bound(1050, PeerStateChangesSchema, 4 * MIB, 131_072),
-  updateClusterLeader: bound(1051, UpdateClusterLeaderSchema, 4 * KIB, 16),
-  linkStateUpdate: bound(1053, LinkStateUpdateSchema, 64 * KIB, 1024),
-  linkListeners: bound(1056, LinkListenersSchema, 64 * KIB, 2048),
-  clientHello: bound(20_001, ClientHelloSchema, 64 * KIB, 1024),
-  sessionRemoved: bound(20_102, SessionRemovedSchema, 4 * MIB, 65_536),
-  apiSessionAdded: bound(20_200, ApiSessionAddedSchema, 4 * MIB, 131_072),
-  apiSessionRemoved: bound(20_202, ApiSessionRemovedSchema, 4 * MIB, 65_536),
-  apiSessionHeartbeat: bound(20_203, ApiSessionHeartbeatSchema, 4 * MIB, 65_536),
+  removeTerminator: bound(controlMessage.removeTerminator, RemoveTerminatorSchema, 4 * KIB, 16),
+  inspect: bound(controlMessage.inspect, InspectRequestSchema, 64 * KIB, 1024),
+  inspectResponse: bound(controlMessage.inspectResponse, InspectAnswerSchema, 4 * MIB, 16_384),
+  circuitFailed: bound(controlMessage.circuitFailed, null, 4 * KIB),
+  updateTerminator: bound(controlMessage.updateTerminator, UpdateTerminatorSchema, 4 * KIB, 16),
+  routeResult: bound(controlMessage.routeResult, null, 4 * KIB),
+  circuitConfirmation: bound(
+    controlMessage.circuitConfirmation,
+    CircuitConfirmationSchema,
+    2 * MIB,
+    262_144,
+  ),
+  routerLinks: bound(controlMessage.routerLinks, RouterLinksSchema, 4 * MIB, 262_144),
+  verifyRouter: bound(controlMessage.verifyRouter, VerifyRouterSchema, 16 * KIB, 64),
+  updateCtrlAddresses: bound(
+    controlMessage.updateCtrlAddresses,
+    UpdateCtrlAddressesSchema,
+    256 * KIB,
+    8192,
+  ),
+  removeTerminators: bound(
+    controlMessage.removeTerminators,
+    RemoveTerminatorsSchema,
+    512 * KIB,
+    8192,
+  ),
+  validateTerminatorsV2: bound(
+    controlMessage.validateTerminatorsV2,
+    ValidateTerminatorsSchema,
+    4 * MIB,
+    131_072,
+  ),
+  validateTerminatorsV2Response: bound(
+    controlMessage.validateTerminatorsV2Response,
+    TerminatorStatesSchema,
+    4 * MIB,
+    131_072,
+  ),
+  peerStateChange: bound(controlMessage.peerStateChange, PeerStateChangesSchema, 4 * MIB, 131_072),
+  updateClusterLeader: bound(
+    controlMessage.updateClusterLeader,
+    UpdateClusterLeaderSchema,
+    4 * KIB,
+    16,
+  ),
+  linkState: bound(controlMessage.linkState, LinkStateUpdateSchema, 64 * KIB, 1024),
+  updateLinkListeners: bound(
+    controlMessage.updateLinkListeners,
+    LinkListenersSchema,
+    64 * KIB,
+    2048,
+  ),
+  clientHello: bound(controlMessage.clientHello, ClientHelloSchema, 64 * KIB, 1024),
+  sessionRemoved: bound(controlMessage.sessionRemoved, SessionRemovedSchema, 4 * MIB, 65_536),
+  apiSessionAdded: bound(controlMessage.apiSessionAdded, ApiSessionAddedSchema, 4 * MIB, 131_072),
+  apiSessionRemoved: bound(
+    controlMessage.apiSessionRemoved,
+    ApiSessionRemovedSchema,
+    4 * MIB,
+    65_536,
+  ),
+  apiSessionHeartbeat: bound(
+    controlMessage.apiSessionHeartbeat,
+    ApiSessionHeartbeatSchema,
+    4 * MIB,
+    65_536,
+  ),
   // @guard writes-of-a-router--older
-  createCircuitOld: bound(20_205, CreateCircuitSchema, 64 * KIB, 1024),
-  updateEdgeTerminator: bound(20_209, UpdateEdgeTerminatorSchema, 64 * KIB, 256),
-  validateSessions: bound(20_213, ValidateSessionsSchema, 2 * MIB, 8192),
-  healthEvent: bound(20_214, HealthEventSchema, 64 * KIB, 256),
-  createTerminator: bound(20_216, CreateTerminatorV2Schema, 64 * KIB, 1024),
-  createTerminatorAnswer: bound(20_217, CreateTerminatorV2AnswerSchema, 16 * KIB, 16),
-  createCircuit: bound(20_218, null, 64 * KIB),
-  createCircuitByName: bound(20_222, null, 64 * KIB),
-  createTunnelCircuit: bound(20_220, CreateTunnelCircuitSchema, 64 * KIB, 1024),
-  extendRouter: bound(20_302, ExtendRouterSchema, 64 * KIB, 16),
-  verifyCertificate: bound(20_303, VerifyRouterCertificateSchema, 64 * KIB, 16),
-  updateTunnelTerminator: bound(20_408, UpdateTunnelTerminatorSchema, 4 * KIB, 16),
-  removeTunnelTerminator: bound(20_410, null, KIB),
-  tunnelHealthEvent: bound(20_412, null, KIB),
-  createTunnelTerminator: bound(20_413, CreateTunnelTerminatorSchema, 64 * KIB, 1024),
-  connectEvents: bound(20_415, ConnectEventsSchema, 8 * MIB, 524_288),
+  createCircuit: bound(controlMessage.createCircuit, CreateCircuitSchema, 64 * KIB, 1024),
+  updateEdgeTerminator: bound(
+    controlMessage.updateEdgeTerminator,
+    UpdateEdgeTerminatorSchema,
+    64 * KIB,
+    256,
+  ),
+  validateSessions: bound(controlMessage.validateSessions, ValidateSessionsSchema, 2 * MIB, 8192),
+  healthEvent: bound(controlMessage.healthEvent, HealthEventSchema, 64 * KIB, 256),
+  createTerminatorV2: bound(
+    controlMessage.createTerminatorV2,
+    CreateTerminatorV2Schema,
+    64 * KIB,
+    1024,
+  ),
+  createTerminatorV2Response: bound(
+    controlMessage.createTerminatorV2Response,
+    CreateTerminatorV2AnswerSchema,
+    16 * KIB,
+    16,
+  ),
+  createCircuitV2: bound(controlMessage.createCircuitV2, null, 64 * KIB),
+  createCircuitV3: bound(controlMessage.createCircuitV3, null, 64 * KIB),
+  createTunnelCircuitV2: bound(
+    controlMessage.createTunnelCircuitV2,
+    CreateTunnelCircuitSchema,
+    64 * KIB,
+    1024,
+  ),
+  enrollmentExtendRouter: bound(
+    controlMessage.enrollmentExtendRouter,
+    ExtendRouterSchema,
+    64 * KIB,
+    16,
+  ),
+  enrollmentExtendRouterVerify: bound(
+    controlMessage.enrollmentExtendRouterVerify,
+    VerifyRouterCertificateSchema,
+    64 * KIB,
+    16,
+  ),
+  updateTunnelTerminator: bound(
+    controlMessage.updateTunnelTerminator,
+    UpdateTunnelTerminatorSchema,
+    4 * KIB,
+    16,
+  ),
+  removeTunnelTerminator: bound(controlMessage.removeTunnelTerminator, null, KIB),
+  tunnelHealthEvent: bound(controlMessage.tunnelHealthEvent, null, KIB),
+  createTunnelTerminatorV2: bound(
+    controlMessage.createTunnelTerminatorV2,
+    CreateTunnelTerminatorSchema,
+    64 * KIB,
+    1024,
+  ),
+  connectEvents: bound(controlMessage.connectEvents, ConnectEventsSchema, 8 * MIB, 524_288),
   dataState: {
-    ...bound(20_500, DataStateSchema, 64 * MIB, 8_388_608),
+    ...bound(controlMessage.dataState, DataStateSchema, 64 * MIB, 8_388_608),
     // One change of a policy names all that it means.
     fieldElementsMax: 1_048_576,
   },
-  modelChanges: {
-    ...bound(20_501, ModelChangeSetSchema, 16 * MIB, 2_097_152),
+  dataStateChangeSet: {
+    ...bound(controlMessage.dataStateChangeSet, ModelChangeSetSchema, 16 * MIB, 2_097_152),
     fieldElementsMax: 1_048_576,
   },
-  validateModel: {
-    ...bound(20_503, ValidateModelSchema, 64 * MIB, 8_388_608),
+  validateDataState: {
+    ...bound(controlMessage.validateDataState, ValidateModelSchema, 64 * MIB, 8_388_608),
     fieldElementsMax: 8_388_608,
   },
-  subscribeToModel: bound(20_505, SubscribeToDataModelSchema, 4 * KIB, 64),
+  subscribeToDataModel: bound(
+    controlMessage.subscribeToDataModel,
+    SubscribeToDataModelSchema,
+    4 * KIB,
+    64,
+  ),
   clientPosture: {
-    ...bound(29_000, ClientPostureSchema, 96 * KIB, 16_384),
+    ...bound(controlMessage.clientPosture, ClientPostureSchema, 96 * KIB, 16_384),
     fieldElementsMax: 16_384,
   },
-  devicePosture: {
-    ...bound(10_800, PostureResponsesSchema, 64 * KIB, 8192),
+  postureResponse: {
+    ...bound(edgeMessage.postureResponse, PostureResponsesSchema, 64 * KIB, 8192),
     fieldElementsMax: 8192,
   },
-  edgeData: bound(60_786, null, 4 * MIB),
-  circuitPayload: bound(1100, null, 4 * MIB),
+  data: bound(edgeMessage.data, null, 4 * MIB),
+  payload: bound(circuitMessage.payload, null, 4 * MIB),
 } as const satisfies Readonly<Record<string, MessageBound>>
 
 /** Bound of a message that is not in the table: nobody reads it; a longer body is skipped. */

@@ -25,14 +25,11 @@ export const headerKey = {
   helloRejectClass: 13,
 } as const
 
+/** The largest of them: no peer data of a circuit has a key up to it. */
+export const CHANNEL_HEADERS_MAX = headerKey.helloRejectClass
+
 /** Headers of a request in this range come back in its reply. */
 export const reflectedKeys = { from: 128, to: 255 } as const
 
 /** Hello and its answer stand outside of the sequence of a channel. */
 export const HELLO_SEQUENCE = -1
-
-/**
- * Payloads, acknowledgements, controls and ends of circuits, on links and on channels of SDKs: the
- * ends of a circuit bound them.
- */
-export const circuitDataTypes: ReadonlySet<number> = new Set([1100, 1101, 1102, 1103])

@@ -30,8 +30,8 @@ const aboutMember = ({ member }: OfMember): string => member
 const MIB = 1024 * 1024
 
 /**
- * Every alarm by its code. A row is all that makes an alarm: who raises it names the code and its
- * facts, and the section on alarms of `docs/operating.md` is printed from here.
+ * Every alarm by its code. A row is all that defines an alarm: code that raises it passes the code
+ * and its facts. A test prints docs/operate/alarms.md from this table.
  */
 export const alarmTable = {
   STATE_DIVERGED: row<OfMember & { readonly index: Index }>({
@@ -48,7 +48,8 @@ export const alarmTable = {
     text: ({ reason }) => reason,
     meaning:
       'the state differs from that of the majority; this controller refuses requests until it is rebuilt',
-    remedy: 'none, if it clears by itself (see below); report it with the logs of that controller',
+    remedy:
+      'none if it clears ([Quarantine](#quarantine)); report it with the logs of that controller',
   }),
   APPLY_STOPPED: row<{ readonly fault: string }>({
     severity: 'critical',
@@ -66,16 +67,16 @@ export const alarmTable = {
     about: aboutMember,
     meaning: 'the clock of a member was more than 2 s off for 5 s, seen from here',
     remedy:
-      'set the clocks by NTP. While its clock is ahead, that controller answers 401 for sessions and certificates that it takes for expired; from feature level 2 on no session is deleted for it',
+      'synchronize the clocks by NTP ([Clocks](clocks.md)). A controller whose clock is ahead answers 401 for sessions and certificates that it considers expired; from feature level 2 on it deletes no session',
   }),
   LOG_TIME_AHEAD: row<{ readonly aheadMs: number }>({
     severity: 'warning',
     text: ({ aheadMs }) =>
       `log time is ${Math.floor(aheadMs / 1000)} s ahead of the clocks of a majority; check that those are right, then run flotilla cluster reset-log-time`,
     meaning:
-      'log time is more than 10 s ahead of the clocks of a majority, which ran ahead for a while: until they have caught up, enrollments and request ids expire early, and what pauses lasts twice as long',
+      'log time is more than 10 s ahead of the clocks of a majority, because these were ahead before: enrollments and request ids expire early, and pauses last twice as long',
     remedy:
-      'check the clocks (NTP), then `flotilla cluster reset-log-time` on the host of any controller ([drill](#log-time-after-wrong-clocks))',
+      'check the clocks, then run `flotilla cluster reset-log-time` on the host of any controller ([Clocks](clocks.md))',
   }),
   LOW_SPACE: row<{ readonly freeBytes: number }>({
     severity: 'warning',
@@ -92,7 +93,7 @@ export const alarmTable = {
       `the log grows faster than ${member} installs its snapshot, so it needs another one; reduce the write load, or raise log.catchUpBytes or cluster.snapshotBytesPerSecond`,
     about: aboutMember,
     meaning:
-      'a member needs one snapshot after another, as the log outgrows its retention before one is installed',
+      'a member needs one snapshot after another, because the log outgrows its retention before one is installed',
     remedy:
       'reduce the write load, or raise `log.catchUpBytes` or `cluster.snapshotBytesPerSecond` on the leader',
   }),
@@ -100,8 +101,8 @@ export const alarmTable = {
     severity: 'warning',
     text: (facts) => `${facts.nextRisk}; unreachable from here: ${facts.unreachable.join(', ')}`,
     meaning:
-      'of three or more voters, so many are unreachable from here that no further one may fail',
-    remedy: 'start or repair those named',
+      'so many of three or more voters are unreachable from here that one more failure stops writes',
+    remedy: 'start or repair the voters that it names',
   }),
   LOG_REPAIRING: row<{ readonly term: Term; readonly index: Index | null }>({
     severity: 'warning',
@@ -111,23 +112,25 @@ export const alarmTable = {
       return `the log was damaged and may lack ${missing}; it is being re-replicated, and this controller cannot become leader until it is complete`
     },
     meaning: 'the log was damaged and may lack acknowledged entries',
-    remedy: 'none while peers are up, they re-replicate it; check the disk',
+    remedy:
+      'none while peers are up: they send the missing entries; check the disk ([Damaged files](damaged-files.md))',
   }),
   CERTIFICATE_EXPIRES: row<{ readonly sentences: readonly string[]; readonly path?: string }>({
     severity: 'warning',
     text: ({ sentences }) => sentences.join('. '),
     about: ({ path }) => path ?? '',
     meaning: 'a certificate of this controller or cluster expires soon',
-    remedy: 'the sentence says which one, and how to renew it',
+    remedy:
+      'the sentence says which one, and how to renew it ([Certificates](certificates.md#alarm-certificate_expires))',
   }),
   CERTIFICATE_REFUSED: row<{ readonly path: string; readonly sentence: string }>({
     severity: 'warning',
     text: ({ sentence }) => `certificate files rejected: ${sentence}; they are not in use`,
     about: ({ path }) => path,
     meaning:
-      'files of `identity` or `serverCertificates` were exchanged and do not belong together, or are not for this controller',
+      'files of `identity` or `serverCertificates` were replaced and do not belong together, or are not for this controller',
     remedy:
-      'put files in place that do; they are read again by themselves, and at once by `pki reload`',
+      'install files that fit; the controller reads them automatically, or at once with `flotilla pki reload`',
   }),
   BACKUP_FAILED: row<{ readonly fault: string }>({
     severity: 'warning',

@@ -268,9 +268,12 @@ class InlineEnd<In, Out> implements ThreadLink<In, Out> {
   peer: InlineEnd<Out, In> | null = null
   #queue: Out[] = []
 
-  post(message: Out): void {
+  post(message: Out, transfer: readonly ArrayBuffer[] = []): void {
     if (this.peer === null) return
-    this.#queue.push(message)
+    // Buffers move as between threads: they are empty for the sender, and none can be sent twice.
+    const isMoved = transfer.length > 0
+    const sent = isMoved ? structuredClone(message, { transfer: [...transfer] }) : message
+    this.#queue.push(sent)
     if (this.#queue.length === 1) setImmediate(() => this.#flush())
   }
 

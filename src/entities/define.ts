@@ -1,5 +1,5 @@
 import { assert } from '../lib/assert.ts'
-import type { EntityRecord } from '../lib/entity-record.ts'
+import type { BaseFields, EntityRecord } from '../lib/entity-record.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import {
   type ComputedField,
@@ -10,7 +10,9 @@ import {
   map,
   type RouterFact,
 } from './fields.ts'
-import type { JsonObject } from '../lib/text/canonical-json.ts'
+import type { KindName } from './kind-names.ts'
+import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
+import { type DecidedFields, published } from './published.ts'
 
 export type EntityApi = 'client' | 'management' | 'fabric'
 export type OperationShape = 'list' | 'create' | 'detail' | 'replace' | 'patch' | 'delete'
@@ -33,7 +35,7 @@ export interface FilterSymbol {
   readonly live: RouterFact | null
   readonly list: string | null
   /** Kind of the records that the field references; null for every other symbol. */
-  readonly of: string | null
+  readonly of: KindName | null
   /** Symbol of the referenced record that is read instead of its id. */
   readonly through: string | null
   /** Texts that a filter may also give as numbers, from 1; null for every other symbol. */
@@ -42,7 +44,7 @@ export interface FilterSymbol {
 
 /** A sub-list: records of the kind `of`, under `/{collection}/{id}/{path}`. */
 export interface SubList {
-  readonly of: string
+  readonly of: KindName
   /**
    * API that serves the list. On the client API, a caller sees only records that its policies
    * reach.
@@ -67,7 +69,7 @@ export interface SubList {
    * Kind whose members the API contract declares for the rows; members that only it has are
    * declared but never sent.
    */
-  readonly declaredAs: string | null
+  readonly declaredAs: KindName | null
 }
 
 /**
@@ -105,10 +107,13 @@ export type CallerScope<By = string> =
   | { readonly through: 'access' }
   | { readonly through: 'reference'; readonly by: By }
 
-/** A descriptor without static types, as interpreters read it. */
-export interface Entity {
+/**
+ * A descriptor without static types, as interpreters read it. Its name is that of a kind, or of
+ * rows without a table that can be listed like records: `Entity<string>` may be either.
+ */
+export interface Entity<N extends string = KindName> {
   /** Singular, camel case: `servicePolicy`. Also the kind's name in commands, keys and messages. */
-  readonly name: string
+  readonly name: N
   /** `servicePolicies`. */
   readonly plural: string
   /**
@@ -116,7 +121,7 @@ export interface Entity {
    * operations and fields. The table's kind has every stored field of its views; ids, names and
    * references are shared.
    */
-  readonly table: string
+  readonly table: N | KindName
   /** null: every record of the table. A record created as this kind is in its scope. */
   readonly scope: FieldScope | null
   /** Feature level that introduced the kind; below it there are no records of it. */
@@ -159,23 +164,43 @@ export interface Entity {
   }
   /** `entities`: visible to clients, in both digests. `state`: only in the state digest. */
   readonly digest: 'entities' | 'state'
+  /** Whether events report changes of its records. */
+  readonly isPublished: boolean
+  /** Type of its records in these events. */
+  readonly publishedAs: string
   /** Whether the list accepts roleFilter and roleSemantic over `roleAttributes`. */
   readonly hasRoleFilter: boolean
 }
 
-interface BaseFields {
+interface TagsField {
   readonly tags: FieldOf<Readonly<Record<string, string | number | boolean | null>>>
 }
 type Fields = Readonly<Record<string, Field>>
 type StoredKey<F> = {
-  [K in keyof NonNullable<F>]: NonNullable<F>[K] extends ComputedField ? never : K
-}[keyof NonNullable<F>]
+  [K in keyof F]: F[K] extends ComputedField ? never : K
+}[keyof F]
 type TypeOf<F> = F extends FieldOf<infer T> ? T : never
 
 /** The record type of a descriptor. */
 export type EntityOf<D> = D extends { readonly types?: infer F }
-  ? EntityRecord & { readonly [K in StoredKey<F>]: TypeOf<NonNullable<F>[K]> }
+  ? {
+      readonly [K in keyof BaseFields | StoredKey<NonNullable<F>>]: K extends keyof BaseFields
+        ? BaseFields[K]
+        : TypeOf<NonNullable<F>[K & keyof NonNullable<F>]>
+    }
   : never
+
+/** A record that was never written and is in no table: every field has its zero value. */
+export function unsetRecord<D extends Pick<Entity<string>, 'fields'>>(
+  { fields }: D,
+  id: string,
+): EntityOf<D> {
+  const record: Record<string, Json> = { id, createdAt: 0, updatedAt: 0, revision: 0 }
+  for (const [name, { zero, computed }] of Object.entries(fields)) {
+    if (computed === null) record[name] = zero
+  }
+  return record as EntityOf<D>
+}
 
 type SymbolName<F> = Extract<keyof F, string>
 type SymbolInput<F> =
@@ -196,7 +221,7 @@ type SymbolInput<F> =
       readonly name: string
       readonly through: {
         readonly field: SymbolName<F>
-        readonly of: string
+        readonly of: KindName
         readonly symbol: string
       }
     }
@@ -215,12 +240,30 @@ type Served<F extends Fields> =
       readonly callerScope?: never
     }
 
-export type Definition<F extends Fields> = Served<F> & DefinitionBase<F>
+/**
+ * A kind with its own table states whether events report its records. If they do, each stored field
+ * states whether events show it, or it does not compile.
+ */
+type Publication<N extends string, F> = N extends KindName
+  ?
+      | { readonly table: KindName; readonly isPublished?: never; readonly publishedAs?: never }
+      | { readonly table?: never; readonly isPublished: false; readonly publishedAs?: never }
+      | {
+          readonly table?: never
+          readonly isPublished: true
+          /** Type of its records in events, if it is not the plural. */
+          readonly publishedAs?: string
+          readonly fields: F & DecidedFields
+        }
+  : { readonly table?: never; readonly isPublished?: never; readonly publishedAs?: never }
 
-interface DefinitionBase<F extends Fields> {
-  readonly name: string
+export type Definition<N extends string, F extends Fields> = Served<F> &
+  Publication<N, F> &
+  DefinitionBase<N, F>
+
+interface DefinitionBase<N extends string, F extends Fields> {
+  readonly name: N
   readonly plural: string
-  readonly table?: string
   /**
    * Collection, if it is not the plural in kebab case, for a view that another API serves under the
    * name of its table.
@@ -251,7 +294,7 @@ interface DefinitionBase<F extends Fields> {
         readonly by?: string
         readonly operationId?: string
         readonly unknownParent?: SubList['unknownParent']
-        readonly declaredAs?: string
+        readonly declaredAs?: KindName
       }
     >
   >
@@ -315,7 +358,7 @@ function symbolOf(fields: Fields, input: SymbolInput<Fields>): FilterSymbol {
   return { ...stored(input.name, symbolTypes[field.kind], [key]), of, numbered }
 }
 
-export function isInScope({ scope }: Entity, record: EntityRecord): boolean {
+export function isInScope({ scope }: Pick<Entity, 'scope'>, record: EntityRecord): boolean {
   return scope === null || (record[scope.field] === true) === scope.value
 }
 
@@ -328,10 +371,11 @@ export function kebab(name: string): string {
  * Defines a kind of record as data, for all interpreters. Field names are checked at compile time.
  * Every kind also has `tags`.
  */
-export function defineEntity<const F extends Fields>(
-  definition: Definition<F>,
-): Entity & { readonly types?: F & BaseFields } {
-  const fields: Fields = { ...definition.fields, tags: map({ bytesMax: fieldLimits.tagsBytesMax }) }
+export function defineEntity<const N extends string, const F extends Fields>(
+  definition: Definition<N, F>,
+): Entity<N> & { readonly types?: F & TagsField } {
+  const tags = map({ bytesMax: fieldLimits.tagsBytesMax })
+  const fields: Fields = { ...definition.fields, ...published({ tags }) }
   const indexes = new Set<string>(definition.indexes)
   for (const [name, field] of Object.entries(fields)) {
     if (field.reference !== null) indexes.add(name)
@@ -375,6 +419,8 @@ export function defineEntity<const F extends Fields>(
     weighed: definition.weighed ?? null,
     refuse: { update: {}, delete: {}, ...definition.refuse },
     digest: definition.digest ?? 'entities',
+    isPublished: definition.isPublished ?? false,
+    publishedAs: definition.publishedAs ?? definition.plural,
     hasRoleFilter: definition.hasRoleFilter ?? false,
   }
 }

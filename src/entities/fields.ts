@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import { notBuiltYet } from '../lib/not-built-yet.ts'
+import type { KindName } from './kind-names.ts'
 
 /** Size limits of one record; a body is also limited to 1 MiB. */
 export const fieldLimits = {
@@ -41,7 +42,7 @@ export type OnDelete = 'refuse' | 'cascade' | 'strip'
 
 export interface ReferenceRule {
   /** Descriptor name of the referenced kind. */
-  readonly to: string
+  readonly to: KindName
   readonly onDelete: OnDelete
   /** Feature level from which the deletion of a referenced record is refused, like `refuse`. */
   readonly refusedFrom?: number
@@ -59,16 +60,16 @@ export type ComputedSource =
    */
   | {
       readonly from: 'entityRef'
-      readonly to: string
+      readonly to: KindName
       readonly by: string
       readonly hasUrlName?: boolean
     }
   /** [{role, name}] of the role list `by`. */
-  | { readonly from: 'rolesDisplay'; readonly to: string; readonly by: string }
+  | { readonly from: 'rolesDisplay'; readonly to: KindName; readonly by: string }
   /** A stored field of the record of `to` referenced by `by`; its zero value when there is none. */
-  | { readonly from: 'fieldOf'; readonly to: string; readonly by: string; readonly field: string }
+  | { readonly from: 'fieldOf'; readonly to: KindName; readonly by: string; readonly field: string }
   /** Whether a record of `of` references this one by its field `by`. */
-  | { readonly from: 'isReferenced'; readonly of: string; readonly by: string }
+  | { readonly from: 'isReferenced'; readonly of: KindName; readonly by: string }
   /** The stored field under another name; `otherwise` instead of null. */
   | { readonly from: 'field'; readonly field: string; readonly otherwise?: Json }
   /** The stored object or text; null instead of an empty one. */
@@ -78,7 +79,7 @@ export type ComputedSource =
   /** `field` of the record of `of` that references this one by `by`; else `otherwise`, or null. */
   | {
       readonly from: 'fieldOfNaming'
-      readonly of: string
+      readonly of: KindName
       readonly by: string
       readonly field: string
       readonly otherwise?: Json
@@ -92,7 +93,7 @@ export type ComputedSource =
    */
   | {
       readonly from: 'byKey'
-      readonly of: string
+      readonly of: KindName
       readonly by: string
       readonly key: string
       readonly shows: Readonly<Record<string, readonly string[]>>
@@ -151,6 +152,11 @@ export interface Field {
   /** Feature level from which it is writable, if later than `since`. */
   readonly writableSince: number
   readonly shown: Shown
+  /**
+   * Whether events about a record show the field; null: not stated, because its kind is not
+   * published.
+   */
+  readonly published: 'shown' | 'withheld' | null
   readonly schema: JsonObject
   readonly reference: ReferenceRule | null
   /**
@@ -205,6 +211,7 @@ function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): F
     since: rules.since ?? 1,
     writableSince: rules.writableSince ?? rules.since ?? 1,
     shown: rules.shown ?? 'always',
+    published: null,
     schema,
     reference: null,
     unique: null,
@@ -278,7 +285,7 @@ export function timestamp(rules: Rules = {}): FieldOf<number | null> {
 
 /** `#attribute`, `#all` or `@id` of the kind `to`; sorted, without duplicates. */
 export function roleList(
-  to: string,
+  to: KindName,
   { refusedFrom, ...rules }: Rules & Pick<ReferenceRule, 'refusedFrom'> = {},
 ): FieldOf<readonly string[]> {
   const schema = {
@@ -320,7 +327,7 @@ export function texts(
 
 /** Id of one record of the kind `to`; `otherwise` replaces an absent or empty one. */
 export function reference(
-  to: string,
+  to: KindName,
   onDelete: OnDelete,
   rules: Rules & { readonly otherwise?: string; readonly isJudgedByRules?: boolean } = {},
 ): FieldOf<string> {
@@ -334,7 +341,7 @@ export function reference(
 
 /** Ids of records of the kind `to`; sorted, without duplicates. */
 export function references(
-  to: string,
+  to: KindName,
   onDelete: OnDelete,
   rules: Rules & { readonly faultField?: string } = {},
 ): FieldOf<readonly string[]> {
@@ -354,7 +361,7 @@ export function references(
 export function map<T extends Json = Json>(
   rules: Rules & {
     readonly values?: JsonObject
-    readonly keysOf?: string
+    readonly keysOf?: KindName
     readonly bytesMax?: number
   } = {},
 ): FieldOf<Readonly<Record<string, T>>> {

@@ -39,9 +39,10 @@ import { session } from './kinds/session.ts'
 import { sharedSecret } from './kinds/shared-secret.ts'
 import { terminator } from './kinds/terminator.ts'
 import { transitRouter } from './kinds/transit-router.ts'
+import { type KindName, kindNames } from './kind-names.ts'
 
-/** Every kind of record, sorted by name. */
-export const entities: readonly Entity[] = [
+/** Descriptors by name. */
+export const kinds = {
   accessMark,
   admission,
   apiSession,
@@ -81,20 +82,30 @@ export const entities: readonly Entity[] = [
   sharedSecret,
   terminator,
   transitRouter,
-]
+} satisfies { readonly [K in KindName]: Entity<K> }
+
+/** Every kind of record, sorted by name. */
+export const entities: readonly Entity[] = kindNames.map((name) => kinds[name])
 
 export const entitiesByName: ReadonlyMap<string, Entity> = new Map(
   entities.map((entity) => [entity.name, entity]),
 )
 
-/** @throws {AssertionError} when no kind has that name. */
+/**
+ * The descriptor of a kind whose name comes from a command or a stored record.
+ * @throws {AssertionError} when no kind has that name.
+ */
 export function entityNamed(name: string): Entity {
   const entity = entitiesByName.get(name)
   if (entity === undefined) throw new AssertionError(`there is a descriptor named ${name}`)
   return entity
 }
 
-/** Plural of a kind, which may have no descriptor yet: `postureCheck` → `postureChecks`. */
-export function pluralOf(name: string): string {
-  return entitiesByName.get(name)?.plural ?? `${name}s`
+export function isKindName(name: string): name is KindName {
+  return Object.hasOwn(kinds, name)
+}
+
+/** `postureCheck` → `postureChecks`. */
+export function pluralOf(name: KindName): string {
+  return kinds[name].plural
 }

@@ -1,4 +1,5 @@
 import type { SubList } from './define.ts'
+import type { KindName } from './kind-names.ts'
 
 type SubListInput = Pick<SubList, 'of' | 'through' | 'unknownParent'> & {
   readonly by?: string
@@ -7,7 +8,7 @@ type SubListInput = Pick<SubList, 'of' | 'through' | 'unknownParent'> & {
 
 /** A sub-list whose parent must exist. `by` as in {@link SubList}; omitted for `access`. */
 export function listOfKnown(
-  of: string,
+  of: KindName,
   through: SubList['through'],
   by?: string,
   operationId?: string,

@@ -8,7 +8,7 @@ import { EmittedEvent, type RingSlot } from './emitted-event.ts'
 import type { RingLimits } from './event-ring.ts'
 import type { NewEvent } from './field.ts'
 import { eventSubjects } from './namespaces.ts'
-import { publishedRecords, weightOf } from './published-records.ts'
+import { publishedKinds, weightOf } from './published-records.ts'
 import { apiSessionEvent } from './subjects/api-session.ts'
 import { loggedIn } from './subjects/authentication.ts'
 import { entityChanged } from './subjects/entity-change.ts'
@@ -82,7 +82,7 @@ const namespaces: ReadonlySet<EventNamespace> = new Set(
     eventSubjects[one].types.some(({ emitter }) => emitter === 'every'),
   ),
 )
-const kindOrder = new Map(Object.keys(publishedRecords).map((kind, at) => [kind, at]))
+const kindOrder = new Map(publishedKinds.map((kind, at) => [kind, at]))
 
 /**
  * All events of one entry in a single slot, made when the first reader wants one of them: most

@@ -20,7 +20,7 @@ import type { RouterCertifier } from '../ports/certificate-issuer.ts'
 import type { ProposalInput, Proposer } from '../ports/proposer.ts'
 import type { RouterConnection } from './connection.ts'
 import type { RouterDuty } from './duty.ts'
-import { routerMessage } from './messages.ts'
+import { controlMessage } from '../channel/messages/control.ts'
 import type { RouterLogger } from './router-channels.ts'
 
 /** A proposer that can say before work is done for a write that it would refuse it. */
@@ -45,12 +45,12 @@ export function certificateDuty(parts: CertificateDutyParts): RouterDuty {
   return {
     handlers: new Map([
       [
-        routerMessage.extendRouter,
+        controlMessage.enrollmentExtendRouter,
         (connection, message) =>
           answered(parts, connection, message, () => extend(parts, connection, message)),
       ],
       [
-        routerMessage.verifyCertificate,
+        controlMessage.enrollmentExtendRouterVerify,
         (connection, message) =>
           answered(parts, connection, message, () => verify(parts, connection, message)),
       ],
@@ -94,7 +94,7 @@ async function extend(
   connection.offeredCertPem = pem
   // It is no reply: a router takes it by its type.
   channel.send({
-    contentType: routerMessage.certificates,
+    contentType: controlMessage.enrollmentCertsResponse,
     body: toBinary(RouterCertificatesSchema, certificates),
   })
 }
@@ -116,7 +116,7 @@ async function verify(
   log.info({ routerId: router.id, name: router.name }, 'router certificates renewed')
   // An error without a code says that all went well.
   channel.reply(message, {
-    contentType: routerMessage.error,
+    contentType: controlMessage.error,
     body: toBinary(RouterErrorSchema, create(RouterErrorSchema)),
   })
 }
@@ -154,7 +154,7 @@ async function answered(
       message: error instanceof Problem ? text : 'the certificates could not be issued',
     })
     channel.reply(message, {
-      contentType: routerMessage.error,
+      contentType: controlMessage.error,
       body: toBinary(RouterErrorSchema, answer),
     })
   }

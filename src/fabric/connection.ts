@@ -6,20 +6,21 @@ import type { Hello, VersionLine } from '../channel/hello.ts'
 import type { RouterStatus } from '../ports/router-status.ts'
 import type { AdmittedRouter } from './admission.ts'
 import {
+  controlHeader,
   type ControllerAddress,
+  controlMessage,
   readClientHello,
-  routerCapabilitiesHeader,
-  routerMessage,
   serverHello,
-} from './messages.ts'
+} from '../channel/messages/control.ts'
 import { refuse } from './refused-requests.ts'
 import { errorMessage } from '../lib/error-code.ts'
+import { contentType } from '../channel/numbers.ts'
 
 /**
  * Messages that a router waits for an answer to, and that succeed without anything being done for
  * them here.
  */
-const acknowledged: ReadonlySet<number> = new Set([routerMessage.interfacesUpdate])
+const acknowledged: ReadonlySet<number> = new Set([controlMessage.updateRouterInterfaces])
 
 const REASON_CHARACTERS_MAX = 200
 
@@ -76,7 +77,7 @@ export class RouterConnection {
     this.router = parts.router
     this.hello = parts.hello
     this.version = parts.version
-    const capabilities = readMask(parts.hello.headers, routerCapabilitiesHeader)
+    const capabilities = readMask(parts.hello.headers, controlHeader.capabilities)
     this.evaluatesPosture = evaluatesPosture(capabilities)
   }
 
@@ -95,19 +96,19 @@ export class RouterConnection {
 
   /** Facts that its hello gave of its program. */
   #known(): Pick<RouterStatus, 'version' | 'capabilities'> {
-    const capabilities = [...readMask(this.hello.headers, routerCapabilitiesHeader)]
+    const capabilities = [...readMask(this.hello.headers, controlHeader.capabilities)]
     return { version: this.version, capabilities }
   }
 
   /** @returns what is left to do, in steps. */
   onMessage(message: ChannelMessage): Iterator<void> | null {
     const { channel, dutyOf, onMembersAsked } = this.#parts
-    const { contentType } = message
-    const handle = dutyOf(contentType)
+    const { contentType: type } = message
+    const handle = dutyOf(type)
     if (handle !== null) return this.#perform(handle, message)
-    if (contentType === routerMessage.ping) channel.replyResult(message, true, 'ok')
-    else if (contentType === routerMessage.requestClusterMembers) onMembersAsked()
-    else if (acknowledged.has(contentType)) channel.replyResult(message, true)
+    if (type === contentType.ping) channel.replyResult(message, true, 'ok')
+    else if (type === controlMessage.requestClusterMembers) onMembersAsked()
+    else if (acknowledged.has(type)) channel.replyResult(message, true)
     else return this.#perform(() => refuse(channel, message), message)
     return null
   }
@@ -141,7 +142,7 @@ export class RouterConnection {
     const { channel, ownVersion, onStatus } = this.#parts
     try {
       const { contentType, body } = await channel.request(serverHello(ownVersion))
-      if (contentType !== routerMessage.clientHello) return
+      if (contentType !== controlMessage.clientHello) return
       const said = readClientHello(body)
       if (!channel.isClosed) onStatus({ ...said, ...this.#known() })
     } catch {

@@ -2,12 +2,7 @@ import { type Hello, helloAccepted, versionLine, type VersionLine } from '../cha
 import type { ChannelMessage } from '../channel/frame.ts'
 import { headerKey } from '../channel/numbers.ts'
 import { maskValue, textValue } from '../channel/headers.ts'
-
-const capabilitiesHeader = 1002
-/** Header where routers before 2.0 look for the same. */
-const olderCapabilitiesHeader = 12
-const clusterIdHeader = 2004
-const olderClusterIdHeader = 15
+import { controlHeader, legacyControlHeader } from '../channel/messages/control.ts'
 
 /**
  * Capabilities that newer routers ask of every controller: terminators of version 2, links reported
@@ -32,10 +27,10 @@ export function helloAnswer(hello: Hello, identity: ControllerIdentity): Channel
     id,
     new Map([
       [headerKey.helloVersion, textValue(versionLine(version))],
-      [capabilitiesHeader, mask],
-      [olderCapabilitiesHeader, mask],
-      [clusterIdHeader, textValue(clusterId)],
-      [olderClusterIdHeader, textValue(clusterId)],
+      [controlHeader.capabilities, mask],
+      [legacyControlHeader.capabilities, mask],
+      [controlHeader.clusterId, textValue(clusterId)],
+      [legacyControlHeader.clusterId, textValue(clusterId)],
     ]),
   )
 }

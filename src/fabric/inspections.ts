@@ -5,7 +5,7 @@ import { jsonDepth } from '../lib/bounds/json-depth.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import type { RouterInspection, RouterInspections } from '../ports/router-inspections.ts'
 import { routerLimits } from './limits.ts'
-import { routerMessage } from './messages.ts'
+import { controlMessage } from '../channel/messages/control.ts'
 import type { RouterChannels } from './router-channels.ts'
 
 const JSON_DEPTH_MAX = 64
@@ -22,12 +22,13 @@ export function inspectionsOf(
       try {
         const { contentType, body } = await channel.request(
           {
-            contentType: routerMessage.inspectRequest,
+            contentType: controlMessage.inspect,
             body: toBinary(InspectRequestSchema, request),
           },
           routerLimits.routerInspectionTimeoutMs,
         )
-        if (contentType !== routerMessage.inspectAnswer) return failed(routerId, 'gave no values')
+        if (contentType !== controlMessage.inspectResponse)
+          return failed(routerId, 'gave no values')
         const { values, errors } = fromBinary(InspectAnswerSchema, body)
         return {
           values: values.map(({ name, value }) => ({ name, value: jsonOf(value) })),

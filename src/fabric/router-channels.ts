@@ -1,10 +1,10 @@
 import type { TLSSocket } from 'node:tls'
 
 import { periodicScheduler } from '../lib/periodic-scheduler.ts'
-import { Channel, type Outgoing } from '../channel/channel.ts'
+import { Channel } from '../channel/channel.ts'
 import { type Hello, helloRefused, readHello } from '../channel/hello.ts'
 import { channelLimits } from '../channel/limits.ts'
-import type { ChannelMessage } from '../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../channel/frame.ts'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
@@ -22,7 +22,7 @@ import {
   type ClusterAddresses,
   type ControllerAddress,
   leaderMessage,
-} from './messages.ts'
+} from '../channel/messages/control.ts'
 import { LiveRows } from './live-rows.ts'
 import type { RouterStatusTopic } from './status-topic.ts'
 

@@ -69,11 +69,12 @@ import { createSession, deleteSession, expireSessions, touchSessions } from './s
 import { rulesOf } from './rules-of-kinds.ts'
 import { enrollByToken } from './enrollment/token-enrollment.ts'
 import { requestExtend, verifyCa } from './enrollment/trust.ts'
-import type { State } from './records/state.ts'
+import { isKindName } from '../entities/registry.ts'
+import type { ClusterState } from './access/cluster-state.ts'
 
 /** Place and time of an entry. */
 type Place = Pick<CommandContext, 'index' | 'logTimeMs'>
-type Handler = (state: State, payload: Uint8Array, context: CommandContext) => Outcome
+type Handler = (state: ClusterState, payload: Uint8Array, context: CommandContext) => Outcome
 
 /**
  * Total: a kind without a handler does not compile. It would stop apply on every controller at the
@@ -140,16 +141,17 @@ const handlers: Readonly<Record<KnownKind, Handler>> = {
 
 const nothingDone = { outcome: null, audit: null } as const
 
-function hasMoved(state: State, command: Command): boolean {
+function hasMoved(state: ClusterState, command: Command): boolean {
   for (const { entity, id, revision } of command.judgedOn) {
-    if ((state.get(entity, id)?.revision ?? 0) !== Number(revision)) return true
+    const record = isKindName(entity) ? state.get(entity, id) : undefined
+    if ((record?.revision ?? 0) !== Number(revision)) return true
   }
   return false
 }
 
 type Performed = Pick<AppliedEntry, 'audit'> & { readonly outcome: Outcome }
 
-function perform(state: State, command: Command, place: Place): Performed {
+function perform(state: ClusterState, command: Command, place: Place): Performed {
   const touched: Touched[] = []
   const outcome = performUnaudited(state, command, place, touched)
   // The command may have brought log time back.
@@ -160,7 +162,7 @@ function perform(state: State, command: Command, place: Place): Performed {
 }
 
 function performUnaudited(
-  state: State,
+  state: ClusterState,
   command: Command,
   place: Place,
   touched: Touched[],
@@ -187,7 +189,12 @@ function performUnaudited(
  * A caller's retry is answered with what its first try came to, through whichever controller either
  * arrived.
  */
-function performOnce(state: State, command: Command, request: RequestId, place: Place): Performed {
+function performOnce(
+  state: ClusterState,
+  command: Command,
+  request: RequestId,
+  place: Place,
+): Performed {
   const { caller, id } = request
   const bodyHash = hexOf(request.bodyHash)
   const judgement = state.judgeRequest(caller, id, bodyHash)
@@ -203,7 +210,11 @@ function performOnce(state: State, command: Command, request: RequestId, place: 
   return performed
 }
 
-function applyCommand(state: State, command: Command, place: Place): Omit<AppliedEntry, 'index'> {
+function applyCommand(
+  state: ClusterState,
+  command: Command,
+  place: Place,
+): Omit<AppliedEntry, 'index'> {
   const { request } = command
   const run = (): Performed => {
     // Judged by the replicated level alone: a version that does not know the command refuses it as
@@ -231,7 +242,7 @@ function applyCommand(state: State, command: Command, place: Place): Omit<Applie
  * raises the feature level to one that this version does not know; the state is not to be used any
  * more, for it may be half changed.
  */
-export function apply(state: State, entry: Entry): AppliedEntry {
+export function apply(state: ClusterState, entry: Entry): AppliedEntry {
   if (entry.index !== state.position.index + 1) {
     throw new AssertionError('entries are applied in order, without gaps')
   }

@@ -1,12 +1,11 @@
 import { isObject } from '../entities/check.ts'
-import type { ConfigType } from '../entities/kinds/config-type.ts'
-import type { Config } from '../entities/kinds/config.ts'
 import type { Entity, EntityLink } from '../entities/define.ts'
 import type { ComputedSource, Condition, Field } from '../entities/fields.ts'
 import { entitiesByName, entityNamed } from '../entities/registry.ts'
 import { passwordLockOf } from './apply/authentication.ts'
 import type { Identity } from '../entities/kinds/identity.ts'
-import { type ServiceConfig, serviceConfigHolder } from '../entities/kinds/service-config.ts'
+import { serviceConfigHolder } from '../entities/kinds/service-config.ts'
+import type { KindName } from '../entities/kind-records.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { RecentValues } from '../lib/recent-values.ts'
@@ -17,10 +16,11 @@ import { checksOf } from './access/checked-policies.ts'
 import { BIND, DIAL, linkingPolicies, rolesDisplay } from './records/roles.ts'
 import { routerFact } from './records/router-facts.ts'
 import type { State } from './records/state.ts'
+import type { ClusterState } from './access/cluster-state.ts'
 
 /** Parts that the detail of one record is shown with. */
 export interface DetailContext {
-  readonly state: State
+  readonly state: ClusterState
   /** The identity whose permissions a service shows. */
   readonly callerId: string
   readonly configTypes: ConfigTypesShown
@@ -67,7 +67,7 @@ function linksOf(entity: Entity, record: EntityRecord): JsonObject {
 }
 
 /** {_links, entity, id, name}; null when the record is not there. */
-export function entityRefOf(state: State, kind: string, id: string): JsonObject | null {
+export function entityRefOf(state: State, kind: KindName, id: string): JsonObject | null {
   const entity = entitiesByName.get(kind)
   const record = state.get(kind, id)
   if (entity === undefined || record === undefined) return null
@@ -103,7 +103,7 @@ function byKey(
 }
 
 /** Value that the detail of a record has under a name. */
-function shownIn(kind: string, name: string, record: EntityRecord, context: DetailContext): Json {
+function shownIn(kind: KindName, name: string, record: EntityRecord, context: DetailContext): Json {
   if (name === 'createdAt' || name === 'updatedAt') return dateTime(record[name])
   const shown = shownFields.get(kind)?.find((field) => field.name === name)
   return shown?.source(record, context) ?? null
@@ -147,7 +147,7 @@ function policyQueries(record: EntityRecord, context: DetailContext): Json {
   const permissions = shownPermissions(record, context)
   const hasChecks = (state.tables.get('postureCheck')?.rows.size ?? 0) > 0
   if (!hasChecks) return withoutChecks(permissions)
-  const caller = state.get<Identity>('identity', context.callerId)
+  const caller = state.get('identity', context.callerId)
   const policies = caller === undefined ? [] : linkingPolicies(state, caller, record)
   if (policies.length === 0) return withoutChecks(permissions)
   return policies.map((policy) => {
@@ -176,15 +176,15 @@ function configData(by: string, record: EntityRecord, context: DetailContext): J
   const ids = [...((record[by] ?? []) as readonly string[])]
   const holder = serviceConfigHolder(callerId, record.id)
   for (const id of state.table('serviceConfig').indexes.ids('holder', holder)) {
-    const given = state.get<ServiceConfig>('serviceConfig', id)
+    const given = state.get('serviceConfig', id)
     if (given !== undefined) ids.push(given.configId)
   }
   const byTypeName = new Map<string, Json>()
   for (const id of ids) {
-    const config = state.get<Config>('config', id)
+    const config = state.get('config', id)
     if (config === undefined) continue
     if (configTypes !== 'all' && !configTypes.has(config.configTypeId)) continue
-    const name = state.get<ConfigType>('configType', config.configTypeId)?.name
+    const name = state.get('configType', config.configTypeId)?.name
     if (name !== undefined) byTypeName.set(name, config.data)
   }
   // A type may have any name; this makes own members of all of them.
@@ -300,7 +300,7 @@ interface Shown {
   readonly when: Condition | null
 }
 
-const shownFields: ReadonlyMap<string, readonly Shown[]> = new Map(
+const shownFields: ReadonlyMap<KindName, readonly Shown[]> = new Map(
   [...entitiesByName.values()].map((entity) => [entity.name, compile(entity)]),
 )
 
@@ -328,7 +328,7 @@ function isEmpty(value: Json): boolean {
 }
 
 /** The detail of a record as the responses of every operation show it. */
-export function detailOf(kind: string, record: EntityRecord, context: DetailContext): JsonObject {
+export function detailOf(kind: KindName, record: EntityRecord, context: DetailContext): JsonObject {
   const detail: Record<string, Json> = headOf(kind, record)
   for (const shown of shownFields.get(kind) ?? []) {
     const value = valueOf(shown, record, context)
@@ -337,7 +337,7 @@ export function detailOf(kind: string, record: EntityRecord, context: DetailCont
   return detail
 }
 
-function headOf(kind: string, record: EntityRecord): Record<string, Json> {
+function headOf(kind: KindName, record: EntityRecord): Record<string, Json> {
   return {
     _links: linksOf(entityNamed(kind), record),
     createdAt: dateTime(record.createdAt),
@@ -363,7 +363,7 @@ export class DetailPrinter {
   readonly #kept = new RecentValues<OwnText>(KEPT_TEXTS)
 
   /** @returns the text of `detailOf`, as `JSON.stringify` gives it. */
-  print(kind: string, record: EntityRecord, context: DetailContext): string {
+  print(kind: KindName, record: EntityRecord, context: DetailContext): string {
     const { parts } = this.#ownText(kind, record, context)
     let [text = ''] = parts
     let at = 1
@@ -377,7 +377,7 @@ export class DetailPrinter {
     return `${text}}`
   }
 
-  #ownText(kind: string, record: EntityRecord, context: DetailContext): OwnText {
+  #ownText(kind: KindName, record: EntityRecord, context: DetailContext): OwnText {
     const known = this.#kept.get(record.revision)
     // Records are never changed: a write puts another one in their place.
     if (known?.record === record && known.kind === kind) return known
@@ -389,13 +389,13 @@ export class DetailPrinter {
 }
 
 interface OwnText {
-  readonly kind: string
+  readonly kind: KindName
   readonly record: EntityRecord
   /** Around the members that follow from other things: one more than there are of those. */
   readonly parts: readonly string[]
 }
 
-function ownParts(kind: string, record: EntityRecord, context: DetailContext): string[] {
+function ownParts(kind: KindName, record: EntityRecord, context: DetailContext): string[] {
   const parts: string[] = []
   let part = JSON.stringify(headOf(kind, record)).slice(0, -1)
   for (const shown of shownFields.get(kind) ?? []) {

@@ -1,12 +1,13 @@
+import type { KindName } from '../entities/kind-records.ts'
 import type { ChangeFollower, EntryFacts, RecordChange } from '../ports/change-feed.ts'
 import type { Index } from '../raft/types.ts'
 
 /** Followers of the records from outside of apply, and the kinds of tables that each is told of. */
 export class Followers {
-  readonly #all = new Set<{ readonly kinds: ReadonlySet<string>; readonly of: ChangeFollower }>()
+  readonly #all = new Set<{ readonly kinds: ReadonlySet<KindName>; readonly of: ChangeFollower }>()
 
   /** @returns the way to end it. */
-  add(kinds: readonly string[], of: ChangeFollower): () => void {
+  add(kinds: readonly KindName[], of: ChangeFollower): () => void {
     const follower = { kinds: new Set(kinds), of }
     this.#all.add(follower)
     return () => {
@@ -15,7 +16,7 @@ export class Followers {
   }
 
   /** Kinds that any of them follows. */
-  *kinds(): Generator<string> {
+  *kinds(): Generator<KindName> {
     for (const { kinds } of this.#all) yield* kinds
   }
 

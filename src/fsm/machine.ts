@@ -1,4 +1,5 @@
 import { create, fromBinary } from '@bufbuild/protobuf'
+import type { KindName } from '../entities/kind-records.ts'
 import { type Configuration, ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { AssertionError } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -21,9 +22,9 @@ import { Followers } from './followers.ts'
 import { loadState } from './records/load.ts'
 import { Reader } from './reader.ts'
 import { routerModelOf } from './router-model/follow.ts'
-import type { State } from './records/state.ts'
 import { IndexWaiters, type Schedule, systemSchedule } from './records/waiters.ts'
 import { WriteBehind, writeBehindDefaults, type WriteBehindLimits } from './records/write-behind.ts'
+import { ClusterState } from './access/cluster-state.ts'
 
 export interface MachineParts {
   readonly store: StateStore
@@ -34,7 +35,7 @@ export interface MachineParts {
   /**
    * For tests that harm what is in memory: called with each state that takes the place of another.
    */
-  readonly onState?: (state: State) => void
+  readonly onState?: (state: ClusterState) => void
 }
 
 /**
@@ -61,7 +62,7 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
   #isRestoring = false
   readonly #followers = new Followers()
 
-  private constructor(parts: MachineParts, state: State) {
+  private constructor(parts: MachineParts, state: ClusterState) {
     super(state, parts.clock, () => this.routers)
     this.#parts = parts
     this.#waiters = new IndexWaiters(parts.schedule ?? systemSchedule)
@@ -71,7 +72,7 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
 
   /** @throws when the store is damaged. */
   static async open(parts: MachineParts): Promise<StateMachine> {
-    return new StateMachine(parts, await loadState(parts.store))
+    return new StateMachine(parts, await loadState(parts.store, new ClusterState()))
   }
 
   #newWriteBehind(): WriteBehind {
@@ -161,7 +162,7 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
     try {
       await this.#writeBehind.stop()
       await receiver.swap()
-      this.state = await loadState(this.#parts.store)
+      this.state = await loadState(this.#parts.store, new ClusterState())
     } catch (error) {
       this.#failure = error instanceof Error ? error : new Error(String(error))
       throw this.#failure
@@ -176,7 +177,7 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
     this.onPersisted(this.state.position)
   }
 
-  follow(kinds: readonly string[], of: ChangeFollower): () => void {
+  follow(kinds: readonly KindName[], of: ChangeFollower): () => void {
     for (const kind of kinds) this.state.changes.watch(kind)
     return this.#followers.add(kinds, of)
   }
@@ -195,7 +196,7 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
   }
 
   /** Ids of all records of a table, in no order. */
-  ids(kind: string): Iterable<string> {
+  ids(kind: KindName): Iterable<string> {
     return this.state.table(kind).rows.keys()
   }
 

@@ -1,7 +1,10 @@
 import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { Identity } from '../entities/kinds/identity.ts'
+import type { Service } from '../entities/kinds/service.ts'
+import type { Session } from '../entities/kinds/session.ts'
 import type { Entity, SubList } from '../entities/define.ts'
 import { entitiesByName, entityNamed } from '../entities/registry.ts'
+import type { FieldName, KindName, RecordOf } from '../entities/kind-records.ts'
 import { assert, AssertionError } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -63,14 +66,15 @@ import {
   linkingPolicies,
   matches,
   policiesMatching,
+  type Policy,
   roleMembers,
   scopeOf,
 } from './records/roles.ts'
 import { type IdScope, noIds, SetScope } from './records/sorted-ids.ts'
-import type { State } from './records/state.ts'
 import type { Records, Table } from './records/table.ts'
+import type { ClusterState } from './access/cluster-state.ts'
 
-function listRule(entity: Entity, key: string): SubList {
+function listRule(entity: Entity<string>, key: string): SubList {
   const rule = Object.hasOwn(entity.lists, key) ? entity.lists[key] : undefined
   if (rule === undefined) throw new AssertionError(`${entity.name} has a sub-list ${key}`)
   return rule
@@ -89,14 +93,18 @@ type Reads = Omit<StateView, 'appliedIndex' | 'waitForApplied' | 'listAudit'>
 /** Reads of the state in force: records, lists, sub-lists, what policies grant, details. */
 export class Reader implements Reads {
   /** The state in force: a restored snapshot is another one. */
-  protected state: State
+  protected state: ClusterState
   readonly #clock: Clock
   readonly #routers: () => RouterStatuses
   readonly #details = new DetailPrinter()
   readonly #lister: Lister
 
   /** @param routers which routers are connected, asked at each look. */
-  constructor(state: State, clock: Clock, routers: () => RouterStatuses = () => noRouterStatuses) {
+  constructor(
+    state: ClusterState,
+    clock: Clock,
+    routers: () => RouterStatuses = () => noRouterStatuses,
+  ) {
     this.state = state
     this.#routers = routers
     this.#clock = clock
@@ -125,51 +133,43 @@ export class Reader implements Reads {
     return this.state.requests.size
   }
 
-  get<R extends EntityRecord = EntityRecord>(entity: string, id: string): R | undefined {
-    return this.state.get<R>(entity, id)
+  get<K extends KindName>(kind: K, id: string): RecordOf<K> | undefined {
+    return this.state.get(kind, id)
   }
 
   get recordsNow(): StandingRecords {
     return this.state
   }
 
-  #table(entity: string): Table {
-    return this.state.table(entity)
+  #table<K extends KindName>(kind: K): Table<RecordOf<K>> {
+    return this.state.table(kind)
   }
 
-  #records(entity: string): Records {
+  #records(entity: KindName): Records {
     const records = this.state.records.get(entity)
     if (records === undefined) throw new AssertionError(`there are records of ${entity}`)
     return records
   }
 
-  find<R extends EntityRecord = EntityRecord>(
-    entity: string,
-    field: string,
-    value: string,
-  ): R | undefined {
-    const table = this.#table(entity)
-    if (!table.indexes.isUnique(field)) throw new AssertionError(`${entity}.${field} is unique`)
+  find<K extends KindName>(kind: K, field: FieldName<K>, value: string): RecordOf<K> | undefined {
+    const table = this.#table(kind)
+    if (!table.indexes.isUnique(field)) throw new AssertionError(`${kind}.${field} is unique`)
     const id = table.indexes.owner(field, value)
-    return id === undefined ? undefined : this.state.get<R>(entity, id)
+    return id === undefined ? undefined : this.state.get(kind, id)
   }
 
-  findAll<R extends EntityRecord = EntityRecord>(
-    entity: string,
-    field: string,
-    value: string,
-  ): R[] {
-    const table = this.#table(entity)
-    if (!table.indexes.isIndexed(field)) throw new AssertionError(`${entity}.${field} is indexed`)
-    const found: R[] = []
+  findAll<K extends KindName>(kind: K, field: FieldName<K>, value: string): RecordOf<K>[] {
+    const table = this.#table(kind)
+    if (!table.indexes.isIndexed(field)) throw new AssertionError(`${kind}.${field} is indexed`)
+    const found: RecordOf<K>[] = []
     for (const id of table.indexes.ids(field, value)) {
-      const record = this.state.get<R>(entity, id)
+      const record = this.state.get(kind, id)
       if (record !== undefined) found.push(record)
     }
     return found
   }
 
-  count(entity: string): number {
+  count(entity: KindName): number {
     const table = this.state.tables.get(entity)
     return table === undefined ? 0 : (scopeOf(table, entityNamed(entity))?.size ?? table.rows.size)
   }
@@ -198,11 +198,11 @@ export class Reader implements Reads {
     }
   }
 
-  list(entity: string, query: ListQuery): ListResult {
-    return this.#whole({ of: 'kind', entity }, query)
+  list<K extends KindName>(kind: K, query: ListQuery): ListResult<RecordOf<K>> {
+    return this.#whole({ of: 'kind', entity: kind }, query)
   }
 
-  subList(entity: string, id: string, key: string, query: ListQuery): ListResult | null {
+  subList(entity: KindName, id: string, key: string, query: ListQuery): ListResult | null {
     const listing = this.#subListing(entityNamed(entity), id, key, query)
     return listing === null ? null : completed(listing)
   }
@@ -215,14 +215,14 @@ export class Reader implements Reads {
     return this.#listingOf(rule.of, query, this.#shown(entityNamed(rule.of), linked, query))
   }
 
-  #listingOf(entity: string, query: ListQuery, scope: IdScope | null): Listing {
+  #listingOf(entity: KindName, query: ListQuery, scope: IdScope | null): Listing {
     return this.#lister.listing(this.#records(entity), query, scope)
   }
 
-  #whole(source: ListSource, query: ListQuery): ListResult {
+  #whole<R extends EntityRecord>(source: ListSource, query: ListQuery): ListResult<R> {
     const listing = this.listing(source, query)
     assert(listing !== null, 'only a sub-list may have no parent')
-    return completed(listing)
+    return completed(listing) as ListResult<R>
   }
 
   #shown({ name }: Entity, scope: IdScope | null, query: ListQuery): IdScope | null {
@@ -230,7 +230,7 @@ export class Reader implements Reads {
     return withoutAdminSecrets(this.state, this.#table(name), name, scope)
   }
 
-  #linked(entity: Entity, rule: SubList, parent: EntityRecord, query: ListQuery): IdScope {
+  #linked(entity: Entity<string>, rule: SubList, parent: EntityRecord, query: ListQuery): IdScope {
     const { of, by } = rule
     switch (rule.through) {
       case 'roles': {
@@ -238,11 +238,7 @@ export class Reader implements Reads {
         return roleMembers(this.state, of, [{ roles, semantic: String(parent['semantic']) }])
       }
       case 'policies': {
-        const policies = policiesMatching<EntityRecord & { readonly semantic: string }>(
-          this.#table(of),
-          by ?? '',
-          parent,
-        )
+        const policies = policiesMatching(this.#table(of) as Table<Policy>, by ?? '', parent)
         return new SetScope(new Set(policies.map((policy) => policy.id)))
       }
       case 'named':
@@ -255,19 +251,19 @@ export class Reader implements Reads {
         return narrowed(grants, query.policyType)
       }
       case 'policyLinks':
-        return linkedThrough(this.state, by ?? '', entity.name, parent, of)
+        return linkedThrough(this.state, entityNamed(by ?? '').name, entity.name, parent, of)
     }
   }
 
   /** Whether a sub-list has the id; a role list tells by the one record alone. */
-  #holds(entity: Entity, rule: SubList, parent: EntityRecord, id: string): boolean {
+  #holds(entity: Entity<string>, rule: SubList, parent: EntityRecord, id: string): boolean {
     if (rule.through !== 'roles') return this.#linked(entity, rule, parent, {}).has(id)
     const record = this.state.get(rule.of, id)
     const roles = (rule.by === null ? [] : parent[rule.by]) as readonly string[]
     return record !== undefined && matches(record, roles, String(parent['semantic']))
   }
 
-  filterableFields(entity: string): readonly string[] {
+  filterableFields(entity: KindName): readonly string[] {
     return entityNamed(entity).symbols.map((symbol) => symbol.name)
   }
 
@@ -278,35 +274,40 @@ export class Reader implements Reads {
     return permissionNames(this.state.access.bitsOf(identity, service))
   }
 
-  accessibleServices(identityId: string, query: ListQuery): ListResult {
+  accessibleServices(identityId: string, query: ListQuery): ListResult<Service> {
     return this.#whole({ of: 'services', identityId }, query)
   }
 
-  listNaming(entity: string, field: string, value: string, query: ListQuery): ListResult {
-    return this.#whole({ of: 'naming', entity, field, value }, query)
+  listNaming<K extends KindName>(
+    kind: K,
+    field: FieldName<K>,
+    value: string,
+    query: ListQuery,
+  ): ListResult<RecordOf<K>> {
+    return this.#whole({ of: 'naming', entity: kind, field, value }, query)
   }
 
   /** The role attributes that records of the kind have. @throws {Problem} as `list`. */
-  roleAttributes(entity: string, query: ListQuery): RoleAttributes {
+  roleAttributes(entity: KindName, query: ListQuery): RoleAttributes {
     return listRoleAttributes(this.state, entityNamed(entity), query)
   }
 
   /** Role attributes that begin with a prefix, with the number of records; in steps. */
-  roleCounts(entity: string, query: RoleCountQuery): Generator<void, RoleCounts> {
+  roleCounts(entity: KindName, query: RoleCountQuery): Generator<void, RoleCounts> {
     return countRoles(this.state, entityNamed(entity), query)
   }
 
   /** Lists those, and the attributes that policies name. @throws {Problem} as `list`. */
-  roleAttributeUsage(entity: string, query: ListQuery): RoleAttributeUsage {
+  roleAttributeUsage(entity: KindName, query: ListQuery): RoleAttributeUsage {
     return listRoleAttributeUsage(this.state, entityNamed(entity), query)
   }
 
-  ref(entity: string, id: string): JsonObject | null {
+  ref(entity: KindName, id: string): JsonObject | null {
     return entityRefOf(this.state, entity, id)
   }
 
   lastChangeAt(apiSessionId: string): number | null {
-    const session = this.state.get<ApiSession>('apiSession', apiSessionId)
+    const session = this.state.get('apiSession', apiSessionId)
     if (session === undefined) return null
     const { classes } = this.state.access
     return lastChangeAt(this.state, session, classes.of(session.identityId))
@@ -329,8 +330,8 @@ export class Reader implements Reads {
   }
 
   /** Why the identity may use the service, or why not, as the records stand. */
-  explainAccess(identity: EntityRecord, service: EntityRecord): AccessExplanation {
-    return explainAccess(this.state, identity as Identity, service)
+  explainAccess(identity: Identity, service: Service): AccessExplanation {
+    return explainAccess(this.state, identity, service)
   }
 
   /** Previews what writes would change of access; nothing is written. */
@@ -369,26 +370,26 @@ export class Reader implements Reads {
     return policiesOf(this.state, identity).map((policy) => checkedPolicy(this.state, policy))
   }
 
-  serviceSessionsAfter(afterId: string, max: number): readonly EntityRecord[] {
+  serviceSessionsAfter(afterId: string, max: number): readonly Session[] {
     const table = this.#table('session')
     const start = table.ids.rank(afterId) + (table.ids.has(afterId) ? 1 : 0)
     return table.ids.slice(start, max).flatMap((id) => table.get(id) ?? [])
   }
 
   detail(
-    entity: string,
+    entity: KindName,
     record: EntityRecord,
     callerId: string,
     shownFor: ShownFor = shownForNobody,
   ): JsonObject {
     const detail = detailOf(entity, record, this.#detailContext(entity, callerId, shownFor))
     if (!hidesFromNonAdmin(entity, record)) return detail
-    const isForAdmin = this.state.get('identity', callerId)?.['isAdmin'] === true
+    const isForAdmin = this.state.get('identity', callerId)?.isAdmin === true
     return isForAdmin ? detail : shownToNonAdmin(detail)
   }
 
   detailPrinter(
-    entity: string,
+    entity: KindName,
     callerId: string,
     shownFor: ShownFor = shownForNobody,
   ): (record: EntityRecord) => string {
@@ -400,7 +401,7 @@ export class Reader implements Reads {
         : this.#details.print(entity, record, context)
   }
 
-  #detailContext(entity: string, callerId: string, shownFor: ShownFor): DetailContext {
+  #detailContext(entity: KindName, callerId: string, shownFor: ShownFor): DetailContext {
     if (!entitiesByName.has(entity))
       throw new AssertionError(`there is a descriptor named ${entity}`)
     const { state } = this
@@ -408,13 +409,13 @@ export class Reader implements Reads {
   }
 
   sessionsThat(
-    isOver: (session: EntityRecord) => boolean,
+    isOver: (session: ApiSession) => boolean,
     max: number,
   ): { readonly id: string; readonly lastActivityMs: number }[] {
     const over: { id: string; lastActivityMs: number }[] = []
     for (const { record } of this.#table('apiSession').rows.values()) {
       if (!isOver(record)) continue
-      over.push({ id: record.id, lastActivityMs: (record as ApiSession).lastActivityAt ?? 0 })
+      over.push({ id: record.id, lastActivityMs: record.lastActivityAt ?? 0 })
       if (over.length >= max) break
     }
     return over

@@ -1,7 +1,7 @@
 import { apiSession } from '../entities/kinds/api-session.ts'
+import type { RecordOf, KindName } from '../entities/kind-records.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import {
-  type AdmissionRecord,
   type SecretVersion,
   type SharedSecretName,
   sharedSecretNames,
@@ -13,6 +13,7 @@ import { withdrawPrivilegedEnrollments } from './apply/read-enrollments.ts'
 import { removeWithReferences } from './apply/references.ts'
 import { rulesOf } from './rules-of-kinds.ts'
 import type { State } from './records/state.ts'
+import type { ClusterState } from './access/cluster-state.ts'
 
 /**
  * The new cluster that a restored state becomes: one controller, a cluster id and secrets of its
@@ -22,7 +23,7 @@ export interface RestoredCluster {
   readonly clusterId: string
   /** membership.v1.Configuration bytes: the one controller. */
   readonly configuration: Uint8Array
-  readonly admission: JsonObject & Pick<AdmissionRecord, 'id'>
+  readonly admission: JsonObject & Pick<RecordOf<'admission'>, 'id'>
   /** Every version of every shared secret, wrapped for the one controller alone. */
   readonly secrets: Readonly<Record<SharedSecretName, readonly SecretVersion[]>>
   /** UTC ms. */
@@ -35,7 +36,7 @@ export interface RestoredCluster {
  * nobody has voted in it.
  * @returns the new position.
  */
-export function becomeCluster(state: State, restored: RestoredCluster): Position {
+export function becomeCluster(state: ClusterState, restored: RestoredCluster): Position {
   const index = state.position.index + 1
   const logTimeMs = Math.max(state.logTimeMs, restored.timeMs)
   const context = restoreContext(index, logTimeMs)
@@ -92,13 +93,13 @@ function endSessions(state: State, context: CommandContext): void {
   }
 }
 
-function removeAll(state: State, kind: string): void {
+function removeAll(state: State, kind: KindName): void {
   for (const id of Array.from(state.table(kind).ids)) state.remove(kind, id)
 }
 
 function put(
   state: State,
-  kind: string,
+  kind: KindName,
   values: JsonObject & { readonly id: string },
   { index: revision, logTimeMs }: CommandContext,
 ): void {

@@ -1,3 +1,4 @@
+import type { KindName, RecordOf } from '../entities/kind-records.ts'
 import type { KindRules } from './apply/context.ts'
 import { apiSessionRules } from './sessions/api-session-rules.ts'
 import { authPolicyRules } from './identities/auth-policy-rules.ts'
@@ -15,27 +16,27 @@ import { fabricTerminatorRules, terminatorRules } from './services/terminator-ru
 
 const none: KindRules = {}
 
-const byKind: ReadonlyMap<string, KindRules> = new Map<string, KindRules>([
-  ['apiSession', apiSessionRules],
-  ['authPolicy', authPolicyRules],
-  ['authenticator', authenticatorRules],
-  ['ca', caRules],
-  ['configType', configTypeRules],
-  ['edgeRouter', edgeRouterRules],
-  ['enrollment', enrollmentRules],
-  ['fabricRouter', fabricRouterRules],
-  ['fabricTerminator', fabricTerminatorRules],
-  ['identity', identityRules],
-  ['router', transitRouterRules],
-  ['externalJwtSigner', externalJwtSignerRules],
-  ['postureCheck', postureCheckRules],
-  ['revocation', revocationRules],
-  ['service', serviceRules],
-  ['terminator', terminatorRules],
-  ['transitRouter', transitRouterRules],
-])
+const byKind: { readonly [K in KindName]?: KindRules<RecordOf<K>> } = {
+  apiSession: apiSessionRules,
+  authPolicy: authPolicyRules,
+  authenticator: authenticatorRules,
+  ca: caRules,
+  configType: configTypeRules,
+  edgeRouter: edgeRouterRules,
+  enrollment: enrollmentRules,
+  externalJwtSigner: externalJwtSignerRules,
+  fabricRouter: fabricRouterRules,
+  fabricTerminator: fabricTerminatorRules,
+  identity: identityRules,
+  postureCheck: postureCheckRules,
+  revocation: revocationRules,
+  router: transitRouterRules,
+  service: serviceRules,
+  terminator: terminatorRules,
+  transitRouter: transitRouterRules,
+}
 
 /** Rules of a kind; none where it has none. */
-export function rulesOf(kind: string): KindRules {
-  return byKind.get(kind) ?? none
+export function rulesOf(kind: KindName): KindRules {
+  return byKind[kind] ?? none
 }

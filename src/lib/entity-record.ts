@@ -1,15 +1,19 @@
 import type { Json } from './text/canonical-json.ts'
 
-/**
- * A record of the replicated state: the base fields and the stored fields of its descriptor. Treat
- * it as immutable: a change creates a new record. Times are UTC ms of log time; the API shows them
- * as RFC 3339.
- */
-export interface EntityRecord {
+/** Base fields of every record. Times are UTC ms of log time; the API shows them as RFC 3339. */
+export interface BaseFields {
   readonly id: string
   readonly createdAt: number
   readonly updatedAt: number
   /** Log index of the entry that last changed it. */
   readonly revision: number
+}
+
+/**
+ * A record of the replicated state, of any kind: the base fields and the stored fields of its
+ * descriptor. The type of one kind is `RecordOf` of `src/entities/kind-records.ts`. Treat it as
+ * immutable: a change creates a new record.
+ */
+export interface EntityRecord extends BaseFields {
   readonly [field: string]: Json
 }

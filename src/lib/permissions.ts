@@ -24,9 +24,9 @@ const writes = (reach: PermissionReach, ofReads: PermissionReach = 'records'): R
 ]
 
 /**
- * Permissions that can be granted to a non-administrator. `controllers` can only be read, `ops`
- * cannot be created. docs/operating.md lists the reach of each, and a test compares that list with
- * this table.
+ * Permissions that an identity without administrator rights may hold; `controllers` can only be
+ * read, `ops` not created. docs/operate/permissions.md lists the reach of each, and a test compares
+ * both.
  */
 const reachesOfKinds = {
   'auth-policy': writes('logIns'),

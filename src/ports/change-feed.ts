@@ -1,16 +1,33 @@
-import type { EntityRecord } from '../lib/entity-record.ts'
+import type { KindName, RecordOf } from '../entities/kind-records.ts'
 import type { Index } from '../raft/types.ts'
 import type { AuditRecord } from './audit.ts'
 
 /** One record before and after an entry. */
-export interface RecordChange {
+export interface RecordChange<K extends KindName = KindName> {
   /** The kind of its table. */
-  readonly kind: string
+  readonly kind: K
   readonly id: string
   /** Undefined where it was not there. */
-  readonly before: EntityRecord | undefined
+  readonly before: RecordOf<K> | undefined
   /** Undefined where it is gone. */
-  readonly after: EntityRecord | undefined
+  readonly after: RecordOf<K> | undefined
+}
+
+/** Changes by the kind of their table. */
+export interface ChangesByKind {
+  get<K extends KindName>(kind: K): readonly RecordChange<K>[] | undefined
+  has(kind: KindName): boolean
+}
+
+export function changesByKind(changes: readonly RecordChange[]): ChangesByKind {
+  return Map.groupBy(changes, ({ kind }) => kind) as ChangesByKind
+}
+
+export function isChangeOf<K extends KindName>(
+  change: RecordChange,
+  kind: K,
+): change is RecordChange<K> & RecordChange {
+  return change.kind === kind
 }
 
 /** Facts of an entry beside the records that it changed; the same on every controller. */
@@ -37,5 +54,5 @@ export interface ChangeFeed {
    * @param kinds of tables.
    * @returns the way to end it.
    */
-  follow(kinds: readonly string[], follower: ChangeFollower): () => void
+  follow(kinds: readonly KindName[], follower: ChangeFollower): () => void
 }

@@ -1,12 +1,12 @@
 import type { JsonObject } from '../lib/text/canonical-json.ts'
-import type { EntityRecord } from '../lib/entity-record.ts'
+import type { RecordOf } from '../entities/kind-records.ts'
 
 /** The posture of one client, held against posture checks, which are given as their records. */
 export interface JudgedPosture {
-  passes(check: EntityRecord): boolean
-  queryOf(check: EntityRecord): PostureQuery
+  passes(check: RecordOf<'postureCheck'>): boolean
+  queryOf(check: RecordOf<'postureCheck'>): PostureQuery
   /** Values that the check asked for and what it got, by its type. */
-  valuesOf(check: EntityRecord): JsonObject
+  valuesOf(check: RecordOf<'postureCheck'>): JsonObject
 }
 
 /** Posture of a client that nothing is known of. */

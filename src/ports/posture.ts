@@ -1,5 +1,5 @@
+import type { RecordOf } from '../entities/kind-records.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
-import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Problem } from '../lib/problems.ts'
 import type { DialBind, JudgedCheck, PromptedService, Prompts } from './state-view.ts'
 import type { JudgedPosture } from './judged-posture.ts'
@@ -129,21 +129,21 @@ export interface PostureService {
   /** States of endpoints by API session. */
   endpointsOf(identityId: string): ReadonlyMap<string, EndpointState>
   /** Second factor that was shown in an API session. */
-  factorOf(session: EntityRecord): ShownFactor
+  factorOf(session: RecordOf<'apiSession'>): ShownFactor
   /** Rests on no API session: no second factor counts. */
   ofIdentity(identityId: string): JudgedPosture
   /** Posture that its identity reported, and the factor shown in the session. */
-  ofSession(session: EntityRecord): JudgedPosture
+  ofSession(session: RecordOf<'apiSession'>): JudgedPosture
   /**
    * The same for a router that judges posture itself: what devices alone know of themselves passes,
    * and a second factor is judged here.
    */
-  ofSessionAtJudge(session: EntityRecord): JudgedPosture
+  ofSessionAtJudge(session: RecordOf<'apiSession'>): JudgedPosture
   /**
    * A router that judges posture itself has let the client of the session dial or host: the session
    * is not ended for what its device has told that router alone.
    */
-  notedAtJudge(session: EntityRecord, routerId: string): void
+  notedAtJudge(session: RecordOf<'apiSession'>, routerId: string): void
   /**
    * How often reports on an identity changed what it passes; only grows as long as the controllers
    * run.
@@ -152,14 +152,14 @@ export interface PostureService {
   /**
    * When a check of the session last stopped passing because time went by, UTC ms; 0: none did.
    */
-  lapsedAt(session: EntityRecord): number
+  lapsedAt(session: RecordOf<'apiSession'>): number
   /**
    * Takes all that one request reports, or nothing of it. Resolves when the sessions that it costs
    * the caller are ended, as far as there is a leader to end them.
    * @throws {Problem} COULD_NOT_VALIDATE for more than is kept of one identity;
    * SERVER_TOO_MANY_REQUESTS when this controller has no room for it.
    */
-  report(session: EntityRecord, reports: readonly PostureReport[]): Promise<void>
+  report(session: RecordOf<'apiSession'>, reports: readonly PostureReport[]): Promise<void>
   /** A code was given, or MFA ended: checks that ask for a second factor may pass now, or fail. */
   factorMoved(identityId: string): Promise<void>
   /**
@@ -173,7 +173,7 @@ export interface PostureService {
    * The services for which a code must be given again soon, as the device of the session has woken;
    * in id order.
    */
-  promptedServices(session: EntityRecord, prompts: Prompts): readonly PromptedService[]
+  promptedServices(session: RecordOf<'apiSession'>, prompts: Prompts): readonly PromptedService[]
   /**
    * Takes note of a session that posture checks stood against.
    * @returns what its client is answered.

@@ -1,3 +1,4 @@
+import type { KindName } from '../entities/kind-records.ts'
 import type { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { FieldFault, ProblemCode } from '../lib/problems.ts'
 import type { TraceContext } from '../lib/trace-context.ts'
@@ -32,7 +33,7 @@ export interface ProposalInput {
   /** Trace of the request behind it: told in logs, and no part of the command. */
   readonly trace?: TraceContext
   readonly judgedOn?: readonly {
-    readonly entity: string
+    readonly entity: KindName
     readonly id: string
     readonly revision: number
   }[]

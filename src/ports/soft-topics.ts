@@ -83,7 +83,7 @@ function decoded<S extends DescMessage>(schema: S, bytes: Uint8Array): MessageSh
 
 /**
  * Every topic of the soft state, by its name on the wire. A row is all that makes a topic: who
- * opens it, what is taken of peers and `docs/limits.md` follow from here.
+ * opens it, what is taken of peers and `docs/internals/limits.md` follow from here.
  */
 export const softTopics = {
   /** How a controller is; the key is `self`. */

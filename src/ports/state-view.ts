@@ -1,7 +1,11 @@
 import type { JsonObject } from '../lib/text/canonical-json.ts'
+import type { FieldName, KindName, RecordOf } from '../entities/kind-records.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Index } from '../raft/types.ts'
 import { type JudgedPosture, unknownPosture } from './judged-posture.ts'
+
+/** Names of kinds and types of their records, for rooms that know no descriptors. */
+export type { KindName, RecordOf }
 
 /** The parameters of a list request, already of their JSON types. */
 export interface ListQuery {
@@ -39,11 +43,11 @@ export type Listing = Generator<void, ListResult>
 
 /** Records that a list chooses from. */
 export type ListSource =
-  | { readonly of: 'kind'; readonly entity: string }
-  | { readonly of: 'subList'; readonly entity: string; readonly id: string; readonly key: string }
+  | { readonly of: 'kind'; readonly entity: KindName }
+  | { readonly of: 'subList'; readonly entity: KindName; readonly id: string; readonly key: string }
   | {
       readonly of: 'naming'
-      readonly entity: string
+      readonly entity: KindName
       readonly field: string
       readonly value: string
     }
@@ -62,7 +66,7 @@ export interface AccessBetween {
   /**
    * Edge routers that the one may use to reach the other, in id order, whether they are up or not.
    */
-  readonly commonRouters: readonly EntityRecord[]
+  readonly commonRouters: readonly RecordOf<'edgeRouter'>[]
 }
 
 /** Ids by membership alone, as they stand when they are asked for. */
@@ -85,7 +89,7 @@ export interface CheckedPolicy {
   readonly id: string
   readonly name: string
   /** Posture checks in id order. */
-  checks(): readonly EntityRecord[]
+  checks(): readonly RecordOf<'postureCheck'>[]
   /** The services that it is about, in no order. */
   serviceIds(): Iterable<string>
 }
@@ -124,7 +128,7 @@ export const shownForNobody: ShownFor = { configTypes: noConfigTypes, posture: u
 
 /** Records by kind and id. */
 export interface RecordSource {
-  get<R extends EntityRecord = EntityRecord>(entity: string, id: string): R | undefined
+  get<K extends KindName>(kind: K, id: string): RecordOf<K> | undefined
 }
 
 /** Records, with the mark of those that decide how sessions stand. */
@@ -135,9 +139,8 @@ export interface StandingRecords extends RecordSource {
 
 /**
  * The replicated state as this controller has applied it, for readers. Everything is synchronous
- * and consistent within one turn of the event loop, but `waitForApplied`. `entity` is a
- * descriptor's name ('service'); one that does not exist holds no records. R is the caller's word
- * for the record type of that descriptor.
+ * and consistent within one turn of the event loop, but `waitForApplied`. The name of a kind
+ * ('service') gives the type of its records.
  */
 export interface StateView extends RecordSource {
   readonly appliedIndex: Index
@@ -154,21 +157,13 @@ export interface StateView extends RecordSource {
   /** The records themselves, for several reads within one turn: a restore replaces them. */
   readonly recordsNow: StandingRecords
   /** Finds a record by the value of a unique field. */
-  find<R extends EntityRecord = EntityRecord>(
-    entity: string,
-    field: string,
-    value: string,
-  ): R | undefined
+  find<K extends KindName>(kind: K, field: FieldName<K>, value: string): RecordOf<K> | undefined
   /**
    * Finds records by the value of an indexed field, in id order: authenticators of an identity, its
    * sessions.
    */
-  findAll<R extends EntityRecord = EntityRecord>(
-    entity: string,
-    field: string,
-    value: string,
-  ): readonly R[]
-  count(entity: string): number
+  findAll<K extends KindName>(kind: K, field: FieldName<K>, value: string): readonly RecordOf<K>[]
+  count(kind: KindName): number
 
   /**
    * Lists what `list`, `subList`, `listNaming` or `accessibleServices` give, in steps: for queries
@@ -180,26 +175,31 @@ export interface StateView extends RecordSource {
    * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER; COULD_NOT_VALIDATE for the role
    * filter.
    */
-  list(entity: string, query: ListQuery): ListResult
+  list<K extends KindName>(kind: K, query: ListQuery): ListResult<RecordOf<K>>
   /**
    * A sub-list of a descriptor (`lists`). A parent that does not exist gives null where the
    * descriptor says so, else an empty list.
    * @throws {Problem} as `list`.
    */
-  subList(entity: string, id: string, key: string, query: ListQuery): ListResult | null
+  subList(kind: KindName, id: string, key: string, query: ListQuery): ListResult | null
   /** Lists records whose indexed field has that value. @throws {Problem} as `list`. */
-  listNaming(entity: string, field: string, value: string, query: ListQuery): ListResult
+  listNaming<K extends KindName>(
+    kind: K,
+    field: FieldName<K>,
+    value: string,
+    query: ListQuery,
+  ): ListResult<RecordOf<K>>
   /** {_links, entity, id, name}; null when it is not there. */
-  ref(entity: string, id: string): JsonObject | null
+  ref(kind: KindName, id: string): JsonObject | null
   /** Names that a filter on the kind may use. */
-  filterableFields(entity: string): readonly string[]
+  filterableFields(kind: KindName): readonly string[]
 
   /**
    * Permissions that policies give the identity on the service; [] when none. Order: Bind, Dial.
    */
   permissions(identityId: string, serviceId: string): readonly DialBind[]
   /** The services an identity may dial or bind. @throws {Problem} as `list`. */
-  accessibleServices(identityId: string, query: ListQuery): ListResult
+  accessibleServices(identityId: string, query: ListQuery): ListResult<RecordOf<'service'>>
 
   /** Null when one of them is not there. */
   accessBetween(identityId: string, serviceId: string): AccessBetween | null
@@ -225,20 +225,20 @@ export interface StateView extends RecordSource {
    * configs a service shows. Where nothing is said of `shownFor`, there is no config data, and no
    * posture check passes.
    */
-  detail(entity: string, record: EntityRecord, callerId: string, shownFor?: ShownFor): JsonObject
+  detail(kind: KindName, record: EntityRecord, callerId: string, shownFor?: ShownFor): JsonObject
   /** Prints each record as `detail` shows it, as JSON text; times are those of its making. */
   detailPrinter(
-    entity: string,
+    kind: KindName,
     callerId: string,
     shownFor?: ShownFor,
   ): (one: EntityRecord) => string
 
   /** Service sessions in id order: at most `max`, from the first one after `afterId` on. */
-  serviceSessionsAfter(afterId: string, max: number): readonly EntityRecord[]
+  serviceSessionsAfter(afterId: string, max: number): readonly RecordOf<'session'>[]
 
   /** API sessions that are over, with their stored activity: at most `max`, in no order. */
   sessionsThat(
-    isOver: (session: EntityRecord) => boolean,
+    isOver: (session: RecordOf<'apiSession'>) => boolean,
     max: number,
   ): readonly { readonly id: string; readonly lastActivityMs: number }[]
 

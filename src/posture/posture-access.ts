@@ -1,5 +1,4 @@
 import type { PostureCheck } from '../entities/kinds/posture-check.ts'
-import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Granted, Posture, PostureFailure, ShownFactor } from '../ports/posture.ts'
 import type { JudgedPosture, PostureQuery } from '../ports/judged-posture.ts'
 import type {
@@ -20,13 +19,12 @@ type Policies = Pick<StateView, 'get' | 'policiesBetween' | 'policiesOfIdentity'
 
 /** @param find called once, by the first check that is judged: most services have none. */
 export function judged(find: () => Posture): JudgedPosture {
-  const asCheck = (record: EntityRecord): PostureCheck => record as PostureCheck
   let found: Posture | null = null
   const posture = (): Posture => (found ??= find())
   return {
-    passes: (check) => passes(asCheck(check), posture()),
-    queryOf: (check) => postureQuery(asCheck(check), posture()),
-    valuesOf: (check) => judgedValues(asCheck(check), posture()),
+    passes: (check) => passes(check, posture()),
+    queryOf: (check) => postureQuery(check, posture()),
+    valuesOf: (check) => judgedValues(check, posture()),
   }
 }
 
@@ -98,15 +96,14 @@ export function promptedServices(
       const known = found.get(id)
       if (known === undefined && found.size >= promptedServicesMax) break
       if (known !== undefined && orderOf(known.timeout) <= orderOf(shortest.timeout)) continue
-      const name = state.get('service', id)?.['name']
-      found.set(id, { id, name: typeof name === 'string' ? name : '', ...shortest })
+      found.set(id, { id, name: state.get('service', id)?.name ?? '', ...shortest })
     }
   }
   return [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
 function checksOf(policy: CheckedPolicy): readonly PostureCheck[] {
-  return policy.checks() as readonly PostureCheck[]
+  return policy.checks()
 }
 
 /** No timeout is longer than any. */

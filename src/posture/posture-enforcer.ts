@@ -3,8 +3,8 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, ServiceSessionEndSchema } from '../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { Session } from '../entities/kinds/session.ts'
+import type { KindName } from '../entities/kind-records.ts'
 import { type Clock, majorityNowMs } from '../lib/clock.ts'
-import type { EntityRecord } from '../lib/entity-record.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
@@ -56,14 +56,14 @@ export interface EnforcerParts {
   }
   readonly reports: PostureReports
   /** Posture of an API session: what its identity reported, and what was shown in the session. */
-  readonly postureOf: (session: EntityRecord) => SessionPosture
+  readonly postureOf: (session: ApiSession) => SessionPosture
 }
 
 /** The posture of an API session has a second factor, if only one that was not shown. */
 export type SessionPosture = Posture & Required<Pick<Posture, 'factor'>>
 
 /** Kinds whose change can make sessions fail that passed before. */
-const followed = ['postureCheck', 'servicePolicy']
+const followed: readonly KindName[] = ['postureCheck', 'servicePolicy']
 /** A burst of such changes begins one look. */
 const FOLLOW_MS_MIN = 1000
 
@@ -218,7 +218,7 @@ export class PostureEnforcer {
     if (state.count('postureCheck') === 0) return
     for (let looks = 0; looks < limits.postureLooksMax; looks += SLICE) {
       const sessions = state.serviceSessionsAfter(this.#lookedAt, SLICE)
-      const settled = sessions.filter((session) => this.#isSettled(session as Session))
+      const settled = sessions.filter((session) => this.#isSettled(session))
       await this.#endFailing(settled)
       this.#lookedAt = sessions.length < SLICE ? '' : (sessions.at(-1)?.id ?? '')
       if (this.#lookedAt === '') return
@@ -234,7 +234,7 @@ export class PostureEnforcer {
     if (this.#lostMs.has(identityId)) return false
     const ageMs = (majorityNowMs(this.#parts) ?? createdAt) - createdAt
     if (ageMs >= limits.postureGraceMs) return true
-    const isOfOidc = (state.get('apiSession', apiSessionId) as ApiSession | undefined)?.clientId
+    const isOfOidc = state.get('apiSession', apiSessionId)?.clientId
     return !isOfOidc || !reports.isUnheardOf(identityId)
   }
 
@@ -242,7 +242,7 @@ export class PostureEnforcer {
    * Ends the sessions of a slice whose client passes none of the policies that grant them. No
    * leader or no answer is part of life: the next round tries again.
    */
-  async #endFailing(sessions: readonly EntityRecord[]): Promise<void> {
+  async #endFailing(sessions: readonly Session[]): Promise<void> {
     const { proposer, limits, logger } = this.#parts
     const ids = this.#failing(sessions)
     try {
@@ -261,10 +261,10 @@ export class PostureEnforcer {
     await new Promise((go) => setImmediate(go))
   }
 
-  #failing(sessions: readonly EntityRecord[]): string[] {
+  #failing(sessions: readonly Session[]): string[] {
     const { state, postureOf } = this.#parts
     const known = new Map<string, JudgedPosture>()
-    return (sessions as readonly Session[])
+    return sessions
       .filter((session) => {
         const apiSession = state.get('apiSession', session.apiSessionId)
         if (apiSession === undefined) return false

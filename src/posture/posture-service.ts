@@ -1,6 +1,5 @@
 import type { ApiSession } from '../entities/kinds/api-session.ts'
 import { majorityNowMs } from '../lib/clock.ts'
-import type { EntityRecord } from '../lib/entity-record.ts'
 import { Problem } from '../lib/problems.ts'
 import {
   deviceKinds,
@@ -72,15 +71,15 @@ export class ControllerPosture implements PostureService {
     return this.#reports.endpointsOf(identityId)
   }
 
-  factorOf(session: EntityRecord): ShownFactor {
+  factorOf(session: ApiSession): ShownFactor {
     return this.#factorAt(session, this.#parts.clock.nowMs())
   }
 
-  #factorAt(session: EntityRecord, nowMs: number): ShownFactor {
+  #factorAt(session: ApiSession, nowMs: number): ShownFactor {
     const { state } = this.#parts
-    const of = session as ApiSession
+    const of = session
     const endpoint = this.#reports.endpointsOf(of.identityId).get(of.id)
-    const sdkInfo = state.get('identity', of.identityId)?.['sdkInfo']
+    const sdkInfo = state.get('identity', of.identityId)?.sdkInfo
     return sessionFactor(of, endpoint, sdkInfo, nowMs)
   }
 
@@ -88,22 +87,22 @@ export class ControllerPosture implements PostureService {
     return judged(() => this.#reports.of(identityId))
   }
 
-  ofSession(session: EntityRecord): JudgedPosture {
+  ofSession(session: ApiSession): JudgedPosture {
     return judged(() => this.#postureOf(session))
   }
 
-  ofSessionAtJudge(session: EntityRecord): JudgedPosture {
+  ofSessionAtJudge(session: ApiSession): JudgedPosture {
     return judged(() => ({ ...this.#postureOf(session), judgedByRouter: deviceKinds }))
   }
 
-  notedAtJudge(session: EntityRecord, routerId: string): void {
-    const { identityId, id } = session as ApiSession
+  notedAtJudge(session: ApiSession, routerId: string): void {
+    const { identityId, id } = session
     // Without room the round of the leader ends the session, and the client dials again.
     this.#reports.report(identityId, id, [{ kind: 'router', routerId }])
   }
 
-  #postureOf(session: EntityRecord): SessionPosture {
-    const { identityId } = session as ApiSession
+  #postureOf(session: ApiSession): SessionPosture {
+    const { identityId } = session
     return { ...this.#reports.of(identityId), factor: this.factorOf(session) }
   }
 
@@ -111,8 +110,8 @@ export class ControllerPosture implements PostureService {
    * The session is ended by it: what a router has judged counts, and no second factor times out by
    * the clock of this controller alone.
    */
-  #enforcedOf(session: EntityRecord): SessionPosture {
-    const { identityId, id } = session as ApiSession
+  #enforcedOf(session: ApiSession): SessionPosture {
+    const { identityId, id } = session
     // @guard clock-of-the-leader--factor
     const factor = this.#factorAt(session, majorityNowMs(this.#parts) ?? 0)
     return { ...this.#reports.of(identityId, id), factor }
@@ -122,8 +121,8 @@ export class ControllerPosture implements PostureService {
     return this.#reports.moves(identityId)
   }
 
-  lapsedAt(session: EntityRecord): number {
-    const { identityId, mfaPassedAt } = session as ApiSession
+  lapsedAt(session: ApiSession): number {
+    const { identityId, mfaPassedAt } = session
     if (mfaPassedAt === null) return 0
     const factor = this.factorOf(session)
     const checks = checksConcerning(this.#parts.state, identityId)
@@ -131,8 +130,8 @@ export class ControllerPosture implements PostureService {
     return Math.max(0, ...ofFactor.map((check) => factorLapsedAt(check, factor)))
   }
 
-  report(session: EntityRecord, reports: readonly PostureReport[]): Promise<void> {
-    return this.#enforcer.report(session as ApiSession, reports)
+  report(session: ApiSession, reports: readonly PostureReport[]): Promise<void> {
+    return this.#enforcer.report(session, reports)
   }
 
   factorMoved(identityId: string): Promise<void> {
@@ -147,8 +146,8 @@ export class ControllerPosture implements PostureService {
     return grantingChecks(this.#parts.state, wanted, posture)
   }
 
-  promptedServices(session: EntityRecord, prompts: Prompts): readonly PromptedService[] {
-    const { identityId } = session as ApiSession
+  promptedServices(session: ApiSession, prompts: Prompts): readonly PromptedService[] {
+    const { identityId } = session
     return promptedServices(this.#parts.state, identityId, prompts, this.factorOf(session))
   }
 
@@ -158,14 +157,14 @@ export class ControllerPosture implements PostureService {
     cause: Problem,
   ): Problem {
     const { state, clock } = this.#parts
-    const name = state.get('service', wanted.serviceId)?.['name']
+    const name = state.get('service', wanted.serviceId)?.name
     const { request, problem } = refusal(failures, cause)
     this.#failedRequests.note(identityId, {
       apiSessionId: wanted.apiSessionId,
       serviceId: wanted.serviceId,
       sessionType: wanted.type,
       atMs: clock.nowMs(),
-      serviceName: typeof name === 'string' ? name : '',
+      serviceName: name ?? '',
       policyFailures: request,
     })
     return problem

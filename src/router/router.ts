@@ -20,13 +20,11 @@ import { ControllerOperations } from './controllers/controller-operations.ts'
 import { Controllers } from './controllers/controllers.ts'
 import { dialController } from './controllers/dial-controller.ts'
 import {
-  clientHello,
-  controlMessage,
   inspectedMessage,
   type MetricsBatch,
   metricsMessage,
   readInspection,
-} from './controllers/messages.ts'
+} from '../channel/messages/reports.ts'
 import { Edge, EDGE_BINDING } from './edge/edge.ts'
 import { terminatorDialers } from './dial/dialers.ts'
 import { TargetSockets } from '../overlay/sockets/target-sockets.ts'
@@ -37,7 +35,7 @@ import { HealthServers } from './health/health-server.ts'
 import { routerChecks } from './health/router-checks.ts'
 import { type AskExtension, CertificateExtender } from './identity/extension.ts'
 import { IdentityHolder, type RouterIdentity } from './identity/identity.ts'
-import { listenersValue } from './links/link-messages.ts'
+import { listenersValue } from '../channel/messages/links.ts'
 import type { Link } from './links/link.ts'
 import { Links } from './links/links.ts'
 import { ClientListeners } from './listen/client-listeners.ts'
@@ -54,6 +52,8 @@ import { Profiler } from './reports/profile.ts'
 import { MessageTrace } from './reports/trace.ts'
 import { type Tunnel, TUNNEL_BINDING, tunnelOf } from './tunnel/tunnel.ts'
 import { isoTime } from '../lib/text/shown-time.ts'
+import { clientHello, controlMessage } from '../channel/messages/control.ts'
+import { contentType } from '../channel/numbers.ts'
 
 export interface RouterParts {
   readonly config: RouterConfig
@@ -426,7 +426,7 @@ export class RouterProgram {
     }
     return new Map<number, ControlMessageHandler>([
       [
-        controlMessage.ping,
+        contentType.ping,
         ({ channel }, message) => {
           channel.replyResult(message, true, 'ok')
         },
@@ -447,9 +447,9 @@ export class RouterProgram {
           channel.reply(message, inspectedMessage(values))
         },
       ],
-      [controlMessage.quiesce, refuse],
-      [controlMessage.dequiesce, refuse],
-      [controlMessage.decommission, refuse],
+      [controlMessage.quiesceRouter, refuse],
+      [controlMessage.dequiesceRouter, refuse],
+      [controlMessage.decommissionRouter, refuse],
     ])
   }
 

@@ -1,5 +1,5 @@
-import type { Channel, Outgoing } from '../channel/channel.ts'
-import type { ChannelMessage } from '../channel/frame.ts'
+import type { Channel } from '../channel/channel.ts'
+import type { ChannelMessage, Outgoing } from '../channel/frame.ts'
 import {
   flagValue,
   int32Value,
@@ -10,15 +10,16 @@ import {
 } from '../channel/headers.ts'
 import {
   connectionMessage,
-  CONNECTION_TYPE_BIND,
+  connType,
   edgeHeader,
   edgeMessage,
   readConnectionId,
-} from '../router/edge/edge-messages.ts'
-import { circuitIdOf } from '../overlay/circuits/payload.ts'
+} from '../channel/messages/edge.ts'
+import { circuitIdOf, circuitMessage } from '../channel/messages/payload.ts'
 import type { CircuitWish } from '../overlay/circuits/circuit-source.ts'
 import type { EdgePath, EdgeCircuits } from './edge-circuits.ts'
 import { tunnelLimits } from './limits.ts'
+import { sharedPeerDataKeys } from '../channel/messages/peer-data.ts'
 
 export interface EdgeChannelParts {
   readonly channel: Channel
@@ -63,20 +64,9 @@ interface Bound extends BindEvents {
   readonly token: string
 }
 
-/** Type of the answer to an inspection of a connection. */
-const CONNECTION_INSPECTED = 60_799
-const CONNECTION_TYPE_DIAL = 1
 /** Ids from this one on are the edge router's. */
 const OWN_ID_MAX = 0x7f_ff_ff_ff
 const { circuitsPerRouterMax, dialsOfRouterMax, reasonCharactersMax } = tunnelLimits
-
-/** Peer data of a client, by the headers that the host of its service is told it by. */
-const dialHeaders: readonly (readonly [header: number, key: number])[] = [
-  [edgeHeader.publicKey, edgeHeader.publicKey],
-  [edgeHeader.callerId, edgeHeader.callerId],
-  [edgeHeader.appData, edgeHeader.appData],
-  [edgeHeader.connectionMarker, edgeHeader.connectionMarker],
-]
 
 /**
  * The channel to one edge router, as its client: connections that it has asked for, services that
@@ -122,8 +112,10 @@ export class EdgeChannel {
       id,
       [
         ...peerData,
-        ...(instanceId === '' ? [] : [[edgeHeader.instanceId, textValue(instanceId)] as const]),
-        [edgeHeader.isXgressInClient, flagValue(true)],
+        ...(instanceId === ''
+          ? []
+          : [[edgeHeader.terminatorIdentity, textValue(instanceId)] as const]),
+        [edgeHeader.useXgressToSdk, flagValue(true)],
       ],
       textValue(token),
     )
@@ -155,10 +147,10 @@ export class EdgeChannel {
       id,
       [
         ...headers,
-        [edgeHeader.routerConnectionId, flagValue(true)],
-        [edgeHeader.isInspectable, flagValue(true)],
-        [edgeHeader.wantsBindSuccess, flagValue(true)],
-        [edgeHeader.isXgressInClient, flagValue(true)],
+        [edgeHeader.routerProvidedConnId, flagValue(true)],
+        [edgeHeader.supportsInspect, flagValue(true)],
+        [edgeHeader.supportsBindSuccess, flagValue(true)],
+        [edgeHeader.useXgressToSdk, flagValue(true)],
       ],
       textValue(token),
     )
@@ -193,16 +185,16 @@ export class EdgeChannel {
 
   receive(message: ChannelMessage): void {
     switch (message.contentType) {
-      case edgeMessage.payload:
-      case edgeMessage.acknowledgement:
-      case edgeMessage.control: {
+      case circuitMessage.payload:
+      case circuitMessage.acknowledgement:
+      case circuitMessage.control: {
         const circuitId = circuitIdOf(message)
         // @guard edge-router-of-a-tunnel--circuit
         if (circuitId === null || !this.#carried.has(circuitId)) return
         this.#circuits.receive(circuitId, message)
         return
       }
-      case edgeMessage.xgressClosed:
+      case circuitMessage.close:
         this.#unrouted(Buffer.from(message.body).toString('utf8'))
         return
       default:
@@ -234,7 +226,7 @@ export class EdgeChannel {
       case edgeMessage.dial:
         void this.#onDial(id, message)
         return
-      case edgeMessage.inspectConnection:
+      case edgeMessage.connInspect:
         this.#answerInspection(id, message)
         return
       default:
@@ -258,7 +250,7 @@ export class EdgeChannel {
     const { headers } = message
     const bound = this.#binds.get(bindId)
     const made = circuitIn(headers)
-    const id = readInt32(headers, edgeHeader.routerConnectionId)
+    const id = readInt32(headers, edgeHeader.routerProvidedConnId)
     // @guard edge-router-of-a-tunnel--session
     if (bound === undefined || Buffer.from(message.body).toString('utf8') !== bound.token) {
       fail('the service is not hosted here')
@@ -272,7 +264,7 @@ export class EdgeChannel {
       fail('too many connections')
       return
     }
-    const dialerId = readText(headers, edgeHeader.dialerId) ?? ''
+    const dialerId = readText(headers, edgeHeader.dialerIdentityId) ?? ''
     if (!this.#reserve(id >>> 0, made.id, `by ${dialerId}`)) {
       fail('the circuit or its connection is there already')
       return
@@ -280,8 +272,8 @@ export class EdgeChannel {
     this.#dials += 1
     try {
       const peerData = new Map<number, Uint8Array>()
-      for (const [header, key] of dialHeaders) {
-        const value = headers.get(header)
+      for (const key of sharedPeerDataKeys) {
+        const value = headers.get(key)
         if (value !== undefined) peerData.set(key, value)
       }
       const told = await bound.onDial({ ...made, dialerId, peerData })
@@ -298,13 +290,9 @@ export class EdgeChannel {
   }
 
   #answerInspection(id: number, message: ChannelMessage): void {
-    const type = this.#binds.has(id)
-      ? CONNECTION_TYPE_BIND
-      : this.#connections.has(id)
-        ? CONNECTION_TYPE_DIAL
-        : 0
-    const shown = [[edgeHeader.connectionType, Uint8Array.of(type)] as const]
-    this.channel.reply(message, connectionMessage(CONNECTION_INSPECTED, id, shown))
+    const type = this.#binds.has(id) ? connType.bind : this.#connections.has(id) ? connType.dial : 0
+    const shown = [[edgeHeader.connType, Uint8Array.of(type)] as const]
+    this.channel.reply(message, connectionMessage(edgeMessage.connInspectResponse, id, shown))
   }
 
   #reserve(id: number, circuitId: string, sharer: string): boolean {
@@ -313,7 +301,7 @@ export class EdgeChannel {
     const path: EdgePath = {
       sharer,
       transmit: ({ contentType, headers, body }: Outgoing, queuedBytesMax) => {
-        const all = new Map(headers).set(edgeHeader.connectionId, idValue)
+        const all = new Map(headers).set(edgeHeader.connId, idValue)
         const outgoing = { contentType, headers: all, ...(body === undefined ? {} : { body }) }
         // A frame for a closed channel is lost: the end of the channel ends the circuit.
         return this.channel.isClosed || this.channel.trySend(outgoing, queuedBytesMax)
@@ -335,7 +323,7 @@ export class EdgeChannel {
   #close(id: number, circuitId: string | null): void {
     if (circuitId !== null) {
       const body = textValue(circuitId)
-      this.channel.send(connectionMessage(edgeMessage.xgressClosed, id, [], body))
+      this.channel.send(connectionMessage(circuitMessage.close, id, [], body))
     }
     this.channel.send(connectionMessage(edgeMessage.stateClosed, id))
   }
@@ -355,9 +343,9 @@ export class EdgeChannel {
 /** Null: it names none, or its end is not to be kept here. */
 function circuitIn(headers: ChannelMessage['headers']): Omit<MadeCircuit, 'peerData'> | null {
   const id = readText(headers, edgeHeader.circuitId) ?? ''
-  if (id === '' || !readFlag(headers, edgeHeader.isXgressInClient)) return null
-  const address = readText(headers, edgeHeader.circuitAddress) ?? ''
-  return { id, address, controllerId: readText(headers, edgeHeader.controllerId) ?? '' }
+  if (id === '' || !readFlag(headers, edgeHeader.useXgressToSdk)) return null
+  const address = readText(headers, edgeHeader.xgressAddress) ?? ''
+  return { id, address, controllerId: readText(headers, edgeHeader.xgressCtrlId) ?? '' }
 }
 
 function refusalIn({ contentType, headers, body }: ChannelMessage): EdgeRefusal {

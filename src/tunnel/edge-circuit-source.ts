@@ -5,8 +5,8 @@ import {
   CircuitUnavailable,
   type CircuitWish,
 } from '../overlay/circuits/circuit-source.ts'
-import { edgeErrorCode } from '../router/edge/edge-messages.ts'
-import { noWish } from '../overlay/services/tunnel-messages.ts'
+import { edgeErrorCode } from '../channel/messages/edge.ts'
+import { noWish } from '../overlay/services/tunnel-exchange.ts'
 import { type EdgeChannel, EdgeRefusal } from './edge-channel.ts'
 import type { EdgeCircuits } from './edge-circuits.ts'
 import type { FollowedServices } from './followed-services.ts'

@@ -1,5 +1,4 @@
-import type { Outgoing } from '../channel/channel.ts'
-import type { ChannelMessage } from '../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../channel/frame.ts'
 import { FairShare } from '../lib/bounds/fair-share.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Application, CircuitEnd, LocalCircuit } from '../overlay/circuits/circuit-ends.ts'

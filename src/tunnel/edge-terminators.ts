@@ -3,12 +3,12 @@ import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { TaskPool } from '../lib/bounds/task-pool.ts'
 import type { Random } from '../lib/random.ts'
-import { edgeHeader, edgeMessage } from '../router/edge/edge-messages.ts'
+import { edgeHeader, edgeMessage } from '../channel/messages/edge.ts'
 import type { TerminatorDialer } from '../overlay/circuits/circuit-ends.ts'
 import { serviceLimits } from '../overlay/services/limits.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
 import type { OfferedTerminators } from '../overlay/services/hosted-services.ts'
-import type { OfferedTerminator } from '../overlay/services/tunnel-messages.ts'
+import { type OfferedTerminator, terminatorPrecedence } from '../channel/messages/terminators.ts'
 import type { EdgeChannel, HostedDial } from './edge-channel.ts'
 import { tunnelLimits } from './limits.ts'
 import type { ServiceSessions } from './service-sessions.ts'
@@ -43,8 +43,6 @@ const {
   bindAgainMsMax,
   dialMs,
 } = tunnelLimits
-
-const precedences = { default: 0, required: 1, failed: 2 } as const
 
 /** Hosts terminators at a few edge routers each, the nearest ones, while they are wanted. */
 export class EdgeTerminators implements OfferedTerminators {
@@ -100,7 +98,7 @@ export class EdgeTerminators implements OfferedTerminators {
   sendHealth(id: string, isHealthy: boolean): void {
     const hosted = this.#hosted.get(id)
     if (hosted === undefined) return
-    this.#tell(hosted, edgeMessage.healthEvent, [[edgeHeader.isHealthy, flagValue(isHealthy)]])
+    this.#tell(hosted, edgeMessage.healthEvent, [[edgeHeader.healthStatus, flagValue(isHealthy)]])
   }
 
   /** Sessions and edge routers are others: what was put off is tried now. */
@@ -236,7 +234,7 @@ const noRouter =
 function healthHeaders({ cost, precedence }: OfferedTerminator) {
   return [
     [edgeHeader.cost, Uint8Array.of(cost, cost >>> 8)],
-    [edgeHeader.precedence, Uint8Array.of(precedences[precedence])],
+    [edgeHeader.precedence, Uint8Array.of(terminatorPrecedence[precedence])],
   ] as const
 }
 
@@ -246,6 +244,6 @@ function bindHeaders(wanted: OfferedTerminator) {
     ...healthHeaders(wanted),
     [edgeHeader.listenerId, textValue(id)] as const,
     ...(publicKey === undefined ? [] : [[edgeHeader.publicKey, publicKey] as const]),
-    ...(instanceId === '' ? [] : [[edgeHeader.instanceId, textValue(instanceId)] as const]),
+    ...(instanceId === '' ? [] : [[edgeHeader.terminatorIdentity, textValue(instanceId)] as const]),
   ]
 }

@@ -3,7 +3,6 @@ import { basename, join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, IntegrityClaimSchema } from '../../proto/gen/command_pb.ts'
-import type { IntegrityRun } from '../../src/entities/kinds/integrity-run.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { snapshotFileLimits } from '../../src/store/state/snapshot-files.ts'
@@ -89,7 +88,7 @@ describe('the data integrity', () => {
       expect(reply.status).toBe(429)
       expect(reply.body.error?.code).toBe('RATE_LIMITED')
     }
-    const { runId = '' } = controller.machine.get<IntegrityRun>('integrityRun', 'run') ?? {}
+    const { runId = '' } = controller.machine.get('integrityRun', 'run') ?? {}
     const claim = create(IntegrityClaimSchema, { runId, runner: 'ctrl2 gone' })
     const payload = toBinary(IntegrityClaimSchema, claim)
     await cluster.propose({ kind: CommandKind.INTEGRITY_CLAIM, payload, actor: SYSTEM_ACTOR })

@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { createApi } from '../../src/api/server.ts'
@@ -121,4 +123,16 @@ test('the age of the newest backup is there where backups are taken by schedule,
       await app.close()
     }
   }
+})
+
+test('docs/reference/metrics.md lists every metric (FLOTILLA_RECORD=1 records it)', () => {
+  const path = join(import.meta.dirname, '../../docs/reference/metrics.md')
+  const rows = [...text.matchAll(/^# HELP (flotilla_\S+) (.*)\n# TYPE \S+ (\S+)$/gm)].map(
+    ([, name, help, type]) => `| \`${name}\` | ${type} | ${help} |`,
+  )
+  const table = `| metric | type | meaning |\n|---|---|---|\n${rows.sort().join('\n')}\n`
+  const page = readFileSync(path, 'utf8')
+  const [opening = ''] = page.split(/^\| metric /m)
+  if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(path, opening + table)
+  expect(readFileSync(path, 'utf8')).toBe(opening + table)
 })

@@ -1,7 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { CommandKind, SecretRotateSchema } from '../../proto/gen/command_pb.ts'
-import type { SharedSecret } from '../../src/entities/kinds/shared-secret.ts'
 import { secretLimits } from '../../src/fsm/cluster/secret.ts'
 import { commandData } from '../support/commands.ts'
 import { present } from '../../src/lib/assert.ts'
@@ -13,7 +12,7 @@ const { controller, root, sessionOf } = await controllerForFile()
 const { cluster, state, keys, parts, scheduler } = controller
 
 function versions(): number[] {
-  const record = present(state.get<SharedSecret>('sharedSecret', 'factorKey'), 'the factor key')
+  const record = present(state.get('sharedSecret', 'factorKey'), 'the factor key')
   return record.versions.map(({ version }) => version)
 }
 

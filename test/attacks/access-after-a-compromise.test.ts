@@ -7,7 +7,6 @@ import {
   FeatureLevelRaiseSchema,
 } from '../../proto/gen/command_pb.ts'
 import { afterRemoval } from '../../src/cluster/secrets/secret-rotation.ts'
-import type { ApiSession } from '../../src/entities/kinds/api-session.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { CallerOf, client, management } from '../api/support/caller.ts'
 import { admin } from '../api/support/controller.ts'
@@ -113,7 +112,7 @@ describe('after the removal of a compromised controller', () => {
 
 test('no administrator ends all sessions by a command of a session', async () => {
   const sessionId = root.token?.split('.')[1] ?? ''
-  const { identityId } = controller.state.get<ApiSession>('apiSession', sessionId) ?? {}
+  const { identityId } = controller.state.get('apiSession', sessionId) ?? {}
   const actor = anySession({ sessionId, identityId: identityId ?? '' })
   const { outcome } = await controller.cluster.propose({ ...revoke, actor })
   expect(outcome).toMatchObject({ ok: false })

@@ -5,7 +5,7 @@ import { Resolver } from 'node:dns/promises'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 
-import { addressesMessage } from '../../src/fabric/messages.ts'
+import { addressesMessage } from '../../src/channel/messages/control.ts'
 import { eventually } from '../router/support.ts'
 import { echoServer, member, serviceOf, TunnelStage } from '../router/tunnel/support.ts'
 

@@ -4,18 +4,18 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { writeLimits, WriteAllowance } from '../../src/api/write-allowance.ts'
 import { auditLimits } from '../../src/fsm/records/audit-log.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
-import { State } from '../../src/fsm/records/state.ts'
 import { markOf } from '../../src/fsm/records/write-behind.ts'
 import { enrollmentActor } from '../../src/ports/actor.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import { certificateDuty } from '../../src/fabric/certificate-duty.ts'
-import { routerMessage } from '../../src/fabric/messages.ts'
+import { controlMessage } from '../../src/channel/messages/control.ts'
 import { startController } from '../api/support/controller.ts'
 import { settle } from '../channel/pipe.ts'
 import { TestStore } from '../fsm/support/store.ts'
 
 import { newCa } from '../support/authorities.ts'
 import { RouterStage } from '../fabric/stage.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // The attack: somebody with an ordinary session, or a router, writes so often that what others did is remembered no more.
 
@@ -86,7 +86,11 @@ test('a certificate that could not be recorded is not signed', async () => {
   )
   const pipe = await stage.dial('er1')
   for (let at = 0; at < 3 * writeLimits.routerExtensionsMax; at += 1) {
-    pipe.say({ contentType: routerMessage.extendRouter, sequence: at, headers: new Map() })
+    pipe.say({
+      contentType: controlMessage.enrollmentExtendRouter,
+      sequence: at,
+      headers: new Map(),
+    })
     await settle()
   }
   expect(signed).toBe(writeLimits.routerExtensionsMax)
@@ -101,7 +105,7 @@ test('a router writes so much a minute in all, whatever it is', async () => {
   expect(taken).toHaveLength(writeLimits.routerWritesMax)
 })
 
-function remember(state: State, index: number, actor: string): void {
+function remember(state: ClusterState, index: number, actor: string): void {
   const who = { actor, actorName: '', session: 's', address: '192.0.2.1' }
   const what = { action: 'patch', entity: 'service', entityId: `s${index}`, outcome: 'done' }
   state.remember({ index, atMs: index, ...who, ...what, fields: [], also: [], reason: '' })
@@ -109,7 +113,7 @@ function remember(state: State, index: number, actor: string): void {
 }
 
 test('a flood of one actor has its own records forgotten first, here and after a restart', async () => {
-  const state = new State()
+  const state = new ClusterState()
   const store = new TestStore()
   state.featureLevel = 2
   // Others write now and then, before the flood and in the midst of it.
@@ -130,7 +134,7 @@ test('a flood of one actor has its own records forgotten first, here and after a
   expect(state.isDigestRight('state')).toBe(true)
 
   await store.write(state.takeDirty(), markOf(state))
-  const loaded = await loadState(store)
+  const loaded = await loadState(store, new ClusterState())
   expect(loaded.stateDigest()).toBe(state.stateDigest())
   for (let index = end + 1; index < end + 300; index += 1) {
     for (const each of [state, loaded]) remember(each, index, 'mallory')
@@ -139,7 +143,7 @@ test('a flood of one actor has its own records forgotten first, here and after a
 })
 
 test('below feature level 2 the oldest is forgotten, whoever it is of', () => {
-  const state = new State()
+  const state = new ClusterState()
   remember(state, 1, 'alice')
   for (let index = 2; index <= auditLimits.recordsMax + 200; index += 1) {
     remember(state, index, 'mallory')

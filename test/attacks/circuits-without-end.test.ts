@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'vitest'
 
 import { terminatorDialers } from '../../src/router/dial/dialers.ts'
 import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
-import { dialError } from '../../src/overlay/circuits/circuit-ends.ts'
+import { dialError } from '../../src/channel/messages/dial-error.ts'
 import { ALL_DIALERS, configured, dialTo, TestTarget } from '../router/dial/support.ts'
 import { JoinedCircuits } from '../router/joined-circuits.ts'
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { Channel } from '../../src/channel/channel.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
-import { circuitDataTypes } from '../../src/channel/numbers.ts'
+import { circuitDataTypes } from '../../src/channel/messages/payload.ts'
 import { frameOf, Pipe, settle } from '../channel/pipe.ts'
 import { eventually } from '../support/eventually.ts'
 

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { apiSessionsPerIdentityMax } from '../../src/fsm/sessions/session.ts'
 import { serviceSessionLimits } from '../../src/fsm/sessions/service-session.ts'
 import { client, management } from '../api/support/caller.ts'
@@ -37,7 +38,7 @@ beforeEach(() => {
 })
 
 /** What the records of a kind take. */
-function bytesOf(kind: string): number {
+function bytesOf(kind: KindName): number {
   let bytes = 0
   for (const { record } of controller.state.table(kind).rows.values()) {
     bytes += JSON.stringify(record).length

@@ -16,7 +16,7 @@ afterEach(async () => {
 })
 
 test.each([
-  ['empty peers', 1050, empties(1, messageBounds.peerStateChanges.elementsMax / 5 + 1)],
+  ['empty peers', 1050, empties(1, messageBounds.peerStateChange.elementsMax / 5 + 1)],
   ['one peer with many listeners', 1050, wrapped(1, empties(4, 2000))],
   ['empty addresses', 1037, empties(1, messageBounds.updateCtrlAddresses.elementsMax + 1)],
   ['empty names to inspect', 1013, empties(1, messageBounds.inspect.elementsMax + 1)],

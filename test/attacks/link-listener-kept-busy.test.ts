@@ -4,7 +4,7 @@ import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, test } from 'vitest'
 
 import { encodeFrame } from '../../src/channel/frame.ts'
-import { linkHello } from '../../src/router/links/link-messages.ts'
+import { linkHello } from '../../src/channel/messages/links.ts'
 import { linkLimits } from '../../src/router/links/limits.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { PeerState, PeerStateChangesSchema } from '../../proto/gen/router_pb.ts'
 import { encodeFrame } from '../../src/channel/frame.ts'
-import { linkHello } from '../../src/router/links/link-messages.ts'
+import { linkHello } from '../../src/channel/messages/links.ts'
 import { routerSpiffeId } from '../../src/pki/spiffe.ts'
 import { eventually, type ScriptedController, TestNetwork, trustDomain } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'

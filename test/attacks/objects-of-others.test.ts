@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
 import { client, management } from '../api/support/caller.ts'
 import { user } from '../api/support/controller.ts'
@@ -72,7 +73,7 @@ async function operationsOf(base: string): Promise<{ method: string; path: strin
 }
 
 const records = (): unknown[] =>
-  Object.entries(victim).map(([kind, id]) => controller.state.get(kind, id))
+  Object.entries(victim).map(([kind, id]) => controller.state.get(kind as KindName, id))
 
 test('what belongs to another is neither shown nor changed by its id, on any path that takes one', async () => {
   const before = records()

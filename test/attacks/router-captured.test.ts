@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { addressesMessage, serverHello } from '../../src/fabric/messages.ts'
+import { addressesMessage, serverHello } from '../../src/channel/messages/control.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { ControllerMembership } from '../../src/router/controllers/membership.ts'
 import { controllerLimits as limits } from '../../src/router/controllers/limits.ts'

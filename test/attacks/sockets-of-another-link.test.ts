@@ -8,8 +8,12 @@ import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import { linkLimits } from '../../src/router/links/limits.ts'
-import { groupOfAnswer, linkHello } from '../../src/router/links/link-messages.ts'
-import type { LinkGroup, LinkSocketType } from '../../src/router/links/link.ts'
+import {
+  groupOfAnswer,
+  type LinkGroup,
+  linkHello,
+  type LinkSocketType,
+} from '../../src/channel/messages/links.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
 

@@ -3,13 +3,14 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { terminatorDialers } from '../../src/router/dial/dialers.ts'
 import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
-import { dialError, type TerminatorDialer } from '../../src/overlay/circuits/circuit-ends.ts'
+import type { TerminatorDialer } from '../../src/overlay/circuits/circuit-ends.ts'
 import { xgressOptions } from '../../src/overlay/circuits/xgress-options.ts'
 import { parseHostConfig } from '../../src/overlay/services/host-config.ts'
 import { TunnelDialer } from '../../src/overlay/services/tunnel-dialer.ts'
 import { ALL_DIALERS, configured, dialTo, FarEnd, TestTarget } from '../router/dial/support.ts'
 import { JoinedCircuits } from '../router/joined-circuits.ts'
 import { eventually } from '../router/support.ts'
+import { dialError } from '../../src/channel/messages/dial-error.ts'
 
 // The attack: a client dials and hangs up, faster than the targets of the service close their connections, until the router of the
 // host has no file descriptor left.

@@ -5,13 +5,15 @@ import {
   type Principal,
   type SessionPrincipal,
 } from '../../src/auth/principal/principal.ts'
+import { unsetRecord } from '../../src/entities/define.ts'
+import { apiSession } from '../../src/entities/kinds/api-session.ts'
+import { identity } from '../../src/entities/kinds/identity.ts'
 import { actorFault, actorName, systemActor } from '../../src/ports/actor.ts'
 
-const record = (id: string) => ({ id, createdAt: 0, updatedAt: 0, revision: 1 })
 const address = '10.0.0.7'
 const held = {
-  session: record('s1'),
-  identity: record('alice'),
+  session: unsetRecord(apiSession, 's1'),
+  identity: unsetRecord(identity, 'alice'),
   isAdmin: false,
   pendingFactors: [],
 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { Reader } from '../../src/fsm/reader.ts'
 import { signingAuthority } from '../../src/auth/certificates/signing-authority.ts'
 import type { StateView } from '../../src/ports/state-view.ts'
 import {
@@ -9,6 +10,7 @@ import {
   validityFrom,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const validity = validityFrom(Date.now(), 2 * LEAF_LIFETIME_MS)
 
@@ -30,17 +32,11 @@ async function leafOf(issuer: CertifiedKey): Promise<string> {
 function registered(
   certificates: Readonly<Record<string, string>>,
 ): Pick<StateView, 'count' | 'list'> {
-  const records = Object.entries(certificates).map(([id, certPem]) => ({
-    id,
-    certPem,
-    createdAt: 0,
-    updatedAt: 0,
-    revision: 1,
-  }))
-  return {
-    count: () => records.length,
-    list: () => ({ records, limit: -1, offset: 0, totalCount: records.length }),
+  const state = new ClusterState()
+  for (const [id, certPem] of Object.entries(certificates)) {
+    state.put('ca', { id, name: id, certPem, createdAt: 0, updatedAt: 0, revision: 1 })
   }
+  return new Reader(state, { nowMs: () => 0, monotonicMs: () => 0 })
 }
 
 test('cert with CA gives ottca: the CA that signed the certificate is found among those registered', async () => {

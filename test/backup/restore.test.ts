@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import { fromBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { fillFromBackup, type FirstController } from '../../src/backup/restore-backup.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
@@ -92,14 +93,20 @@ async function opened({ dir, leaf }: Restored) {
   return { machine, mark, restored, keyring }
 }
 
-function recordsOf(state: StateMachine, kind: string): readonly EntityRecord[] {
+function recordsOf(state: StateMachine, kind: KindName): readonly EntityRecord[] {
   return [...state.ids(kind)].sort().flatMap((id) => state.get(kind, id) ?? [])
 }
 
 test('every record is there again, and the log goes on after them', async () => {
   const { machine, mark, restored } = await opened(await restore())
   const before = source.cluster.machine
-  for (const kind of ['identity', 'service', 'authenticator', 'authPolicy', 'configType']) {
+  for (const kind of [
+    'identity',
+    'service',
+    'authenticator',
+    'authPolicy',
+    'configType',
+  ] as const) {
     expect(recordsOf(machine, kind), kind).toEqual(recordsOf(before, kind))
   }
   expect(recordsOf(machine, 'service')).toHaveLength(3)

@@ -8,7 +8,7 @@ import { helloAccepted, helloRefused, readHello } from '../../src/channel/hello.
 import { flagValue, int32Value, textValue, uint64Value } from '../../src/channel/headers.ts'
 import { channelLimits, type ChannelLimits } from '../../src/channel/limits.ts'
 import { OTHER_BODY_BYTES_MAX } from '../../src/channel/message-bounds.ts'
-import { addressesMessage } from '../../src/fabric/messages.ts'
+import { addressesMessage } from '../../src/channel/messages/control.ts'
 import { frameOf, Pipe, settle } from './pipe.ts'
 
 let nowMs = 1000

@@ -258,24 +258,16 @@ test('The program of an earlier release is told in its own words which version r
   })
 })
 
-test('A controller of an earlier release is not waited for, and its version is told', async () => {
+test('an answer that is not HTTP is reported as that of another version', async () => {
   const earlier = join(folder, 'earlier')
   mkdirSync(earlier)
   const listening = createServer((socket) => {
-    // As it answered: a line for each line, and an answer to the one that it knows.
     socket.on('error', () => undefined)
-    socket.on('data', (chunk: Buffer) => {
-      for (const line of chunk.toString().trimEnd().split('\n')) {
-        const isKnown = line.startsWith('{"verb":"health"')
-        const told = isKnown
-          ? { ok: true, data: { version: 'v0.1.0' } }
-          : { ok: false, code: 'BAD_REQUEST', message: 'Unexpected token' }
-        socket.write(`${JSON.stringify(told)}\n`)
-      }
-    })
+    socket.on('data', () => socket.write('{"ok":false,"code":"BAD_REQUEST"}\n'))
   }).listen(join(earlier, 'admin.sock'))
   try {
-    const expected = 'this controller runs version v0.1.0; use its own flotilla'
+    const expected =
+      'this controller does not answer in HTTP, as version 0.1.0 does not; use its own flotilla'
     const fault = await faultOf(askController(earlier, requestOf('status')))
     expect([fault.code, fault.message]).toEqual(['OTHER_VERSION', expected])
     const stream = askForBytes(earlier, { path: `${fabric}/cluster/backup` })

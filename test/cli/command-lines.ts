@@ -24,7 +24,7 @@ export function shownVerbs(program: Command): (readonly [string, Command])[] {
 /** As a shell would, up to what it would not hand to the program. */
 export function wordsOf(line: string): string[] {
   const [command = ''] = line.split(/ \d?[<>]+ |\) /)
-  return (command.match(/'[^']*'|"[^"]*"|[^\s)]+/g) ?? [])
+  return (command.match(/'[^']*'|"(?:[^"\\]|\\.)*"|[^\s)]+/g) ?? [])
     .slice(1)
     .map((word) => word.replaceAll(/^['"]|['"]$/g, ''))
 }

@@ -1,8 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 import { buildProgram } from '../../src/cli/program.ts'
+import { pageNames } from '../support/pages.ts'
 import { nameOf, ranBy, shownVerbs, verbIn, wordsOf } from './command-lines.ts'
 
 // Goal: no page names a verb, an option or an argument that the program does not take, also where
@@ -15,8 +16,8 @@ const pages = [
   'README.md',
   'SECURITY.md',
   'deploy/README.md',
-  ...readdirSync(join(root, 'docs'))
-    .filter((name) => name.endsWith('.md'))
+  ...pageNames()
+    .filter((name) => !name.startsWith('adr/'))
     .map((name) => `docs/${name}`),
 ]
 const program = buildProgram()
@@ -28,7 +29,7 @@ const notCommands = new Set(['controller not reached', 'identity files changed a
 
 /** Commands of the program in the blocks of a page, without what a shell does around them. */
 function linesIn(text: string): string[] {
-  const blocks = [...text.matchAll(/^```(?:sh)?\n(.*?)^```$/gms)].map(([, block = '']) => block)
+  const blocks = [...text.matchAll(/^ *```(?:sh)?\n(.*?)^ *```$/gms)].map(([, block = '']) => block)
   return blocks.flatMap((block) => {
     const typed = block
       .replaceAll(/\\\n\s*/g, '')
@@ -44,7 +45,7 @@ function linesIn(text: string): string[] {
 
 /** Commands within the sentences of a page, each of several that share their first words. */
 function namedIn(text: string): string[] {
-  const prose = text.replaceAll(/^```.*?^```$/gms, '')
+  const prose = text.replaceAll(/^ *```.*?^ *```$/gms, '')
   return [...prose.matchAll(/`([^`\n]+)`/g)].flatMap(([, code = '']) => {
     const words = code.replace(/^(?:bin\/)?flotilla /, '')
     const [first = '', second = ''] = words.split(' ')

@@ -10,7 +10,6 @@ import { loadBackup } from '../../src/backup/load-backup.ts'
 import { BackupWriter } from '../../src/backup/write-backup.ts'
 import { restoreControl } from '../../src/controller/backups/restore-control.ts'
 import { backupControl } from '../../src/controller/backups/backup-control.ts'
-import type { Mfa } from '../../src/entities/kinds/mfa.ts'
 import { markOf } from '../../src/fsm/records/write-behind.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { openFactor, sealFactor } from '../../src/pki/secrets/sealed-factor.ts'
@@ -243,7 +242,7 @@ test('a backup of another cluster has to be meant, and its second factors go on 
   expect(damaged.name('s1')).toBe('s1')
   expect(machine.get('service', 's1')?.revision).toBe(machine.appliedIndex)
   const [inForce] = damaged.of.parts.secrets.held().filter(({ name }) => name === 'factorKey')
-  const mfa = machine.get<Mfa>('mfa', 'admin')
+  const mfa = machine.get('mfa', 'admin')
   const context = { ...ofAdmin, clusterId: damaged.clusterId }
   expect(openFactor(inForce?.secret ?? Buffer.alloc(32), mfa?.sealed ?? '', context)).toEqual(
     factor,

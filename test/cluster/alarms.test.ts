@@ -180,7 +180,7 @@ function printedAlarms(): string {
 }
 
 test('the page for operators has each alarm as the table of the code has it', () => {
-  const path = join(import.meta.dirname, '../../docs/operating.md')
+  const path = join(import.meta.dirname, '../../docs/operate/alarms.md')
   const page = readFileSync(path, 'utf8')
   const printed = page.replace(/^\| code \|.*\n(?:\|.*\n)+/m, () => printedAlarms())
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(path, printed)

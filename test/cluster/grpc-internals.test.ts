@@ -22,7 +22,9 @@ describe('the private members of grpc-js that the mesh relies on', () => {
     const { version } = createRequire(import.meta.url)('@grpc/grpc-js/package.json') as {
       readonly version: string
     }
-    expect(version, 'read docs/dependencies.md before this version is changed').toBe('1.14.7')
+    expect(version, 'read docs/internals/dependencies.md before this version is changed').toBe(
+      '1.14.7',
+    )
   })
 
   test('are in its server', () => {

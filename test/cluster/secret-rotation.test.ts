@@ -10,7 +10,6 @@ import {
   shareMissing,
 } from '../../src/cluster/secrets/secret-rotation.ts'
 import { CommandKind, SecretRotateSchema } from '../../proto/gen/command_pb.ts'
-import type { AdmissionRecord, SharedSecretRecord } from '../../src/lib/cluster-records.ts'
 import { createIssuingAuthority, validityFrom } from '../../src/pki/authority/authority.ts'
 import { newClusterKey } from '../../src/pki/secrets/cluster-key.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
@@ -18,6 +17,7 @@ import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { wrapSecret } from '../../src/pki/secrets/wrapped-secret.ts'
 import { wrapAll } from '../../src/cluster/secrets/wrap-secrets.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
+import type { RecordOf } from '../../src/entities/kind-records.ts'
 import { until } from './mesh-fixture.ts'
 import { OVERLAP_MS, SecretsCluster, spkiOf, startMs } from './secrets-fixture.ts'
 import { anySystem } from '../support/commands.ts'
@@ -121,13 +121,13 @@ describe('A rotation', () => {
 test('The secrets of a state that was replaced are opened anew, also under the same revision', async () => {
   const { leaf } = cluster.member('ctrl2')
   const { machine, log } = cluster
-  const right = machine.get<SharedSecretRecord>('sharedSecret', 'clusterKey')
+  const right = machine.get('sharedSecret', 'clusterKey')
   const version = right?.versions[0]
   if (right === undefined || version === undefined) throw new Error('there is a cluster key')
   const context = { clusterId: machine.clusterId, name: right.id, version: 1, nodeId: 'ctrl2' }
   const jwe = await wrapSecret(newClusterKey(), spkiOf(leaf.certificatePem), context)
   const wrong = { ...right, versions: [{ ...version, wrapped: { ctrl2: jwe } }] }
-  let inPlace: SharedSecretRecord = wrong
+  let inPlace: RecordOf<'sharedSecret'> = wrong
   const keyring = new Keyring({
     state: {
       clusterId: machine.clusterId,
@@ -270,7 +270,7 @@ describe('A member that lacks a secret', () => {
     const secret = newClusterKey()
     const version = { name: 'clusterKey', version: 2, secret } as const
     const { rotation } = cluster.member('ctrl1')
-    const own = cluster.machine.get<AdmissionRecord>('admission', 'ctrl1')
+    const own = cluster.machine.get('admission', 'ctrl1')
     const recipient = {
       nodeId: 'ctrl1',
       publicKeySpki: Uint8Array.from(Buffer.from(own?.publicKeySpki ?? '', 'base64')),
@@ -299,7 +299,7 @@ describe('Another issuing authority', () => {
     for (const { keyring } of cluster.members.values()) {
       expect(keyring.issuing()).toEqual({ version: 2, ...next })
     }
-    const record = cluster.machine.get<SharedSecretRecord>('sharedSecret', 'issuingAuthority')
+    const record = cluster.machine.get('sharedSecret', 'issuingAuthority')
     expect(record?.versions).toHaveLength(1)
   })
 

@@ -219,6 +219,15 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     expect(page.url()).toContain(String(wiki?.['id']))
   })
 
+  test('access does not show "No way to log in" for an identity that can log in', async () => {
+    const [admin] = await rowsOf('identities', 'name = "Default Admin"')
+    const [wiki] = await rowsOf('services', 'name = "wiki"')
+    const pair = `identity=${String(admin?.['id'])}&service=${String(wiki?.['id'])}`
+    const page = await open(1, `access?${pair}`)
+    await page.getByText(texts.cell.loggedIn).first().waitFor()
+    expect(await page.getByText(texts.access.noLogIn).count()).toBe(0)
+  })
+
   test('a simple service is five records, and all of them are undone', async () => {
     const page = await open(1, 'wizards/service')
     await page.getByLabel('Name *').fill('git')
@@ -581,6 +590,49 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     )
     const [saved] = await rowsOf('services', `id = "${id}"`)
     expect(saved?.['roleAttributes']).toEqual(['web'])
+    browser.complaints.length = 0
+  })
+
+  test.each(['SIGKILL', 'SIGSTOP'] as const)(
+    'a page opens for the first time after the controller that serves it got %s',
+    async (signal) => {
+      const [first = 2] = await cluster.followers()
+      const page = await open(first, 'services')
+      const loaded = "performance.getEntriesByType('resource').map(({ name }) => name).join()"
+      await until('the code of all pages is loaded', async () => {
+        const names = await page.evaluate<string>(loaded)
+        return ['access', 'live', 'backups'].every((name) => names.includes(`/${name}-page`))
+      })
+      cluster.kill(first, signal)
+      for (const name of ['access', 'live', 'backups'] as const) {
+        await page.locator(`nav a[href$="/${name}"]`).click()
+        await page.getByRole('heading', { name: texts.pages[name], level: 1 }).waitFor()
+        expect(await page.getByText(texts.failure.title).count()).toBe(0)
+      }
+      if (signal === 'SIGSTOP') cluster.kill(first, 'SIGCONT')
+      else cluster.run(first)
+      await until(`${cluster.id(first)} follows`, async () =>
+        (await cluster.status(first)).some(({ role }) => role === 'leader'),
+      )
+      browser.complaints.length = 0
+    },
+  )
+
+  test('circuits of the other controllers appear while one controller is frozen', async () => {
+    const [first = 2] = await cluster.followers()
+    const [away = 3] = (await cluster.followers()).filter((k) => k !== first)
+    const page = await open(first, 'live')
+    cluster.kill(away, 'SIGSTOP')
+    const frozen = performance.now()
+    await page.getByRole('link', { name: 'Circuits' }).click()
+    await page.getByText(texts.live.silent([`ctrl${away}`])).waitFor()
+    const tookMs = performance.now() - frozen
+    console.log(`circuits without a frozen controller: ${Math.round(tookMs)} ms`)
+    expect(tookMs).toBeLessThan(15_000)
+    cluster.kill(away, 'SIGCONT')
+    await until(`${cluster.id(away)} follows`, async () =>
+      (await cluster.status(away)).some(({ role }) => role === 'leader'),
+    )
     browser.complaints.length = 0
   })
 

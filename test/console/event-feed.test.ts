@@ -1,16 +1,16 @@
 import { afterEach, expect, test } from 'vitest'
 
-import { ApiClient, type SessionSource } from '../../src/console/client/api-client.ts'
+import type { SessionTokenSource } from '../../src/client/cluster-client.ts'
+import { ApiClient } from '../../src/console/client/api-client.ts'
 import { EventFeed } from '../../src/console/client/event-feed.ts'
 import { Members } from '../../src/console/client/members.ts'
 import { eventually } from '../support/eventually.ts'
 
 // Goal: an identity has one stream of events in a browser, however many tabs it has open, and each tab shows all events.
 
-const session: SessionSource = {
+const session: SessionTokenSource = {
   token: () => 'a token',
-  shown: (token) => ['net-session', token],
-  renew: () => Promise.resolve(false),
+  renewed: () => Promise.resolve(null),
 }
 
 interface Stream {

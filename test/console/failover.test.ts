@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 
-import { ApiClient, type SessionSource } from '../../src/console/client/api-client.ts'
+import type { SessionTokenSource } from '../../src/client/cluster-client.ts'
+import { ApiProblem, OutcomeUnknown, Unreachable } from '../../src/client/problem.ts'
+import { ApiClient } from '../../src/console/client/api-client.ts'
 import { EventLines } from '../../src/console/client/event-lines.ts'
-import { type ControllerRow, Members } from '../../src/console/client/members.ts'
-import { laterPosition, newRequestId } from '../../src/console/client/positions.ts'
-import { ApiProblem, OutcomeUnknown, Unreachable } from '../../src/console/client/problem.ts'
+import { Members } from '../../src/console/client/members.ts'
 
 // Goal: the console goes on with another controller, makes a change once, and shows nothing older than what it has shown.
 
@@ -19,7 +19,9 @@ type Answering = (sent: Sent) => Response
 const one = 'https://one.test'
 const two = 'https://two.test:1281'
 
-const row = (id: string, origin: string): ControllerRow => ({
+type MemberRow = Parameters<Members['learn']>[0][number]
+
+const row = (id: string, origin: string): MemberRow => ({
   id,
   apiAddresses: {
     'edge-management': [{ url: `${origin}/edge/management/v1` }],
@@ -33,10 +35,9 @@ const json = (status: number, body: object, headers: Record<string, string> = {}
     headers: { 'content-type': 'application/json', ...headers },
   })
 
-const session: SessionSource = {
+const session: SessionTokenSource = {
   token: () => 'a token',
-  shown: (token) => ['net-session', token],
-  renew: () => Promise.resolve(false),
+  renewed: () => Promise.resolve(null),
 }
 
 /** A client of two controllers, the first of which served the page. */
@@ -75,7 +76,7 @@ test('a controller that is away is passed over, and the one that answers is kept
   await client.ask({ path: '/x' })
   expect(sent.map(({ origin }) => origin)).toEqual([one, two, two])
   expect(members.currentName.value).toBe('ctrl2')
-  expect([...members.failures.value.keys()]).toEqual([one])
+  expect(members.failed.value).toEqual([one])
 })
 
 test('a change that found no leader goes to the next controller under the same id', async () => {
@@ -97,7 +98,7 @@ test('without a leader anywhere the refusal is that there is none', async () => 
 
 test('what is not kept by its id is never sent twice', async () => {
   const { client, sent } = clientOf(refusing)
-  const asked = client.ask({ method: 'POST', path: '/x', isRepeatable: false })
+  const asked = client.ask({ method: 'POST', path: '/x', isOnceOnly: true })
   await expect(asked).rejects.toBeInstanceOf(OutcomeUnknown)
   expect(sent).toHaveLength(1)
   expect(sent[0]?.headers.get('net-request-id')).toBeNull()
@@ -129,12 +130,11 @@ test('a read asks for a state that has all that was seen before', async () => {
 
 test('a refused session is renewed once, and the request goes on', async () => {
   let token = 'old'
-  const source: SessionSource = {
+  const source: SessionTokenSource = {
     token: () => token,
-    shown: (shownToken) => ['net-session', shownToken],
-    renew: () => {
+    renewed: () => {
       token = 'new'
-      return Promise.resolve(true)
+      return Promise.resolve(token)
     },
   }
   const { client, sent } = clientOf(
@@ -162,17 +162,20 @@ test('the token goes to no address but those that the cluster names, and to none
     { id: 'half', apiAddresses: { fabric: [{ url: 'https://half.test/fabric/v1' }] } },
     row('ctrl2', two),
   ])
-  expect(members.order()).toEqual([one, two])
+  expect(members.asked.order()).toEqual([one, two])
 })
 
-test('positions are ordered by generation, then by index', () => {
-  expect(laterPosition('1:9', '2:1')).toBe('2:1')
-  expect(laterPosition('2:1', '1:9')).toBe('2:1')
-  expect(laterPosition(null, 'no position')).toBeNull()
-})
-
-test('an id of a request begins with its time', () => {
-  expect(newRequestId(0x0123_4567_89ab)).toMatch(/^01234567-89ab-7/)
+test('an answer of a named controller clears its failure and leaves the current controller', async () => {
+  const away = new Set([two])
+  const { client, members } = clientOf(({ origin }) =>
+    away.has(origin) ? refusing() : json(200, { data: [] }),
+  )
+  await expect(client.ask({ path: '/x', origin: two })).rejects.toBeInstanceOf(Unreachable)
+  expect(members.failed.value).toEqual([two])
+  away.clear()
+  await client.ask({ path: '/x', origin: two })
+  expect(members.failed.value).toEqual([])
+  expect(members.current.value).toBe(one)
 })
 
 test('events are read however they are cut into pieces', () => {

@@ -1,6 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { describe, expect, test } from 'vitest'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { normalise } from '../../src/entities/normalise.ts'
 import { operationsOf } from '../../src/entities/operations.ts'
 import { entities, entitiesByName, entityNamed } from '../../src/entities/registry.ts'
@@ -196,7 +197,7 @@ test('a detail says who may do what, and what is linked', () => {
   log.create('servicePolicy', 'p2', policy('q', ['@admin'], ['@s1'], { type: 'Bind' }))
   const nowMs = startMs + 1
   const reader = new Reader(state, { nowMs: () => nowMs, monotonicMs: () => 0 })
-  const detail = (entity: string, id: string, caller: string): JsonObject => {
+  const detail = (entity: KindName, id: string, caller: string): JsonObject => {
     const record = state.get(entity, id)
     if (record === undefined) throw new Error('no record')
     return reader.detail(entity, record, caller)

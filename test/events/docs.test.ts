@@ -7,7 +7,7 @@ import { eventSubjects } from '../../src/events/namespaces.ts'
 import { EVENT_NAMESPACES } from '../../src/lib/event-namespaces.ts'
 import { RECORD_NAMESPACES } from '../../src/ports/events.ts'
 
-const page = join(import.meta.dirname, '../../docs/events.md')
+const page = join(import.meta.dirname, '../../docs/integrate/events.md')
 const BEGIN = '<!-- Printed from src/events/subjects; FLOTILLA_RECORD=1 writes it anew. -->'
 
 const emitters = {
@@ -43,7 +43,7 @@ function printed(): string {
   return [BEGIN, '### In every event', tableOf(frameFields), ...sections, ''].join('\n\n')
 }
 
-test('docs/events.md has every namespace with its types and fields', () => {
+test('docs/integrate/events.md has every namespace with its types and fields', () => {
   const text = readFileSync(page, 'utf8')
   const at = text.indexOf(BEGIN)
   expect(at, 'the page has a place for what is printed').toBeGreaterThan(0)

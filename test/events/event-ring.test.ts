@@ -32,7 +32,7 @@ function created(bus: EventBus, index: number, services: number): void {
   const changes = Array.from({ length: services }, (_, number) => {
     const id = `s${index}-${number}`
     const after: EntityRecord = { id, name: id, createdAt: 1, updatedAt: 1, revision: 1 }
-    return { kind: 'service', id, before: undefined, after }
+    return { kind: 'service' as const, id, before: undefined, after }
   })
   const entry = { index, timeMs: 1, audit: null, changes, policyIds: new Map<string, string>() }
   bus.emitEntry(new EntryEvents(bus, entry))
@@ -114,7 +114,7 @@ describe('An entry in one slot of the ring', () => {
 
   test('is found by whoever reads one of its namespaces alone', () => {
     const bus = busOf(large)
-    const changes = ['session', 'apiSession'].map((kind) => {
+    const changes = (['session', 'apiSession'] as const).map((kind) => {
       const after: EntityRecord = { id: kind, createdAt: 1, updatedAt: 1, revision: 1 }
       return { kind, id: kind, before: undefined, after }
     })

@@ -17,7 +17,7 @@ import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
 import { linkDuty } from '../../src/fabric/links/link-duty.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { PeerDuty } from '../../src/fabric/links/peer-duty.ts'
-import { routerMessage } from '../../src/fabric/messages.ts'
+import { controlMessage } from '../../src/channel/messages/control.ts'
 import { ModelDuty } from '../../src/fabric/model/model-duty.ts'
 import type { RouterChannelsParts } from '../../src/fabric/router-channels.ts'
 import { settle } from '../channel/pipe.ts'
@@ -29,7 +29,7 @@ import { RouterStage, upToDate } from './stage.ts'
 // be closed, and nothing else may happen. `node test/fabric/fuzz.ts --messages 1000000 --seed 1`.
 
 const log = { info: () => undefined, warn: () => undefined }
-const types = [...Object.values(routerMessage), 3, 4, 5, 99, -1, 2 ** 30]
+const types = [...Object.values(controlMessage), 3, 4, 5, 99, -1, 2 ** 30]
 /** Keys of headers that somebody reads. */
 const keys = [1, 2, 5, 6, 10, 11, 12, 13, 14, 128, 1014, 1022, 1024, 1025, 1101, 1102, 1103, 1104]
 

@@ -1,7 +1,7 @@
 import { deepStrictEqual, strictEqual } from 'node:assert'
 import { parseArgs } from 'node:util'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { Reader } from '../../src/fsm/reader.ts'
-import { State } from '../../src/fsm/records/state.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import type { ListResult } from '../../src/ports/state-view.ts'
 import { RandomNetwork } from './support/access-network.ts'
@@ -16,6 +16,7 @@ import {
   slowServicePolicies,
   slowTypes,
 } from './support/access-twin.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // Random networks, changed by chance, where after each entry everything that indexes say of access is held against all records
 // recomputed: `node test/fsm/access-campaign.ts --networks 2000 --seed 1`.
@@ -86,7 +87,7 @@ class Run {
     this.#holdSessions(before, after, livedBy)
   }
 
-  #marks(state: State): string {
+  #marks(state: ClusterState): string {
     const rows = [...state.table('accessMark').rows.values()].map(({ record }) => record)
     return JSON.stringify(rows.sort((a, b) => (a.id < b.id ? -1 : 1)))
   }
@@ -94,7 +95,7 @@ class Run {
   /** What each session lives by, as something that may go and come anew under its id within one entry. */
   #livedBy(sessions: Iterable<EntityRecord>): ReadonlyMap<string, string> {
     const { state } = this.#network
-    const made = (kind: string, id: unknown): number | undefined =>
+    const made = (kind: KindName, id: unknown): number | undefined =>
       state.get(kind, String(id))?.createdAt
     return new Map(
       [...sessions].map(({ id, ...session }) => [
@@ -193,7 +194,7 @@ class Run {
     }
   }
 
-  #holdLastChanges(state: State, reader: Reader): void {
+  #holdLastChanges(state: ClusterState, reader: Reader): void {
     for (const { record } of state.table('apiSession').rows.values()) {
       const moved = this.#movedAt.get(String(record['identityId'])) ?? 0
       strictEqual(
@@ -232,7 +233,7 @@ class Run {
     const reader = this.#reader
     const identities = identitiesOf(state)
     const services = servicesOf(state)
-    const list = (kind: string, id: string, key: string, type = '') =>
+    const list = (kind: KindName, id: string, key: string, type = '') =>
       ids(
         reader.subList(kind, id, key, {
           ...everything,
@@ -274,7 +275,7 @@ class Run {
   /** A controller that starts from what was stored says the same. */
   #holdReload(): void {
     const { state } = this.#network
-    const loaded = new State()
+    const loaded = new ClusterState()
     for (const { key, value } of state.takeDirty()) if (value !== null) loaded.load(key, value)
     loaded.loaded()
     loaded.position = state.position
@@ -285,7 +286,7 @@ class Run {
   }
 }
 
-function slowChecks(state: State, policy: EntityRecord): string[] {
+function slowChecks(state: ClusterState, policy: EntityRecord): string[] {
   const reader = new Reader(state, clock)
   return ids(reader.subList('servicePolicy', policy.id, 'posture-checks', everything))
 }

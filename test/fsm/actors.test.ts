@@ -3,9 +3,9 @@ import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/p
 import { describe, expect, test } from 'vitest'
 import { CommandKind, CommandKindSchema, CommandSchema } from '../../proto/gen/command_pb.ts'
 import { apply } from '../../src/fsm/apply.ts'
-import { State } from '../../src/fsm/records/state.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { formedState } from './support/log.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 type CommandInit = MessageInitShape<typeof CommandSchema>
 
@@ -103,7 +103,7 @@ describe.each(kinds)('a command of kind %s', (_name, kind) => {
 })
 
 test('a cluster is not formed by a command without an actor', () => {
-  const state = new State()
+  const state = new ClusterState()
   const data = dataOf(CommandKind.FORM, { payload: new Uint8Array([10, 1, 99]) })
   const entry: Entry = { index: 1, term: 1, timeMs: 1, type: 'command', data }
   expect(apply(state, entry).outcome).toMatchObject({ ok: false, code: 'UNAUTHORIZED' })

@@ -4,13 +4,13 @@ import { ClusterActionSchema, CommandKind } from '../../proto/gen/command_pb.ts'
 import { auditLimits } from '../../src/fsm/records/audit-log.ts'
 import { listAudit } from '../../src/fsm/audit-query.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
-import { State } from '../../src/fsm/records/state.ts'
 import { markOf } from '../../src/fsm/records/write-behind.ts'
 import type { ListQuery } from '../../src/ports/state-view.ts'
 import { type Actor, systemActor } from '../../src/ports/actor.ts'
 import { anySession } from '../support/commands.ts'
 import { formedState, identity, service } from './support/log.ts'
 import { TestStore } from './support/store.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const actor = anySession({ sessionId: 's1', address: '10.0.0.1', permission: 'admin' })
 
@@ -21,11 +21,11 @@ function withSession() {
   return formed
 }
 
-function list(state: State, query: ListQuery = {}) {
+function list(state: ClusterState, query: ListQuery = {}) {
   return listAudit(state.audit, query, () => Promise.resolve())
 }
 
-async function newest(state: State): Promise<Readonly<Record<string, unknown>>> {
+async function newest(state: ClusterState): Promise<Readonly<Record<string, unknown>>> {
   return (await list(state, { limit: 1 })).records[0] ?? {}
 }
 
@@ -144,7 +144,7 @@ describe('what is remembered', () => {
       if (i % 40 === 0) await store.write(state.takeDirty(), markOf(state))
     }
     await store.write(state.takeDirty(), markOf(state))
-    const loaded = await loadState(store)
+    const loaded = await loadState(store, new ClusterState())
     expect((await list(loaded, { limit: 500 })).records).toEqual(
       (await list(state, { limit: 500 })).records,
     )
@@ -161,13 +161,13 @@ describe('what is remembered', () => {
     for (let i = 0; i < 10; i += 1) log.create('service', `t${i}`, service(`t${i}`))
     expect(state.audit.size).toBeLessThan(64 + 20)
     await store.write(state.takeDirty(), markOf(state))
-    const loaded = await loadState(store)
+    const loaded = await loadState(store, new ClusterState())
     expect(loaded.audit.size).toBe(state.audit.size)
     expect(loaded.stateDigest()).toBe(state.stateDigest())
   })
 
   test('is bounded in number', () => {
-    const state = new State()
+    const state = new ClusterState()
     for (let index = 1; index <= auditLimits.recordsMax + 1000; index += 1) {
       const who = { actor: 'a', actorName: 'A', session: 's', address: '' }
       const what = { action: 'create', entity: 'service', entityId: `s${index}`, outcome: 'done' }

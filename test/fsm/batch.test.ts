@@ -1,13 +1,12 @@
 import { expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import type { Service } from '../../src/entities/kinds/service.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import { formedState, policy, service } from './support/log.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const { ENTITY_CREATE, ENTITY_DELETE, ENTITY_PATCH, ENTITY_REPLACE } = CommandKind
 
 /** All that a batch may have touched. */
-function looks(state: State): unknown {
+function looks(state: ClusterState): unknown {
   return {
     entities: state.entitiesDigest(),
     services: [...state.table('service').ids],
@@ -29,7 +28,7 @@ test('a batch sees what its own steps made, and answers with the id of the step 
     1,
   )
   expect(outcome).toEqual({ ok: true, id: 'p1' })
-  expect(state.get<Service>('service', 's1')?.roleAttributes).toEqual(['blue'])
+  expect(state.get('service', 's1')?.roleAttributes).toEqual(['blue'])
   expect(state.get('servicePolicy', 'p1')?.['name']).toBe('q')
 })
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { entities } from '../../src/entities/registry.ts'
 import { Reader } from '../../src/fsm/reader.ts'
@@ -31,7 +32,7 @@ function filled() {
   const later = (ms: number): void => {
     nowMs += ms
   }
-  const textOf = (kind: string, id: string, callerId = 'admin'): unknown =>
+  const textOf = (kind: KindName, id: string, callerId = 'admin'): unknown =>
     JSON.parse(reader.detailPrinter(kind, callerId)(present(state.get(kind, id), id)))
   return { state, log, reader, later, textOf }
 }

@@ -1,6 +1,6 @@
-import { noClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
+import { noClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
 import {
   AuthenticatorExtendSchema,
   AuthenticatorExtendVerifySchema,
@@ -201,7 +201,7 @@ describe('a router', () => {
   test.each([
     ['edgeRouter', 'erott', 'edgeRouterId'],
     ['transitRouter', 'trott', 'transitRouterId'],
-  ])('of the kind %s enrolls by %s and is verified from then on', (kind, method, by) => {
+  ] as const)('of the kind %s enrolls by %s and is verified from then on', (kind, method, by) => {
     const { log, state } = formedState()
     log.create(kind, 'r1', { name: 'gate' })
     outstanding(log, 'e1', { method, [by]: 'r1', identityId: '' })

@@ -1,10 +1,10 @@
+import type { StateStore } from '../../src/ports/state-store.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { CommandKind, FeatureLevelRaiseSchema, FormSchema } from '../../proto/gen/command_pb.ts'
 import { entities } from '../../src/entities/registry.ts'
 import { apply } from '../../src/fsm/apply.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
-import { State } from '../../src/fsm/records/state.ts'
 import { markOf } from '../../src/fsm/records/write-behind.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { FEATURE_LEVEL, FeatureLevelUnknown, levelOfKind } from '../../src/ports/feature-level.ts'
@@ -12,6 +12,7 @@ import type { Entry } from '../../src/raft/types.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { NEXT_LEVEL, withNextFields } from '../support/next-fields.ts'
 import { LogWriter, formedState, identity, policy, service } from './support/log.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // Goal: two releases that apply one log hold one state, whatever fields the newer one has, until every voter knows them.
 // Method: the modules of apply are loaded a second time with more fields and the next feature level, and both generations
@@ -19,12 +20,17 @@ import { LogWriter, formedState, identity, policy, service } from './support/log
 
 interface Generation {
   readonly apply: typeof apply
-  readonly load: typeof loadState
+  readonly load: (store: StateStore) => Promise<ClusterState>
   readonly markOf: typeof markOf
-  readonly newState: () => State
+  readonly newState: () => ClusterState
 }
 
-const current: Generation = { apply, load: loadState, markOf, newState: () => new State() }
+const current: Generation = {
+  apply,
+  load: (store) => loadState(store, new ClusterState()),
+  markOf,
+  newState: () => new ClusterState(),
+}
 
 /** The next release: its services have more fields, and it knows the next feature level. */
 async function nextGeneration(): Promise<Generation> {
@@ -41,14 +47,14 @@ async function nextGeneration(): Promise<Generation> {
   const next = {
     ...(await import('../../src/fsm/apply.ts')),
     ...(await import('../../src/fsm/records/load.ts')),
-    ...(await import('../../src/fsm/records/state.ts')),
+    ...(await import('../../src/fsm/access/cluster-state.ts')),
     ...(await import('../../src/fsm/records/write-behind.ts')),
   }
   return {
     apply: next.apply,
-    load: next.loadState,
+    load: (store) => next.loadState(store, new next.ClusterState()),
     markOf: next.markOf,
-    newState: () => new next.State(),
+    newState: () => new next.ClusterState(),
   }
 }
 
@@ -58,13 +64,13 @@ afterEach(() => {
   vi.resetModules()
 })
 
-function applied(generation: Generation, entries: readonly Entry[]): State {
+function applied(generation: Generation, entries: readonly Entry[]): ClusterState {
   const state = generation.newState()
   for (const entry of entries) generation.apply(state, entry)
   return state
 }
 
-function digestsOf(state: State): readonly string[] {
+function digestsOf(state: ClusterState): readonly string[] {
   return [state.stateDigest(), state.entitiesDigest()]
 }
 
@@ -161,10 +167,10 @@ describe('one log applied by two releases', () => {
     const state = applied(next, log.entries)
     const store = new MemoryStateStore()
     await store.write([...state.takeDirty(), { key: 'e/planet/x', value: '{}' }], markOf(state))
-    await expect(loadState(store)).rejects.toThrow(
+    await expect(loadState(store, new ClusterState())).rejects.toThrow(
       `feature level ${NEXT_LEVEL}, this version supports up to ${FEATURE_LEVEL}; install the version`,
     )
-    await expect(loadState(store)).rejects.toBeInstanceOf(FeatureLevelUnknown)
+    await expect(loadState(store, new ClusterState())).rejects.toBeInstanceOf(FeatureLevelUnknown)
   })
 })
 
@@ -172,8 +178,8 @@ describe('the feature level of a state', () => {
   test('is that of the forming command, 1 where it names none, and never one that is not known', () => {
     const { state } = formedState()
     expect(state.featureLevel).toBe(1)
-    const formWith = (featureLevel: number): State => {
-      const made = new State()
+    const formWith = (featureLevel: number): ClusterState => {
+      const made = new ClusterState()
       const log = new LogWriter((entry) => apply(made, entry))
       const message = create(FormSchema, { clusterId: 'c', featureLevel })
       log.command(CommandKind.FORM, toBinary(FormSchema, message))
@@ -265,7 +271,7 @@ describe('a stored record', () => {
     const [stored] = state.takeDirty().filter(({ key }) => key === 'e/service/s1')
     expect(Object.keys(JSON.parse(stored?.value ?? '') as JsonObject)).not.toContain('tags')
     expect(Object.keys(JSON.parse(stored?.value ?? '') as JsonObject)).toContain('name')
-    const again = new State()
+    const again = new ClusterState()
     again.load('e/service/s1', stored?.value ?? '')
     expect(again.get('service', 's1')).toEqual(state.get('service', 's1'))
     expect(again.get('service', 's1')).toMatchObject({ tags: {}, roleAttributes: [] })

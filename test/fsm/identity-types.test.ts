@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { CommandKind, FeatureLevelRaiseSchema, FormSchema } from '../../proto/gen/command_pb.ts'
 import { apply } from '../../src/fsm/apply.ts'
 import { formingRecords } from '../../src/fsm/seed/seed.ts'
-import { State } from '../../src/fsm/records/state.ts'
 import { LogWriter, formedState, identity } from './support/log.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // Goal: the type of an identity is kept as it is given from feature level 2 on, also in a cluster that an earlier release
 // formed, and until then every version stores the same.
@@ -17,8 +17,8 @@ function raise(log: LogWriter): void {
 }
 
 /** A cluster as release 0.1.0 formed it: with two types, at level 1. */
-function clusterOfOld(): { readonly state: State; readonly log: LogWriter } {
-  const state = new State()
+function clusterOfOld(): { readonly state: ClusterState; readonly log: LogWriter } {
+  const state = new ClusterState()
   const log = new LogWriter((entry) => apply(state, entry))
   const all = formingRecords({
     adminId: 'admin',
@@ -33,7 +33,7 @@ function clusterOfOld(): { readonly state: State; readonly log: LogWriter } {
   return { state, log }
 }
 
-const typesOf = (state: State): string[] => [...state.table('identityType').ids].toSorted()
+const typesOf = (state: ClusterState): string[] => [...state.table('identityType').ids].toSorted()
 
 test('a cluster of an earlier release gets the other types with the level, once', () => {
   const { state, log } = clusterOfOld()

@@ -1,5 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import {
   CommandKind,
   IntegrityClaimSchema,
@@ -8,12 +9,11 @@ import {
   IntegrityRebuildSchema,
   IntegrityStartSchema,
 } from '../../proto/gen/command_pb.ts'
-import type { IntegrityRun } from '../../src/entities/kinds/integrity-run.ts'
 import { integrityLimits } from '../../src/fsm/cluster/integrity.ts'
 import { present } from '../../src/lib/assert.ts'
 import { type Repair, StateScan } from '../../src/fsm/cluster/integrity-scan.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import { formedState, identity, type LogWriter, policy, service } from './support/log.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 /** A state with some of everything that is derived. */
 function filled() {
@@ -35,17 +35,17 @@ function withFabricTerminator(log: LogWriter): void {
   log.raw(CommandKind.ENTITY_CREATE, 'fabricTerminator', 'host', host)
 }
 
-function stored(state: State, kind: string, id: string) {
+function stored(state: ClusterState, kind: KindName, id: string) {
   return present(state.get(kind, id), `${kind} ${id}`)
 }
 
-function scanned(state: State): StateScan {
+function scanned(state: ClusterState): StateScan {
   const scan = new StateScan(state)
   while (scan.step());
   return scan
 }
 
-function descriptions(state: State): string[] {
+function descriptions(state: ClusterState): string[] {
   return scanned(state).findings.map(({ description }) => description)
 }
 
@@ -60,7 +60,7 @@ function repair(log: LogWriter, fix: Repair) {
   return log.command(CommandKind.INTEGRITY_DETACH, toBinary(IntegrityDetachSchema, message)).outcome
 }
 
-function repairAll(state: State, log: LogWriter): void {
+function repairAll(state: ClusterState, log: LogWriter): void {
   for (const finding of scanned(state).findings) repair(log, finding.repair)
 }
 
@@ -224,7 +224,7 @@ describe('a run', () => {
       CommandKind.INTEGRITY_END,
       toBinary(IntegrityEndSchema, create(IntegrityEndSchema, { runId, runner, error })),
     ).outcome
-  const runOf = (state: State) => state.get<IntegrityRun>('integrityRun', 'run')
+  const runOf = (state: ClusterState) => state.get('integrityRun', 'run')
 
   test('is one at a time, taken up by one controller and ended for that one', () => {
     const { state, log } = filled()

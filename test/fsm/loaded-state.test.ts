@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { State } from '../../src/fsm/records/state.ts'
 import { formedState, identity, policy, service } from './support/log.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 /** All that the indexes of a state hold, and the orders beside them. */
-function indexed(state: State) {
+function indexed(state: ClusterState) {
   return Array.from(state.tables, ([name, { entity, ids, indexes }]) => ({
     name,
     ids: [...ids],
@@ -12,8 +12,8 @@ function indexed(state: State) {
   }))
 }
 
-function loadedAgain(state: State): State {
-  const loaded = new State()
+function loadedAgain(state: ClusterState): ClusterState {
+  const loaded = new ClusterState()
   loaded.featureLevel = state.featureLevel
   for (const { key, value } of state.takeDirty()) if (value !== null) loaded.load(key, value)
   loaded.loaded()

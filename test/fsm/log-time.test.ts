@@ -9,17 +9,16 @@ import {
   SessionActorSchema,
 } from '../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../src/entities/kinds/api-session.ts'
-import type { Identity } from '../../src/entities/kinds/identity.ts'
 import { requestAheadMsMax } from '../../src/fsm/records/dedupe.ts'
 import { isDisabled } from '../../src/lib/is-disabled.ts'
 import { newUuidv7 } from '../../src/lib/text/uuid.ts'
 import type { Actor } from '../../src/ports/actor.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import { formedState, identity, LogWriter, policy, service, startMs } from './support/log.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
 import { ManualSchedule, TestStore } from './support/store.ts'
 import { restorableState } from './support/restoring.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const MINUTE_MS = 60_000
 const JUMP_MS = 2 * 24 * 60 * MINUTE_MS
@@ -37,8 +36,8 @@ function request(id: Uint8Array): RequestId {
   return { caller: 'admin', id, bodyHash: Uint8Array.of(1) } as RequestId
 }
 
-function session(state: State): ApiSession {
-  const found = state.get<ApiSession>('apiSession', 's1')
+function session(state: ClusterState): ApiSession {
+  const found = state.get('apiSession', 's1')
   if (found === undefined) throw new Error('there is no session')
   return found
 }
@@ -96,7 +95,7 @@ test('what was stored by the wrong time lasts as long as it was to', () => {
     createdAt: targetMs,
     expiresAt: targetMs + 60 * MINUTE_MS,
   })
-  const ann = state.get<Identity>('identity', 'ann')
+  const ann = state.get('identity', 'ann')
   expect(ann).toMatchObject({ disabledAt: targetMs, disabledUntil: targetMs + 10 * MINUTE_MS })
   expect(ann !== undefined && isDisabled(ann, targetMs + 10 * MINUTE_MS)).toBe(false)
   // What follows the views of clients goes on, too.

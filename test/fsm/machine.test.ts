@@ -3,11 +3,11 @@ import { expect, test } from 'vitest'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { apply } from '../../src/fsm/apply.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
-import { State } from '../../src/fsm/records/state.ts'
 import type { Position } from '../../src/raft/types.ts'
 import { LogWriter, service, startMs } from './support/log.ts'
 import { writeRandomLog } from './support/random-log.ts'
 import { ManualSchedule, TestStore } from './support/store.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const clock = { nowMs: () => startMs, monotonicMs: () => 0 }
 
@@ -38,7 +38,7 @@ async function open(
 
 test('one log applied twice gives equal digests at every index, and another log does not', () => {
   const digests: string[] = []
-  const first = new State()
+  const first = new ClusterState()
   const log = new LogWriter((entry) => {
     const applied = apply(first, entry)
     digests.push(`${first.stateDigest()} ${first.entitiesDigest()}`)
@@ -46,7 +46,7 @@ test('one log applied twice gives equal digests at every index, and another log 
   })
   log.form()
   writeRandomLog(log, 1, 800)
-  const second = new State()
+  const second = new ClusterState()
   const again = log.entries.map((entry) => {
     apply(second, entry)
     return `${second.stateDigest()} ${second.entitiesDigest()}`
@@ -65,7 +65,7 @@ test('what is loaded from the store equals what was applied, and goes on equally
   expect(reopened.machine.digests()).toEqual(before)
   expect(reopened.machine.progress()).toEqual({ applied: before.index, persisted: before.index })
 
-  const whole = new State()
+  const whole = new ClusterState()
   for (const entry of log.entries) apply(whole, entry)
   const rest = new LogWriter((entry) => {
     apply(whole, entry)

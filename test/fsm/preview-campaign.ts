@@ -1,8 +1,9 @@
 import { deepStrictEqual, ok, strictEqual } from 'node:assert'
 import { parseArgs } from 'node:util'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { entityNamed } from '../../src/entities/registry.ts'
 import { Reader } from '../../src/fsm/reader.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import {
@@ -20,6 +21,7 @@ import {
   slowLinked,
   slowTypes,
 } from './support/access-twin.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // Random networks and random writes: what a preview says of them is held against all pairs before and after the same writes are
 // really made: `node test/fsm/preview-campaign.ts --networks 1000 --seed 1`.
@@ -39,11 +41,11 @@ const modes = new Map<number, PreviewedWrite['mode']>([
 function writeOf([kind, entity, id, fields]: Step): PreviewedWrite {
   const mode = modes.get(kind)
   ok(mode !== undefined, 'a step is a write of an entity')
-  return { mode, entity, id, fields }
+  return { mode, entity: entityNamed(entity).name, id, fields }
 }
 
 /** Every pair that has a right, as text, by looking at all records. */
-function slowPairs(state: State): ReadonlyMap<string, ReadonlySet<string>> {
+function slowPairs(state: ClusterState): ReadonlyMap<string, ReadonlySet<string>> {
   const pairs = new Map(accessRights.map((right) => [right as string, new Set<string>()]))
   const add = (right: string, one: EntityRecord, other: EntityRecord): void => {
     pairs.get(right)?.add(`${one.id} ${other.id}`)
@@ -56,7 +58,7 @@ function slowPairs(state: State): ReadonlyMap<string, ReadonlySet<string>> {
     }
   }
   for (const router of edgeRoutersOf(state)) {
-    const links = (kind: string, field: string, one: EntityRecord): boolean =>
+    const links = (kind: KindName, field: string, one: EntityRecord): boolean =>
       slowLinked(state, kind, [field, 'edgeRouterRoles'], [one, router]).length > 0
     for (const identity of identitiesOf(state)) {
       if (links('edgeRouterPolicy', 'identityRoles', identity)) add('router', identity, router)
@@ -70,7 +72,7 @@ function slowPairs(state: State): ReadonlyMap<string, ReadonlySet<string>> {
 }
 
 /** Posture checks of each service policy, with what each asks for. */
-function slowChecks(state: State): ReadonlyMap<string, ReadonlySet<string>> {
+function slowChecks(state: ClusterState): ReadonlyMap<string, ReadonlySet<string>> {
   const reader = new Reader(state, clock)
   const everything = { limit: -1 } as const
   return new Map(

@@ -1,6 +1,6 @@
 import { deepStrictEqual } from 'node:assert'
 import { expect, test } from 'vitest'
-import { type State, TooManyWrites } from '../../src/fsm/records/state.ts'
+import { TooManyWrites } from '../../src/fsm/records/state.ts'
 import { LayeredMap } from '../../src/fsm/records/layered-map.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { previewLimits } from '../../src/fsm/access/relation-change.ts'
@@ -8,6 +8,7 @@ import { seededRandom } from '../../src/lib/random.ts'
 import { completedPreview, pairsOf, runPreviewCampaign } from './preview-campaign.ts'
 import { identitiesOf, servicesOf, slowTypes } from './support/access-twin.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const clock = { nowMs: () => startMs, monotonicMs: () => 0 }
 const caller = { isAdmin: true, permissions: [] }
@@ -21,7 +22,7 @@ test('on random networks, a preview says what the same writes come to when they 
   expect(figures.checks).toBeGreaterThan(3)
 })
 
-function slowDials(state: State): ReadonlySet<string> {
+function slowDials(state: ClusterState): ReadonlySet<string> {
   const dials = identitiesOf(state).flatMap((one) =>
     servicesOf(state).flatMap((other) =>
       slowTypes(state, one, other).includes('Dial') ? [`${one.id} ${other.id}`] : [],

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { defineEntity } from '../../src/entities/define.ts'
 import { nameText, reference, texts } from '../../src/entities/fields.ts'
 import { entityNamed } from '../../src/entities/registry.ts'
@@ -9,6 +10,7 @@ import { parseQuery } from '../../src/fsm/query/parser.ts'
 import { symbolNames } from '../../src/fsm/query/symbols.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { Table } from '../../src/fsm/records/table.ts'
+import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ListQuery } from '../../src/ports/state-view.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
@@ -258,7 +260,7 @@ test.each([
 describe('what records answer', () => {
   const { state, log } = formedState()
   const reader = new Reader(state, clock)
-  const list = (entity: string, query: ListQuery): string[] =>
+  const list = (entity: KindName, query: ListQuery): string[] =>
     reader.list(entity, query).records.map(({ id }) => id)
   log.create('config', 'c1', { name: 'one', configTypeId: 'NH5p4FpGR', data: {} })
   log.create('config', 'c2', { name: 'two', configTypeId: 'host.v2', data: { terminators: [] } })
@@ -338,7 +340,7 @@ describe('what records answer', () => {
     ['service', { filter: '\u00a0' }, 'INVALID_FILTER', 'Unexpected symbol'],
     ['service', { sort: '\u00a0' }, 'INVALID_SORT_IDENTIFIER', ''],
   ])('%s refuses %j', (entity, query, code, detail) => {
-    const problem = problemOf(() => list(entity, query))
+    const problem = problemOf(() => list(entityNamed(entity).name, query))
     expect(problem.code).toBe(code)
     expect(problem.detail).toContain(detail)
   })
@@ -361,16 +363,19 @@ describe('symbols of the record that a reference names', () => {
     name: 'desk',
     plural: 'desks',
     operations: {},
-    fields: { placeId: reference('place', 'refuse') },
+    fields: { placeId: reference('configType', 'refuse') },
     symbols: [
       { name: 'place', field: 'placeId' },
-      { name: 'place.name', through: { field: 'placeId', of: 'place', symbol: 'name' } },
-      { name: 'place.isSystem', through: { field: 'placeId', of: 'place', symbol: 'isSystem' } },
+      { name: 'place.name', through: { field: 'placeId', of: 'configType', symbol: 'name' } },
+      {
+        name: 'place.isSystem',
+        through: { field: 'placeId', of: 'configType', symbol: 'isSystem' },
+      },
     ],
   })
   const places = new Table(place)
   const desks = new Table(desk)
-  const put = (table: Table, values: { readonly id: string }): void => {
+  const put = (table: Table<EntityRecord, string>, values: { readonly id: string }): void => {
     const record = table.shape({ createdAt: 1, updatedAt: 1, revision: 1, ...values }, 1)
     table.change(record.id, { record, lanes: lanesOf('', '') })
   }
@@ -392,7 +397,7 @@ describe('symbols of the record that a reference names', () => {
   }
   const lister = new Lister({
     ...noLinks,
-    table: (kind) => (kind === 'place' ? places : null),
+    table: (kind) => (kind === 'configType' ? places : null),
   })
   const list = (query: ListQuery): string[] =>
     lister.list(desks, query, null).records.map(({ id }) => id)
@@ -424,12 +429,12 @@ describe('symbols of the record that a reference names', () => {
 
   test('the reference must lead to the kind that the symbol is of', () => {
     const symbols = [
-      { name: 'place.name', through: { field: 'placeId', of: 'desk', symbol: 'name' } },
+      { name: 'place.name', through: { field: 'placeId', of: 'config', symbol: 'name' } },
     ] as const
-    const fields = { placeId: reference('place', 'refuse') }
+    const fields = { placeId: reference('configType', 'refuse') }
     expect(() =>
       defineEntity({ name: 'x', plural: 'xs', operations: {}, fields, symbols }),
-    ).toThrow('leads through a reference to desk')
+    ).toThrow('leads through a reference to config')
   })
 })
 

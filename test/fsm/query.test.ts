@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { entityNamed } from '../../src/entities/registry.ts'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import type { Expression } from '../../src/fsm/query/ast.ts'
 import { parseQuery } from '../../src/fsm/query/parser.ts'
 import { configType } from '../../src/entities/kinds/config-type.ts'
@@ -189,7 +191,7 @@ describe('grammar', () => {
   })
 })
 
-function fixture(): (entity: string, query: ListQuery) => string[] {
+function fixture(): (entity: KindName, query: ListQuery) => string[] {
   const { state, log } = formedState()
   log.create('service', 's1', {
     ...service('alpha', ['a', 'b']),
@@ -300,7 +302,7 @@ describe('evaluation', () => {
     ['authPolicy', 'secondary.requireExtJwtSigner = null', ['default']],
     ['authenticator', 'identity = "admin" and updbUsername = "Default Admin"', ['admin-updb']],
   ])('%s where %s', (entity, filter, expected) => {
-    expect(list(entity, { filter })).toEqual(expected)
+    expect(list(entityNamed(entity).name, { filter })).toEqual(expected)
   })
 
   test.each([

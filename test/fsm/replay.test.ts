@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { apply } from '../../src/fsm/apply.ts'
-import { State } from '../../src/fsm/records/state.ts'
 import { appliedLogs } from '../support/applied-logs.ts'
 import { Replay } from '../support/replayed.ts'
 import { LogWriter, formedState, service } from './support/log.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // What is asked of every test that writes a log (test/support/after-each.ts), and that it can fail.
 
@@ -19,7 +19,7 @@ test('a state that its log does not lead to is noticed', async () => {
 })
 
 test('apply that looks at more than state and entry is noticed after the test', async () => {
-  const state = new State()
+  const state = new ClusterState()
   let calls = 0
   const log = new LogWriter(
     (entry) => {

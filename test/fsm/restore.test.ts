@@ -2,15 +2,16 @@ import { createHash } from 'node:crypto'
 import { deflateRawSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { type RestoreContent, restoreContentOf } from '../../src/backup/restore-content.ts'
 import { StateScan } from '../../src/fsm/cluster/integrity-scan.ts'
 import { restoreLimits } from '../../src/fsm/records/restore-limits.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import { anySession } from '../support/commands.ts'
 import { slowTypes } from './support/access-twin.ts'
 import { identity, type LogWriter, policy, service } from './support/log.ts'
 import { contentOf, restorableState, Restore } from './support/restoring.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // Goal: a restore is one entry: before it every reader sees the old records, after it the new ones, and nothing in between.
 // Method: a log stands for the backup, another one for the cluster since; each is replayed, and loaded from its records.
@@ -34,7 +35,7 @@ function write(log: LogWriter): void {
 }
 
 /** The same cluster, in which things have gone wrong since. */
-function since(): { readonly state: State; readonly log: LogWriter } {
+function since(): { readonly state: ClusterState; readonly log: LogWriter } {
   const made = restorableState()
   write(made.log)
   const { log } = made
@@ -53,7 +54,7 @@ function since(): { readonly state: State; readonly log: LogWriter } {
   return made
 }
 
-function backup(): { readonly state: State; readonly content: RestoreContent } {
+function backup(): { readonly state: ClusterState; readonly content: RestoreContent } {
   const { state, log } = restorableState()
   write(log)
   log.logIn('of-old')
@@ -70,11 +71,11 @@ function deflated(text: string): Uint8Array {
   return Uint8Array.from(deflateRawSync(text))
 }
 
-function names(state: State, kind: string): unknown[] {
+function names(state: ClusterState, kind: KindName): unknown[] {
   return [...state.table(kind).rows.values()].map(({ record }) => record['name']).sort()
 }
 
-function expectIntact(state: State): void {
+function expectIntact(state: ClusterState): void {
   const scan = new StateScan(state)
   while (scan.step());
   expect(scan.findings).toEqual([])
@@ -92,8 +93,14 @@ describe('a restore', () => {
     })
     expect(state.entitiesDigest()).toBe(before)
     expect(restore.end()).toEqual({ ok: true, id: 'one' })
-    for (const kind of ['identity', 'service', 'servicePolicy', 'configType', 'authenticator']) {
-      const rows = (of: State): unknown => [...of.table(kind).rows].sort()
+    for (const kind of [
+      'identity',
+      'service',
+      'servicePolicy',
+      'configType',
+      'authenticator',
+    ] as const) {
+      const rows = (of: ClusterState): unknown => [...of.table(kind).rows].sort()
       expect(rows(state), kind).toEqual(rows(wanted))
     }
     expect(names(state, 'service')).toEqual(['mail', 'wiki'])
@@ -118,7 +125,9 @@ describe('a restore', () => {
       state.featureLevel,
       state.requests.size,
       state.logTimeMs,
-      ...['admission', 'sharedSecret', 'joinTicket'].map((kind) => [...state.table(kind).rows]),
+      ...(['admission', 'sharedSecret', 'joinTicket'] as const).map((kind) => [
+        ...state.table(kind).rows,
+      ]),
     ]
     const before = kept()
     const restore = new Restore(log, backup().content)

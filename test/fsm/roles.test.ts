@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest'
-import type { Identity } from '../../src/entities/kinds/identity.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { matches, roleMembers } from '../../src/fsm/records/roles.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const clock = { nowMs: () => startMs, monotonicMs: () => 0 }
 
@@ -49,8 +48,8 @@ function ids(result: { readonly records: readonly EntityRecord[] } | null): stri
 }
 
 /** What policies grant, found the slow way: every policy against every pair. */
-function slowGrants(state: State, identityId: string): Map<string, Set<string>> {
-  const caller = state.get<Identity>('identity', identityId)
+function slowGrants(state: ClusterState, identityId: string): Map<string, Set<string>> {
+  const caller = state.get('identity', identityId)
   const grants = new Map<string, Set<string>>()
   for (const { record: item } of state.table('servicePolicy').rows.values()) {
     const semantic = String(item['semantic'])

@@ -29,7 +29,7 @@ class Extending {
   }
 
   get router(): Router {
-    return this.#formed.state.get<Router>('router', 'r1') as Router
+    return this.#formed.state.get('router', 'r1') as Router
   }
 
   begin(by = 'r1', fingerprint = 'print of r1', next = 'next print'): Outcome {

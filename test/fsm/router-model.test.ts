@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 
 import { modelChanges, followedKinds, wholeModel } from '../../src/fsm/router-model/model.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import type { ModelEvent } from '../../src/ports/router-model.ts'
 import { RandomNetwork } from './support/access-network.ts'
 import { FollowedModel } from './support/model-twin.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 /** The events of what the last entries changed. */
-function changed(state: State): readonly ModelEvent[] {
+function changed(state: ClusterState): readonly ModelEvent[] {
   return modelChanges(state, state.changes.take(state.tables))
 }
 
@@ -19,7 +19,7 @@ function following(seed: number): { network: RandomNetwork; followed: FollowedMo
   return { network, followed }
 }
 
-function whole(state: State): FollowedModel {
+function whole(state: ClusterState): FollowedModel {
   const model = new FollowedModel()
   model.apply(wholeModel(state))
   return model

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { formedState, identity, type LogWriter, service, startMs } from './support/log.ts'
@@ -225,7 +226,7 @@ test('deleting an edge router takes its terminators and enrollments along', () =
   const hosted = { serviceId: 's1', routerId: 'r1', address: 'tcp:host:80' }
   log.raw(CommandKind.ENTITY_CREATE, 'terminator', 't1', hosted)
   expect(log.delete('edgeRouter', 'r1').ok).toBe(true)
-  for (const kind of ['terminator', 'enrollment', 'router']) {
+  for (const kind of ['terminator', 'enrollment', 'router'] as const) {
     expect(state.table(kind).rows.size, kind).toBe(0)
   }
 })
@@ -301,7 +302,7 @@ describe('after any commands', () => {
     (seed) => {
       const { log, state } = formedState()
       writeRandomLog(log, seed, 3000)
-      const rows = (kind: string) => [...state.table(kind).rows.values()].map((row) => row.record)
+      const rows = (kind: KindName) => [...state.table(kind).rows.values()].map((row) => row.record)
       const tunneling = rows('router').filter((router) => router['isTunnelerEnabled'] === true)
       expect(tunneling.length).toBeGreaterThan(0)
       const owned = tunneling.map(({ id, name }) => ({ id, name })).sort(byId)

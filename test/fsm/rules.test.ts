@@ -6,14 +6,13 @@ import {
   RevisionSchema,
 } from '../../proto/gen/command_pb.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
-import type { Identity } from '../../src/entities/kinds/identity.ts'
 import { lockoutLimits } from '../../src/fsm/apply/authentication.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { shownForNobody } from '../../src/ports/state-view.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { formedState, identity, type LogWriter, policy, service, startMs } from './support/log.ts'
 import { restorableState } from './support/restoring.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const refusedWith = (code: string, field?: string): object => ({
   ok: false,
@@ -85,7 +84,7 @@ describe('disabling an identity', () => {
     log.logIn('s3')
     expect(log.disable('i1', 0)).toEqual({ ok: true, id: 'i1' })
     expect([...state.table('apiSession').ids]).toEqual(['s3'])
-    const disabled = state.get<Identity>('identity', 'i1')
+    const disabled = state.get('identity', 'i1')
     expect(disabled).toMatchObject({ disabledAt: startMs, disabledUntil: null })
     expect(log.logIn('s4', 'i1', 'a1')).toMatchObject(refusedWith('INVALID_AUTH'))
     expect(log.enable('i1').ok).toBe(true)
@@ -98,7 +97,7 @@ describe('disabling an identity', () => {
     log.disable('i1', 2)
     expect(state.get('identity', 'i1')?.['disabledUntil']).toBe(startMs + 120_000)
     log.disable('i1', Number.MAX_SAFE_INTEGER)
-    const until = state.get<Identity>('identity', 'i1')?.disabledUntil ?? NaN
+    const until = state.get('identity', 'i1')?.disabledUntil ?? NaN
     expect(Number.isNaN(new Date(until).getTime())).toBe(false)
   })
 
@@ -167,7 +166,7 @@ describe('an authenticator', () => {
 })
 
 /** Two services, a config of each of two types of services, a second one of the first, and one for routers. */
-function withConfigs(): { readonly state: State; readonly log: LogWriter } {
+function withConfigs(): { readonly state: ClusterState; readonly log: LogWriter } {
   const made = formedState()
   const { log } = made
   const config = (id: string, configTypeId: string, data: JsonObject): unknown =>
@@ -240,7 +239,7 @@ describe('configs of a service', () => {
 
 describe('configs that an identity gets in place of a service’s own', () => {
   const shown = (
-    state: State,
+    state: ClusterState,
     serviceId: string,
     caller: string,
     types: string[] | 'all',

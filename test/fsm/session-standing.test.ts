@@ -1,13 +1,16 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 
+import { entityNamed } from '../../src/entities/registry.ts'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
 import { standingOf } from '../../src/fsm/apply/session-standing.ts'
-import { type State, standingKinds } from '../../src/fsm/records/state.ts'
+import { standingKinds } from '../../src/fsm/records/state.ts'
 import { present } from '../../src/lib/assert.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import type { StandingRecords } from '../../src/ports/state-view.ts'
 import { formedState, identity, type LogWriter, service } from './support/log.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // Goal: a session is judged once, and anew as soon as a record that decides how it stands was written.
 
@@ -38,13 +41,13 @@ function withAlice() {
   return { state, log }
 }
 
-function put(state: State, kind: string, values: Readonly<Record<string, unknown>>): void {
+function put(state: ClusterState, kind: KindName, values: Readonly<Record<string, unknown>>): void {
   state.put(kind, { createdAt: 1, updatedAt: 1, revision: 1, ...values } as EntityRecord)
 }
 
 function write(
-  state: State,
-  kind: string,
+  state: ClusterState,
+  kind: KindName,
   id: string,
   fields: Readonly<Record<string, unknown>> = {},
 ): void {
@@ -85,7 +88,7 @@ test.each([
 ])('a session is judged anew after a write of %s', (kind, id) => {
   const { state } = withAlice()
   const before = alice(state)
-  write(state, kind, id)
+  write(state, entityNamed(kind).name, id)
   expect(alice(state)).not.toBe(before)
   expect(alice(state)).toBe(alice(state))
 })
@@ -115,7 +118,7 @@ test.each<[string, string, Readonly<Record<string, unknown>>, object]>([
   const { state } = withAlice()
   alice(state)
   const [kind = '', id = ''] = record.split(' ')
-  write(state, kind, id, fields)
+  write(state, entityNamed(kind).name, id, fields)
   expect(alice(state)).toMatchObject(standing)
 })
 

@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import type { ApiSession } from '../../src/entities/kinds/api-session.ts'
-import type { AuthPolicy } from '../../src/entities/kinds/auth-policy.ts'
 import { present } from '../../src/lib/assert.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { formedState, identity, startMs } from './support/log.ts'
@@ -35,7 +33,7 @@ test('a disabled identity does not log in until its time is over', () => {
 
 test('a log-in needs a policy that takes its method where the session stands in the log', () => {
   const { log, state } = formedState()
-  const policy = present(state.get<AuthPolicy>('authPolicy', 'default'), 'the default policy')
+  const policy = present(state.get('authPolicy', 'default'), 'the default policy')
   const { primary } = policy
   const allowing = (allowed: boolean) => ({ ...primary, updb: { ...primary.updb, allowed } })
   state.put('authPolicy', { ...policy, primary: allowing(false) } as EntityRecord)
@@ -59,8 +57,7 @@ test('what the client tells of itself is kept with its identity', () => {
 
 test('activity moves forward only, and never past log time', () => {
   const { log, state } = formedState()
-  const last = (): number | null | undefined =>
-    state.get<ApiSession>('apiSession', 's1')?.lastActivityAt
+  const last = (): number | null | undefined => state.get('apiSession', 's1')?.lastActivityAt
   log.logIn('s1')
   log.timeMs = startMs + 10_000
   log.touch('s1', startMs + 4000)

@@ -3,26 +3,18 @@ import { join } from 'node:path'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
-import type { ConfigType } from '../../src/entities/kinds/config-type.ts'
 import { seededConfigTypes } from '../../src/fsm/seed/seed-config-types.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { formedState, type LogWriter } from './support/log.ts'
 import { Restore, contentOf, restorableState } from './support/restoring.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // Goal: a cluster of release 0.1.0 gets the schemas of today by the entry that raises its level, on all controllers alike.
 // Method: the config types as that release left them behind.
 
-interface Listing {
-  readonly records: {
-    readonly configType: Readonly<Record<string, { readonly schema: JsonObject }>>
-  }
-}
-const { configType: released } = (
-  JSON.parse(
-    readFileSync(join(import.meta.dirname, '../releases/data-0.1.0.json'), 'utf8'),
-  ) as Listing
-).records
+const released = JSON.parse(
+  readFileSync(join(import.meta.dirname, 'config-types-0.1.0.json'), 'utf8'),
+) as Readonly<Record<string, { readonly schema: JsonObject }>>
 
 const seeds = new Map(seededConfigTypes.map(({ id, schema }) => [id, schema]))
 
@@ -37,8 +29,8 @@ function raise(log: LogWriter): unknown {
   return log.command(CommandKind.FEATURE_LEVEL_RAISE, payload).outcome
 }
 
-const schemaOf = (state: State, id: string): JsonObject | undefined =>
-  state.get<ConfigType>('configType', id)?.schema
+const schemaOf = (state: ClusterState, id: string): JsonObject | undefined =>
+  state.get('configType', id)?.schema
 
 test('the schemas of release 0.1.0 stay below level 2, and are those of today from then on', () => {
   const { state, log } = formedState()

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { Reader } from '../../src/fsm/reader.ts'
@@ -78,7 +79,7 @@ describe('a terminator', () => {
       createdAt: startMs,
     })
     const reader = new Reader(state, { nowMs: () => startMs, monotonicMs: () => 0 })
-    const ids = (kind: string) => reader.list(kind, {}).records.map(({ id }) => id)
+    const ids = (kind: KindName) => reader.list(kind, {}).records.map(({ id }) => id)
     expect(ids('terminator')).toEqual(['t1'])
     expect(ids('fabricTerminator')).toEqual(['t1', 't2'])
     expect(ids('service')).toEqual(['s1'])

@@ -9,10 +9,10 @@ import {
 import { openPrimary, openSecondary } from '../../src/entities/parts/auth-policy-factors.ts'
 import { casMax } from '../../src/fsm/enrollment/ca-rules.ts'
 import { revocationLimits } from '../../src/fsm/sessions/revocation-rules.ts'
-import { State } from '../../src/fsm/records/state.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
 import { formedState, identity, type LogWriter, startMs } from './support/log.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const { ENTITY_CREATE, ENTITY_PATCH, ENTITY_REPLACE } = CommandKind
 const refusedWith = (code: string, field?: string): object => ({
@@ -124,7 +124,7 @@ describe('an auth policy', () => {
     newSigner(log, 's1')
     const naming = { primary: { extJwt: { allowedSigners: ['s1'] } } }
     log.raw(ENTITY_PATCH, 'authPolicy', 'default', naming)
-    const again = new State()
+    const again = new ClusterState()
     for (const { key, value } of state.takeDirty()) if (value !== null) again.load(key, value)
     again.loaded()
     expect(again.entitiesDigest()).toBe(state.entitiesDigest())

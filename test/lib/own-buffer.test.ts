@@ -16,4 +16,16 @@ describe('bytes in their own buffer', () => {
     structuredClone(owned, { transfer: [owned.buffer] })
     expect([...large]).toEqual([0, 1, 2, 3, 4])
   })
+
+  test('can be empty in a buffer that was transferred before', () => {
+    const shared = new Uint8Array(0)
+    for (let times = 0; times < 2; times += 1) {
+      const { buffer } = withOwnBuffer(shared)
+      expect(structuredClone(buffer, { transfer: [buffer] }).byteLength).toBe(0)
+    }
+    const detached = new Uint8Array(0)
+    structuredClone(detached.buffer, { transfer: [detached.buffer] })
+    const { buffer } = withOwnBuffer(detached)
+    expect(structuredClone(buffer, { transfer: [buffer] }).byteLength).toBe(0)
+  })
 })

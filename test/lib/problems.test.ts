@@ -10,31 +10,44 @@ import {
 } from '../../src/lib/problems.ts'
 import { readCodes } from '../contract/facts.ts'
 
-const page = join(import.meta.dirname, '../../docs/errors.md')
+const page = join(import.meta.dirname, '../../docs/integrate/errors.md')
 
-function table(): string {
+/** The problem table of the code, each row with the page's remedy for its code and status. */
+function table(remedies: ReadonlyMap<string, string>): string {
   const rows = Object.entries(problems).map(([code, { http, retry, message }]) => {
-    const wire = wireCode[code as ProblemCode]
-    return `| \`${wire ?? code}\` | ${http} | ${retry} | ${message} |`
+    const wire = wireCode[code as ProblemCode] ?? code
+    return `| \`${wire}\` | ${http} | ${retry} | ${message} | ${remedies.get(`${wire} ${http}`) ?? ''} |`
   })
   return `# Errors
 
-Every refusal is \`{error: {code, message, requestId, cause?}, meta}\`. Codes are stable, messages are for people.
-\`cause\` names the field and the reason, or tells in a sentence what stood in the way.
+For developers of clients. Every refusal is \`{"error": {"code", "message", "requestId", "cause"}, "meta"}\`. Programs compare the code, which is stable; people read
+the message. \`cause\` names the field and the reason, or says in a sentence what prevented the request.
 
-What asking again can do: *never* – the same request gets the same answer; *later* – after a pause, which
-\`Retry-After\` tells; *after-election* – nothing was changed, another leader is being elected; *same-request-id* – only
-with the \`net-request-id\` of the first try, as the write may have happened.
+| retry | meaning |
+|---|---|
+| never | the same request gets the same answer |
+| later | retry after \`Retry-After\` seconds |
+| after-election | nothing was changed; the cluster is electing a leader, which takes about a second |
+| same-request-id | the write may have taken effect; retry with the same \`net-request-id\` only |
 
-| code | status | ask again | message |
-|---|---|---|---|
+| code | status | retry | message | remedy |
+|---|---|---|---|---|
 ${rows.join('\n')}
 `
 }
 
-test('docs/errors.md lists exactly the problems of the table', () => {
-  if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, table())
-  expect(readFileSync(page, 'utf8')).toBe(table())
+/** Remedies of the page by code and status; people write them there. */
+function remediesOf(text: string): Map<string, string> {
+  const rows = text.matchAll(/^\| `([A-Z_]+)` \| (\d+) \|.*\| ([^|]*) \|$/gm)
+  return new Map([...rows].map(([, code, status, remedy = '']) => [`${code} ${status}`, remedy]))
+}
+
+test('docs/integrate/errors.md lists the problems of the table, no more and no less, each with a remedy', () => {
+  const remedies = remediesOf(readFileSync(page, 'utf8'))
+  if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, table(remedies))
+  expect(readFileSync(page, 'utf8')).toBe(table(remedies))
+  const without = [...remedies].flatMap(([problem, remedy]) => (remedy === '' ? problem : []))
+  expect(without, 'write the remedy into the page').toEqual([])
 })
 
 test('a field problem names the field, and a plain problem has its default message', () => {

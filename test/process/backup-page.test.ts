@@ -1,21 +1,23 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdirSync, readFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { askController } from '../../src/cli/client/admin-socket.ts'
 import { requestOf } from '../../src/cli/client/connection.ts'
 import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
+import { shellBlocksBelow } from '../support/pages.ts'
 import { flotilla } from '../support/program.ts'
 import { type Client, until } from './support/client.ts'
 import { dataOf } from './support/enrolling.ts'
 import { Fleet } from './support/fleet.ts'
 import { run } from './support/page.ts'
 
-// Goal: whoever follows docs/backup.md word for word backs a cluster up, puts a mistake right and restores it after the loss of all.
-// Method: each line of the drill as it stands there. Hosts are folders: the old controller, the restored one, the one that joins.
+// Goal: a reader who types docs/operate/backup-and-restore.md backs a cluster up, corrects a mistake and restores it after the loss of all
+// controllers.
+// Method: each line as it stands there. Hosts are folders: the old controller, the restored one, the one that joins.
 
-const page = readFileSync(resolve(import.meta.dirname, '../../docs/backup.md'), 'utf8')
+const page = 'operate/backup-and-restore.md'
 const management = '/edge/management/v1'
 const OLD = 1
 const RESTORED = 2
@@ -38,13 +40,11 @@ afterAll(async () => {
   await fleet[Symbol.asyncDispose]()
 })
 
-/** The blocks of one step, by how its bold head begins. */
-function blocksOf(step: string): string[] {
-  const from = page.indexOf(`\n**${step}. `)
-  expect(from, `step ${step}`).toBeGreaterThan(0)
-  const rest = page.slice(from + 1)
-  const end = /\n(?:\*\*\w\. |## )/.exec(rest)?.index ?? rest.length
-  return [...rest.slice(0, end).matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
+/** @returns the blocks below a heading, one a step. */
+function blocksOf(heading: string, count: number): string[] {
+  const blocks = shellBlocksBelow(page, heading)
+  expect(blocks, heading).toHaveLength(count)
+  return blocks
 }
 
 /** Paths, addresses and what was noted as they are on that host. */
@@ -85,33 +85,30 @@ async function make(client: Client, name: string): Promise<void> {
   expect((await client.request('POST', `${management}/services`, { body })).status).toBe(201)
 }
 
-test('the drill of docs/backup.md works as it stands there: saved, put back, lost, restored and joined', async () => {
+test('docs/operate/backup-and-restore.md saves, restores, and restores after the loss of all controllers when typed', async () => {
   const client = await fleet.loggedIn(OLD)
   await make(client, 'wiki')
-  for (const step of ['1', '2']) {
-    for (const block of blocksOf(step)) {
-      const output = await type(OLD, block)
-      const sha256 = /SHA-256 ([0-9a-f]{64})/.exec(output)?.[1]
-      if (sha256 !== undefined) noted.set('the one that was noted', sha256)
-    }
-  }
-  expect(await type(OLD, blocksOf('3').join('\n'))).toMatch(/monday\.backup .* complete$/m)
+  const [key = '', save = '', verify = ''] = blocksOf('Take and check a backup', 3)
+  await type(OLD, key)
+  const saved = await type(OLD, save)
+  noted.set('the noted SHA-256', /SHA-256 ([0-9a-f]{64})/.exec(saved)?.[1] ?? '')
+  expect(await type(OLD, verify)).toMatch(/monday\.backup .* complete$/m)
 
   await make(client, 'by mistake')
-  noted.set('the id of the cluster', (await statusOf(OLD)).clusterId)
-  expect(await type(OLD, blocksOf('a').join('\n'))).toMatch(/^service +0 +0 +1$/m)
-  expect(await type(OLD, blocksOf('b').join('\n'))).toMatch(/^replaced the records at index \d+/m)
+  const [diff = '', restore = ''] = blocksOf('Restore into the running cluster', 2)
+  noted.set('the cluster id', (await statusOf(OLD)).clusterId)
+  expect(await type(OLD, diff)).toMatch(/^service +0 +0 +1$/m)
+  expect(await type(OLD, restore)).toMatch(/^replaced the records at index \d+/m)
   expect(await names(await fleet.loggedIn(OLD))).toEqual(['wiki'])
 
   await fleet.stop(OLD, 'SIGKILL')
   mkdirSync(fleet.folder(RESTORED))
-  await type(RESTORED, blocksOf('4').join('\n'))
+  const [anew = '', status = '', invite = '', join = ''] = blocksOf('Restore into a new cluster', 4)
+  await type(RESTORED, anew)
   const restored = await fleet.loggedIn(RESTORED)
   expect(await names(restored)).toEqual(['wiki'])
-  expect(await type(RESTORED, blocksOf('5').join('\n'))).toContain('leader: ')
+  expect(await type(RESTORED, status)).toContain('leader: ')
 
-  const [invite = '', join = '', ...more] = blocksOf('6')
-  expect(more).toEqual([])
   await type(RESTORED, invite)
   mkdirSync(fleet.folder(JOINING))
   await type(JOINING, join)

@@ -15,7 +15,7 @@ import { Front } from './support/front.ts'
 import { linesOf, run } from './support/page.ts'
 
 // Goal: a provider that publishes its keys over HTTPS vouches for identities on every one of three controllers, and whoever
-// follows docs/external-jwt.md gets what it says. And the controllers are a provider themselves, to a certified client that is
+// follows docs/administer/external-jwt.md gets what it says. And the controllers are a provider themselves, to a certified client that is
 // not ours. One cluster for all.
 
 let cluster: TestCluster
@@ -66,9 +66,12 @@ async function logIn(k: number, token: string): Promise<Answer> {
   })
 }
 
-test('each line of docs/external-jwt.md works when it is typed as it stands there, from top to bottom', async () => {
+test('each line of docs/administer/external-jwt.md works when it is typed as it stands there, from top to bottom', async () => {
   symlinkSync(cluster.folder, join(cluster.dir, '.flotilla'))
-  const { code, output } = await run(linesOf('external-jwt.md', cluster.port), cluster.dir)
+  const { code, output } = await run(
+    linesOf('administer/external-jwt.md', cluster.port),
+    cluster.dir,
+  )
   expect(code, `the page needs curl and openssl.\n${output}`).toBe(0)
   expect(output).toMatch(/"clientId":"overlay-clients"/)
   expect(output).toMatch(/"name":"Alice"/)

@@ -4,43 +4,54 @@ import {
   copyFileSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import { askController } from '../../src/cli/client/admin-socket.ts'
 import { requestOf } from '../../src/cli/client/connection.ts'
+import { pageNames, pageText, shellBlocks, shownOutput } from '../support/pages.ts'
 import { flotilla } from '../support/program.ts'
 import { until } from './support/client.ts'
 import { Fleet } from './support/fleet.ts'
 import { run } from './support/page.ts'
 
-// Goal: whoever follows docs/operating.md word for word forms a cluster, looks after it and
-// recovers it.
-// Method: each block of the page, typed as it stands there. Hosts are folders; only paths and
-// addresses are other ones.
+// Goal: an operator who types docs/operate forms a cluster, looks after it and recovers it.
+// Method: each block of its pages, as it stands there. Hosts are folders; only paths and addresses
+// differ.
 
-const page = readFileSync(resolve(import.meta.dirname, '../../docs/operating.md'), 'utf8')
-const blocks = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
-
-/** Blocks that are typed elsewhere, by how they begin. */
-const elsewhere: Readonly<Record<string, string>> = {
+/** Pages that another test types as a whole. */
+const typedPages: Readonly<Record<string, string>> = {
+  'operate/backup-and-restore.md': 'backup-page.test.ts',
+  'operate/own-pki.md': 'own-pki.test.ts',
+  'operate/upgrade.md': 'rolling-upgrade.test.ts',
+}
+/** Blocks that another test types, by how they begin. */
+const typedBlocks: Readonly<Record<string, string>> = {
   'npm install --global': 'package.test.ts',
   'flotilla identity enroll': 'typed-pages.test.ts',
   'flotilla router check': 'router-program.test.ts',
   'grep -h': 'only searches files',
 }
 
+const pages = pageNames('operate').filter((name) => !(name in typedPages))
+/** Several pages may have the same block, which is typed once. */
+const blocks = new Set(pages.flatMap((name) => shellBlocks(pageText(name))))
+
 let fleet: Fleet
 /** Where the operator works; files are carried from host to host by being there. */
 let folder = ''
 const children = new Map<number, ChildProcess>()
 const typed = new Set<string>()
+/** Everything that commands printed, except what processes in the foreground log. */
+let printed = ''
 
 beforeAll(async () => {
   fleet = await Fleet.create(4)
@@ -52,9 +63,9 @@ afterAll(async () => {
   await fleet[Symbol.asyncDispose]()
 })
 
-/** The block that begins so, and is ticked off. */
+/** @returns the only block that begins so, and notes that it is typed. */
 function block(beginning: string): string {
-  const found = blocks.filter((one) => one.startsWith(beginning))
+  const found = [...blocks].filter((one) => one.startsWith(beginning))
   expect(found, beginning).toHaveLength(1)
   const [text = ''] = found
   typed.add(text)
@@ -78,6 +89,7 @@ async function type(k: number, text: string): Promise<string> {
   const env = `PATH='${dirname(flotilla)}':$PATH\nexport FLOTILLA_CONFIG='${fleet.config(k)}'\n`
   const { code, output } = await run(env + onHost(k, text), folder)
   expect(code, `${output}\n${onHost(k, text)}`).toBe(0)
+  printed += `${output}\n`
   return output
 }
 
@@ -106,28 +118,28 @@ async function leads(k: number): Promise<void> {
 }
 
 async function join4(): Promise<void> {
-  const invite = block('flotilla cluster invite --out ctrl2.ticket          #')
-  const joinLine = block('flotilla cluster join')
-  for (const k of [2, 3, 4]) {
-    const own = invite.replace('ctrl2.ticket', `ctrl${k}.ticket${k === 4 ? ' --learner' : ''}`)
-    await type(1, own)
-    begin(k, joinLine.replace('ctrl2.ticket', `ctrl${k}.ticket`))
+  const invite = block('flotilla cluster invite --out ctrl2.ticket\n')
+  const joinLine = block('flotilla cluster join /etc/flotilla/config.yml --ticket-file ctrl2')
+  for (const k of [2, 3]) {
+    await type(1, invite.replace('ctrl2', `ctrl${k}`))
+    begin(k, joinLine.replace('ctrl2', `ctrl${k}`))
   }
+  await type(1, block('flotilla cluster invite --learner'))
+  begin(4, block('flotilla cluster join /etc/flotilla/config.yml --ticket-file ctrl4'))
   for (const k of [2, 3, 4]) {
     const joined = k === 4 ? 'joined: ctrl4 is a learner' : `joined: ctrl${k} is a voter`
     await until(joined, () => Promise.resolve(fleet.log(k).includes(joined)))
   }
 }
 
-test('a cluster is created, controllers join it, and it is asked with a session', async () => {
-  const [init = '', runs = '', ...more] = block('flotilla cluster init').split(/(?<=\n)/)
-  expect(more).toEqual([])
-  expect(await type(1, init)).toMatch(/^root key: .*move it offline/m)
+test('a cluster is created, controllers join it, and a session reaches it', async () => {
+  expect(await type(1, block('flotilla cluster init'))).toMatch(/^root key: .*move it offline/m)
   renameSync(join(fleet.folder(1), 'pki/root.key'), join(folder, 'root.key'))
-  begin(1, runs)
+  expect(await type(1, block('flotilla controller check /etc'))).toContain(': ctrl1 can start')
+  begin(1, block('flotilla controller run /etc'))
   await leads(1)
   await join4()
-  expect(await type(1, 'flotilla cluster tickets list')).toMatch(/ctrl4$/m)
+  expect(await type(1, block('flotilla cluster tickets list'))).toMatch(/ctrl4$/m)
 
   copyFileSync(join(fleet.folder(1), 'ca.pem'), join(folder, 'ca.pem'))
   const { username, password } = JSON.parse(
@@ -138,15 +150,16 @@ test('a cluster is created, controllers join it, and it is asked with a session'
   expect(await type(4, block('(umask 077 && curl'))).toMatch(/^ctrl4 .* no +no +yes/m)
 })
 
-test('it is looked at, measured, copied and told what to log', async () => {
-  const status = block('flotilla cluster status ').replace(
+test('status, health, metrics, a snapshot, the log level and a debug bundle are available', async () => {
+  const status = block('flotilla cluster status  ').replace(
     /^(.*--watch).*$/m,
     'timeout -s INT 4 $1 || [ $? = 124 ]',
   )
-  const looked = await type(1, status)
-  expect(looked).toContain('"healthy":true')
-  // Where nobody reads along, each look is a line.
-  expect(looked.match(/^\d{4}-.*Z .*ctrl1/gm)?.length).toBeGreaterThan(0)
+  const watched = await type(1, status)
+  // Without a terminal, each refresh is a line.
+  expect(watched.match(/^\d{4}-.*Z .*ctrl1/gm)?.length).toBeGreaterThan(0)
+  const health = await type(1, block('curl --cacert /etc/flotilla/ca.pem https'))
+  expect(health).toMatch(/"healthy":true.*"ready":true/s)
   const socket = await type(1, block('curl -s --unix-socket /etc/flotilla/data/admin.sock http'))
   expect(socket).toMatch(/^"leaderId":"ctrl\d"\n.*"name":"Default Admin"/s)
   expect(await type(1, block('flotilla pki issue --name prometheus'))).toMatch(/^flotilla_/m)
@@ -155,7 +168,13 @@ test('it is looked at, measured, copied and told what to log', async () => {
   expect(await type(1, block('flotilla log level debug'))).toContain(
     'debug (after a restart: info)',
   )
-  expect(await type(1, 'flotilla log level')).toContain('info')
+  expect(
+    await type(
+      1,
+      block('curl --cacert ca.pem -H "net-session: $(cat session)" -H') + 'flotilla log level',
+    ),
+  ).toContain('info')
+  expect(await type(1, block('flotilla debug bundle'))).toMatch(/^wrote .*\.tar\.gz$/m)
 })
 
 test('certificates are inspected, renewed and issued, and the issuing authority is replaced', async () => {
@@ -168,11 +187,11 @@ test('certificates are inspected, renewed and issued, and the issuing authority 
   expect(replaced).toContain('new issuing authority')
 })
 
-test('log time that is not ahead stays as it is', async () => {
+test('log time that is not ahead stays unchanged', async () => {
   expect(await type(1, block('flotilla cluster reset-log-time'))).toContain('no change needed')
 })
 
-test('an administrator is let in again, and another factor than theirs is removed', async () => {
+test('an administrator recovers access, and a second factor is removed', async () => {
   writeFileSync(join(folder, 'password'), 'the harbour at night\n', { mode: 0o600 })
   const recovered = await type(1, block('flotilla cluster recover-admin'))
   expect(recovered).toContain('can log in as admin with the new password')
@@ -199,40 +218,99 @@ test('an administrator is let in again, and another factor than theirs is remove
   expect(removed).toContain('"data":{}')
 })
 
-test('members are changed, the majority is lost, and one that is left goes on', async () => {
-  const [all = '', ...rest] = block('flotilla cluster list\n')
-    .trim()
-    .split(/\n(?=.* remove )/)
-  const changed = await type(1, all)
+async function votesAgain(k: number): Promise<void> {
+  await until(`ctrl${k} is a voter again`, async () => {
+    const status = (await askController(fleet.data(k), requestOf('status')).catch(
+      () => null,
+    )) as ClusterStatus | null
+    return status?.members.some(({ id, role }) => id === `ctrl${k}` && role === 'follower') === true
+  })
+}
+
+test('a controller that lost its data folder becomes a voter again', async () => {
+  await stop(3)
+  rmSync(fleet.data(3), { recursive: true })
+  expect(await type(3, block('flotilla controller check\n'))).toContain('ctrl3 can start')
+  begin(3, block('flotilla controller run\n'))
+  await votesAgain(3)
+  expect(await type(3, block('flotilla cluster status\n'))).toMatch(/^ctrl3 +follower/m)
+})
+
+test('a controller with a damaged log repairs it', async () => {
+  await stop(2)
+  const [segment = ''] = readdirSync(join(fleet.data(2), 'wal')).filter((file) =>
+    file.endsWith('.seg'),
+  )
+  const file = openSync(join(fleet.data(2), 'wal', segment), 'r+')
+  writeSync(file, 'damage', 0)
+  closeSync(file)
+  const checked = await type(2, block('flotilla controller check\n'))
+  expect(checked).toContain('is damaged; a start repairs it from the other controllers')
+  begin(2, block('flotilla controller run\n'))
+  await votesAgain(2)
+})
+
+test('members change, the majority is lost, and the remaining controller recovers', async () => {
+  const listed = await type(1, block('flotilla cluster list\n'))
+  expect(listed).toMatch(/^ctrl3 .* yes +no +yes/m)
+  const voters = ['promote ctrl4', 'demote ctrl4', 'replace ctrl2 ctrl4'].map((verb) =>
+    block(`flotilla cluster ${verb}`),
+  )
+  const changed = await type(1, voters.join(''))
   for (const line of ['promoted ctrl4', 'demoted ctrl4', 'replaced ctrl2 by ctrl4']) {
     expect(changed).toContain(line)
   }
-  expect(changed).toContain('leader: ctrl3')
-  const [remove = ''] = rest
-  const [asked = ''] = remove.split(' #')
-  const confirmed = `${asked} --confirm 'remove ctrl4 and tolerate 0 failures'`
-  expect(await type(1, `! ${asked}\n${confirmed}`)).toMatch(/nothing changed.*removed ctrl4/s)
+  expect(await type(1, block('flotilla cluster transfer-leadership'))).toContain('leader: ctrl3')
+  const remove = block('flotilla cluster remove ctrl4\n').trim()
+  expect(await type(1, `! ${remove}`)).toContain('nothing changed')
+  const compromised = block('flotilla cluster remove ctrl4 --compromised').trim()
+  const confirmed = `${compromised} --confirm 'remove ctrl4 and tolerate 0 failures'`
+  expect(await type(1, confirmed)).toMatch(/^removed ctrl4.*all API sessions end/m)
 
   await stop(1)
   await stop(3)
+  await type(3, block('flotilla cluster recover --inspect --json'))
+  expect(await type(1, `! ${block('flotilla cluster recover --survivor')}`)).toContain(
+    'which is a majority; start them',
+  )
   rmSync(fleet.data(3), { recursive: true })
-  expect(await type(1, block('flotilla cluster recover --inspect'))).toMatch(
+  expect(await type(1, block('flotilla cluster recover --inspect\n'))).toMatch(
     /^members: +ctrl1, ctrl3/m,
   )
-  const recover = block('flotilla cluster recover --survivor').split(' --survivor')[0] ?? ''
+  const recover = block('flotilla cluster recover\n').trim()
   expect(await type(1, `! ${recover}`)).toContain("pass --confirm 'without ctrl3' to proceed")
   expect(await type(1, `${recover} --confirm 'without ctrl3'`)).toContain('is now the only member')
   expect(await type(1, block('flotilla pki renew --root-key'))).toContain('it renews itself')
-  const [start = '', invite = ''] = block('flotilla controller run\n').split(/(?<=\n)/)
-  begin(1, start)
+  begin(1, block('flotilla controller run\n'))
   await leads(1)
+  const invite = block('flotilla cluster invite --out ctrl2.ticket\n')
   await type(1, invite.replace('ctrl2.ticket', 'ctrl2.again.ticket'))
 })
 
-test('no block of the page was left out', () => {
-  const names = Object.keys(elsewhere)
-  const left = blocks.filter(
+test('every block of the pages is typed', () => {
+  const names = Object.keys(typedBlocks)
+  const left = [...blocks].filter(
     (one) => !typed.has(one) && !names.some((name) => one.startsWith(name)),
   )
   expect(left).toEqual([])
+})
+
+/** Words of a line without ids, numbers, paths and addresses, which differ from run to run. */
+function wordsOf(line: string): string {
+  return line
+    .split(/\s+/)
+    .filter((word) => /^\(?[A-Za-z-]+[,;:)]*$/.test(word))
+    .join(' ')
+}
+
+test('commands print each line that the pages show below them', () => {
+  const known = new Set(
+    `${printed}\n${[1, 2, 3, 4].map((k) => fleet.log(k)).join('\n')}`.split('\n').map(wordsOf),
+  )
+  const isTyped = (block: string): boolean => typed.has(block)
+  const shown = pages.flatMap((name) => shownOutput(pageText(name), isTyped))
+  // Rows of members and answers in JSON depend on the run.
+  const lines = shown.filter((line) => !/^ *(?:ctrl\d .*|\{.*|.*…|)$/.test(line))
+  expect(lines.length).toBeGreaterThan(40)
+  expect(lines.filter((line) => !known.has(wordsOf(line)))).toEqual([])
 })

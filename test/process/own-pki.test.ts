@@ -9,7 +9,7 @@ import { flotilla } from '../support/program.ts'
 import { isRunning } from './support/client.ts'
 import { linesOf, run } from './support/page.ts'
 
-// Goal: an operator who follows docs/own-pki.md word for word runs a cluster under authorities made by openssl alone.
+// Goal: an operator who follows docs/operate/own-pki.md word for word runs a cluster under authorities made by openssl alone.
 
 let dir = ''
 beforeEach(() => {
@@ -26,8 +26,8 @@ afterEach(() => {
 
 const file = (name: string): string => readFileSync(join(dir, name), 'utf8')
 
-test('each line of docs/own-pki.md works when it is typed as it stands there, from top to bottom', async () => {
-  const lines = linesOf('own-pki.md', await freePortBlock(2))
+test('each line of docs/operate/own-pki.md works when it is typed as it stands there, from top to bottom', async () => {
+  const lines = linesOf('operate/own-pki.md', await freePortBlock(2))
   const { code, output } = await run(`PATH='${dirname(flotilla)}':$PATH\n${lines}`, dir)
   expect(code, `the page needs curl and openssl 3.\n${output}`).toBe(0)
 

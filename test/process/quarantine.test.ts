@@ -8,6 +8,7 @@ import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { QuarantineFile } from '../../src/store/folder/quarantine-file.ts'
 import { type Client, createService, isRunning, until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // Goal: a controller whose state on disk is not what its log has made of it is found out by the others, answers nothing
 // then, and is right again in the same process. Method: while it is down, one record in its store is changed, digests
@@ -32,7 +33,7 @@ async function idOf(client: Client, name: string): Promise<string> {
 async function renameOnDisk(folder: string, id: string, name: string): Promise<void> {
   const store = await LevelStateStore.open(folder)
   try {
-    const state = await loadState(store)
+    const state = await loadState(store, new ClusterState())
     state.put('service', { ...present(state.get('service', id), 'the service'), name })
     await store.write(state.takeDirty(), markOf(state))
   } finally {
@@ -43,7 +44,7 @@ async function renameOnDisk(folder: string, id: string, name: string): Promise<v
 async function nameOnDisk(folder: string, id: string): Promise<unknown> {
   const store = await LevelStateStore.open(folder)
   try {
-    return (await loadState(store)).get('service', id)?.['name']
+    return (await loadState(store, new ClusterState())).get('service', id)?.['name']
   } finally {
     await store.close()
   }

@@ -17,18 +17,20 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { isRunning, until } from './support/client.ts'
 import { freePortBlock } from '../support/ports.ts'
 
-// Goal: whoever follows the README, and docs/api.md beside it, word for word gets what they say, line by line.
+// Goal: a reader who types docs/start/evaluate.md, whose beginning the README shows, and docs/integrate/api.md beside it gets
+// what they say, line by line.
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const PROGRAM = resolve(process.env['FLOTILLA_PROGRAM'] ?? '', '../..')
-const SECTION = '## A cluster in a minute'
+const PAGE = 'docs/start/evaluate.md'
+const API_PAGE = 'docs/integrate/api.md'
 const OTHER_TERMINAL = '# in a third terminal'
 
 let folder: string
 let port: number
 const terminals: Terminal[] = []
 
-/** A shell in the folder of the README that ends at the first line that fails, as a reader would stop there. */
+/** A shell in the folder of the project that ends at the first line that fails, as a reader would stop there. */
 class Terminal {
   readonly #child: ChildProcess
   output = ''
@@ -42,7 +44,7 @@ class Terminal {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: {
         ...process.env,
-        // Only where it listens is not the README's own: other tests run beside this one.
+        // Only where it listens differs from the page: other tests run beside this one.
         PORT: `${port}`,
         XDG_CONFIG_HOME: join(folder, 'config'),
         FLOTILLA_RAFT_ELECTION_TIMEOUT_MS: '2000',
@@ -94,8 +96,9 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-readme-'))
   port = await freePortBlock(4)
   const parts = ['src', 'bin', 'proto', 'tools', 'Makefile', 'package.json', 'package-lock.json']
-  for (const name of [...parts, 'README.md', 'docs/api.md']) {
-    cpSync(join(ROOT, name), join(folder, name), { recursive: true })
+  for (const name of [...parts, 'README.md', PAGE, API_PAGE]) {
+    const filter = (path: string): boolean => !path.endsWith('/node_modules')
+    cpSync(join(ROOT, name), join(folder, name), { recursive: true, filter })
   }
   // A folder of links: should npm ever run in the copy, it empties only that. Its mark is newer than package.json, so
   // that make has nothing to install.
@@ -123,10 +126,7 @@ afterAll(async () => {
 
 /** What is typed, in order, and whether into a terminal of its own. */
 function steps(): { lines: string; isElsewhere: boolean }[] {
-  const readme = readFileSync(join(folder, 'README.md'), 'utf8')
-  const from = readme.indexOf(SECTION)
-  const section = readme.slice(from, readme.indexOf('\n## ', from + 1))
-  return blocksOf(section).flatMap((block) =>
+  return blocksOf(readFileSync(join(folder, PAGE), 'utf8')).flatMap((block) =>
     block.split(OTHER_TERMINAL).flatMap((lines, at) => {
       const isElsewhere = at > 0
       return lines.trim() === '' ? [] : { lines: shifted(lines.trim()), isElsewhere }
@@ -138,14 +138,20 @@ function blocksOf(text: string): string[] {
   return [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
 }
 
-/** The README's ports as those of this test, in the same order. */
+/** The ports of the page as those of this test, in the same order. */
 function shifted(lines: string): string {
   return lines.replace(/(127\.0\.0\.1:)(1[234]8[0-9])\b/g, (_, host: string, found: string) => {
     return `${host}${Number(found) - 1280 + port}`
   })
 }
 
-test('each line of the README works when it is typed as it stands there, from top to bottom', async () => {
+test('the README shows the first two blocks of docs/start/evaluate.md', () => {
+  const [quickstart = '', demo = ''] = blocksOf(readFileSync(join(folder, PAGE), 'utf8'))
+  const shown = blocksOf(readFileSync(join(folder, 'README.md'), 'utf8'))
+  expect(shown.slice(0, 2)).toEqual([quickstart, demo])
+})
+
+test('each line of docs/start/evaluate.md works when it is typed as it stands there, from top to bottom', async () => {
   const [quickstart, ...others] = steps()
   expect(quickstart?.lines).toBe('make quickstart')
   expect(others.length).toBeGreaterThanOrEqual(3)
@@ -154,7 +160,7 @@ test('each line of the README works when it is typed as it stands there, from to
   await first.shows(/^ready$/m)
 
   const integrator = new Terminal()
-  for (const block of blocksOf(readFileSync(join(folder, 'docs/api.md'), 'utf8'))) {
+  for (const block of blocksOf(readFileSync(join(folder, API_PAGE), 'utf8'))) {
     integrator.type(shifted(block.trim()))
   }
   await integrator.finish()

@@ -9,7 +9,7 @@ import { formerRelease, thisRelease } from '../upgrade/former.ts'
 import { downgradeIsRefused, goBackOnce, upgradeLast, upgradeTwo } from '../upgrade/steps.ts'
 import type { Client } from './support/client.ts'
 
-// Goal: three controllers of the former release are upgraded one by one to this one, as docs/upgrading.md says, and then to a
+// Goal: three controllers of the former release are upgraded one by one to this one, as docs/operate/upgrade.md says, and then to a
 // release with one more field and one more feature level. Under load, no write is refused, no controller is quarantined, and
 // what is new takes effect once all of them know it, not before.
 // Method: real processes of the kept package; the next release is this one with support/next-release.ts preloaded. One

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { flotilla, TestCluster } from './support/cluster.ts'
 import { linesOf, run } from './support/page.ts'
 
-// Goal: an operator who follows the drills of docs/security.md word for word ends what they say on four controllers.
+// Goal: an operator who follows the drills of docs/internals/security.md word for word ends what they say on four controllers.
 
 let cluster: TestCluster
 beforeAll(async () => {
@@ -17,9 +17,12 @@ afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
 })
 
-test('each drill of docs/security.md does what it says when it is typed as it stands there, from top to bottom', async () => {
+test('each drill of docs/internals/security.md does what it says when it is typed as it stands there, from top to bottom', async () => {
   const path = `PATH='${dirname(flotilla)}':$PATH\n`
-  const { code, output } = await run(path + linesOf('security.md', cluster.port), cluster.dir)
+  const { code, output } = await run(
+    path + linesOf('internals/security.md', cluster.port),
+    cluster.dir,
+  )
   expect(code, output).toBe(0)
   expect(output).toContain('berta has to log in again\n')
   expect(output).toMatch(/^updated authenticator/m)

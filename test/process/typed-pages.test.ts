@@ -5,9 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TestCluster, flotilla } from './support/cluster.ts'
 import { linesOf, run } from './support/page.ts'
 
-// Goal: a reader who follows docs/log-in.md, docs/administration.md and docs/enrolling.md word for
-// word gets what they say on three controllers. Method: one cluster for all of them, as a reader has
-// it; each page works in a folder of its own.
+// Goal: a reader who types the pages of docs/administer gets what they say on three controllers.
+// Method: one cluster for all of them, as a reader has it; each page works in a folder of its own.
 
 let cluster: TestCluster
 beforeAll(async () => {
@@ -21,29 +20,55 @@ afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
 })
 
-test('each line of docs/log-in.md works when it is typed as it stands there, from top to bottom', async () => {
-  const path = `PATH='${dirname(flotilla)}':$PATH\n`
-  const { code, output } = await run(path + linesOf('log-in.md', cluster.port), cluster.dir)
-  expect(code, `the page needs curl and openssl.\n${output}`).toBe(0)
+test('each line of docs/administer/log-in.md works when it is typed as it stands there, from top to bottom', async () => {
+  const output = await typed('administer/log-in.md')
   expect(output).toMatch(/"isMfaEnabled":true/)
   expect(output).toMatch(/"authQueries":\[\{[^\]]*"isTotpEnrolled":true/)
   expect(output).toMatch(/"isMfaComplete":true/)
   expect(output).toMatch(/logged in to \S+ as Berta; current context: berta\nlogged out of berta\n/)
 })
 
-test('each line of docs/administration.md works when it is typed as it stands there, from top to bottom', async () => {
+/** @returns what the page printed, typed with the program on PATH. */
+async function typed(page: string): Promise<string> {
   const path = `PATH='${dirname(flotilla)}':$PATH\n`
-  const { code, output } = await run(path + linesOf('administration.md', cluster.port), cluster.dir)
-  expect(code, output).toBe(0)
+  const { code, output } = await run(path + linesOf(page, cluster.port), cluster.dir)
+  expect(code, `the page needs curl and openssl.\n${output}`).toBe(0)
+  return output
+}
+
+test('each line of docs/administer/terminal.md works when it is typed as it stands there, from top to bottom', async () => {
+  const output = await typed('administer/terminal.md')
   expect(output).toContain('deleted service policy dial-web\n')
-  expect(output).toContain('done: 0 created, 1 updated, 0 deleted\n')
   expect(output).toContain('logged out of net\n')
 })
 
-test('each line of docs/enrolling.md works when it is typed as it stands there, from top to bottom', async () => {
+test('each line of docs/administer/network-as-a-file.md works when it is typed as it stands there, from top to bottom', async () => {
+  const output = await typed('administer/network-as-a-file.md')
+  expect(output.match(/^done: 0 created, \d+ updated, 0 deleted$/gm)).toHaveLength(2)
+  expect(output).toContain('logged out of file\n')
+})
+
+test('each line of docs/administer/external-providers.md works when it is typed as it stands there, from top to bottom', async () => {
+  const output = await typed('administer/external-providers.md')
+  for (const name of ['google', 'entra', 'keycloak']) {
+    expect(output).toContain(`created external jwt signer ${name}, id `)
+  }
+  expect(output).toContain('updated external jwt signer keycloak')
+  expect(output).toContain('logged out of providers\n')
+})
+
+test('each line of docs/administer/services-and-policies.md works when it is typed as it stands there, from top to bottom', async () => {
+  const output = await typed('administer/services-and-policies.md')
+  // Through the edge router, to the controller that the service leads to.
+  expect(output).toContain('"healthy":true')
+  expect(output).toMatch(/^ops-laptop -> health\ndial: yes$/m)
+  expect(output).toMatch(/^ops-laptop -> health\ndial: no$/m)
+})
+
+test('each line of docs/administer/enrollment.md works when it is typed as it stands there, from top to bottom', async () => {
   const { dir } = cluster
   const told = `\ncat gate-client.pem gate-server.pem > gate.pem\n`
-  const { code, output } = await run(linesOf('enrolling.md', cluster.port) + told, dir)
+  const { code, output } = await run(linesOf('administer/enrollment.md', cluster.port) + told, dir)
   expect(code, `the page needs curl and openssl.\n${output}`).toBe(0)
 
   expect(output).toMatch(/^desktop\.pem: OK$/m)

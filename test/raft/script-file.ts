@@ -7,7 +7,7 @@ import { ScriptRunner } from './script-runner.ts'
 
 /** Fields of the first lines of a script. */
 export interface ScriptHead {
-  /** Section of the Raft paper, of the dissertation, or of `docs/divergence.md`. */
+  /** Section of the Raft paper, of the dissertation, or of `docs/internals/divergence.md`. */
   readonly section: string
   readonly rule: string
   /** The failure that the rule prevents. */

@@ -62,7 +62,7 @@ test('every divergence from the paper names its script, and every such script na
 
 /** Divergences of the core from the paper that the docs list. */
 function divergences(): { readonly topic: string; readonly shownBy: string }[] {
-  const page = readFileSync(join(import.meta.dirname, '../../docs/divergence.md'), 'utf8')
+  const page = readFileSync(join(import.meta.dirname, '../../docs/internals/divergence.md'), 'utf8')
   const [, rest = ''] = page.split('## From the Raft paper\n')
   const [tables = ''] = rest.split('\n## ')
   const rows = tables.split('\n').filter((line) => /^\| (?!topic \|)/.test(line))
@@ -91,7 +91,7 @@ function contents(): string {
     '# The rules, a script each',
     '',
     'Scripts over the real core, with what came of them written below each scene: the rules of the Raft paper (Ongaro and',
-    'Ousterhout, 2014), of the dissertation (Ongaro, 2014) and of our own ([divergences](../../../docs/divergence.md)) in the',
+    'Ousterhout, 2014), of the dissertation (Ongaro, 2014) and of our own ([divergences](../../../docs/internals/divergence.md)) in the',
     'order in which they are best read. The language stands in [script-runner.ts](../script-runner.ts). The test fails when a',
     'script comes out otherwise than it is recorded; `FLOTILLA_RECORD=1` records anew, this page included. Exactly-once (paper',
     '8, dissertation 6.3) is no rule of the core: `test/fsm/dedupe.test.ts`.',

@@ -4,15 +4,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
+import type { KindName } from '../../src/entities/kind-records.ts'
 import { openState } from '../../src/controller/start/open-state.ts'
-import { entities } from '../../src/entities/registry.ts'
+import { entities, entityNamed } from '../../src/entities/registry.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import type { StateMachine } from '../../src/fsm/machine.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import type { Json } from '../../src/lib/text/canonical-json.ts'
 import { present } from '../../src/lib/assert.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // Goal: the data folders that release 0.2.0 left behind hold the same for this program as they did for that one.
 // Method: three folders of killed controllers, recorded by that release with a listing of its own (README.md beside this
@@ -62,10 +63,10 @@ async function open(folder: string): Promise<Opened> {
 }
 
 /** What this release knows more of a record is not in the listing; what it knows less would be lost. */
-function expectRecorded(records: Records, here: (kind: string, id: string) => unknown): void {
+function expectRecorded(records: Records, here: (kind: KindName, id: string) => unknown): void {
   for (const [kind, byId] of Object.entries(records)) {
     for (const [id, record] of Object.entries(byId)) {
-      expect(here(kind, id), `${kind} ${id}`).toMatchObject(record)
+      expect(here(entityNamed(kind).name, id), `${kind} ${id}`).toMatchObject(record)
     }
   }
 }
@@ -90,20 +91,20 @@ test('each of three folders is opened, and log and state give the digest of the 
     expect(persisted, `${id} has a log to apply`).toBeLessThan(listing.position.index)
     expectRecorded(listing.records, (kind, of) => machine.get(kind, of))
     for (const [kind, byId] of Object.entries(listing.records)) {
-      expect([...machine.ids(kind)].sort(), kind).toEqual(Object.keys(byId))
+      expect([...machine.ids(entityNamed(kind).name)].sort(), kind).toEqual(Object.keys(byId))
     }
     await machine.close()
   }
 })
 
 /** As it is read when it is sent to a controller, which then loads it. */
-async function received(file: string): Promise<State> {
+async function received(file: string): Promise<ClusterState> {
   const store = await LevelStateStore.open(mkdtempSync(join(dir, 'received-')), { freeBytesMin: 0 })
   const receiver = await store.receive()
   await receiver.write(readFileSync(file))
   await receiver.finish()
   await receiver.swap()
-  const state = await loadState(store)
+  const state = await loadState(store, new ClusterState())
   await store.close()
   return state
 }

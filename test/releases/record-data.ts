@@ -14,7 +14,6 @@ import { askController } from '../../src/cli/client/admin-socket.ts'
 import { requestOf } from '../../src/cli/client/connection.ts'
 import { apply } from '../../src/fsm/apply.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 import { Maker } from '../api/generated/maker.ts'
@@ -23,6 +22,7 @@ import { type Client, until } from '../process/support/client.ts'
 import { TestCluster } from '../process/support/cluster.ts'
 import { dataOf, Enrolling, newRequest } from '../process/support/enrolling.ts'
 import { ServedAnswers, apiNames, bases } from '../support/served-answers.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const MANAGEMENT = '/edge/management/v1'
 const PASSWORD = 'a password for the tests'
@@ -150,7 +150,7 @@ function pack(file: string): void {
 
 async function listing(dir: string): Promise<unknown> {
   const store = await LevelStateStore.open(dir, { freeBytesMin: 0 })
-  const state = await loadState(store)
+  const state = await loadState(store, new ClusterState())
   const persisted = state.position.index
   const { disk, restored } = openLog(dir, { statePosition: state.position, hasOtherVoters: true })
   for (const entry of restored.entries) if (entry.index > persisted) apply(state, entry)
@@ -166,7 +166,7 @@ async function listing(dir: string): Promise<unknown> {
   }
 }
 
-function recordsOf(state: State): Record<string, Record<string, Json>> {
+function recordsOf(state: ClusterState): Record<string, Record<string, Json>> {
   const kinds: Record<string, Record<string, Json>> = {}
   for (const [name, { entity, rows }] of state.tables) {
     if (entity.name !== name || rows.size === 0) continue

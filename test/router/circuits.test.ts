@@ -9,13 +9,14 @@ import {
   PeerState,
   PeerStateChangesSchema,
 } from '../../proto/gen/router_pb.ts'
-import { routesOf, unrouteMessage } from '../../src/fabric/circuits/route.ts'
+import { routesOf } from '../../src/fabric/circuits/route.ts'
 import type { LiveLink } from '../../src/ports/live-links.ts'
 import type { RouterProgram } from '../../src/router/router.ts'
 import { freePort } from '../support/ports.ts'
 import { digestOf, hostAt, Peer } from './forward/peer.ts'
 import { endsOf } from './forward/support.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
+import { unrouteMessage } from '../../src/channel/messages/circuits.ts'
 
 // Goal: two routers carry a circuit over a link of theirs, as their controller has routed it.
 // Method: real routers with real TLS between them; the controller's answers are the test's.

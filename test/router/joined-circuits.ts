@@ -3,8 +3,8 @@ import type {
   CircuitEnd,
   LocalCircuit,
   LocalCircuits,
-  Piece,
 } from '../../src/overlay/circuits/circuit-ends.ts'
+import type { Piece } from '../../src/channel/messages/payload.ts'
 
 const WAITING_BYTES_MAX = 64 * 1024
 

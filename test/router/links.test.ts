@@ -12,7 +12,7 @@ import {
   PeerStateChangesSchema,
   RouterLinksSchema,
 } from '../../proto/gen/router_pb.ts'
-import { linkHello } from '../../src/router/links/link-messages.ts'
+import { linkHello } from '../../src/channel/messages/links.ts'
 import { Channel } from '../../src/channel/channel.ts'
 import { type ChannelMessage, encodeFrame } from '../../src/channel/frame.ts'
 import { readFlag } from '../../src/channel/headers.ts'

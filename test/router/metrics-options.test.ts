@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-import type { MetricsBatch } from '../../src/router/controllers/messages.ts'
+import type { MetricsBatch } from '../../src/channel/messages/reports.ts'
 import { MetricsReporter } from '../../src/router/reports/metrics.ts'
 import { configured } from './dial/support.ts'
 

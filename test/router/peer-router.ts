@@ -5,7 +5,7 @@ import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { helloAccepted, readHello } from '../../src/channel/hello.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { LINK_PROTOCOL } from '../../src/router/links/link-messages.ts'
+import { LINK_PROTOCOL } from '../../src/channel/messages/links.ts'
 import type { TestNetwork } from './support.ts'
 
 /** Another router that is dialed; its certificate and channels are real, what it says is the test's. */

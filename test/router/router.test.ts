@@ -22,7 +22,7 @@ import {
   leaderMessage,
   readClientHello,
   serverHello,
-} from '../../src/fabric/messages.ts'
+} from '../../src/channel/messages/control.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork, trustDomain } from './support.ts'
 

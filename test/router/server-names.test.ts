@@ -11,7 +11,7 @@ import {
   LEAF_LIFETIME_MS,
   validityFrom,
 } from '../../src/pki/authority/authority.ts'
-import { linkHello } from '../../src/router/links/link-messages.ts'
+import { linkHello } from '../../src/channel/messages/links.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 

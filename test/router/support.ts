@@ -5,8 +5,8 @@ import { createServer, type Server } from 'node:tls'
 
 import { expect } from 'vitest'
 
-import { Channel, type Outgoing } from '../../src/channel/channel.ts'
-import type { ChannelMessage } from '../../src/channel/frame.ts'
+import { Channel } from '../../src/channel/channel.ts'
+import type { ChannelMessage, Outgoing } from '../../src/channel/frame.ts'
 import { type Hello, readHello } from '../../src/channel/hello.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
@@ -23,7 +23,7 @@ import { parseRouterConfig } from '../../src/config/router/load.ts'
 import type { AskExtension } from '../../src/router/identity/extension.ts'
 import { RouterProgram } from '../../src/router/router.ts'
 import { helloAnswer } from '../../src/fabric/hello-answer.ts'
-import { addressesMessage } from '../../src/fabric/messages.ts'
+import { addressesMessage } from '../../src/channel/messages/control.ts'
 import { newCa } from '../support/authorities.ts'
 
 /** As `expect.poll`, for a machine that has other things to do as well. */

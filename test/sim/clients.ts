@@ -125,9 +125,7 @@ export class Clients {
     if (known === undefined) this.#onFirstApplied(entry, applied, outcome)
     const effect = this.#entries.get(entry.index)
     if (effect?.register === null || effect === null || effect === undefined) return
-    const record = controller.life?.machine.get<never>('service', effect.register) as
-      | { readonly maxIdleTimeMillis: number }
-      | undefined
+    const record = controller.life?.machine.get('service', effect.register)
     assert(
       record === undefined ||
         record.maxIdleTimeMillis === this.#world.records.valueAt(effect.register, entry.index),
@@ -287,9 +285,7 @@ export class Clients {
         return {
           index,
           applied: machine.progress().applied,
-          value: machine.get<never>('service', register) as
-            | { readonly maxIdleTimeMillis: number }
-            | undefined,
+          value: machine.get('service', register),
         }
       })
       if (answer === 'over' || answer === null) return

@@ -7,7 +7,6 @@ import type { HostEvent, SelfRefusal } from '../../src/cluster/link.ts'
 import { hasOtherVoters, membersOfRoster } from '../../src/controller/start/known-voters.ts'
 import { StateDamaged } from '../../src/fsm/records/load.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { MembershipRecord } from '../../src/ports/membership-cache.ts'
@@ -28,6 +27,7 @@ import { type MeshWorld, SimulatedMesh } from './simulated-mesh.ts'
 import { SimulatedWal } from './simulated-wal.ts'
 import { SlowStore } from './slow-store.ts'
 import { Context } from './virtual-loop.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 export const CLUSTER_ID = 'simulated'
 export const TRUST_DOMAIN = 'test.flotilla'
@@ -85,7 +85,7 @@ export class Controller {
   platter = new Platter()
   life: Life | null = null
   /** State of the running machine, for backups. */
-  state: State | null = null
+  state: ClusterState | null = null
   isStarting = false
   /** A fault was injected that may end the process, so its end is not a bug. */
   mayFail = false

@@ -10,7 +10,7 @@ const SEGMENT_HEADER_BYTES = 4_096
 
 /**
  * Damages the disk of a stopped controller. It spares records of the very last flush: the disk does
- * not show whether they were ever synced (docs/engine.md), so their loss equals a power cut.
+ * not show whether they were ever synced (docs/internals/engine.md), so their loss equals a power cut.
  * @returns whether there was anything to damage.
  */
 export function harm(controller: Controller, what: Damage, chance: Random): boolean {

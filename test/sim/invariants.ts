@@ -46,7 +46,7 @@ export function fingerprint({ type, timeMs, data }: Entry): number {
 }
 
 /**
- * Invariants checked from outside after every step (numbered as in docs/engine.md): I1 one leader
+ * Invariants checked from outside after every step (numbered as in docs/internals/engine.md): I1 one leader
  * per term, I2 a leader only appends, I3 log matching, I4 leader completeness, I5 one history for
  * all nodes, I6 committed means durable on a quorum of the configurations in force, I7 the entry
  * that commits is of the leader's own term, I8 nothing regresses, even across crashes, I9 no gap

@@ -1,5 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { createHash } from 'node:crypto'
+import type { KindName } from '../../src/entities/kind-records.ts'
 import {
   CommandKind,
   EntityWriteSchema,
@@ -10,7 +11,6 @@ import {
 } from '../../proto/gen/command_pb.ts'
 import { blocksOf, lineOf } from '../../src/fsm/records/record-blocks.ts'
 import { restoredKinds } from '../../src/fsm/cluster/replacement.ts'
-import type { State } from '../../src/fsm/records/state.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -29,6 +29,7 @@ import type { RecordsModel } from './records-model.ts'
 import { RestoreModel } from './restore-model.ts'
 import type { Tally } from './tally.ts'
 import type { VirtualLoop } from './virtual-loop.ts'
+import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 /** Functions that restores need from the simulated world. */
 export interface RestorerWorld {
@@ -102,7 +103,7 @@ export class Restorers {
       revocation: [...kept],
       apiSession: [...ended],
     }
-    for (const [kind, wanted] of Object.entries(held)) {
+    for (const [kind, wanted] of Object.entries(held) as [KindName, string[]][]) {
       const [have, want] = [[...machine.ids(kind)].sort().join(), wanted.sort().join()]
       assert(
         have === want,
@@ -309,7 +310,7 @@ export class Restorers {
 }
 
 /** The restored records in `blocks` blocks, each cut into `chunksPerBlock` chunks. */
-function chunksOf(state: State, { blocks, chunksPerBlock }: RestoreWish): Content['chunks'] {
+function chunksOf(state: ClusterState, { blocks, chunksPerBlock }: RestoreWish): Content['chunks'] {
   const lines = [...restoredKinds].flatMap((kind) => {
     const table = state.table(kind)
     return [...table.rows.values()].map(({ record }) => lineOf(kind, table.stored(record)))

@@ -1,9 +1,10 @@
+import type { KindName } from '../../src/entities/kind-records.ts'
 import type { ChangeFeed, ChangeFollower, RecordChange } from '../../src/ports/change-feed.ts'
 
 /** A change feed whose entries are the test. */
 export class ManualFeed implements ChangeFeed {
   readonly #followers = new Set<{
-    readonly kinds: readonly string[]
+    readonly kinds: readonly KindName[]
     readonly of: ChangeFollower
   }>()
 
@@ -11,7 +12,7 @@ export class ManualFeed implements ChangeFeed {
     return [...this.#followers].flatMap(({ kinds }) => kinds)
   }
 
-  follow(kinds: readonly string[], of: ChangeFollower): () => void {
+  follow(kinds: readonly KindName[], of: ChangeFollower): () => void {
     const follower = { kinds, of }
     this.#followers.add(follower)
     return () => {
@@ -19,7 +20,7 @@ export class ManualFeed implements ChangeFeed {
     }
   }
 
-  change(kind: string, id: string): void {
+  change(kind: KindName, id: string): void {
     const change: RecordChange = { kind, id, before: undefined, after: undefined }
     for (const { kinds, of } of this.#followers)
       if (kinds.includes(kind)) of.onEntry(1, [change], { timeMs: 0, audit: null })

@@ -1,8 +1,8 @@
 import { apply } from '../../src/fsm/apply.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
-import { State } from '../../src/fsm/records/state.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 export interface StateDigests {
   readonly state: string
@@ -14,7 +14,7 @@ const ENTRIES_A_BATCH = 7
 
 /** A log applied anew beside the state that was made of it first, and what a store is given of that batch by batch. */
 export class Replay {
-  readonly #state = new State()
+  readonly #state = new ClusterState()
   readonly #store = new MemoryStateStore()
   #loadedAt = 0
 
@@ -31,7 +31,7 @@ export class Replay {
     if (entries.length < 2 * this.#loadedAt && !isLast) return
     this.#loadedAt = entries.length
     await this.#write()
-    differ('loaded from its records', await loadState(this.#store), made)
+    differ('loaded from its records', await loadState(this.#store, new ClusterState()), made)
   }
 
   async #write(): Promise<void> {
@@ -47,7 +47,7 @@ export class Replay {
   }
 }
 
-function differ(how: string, state: State, made: StateDigests): void {
+function differ(how: string, state: ClusterState, made: StateDigests): void {
   const found = { state: state.stateDigest(), entities: state.entitiesDigest() }
   if (found.state === made.state && found.entities === made.entities) return
   throw new Error(

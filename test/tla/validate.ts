@@ -5,7 +5,7 @@ import { recordHosts, type Recording, recordSimulation } from './record.ts'
 import { validate } from './tlc.ts'
 import { readTrace, writeTrace } from './trace-file.ts'
 
-// Holds recorded runs of the consensus core against FlotillaRaft.tla: docs/engine.md says how to read what it prints.
+// Holds recorded runs of the consensus core against FlotillaRaft.tla: docs/internals/engine.md says how to read what it prints.
 
 const { values: options } = parseArgs({
   options: {

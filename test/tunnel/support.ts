@@ -12,8 +12,8 @@ import {
   circuitAnswer,
   circuitRefusal,
   readCircuitRequest,
-} from '../../src/fabric/circuits/circuit-request.ts'
-import { routesOf, unrouteMessage } from '../../src/fabric/circuits/route.ts'
+} from '../../src/channel/messages/circuit-requests.ts'
+import { routesOf } from '../../src/fabric/circuits/route.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
@@ -30,6 +30,7 @@ import {
   version,
 } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
+import { unrouteMessage } from '../../src/channel/messages/circuits.ts'
 
 /** A service as the client API shows it to one identity. */
 export interface ShownService {

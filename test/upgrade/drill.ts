@@ -24,7 +24,7 @@ export interface Release {
 }
 
 /**
- * Three controllers of a former release, under load, at whose hosts docs/upgrading.md is typed. `systemctl` and `npm` are done
+ * Three controllers of a former release, under load, at whose hosts docs/operate/upgrade.md is typed. `systemctl` and `npm` are done
  * for what they would do there; every other line is run as it stands.
  */
 export class UpgradeDrill {

@@ -2,5 +2,5 @@
 export const formerRelease = '0.2.0'
 /** Newest feature level of that release. */
 export const formerLevel = 2
-/** As docs/upgrading.md installs it. */
+/** As docs/operate/upgrade.md installs it. */
 export const thisRelease = '0.3.0'

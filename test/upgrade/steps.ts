@@ -4,7 +4,7 @@ import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { formerLevel, formerRelease, thisRelease } from './former.ts'
 import type { UpgradeDrill } from './drill.ts'
 
-// The steps of docs/upgrading.md in their order, each with what must be so after it. Writes go on all the while.
+// The steps of docs/operate/upgrade.md in their order, each with what must be so after it. Writes go on all the while.
 
 const eachHost = 'Upgrade each host'
 const former = `v${formerRelease}`

@@ -1,3 +1,5 @@
+import type { Service } from '../../entities/kinds/service.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import type { Reader } from '../../fsm/reader.ts'
 import type { ListQuery, ListSource, StateView } from '../../ports/state-view.ts'
@@ -66,10 +68,17 @@ function explain(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
   // @guard explanation-tells-records--sides
   readable.require('identity.read')
   const what = given.map((kind) => `${kind} ${(asked[kind] ?? '').slice(0, 128)}`).join(' or ')
+  const { state } = needs
   return needs.reads.found(call, what, () => {
     const found = {
-      identity: recordOf(needs.state, 'identity', asked.identity),
-      service: recordOf(needs.state, 'service', asked.service),
+      identity: recordOf(
+        asked.identity,
+        (word) => state.get('identity', word) ?? state.find('identity', 'name', word),
+      ),
+      service: recordOf(
+        asked.service,
+        (word) => state.get('service', word) ?? state.find('service', 'name', word),
+      ),
     }
     return given.some((kind) => found[kind] === null)
       ? null
@@ -78,18 +87,13 @@ function explain(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
 }
 
 /** The record with that id, or else that name; null: there is none. */
-function recordOf(
-  state: StateView,
-  kind: 'identity' | 'service',
-  word: string | undefined,
-): EntityRecord | null {
-  if (word === undefined) return null
-  return state.get(kind, word) ?? state.find(kind, 'name', word) ?? null
+function recordOf<R>(word: string | undefined, find: (word: string) => R | undefined): R | null {
+  return word === undefined ? null : (find(word) ?? null)
 }
 
 interface Sides {
-  readonly identity: EntityRecord | null
-  readonly service: EntityRecord | null
+  readonly identity: Identity | null
+  readonly service: Service | null
 }
 
 function answered(
@@ -117,7 +121,9 @@ function answered(
     if (records.length > explainLimits.explainedPairsMax) throw tooMany()
     return {
       records,
-      print: printed((record: EntityRecord) => view.of(identity ?? record, service ?? record)),
+      print: printed((record: EntityRecord) =>
+        view.of(identity ?? (record as Identity), service ?? (record as Service)),
+      ),
       pagination,
       filterableFields: state.filterableFields(listed),
     }
@@ -133,8 +139,8 @@ function tooMany(): Problem {
 
 /** The records of the other side: all of them, or those that a policy grants. */
 function sourceOf(
-  identity: EntityRecord | null,
-  service: EntityRecord | null,
+  identity: Identity | null,
+  service: Service | null,
   isGranted: boolean,
 ): ListSource {
   if (!isGranted) return { of: 'kind', entity: identity === null ? 'identity' : 'service' }

@@ -1,10 +1,11 @@
+import type { Terminator } from '../../entities/kinds/terminator.ts'
+import type { PostureCheck } from '../../entities/kinds/posture-check.ts'
+import type { Service } from '../../entities/kinds/service.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
 import { entityNamed } from '../../entities/registry.ts'
-import type { Config } from '../../entities/kinds/config.ts'
 import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { PostureService } from '../../ports/posture.ts'
@@ -57,7 +58,7 @@ export class ExplanationView {
     this.#readable = readable
   }
 
-  of(identity: EntityRecord, service: EntityRecord): JsonObject {
+  of(identity: Identity, service: Service): JsonObject {
     const found = this.#needs.state.explainAccess(identity, service)
     const sessions = this.#sessionsOf(identity.id)
     const terminators = this.#terminators(found.terminators)
@@ -80,7 +81,7 @@ export class ExplanationView {
     const known = this.#sessions.get(identityId)
     if (known !== undefined) return known
     const { state, posture } = this.#needs
-    const all = state.findAll<ApiSession>('apiSession', 'identityId', identityId)
+    const all = state.findAll('apiSession', 'identityId', identityId)
     const newest = [...all]
       .sort((a, b) => b.createdAt - a.createdAt)
       .slice(0, explanationViewLimits.explainedSessionsMax)
@@ -91,17 +92,17 @@ export class ExplanationView {
   }
 
   /** The record may have gone since the page of the answer was found. */
-  #refOf(kind: 'identity' | 'service', { id, name }: EntityRecord): JsonObject {
+  #refOf(kind: 'identity' | 'service', { id, name }: Identity | Service): JsonObject {
     const entity = entityNamed(kind).collection
     return this.#needs.state.ref(kind, id) ?? { _links: {}, entity, id, name: name ?? '' }
   }
 
   #identityState(found: AccessExplanation, sessions: JudgedSessions): JsonObject {
     const { state, nowMs } = this.#needs
-    const identity = found.identity as Identity
+    const { identity } = found
     const { logIn } = found
     const { authPolicyId } = identity
-    const policy = state.get<AuthPolicy>('authPolicy', authPolicyId)
+    const policy = state.get('authPolicy', authPolicyId)
     return {
       isDisabled: isDisabled(identity, nowMs),
       disabledUntil: identity.disabledUntil === null ? null : timeText(identity.disabledUntil),
@@ -153,7 +154,7 @@ export class ExplanationView {
     sessions: JudgedSessions,
     terminators: Terminators,
   ): PieceFacts {
-    const identity = found.identity as Identity
+    const { identity } = found
     const { state, nowMs } = this.#needs
     return {
       type,
@@ -205,22 +206,22 @@ export class ExplanationView {
     return { code, message, records: records ?? [] }
   }
 
-  #link(kind: string, { policy, roles }: LinkingPolicy): JsonObject {
+  #link(kind: KindName, { policy, roles }: LinkingPolicy): JsonObject {
     return {
       ...this.#needs.state.ref(kind, policy.id),
-      semantic: policy['semantic'] ?? '',
+      semantic: policy.semantic,
       ...roles,
     }
   }
 
-  #checks({ total, first }: FirstOf<EntityRecord>, { newest }: JudgedSessions): JsonObject {
+  #checks({ total, first }: FirstOf<PostureCheck>, { newest }: JudgedSessions): JsonObject {
     const checks = this.#readable.only('posture-check.read', () =>
       first.map((check) => {
         const passing = newest.filter(({ posture }) => posture.passes(check)).length
         const failing = newest.length - passing
         return {
           ...this.#needs.state.ref('postureCheck', check.id),
-          typeId: String(check['typeId']),
+          typeId: check.typeId,
           state: newest.length === 0 ? 'unknown' : passing > 0 ? 'passes' : 'fails',
           passing,
           failing,
@@ -232,7 +233,7 @@ export class ExplanationView {
 
   #routers(found: AccessExplanation): JsonObject {
     const { state } = this.#needs
-    const policiesOf = (kind: string, { first }: FirstOf<LinkingPolicy>): JsonObject[] =>
+    const policiesOf = (kind: KindName, { first }: FirstOf<LinkingPolicy>): JsonObject[] =>
       first.map((link) => this.#link(kind, link))
     const { first, total } = found.commonRouters
     const shown = onlineFirst(
@@ -257,11 +258,11 @@ export class ExplanationView {
     }
   }
 
-  #terminators({ total, first }: FirstOf<EntityRecord>): Terminators {
+  #terminators({ total, first }: FirstOf<Terminator>): Terminators {
     const { state } = this.#needs
     const seen = first.map((record) => ({
       record,
-      isOnline: state.isRouterOnline(String(record['routerId'])),
+      isOnline: state.isRouterOnline(record.routerId),
     }))
     const shown = (): JsonObject => ({
       totalCount: total,
@@ -269,10 +270,10 @@ export class ExplanationView {
       items: onlineFirst(seen, explanationViewLimits.shownTerminatorsMax).map(
         ({ record, isOnline: online }) => ({
           ...state.ref('terminator', record.id),
-          address: String(record['address']),
-          binding: String(record['binding']),
+          address: record.address,
+          binding: record.binding,
           router: this.#readable.only('router.read', () =>
-            state.ref('transitRouter', String(record['routerId'])),
+            state.ref('transitRouter', record.routerId),
           ),
           isOnline: online,
         }),
@@ -312,11 +313,9 @@ export class ExplanationView {
     const own = state
       .findAll('serviceConfig', 'holder', serviceConfigHolder(identity.id, service.id))
       .map(({ configId }) => [String(configId), 'identity'] as const)
-    const given = ((service['configs'] ?? []) as readonly string[]).map(
-      (id) => [id, 'service'] as const,
-    )
+    const given = service.configs.map((id) => [id, 'service'] as const)
     return [...given, ...own].flatMap(([id, source]) => {
-      const config = state.get<Config>('config', id)
+      const config = state.get('config', id)
       if (config === undefined) return []
       const type = this.#readable.only('config-type.read', () =>
         state.ref('configType', config.configTypeId),

@@ -1,5 +1,8 @@
+import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
+import type { Service } from '../../entities/kinds/service.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { RecordOf } from '../../entities/kind-records.ts'
 import type { Permission } from '../../auth/principal/permissions.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { FirstOf } from '../../fsm/access/explanation.ts'
 import type { LogInWay } from '../../fsm/access/log-in-way.ts'
 import type { DialBind } from '../../ports/state-view.ts'
@@ -32,20 +35,20 @@ export type MissingCode = (typeof missingCodes)[number]
 
 export interface PieceFacts {
   readonly type: DialBind
-  readonly identity: EntityRecord
-  readonly service: EntityRecord
+  readonly identity: Identity
+  readonly service: Service
   readonly isDisabled: boolean
   readonly logIn: LogInWay
   readonly isEnrolling: boolean
   readonly hasApiSession: boolean
   readonly isGranted: boolean
-  readonly ofIdentity: FirstOf<EntityRecord>
-  readonly ofService: FirstOf<EntityRecord>
+  readonly ofIdentity: FirstOf<ServicePolicy>
+  readonly ofService: FirstOf<ServicePolicy>
   /** Ids, where no session passes. */
   readonly failingChecks: readonly string[]
   readonly identityRouterCount: number
   readonly serviceRouterCount: number
-  readonly commonRouters: FirstOf<EntityRecord>
+  readonly commonRouters: FirstOf<RecordOf<'edgeRouter'>>
   readonly isAnyRouterOnline: boolean
   readonly terminatorCount: number
   readonly isAnyTerminatorOnline: boolean
@@ -200,8 +203,7 @@ function countText(count: number, one: string, many: string): string {
 }
 
 /** Shows the role attributes: without one, only `#all` and its own id mean a record. */
-function attributesText({ roleAttributes }: EntityRecord): string {
-  const attributes = Array.isArray(roleAttributes) ? (roleAttributes as readonly string[]) : []
+function attributesText({ roleAttributes: attributes }: Identity | Service): string {
   if (attributes.length === 0) return ', which has no role attribute'
   const shown = attributes.slice(0, namedMax).map((one) => `#${one}`)
   const more = attributes.length > namedMax ? ', …' : ''

@@ -1,4 +1,5 @@
 import { entityNamed } from '../../entities/registry.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
@@ -101,7 +102,7 @@ async function differenceOf(
   writes: readonly PreviewedWrite[],
 ): Promise<AccessDifference> {
   const { identity, isAdmin } = callerOf(call)
-  const permissions = (identity['permissions'] ?? []) as readonly string[]
+  const permissions = identity.permissions
   for (let attempt = 0; attempt < limits.judgementsMax; attempt += 1) {
     const found = await inTurns(processor, call, () => {
       const judged = state.previewAccess(writes, { isAdmin, permissions })
@@ -157,7 +158,7 @@ function answerOf(
     )
   const routerCounts = (right: AccessRight): JsonObject | null =>
     mayReadRouters ? countsOf(right) : null
-  const ref = (kind: string, id: string): JsonObject => {
+  const ref = (kind: KindName, id: string): JsonObject => {
     const isNew = difference.isNew(kind, id)
     const name = difference.record(kind, id)?.['name'] ?? ''
     const known = isNew ? null : state.ref(kind, id)
@@ -192,7 +193,7 @@ function rowsOf(
   call: RequestContext,
   pairs: readonly PairChanges[],
   mayReadRouters: boolean,
-  ref: (kind: string, id: string) => JsonObject,
+  ref: (kind: KindName, id: string) => JsonObject,
 ): JsonObject {
   const { previewRowsMax: max } = previewAnswerLimits
   const wantedLimit = Number(call.first('limit') ?? 10)
@@ -219,7 +220,7 @@ function rowsOf(
 function rowOf(
   { right, change }: PairChanges,
   [left, other]: readonly [string, string],
-  ref: (kind: string, id: string) => JsonObject,
+  ref: (kind: KindName, id: string) => JsonObject,
 ): JsonObject {
   const isOfService = right === 'serviceRouter'
   const isOfRouter = ofRouters.has(right)

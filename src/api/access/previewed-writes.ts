@@ -3,6 +3,7 @@ import { membersAt } from '../../entities/levels.ts'
 import { operationsOf } from '../../entities/operations.ts'
 import { referrersOf } from '../../entities/referrers.ts'
 import { entityNamed } from '../../entities/registry.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import { isSessionPermission, type SessionPermission } from '../../lib/permissions.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
@@ -134,7 +135,7 @@ export function readPermissionsOf(kind: PreviewedKind): readonly SessionPermissi
 }
 
 /** Null: any session may read it. */
-function readPermissionOf(kind: string): SessionPermission | null {
+function readPermissionOf(kind: KindName): SessionPermission | null {
   const list = operationsOf(entityNamed(kind)).find(
     ({ api, shape }) => api === 'management' && shape === 'list',
   )

@@ -10,6 +10,7 @@ import { type ListAnswers, printed } from '../answers/list-answers.ts'
 import type { RequestContext } from '../call.ts'
 import type { Operation } from '../operation.ts'
 import { wholeObject } from '../../entities/shapes.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 
 interface Needs {
   readonly state: StateView & Pick<Reader, 'roleCounts'>
@@ -59,7 +60,7 @@ export function roleOperations(needs: Needs): Operation[] {
 function counted(
   { state, processor, lists }: Needs,
   call: RequestContext,
-  kind: string,
+  kind: KindName,
 ): Reply | Promise<Reply> {
   const { roleRowsMax: max } = roleLimits
   const asked = Number(call.first('limit') ?? 10)

@@ -249,10 +249,9 @@ export class ReplyWriter {
     if (method !== undefined) {
       this.#needs.tell({ kind: 'logInFailed', method, address, reason: code })
     }
-    const name = caller?.identity['name']
     this.#needs.audit?.refused({
       actor: caller?.identity.id ?? '',
-      actorName: typeof name === 'string' ? name : '',
+      actorName: caller?.identity.name ?? '',
       session: caller?.session.id ?? '',
       address,
       operation: operation?.operationId ?? '',

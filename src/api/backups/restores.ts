@@ -18,7 +18,10 @@ interface Needs {
   readonly restores: RestoreControl
 }
 
-/** Replacing the records of the running cluster by those of a backup (docs/backup.md). */
+/**
+ * Operations that replace the records of the running cluster by those of a backup
+ * (docs/operate/backup-and-restore.md).
+ */
 export function restoreOperations({ restores }: Needs): Operation[] {
   const common = {
     tag: 'cluster',

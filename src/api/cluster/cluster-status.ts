@@ -59,7 +59,7 @@ export interface ListedMember {
   readonly id: string
   /** Address of its APIs, or where controllers reach it, as consoles of the API family read it. */
   readonly address: string
-  /** host:port of the mesh; controllers of 0.1.0 gave it as the address. */
+  /** host:port of the mesh. */
   readonly ctrlAddress?: string
   readonly voter: boolean
   readonly leader: boolean

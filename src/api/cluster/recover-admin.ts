@@ -1,8 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { AdminRecoverSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
-import type { Authenticator } from '../../entities/kinds/authenticator.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
 import { recoveryPolicyOf } from '../../fsm/apply/authentication.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
@@ -69,19 +67,19 @@ async function recover(
 
 /** Checks by the policy that its holder will log in by. @throws {Problem} COULD_NOT_VALIDATE. */
 function checkPassword(state: Records, name: string, password: string): void {
-  const identity = (state.findAll('identity', 'isAdmin', 'true') as Identity[]).find((one) =>
-    name === '' ? one.isDefaultAdmin : one.name === name,
-  )
+  const identity = state
+    .findAll('identity', 'isAdmin', 'true')
+    .find((one) => (name === '' ? one.isDefaultAdmin : one.name === name))
   const policy = identity === undefined ? undefined : recoveryPolicyOf(state, identity)
   const reason = passwordFault(policy, password)
   if (reason !== null) throw fieldProblem('password', reason)
 }
 
 function recoveredBy(state: Records, id: string): RecoveredAdmin {
-  const identity = state.get<Identity>('identity', id)
+  const identity = state.get('identity', id)
   const authenticator = state
     .findAll('authenticator', 'identityId', id)
-    .find((one) => one['method'] === 'updb') as Authenticator | undefined
+    .find((one) => one.method === 'updb')
   return {
     identityId: id,
     name: identity?.name ?? '',

@@ -92,7 +92,7 @@ export function caOperations(needs: Needs): Operation[] {
 
 async function caOf(needs: Needs, call: RequestContext): Promise<Ca> {
   const id = call.param('id')
-  const ca = await needs.reads.latest(() => needs.state.get<Ca>('ca', id))
+  const ca = await needs.reads.latest(() => needs.state.get('ca', id))
   if (ca === undefined) throw new Problem('NOT_FOUND', { detail: `ca with id ${id} not found` })
   return ca
 }

@@ -1,8 +1,8 @@
 import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
-import type { Enrollment } from '../../entities/kinds/enrollment.ts'
 import { createdSchema } from '../../entities/schema.ts'
+import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import { Problem } from '../../lib/problems.ts'
 import { originOf, type RequestContext, writeRequestOf } from '../call.ts'
 import { newEnrollmentToken, networkJwt } from '../preparers/enrollment-tokens.ts'
@@ -109,7 +109,7 @@ class Enrollments {
 
   async refresh(call: RequestContext, expiresAtMs: number): Promise<Reply> {
     const id = call.param('id')
-    const known = await this.#known<Enrollment>('enrollment', id)
+    const known = await this.#known('enrollment', id)
     const made = await newEnrollmentToken(this.#needs, {
       method: known.method,
       subjectId: known.identityId || known.edgeRouterId || known.transitRouterId,
@@ -125,7 +125,7 @@ class Enrollments {
     const { limits } = this.#needs
     return retryWhenMoved(writeRequestOf(call), limits, async () => {
       const authenticatorId = call.param('id')
-      const known = await this.#known<Authenticator>('authenticator', authenticatorId)
+      const known = await this.#known('authenticator', authenticatorId)
       const create = await enrollmentStep(this.#needs, {
         ...this.#inPlaceOf(known),
         of: 'identityId',
@@ -137,7 +137,8 @@ class Enrollments {
         entity: 'authenticator',
         id: authenticatorId,
       } as const
-      const judgedOn = [{ entity: 'authenticator', id: authenticatorId, revision: known.revision }]
+      const { revision } = known
+      const judgedOn = [{ entity: 'authenticator', id: authenticatorId, revision } as const]
       const id = await this.#needs.writer.batch(originOf(call), [remove, create], 1, judgedOn)
       return createdAnswer('enrollments', id, [])
     })
@@ -166,8 +167,8 @@ class Enrollments {
     return emptyAnswer()
   }
 
-  async #known<R extends Enrollment | Authenticator>(kind: string, id: string): Promise<R> {
-    const found = await this.#needs.reads.latest(() => this.#needs.state.get<R>(kind, id))
+  async #known<K extends KindName>(kind: K, id: string): Promise<RecordOf<K>> {
+    const found = await this.#needs.reads.latest(() => this.#needs.state.get(kind, id))
     if (found !== undefined) return found
     throw new Problem('NOT_FOUND', { detail: `${kind} with id ${id} not found` })
   }

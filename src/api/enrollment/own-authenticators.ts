@@ -1,10 +1,10 @@
+import type { EntityRecord } from '../../lib/entity-record.ts'
 import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import { detailSchema } from '../../entities/schema.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { originOf, type RequestContext, writeRequestOf } from '../call.ts'
 import { detailAnswer, emptyAnswer, type Reply } from '../answers/envelope.ts'
@@ -178,7 +178,7 @@ class OwnAuthenticators {
   }
 
   #find(id: string, callerId: string): Authenticator | undefined {
-    const record = this.#needs.state.get<Authenticator>('authenticator', id)
+    const record = this.#needs.state.get('authenticator', id)
     // @guard objects-of-others--authenticator
     return record?.identityId === callerId ? record : undefined
   }

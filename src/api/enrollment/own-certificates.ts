@@ -1,4 +1,5 @@
 import { create, toBinary } from '@bufbuild/protobuf'
+import type { SessionCertificate } from '../../entities/kinds/session-certificate.ts'
 import {
   AuthenticatorExtendSchema,
   AuthenticatorExtendVerifySchema,
@@ -7,7 +8,6 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { isOfRecord, networkChain } from '../../auth/certificates/client-certificate.ts'
 import { originOf, type RequestContext } from '../call.ts'
@@ -203,9 +203,7 @@ class Extension {
   async #own(call: RequestContext): Promise<Authenticator> {
     const id = call.param('id')
     const callerId = callerOf(call).identity.id
-    const own = await this.#needs.reads.latest(() =>
-      this.#needs.state.get<Authenticator>('authenticator', id),
-    )
+    const own = await this.#needs.reads.latest(() => this.#needs.state.get('authenticator', id))
     if (own === undefined) {
       throw new Problem('NOT_FOUND', { detail: `authenticator with id ${id} not found` })
     }
@@ -275,7 +273,7 @@ class SessionCertificates {
     return this.#needs.reads.found(call, `certificate with id ${id}`, () => {
       const record = this.#needs.state.get('sessionCertificate', id)
       // @guard objects-of-others--certificate
-      if (record?.['apiSessionId'] !== callerOf(call).session.id) return null
+      if (record?.apiSessionId !== callerOf(call).session.id) return null
       return detailAnswer(this.#view(record))
     })
   }
@@ -293,7 +291,7 @@ class SessionCertificates {
     return emptyAnswer()
   }
 
-  #view(record: EntityRecord): JsonObject {
+  #view(record: SessionCertificate): JsonObject {
     const detail = this.#needs.state.detail('sessionCertificate', record, '')
     return { ...detail, _links: { self: { href: `.${path}/${record.id}` } } }
   }

@@ -61,7 +61,7 @@ function viewOf(each: LiveCircuit, state: StateView) {
     terminator: liveRef(state, 'terminator', 'terminators', terminatorId),
     path: {
       nodes: routerIds.map((routerId) => liveRef(state, 'router', 'routers', routerId)),
-      links: linkIds.map((linkId) => liveRef(state, '', 'links', linkId)),
+      links: linkIds.map((linkId) => liveRef(state, null, 'links', linkId)),
     },
   }
 }

@@ -1,7 +1,6 @@
-import type { Session } from '../../entities/kinds/session.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
-import type { RecordChange } from '../../ports/change-feed.ts'
+import { isChangeOf, type RecordChange } from '../../ports/change-feed.ts'
 import type { HostedTerminators, RouterTerminator } from '../../ports/hosted-terminators.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ClientRecords } from './router-clients.ts'
@@ -23,7 +22,7 @@ export class ApiHostedTerminators implements HostedTerminators {
   *hosts(): Iterable<string> {
     const seen = new Set<string>()
     for (const id of this.#records.ids('terminator')) {
-      const terminator = this.#needs.state.get<Terminator>('terminator', id)
+      const terminator = this.#needs.state.get('terminator', id)
       if (terminator === undefined || !isOfClient(terminator)) continue
       if (seen.has(terminator.hostId)) continue
       seen.add(terminator.hostId)
@@ -32,7 +31,7 @@ export class ApiHostedTerminators implements HostedTerminators {
   }
 
   *ofRouter(routerId: string): Iterable<RouterTerminator> {
-    const all = this.#needs.state.findAll<Terminator>('terminator', 'routerId', routerId)
+    const all = this.#needs.state.findAll('terminator', 'routerId', routerId)
     for (const { id, binding, address, isSystem } of all) {
       if (isSystem) yield { id, binding, address }
     }
@@ -40,13 +39,13 @@ export class ApiHostedTerminators implements HostedTerminators {
 
   ungranted(identityId: string): readonly string[] {
     const { state } = this.#needs
-    const sessions = state.findAll<Session>('session', 'identityId', identityId)
+    const sessions = state.findAll('session', 'identityId', identityId)
     const binds = sessions.filter(({ type }) => type === 'Bind')
     const granted = new Set(binds.map(({ serviceId }) => serviceId))
     const routers = state.routersOfIdentity(identityId)
     // @guard hosting-that-stays-open--router, hosting-that-stays-open--session
     return state
-      .findAll<Terminator>('terminator', 'hostId', identityId)
+      .findAll('terminator', 'hostId', identityId)
       .filter(isOfClient)
       .filter(({ serviceId, routerId }) => !granted.has(serviceId) || !routers.has(routerId))
       .map(({ id }) => id)
@@ -70,11 +69,12 @@ export class ApiHostedTerminators implements HostedTerminators {
 }
 
 /** Identities that an entry may keep from hosting what they host; null: any of them. */
-function hostsThatMayLose({ kind, id, before, after }: RecordChange): readonly string[] | null {
-  if (kind === 'session') {
-    const session = before as Session | undefined
+function hostsThatMayLose(change: RecordChange): readonly string[] | null {
+  if (isChangeOf(change, 'session')) {
+    const { before: session, after } = change
     return after === undefined && session?.type === 'Bind' ? [session.identityId] : []
   }
+  const { kind, id, before, after } = change
   if (before === undefined) return []
   if (kind === 'edgeRouterPolicy') return null
   const roles = [before, after].map((record) => record?.['roleAttributes'] ?? null)

@@ -1,4 +1,5 @@
 import type { Entity } from '../../entities/define.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import { lanesOf } from '../../fsm/records/digest.ts'
 import { noLinks } from '../../fsm/query/evaluate.ts'
 import { Lister } from '../../fsm/query/list.ts'
@@ -16,7 +17,7 @@ const noLanes = lanesOf('', '')
 
 export interface LiveList<T> {
   /** Symbols that rows are filtered and sorted by. */
-  readonly rows: Entity
+  readonly rows: Entity<string>
   /** The fields of a row, of which `id` is one. */
   readonly fieldsOf: (each: T) => Readonly<Record<string, Json>> & { readonly id: string }
   readonly viewOf: (each: T) => object
@@ -44,10 +45,15 @@ export function liveListAnswer<T>(
 }
 
 /**
- * @param kind '' for what stands in no record. What is gone, or has no name, has its id for one.
+ * @param kind null for what stands in no record. What is gone, or has no name, has its id for one.
  */
-export function liveRef(state: StateView, kind: string, collection: string, id: string): object {
-  const name = kind === '' ? undefined : state.get(kind, id)?.['name']
+export function liveRef(
+  state: StateView,
+  kind: KindName | null,
+  collection: string,
+  id: string,
+): object {
+  const name = kind === null ? undefined : state.get(kind, id)?.['name']
   return {
     _links: { self: { href: `./${collection}/${id}` } },
     entity: collection,

@@ -1,14 +1,12 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { EdgeRouterPolicy } from '../../entities/kinds/edge-router-policy.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
-import type { Router } from '../../entities/kinds/router.ts'
 import type { Session } from '../../entities/kinds/session.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import { lacksOwnFactor, pendingFactors } from '../../fsm/apply/authentication.ts'
 import { matches } from '../../fsm/records/roles.ts'
 import { certificatesOf, isUnsettled, mayMeetRouters } from '../../fsm/apply/session-reach.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
-import type { ChangeFeed, RecordChange } from '../../ports/change-feed.ts'
+import { changesByKind, type ChangeFeed, type RecordChange } from '../../ports/change-feed.ts'
 import type {
   ClaimFault,
   ClientClaim,
@@ -51,7 +49,7 @@ interface Needs {
 }
 
 /** Kinds whose records say which sessions there are and by which certificates. */
-const followed = [
+const followed: readonly KindName[] = [
   'apiSession',
   'session',
   'sessionCertificate',
@@ -76,7 +74,7 @@ const ofSessions: ReadonlySet<string> = new Set([
 /** The records that sessions are read from. */
 export interface ClientRecords extends ChangeFeed {
   /** Ids of all records of a kind. */
-  ids(kind: string): Iterable<string>
+  ids(kind: KindName): Iterable<string>
 }
 
 /**
@@ -123,7 +121,7 @@ export class ApiRouterClients implements RouterClients {
   }
 
   session(id: string): ClientSession | null {
-    const session = this.#needs.state.get<ApiSession>('apiSession', id)
+    const session = this.#needs.state.get('apiSession', id)
     // A client of OIDC shows routers a token that they verify by themselves.
     // @guard claims-by-access-token--shown
     return session === undefined || session.clientId ? null : this.#clientOf(session)
@@ -135,7 +133,7 @@ export class ApiRouterClients implements RouterClients {
    */
   #clientOf(session: ApiSession): ClientSession | null {
     const { state } = this.#needs
-    const identity = state.get<Identity>('identity', session.identityId)
+    const identity = state.get('identity', session.identityId)
     if (identity === undefined || !mayMeetRouters(session, identity)) return null
     if (isDisabled(identity, judgedNowMs(this.#needs))) return null
     // The token of a signer came with the request for each service session: a router can not ask
@@ -159,7 +157,7 @@ export class ApiRouterClients implements RouterClients {
   follow(follower: ClientFollower): () => void {
     return this.#records.follow(followed, {
       onEntry: (_index, changes) => {
-        const byKind = Map.groupBy(changes, ({ kind }) => kind)
+        const byKind = changesByKind(changes)
         const ended = (byKind.get('session') ?? []).flatMap(endedSession)
         if (ended.length > 0) follower.onEnded(ended)
         const ids = [...this.#sessionsIn(changes)]
@@ -206,7 +204,7 @@ export class ApiRouterClients implements RouterClients {
     // @guard claims-at-a-router--type
     if (session.type !== claim.type) return { ok: false, fault: 'sessionType' }
     const { identityId, serviceId, type } = session
-    const identity = state.get<Identity>('identity', identityId)
+    const identity = state.get('identity', identityId)
     const between = state.accessBetween(identityId, serviceId)
     if (identity === undefined || between === null) return { ok: false, fault: 'service' }
     if (!between.policies.some((policy) => policy.type === type)) {
@@ -247,7 +245,7 @@ export class ApiRouterClients implements RouterClients {
 
   async #shownSession(apiSession: ApiSession, token: string): Promise<Session | ClaimFault> {
     const claimed = await serviceSessionIn(this.#needs, token)
-    const session = this.#needs.state.get<Session>('session', claimed?.sessionId ?? '')
+    const session = this.#needs.state.get('session', claimed?.sessionId ?? '')
     if (session === undefined || claimed === null) return 'session'
     // @guard claims-at-a-router--session
     const isOwn = session.apiSessionId === apiSession.id && claimed.apiSessionId === apiSession.id
@@ -267,7 +265,7 @@ export class ApiRouterClients implements RouterClients {
     // @guard claims-by-access-token--identity, claims-by-access-token--service
     if (!apiSession.clientId || apiSession.identityId !== identityId) return 'apiSession'
     const known = state
-      .findAll<Session>('session', 'apiSessionId', apiSession.id)
+      .findAll('session', 'apiSessionId', apiSession.id)
       .find((one) => one.serviceId === serviceId && one.type === type)
     if (known !== undefined) return known
     // A router has seen its token: it manages nothing, whatever its identity may one day.
@@ -275,7 +273,7 @@ export class ApiRouterClients implements RouterClients {
     const wanted = { id: newShortId(), identityId, serviceId, type, tags: {} }
     try {
       const id = await openServiceSession(this.#needs, originFor(apiSession), apiSession, wanted)
-      return state.get<Session>('session', id) ?? 'session'
+      return state.get('session', id) ?? 'session'
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       const fault = openFaults.get(error.code)
@@ -293,7 +291,7 @@ export class ApiRouterClients implements RouterClients {
     const id = token?.sessionId ?? this.#sessionIdOf(claim.apiSessionToken)
     const caller = id === null ? 'unknown' : sessions.find(id)
     if (typeof caller === 'string') return null
-    const session = caller.session as ApiSession
+    const session = caller.session
     // @guard claims-by-access-token--kind
     const isOfSession = token === null ? !session.clientId : isTokenOf(token, session)
     const client = isOfSession ? this.#clientOf(session) : null
@@ -312,8 +310,8 @@ export class ApiRouterClients implements RouterClients {
   }
 
   /** The edge routers that a policy means, before or after it was written. */
-  *#routersMeant(changes: readonly RecordChange[]): Iterable<string> {
-    const policies = changes.flatMap(({ before, after }) => [before, after]) as EdgeRouterPolicy[]
+  *#routersMeant(changes: readonly RecordChange<'edgeRouterPolicy'>[]): Iterable<string> {
+    const policies = changes.flatMap(({ before, after }) => [before, after])
     const known = policies.filter((policy) => policy !== undefined)
     if (known.length === 0) return
     for (const id of this.#records.ids('edgeRouter')) {
@@ -394,17 +392,13 @@ function isOther(before: RecordChange['after'], after: RecordChange['after']): b
   return told(before) !== told(after)
 }
 
-function endedSession({ id, before, after }: RecordChange): EndedSession[] {
+function endedSession({ id, before, after }: RecordChange<'session'>): EndedSession[] {
   if (after !== undefined || before === undefined) return []
-  return [{ id, apiSessionId: (before as Session).apiSessionId }]
+  return [{ id, apiSessionId: before.apiSessionId }]
 }
 
 /** A router that policies may mean otherwise than before; one that is gone closes its channel. */
-function movedRouter({ id, before, after }: RecordChange): string[] {
-  const attributes = (router: RecordChange['after']): readonly string[] =>
-    (router as Router | undefined)?.roleAttributes ?? []
+function movedRouter({ id, before, after }: RecordChange<'router'>): string[] {
   if (after === undefined) return []
-  return before !== undefined && isSameJson([...attributes(before)], [...attributes(after)])
-    ? []
-    : [id]
+  return before !== undefined && isSameJson(before.roleAttributes, after.roleAttributes) ? [] : [id]
 }

@@ -1,9 +1,7 @@
-import type { Identity } from '../../entities/kinds/identity.ts'
-import type { Router } from '../../entities/kinds/router.ts'
-import type { Terminator } from '../../entities/kinds/terminator.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { type Clock, judgedNowMs } from '../../lib/clock.ts'
-import type { RecordChange } from '../../ports/change-feed.ts'
+import { isChangeOf, type RecordChange } from '../../ports/change-feed.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type {
   JudgedTunnel,
@@ -21,7 +19,7 @@ interface Needs {
 }
 
 /** Kinds whose records say what the tunnel of a router may do. */
-const followed = [
+const followed: readonly KindName[] = [
   'router',
   'identity',
   'service',
@@ -46,8 +44,8 @@ export class ApiRouterTunnels implements RouterTunnels {
 
   judge({ routerId, service, type }: TunnelClaim): JudgedTunnel {
     const { state, posture } = this.#needs
-    const router = state.get<Router>('router', routerId)
-    const identity = state.get<Identity>('identity', routerId)
+    const router = state.get('router', routerId)
+    const identity = state.get('identity', routerId)
     // @guard tunnels-of-routers--disabled
     const hasTunnel = router?.isTunnelerEnabled === true && !router.disabled
     if (!hasTunnel || identity?.typeId !== 'Router') return { ok: false, fault: 'tunnel' }
@@ -76,7 +74,7 @@ export class ApiRouterTunnels implements RouterTunnels {
   *terminators(): Iterable<TunnelTerminator> {
     const { state } = this.#needs
     for (const routerId of this.#records.ids('router')) {
-      for (const each of state.findAll<Terminator>('terminator', 'hostId', routerId)) {
+      for (const each of state.findAll('terminator', 'hostId', routerId)) {
         const { id, serviceId, isSystem, binding } = each
         if (isSystem && binding === 'tunnel') yield { id, routerId: each.routerId, serviceId }
       }
@@ -99,7 +97,7 @@ export class ApiRouterTunnels implements RouterTunnels {
 }
 
 /** Identities of routers alone count: clients come, go and change all the time. */
-function mayMove({ kind, before, after }: RecordChange): boolean {
-  if (kind !== 'identity') return true
-  return [before, after].some((identity) => identity?.['typeId'] === 'Router')
+function mayMove(change: RecordChange): boolean {
+  if (!isChangeOf(change, 'identity')) return true
+  return [change.before, change.after].some((identity) => identity?.typeId === 'Router')
 }

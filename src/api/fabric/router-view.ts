@@ -1,5 +1,5 @@
+import type { RecordOf } from '../../entities/kind-records.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 /** Shown of those that a service may be reached through. */
@@ -31,7 +31,7 @@ export function routerView(detail: JsonObject, more: readonly string[] = []): Js
 /** The first of them, those first that are connected; ties by id. */
 export function routersFirst(
   state: StateView,
-  routers: readonly EntityRecord[],
+  routers: readonly RecordOf<'edgeRouter'>[],
   callerId: string,
 ): JsonObject[] {
   const details = routers.map((router) => state.detail('edgeRouter', router, callerId))

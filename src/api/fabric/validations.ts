@@ -1,9 +1,9 @@
-import type { Entity } from '../../entities/define.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
+import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import { assert } from '../../lib/assert.ts'
 import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { mayCall } from '../../auth/principal/permissions.ts'
@@ -89,17 +89,17 @@ export function networkValidationsFor(needs: ValidationNeeds, caller: Caller): N
         }
       })
     })
-  const found = async (
-    entity: Entity['name'],
+  const found = async <K extends KindName>(
+    kind: K,
     filter: string,
     field: string,
-  ): Promise<readonly EntityRecord[]> => {
+  ): Promise<readonly RecordOf<K>[]> => {
     // @guard validations-of-others--filters
     if (filter !== '' && !isAdmin()) throw unauthorized('filters are for administrators')
-    const listing = state.listing({ of: 'kind', entity }, { filter, limit: -1 })
+    const listing = state.listing({ of: 'kind', entity: kind }, { filter, limit: -1 })
     assert(listing !== null, 'only a sub-list may have no parent')
     const { records } = await needs.processor.finish(caller.identity.id, listing)
-    if (records.length <= validatedMax) return records
+    if (records.length <= validatedMax) return records as readonly RecordOf<K>[]
     const what = `means ${records.length} records, and at most ${validatedMax} are validated at once`
     throw fieldProblem(field, what)
   }
@@ -107,7 +107,7 @@ export function networkValidationsFor(needs: ValidationNeeds, caller: Caller): N
     filter: string,
     one: (router: Router) => Promise<ValidationFinding>,
   ): Promise<Validation> => {
-    const routers = (await found('router', filter, 'filter')) as readonly Router[]
+    const routers = await found('router', filter, 'filter')
     const findings = eachInOrder(routers, routersAskedAtOnceMax, one)
     return { count: routers.length, findings: untilFault(findings, needs.logger) }
   }
@@ -115,8 +115,7 @@ export function networkValidationsFor(needs: ValidationNeeds, caller: Caller): N
     terminators: async (asked) => {
       // @guard validations-of-others--terminators
       if (!isAdmin()) throw unauthorized('terminators are validated by administrators')
-      const records = await found('terminator', asked.filter, 'terminatorsFilter')
-      const terminators = records as readonly Terminator[]
+      const terminators = await found('terminator', asked.filter, 'terminatorsFilter')
       const identities =
         asked.perHost === 0
           ? []
@@ -250,9 +249,8 @@ function shownTerminator(state: StateView, terminator: Terminator) {
 }
 
 /** A record that is gone has its id for a name. */
-function nameOf(state: StateView, kind: string, id: string): string {
-  const name = state.get(kind, id)?.['name']
-  return typeof name === 'string' ? name : id
+function nameOf(state: StateView, kind: 'router' | 'service', id: string): string {
+  return state.get(kind, id)?.name ?? id
 }
 
 function* miscountedByService(
@@ -270,7 +268,7 @@ function* miscountedByService(
 
 function* miscountedHosts(
   terminators: readonly Terminator[],
-  identities: readonly EntityRecord[],
+  identities: readonly Identity[],
   expected: TerminatorsAsked['perHost'],
 ): Iterable<MiscountedHost> {
   if (expected === 0) return

@@ -1,9 +1,5 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
-import {
-  controllerSetting,
-  type ControllerSetting,
-  globalSettingId,
-} from '../../entities/kinds/controller-setting.ts'
+import { controllerSetting, globalSettingId } from '../../entities/kinds/controller-setting.ts'
 import { merged } from '../../entities/nested.ts'
 import { membersAt } from '../../entities/levels.ts'
 import { normalise } from '../../entities/normalise.ts'
@@ -112,10 +108,10 @@ function effective(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
   const { state } = needs
   const id = call.param('id')
   return needs.reads.found(call, `${kind} with id ${id}`, () => {
-    const record = state.get<ControllerSetting>(kind, id)
+    const record = state.get(kind, id)
     if (record === undefined) return null
     const { oidc, ...base } = state.detail(kind, record, callerOf(call).identity.id)
-    const ofAll = state.get<ControllerSetting>(kind, globalSettingId)?.oidc ?? {}
+    const ofAll = state.get(kind, globalSettingId)?.oidc ?? {}
     return detailAnswer({
       ...base,
       effective: { oidc: merged(ofAll, record.oidc) },

@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, IntegrityStartSchema } from '../../../proto/gen/command_pb.ts'
-import { type IntegrityRun, integrityRunId } from '../../entities/kinds/integrity-run.ts'
+import { integrityRunId } from '../../entities/kinds/integrity-run.ts'
 import { newShortId } from '../../lib/random.ts'
 import { actorName } from '../../ports/actor.ts'
 import { actorOfCall, originOf, type RequestContext } from '../call.ts'
@@ -126,7 +126,7 @@ function startOperation(
 }
 
 function resultOf({ state }: Needs): Readonly<Record<string, unknown>> {
-  const run = state.get<IntegrityRun>('integrityRun', integrityRunId)
+  const run = state.get('integrityRun', integrityRunId)
   return {
     startTime: timeOrNull(run?.startedAt),
     endTime: timeOrNull(run?.endedAt),

@@ -91,7 +91,7 @@ export class IntegrityRunner {
   /** The run under way while this controller leads; else null. */
   #ownRun(): IntegrityRun | null {
     const { state, cluster } = this.#needs
-    const run = state.get<IntegrityRun>('integrityRun', integrityRunId)
+    const run = state.get('integrityRun', integrityRunId)
     return run?.isInProgress === true && cluster.leaderId() === cluster.selfId ? run : null
   }
 

@@ -148,9 +148,9 @@ function listServiceConfigs(needs: Needs, call: RequestContext): Reply | Promise
         const { config, service } = state.detail('serviceConfig', record, callerId)
         return {
           config: withUrlName(config as JsonObject),
-          configId: record['configId'],
+          configId: record.configId,
           service: withUrlName(service as JsonObject),
-          serviceId: record['serviceId'],
+          serviceId: record.serviceId,
         }
       }),
       pagination: wholeOf(records),

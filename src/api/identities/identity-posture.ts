@@ -88,7 +88,7 @@ export function identityPostureOperations(needs: Needs): Operation[] {
 function postureDataOf(needs: Needs, identityId: string): JsonObject {
   const { state, posture } = needs
   const { os, domain, mac, processes } = posture.of(identityId)
-  const sdkInfo = state.get('identity', identityId)?.['sdkInfo'] ?? {}
+  const sdkInfo = state.get('identity', identityId)?.sdkInfo ?? {}
   const sessions = state.findAll('apiSession', 'identityId', identityId)
   const endpoints = posture.endpointsOf(identityId)
   const ofSessions = sessions.slice(0, SESSIONS_SHOWN_MAX).map((session) => {

@@ -1,3 +1,4 @@
+import type { KindName } from '../../entities/kind-records.ts'
 import { roleAttributeFields } from '../../fsm/access/role-attributes.ts'
 import type { RequestContext } from '../call.ts'
 import type { Operation } from '../operation.ts'
@@ -14,7 +15,7 @@ interface Needs {
 }
 
 interface Subject {
-  readonly entity: string
+  readonly entity: KindName
   /** Part of paths and operation ids. */
   readonly path: string
   readonly name: string

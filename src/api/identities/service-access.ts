@@ -1,4 +1,4 @@
-import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { RecordOf } from '../../entities/kind-records.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { mayCall, type Permission } from '../../auth/principal/permissions.ts'
@@ -151,8 +151,8 @@ async function edgeRoutersOfService(needs: Needs, call: RequestContext): Promise
 function asked(
   { state }: Needs,
   call: RequestContext,
-  routers: readonly EntityRecord[],
-): readonly EntityRecord[] {
+  routers: readonly RecordOf<'edgeRouter'>[],
+): readonly RecordOf<'edgeRouter'>[] {
   const query = listQueryOf(call)
   const { filter, sort } = query
   const isAmong = new Set(routers.map(({ id }) => id))

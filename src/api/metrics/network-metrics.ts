@@ -1,11 +1,12 @@
 import { Gauge, type Registry } from 'prom-client'
+import type { KindName } from '../../entities/kind-records.ts'
 import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
 import type { VersionInfo } from '../parts.ts'
 
 export interface NetworkMetricsSources {
   readonly version: VersionInfo
   /** Records of a kind. */
-  readonly count: (entity: string) => number
+  readonly count: (entity: KindName) => number
   /** Certificates that the network rests on, by what they are called; '' while not known here. */
   readonly certificates: () => Readonly<Record<'controller' | 'issuing' | 'root', string>>
   /** Certificates of other authorities that listeners show, by their first name; UTC ms. */

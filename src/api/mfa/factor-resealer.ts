@@ -66,7 +66,7 @@ export class FactorResealer {
     const { state, keys, limits } = this.#needs
     const earlier = keys.factorKeys().filter(({ overlapEndsAtMs }) => overlapEndsAtMs !== null)
     return earlier
-      .flatMap(({ version }) => state.findAll<Mfa>('mfa', 'keyVersion', String(version)))
+      .flatMap(({ version }) => state.findAll('mfa', 'keyVersion', String(version)))
       .slice(0, limits.sweepBatchMax)
   }
 

@@ -256,7 +256,7 @@ class OwnMfa {
   }
 
   #urlOf(call: RequestContext, { secret }: Factor): string {
-    return provisioningUrl(secret, String(callerOf(call).identity['name']))
+    return provisioningUrl(secret, callerOf(call).identity.name)
   }
 }
 

@@ -179,7 +179,7 @@ class EnrollmentSteps {
     if (redirectUri === null) return null
     const factor = await this.#needs.secondFactors.vault.open(begun)
     const { secretId } = begun
-    const shown = { secretId, factor, identityName: String(identity['name']) }
+    const shown = { secretId, factor, identityName: identity.name }
     return enrollmentPage({ id, redirectUri, ...told }, shown)
   }
 }

@@ -6,7 +6,6 @@ import type { SecondFactors } from '../../auth/factors/second-factors.ts'
 import { actorOf, originBy, type SessionPrincipal } from '../../auth/principal/principal.ts'
 import { Problem, problems } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import { type RequestContext, writeRequestOf } from '../call.ts'
@@ -263,7 +262,7 @@ export class LogInSteps {
     }
     const lacked = factors.find((factor) => factor.kind === 'extJwt')
     if (lacked === undefined || redirectUri === null) return null
-    const signer = this.#needs.state.get<ExternalJwtSigner>('externalJwtSigner', lacked.signerId)
+    const signer = this.#needs.state.get('externalJwtSigner', lacked.signerId)
     return tokenPage(
       { id, redirectUri, fault: '', status: 200 },
       signer?.name ?? 'an identity provider',

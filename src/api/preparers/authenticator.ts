@@ -118,13 +118,13 @@ async function credentialFields(
 }
 
 async function identityOf(needs: Needs, id: string): Promise<Identity> {
-  const found = await needs.reads.latest(() => needs.state.get<Identity>('identity', id))
+  const found = await needs.reads.latest(() => needs.state.get('identity', id))
   if (found !== undefined) return found
   throw new Problem('NOT_FOUND', { detail: `identity with id ${id.slice(0, 128)} not found` })
 }
 
 async function holderOf(needs: Needs, id: string): Promise<Identity> {
-  const found = await needs.reads.latest(() => needs.state.get<Authenticator>('authenticator', id))
+  const found = await needs.reads.latest(() => needs.state.get('authenticator', id))
   if (found === undefined) {
     throw new Problem('NOT_FOUND', { detail: `authenticator with id ${id} not found` })
   }

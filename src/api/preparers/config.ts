@@ -1,5 +1,5 @@
-import { configType, type ConfigType } from '../../entities/kinds/config-type.ts'
-import { config, type Config } from '../../entities/kinds/config.ts'
+import { configType } from '../../entities/kinds/config-type.ts'
+import { config } from '../../entities/kinds/config.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, fieldProblem, Problem } from '../../lib/problems.ts'
@@ -39,7 +39,7 @@ export function configPreparer(needs: Needs): Preparer {
     if (data === undefined) return prepared
     const typeId = mode === 'create' ? prepared.fields['configTypeId'] : await typeIdOf(needs, call)
     const id = String(typeId)
-    const type = await needs.reads.latest(() => needs.state.get<ConfigType>('configType', id))
+    const type = await needs.reads.latest(() => needs.state.get('configType', id))
     if (type === undefined) throw invalidType(id)
     refuseIf(await needs.schemas.judgeData(type.schema, data, call.sharer))
     return { ...prepared, judgedOn: [{ entity: 'configType', id, revision: type.revision }] }
@@ -48,7 +48,7 @@ export function configPreparer(needs: Needs): Preparer {
 
 async function typeIdOf(needs: Needs, call: RequestContext): Promise<string> {
   const id = call.param('id')
-  const known = await needs.reads.latest(() => needs.state.get<Config>('config', id))
+  const known = await needs.reads.latest(() => needs.state.get('config', id))
   if (known === undefined) {
     throw new Problem('NOT_FOUND', { detail: `config with id ${id} not found` })
   }

@@ -1,7 +1,4 @@
-import {
-  externalJwtSigner,
-  type ExternalJwtSigner,
-} from '../../entities/kinds/external-jwt-signer.ts'
+import { externalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/define.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
@@ -116,12 +113,12 @@ async function knownKid(
 ): Promise<{ readonly kid: string | null; readonly judgedOn?: WritePlan['judgedOn'] }> {
   if (mode !== 'patch') return { kid: null }
   const id = call.param('id')
-  const stored = await reads.latest(() => state.get<ExternalJwtSigner>('externalJwtSigner', id))
+  const stored = await reads.latest(() => state.get('externalJwtSigner', id))
   if (stored === undefined) {
     throw new Problem('NOT_FOUND', { detail: `externalJwtSigner with id ${id} not found` })
   }
   const { kid, fingerprint, revision } = stored
-  const judgedOn = [{ entity: 'externalJwtSigner', id, revision }]
+  const judgedOn = [{ entity: 'externalJwtSigner', id, revision } as const]
   return { kid: kid === '' || kid === fingerprint ? null : kid, judgedOn }
 }
 

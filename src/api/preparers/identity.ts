@@ -1,4 +1,4 @@
-import { identity, type Identity } from '../../entities/kinds/identity.ts'
+import { identity } from '../../entities/kinds/identity.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/define.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
@@ -69,7 +69,7 @@ async function typeIn(
     if (type !== 'Router') return type
     throw fieldProblem('type', 'may not create identities with given typeId', type)
   }
-  const known = await needs.reads.latest(() => needs.state.get<Identity>('identity', id))
+  const known = await needs.reads.latest(() => needs.state.get('identity', id))
   if (known === undefined) {
     throw new Problem('NOT_FOUND', { detail: `identity with id ${id} not found` })
   }

@@ -2,7 +2,6 @@ import { isObject } from '../../entities/check.ts'
 import { normalise } from '../../entities/normalise.ts'
 import {
   postureCheck,
-  type PostureCheck,
   postureFields,
   type PostureType,
 } from '../../entities/kinds/posture-check.ts'
@@ -25,7 +24,7 @@ export function postureCheckPreparer(needs: Needs): Preparer {
   return async (_call, mode, body, id) => {
     const type = await typeOf(needs, id, mode, body)
     const { required, optional } = postureFields[type]
-    const ofType = new Set([...required, ...optional])
+    const ofType = new Set<string>([...required, ...optional])
     const { fields, ignoredFields } = normalise(postureCheck, mode, body)
     if (mode !== 'patch') {
       const missing = required.find((name) => (body[name] ?? null) === null)
@@ -42,7 +41,7 @@ export function postureCheckPreparer(needs: Needs): Preparer {
   }
 }
 
-const someFields = new Set(
+const someFields = new Set<string>(
   Object.values(postureFields).flatMap(({ required, optional }) => [...required, ...optional]),
 )
 const isOfSomeType = (name: string): boolean => someFields.has(name)
@@ -56,7 +55,7 @@ async function typeOf(
 ): Promise<PostureType> {
   const said = body['typeId'] as PostureType | null | undefined
   if (mode === 'create') return body['typeId'] as PostureType
-  const known = await needs.reads.latest(() => needs.state.get<PostureCheck>('postureCheck', id))
+  const known = await needs.reads.latest(() => needs.state.get('postureCheck', id))
   if (known === undefined) {
     throw new Problem('NOT_FOUND', { detail: `postureCheck with id ${id} not found` })
   }

@@ -19,7 +19,7 @@ export function revocationPreparer(needs: Needs): Preparer {
   return async (_call, mode, body, id) => {
     const prepared = normalise(revocation, mode, body)
     const type = prepared.fields['type']
-    const known = await needs.reads.latest(() => needs.state.get<Revocation>(kind, id))
+    const known = await needs.reads.latest(() => needs.state.get(kind, id))
     if (type === 'JTI' && parseUuid(id) === null) {
       throw fieldProblem('id', 'id must be the jti of a token, which is a UUID')
     }

@@ -1,6 +1,5 @@
 import type { Entity, RequestMode } from '../../entities/define.ts'
 import { normalise } from '../../entities/normalise.ts'
-import type { Terminator } from '../../entities/kinds/terminator.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -25,13 +24,15 @@ const fabricNames: Names = {
   hostId: 'hostId',
 }
 
-export function terminatorPreparer(needs: Needs, entity: Entity): Preparer {
+type TerminatorKind = 'terminator' | 'fabricTerminator'
+
+export function terminatorPreparer(needs: Needs, entity: Entity<TerminatorKind>): Preparer {
   const names = entity.name === 'fabricTerminator' ? fabricNames : edgeNames
   return async (_call, mode, body, id) => {
     const { fields, ignoredFields } = normalise(entity, mode, body)
     const made = { ...fields, ...referencesIn(mode, body), ...instanceIn(names, mode, body) }
     if (made['binding'] !== '') return { fields: made, ignoredFields }
-    const address = made['address'] ?? (await addressOf(needs, entity, id))
+    const address = made['address'] ?? (await addressOf(needs, entity.name, id))
     return { fields: { ...made, binding: bindingFor(address) }, ignoredFields }
   }
 }
@@ -53,8 +54,8 @@ function instanceIn(names: Names, mode: RequestMode, body: JsonObject): JsonObje
   return fields
 }
 
-async function addressOf(needs: Needs, entity: Entity, id: string): Promise<Json> {
-  const known = await needs.reads.latest(() => needs.state.get<Terminator>(entity.name, id))
+async function addressOf(needs: Needs, kind: TerminatorKind, id: string): Promise<Json> {
+  const known = await needs.reads.latest(() => needs.state.get(kind, id))
   return known?.address ?? ''
 }
 

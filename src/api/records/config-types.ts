@@ -7,9 +7,8 @@ import type { ApiLimits } from '../limits.ts'
 
 /** The types that a caller asked for at log-in: ids, or `all`. */
 export function configTypesOfSession({ session }: Caller): ConfigTypesShown {
-  const asked = session['configTypes']
-  if (!Array.isArray(asked) || asked.length === 0) return noConfigTypes
-  const ids = asked as readonly string[]
+  const { configTypes: ids } = session
+  if (ids.length === 0) return noConfigTypes
   return ids.includes('all') ? 'all' : new Set(ids)
 }
 

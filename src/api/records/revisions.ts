@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import type { KindName } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { RecentValues } from '../../lib/recent-values.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
@@ -74,7 +75,7 @@ export function parseIfMatch(text: string): Precondition {
 export async function writeIfMatches<T>(
   { precondition }: RequestContext,
   state: Pick<StateView, 'get'>,
-  record: { readonly entity: string; readonly id: string },
+  record: { readonly entity: KindName; readonly id: string },
   write: (judgedOn: JudgedOn) => Promise<T>,
 ): Promise<T> {
   if (precondition === null) return await write([])

@@ -1,7 +1,6 @@
-import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { hasMfa, type PendingFactor, requiredFactors } from '../../fsm/apply/authentication.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import { timeText } from '../answers/envelope.ts'
 import type { RecordSource, StateView } from '../../ports/state-view.ts'
@@ -26,17 +25,17 @@ interface Needs {
 export function sessionView(
   { state, sessions, tokens }: Omit<Needs, 'limits' | 'clock'>,
   caller: Caller,
-  session: EntityRecord,
+  session: ApiSession,
 ): Record<string, unknown> {
   const detail = state.detail('apiSession', session, caller.identity.id)
   const records = state.recordsNow
   const { accessToken = null, keyVersion = undefined } = caller.kind === 'session' ? caller : {}
-  const holder = records.get<Identity>('identity', String(session['identityId']))
+  const holder = records.get('identity', session.identityId)
   return {
     ...detail,
     // A log-in by the claim of a CA was by no authenticator that is kept.
-    ...(session['caId'] === '' ? {} : { authenticatorId: 'internal' }),
-    ...(session['signerId'] === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
+    ...(session.caId === '' ? {} : { authenticatorId: 'internal' }),
+    ...(session.signerId === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
     isMfaRequired: holder !== undefined && isMfaRequired(records, holder),
     cachedLastActivityAt: timeText(sessions.lastUseMs(session)),
     token:
@@ -75,8 +74,8 @@ function isMfaRequired(records: RecordSource, holder: Identity): boolean {
 }
 
 /** Authenticator that a token stood for, as the API family names it. */
-function tokenAuthenticator(session: EntityRecord): string {
-  return `extJwtId:${String(session['signerId'])}`
+function tokenAuthenticator({ signerId }: ApiSession): string {
+  return `extJwtId:${signerId}`
 }
 
 /** How a client gives a second factor, as SDKs and consoles of the API family read it. */
@@ -98,7 +97,7 @@ export function authQueryOf(
         isTotpEnrolled: hasMfa(state, identityId),
       }
     case 'extJwt': {
-      const signer = state.get<ExternalJwtSigner>('externalJwtSigner', factor.signerId)
+      const signer = state.get('externalJwtSigner', factor.signerId)
       return {
         typeId: 'EXT-JWT',
         provider: 'url',

@@ -1,5 +1,5 @@
+import type { Session } from '../../entities/kinds/session.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { DialBind, ListResult, StateView } from '../../ports/state-view.ts'
@@ -54,10 +54,10 @@ export function sessionOperations(needs: Needs): Operation[] {
 function ownSessions(needs: Needs): Operation[] {
   const { state } = needs
   const common = { tag, apis: ['client'], permission: 'session' } as const
-  const own = (call: RequestContext): EntityRecord | null => {
+  const own = (call: RequestContext): Session | null => {
     const record = state.get('session', call.param('id'))
     // @guard objects-of-others--session
-    return record?.['identityId'] === callerOf(call).identity.id ? record : null
+    return record?.identityId === callerOf(call).identity.id ? record : null
   }
   return [
     {
@@ -127,7 +127,7 @@ function ownSessions(needs: Needs): Operation[] {
 function allSessions(needs: Needs): Operation[] {
   const { state } = needs
   const common = { tag, apis: ['management'], permission: 'ops.read', success: 200 } as const
-  const shown = (call: RequestContext, view: (record: EntityRecord) => JsonObject) => {
+  const shown = (call: RequestContext, view: (record: Session) => JsonObject) => {
     const id = call.param('id')
     return needs.reads.found(call, `session with id ${id}`, () => {
       const record = state.get('session', id)
@@ -196,12 +196,12 @@ function routePathOf(circuits: Needs['circuits'], sessionId: string): JsonObject
   return { routePath: newest?.routerIds ?? [] }
 }
 
-type View = (needs: Needs, call: RequestContext, record: EntityRecord) => JsonObject
+type View = (needs: Needs, call: RequestContext, record: Session) => JsonObject
 
 function listed(
   needs: Needs,
   call: RequestContext,
-  { records, ...pagination }: ListResult,
+  { records, ...pagination }: ListResult<Session>,
   view: View,
 ): Reply | Promise<Reply> {
   const { lists } = needs
@@ -214,9 +214,9 @@ function listed(
 }
 
 /** The token is shown once, to whoever creates the session; later its id stands there. */
-function viewOf({ state }: Needs, call: RequestContext, record: EntityRecord): JsonObject {
+function viewOf({ state }: Needs, call: RequestContext, record: Session): JsonObject {
   const callerId = callerOf(call).identity.id
-  const between = state.accessBetween(String(record['identityId']), String(record['serviceId']))
+  const between = state.accessBetween(record.identityId, record.serviceId)
   const routers = routersFirst(state, between?.commonRouters ?? [], callerId)
   return {
     ...state.detail('session', record, callerId),
@@ -227,10 +227,10 @@ function viewOf({ state }: Needs, call: RequestContext, record: EntityRecord): J
   }
 }
 
-function managementView(needs: Needs, call: RequestContext, record: EntityRecord): JsonObject {
+function managementView(needs: Needs, call: RequestContext, record: Session): JsonObject {
   const { state } = needs
-  const between = state.accessBetween(String(record['identityId']), String(record['serviceId']))
-  const policies = (between?.policies ?? []).filter(({ type }) => type === record['type'])
+  const between = state.accessBetween(record.identityId, record.serviceId)
+  const policies = (between?.policies ?? []).filter(({ type }) => type === record.type)
   return {
     ...viewOf(needs, call, record),
     servicePolicies: policies.flatMap(({ id }) => state.ref('servicePolicy', id) ?? []),
@@ -253,6 +253,6 @@ async function createSession(
   const id = await openServiceSession(needs, originOf(call), session, wanted)
   const record = needs.state.get('session', id)
   if (record === undefined) throw new Problem('NOT_FOUND', { detail: `session with id ${id}` })
-  const token = await signSessionToken(needs, record, !session['clientId'])
+  const token = await signSessionToken(needs, record, !session.clientId)
   return answer(201, { ...viewOf(needs, call, record), token })
 }

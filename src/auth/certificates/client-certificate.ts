@@ -1,6 +1,5 @@
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Ca } from '../../entities/kinds/ca.ts'
-import type { ExternalIdClaim } from '../../entities/parts/ca-external-id-claim.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import type { Certificate } from '../../pki/certificate.ts'
@@ -55,7 +54,7 @@ export function holderOf(
   }
   let reason = byNetwork.reason
   // @guard certificate-of-a-ca--verified
-  for (const ca of parts.state.findAll<Ca>('ca', 'isVerified', 'true')) {
+  for (const ca of parts.state.findAll('ca', 'isVerified', 'true')) {
     // @guard certificate-of-a-ca--enabled
     if (!ca.isAuthEnabled) continue
     const found = chainTo(parts, [certificateOf(ca)], question)
@@ -82,13 +81,11 @@ function holderBy(
   const common = { ca, leafTime, hasImproperChain }
   const claim = ca === null ? null : claimOf(ca, leaf)
   if (claim?.ok === true) {
-    const identity = state.find('identity', 'externalId', claim.externalId) as Identity | undefined
+    const identity = state.find('identity', 'externalId', claim.externalId)
     if (identity === undefined) return { reason: 'no identity has its external id' }
     return { ...common, identity, authenticator: undefined, externalId: claim.externalId }
   }
-  const authenticator = state.find('authenticator', 'fingerprint', leaf.sha1) as
-    | Authenticator
-    | undefined
+  const authenticator = state.find('authenticator', 'fingerprint', leaf.sha1)
   // @guard fingerprint-collision--identity
   if (authenticator === undefined || !isOfRecord(leaf, authenticator.certPem)) {
     return { reason: 'it belongs to no identity' }
@@ -99,7 +96,7 @@ function holderBy(
   if (authenticator.isIssuedByNetwork && ca !== null) {
     return { reason: 'it was issued by the network and chains to another CA' }
   }
-  const identity = state.get<Identity>('identity', authenticator.identityId)
+  const identity = state.get('identity', authenticator.identityId)
   if (identity === undefined) return { reason: 'its identity was deleted' }
   return { ...common, identity, authenticator, externalId: '' }
 }
@@ -109,7 +106,7 @@ export function claimOf(
   { externalIdClaim }: Pick<Ca, 'externalIdClaim'>,
   leaf: Certificate,
 ): ExternalId | null {
-  const claim = externalIdClaim as ExternalIdClaim | null
+  const claim = externalIdClaim
   return claim === null ? null : externalIdOf(claim, leaf)
 }
 
@@ -168,7 +165,7 @@ export type RouterJudgement =
  */
 export function judgeRouter(parts: TrustParts, chain: PeerChain): RouterJudgement {
   const [leaf] = chain
-  const router = parts.state.find('router', 'fingerprint', leaf.sha1) as Router | undefined
+  const router = parts.state.find('router', 'fingerprint', leaf.sha1)
   // @guard fingerprint-collision--router
   if (router === undefined || !isOfRecord(leaf, router.certPem)) {
     return { ok: false, reason: 'the certificate belongs to no router' }

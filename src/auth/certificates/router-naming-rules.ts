@@ -1,4 +1,3 @@
-import type { Router } from '../../entities/kinds/router.ts'
 import { Problem } from '../../lib/problems.ts'
 import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
 import { hostKey, hostKeysOf, isLoopback } from '../../pki/authority/router-names.ts'
@@ -68,7 +67,7 @@ export class RouterNamingRules implements RouterCertifier {
   }
 
   #rulesOf(routerId: string, at: RouterHostRules['at']): RouterHostRules {
-    const router = this.#parts.state.get<Router>('router', routerId)
+    const router = this.#parts.state.get('router', routerId)
     if (router === undefined) throw new Problem('NOT_FOUND')
     const { allowedNames: allowed, serverCertPem } = router
     const currentPem = at === 'extension' ? serverCertPem : null

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Ca } from '../../entities/kinds/ca.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 /**
@@ -18,14 +18,14 @@ export function signingAuthority(
   return records.find((ca) => hasSigned(ca, leaf))?.id ?? null
 }
 
-function hasSigned(ca: EntityRecord, leaf: X509Certificate): boolean {
-  const certificate = read(ca['certPem'])
+function hasSigned({ certPem }: Ca, leaf: X509Certificate): boolean {
+  const certificate = read(certPem)
   return certificate !== null && leaf.checkIssued(certificate) && leaf.verify(certificate.publicKey)
 }
 
-function read(pem: unknown): X509Certificate | null {
+function read(pem: string): X509Certificate | null {
   try {
-    return typeof pem === 'string' ? new X509Certificate(pem) : null
+    return new X509Certificate(pem)
   } catch {
     return null
   }

@@ -64,7 +64,7 @@ export function issuerOf(
   certificate: Certificate,
 ): Issuer | null {
   if (leadsTo(certificate, networkAuthorities(parts))) return { by: 'network' }
-  for (const ca of parts.state.findAll<Ca>('ca', 'isVerified', 'true')) {
+  for (const ca of parts.state.findAll('ca', 'isVerified', 'true')) {
     if (leadsTo(certificate, [certificateOf(ca)])) return { by: 'ca', caId: ca.id }
   }
   return null

@@ -1,5 +1,5 @@
-import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
+import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
 import { CaEnrollSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Ca } from '../../entities/kinds/ca.ts'
 import { fieldLimits } from '../../entities/fields.ts'
@@ -8,7 +8,7 @@ import { newShortId } from '../../lib/random.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import { chainTo, claimOf } from '../certificates/client-certificate.ts'
 import { certificateOf, shownCertificate } from '../certificates/trusted-authorities.ts'
-import { type EnrollRequest } from './enroll-request.ts'
+import type { EnrollRequest } from './enroll-request.ts'
 import { actorOf, originBy } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -51,7 +51,7 @@ export class CaEnrollment {
         certificate: shownCertificate(leaf, ca.id),
       })
       const payload = toBinary(CaEnrollSchema, message)
-      const judgedOn = [{ entity: 'ca', id: ca.id, revision: ca.revision }]
+      const judgedOn = [{ entity: 'ca', id: ca.id, revision: ca.revision } as const]
       const { address } = request.shown
       const shown = { caId: ca.id }
       const actor = actorOf({ kind: 'enrolling', shown, method: 'ca', address })
@@ -75,7 +75,7 @@ export class CaEnrollment {
       })
     }
     let reason = 'no CA is verified and enabled for automatic enrollment'
-    for (const ca of state.findAll<Ca>('ca', 'isVerified', 'true')) {
+    for (const ca of state.findAll('ca', 'isVerified', 'true')) {
       // @guard certificate-of-a-ca--auto
       if (!ca.isAutoCaEnrollmentEnabled) continue
       // @guard certificate-of-a-ca--enrollment-time

@@ -1,9 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, type Enroll, EnrollSchema } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
-import type { Ca } from '../../entities/kinds/ca.ts'
 import type { Enrollment } from '../../entities/kinds/enrollment.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
 import { authPolicyOf } from '../../fsm/apply/authentication.ts'
 import { digestOf } from '../../fsm/enrollment/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
@@ -110,7 +108,7 @@ export class IdentityEnrollment {
       if (isTokenUnknown(error)) return this.#requireOttcaUsed(request, token ?? '')
       throw error
     }
-    const ca = state.get<Ca>('ca', enrollment.caId)
+    const ca = state.get('ca', enrollment.caId)
     if (ca?.isVerified !== true || !ca.isOttCaEnrollmentEnabled) {
       throw new Problem('ENROLLMENT_CA_NOT_VALID')
     }
@@ -150,7 +148,7 @@ export class IdentityEnrollment {
       throw error
     }
     if (password === undefined) throw fieldProblem('password', 'password is required')
-    const identity = state.get<Identity>('identity', enrollment.identityId)
+    const identity = state.get('identity', enrollment.identityId)
     if (identity === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const reason = passwordFault(authPolicyOf(state, identity), password)
     if (reason !== null) throw fieldProblem('password', reason)
@@ -163,7 +161,7 @@ export class IdentityEnrollment {
   #enrolledBy(token: string): Authenticator | undefined {
     if (token === '') return undefined
     const { state } = this.#needs
-    return state.find('authenticator', 'enrolledBy', digestOf(token)) as Authenticator | undefined
+    return state.find('authenticator', 'enrolledBy', digestOf(token))
   }
 
   /** One entry, or nothing. */

@@ -1,6 +1,5 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, EnrollSchema, RouterExtendSchema } from '../../../proto/gen/command_pb.ts'
-import type { Router } from '../../entities/kinds/router.ts'
 import { digestOf } from '../../fsm/enrollment/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type {
@@ -105,7 +104,7 @@ export class RouterEnrollment {
     const { state } = this.#needs
     const known = token === '' ? undefined : state.find('router', 'enrolledBy', digestOf(token))
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
-    const { id, certPem, serverCertPem } = known as Router
+    const { id, certPem, serverCertPem } = known
     if (certPem === null || serverCertPem === null) throw tokenUsed()
     const { client } = await this.#issue(request, id, requests, 'extend')
     const [leaf] = parseCertificates(certPem)

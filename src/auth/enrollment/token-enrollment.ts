@@ -1,7 +1,6 @@
-import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
+import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
 import { CommandKind, TokenEnrollSchema } from '../../../proto/gen/command_pb.ts'
-import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
 import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import { fieldLimits } from '../../entities/fields.ts'
 import { enrollmentRefusal } from '../../fsm/enrollment/token-enrollment.ts'
@@ -81,7 +80,7 @@ export class TokenEnrollment {
       const { verified, claims } = found
       // @guard enrollment-by-any-token--named
       if (signerId !== undefined && verified.signerId !== signerId) continue
-      const signer = state.get<ExternalJwtSigner>('externalJwtSigner', verified.signerId)
+      const signer = state.get('externalJwtSigner', verified.signerId)
       if (signer !== undefined) return newHolder(signer, verified, claims)
     }
     throw untaken('the token is not valid')
@@ -93,7 +92,7 @@ export class TokenEnrollment {
     if (state.find('identity', 'externalId', externalId) !== undefined) {
       throw new Problem('ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
     }
-    const policy = state.get<AuthPolicy>('authPolicy', signer.enrollAuthPolicyId)
+    const policy = state.get('authPolicy', signer.enrollAuthPolicyId)
     const detail = enrollmentRefusal(signer, policy, isToCertificate)
     if (detail !== null) throw new Problem('INVALID_ENROLLMENT_NOT_ALLOWED', { detail })
   }
@@ -137,7 +136,7 @@ export class TokenEnrollment {
       ...credential,
     })
     const payload = toBinary(TokenEnrollSchema, message)
-    const judgedOn = [{ entity: 'externalJwtSigner', id: signerId, revision }]
+    const judgedOn = [{ entity: 'externalJwtSigner', id: signerId, revision } as const]
     const { address } = request.shown
     const shown = { signerId }
     const principal = { kind: 'enrolling', shown, method: 'token', address } as const

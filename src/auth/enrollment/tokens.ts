@@ -1,4 +1,3 @@
-import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Enrollment, EnrollmentMethod } from '../../entities/kinds/enrollment.ts'
 import { digestOf } from '../../fsm/enrollment/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
@@ -53,7 +52,7 @@ export async function methodOf(
   const { state } = parts
   const digest = digestOf(token ?? '')
   if (state.find('router', 'enrolledBy', digest) !== undefined) return 'erott'
-  const known = state.find('authenticator', 'enrolledBy', digest) as Authenticator | undefined
+  const known = state.find('authenticator', 'enrolledBy', digest)
   if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
   if (known.method === 'updb') return 'updb'
   return known.caId === '' ? 'ott' : 'ottca'
@@ -67,9 +66,7 @@ async function enrollmentOf(
   if (token.length > TOKEN_CHARACTERS_MAX) throw new Problem('INVALID_ENROLLMENT_TOKEN')
   const { state } = parts
   // @guard foreign-tokens--record
-  return parts.reads.latest(
-    () => state.find('enrollment', 'token', token) as Enrollment | undefined,
-  )
+  return parts.reads.latest(() => state.find('enrollment', 'token', token))
 }
 
 /** Whether a refusal says that the token was used, here or elsewhere, a moment or longer ago. */

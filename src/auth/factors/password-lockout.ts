@@ -1,8 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, PasswordAttemptSchema } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
-import type { PasswordAttempts } from '../../entities/kinds/password-attempts.ts'
 import { isLockedOut, lockoutRulesOf, type LockoutRules } from '../../fsm/apply/authentication.ts'
 import { Problem } from '../../lib/problems.ts'
 import { systemActor } from '../../ports/actor.ts'
@@ -37,7 +35,7 @@ export class PasswordLockout {
     if (rules === undefined) return false
     if (rules.maxAttempts <= 0) return true
     const { state } = this.#parts
-    const known = state.get<PasswordAttempts>('passwordAttempts', credential.id)
+    const known = state.get('passwordAttempts', credential.id)
     // A locked credential costs no entry, or anyone who knows a name could fill the log.
     if (isLockedOut(known, rules, judgedNowMs(this.#parts))) return false
     return this.#propose(credential, address, false)
@@ -63,7 +61,7 @@ export class PasswordLockout {
 
   #rulesOf({ identityId }: Credential): LockoutRules | undefined {
     const { recordsNow: records, featureLevel } = this.#parts.state
-    const identity = records.get<Identity>('identity', identityId)
+    const identity = records.get('identity', identityId)
     return identity === undefined ? undefined : lockoutRulesOf(records, identity, featureLevel)
   }
 }

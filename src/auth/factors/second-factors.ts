@@ -1,5 +1,5 @@
-import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
 import {
   CommandKind,
   MfaAttemptSchema,
@@ -7,7 +7,6 @@ import {
   MfaProve_Purpose as Purpose,
   MfaProveSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { MfaAttempts } from '../../entities/kinds/mfa-attempts.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { mfaPausedUntilMs } from '../../fsm/apply/authentication.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -69,7 +68,7 @@ export class SecondFactors {
 
   /** The second factor of an identity, without its secrets. */
   find(identityId: string): Mfa | undefined {
-    return this.#parts.state.get<Mfa>('mfa', identityId)
+    return this.#parts.state.get('mfa', identityId)
   }
 
   /** @throws {Problem} MFA_EXISTS where the identity has a factor that it has verified. */
@@ -157,7 +156,7 @@ export class SecondFactors {
   async #reserve(identityId: string, address: string): Promise<void> {
     const { proposer, state } = this.#parts
     const pauseMs = (): number => {
-      const attempts = state.get<MfaAttempts>('mfaAttempts', identityId)
+      const attempts = state.get('mfaAttempts', identityId)
       return mfaPausedUntilMs(attempts) - judgedNowMs(this.#parts)
     }
     if (pauseMs() > 0) throw tooMany(pauseMs())

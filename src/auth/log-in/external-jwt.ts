@@ -1,5 +1,3 @@
-import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
 import { authPolicyOf } from '../../fsm/apply/authentication.ts'
 import { takesTokensOf } from '../../fsm/apply/external-tokens.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
@@ -65,11 +63,11 @@ async function proofOf(
 /** The identity that may log in by this token, or null. */
 function holderOf(needs: TokenProofNeeds, { signerId, claim }: VerifiedToken): string | null {
   const { state } = needs
-  const signer = state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
+  const signer = state.get('externalJwtSigner', signerId)
   if (signer === undefined) return null
   const identity = signer.useExternalId
-    ? (state.find('identity', 'externalId', claim) as Identity | undefined)
-    : state.get<Identity>('identity', claim)
+    ? state.find('identity', 'externalId', claim)
+    : state.get('identity', claim)
   if (identity === undefined || isDisabled(identity, judgedNowMs(needs))) return null
   return takesTokensOf(authPolicyOf(state, identity), signerId) ? identity.id : null
 }
@@ -79,6 +77,6 @@ export function tokenRefusal(
   { state }: Pick<TokenProofNeeds, 'state'>,
   error: Fault,
 ): TokenChallenge {
-  const signers = state.findAll<ExternalJwtSigner>('externalJwtSigner', 'enabled', 'true')
+  const signers = state.findAll('externalJwtSigner', 'enabled', 'true')
   return { realm: 'openziti-primary-ext-jwt', error, signers }
 }

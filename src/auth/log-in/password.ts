@@ -1,5 +1,4 @@
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
 import { authPolicyOf } from '../../fsm/apply/authentication.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { LogInThrottle } from './log-in-throttle.ts'
@@ -40,9 +39,7 @@ export function provePassword(
     // Without a leader there will be no session, so no hash is computed; with one, a password set
     // elsewhere a moment ago is known here too.
     await needs.reads.reachLatest()
-    const authenticator = state.find('authenticator', 'username', username) as
-      | Authenticator
-      | undefined
+    const authenticator = state.find('authenticator', 'username', username)
     const identityId = authenticator === undefined ? null : holderOf(needs, authenticator)
     if (authenticator === undefined || identityId === null) {
       // @guard user-enumeration
@@ -61,7 +58,7 @@ export function provePassword(
 function holderOf(needs: PasswordProofNeeds, { method, identityId }: Authenticator): string | null {
   const records = needs.state.recordsNow
   if (method !== 'updb') return null
-  const identity = records.get<Identity>('identity', identityId)
+  const identity = records.get('identity', identityId)
   if (identity === undefined || isDisabled(identity, judgedNowMs(needs))) return null
   return authPolicyOf(records, identity)?.primary.updb.allowed === true ? identity.id : null
 }

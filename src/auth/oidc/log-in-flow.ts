@@ -4,7 +4,6 @@ import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, SessionDeleteSchema } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import {
   lacksOwnFactor,
@@ -13,7 +12,6 @@ import {
 } from '../../fsm/apply/authentication.ts'
 import { isKeyBound } from '../../fsm/apply/session-reach.ts'
 import { standingOf } from '../../fsm/apply/session-standing.ts'
-import type { SharedSecretRecord } from '../../lib/cluster-records.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { type Clock, commonNowMs, judgedNowMs, majorityNowMs } from '../../lib/clock.ts'
 import { Problem, type ProblemCode } from '../../lib/problems.ts'
@@ -162,7 +160,7 @@ export class LogInFlow {
     const passed = await seals.open('progress', progressId)
     if (passed?.flow.isOfDevice !== true) return null
     const { flow, proof } = passed
-    const begun = state.get<ApiSession>('apiSession', flow.sessionId)
+    const begun = state.get('apiSession', flow.sessionId)
     // Somebody else who has the user code was first.
     if (proof !== null && begun !== undefined && begun.identityId !== proof.identityId) {
       throw new Problem('INVALID_AUTH')
@@ -190,7 +188,7 @@ export class LogInFlow {
     request: LogInRequest,
   ): Promise<MintedTokens | null> {
     const { state, oidcTokens } = this.#needs
-    const begun = state.get<ApiSession>('apiSession', flow.sessionId)
+    const begun = state.get('apiSession', flow.sessionId)
     // A session that another controller has opened a moment ago is found at the next question.
     // @guard device-codes--factor
     if (begun === undefined || !this.#isWhole(begun)) return null
@@ -199,7 +197,7 @@ export class LogInFlow {
     const session =
       (await this.#redeemed(flow, codeHash)) ??
       (await this.#opened({ flow, proof: null }, { codeHash, keyRevision }, shown, request))
-    const identity = state.get<Identity>('identity', session.identityId)
+    const identity = state.get('identity', session.identityId)
     if (identity === undefined) throw invalidGrant('the identity is gone')
     const { scopes } = flow
     return await oidcTokens.mint({ session, identity, issuer, scopes, nonce: '', generation: 1 })
@@ -210,7 +208,7 @@ export class LogInFlow {
    * log-in of another, nor end it.
    */
   #isOfOther({ sessionId }: BegunFlow, { id }: Identity): boolean {
-    const begun = this.#needs.state.get<ApiSession>('apiSession', sessionId)
+    const begun = this.#needs.state.get('apiSession', sessionId)
     return begun !== undefined && (begun.codeHash !== '' || begun.identityId !== id)
   }
 
@@ -242,12 +240,12 @@ export class LogInFlow {
     const { logIns, state } = this.#needs
     const proof = await logIns.prove(credential, shown, request.turn)
     if ('code' in proof) return { kind: 'refused', refusal: proof }
-    const identity = state.get<Identity>('identity', proof.identityId)
+    const identity = state.get('identity', proof.identityId)
     if (identity === undefined) return refused
     // @guard device-codes--other
     if (flow.isOfDevice === true && this.#isOfOther(flow, identity)) return refused
     const named = { ...about, configTypes: [...flow.configTypes, ...(about.configTypes ?? [])] }
-    const begun = state.get<ApiSession>('apiSession', flow.sessionId)
+    const begun = state.get('apiSession', flow.sessionId)
     // Factors given under an id count for the identity that gave them.
     // @guard oidc/code-flow--identity
     if (begun !== undefined && begun.identityId !== identity.id) {
@@ -276,7 +274,7 @@ export class LogInFlow {
     const flow = await this.#begun(id)
     if (flow === null) return null
     await this.#needs.reads.reachLatest()
-    const session = this.#needs.state.get<ApiSession>('apiSession', flow.sessionId)
+    const session = this.#needs.state.get('apiSession', flow.sessionId)
     if (session === undefined || session.codeHash !== '') return null
     const found = this.#needs.sessions.find(session.id)
     if (typeof found === 'string') return null
@@ -359,7 +357,7 @@ export class LogInFlow {
     const codeHash = createHash('sha256').update(code).digest('hex')
     await this.#needs.reads.reachLatest()
     const before = await this.#redeemed(flow, codeHash)
-    const begun = state.get<ApiSession>('apiSession', flow.sessionId)
+    const begun = state.get('apiSession', flow.sessionId)
     const { identityId = '', certificateRequest = '' } = begun ?? proof ?? {}
     const ids = { identityId, apiSessionId: flow.sessionId }
     // The request is judged first: a bad one must not leave a session that its client cannot use.
@@ -367,7 +365,7 @@ export class LogInFlow {
     const session =
       before ?? (await this.#opened(passed, { codeHash, keyRevision }, shown, request))
     if (made !== null) await keyBinding.keep(made, identityId, shown, request.write)
-    const identity = state.get<Identity>('identity', session.identityId)
+    const identity = state.get('identity', session.identityId)
     if (identity === undefined) throw invalidGrant('the identity is gone')
     const { issuer, scopes, nonce } = flow
     const minted = await oidcTokens.mint({
@@ -444,7 +442,7 @@ export class LogInFlow {
       found = sessions.find(token.sessionId)
     }
     if (typeof found === 'string') throw invalidGrant('the session has ended or was revoked')
-    const session = found.session as ApiSession
+    const session = found.session
     if (session.identityId !== token.identityId || session.clientId !== token.clientId) {
       throw invalidGrant('the token belongs to another session')
     }
@@ -456,7 +454,7 @@ export class LogInFlow {
     if (!(await this.#isProven(session, shown))) {
       throw new OAuthError('access_denied', 'the client certificate of the session is required')
     }
-    return { session, identity: found.identity as Identity }
+    return { session, identity: found.identity }
   }
 
   /** A certificate of the session may have been made on another controller a moment ago. */
@@ -472,7 +470,7 @@ export class LogInFlow {
   async endSessionOf({ sessionId, identityId, clientId }: TokenOfSession): Promise<void> {
     const { state, reads } = this.#needs
     if (state.get('apiSession', sessionId) === undefined) await reads.reachLatest()
-    const session = state.get<ApiSession>('apiSession', sessionId)
+    const session = state.get('apiSession', sessionId)
     // @guard oidc/tokens--session
     const isOfSession = session?.identityId === identityId && session.clientId === clientId
     if (isOfSession) await this.#end(sessionId)
@@ -493,7 +491,7 @@ export class LogInFlow {
    * @throws {OAuthError} invalid_grant: the code was redeemed earlier, or its tokens were used.
    */
   async #redeemed(flow: BegunFlow, codeHash: string): Promise<ApiSession | null> {
-    const session = this.#needs.state.get<ApiSession>('apiSession', flow.sessionId)
+    const session = this.#needs.state.get('apiSession', flow.sessionId)
     if (session === undefined || session.codeHash === '') return null
     const nowMs = majorityNowMs(this.#needs) ?? judgedNowMs(this.#needs)
     const ageMs = nowMs - (session.codeRedeemedAt ?? 0)
@@ -526,23 +524,23 @@ export class LogInFlow {
       if (other !== null) return other
       throw invalidGrant('the credential was changed; log in again')
     }
-    const session = state.get<ApiSession>('apiSession', flow.sessionId)
+    const session = state.get('apiSession', flow.sessionId)
     if (session === undefined) throw invalidGrant('the session has ended')
     return session
   }
 
   /** Read it before a sealed text is opened: the text counts while this stays. */
   #keyRevision(): number {
-    return this.#needs.state.get<SharedSecretRecord>('sharedSecret', 'clusterKey')?.revision ?? 0
+    return this.#needs.state.get('sharedSecret', 'clusterKey')?.revision ?? 0
   }
 
   #proofOf(carriedProof: CarriedProof): Proof | null {
     const { state } = this.#needs
     const { identityId, authenticatorId, authenticatorRevision, certificate, token } = carriedProof
-    const identity = state.get<Identity>('identity', identityId)
+    const identity = state.get('identity', identityId)
     if (identity === undefined || isDisabled(identity, judgedNowMs(this.#needs))) return null
     if (lacksOwnFactor(pendingFactors(state, identity, { isMfaComplete: false }))) return null
-    const authenticator = state.get<Authenticator>('authenticator', authenticatorId)
+    const authenticator = state.get('authenticator', authenticatorId)
     // A certificate is judged again at apply, whatever else was written of its authenticator: the
     // first log-in by one is noted there, and must not end those that are under way.
     const isByCertificate = certificate !== null && certificate !== undefined

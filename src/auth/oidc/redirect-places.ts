@@ -1,4 +1,4 @@
-import { type ControllerSetting, globalSettingId } from '../../entities/kinds/controller-setting.ts'
+import { globalSettingId } from '../../entities/kinds/controller-setting.ts'
 import { merged } from '../../entities/nested.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
@@ -17,7 +17,7 @@ export function redirectPlacesOf(
   controllerId: string,
   ownHosts: readonly string[],
 ): RedirectPlaces {
-  const settingsOf = (id: string) => state.get<ControllerSetting>('controllerSetting', id)?.oidc
+  const settingsOf = (id: string) => state.get('controllerSetting', id)?.oidc
   const ofAll = settingsOf(globalSettingId) ?? {}
   const { redirectUris, postLogoutUris } = merged(ofAll, settingsOf(controllerId) ?? {})
   return {

@@ -1,11 +1,15 @@
+import { unsetRecord } from '../../entities/define.ts'
+import { apiSession } from '../../entities/kinds/api-session.ts'
+import { identity as identityKind } from '../../entities/kinds/identity.ts'
 import { Problem } from '../../lib/problems.ts'
 import { type Actor, actorName } from '../../ports/actor.ts'
 import type { Permission } from './permissions.ts'
 import type { CallerCredentials } from './credentials.ts'
 import type { HostUser } from './principal.ts'
 
-/** No record has an empty id, so nothing in the state is ever taken for this caller's. */
-const nobody = { id: '', createdAt: 0, updatedAt: 0, revision: 0 }
+// No record has an empty id, so nothing in the state is ever taken for this caller's.
+const noSession = unsetRecord(apiSession, '')
+const nobody = unsetRecord(identityKind, '')
 
 /**
  * Decides by the listener alone: what a request says, and where it seems to come from, makes nobody
@@ -27,7 +31,14 @@ export function hostUserOf(
 /** An administrator without identity and session. */
 function newHostUser(actor: Actor): HostUser {
   const identity = { ...nobody, name: actorName(actor) }
-  return { kind: 'hostUser', session: nobody, identity, isAdmin: true, pendingFactors: [], actor }
+  return {
+    kind: 'hostUser',
+    session: noSession,
+    identity,
+    isAdmin: true,
+    pendingFactors: [],
+    actor,
+  }
 }
 
 function requireNoSession(permission: Permission): void {

@@ -1,6 +1,5 @@
 import { isGranted, isSessionPermission, type SessionPermission } from '../../lib/permissions.ts'
 import { reachReason } from '../../fsm/apply/authority.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { SessionHolder } from './principal.ts'
@@ -52,7 +51,7 @@ export function mayCall(
   if (caller.isAdmin) return true
   if (needed === 'admin') return false
   if (needed === 'session') return true
-  return isGranted(heldBy(caller.identity), needed, method === 'GET' || changesNothing === true)
+  return isGranted(caller.identity.permissions, needed, method === 'GET' || changesNothing === true)
 }
 
 /**
@@ -65,12 +64,7 @@ export function requireReach(
   identityId: string,
 ): void {
   if (caller.isAdmin) return
-  const detail = reachReason(records, identityId, heldBy(caller.identity))
+  const detail = reachReason(records, identityId, caller.identity.permissions)
   // @guard privilege-escalation--unlogged
   if (detail !== null) throw new Problem('UNAUTHORIZED', { detail })
-}
-
-function heldBy(identity: EntityRecord): readonly string[] {
-  const held = identity['permissions']
-  return Array.isArray(held) ? (held as readonly string[]) : []
 }

@@ -1,5 +1,6 @@
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
 import { type Actor, enrollmentActor, type ShownId } from '../../ports/actor.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
@@ -8,8 +9,8 @@ import type { Idempotency, WriteOrigin, WriteRequest } from '../../ports/writer.
 
 /** An identity with its session. Records as they stood when they were judged. */
 export interface SessionHolder {
-  readonly session: EntityRecord
-  readonly identity: EntityRecord
+  readonly session: ApiSession
+  readonly identity: Identity
   /** An administrator, in a full session. */
   readonly isAdmin: boolean
   /** Second factors that its session lacks; none: it is a full session. */

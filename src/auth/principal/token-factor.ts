@@ -1,5 +1,3 @@
-import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
 import { isClaimOf, pendingBeside } from '../../fsm/apply/external-tokens.ts'
 import type { CallerCredentials } from './credentials.ts'
 import type { SessionHolder } from './principal.ts'
@@ -64,15 +62,15 @@ export class TokenFactor {
     const signerId = signerAsked(caller)
     if (token === null || signerId === null || !this.#fits(token, signerId, caller)) return caller
     const pendingFactors = pendingBeside(this.#state, caller.pendingFactors, token)
-    const isAdmin = caller.identity['isAdmin'] === true && pendingFactors.length === 0
+    const isAdmin = caller.identity.isAdmin && pendingFactors.length === 0
     return { ...caller, isAdmin, pendingFactors, token }
   }
 
   #fits(token: VerifiedToken, signerId: string, { identity }: FactorHolder): boolean {
     if (token.signerId !== signerId || !this.#judge.isInForce(token)) return false
-    const signer = this.#state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
+    const signer = this.#state.get('externalJwtSigner', signerId)
     // @guard forged-tokens--person, header-smuggling--beside
-    return signer !== undefined && isClaimOf(signer, token.claim, identity as Identity)
+    return signer !== undefined && isClaimOf(signer, token.claim, identity)
   }
 }
 
@@ -84,7 +82,7 @@ export function factorChallenge(
 ): TokenChallenge | null {
   const signerId = signerAsked(caller)
   if (signerId === null) return null
-  const signer = state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
+  const signer = state.get('externalJwtSigner', signerId)
   return {
     realm: 'openziti-secondary-ext-jwt',
     error: shown.bearers().length === 0 ? 'missing' : 'invalid',

@@ -2,8 +2,6 @@ import { createHash, randomUUID } from 'node:crypto'
 
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import type { SessionCertificate } from '../../entities/kinds/session-certificate.ts'
-import type { Revocation } from '../../entities/kinds/revocation.ts'
 import { givenFactors } from '../../fsm/apply/authentication.ts'
 import { certificatesOf, isKeyBound } from '../../fsm/apply/session-reach.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -182,7 +180,7 @@ export class OidcTokens {
 
   /** Whether that token alone was revoked; the end of its session is judged by the record of it. */
   #isRevoked({ tokenId }: OidcToken): boolean {
-    return this.#needs.state.get<Revocation>('revocation', tokenId)?.type === 'JTI'
+    return this.#needs.state.get('revocation', tokenId)?.type === 'JTI'
   }
 
   /**
@@ -259,7 +257,7 @@ export class OidcTokens {
   #certificatesOf(session: ApiSession): readonly string[] {
     const { state } = this.#needs
     const { id, certFingerprint } = session
-    const made = state.findAll<SessionCertificate>('sessionCertificate', 'apiSessionId', id)
+    const made = state.findAll('sessionCertificate', 'apiSessionId', id)
     const newest = made.toSorted((a, b) => b.revision - a.revision)[0]
     const own = [certFingerprint, newest?.fingerprint ?? null].flatMap((print) => print ?? [])
     // @guard oidc/session-keys--named

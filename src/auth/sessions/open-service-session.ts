@@ -3,7 +3,6 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, ServiceSessionCreateSchema } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { canonicalJson, type JsonObject } from '../../lib/text/canonical-json.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import { type JudgedPosture, unknownPosture } from '../../ports/judged-posture.ts'
@@ -37,7 +36,7 @@ export interface ServiceSessionNeeds {
 export async function openServiceSession(
   { state, posture, writer, limits }: ServiceSessionNeeds,
   origin: WriteOrigin,
-  apiSession: EntityRecord,
+  apiSession: ApiSession,
   { id, identityId, serviceId, type, tags }: WantedSession,
 ): Promise<string> {
   const apiSessionId = apiSession.id
@@ -65,8 +64,8 @@ export async function openServiceSession(
   }
 }
 
-function isJudgedLater(apiSession: EntityRecord): boolean {
-  return Boolean((apiSession as ApiSession).clientId)
+function isJudgedLater(apiSession: ApiSession): boolean {
+  return Boolean(apiSession.clientId)
 }
 
 const judgedLater: JudgedPosture = { ...unknownPosture, passes: () => true }

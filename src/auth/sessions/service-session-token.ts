@@ -1,7 +1,7 @@
 import { decodeJwt } from 'jose'
 
+import type { Session } from '../../entities/kinds/session.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import { JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { JwtSigner } from './jwt-signer.ts'
@@ -25,20 +25,20 @@ interface TokenNeeds {
  */
 export async function signSessionToken(
   { jwt, clock, bindings }: TokenNeeds,
-  session: EntityRecord,
+  session: Session,
   isLegacy: boolean,
 ): Promise<string> {
   const nowSeconds = Math.floor(clock.nowMs() / 1000)
   return await jwt.sign({
     iss: bindings['edge-client']?.[0] ?? bindings['edge-management']?.[0] ?? '',
-    sub: session['serviceId'] ?? '',
+    sub: session.serviceId,
     aud: [AUDIENCE],
     iat: nowSeconds,
     exp: nowSeconds + LIFETIME_SECONDS,
     jti: session.id,
-    z_asid: session['apiSessionId'] ?? '',
-    z_iid: session['identityId'] ?? '',
-    z_st: session['type'] ?? '',
+    z_asid: session.apiSessionId,
+    z_iid: session.identityId,
+    z_st: session.type,
     z_t: SESSION_TOKEN_TYPE,
     z_leg: isLegacy,
   })

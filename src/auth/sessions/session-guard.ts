@@ -127,7 +127,7 @@ export class SessionGuard {
     const found = this.#sessions.find(good.sessionId)
     if (found === 'unknown' || found === 'expired') return this.#confirm(shown, good, wanted)
     if (lacksFactor(found, wanted.permission)) return this.#confirm(shown, good, wanted)
-    if ('text' in good && typeof found !== 'string' && isUnsettled(found.session as ApiSession)) {
+    if ('text' in good && typeof found !== 'string' && isUnsettled(found.session)) {
       return this.#confirm(shown, good, wanted)
     }
     const admission = this.#accept(shown, found, good, wanted)
@@ -224,7 +224,7 @@ export class SessionGuard {
     const token = this.#tokens.tokenOf(caller.session.id, caller.keyVersion)
     const finding = this.#tokens.judge(token, nowMs)
     if (typeof finding === 'string') return false
-    return !finding.isOfOldKey || isSameAddress(caller.address, caller.session['ipAddress'])
+    return !finding.isOfOldKey || isSameAddress(caller.address, caller.session.ipAddress)
   }
 
   async #confirm(
@@ -234,7 +234,7 @@ export class SessionGuard {
   ): Promise<RequestAdmission> {
     await this.#parts.reads.reachLatest()
     const found = this.#sessions.find(token.sessionId)
-    if ('text' in token && typeof found !== 'string' && isUnsettled(found.session as ApiSession)) {
+    if ('text' in token && typeof found !== 'string' && isUnsettled(found.session)) {
       return await this.#settle(shown, token, wanted)
     }
     return await this.#accept(shown, found, token, wanted)
@@ -293,17 +293,16 @@ export class SessionGuard {
     if (found === 'expired') return refused(isBearer ? 'bearer-expired' : 'expired')
     const { address } = shown
     // @guard oidc/code-flow--derived
-    const isOfSession =
-      'text' in token ? isTokenOf(token, found.session as ApiSession) : !found.session['clientId']
+    const isOfSession = 'text' in token ? isTokenOf(token, found.session) : !found.session.clientId
     if (!isOfSession) return refused(invalid)
     if (
       'isOfOldKey' in token &&
       token.isOfOldKey &&
-      !isSameAddress(address, found.session['ipAddress'])
+      !isSameAddress(address, found.session.ipAddress)
     ) {
       return refused(invalid)
     }
-    if (!this.#isHonouredAt(shown, wanted.api, found.session as ApiSession)) {
+    if (!this.#isHonouredAt(shown, wanted.api, found.session)) {
       return isBearer ? notShown.bearer : notShown.session
     }
     const principal: SessionPrincipal = {

@@ -7,7 +7,6 @@ import {
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { standingOf } from '../../fsm/apply/session-standing.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { SessionHolder, SessionPrincipal } from '../principal/principal.ts'
@@ -20,7 +19,7 @@ import type { ServiceLogger } from '../../ports/logger.ts'
 import type { OpenTopic } from '../../ports/soft-topics.ts'
 
 export type SessionFinding = SessionHolder | 'unknown' | 'expired' | 'refused'
-/** Limits of sessions, listed in docs/limits.md. */
+/** Limits of sessions, listed in docs/internals/limits.md. */
 export interface SessionLimits {
   readonly sessionTimeoutMs: number
   /** A session of OIDC that is not used; its refresh token lasts as long. */
@@ -162,14 +161,14 @@ export class SessionTracker {
     this.#parts.activity.withdraw(sessionId)
   }
 
-  lastUseMs(session: EntityRecord): number {
+  lastUseMs(session: ApiSession): number {
     return Math.max(this.#lastUses.get(session.id) ?? 0, storedUseMs(session))
   }
 
-  expiresAtMs(session: EntityRecord): number {
+  expiresAtMs(session: ApiSession): number {
     const { limits } = this.#parts
     const lastUseMs = Math.max(this.#lastUses.get(session.id) ?? 0, storedUseMs(session))
-    const { codeHash, createdAt } = session as ApiSession
+    const { codeHash, createdAt } = session
     // Sessions of before level 2 have no such field.
     if (!codeHash) return lastUseMs + limits.sessionTimeoutMs
     return Math.min(lastUseMs + limits.refreshTokenMs, createdAt + limits.oidcSessionMsMax)
@@ -322,7 +321,6 @@ export function endOf(
   return { expiresAtMs, leftSeconds: Math.max(0, Math.floor((expiresAtMs - clock.nowMs()) / 1000)) }
 }
 
-function storedUseMs(session: EntityRecord): number {
-  const at = session['lastActivityAt']
-  return typeof at === 'number' ? at : session.createdAt
+function storedUseMs({ lastActivityAt, createdAt }: ApiSession): number {
+  return lastActivityAt ?? createdAt
 }

@@ -121,9 +121,7 @@ export class TokenJudge {
 
   /** The enabled signer that has the issuer of a token. */
   signerOf({ issuer }: Pick<UnprovenToken, 'issuer'>): ExternalJwtSigner | undefined {
-    const signer = this.#state.find('externalJwtSigner', 'issuer', issuer) as
-      | ExternalJwtSigner
-      | undefined
+    const signer = this.#state.find('externalJwtSigner', 'issuer', issuer)
     return signer?.enabled === true ? signer : undefined
   }
 
@@ -215,7 +213,7 @@ export class TokenJudge {
 
   #isStillGood({ verified, keySet, endsAtMs }: Remembered): boolean {
     if (this.#clock.monotonicMs() >= endsAtMs) return false
-    const signer = this.#state.get<ExternalJwtSigner>('externalJwtSigner', verified.signerId)
+    const signer = this.#state.get('externalJwtSigner', verified.signerId)
     if (signer === undefined || !this.isInForce(verified)) return false
     // Keys that were fetched since may lack the one that it was verified by.
     // @guard forged-tokens--withdrawn
@@ -225,7 +223,7 @@ export class TokenJudge {
   /** Whether a verified token still counts, by the clock and by the record of its signer. */
   isInForce({ signerId, signerRevision, expiresAtMs }: VerifiedToken): boolean {
     if (this.#clock.nowMs() >= expiresAtMs) return false
-    const signer = this.#state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
+    const signer = this.#state.get('externalJwtSigner', signerId)
     return signer?.enabled === true && signer.revision === signerRevision
   }
 }

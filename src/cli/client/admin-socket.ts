@@ -2,7 +2,6 @@ import { callerHeader } from '../../controller/admin/caller.ts'
 import { adminSocketAddress } from '../../controller/admin/socket-address.ts'
 import { errorCode } from '../../lib/error-code.ts'
 import { jsonOrNull } from '../../lib/text/json-value.ts'
-import { versionOfEarlier } from './earlier-release.ts'
 import { ask, askForStream, HttpsFault, type HttpsRequest, textOf } from './https.ts'
 import { refusalIn } from './refusal.ts'
 
@@ -71,7 +70,7 @@ export async function* askForBytes(
     for await (const chunk of answer) yield chunk as Buffer
     if (!answer.complete) throw cutOff()
   } catch (error) {
-    throw await adminErrorOf(error, dataFolder, silenceMsMax)
+    throw adminErrorOf(error, dataFolder, silenceMsMax)
   } finally {
     answer.destroy()
   }
@@ -88,7 +87,7 @@ async function atSocket<T>(
   try {
     return await step({ socketPath: address.path, headers: callerHeader(), timeoutMs })
   } catch (error) {
-    throw await adminErrorOf(error, dataFolder, timeoutMs, address.path)
+    throw adminErrorOf(error, dataFolder, timeoutMs)
   } finally {
     address.release()
   }
@@ -111,20 +110,13 @@ function addressOf(dataFolder: string): ReturnType<typeof adminSocketAddress> {
   }
 }
 
-async function adminErrorOf(
-  error: unknown,
-  dataFolder: string,
-  timeoutMs: number,
-  socketPath?: string,
-): Promise<AdminError> {
+function adminErrorOf(error: unknown, dataFolder: string, timeoutMs: number): AdminError {
   if (error instanceof AdminError) return error
   const cause = error instanceof HttpsFault ? error.cause : error
   const code = errorCode(cause)
-  // The answer was no HTTP.
-  if (code.startsWith('HPE_') && socketPath !== undefined) {
-    const version = await versionOfEarlier(socketPath)
-    const which = version === null ? 'another version' : `version ${version}`
-    const message = `this controller runs ${which}; use its own flotilla`
+  if (code.startsWith('HPE_')) {
+    const message =
+      'this controller does not answer in HTTP, as version 0.1.0 does not; use its own flotilla'
     return new AdminError('OTHER_VERSION', message, cause)
   }
   if (code === 'ETIMEDOUT') {

@@ -1,5 +1,18 @@
+import { randomBytes } from 'node:crypto'
+
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
-import { formatUuid, newUuidv7 } from '../../lib/text/uuid.ts'
+import {
+  ClusterClient,
+  type ClusterAnswer,
+  type ClusterRequest,
+  type SessionTokenSource,
+  MANAGEMENT,
+  type SendTo,
+} from '../../client/cluster-client.ts'
+import { MemberOrder } from '../../client/members.ts'
+import { ApiProblem, type MemberFault, OutcomeUnknown, Unreachable } from '../../client/problem.ts'
+import { requestIdOf } from '../../client/request-id.ts'
+import { commandWaits } from '../../client/waits.ts'
 import { systemClock } from '../../lib/clock.ts'
 import {
   anything,
@@ -12,18 +25,9 @@ import {
   textShape,
 } from './answer-shape.ts'
 import { Connections, type Peer } from './connections.ts'
-import { ask, HttpsFault, type HttpsAnswer } from './https.ts'
-import { ApiRefusal, refusalIn } from './refusal.ts'
-import { type RenewedSession, sessionHeader } from './session-tokens.ts'
-
-export const MANAGEMENT = '/edge/management/v1'
-
-export const clientTimes = {
-  requestMs: 15_000,
-  /** Time from the first refusal of a cluster without leader to giving up. */
-  patienceMs: 20_000,
-  pauseMs: 250,
-} as const
+import { ask } from './https.ts'
+import { ApiRefusal, refusalFrom } from './refusal.ts'
+import type { RenewedSession } from './session-tokens.ts'
 
 /** A page of a list, each of whose records may be as large as a request. */
 export const clientLimits = { answerBytesMax: 64 * 1024 * 1024 } as const
@@ -32,15 +36,13 @@ export interface ApiClientOptions {
   /** Base URLs; the first is asked first. */
   readonly controllers: readonly string[]
   readonly caPem: string | null
-  readonly token: string | null
+  readonly token: string | null | (() => string | null)
   /** The session, in place of `token`, where its token is for a while. */
   readonly session?: RenewedSession | undefined
   readonly client?: Peer['client']
   /** Completes "…: " when the session is no more. */
   readonly logInAgain: string
-  /**
-   * Told when another controller than the first one answered, for the next command to begin there.
-   */
+  /** Called when another controller answers, for the next command to begin there. */
   readonly onMoved?: (controller: string) => void
   /**
    * Takes controllers as they are: waits neither for a leader, nor for one that has applied less
@@ -49,18 +51,14 @@ export interface ApiClientOptions {
   readonly isImpatient?: boolean
 }
 
-export interface ApiRequest {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+export interface ApiRequest extends ClusterRequest {
+  readonly method: NonNullable<ClusterRequest['method']>
   /** Below `api`, which is the management API by default. */
   readonly path: string
   readonly api?: string
   readonly body?: unknown
   /** Sent as text/plain in place of `body`. */
   readonly text?: string
-  readonly timeoutMs?: number
-  readonly headers?: Readonly<Record<string, string>>
-  /** A body that the server does not recognise when it is sent again, as one with a password. */
-  readonly isOnceOnly?: boolean
 }
 
 export interface ShownDetachment {
@@ -77,38 +75,42 @@ export interface ApiAnswer<T = unknown> {
     readonly detachedFrom?: readonly ShownDetachment[]
     readonly pagination?: { readonly totalCount: number }
   }
-  readonly headers: HttpsAnswer['headers']
+  readonly header: ClusterAnswer['header']
 }
 
-/** Refusals after which another controller, or the same one a moment later, may do it. */
-const passing = new Set([
-  'CLUSTER_NO_LEADER',
-  'OUTCOME_UNKNOWN',
-  'INDEX_NOT_REACHED',
-  'SERVER_TOO_MANY_REQUESTS',
-  'RATE_LIMITED',
-])
-
-/**
- * Asks any controller of a cluster: the next one when one is away, and again while there is no
- * leader. Each write has an id by which it takes effect once, however often it is sent; each read
- * reflects what this client has written.
- */
+/** The API client of commands: over HTTPS, with sentences for people in place of errors. */
 export class ApiClient {
   readonly #options: ApiClientOptions
   readonly #connections: Connections
-  #at = 0
-  /** Index of the last answer. */
-  #index: string | null = null
+  readonly #members: MemberOrder
+  readonly #core: ClusterClient<ApiRequest>
+  #controller: string
 
   constructor(options: ApiClientOptions) {
+    const { controllers, isImpatient = false } = options
     this.#options = options
-    this.#connections = new Connections(options, clientTimes.requestMs, true)
+    this.#connections = new Connections(options, commandWaits.answerMs, true)
+    this.#members = new MemberOrder(controllers, systemClock)
+    this.#controller = this.#members.current
+    this.#core = new ClusterClient({
+      members: this.#members,
+      session: clientSession(options),
+      send: (request, to) => this.#send(request, to),
+      waits: isImpatient ? { ...commandWaits, patienceMs: 0 } : commandWaits,
+      clock: systemClock,
+      requestId: () => requestIdOf(systemClock.nowMs(), randomBytes(16)),
+      readsOwnWrites: !isImpatient,
+    })
   }
 
-  /** The controller that answered last. */
+  /** The controller that answered or refused last. */
   get controller(): string {
-    return this.#options.controllers[this.#at] ?? ''
+    return this.#controller
+  }
+
+  /** Replaces the controllers; the one that answers now stays the first that is asked. */
+  follow(controllers: readonly string[]): void {
+    this.#members.follow(controllers)
   }
 
   /**
@@ -119,126 +121,75 @@ export class ApiClient {
   async ask<T>(request: ApiRequest, shape: Shape<T>): Promise<ApiAnswer<T>>
   async ask(request: ApiRequest): Promise<ApiAnswer>
   async ask(request: ApiRequest, shape: Shape<unknown> = anything): Promise<ApiAnswer> {
-    const answer = await this.#asked(request)
+    const { current } = this.#members
+    const { body, header, origin } = await this.#core.ask(request).catch((error: unknown) => {
+      throw this.#failureOf(error)
+    })
+    this.#controller = origin
+    if (origin !== current && request.origin === undefined) this.#options.onMoved?.(origin)
+    const { data = null, meta = {} } = (body ?? {}) as Partial<ApiAnswer>
     // @guard answers-of-a-hostile-server--meta
-    checkedAnswer(this.controller, metaShape, answer.meta)
+    checkedAnswer(origin, metaShape, meta)
     // @guard answers-of-a-hostile-server--records
-    checkedAnswer(this.controller, shape, answer.data)
-    return answer
+    checkedAnswer(origin, shape, data)
+    return { data, meta, header }
   }
 
-  async #asked(request: ApiRequest): Promise<ApiAnswer> {
-    const requestId = formatUuid(newUuidv7(systemClock.nowMs()))
-    const endMs =
-      performance.now() + (this.#options.isImpatient === true ? 0 : clientTimes.patienceMs)
-    for (;;) {
-      const { faults, refusal, answer } = await this.#round(request, requestId)
-      if (answer !== null) return answer
-      if (refusal === null) throw unreachable(faults)
-      if (performance.now() > endMs) throw refusal
-      await new Promise((resolve) => setTimeout(resolve, clientTimes.pauseMs))
-    }
-  }
-
-  /** Each controller once, beginning with the one that answered last. */
-  async #round(request: ApiRequest, requestId: string): Promise<Round> {
-    const { controllers } = this.#options
-    const faults: string[] = []
-    let refusal: ApiRefusal | null = null
-    const first = this.#at
-    for (let count = 0; count < controllers.length; count += 1) {
-      const at = (first + count) % controllers.length
-      const controller = controllers[at] ?? ''
-      try {
-        const answer = await this.#askRenewed(controller, request, requestId)
-        this.#moveTo(at)
-        return { faults, refusal: null, answer }
-      } catch (error) {
-        if (error instanceof HttpsFault) {
-          mustBeSafe(controller, request, error)
-          faults.push(`${controller} ${error.message}`)
-          continue
-        }
-        this.#at = at
-        if (!(error instanceof ApiRefusal) || !isPassing(error, request)) throw error
-        refusal = error
-      }
-    }
-    return { faults, refusal, answer: null }
-  }
-
-  #moveTo(at: number): void {
-    if (at === this.#at) return
-    this.#at = at
-    this.#options.onMoved?.(this.controller)
-  }
-
-  /** A token that ended on its way, or by the clock of the controller, is renewed once. */
-  async #askRenewed(
-    controller: string,
-    request: ApiRequest,
-    requestId: string,
-  ): Promise<ApiAnswer> {
-    const { session } = this.#options
-    const token = (await session?.token()) ?? this.#options.token
-    try {
-      return await this.#askOne(controller, request, requestId, token)
-    } catch (error) {
-      const isOver = error instanceof ApiRefusal && error.code === 'NO_SESSION'
-      if (!isOver || session === undefined || token === null) throw error
-      const renewed = await session.renewed(token)
-      if (renewed === null) throw error
-      return await this.#askOne(controller, request, requestId, renewed)
-    }
-  }
-
-  async #askOne(
-    controller: string,
-    request: ApiRequest,
-    requestId: string,
-    token: string | null,
-  ): Promise<ApiAnswer> {
-    const { method, path, api = MANAGEMENT, isOnceOnly = false } = request
-    const { caPem, client, isImpatient = false } = this.#options
-    const isRead = method === 'GET'
-    const answer = await ask(
+  async #send(request: ApiRequest, { origin, ...to }: SendTo): Promise<ClusterAnswer> {
+    const { method, path, api = MANAGEMENT, body, text, isOnceOnly = false } = request
+    const { caPem, client } = this.#options
+    const { headers, ...answer } = await ask(
       {
-        url: `${controller}${api}${path}`,
+        ...to,
+        url: `${origin}${api}${path}`,
         method,
-        headers: {
-          ...(token === null ? {} : sessionHeader(token)),
-          ...(this.#index === null || isImpatient ? {} : { 'net-min-index': this.#index }),
-          ...(isRead || isOnceOnly ? {} : { 'net-request-id': requestId }),
-          ...request.headers,
-        },
-        ...(isRead ? {} : { body: request.body, text: request.text }),
+        ...(method === 'GET' ? {} : { body, text }),
         caPem,
         client,
+        // A connection that the controller closes meanwhile would leave the outcome unknown.
         connections: isOnceOnly ? undefined : this.#connections,
-        timeoutMs: request.timeoutMs ?? clientTimes.requestMs,
       },
       clientLimits.answerBytesMax,
     )
-    return this.#judged(answer)
-  }
-
-  #judged({ status, body, headers }: HttpsAnswer): ApiAnswer {
-    const index = headers['net-index']
-    if (typeof index === 'string') this.#index = index
-    if (status >= 200 && status < 300) {
-      const { data = null, meta } = (body ?? {}) as Partial<ApiAnswer>
-      return { data, meta: meta ?? {}, headers }
+    return {
+      status: answer.status,
+      body: answer.body,
+      header: (name) => [headers[name] ?? null].flat()[0] ?? null,
     }
-    const refusal = refusalIn(status, body)
-    const isOfSession = refusal.code === 'UNAUTHORIZED' && status === 401
-    // Only where another session would help does the server say which one.
-    throw isOfSession && headers['www-authenticate'] !== undefined ? this.#noSession() : refusal
   }
 
-  #noSession(): ApiRefusal {
+  #failureOf(error: unknown): unknown {
+    if (error instanceof Unreachable) return unreachable(error.faults)
+    if (error instanceof OutcomeUnknown) {
+      const { origin, reason } = error.fault
+      const sentence = `${origin}: it ${reason}; outcome unknown, check before repeating`
+      return new CommandFailure(EXIT_FAILED, sentence, error)
+    }
+    if (!(error instanceof ApiProblem)) return error
+    this.#controller = error.origin
+    if (!isSessionOver(error)) return refusalFrom(error)
     const sentence = `the session has expired or was ended; log in again: ${this.#options.logInAgain}`
     return new ApiRefusal(401, 'NO_SESSION', sentence)
   }
+}
+
+function clientSession({ token, session }: ApiClientOptions): SessionTokenSource {
+  if (session === undefined) {
+    return {
+      token: () => (typeof token === 'function' ? token() : token),
+      renewed: () => Promise.resolve(null),
+    }
+  }
+  return {
+    token: () => session.token(),
+    renewed: async (refused, problem) =>
+      refused !== null && isSessionOver(problem) ? await session.renewed(refused) : null,
+  }
+}
+
+/** Only where another session would help does a controller ask for one. */
+function isSessionOver({ status, code, hasChallenge }: ApiProblem): boolean {
+  return status === 401 && code === 'UNAUTHORIZED' && hasChallenge
 }
 
 const metaShape = objectShape<ApiAnswer['meta']>({
@@ -255,34 +206,13 @@ const metaShape = objectShape<ApiAnswer['meta']>({
   pagination: optionalShape(objectShape({ totalCount: numberShape })),
 })
 
-interface Round {
-  readonly faults: readonly string[]
-  readonly refusal: ApiRefusal | null
-  readonly answer: ApiAnswer | null
-}
-
-function isPassing({ status, code }: ApiRefusal, { isOnceOnly }: ApiRequest): boolean {
-  if (isOnceOnly === true && code === 'OUTCOME_UNKNOWN') return false
-  return passing.has(code) || status === 502 || status === 503 || status === 504
-}
-
-/** Sent again, it could take effect twice. */
-function mustBeSafe(controller: string, { isOnceOnly }: ApiRequest, fault: HttpsFault): void {
-  if (isOnceOnly !== true || !fault.isSent) return
-  throw new CommandFailure(
-    EXIT_FAILED,
-    `${controller}: it ${fault.message}; outcome unknown, check before repeating`,
-    fault,
-  )
-}
-
-function unreachable(faults: readonly string[]): CommandFailure {
+function unreachable(faults: readonly MemberFault[]): CommandFailure {
   const [only] = faults
   if (faults.length === 1 && only !== undefined) {
-    const space = only.indexOf(' ')
-    return new CommandFailure(EXIT_FAILED, `${only.slice(0, space)}: it${only.slice(space)}`)
+    return new CommandFailure(EXIT_FAILED, `${only.origin}: it ${only.reason}`)
   }
-  return new CommandFailure(EXIT_FAILED, `no controller is reachable: ${faults.join('; ')}`)
+  const each = faults.map(({ origin, reason }) => `${origin} ${reason}`)
+  return new CommandFailure(EXIT_FAILED, `no controller is reachable: ${each.join('; ')}`)
 }
 
 /** The origin of a controller's address. @throws {CommandFailure} exit 2 for anything else. */

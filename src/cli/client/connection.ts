@@ -199,7 +199,7 @@ function askThrough(
   sessionFile: string | undefined,
 ): AskOperation {
   if (ca !== undefined && sessionFile !== undefined) {
-    return askWith(clientWithFiles({ url: base, ca, sessionFile }))
+    return askWith(clientWithFiles({ url: base, ca, sessionFile }), base)
   }
   const known = ca === undefined && sessionFile === undefined ? contextFor(base) : null
   if (known === null) {
@@ -209,11 +209,8 @@ function askThrough(
   }
   const { name, context } = known
   const others = context.controllers.filter((one) => one !== base)
-  const isImpatient = true
-  const alone = clientIn(name, { ...context, controllers: [base] }, { isImpatient })
-  const all = clientIn(name, { ...context, controllers: [base, ...others] }, { isImpatient })
-  const [askAlone, askAny] = [askWith(alone), askWith(all)]
-  return (request) => (request.isOfAny === true ? askAny : askAlone)(request)
+  const controllers = [base, ...others]
+  return askWith(clientIn(name, { ...context, controllers }, { isImpatient: true }), base)
 }
 
 /** @throws {CommandFailure} exit 1 when nobody is logged in there. */
@@ -247,13 +244,22 @@ export interface SessionFiles {
   readonly sessionFile: string
 }
 
-function askWith(client: ApiClient): AskOperation {
-  return async ({ method, path, body, timeoutMs }) => {
+/** @param origin of the controller that is named, where no other one can answer. */
+function askWith(client: ApiClient, origin: string): AskOperation {
+  return async ({ method, path, body, timeoutMs, isOfAny }) => {
     // The operations of clusters do not recognise a request that is repeated.
     const isOnceOnly = method !== 'GET'
-    const limit = timeoutMs === undefined ? {} : { timeoutMs }
+    const request = {
+      api: '',
+      method,
+      path,
+      body,
+      isOnceOnly,
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+      ...(isOfAny === true ? {} : { origin }),
+    }
     try {
-      return (await client.ask({ api: '', method, path, body, isOnceOnly, ...limit })).data
+      return (await client.ask(request)).data
     } catch (error) {
       if (!(error instanceof ApiRefusal)) throw error
       throw new CommandFailure(EXIT_FAILED, `${client.controller}: ${error.message}`, error)

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 
+import { NoAnswer } from '../../client/problem.ts'
 import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { request as requestOf } from '../../lib/runtime/node-http.ts'
 import { Connections, type Peer, timedOut } from './connections.ts'
@@ -32,19 +33,9 @@ export interface HttpsAnswer {
   readonly body: unknown
 }
 
-/**
- * Why a server could not be asked: a clause that completes "<address>: …", with the remedy when
- * there is one.
- */
-export class HttpsFault extends Error {
+/** Why a server could not be asked, with the remedy when there is one. */
+export class HttpsFault extends NoAnswer {
   override readonly name = 'HttpsFault'
-  /** True: the request may have been received and acted on. */
-  readonly isSent: boolean
-
-  constructor(reason: string, isSent: boolean, cause?: unknown) {
-    super(reason, { cause })
-    this.isSent = isSent
-  }
 }
 
 /**

@@ -4,7 +4,7 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { Peer } from './connections.ts'
 import { ask, HttpsFault, type HttpsAnswer } from './https.ts'
-import { isToken } from './session-tokens.ts'
+import { isToken } from './token-text.ts'
 
 /** The public client of the API family that a tool is. */
 const CLIENT_ID = 'native'

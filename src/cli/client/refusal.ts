@@ -1,18 +1,6 @@
+import { ApiProblem } from '../../client/problem.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
-
-interface Cause {
-  readonly code?: unknown
-  readonly message?: unknown
-  readonly field?: unknown
-  readonly reason?: unknown
-}
-
-interface ErrorBody {
-  readonly code?: unknown
-  readonly message?: unknown
-  readonly cause?: Cause
-}
 
 const SENTENCE_CHARACTERS_MAX = 600
 
@@ -42,16 +30,16 @@ const remedies: Readonly<Record<string, string>> = {
 
 /** The refusal of an answer that is no success; its code is '' when no controller wrote it. */
 export function refusalIn(status: number, body: unknown): ApiRefusal {
-  const error = (body as { error?: ErrorBody } | null)?.error
-  if (typeof error?.code !== 'string' || typeof error.message !== 'string') {
+  return refusalFrom(new ApiProblem(status, body))
+}
+
+export function refusalFrom({ status, code, message, detail, fault }: ApiProblem): ApiRefusal {
+  if (code === '') {
     return new ApiRefusal(status, '', `unexpected response status ${status}; is it a controller?`)
   }
-  const { field, reason, message } = error.cause ?? {}
-  const isField = typeof field === 'string' && field !== ''
-  const detail = isField ? withField(field, String(reason)) : message
-  const told = typeof detail === 'string' && detail !== '' ? detail : error.message
-  const sentence = remedies[error.code] ?? printableLine(told, SENTENCE_CHARACTERS_MAX)
-  return new ApiRefusal(status, error.code, sentence, isField ? field : null)
+  const told = fault === null ? detail || message : withField(fault.field, fault.reason)
+  const sentence = remedies[code] ?? printableLine(told, SENTENCE_CHARACTERS_MAX)
+  return new ApiRefusal(status, code, sentence, fault?.field ?? null)
 }
 
 /** Reasons of the API family often begin with the field that they are about. */

@@ -29,17 +29,6 @@ export interface RenewedSession {
   renewed(refused: string): Promise<string | null>
 }
 
-/** A token as a header can hold it; nothing else can be the token of a session. */
-export function isToken(text: unknown): text is string {
-  // @guard answers-of-a-hostile-server--token
-  return typeof text === 'string' && /^[\x21-\x7e]{1,65536}$/.test(text)
-}
-
-/** The header that a token of a session goes into. An access token of OIDC is a JWT. */
-export function sessionHeader(token: string): Readonly<Record<string, string>> {
-  return token.startsWith('ey') ? { authorization: `Bearer ${token}` } : { 'net-session': token }
-}
-
 interface Held extends Renewal {
   readonly token: string
 }

@@ -2,7 +2,7 @@ import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { askForStream, faultOf, textOf } from '../client/https.ts'
 import { ApiRefusal, refusalIn } from '../client/refusal.ts'
 import type { ConnectionKey } from '../client/client-key.ts'
-import { sessionHeader } from '../client/session-tokens.ts'
+import { sessionHeader } from '../../client/cluster-client.ts'
 
 /** A controller is heard at least each 15 s. */
 const SILENCE_MS = 45_000

@@ -2,7 +2,7 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import type { EVENT_NAMESPACES, EventNamespace } from '../../lib/event-namespaces.ts'
 import { escapeUnprintable, printableLine } from '../../lib/text/terminal-text.ts'
 import { isJsonObject, jsonOrNull } from '../../lib/text/json-value.ts'
-import { clientTimes } from '../client/api-client.ts'
+import { commandWaits } from '../../client/waits.ts'
 import { contextNamed, logInCommand, readContexts } from '../client/context-file.ts'
 import { connect, sessionOf } from '../client/context-client.ts'
 import { keyOfContext } from '../client/client-key.ts'
@@ -75,8 +75,8 @@ class EventFollower {
       if (this.#stop.signal.aborted) return
       await this.#judgeEnd()
       if (this.#hasHeard) silentSinceMs = performance.now()
-      else if (performance.now() - silentSinceMs > clientTimes.patienceMs) throw fault
-      await new Promise((resolve) => setTimeout(resolve, clientTimes.pauseMs))
+      else if (performance.now() - silentSinceMs > commandWaits.patienceMs) throw fault
+      await new Promise((resolve) => setTimeout(resolve, commandWaits.pauseMs))
     }
   }
 

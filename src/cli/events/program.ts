@@ -29,7 +29,7 @@ export function addEvents(program: Command): void {
       'after',
       `
 If the controller becomes unreachable, the next one continues where it stopped: changes of records are neither lost nor
-duplicated. If events are lost nevertheless, a line on stderr says so. docs/events.md lists all fields.
+duplicated. If events are lost nevertheless, a line on stderr says so. docs/integrate/events.md lists all fields.
 
 Examples:
   flotilla events

@@ -1,5 +1,5 @@
+import { commandWaits } from '../../client/waits.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { clientTimes } from '../client/api-client.ts'
 import { HttpsFault } from '../client/https.ts'
 import type { GrantedTokens, Provider } from '../client/provider.ts'
 import { openRestSession } from './rest-session.ts'
@@ -40,7 +40,7 @@ async function openByProvider(opening: Opening): Promise<OpenedLogIn | null> {
   const { controllers, caPem, credential } = opening
   const { client } = credential
   const peer = client === undefined ? { caPem } : { caPem, client }
-  const endMs = performance.now() + clientTimes.patienceMs
+  const endMs = performance.now() + commandWaits.patienceMs
   for (;;) {
     let fault: CommandFailure | null = null
     for (const controller of controllers) {
@@ -59,7 +59,7 @@ async function openByProvider(opening: Opening): Promise<OpenedLogIn | null> {
     if (fault === null) throw new Error('no controller was named')
     const isWorthwhile = fault instanceof ProviderRefusal && performance.now() < endMs
     if (!isWorthwhile) throw fault
-    await new Promise((resolve) => setTimeout(resolve, clientTimes.pauseMs))
+    await new Promise((resolve) => setTimeout(resolve, commandWaits.pauseMs))
   }
 }
 

@@ -1,7 +1,7 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import type { ApiAnswer, ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
-import { isToken } from '../client/session-tokens.ts'
+import { isToken } from '../client/token-text.ts'
 import { asksForCode, type AuthQuery, factorLacking, logInRefused } from './credential.ts'
 import { clientFor, type OpenedLogIn, type Opening } from './opening.ts'
 
@@ -13,9 +13,9 @@ interface SessionDetail {
 
 /** Opens a session of the REST API, as clusters have it that do not offer OpenID Connect. */
 export async function openRestSession(opening: Opening): Promise<OpenedLogIn> {
-  const { data, headers } = await authenticate(clientFor(opening, null), opening)
+  const { data, header } = await authenticate(clientFor(opening, null), opening)
   const session = sessionIn(data)
-  const told = headers['net-session'] ?? headers['zt-session']
+  const told = header('net-session') ?? header('zt-session')
   const token = isToken(told) ? told : session.token
   await completeFactors(clientFor(opening, token), session, opening)
   return { token, renewal: null, identity: session.identity.name }

@@ -10,7 +10,7 @@ import { readCertsOnly } from '../../pki/certs-only.ts'
 import { ask, HttpsFault, isUnknownCa } from '../client/https.ts'
 import { askLine, isInteractive } from '../terminal/prompt.ts'
 import { printNote, shellWord } from '../terminal/output.ts'
-import { MANAGEMENT } from '../client/api-client.ts'
+import { MANAGEMENT } from '../../client/cluster-client.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 const TIMEOUT_MS = 15_000

@@ -97,8 +97,8 @@ export class StepRunner {
 
   /** The time of the controller, which counts the minutes from there. */
   async #nowMs(path: string): Promise<number> {
-    const { headers } = await this.#client.ask({ method: 'GET', path })
-    const ms = Date.parse(headers.date ?? '')
+    const { header } = await this.#client.ask({ method: 'GET', path })
+    const ms = Date.parse(header('date') ?? '')
     return Number.isNaN(ms) ? systemClock.nowMs() : ms
   }
 

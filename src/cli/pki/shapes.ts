@@ -16,7 +16,6 @@ const inForce = objectShape({
   renewAtMs: optionalShape(nullableShape(timeShape)),
   refused: nullableShape(textShape),
   alarm: nullableShape(textShape),
-  // Controllers of 0.1.0 do not say it.
   serverCertificates: optionalShape(
     listShape(
       objectShape({

@@ -107,14 +107,14 @@ async function wholeValues(
 ): Promise<{ readonly body: JsonObject; readonly etag: string | null }> {
   if (partial.length === 0) return { body, etag: null }
   const path = recordPath(kind, id, 'detail')
-  const { data, headers } = await client.ask({ method: 'GET', path }, rowShape)
+  const { data, header } = await client.ask({ method: 'GET', path }, rowShape)
   let whole = body
   for (const { path: members, value } of partial) {
     const [first = ''] = members
     const held = memberAt(whole, [first]) ?? memberAt(data, [first]) ?? {}
     whole = withMember({ ...whole, [first]: held }, members, value)
   }
-  const etag = headers.etag ?? null
+  const etag = header('etag')
   return { body: whole, etag }
 }
 

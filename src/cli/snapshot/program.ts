@@ -21,7 +21,7 @@ export function addSnapshots(cluster: Command, withLayout: WithLayout): void {
     .addHelpText(
       'after',
       `
-docs/backup.md has the procedure step by step, and the risks of a stolen backup.`,
+docs/operate/backup-and-restore.md has the procedure step by step, and the risks of a stolen backup.`,
     )
   addSave(snapshot)
   addVerify(snapshot)

@@ -4,7 +4,6 @@ import type { LoadedBackup } from '../../backup/load-backup.ts'
 import type { SealedAgain } from '../../api/backups/restore-control.ts'
 import type { FactorBody } from '../../api/backups/restores-schema.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
-import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
 import type { Factor } from '../../pki/secrets/sealed-factor.ts'
 import { askController } from '../client/admin-socket.ts'
 
@@ -38,7 +37,7 @@ export async function sealedForCluster(
 
 function factorsToSeal({ state: live }: LoadedBackup, { state }: LoadedBackup): Mfa[] {
   const held = new Set(
-    live.get<SharedSecret>('sharedSecret', 'factorKey')?.versions.map(({ version }) => version),
+    live.get('sharedSecret', 'factorKey')?.versions.map(({ version }) => version),
   )
   const isOther = live.clusterId !== state.clusterId
   return factorsOf(state).filter(({ keyVersion }) => isOther || !held.has(keyVersion ?? 0))

@@ -20,23 +20,29 @@ const LOG_IN_AGAIN = 'the tunnel does so by itself'
 
 /** The controllers of a cluster, asked by the certificate of an identity and its session. */
 export class CertificateApi implements ControllerApi {
-  readonly #identity: EnrolledIdentity
   /** Addresses that the identity file names: they are asked when all others are gone. */
   readonly #named: readonly string[]
-  #controllers: readonly string[]
+  readonly #client: ApiClient
   #token: string | null = null
-  #client: ApiClient
 
-  constructor(identity: EnrolledIdentity & { readonly origins: readonly string[] }) {
-    this.#identity = identity
-    this.#named = identity.origins
-    this.#controllers = identity.origins
-    this.#client = this.#newClient()
+  constructor({
+    origins,
+    caPem,
+    certificatePem,
+    privateKeyPem,
+  }: EnrolledIdentity & { readonly origins: readonly string[] }) {
+    this.#named = origins
+    this.#client = new ApiClient({
+      controllers: origins,
+      caPem,
+      token: () => this.#token,
+      client: { certificatePem, privateKeyPem },
+      logInAgain: LOG_IN_AGAIN,
+    })
   }
 
   async logIn(): Promise<ApiLogIn> {
     this.#token = null
-    this.#client = this.#newClient()
     const body = {
       // Configs of services are shown to sessions that ask for them.
       configTypes: ['all'],
@@ -50,13 +56,18 @@ export class CertificateApi implements ControllerApi {
     }
     try {
       const path = '/authenticate?method=cert'
-      const { data } = await this.#client.ask({ method: 'POST', path, api: CLIENT_API, body })
+      const { data } = await this.#client.ask({
+        method: 'POST',
+        path,
+        api: CLIENT_API,
+        body,
+        showsSession: false,
+      })
       const session = fieldsOf(data)
       const identity = fieldsOf(session['identity'])
       const lacks = recordsIn(session['authQueries']).map((one) => textIn(one, 'typeId'))
       this.#token = textIn(session, 'token')
       if (this.#token === '') throw new Error('the answer to the log-in is no session')
-      this.#client = this.#newClient()
       return {
         token: this.#token,
         identityId: textIn(session, 'identityId'),
@@ -96,25 +107,7 @@ export class CertificateApi implements ControllerApi {
   }
 
   follow(origins: readonly string[]): void {
-    // The one that answers now stays the first that is asked.
-    const all = [...new Set([this.#client.controller, ...origins, ...this.#named])]
-    const isSame =
-      all.length === this.#controllers.length &&
-      all.every((each) => this.#controllers.includes(each))
-    if (isSame) return
-    this.#controllers = all
-    this.#client = this.#newClient()
-  }
-
-  #newClient(): ApiClient {
-    const { certificatePem, privateKeyPem, caPem } = this.#identity
-    return new ApiClient({
-      controllers: this.#controllers,
-      caPem,
-      token: this.#token,
-      client: { certificatePem, privateKeyPem },
-      logInAgain: LOG_IN_AGAIN,
-    })
+    this.#client.follow([...origins, ...this.#named])
   }
 
   async #ask(method: 'GET' | 'POST', path: string, body?: object): Promise<unknown> {

@@ -1,6 +1,5 @@
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { PeerChannel } from '../peer-channel.ts'
-import type { StateView } from '../../ports/state-view.ts'
+import type { RecordOf, StateView } from '../../ports/state-view.ts'
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
 import type { Index, NodeId, Role } from '../../raft/types.ts'
 import type { ConfigurationInForce } from '../cluster-node-parts.ts'
@@ -26,17 +25,9 @@ export interface Consensus {
   transferLeadership(target: NodeId | null): Promise<void>
 }
 
-/** Admission of a key by an id; its id is the node's. */
-export interface MemberAdmission extends EntityRecord {
-  /** DER, base64. */
-  readonly publicKeySpki: string
-  /** Whether it is to vote once it has caught up. */
-  readonly isVoter: boolean
-}
-
 /** The part of the replicated state that is asked here. */
 export type AdmissionState = Pick<StateView, 'get' | 'waitForApplied' | 'featureLevel'>
 
-export function admissionOf(state: AdmissionState, id: NodeId): MemberAdmission | undefined {
-  return state.get<MemberAdmission>('admission', id)
+export function admissionOf(state: AdmissionState, id: NodeId): RecordOf<'admission'> | undefined {
+  return state.get('admission', id)
 }

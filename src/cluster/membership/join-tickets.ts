@@ -13,7 +13,6 @@ import {
   ConfigurationSchema,
 } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { AdmissionRecord, JoinTicketRecord } from '../../lib/cluster-records.ts'
 import { isControllerId, parseHostPort } from '../../lib/text/names.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
@@ -42,7 +41,7 @@ import type {
   TicketView,
 } from '../../ports/membership.ts'
 import type { Proposer } from '../../ports/proposer.ts'
-import type { StateView } from '../../ports/state-view.ts'
+import type { RecordOf, StateView } from '../../ports/state-view.ts'
 import { type Actor, SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ConfigurationInForce } from '../cluster-node-parts.ts'
 import type { Logger } from '../logger.ts'
@@ -138,7 +137,7 @@ export class JoinTickets implements Admission {
     await this.#reachLatest()
     const { state } = this.#parts
     const { records } = state.list('joinTicket', { limit: -1 })
-    return (records as readonly JoinTicketRecord[])
+    return records
       .filter(({ expiresAt }) => (expiresAt ?? 0) > state.logTimeMs)
       .map(viewOf)
       .toSorted((a, b) => b.createdAtMs - a.createdAtMs)
@@ -219,7 +218,7 @@ export class JoinTickets implements Admission {
 
   #checkKnown(ticket: Ticket, digest: Uint8Array): void {
     const { state } = this.#parts
-    const known = state.get<JoinTicketRecord>('joinTicket', ticket.id)
+    const known = state.get('joinTicket', ticket.id)
     const expected = Buffer.from(known?.digest ?? '', 'hex')
     if (expected.length !== digest.length || !timingSafeEqual(expected, digest)) {
       throw ticketRefused("unknown or expired ticket; get a new one ('flotilla cluster invite')")
@@ -313,7 +312,7 @@ export class JoinTickets implements Admission {
   async #answer(id: string): Promise<JoinAnswer> {
     const { cluster, state, clock, trustDomain, caPem } = this.#parts
     const { record, index } = await this.#settledConfiguration()
-    const admission = state.get<AdmissionRecord>('admission', id)
+    const admission = state.get('admission', id)
     if (admission === undefined) {
       throw new Problem('MEMBERSHIP_REFUSED', {
         detail: `${id} was removed during its join; get a new ticket`,
@@ -360,7 +359,7 @@ export class JoinTickets implements Admission {
   }
 }
 
-function viewOf(ticket: JoinTicketRecord): TicketView {
+function viewOf(ticket: RecordOf<'joinTicket'>): TicketView {
   const { id, isVoter, createdAt, expiresAt, usedByNodeId } = ticket
   return {
     id,

@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto'
 
 import { create } from '@bufbuild/protobuf'
 
+import type { RecordOf } from '../../ports/state-view.ts'
 import {
   type Configuration as ConfigurationRecord,
   RemovedKeySchema,
 } from '../../../proto/gen/membership_pb.ts'
 import type { ConfigurationInForce } from '../cluster-node-parts.ts'
-import type { MemberAdmission } from './consensus.ts'
 import { membershipLimits } from './limits.ts'
 
 /** A controller by its id and the key that it is pinned by. */
@@ -28,7 +28,7 @@ export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0
 }
 
-export function keySha256Of(admission: MemberAdmission): Uint8Array {
+export function keySha256Of(admission: RecordOf<'admission'>): Uint8Array {
   return createHash('sha256').update(Buffer.from(admission.publicKeySpki, 'base64')).digest()
 }
 

@@ -6,7 +6,7 @@ import { assert } from '../../lib/assert.ts'
 
 /**
  * Private members of `Server` in grpc-js 1.14 that no public option reaches. A test compares them
- * with the installed version; docs/dependencies.md says what to check before an update.
+ * with the installed version; docs/internals/dependencies.md says what to check before an update.
  */
 interface ServerInternals {
   /** Options of each HTTP/2 server that it creates. */

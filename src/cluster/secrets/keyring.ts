@@ -3,13 +3,12 @@ import {
   type SecretVersion,
   type SharedSecretName,
   sharedSecretNames,
-  type SharedSecretRecord,
 } from '../../lib/cluster-records.ts'
 import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { CLUSTER_KEY_BYTES } from '../../pki/secrets/cluster-key.ts'
 import { openSecret } from '../../pki/secrets/wrapped-secret.ts'
 import type { ChangeFeed } from '../../ports/change-feed.ts'
-import type { StateView } from '../../ports/state-view.ts'
+import type { RecordOf, StateView } from '../../ports/state-view.ts'
 import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Logger } from '../logger.ts'
@@ -123,8 +122,8 @@ export class Keyring implements TokenKeys {
     return now.length === this.#seen.length && now.every((source, at) => source === this.#seen[at])
   }
 
-  #record(name: SharedSecretName): SharedSecretRecord | undefined {
-    return this.#parts.state.get<SharedSecretRecord>('sharedSecret', name)
+  #record(name: SharedSecretName): RecordOf<'sharedSecret'> | undefined {
+    return this.#parts.state.get('sharedSecret', name)
   }
 
   async #reopen(): Promise<void> {

@@ -7,14 +7,11 @@ import {
   SecretShareSchema,
 } from '../../../proto/gen/command_pb.ts'
 import {
-  type AdmissionRecord,
-  type JoinTicketRecord,
   isVersionNeeded,
   type SecretExposure,
   type SecretVersion,
   type SharedSecretName,
   sharedSecretNames,
-  type SharedSecretRecord,
 } from '../../lib/cluster-records.ts'
 import { levelOfKind } from '../../ports/feature-level.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
@@ -22,7 +19,7 @@ import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
 import { newClusterKey } from '../../pki/secrets/cluster-key.ts'
 import type { Outcome, Proposer } from '../../ports/proposer.ts'
-import type { StateView } from '../../ports/state-view.ts'
+import type { RecordOf, StateView } from '../../ports/state-view.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Logger } from '../logger.ts'
@@ -52,12 +49,12 @@ const ENROLLMENTS_LOGGED_MAX = 100
 const SHARED_AT_ONCE_MAX = 64
 
 /** Admissions, sorted by id. */
-export function admissionsOf(state: StateView): readonly AdmissionRecord[] {
-  return state.list('admission', { limit: -1 }).records as readonly AdmissionRecord[]
+export function admissionsOf(state: StateView): readonly RecordOf<'admission'>[] {
+  return state.list('admission', { limit: -1 }).records
 }
 
 function versionsOf(state: StateView, name: SharedSecretName): readonly SecretVersion[] {
-  return state.get<SharedSecretRecord>('sharedSecret', name)?.versions ?? []
+  return state.get('sharedSecret', name)?.versions ?? []
 }
 
 /**
@@ -97,7 +94,7 @@ export function admittedLongAgo(state: StateView, majorityMs: number | null): re
   const nowMs = Math.max(state.logTimeMs, majorityMs ?? 0)
   return admissionsOf(state).flatMap(({ id, ticketId }) => {
     if (ticketId === '') return []
-    const ticket = state.get<JoinTicketRecord>('joinTicket', ticketId)
+    const ticket = state.get('joinTicket', ticketId)
     // @guard admitted-and-never-connected--expired
     return (ticket?.expiresAt ?? 0) > nowMs ? [] : [id]
   })
@@ -257,8 +254,7 @@ async function revokeAccess({ proposer, state, log }: RotationParts, id: NodeId)
   const enrollments = records.map(({ id: of, method, ...fields }) => ({
     id: of,
     method,
-    for:
-      fields['identityId'] || fields['edgeRouterId'] || fields['transitRouterId'] || fields['caId'],
+    for: fields.identityId || fields.edgeRouterId || fields.transitRouterId || fields.caId,
   }))
   const left = joiningIds(state)
   const tickets = joining.tickets.filter((one) => !left.tickets.includes(one))
@@ -319,7 +315,7 @@ async function deleteAdmission(
   nodeId: NodeId,
   compromised: boolean,
 ): Promise<void> {
-  const known = parts.state.get<AdmissionRecord>('admission', nodeId)
+  const known = parts.state.get('admission', nodeId)
   if (known === undefined) return
   const { publicKeySpki } = recipientOf(known)
   const message = create(AdmissionDeleteSchema, { nodeId, publicKeySpki, compromised })
@@ -328,7 +324,7 @@ async function deleteAdmission(
   if (!outcome.ok) throw refusalProblem(outcome)
 }
 
-function recipientOf({ id, publicKeySpki }: AdmissionRecord): Recipient {
+function recipientOf({ id, publicKeySpki }: RecordOf<'admission'>): Recipient {
   return { nodeId: id, publicKeySpki: Uint8Array.from(Buffer.from(publicKeySpki, 'base64')) }
 }
 

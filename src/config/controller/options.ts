@@ -249,7 +249,7 @@ export const controllerOptions = {
     }),
     keep: option(integer(1, 100), { default: 5, why: 'Number of rotated files kept.' }),
   }),
-  backup: section('Scheduled backups of this controller; see backup.md.', {
+  backup: section('Scheduled backups of this controller; see backup-and-restore.md.', {
     folder: option(nullable(path()), {
       default: null,
       why: 'Folder of the backups, outside of data. null: no backups. Set it on several controllers, on separate disks.',

@@ -1,7 +1,8 @@
 import { signal } from '@preact/signals'
 
-import { MANAGEMENT } from '../client/api-client.ts'
+import { MANAGEMENT } from '../../client/cluster-client.ts'
 import { ApiDocument, type ServedDocument } from '../client/api-document.ts'
+import type { IdentityDetail } from '../client/served-types.ts'
 import { client, session } from './services.ts'
 
 let loading: Promise<ApiDocument> | null = null
@@ -9,7 +10,7 @@ let loading: Promise<ApiDocument> | null = null
 /** The document of the management API, read once a tab. */
 export function managementDocument(): Promise<ApiDocument> {
   loading ??= client
-    .ask({ path: `${MANAGEMENT}/openapi.json`, patienceMs: 10_000 })
+    .ask({ path: `${MANAGEMENT}/openapi.json`, timeoutMs: 10_000 })
     .then(({ body }) => new ApiDocument(body as ServedDocument))
     .catch((error: unknown) => {
       loading = null
@@ -18,10 +19,7 @@ export function managementDocument(): Promise<ApiDocument> {
   return loading
 }
 
-interface Caller {
-  readonly isAdmin: boolean
-  readonly permissions: readonly string[]
-}
+type Caller = Pick<IdentityDetail, 'isAdmin' | 'permissions'>
 
 const caller = signal<Caller | null>(null)
 let callerOf = ''
@@ -31,9 +29,9 @@ export async function loadCaller(): Promise<void> {
   const token = session.token() ?? ''
   if (callerOf === token) return
   callerOf = token
-  const { body } = await client.ask({ path: `${MANAGEMENT}/current-identity` })
-  const { data } = body as { readonly data: Partial<Caller> }
-  caller.value = { isAdmin: data.isAdmin === true, permissions: data.permissions ?? [] }
+  const { data } = await client.served('GET /edge/management/v1/current-identity')
+  const { isAdmin, permissions = [] } = data
+  caller.value = { isAdmin, permissions }
 }
 
 /**

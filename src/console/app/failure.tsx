@@ -1,4 +1,4 @@
-import { ApiProblem, OutcomeUnknown, Unreachable } from '../client/problem.ts'
+import { ApiProblem, OutcomeUnknown, Unreachable } from '../../client/problem.ts'
 import { Button } from '../controls/button.tsx'
 import { Empty, Notice } from '../controls/status.tsx'
 import { texts } from '../texts.ts'
@@ -12,8 +12,9 @@ export function failureText(error: unknown): string {
   if (error.status === 401) return failure.notAllowed
   if (error.code === 'CLUSTER_NO_LEADER') return failure.noLeader
   if (error.code === 'NODE_QUARANTINED') return failure.quarantined
-  const { fault } = error
-  return fault === null ? error.message : `${error.message} (${fault.field}: ${fault.reason})`
+  const { fault, message, detail } = error
+  const sentence = detail === '' || detail === message ? message : `${message}: ${detail}`
+  return fault === null ? sentence : `${sentence} (${fault.field}: ${fault.reason})`
 }
 
 /** Stands in place of a page that could not be read. */

@@ -5,7 +5,14 @@ import { Skeleton } from '../controls/status.tsx'
 import { texts } from '../texts.ts'
 import { Failure } from './failure.tsx'
 
-/** A page whose code is loaded when it is first shown. */
+const starts: (() => void)[] = []
+
+/** Loads the code of all pages: the controller that serves it may be away when a page is opened. */
+export function loadPages(): void {
+  for (const start of starts) start()
+}
+
+/** A page whose code is loaded when it is first shown, or by {@link loadPages}. */
 export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
   const loaded = signal<ComponentType<P> | null>(null)
   const failure = signal<unknown>(null)
@@ -21,6 +28,7 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
         failure.value = error
       })
   }
+  starts.push(start)
   return function Lazy(props: P) {
     const { value: Page } = loaded
     if (Page !== null) return <Page {...props} />

@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 
-import { Cancelled } from '../client/problem.ts'
+import { Cancelled } from '../../client/problem.ts'
 
 /** A reading of the cluster, and the outcome of the last attempt. */
 export interface Loaded<T> {

@@ -1,8 +1,9 @@
 import { computed, signal } from '@preact/signals'
 
-import { ApiClient, isLeaderless, MANAGEMENT } from '../client/api-client.ts'
+import { ApiProblem } from '../../client/problem.ts'
+import { ApiClient } from '../client/api-client.ts'
 import { EventFeed } from '../client/event-feed.ts'
-import { type ControllerRow, Members } from '../client/members.ts'
+import { Members } from '../client/members.ts'
 import { TabSession } from '../client/session.ts'
 import { isWatched } from './loaded.ts'
 
@@ -25,12 +26,13 @@ export const isReadOnly = computed(
 
 /** Notes a change refused for lack of a leader; the next fresh answer takes it back. */
 export function noteRefusal(error: unknown): void {
-  if (isLeaderless(error)) writeRefused.value = true
+  const isLeaderless = error instanceof ApiProblem && error.code === 'CLUSTER_NO_LEADER'
+  if (isLeaderless) writeRefused.value = true
 }
 
 export async function refreshMembers(): Promise<void> {
-  const { body } = await client.ask({ path: `${MANAGEMENT}/controllers?limit=64` })
-  members.learn((body as { readonly data: readonly ControllerRow[] }).data)
+  const query = { limit: '64' }
+  members.learn((await client.served('GET /edge/management/v1/controllers', { query })).data)
   members.store(sessionStorage)
   if (client.leaderSilenceMs.value < LEADERLESS_MS) writeRefused.value = false
 }

@@ -4,6 +4,7 @@ import { useEffect } from 'preact/hooks'
 import { IconButton } from '../controls/button.tsx'
 import { Icon, Mark } from '../controls/icon.tsx'
 import { texts } from '../texts.ts'
+import { loadPages } from './lazy.tsx'
 import { isWatched } from './loaded.ts'
 import { BASE, pathTo, place } from './navigation.ts'
 import { navigation, pageAt } from './pages.tsx'
@@ -36,7 +37,9 @@ export function Shell() {
     refreshMembers()
       .catch(() => undefined)
       .finally(() => {
-        if (!isOver) feed.start(identityId)
+        if (isOver) return
+        feed.start(identityId)
+        loadPages()
       })
       .catch(() => undefined)
     return () => {
@@ -155,9 +158,7 @@ function SidebarFoot() {
 /** Conditions that keep the whole console from working as usual. */
 function Banner() {
   const { banner } = texts
-  const failed = [...members.failures.value.keys()].filter(
-    (origin) => origin !== members.current.value,
-  )
+  const failed = members.failed.value.filter((origin) => origin !== members.current.value)
   return (
     <div role="status">
       {isReadOnly.value ? (

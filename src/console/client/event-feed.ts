@@ -1,9 +1,10 @@
 import { signal } from '@preact/signals'
 
-import { type ApiClient, FABRIC } from './api-client.ts'
-import { eventBefore } from './positions.ts'
+import { FABRIC } from '../../client/cluster-client.ts'
+import { positionParts } from '../../client/position.ts'
+import { ApiProblem } from '../../client/problem.ts'
+import type { ApiClient } from './api-client.ts'
 import { EventLines, type StreamEvent } from './event-lines.ts'
-import { ApiProblem } from './problem.ts'
 
 export interface NetworkEvent {
   readonly id: string
@@ -188,6 +189,13 @@ export class EventFeed {
     this.#show(news, false)
     this.#tell(news)
   }
+}
+
+/** ID of the event from which a new tab begins: a little before what it has seen first. */
+function eventBefore(position: string | null, entries: number): string {
+  const [generation, index] = positionParts(position) ?? []
+  if (generation === undefined || index === undefined) return ''
+  return `${generation}:${Math.max(1, index - entries)}:1`
 }
 
 /** Ends at once where the feed is stopped: who rests keeps the other tabs from the stream. */

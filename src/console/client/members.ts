@@ -1,5 +1,8 @@
 import { computed, signal } from '@preact/signals'
 
+import { MemberOrder } from '../../client/members.ts'
+import type { ControllerDetail } from './served-types.ts'
+
 /** A controller of the cluster, as the browser reaches it. */
 export interface Member {
   readonly id: string
@@ -7,24 +10,12 @@ export interface Member {
   readonly origin: string
 }
 
-/** An origin that did not answer this browser. */
-interface Contact {
-  readonly failedAtMs: number
-}
-
 const STORED = 'flotilla.members'
-/** A member that failed is asked last for so long. */
-const AVOID_MS = 15_000
 
-/** `web[].apis` of a member: names and addresses, as GET /controllers has them. */
-type Addresses = Readonly<Record<string, readonly { readonly url: string }[]>>
+export const browserClock = { monotonicMs: () => performance.now() } as const
 
-export interface ControllerRow {
-  readonly id: string
-  readonly name?: string
-  readonly isOnline?: boolean
-  readonly apiAddresses?: Addresses
-}
+/** `web[].apis` of a member: names and addresses. */
+type Addresses = NonNullable<ControllerDetail['apiAddresses']>
 
 /**
  * The origins that the console may ask, which the cluster itself has told. Nothing is guessed: an
@@ -32,47 +23,36 @@ export interface ControllerRow {
  */
 export class Members {
   readonly own: string
+  /** The order in which they are asked. */
+  readonly asked: MemberOrder
   readonly list = signal<readonly Member[]>([])
   readonly current = signal('')
-  readonly failures = signal<ReadonlyMap<string, Contact>>(new Map())
+  /** Origins that have not answered this browser since they failed. */
+  readonly failed = signal<readonly string[]>([])
   /** The name of the controller that answers; its origin while the name is not known yet. */
   readonly currentName = computed(() => this.nameOf(this.current.value))
 
   constructor(own: string) {
     this.own = own
     this.current.value = own
+    this.asked = new MemberOrder([own], browserClock, () => {
+      this.current.value = this.asked.current
+      this.failed.value = this.asked.failed
+    })
   }
 
   /** Puts in place what GET /controllers has answered. */
-  learn(rows: readonly ControllerRow[]): void {
+  learn(rows: readonly Pick<ControllerDetail, 'id' | 'apiAddresses'>[]): void {
     const found = rows.flatMap(({ id, apiAddresses }) => {
       const origin = originOf(apiAddresses ?? {}, this.own)
       return origin === null ? [] : [{ id, origin }]
     })
-    if (found.length > 0) this.list.value = found
+    if (found.length > 0) this.#take(found)
   }
 
-  /** The order to ask in: the one that answers, its peers, those that failed a moment ago. */
-  order(nowMs = Date.now()): readonly string[] {
-    const peers = this.list.value.map(({ origin }) => origin)
-    const all = [...new Set([this.current.value, ...peers, this.own])]
-    const isAvoided = (origin: string): boolean => {
-      const failed = this.failures.value.get(origin)
-      return failed !== undefined && nowMs - failed.failedAtMs < AVOID_MS
-    }
-    return [...all.filter((origin) => !isAvoided(origin)), ...all.filter(isAvoided)]
-  }
-
-  failed(origin: string, nowMs = Date.now()): void {
-    this.failures.value = new Map(this.failures.value).set(origin, { failedAtMs: nowMs })
-  }
-
-  answered(origin: string): void {
-    this.current.value = origin
-    if (!this.failures.value.has(origin)) return
-    const failures = new Map(this.failures.value)
-    failures.delete(origin)
-    this.failures.value = failures
+  #take(list: readonly Member[]): void {
+    this.list.value = list
+    this.asked.follow([...list.map(({ origin }) => origin), this.own])
   }
 
   nameOf(origin: string): string {
@@ -88,7 +68,7 @@ export class Members {
     try {
       const stored = JSON.parse(storage.getItem(STORED) ?? '[]') as unknown
       if (!Array.isArray(stored)) return
-      this.list.value = stored.filter(isMember)
+      this.#take(stored.filter(isMember))
     } catch {
       // Another release stored it in another form.
     }
@@ -107,8 +87,8 @@ function originOf(addresses: Addresses, own: string): string | null {
   return both.find((origin) => origin === own) ?? both[0] ?? null
 }
 
-function originsIn(list: readonly { readonly url: string }[] | undefined): string[] {
-  return (list ?? []).flatMap(({ url }) => {
+function originsIn(list: Addresses[string] = []): string[] {
+  return list.flatMap(({ url = '' }) => {
     if (!URL.canParse(url)) return []
     const { protocol, origin } = new URL(url)
     return protocol === 'https:' ? [origin] : []

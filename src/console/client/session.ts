@@ -1,7 +1,8 @@
 import { signal } from '@preact/signals'
 
-import { type Answer, type ApiClient, MANAGEMENT, type SessionSource } from './api-client.ts'
-import { ApiProblem } from './problem.ts'
+import { type SessionTokenSource, MANAGEMENT } from '../../client/cluster-client.ts'
+import { ApiProblem } from '../../client/problem.ts'
+import type { Answer, ApiClient, PageRequest } from './api-client.ts'
 import {
   codeForm,
   exchangeForm,
@@ -39,12 +40,12 @@ interface SessionBody {
 }
 
 /** The session of this tab: begun by a log-in, asked for again when it has ended. */
-export class TabSession implements SessionSource {
+export class TabSession implements SessionTokenSource {
   readonly current = signal<Session | null>(null)
   /** True when a session ended while a page was open: the page stays as it is below the log-in. */
   readonly hasEnded = signal(false)
   readonly #storage: Storage
-  readonly #waiting: ((isThere: boolean) => void)[] = []
+  readonly #waiting: (() => void)[] = []
   #client: ApiClient | null = null
   #renewal: ReturnType<typeof setTimeout> | undefined
 
@@ -66,25 +67,20 @@ export class TabSession implements SessionSource {
     return this.current.value?.token ?? null
   }
 
-  shown(token: string): readonly [name: string, value: string] {
-    const { value } = this.current
-    const isAccess = value?.token === token && value.endsAtMs !== null
-    return isAccess ? ['authorization', `Bearer ${token}`] : ['net-session', token]
-  }
-
   /**
    * A refusal says neither that the session has ended nor that the caller may not: the session
    * itself is looked at to tell them apart.
    */
-  async renew(refusedToken: string | null): Promise<boolean> {
+  async renewed(refused: string | null): Promise<string | null> {
     const token = this.token()
-    if (token !== null && token !== refusedToken) return true
-    if (refusedToken !== null && (await this.#isAlive(refusedToken))) return false
-    if (this.current.value?.token === refusedToken) {
+    if (token !== null && token !== refused) return token
+    if (refused !== null && (await this.#isAlive(refused))) return null
+    if (this.current.value?.token === refused) {
       this.hasEnded.value = this.current.value !== null
       this.#put(null)
     }
-    return await new Promise((resolve) => this.#waiting.push(resolve))
+    await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    return this.token()
   }
 
   async logIn(method: LogInMethod): Promise<void> {
@@ -95,9 +91,9 @@ export class TabSession implements SessionSource {
       method: 'POST',
       path: `${MANAGEMENT}/authenticate?method=${how}`,
       body,
-      needsSession: false,
+      showsSession: false,
       showsCertificate: method.kind === 'certificate',
-      patienceMs: 15_000,
+      timeoutMs: 15_000,
     })
     this.#take(answer)
   }
@@ -112,9 +108,9 @@ export class TabSession implements SessionSource {
       method: 'POST',
       path: TOKEN_PATH,
       form,
-      needsSession: false,
-      isRepeatable: false,
-      patienceMs: 15_000,
+      showsSession: false,
+      isOnceOnly: true,
+      timeoutMs: 15_000,
     })
     return givenTokens(body)
   }
@@ -158,7 +154,7 @@ export class TabSession implements SessionSource {
       method: 'POST',
       path: `${MANAGEMENT}/authenticate/mfa`,
       body: { code },
-      isRepeatable: false,
+      isOnceOnly: true,
     })
     if (current.value !== null) this.#put({ ...current.value, isPartial: false })
   }
@@ -195,13 +191,13 @@ export class TabSession implements SessionSource {
     else this.#storage.setItem(STORED, JSON.stringify(session))
     if (session === null || session.isPartial) return
     this.hasEnded.value = false
-    for (const resolve of this.#waiting.splice(0)) resolve(true)
+    for (const resolve of this.#waiting.splice(0)) resolve()
   }
 
   async #isAlive(token: string): Promise<boolean> {
     if (this.current.value?.isPartial === true) return this.current.value.token === token
     try {
-      await this.#ask({ path: `${MANAGEMENT}/current-api-session`, isProbe: true })
+      await this.#ask({ path: `${MANAGEMENT}/current-api-session`, renewsSession: false })
       return true
     } catch (error) {
       // Only a refusal says that it has ended; a controller that cannot be reached says nothing.
@@ -209,9 +205,9 @@ export class TabSession implements SessionSource {
     }
   }
 
-  async #ask(ask: Parameters<ApiClient['ask']>[0]): Promise<Answer> {
+  async #ask(request: PageRequest): Promise<Answer> {
     if (this.#client === null) throw new TypeError('no client is attached')
-    return await this.#client.ask(ask)
+    return await this.#client.ask(request)
   }
 }
 

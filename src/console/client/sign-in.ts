@@ -2,7 +2,7 @@
 const STORED = 'flotilla.sign-in'
 export const TOKEN_PATH = '/oidc/oauth/token'
 const AUTHORIZE_PATH = '/oidc/authorize'
-/** A client that every network knows (docs/log-in.md). */
+/** A client that every network knows (docs/administer/log-in.md). */
 const CLIENT_ID = 'openziti'
 const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token'
 

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useId, useRef } from 'preact/hooks'
 
-import { Cancelled } from '../client/problem.ts'
+import { Cancelled } from '../../client/problem.ts'
 import { texts } from '../texts.ts'
 
 export interface Option {

@@ -3,11 +3,7 @@ import type { BackupSecret } from '../../backup/content.ts'
 import { BackupWriter } from '../../backup/write-backup.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import type { Clock } from '../../lib/clock.ts'
-import {
-  isVersionNeeded,
-  type SharedSecretName,
-  type SharedSecretRecord,
-} from '../../lib/cluster-records.ts'
+import { isVersionNeeded, type SharedSecretName } from '../../lib/cluster-records.ts'
 import { Problem, type ProblemCode } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { Machine } from '../../ports/machine.ts'
@@ -120,7 +116,7 @@ async function openSecrets(
 
 function requireOpened({ machine }: BackupParts, opened: ReadonlyMap<string, BackupSecret>): void {
   for (const name of KEPT) {
-    const versions = machine.get<SharedSecretRecord>('sharedSecret', name)?.versions ?? []
+    const versions = machine.get('sharedSecret', name)?.versions ?? []
     const missing = versions
       .filter((version) => isVersionNeeded(name, version, machine.logTimeMs))
       .some(({ version }) => !opened.has(`${name} ${version}`))

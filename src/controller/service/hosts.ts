@@ -1,5 +1,3 @@
-import type { Router } from '../../entities/kinds/router.ts'
-import type { Service } from '../../entities/kinds/service.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import type { Host, HostedService, Hosts } from '../../fabric/circuits/hosts.ts'
@@ -14,16 +12,16 @@ const ROUTER_COST_MIN = 10
 export function hostsOf(machine: Pick<StateMachine, 'get' | 'findAll'>): Hosts {
   return {
     service: (serviceId) => {
-      const service = machine.get<Service>('service', serviceId)
+      const service = machine.get('service', serviceId)
       if (service === undefined) return undefined
       const { encryptionRequired, terminatorStrategy: strategy } = service
       const { maxIdleTimeMillis: maxIdleTimeMs } = service
-      const all = machine.findAll<Terminator>('terminator', 'serviceId', serviceId)
+      const all = machine.findAll('terminator', 'serviceId', serviceId)
       const hosts = all.map(hostOf)
       return { encryptionRequired, maxIdleTimeMs, strategy, hosts } satisfies HostedService
     },
-    routerCost: (id) => Math.max(machine.get<Router>('router', id)?.cost ?? 0, ROUTER_COST_MIN),
-    isEndOnly: (id) => machine.get<Router>('router', id)?.noTraversal === true,
+    routerCost: (id) => Math.max(machine.get('router', id)?.cost ?? 0, ROUTER_COST_MIN),
+    isEndOnly: (id) => machine.get('router', id)?.noTraversal === true,
   }
 }
 

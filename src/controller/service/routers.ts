@@ -5,7 +5,6 @@ import { listenerTls } from '../../api/transport/tls.ts'
 import { judgeRouter } from '../../auth/certificates/client-certificate.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import type { Router } from '../../entities/kinds/router.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import { assert } from '../../lib/assert.ts'
 import { clientSockets } from '../../lib/bounds/descriptors.ts'
@@ -131,7 +130,7 @@ export class RouterService {
       owner: config.id,
       isConnected: (id) => channels.connection(id) !== undefined,
       isBarred: (id) => {
-        const router = machine.get<Router>('router', id)
+        const router = machine.get('router', id)
         return router !== undefined && (router.disabled || !router.isVerified)
       },
       tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
@@ -321,7 +320,7 @@ function seenType<T extends 'new' | 'known' | 'connectionsChanged'>(
 /** One that is disabled is as good as removed for its peers: they are not to dial it. */
 function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<string> {
   for (const id of machine.ids('router')) {
-    if (machine.get<Router>('router', id)?.disabled === false) yield id
+    if (machine.get('router', id)?.disabled === false) yield id
   }
 }
 
@@ -331,7 +330,7 @@ function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<s
  */
 export function certificateJudge(machine: Pick<StateMachine, 'get'>) {
   return (routerId: string, fingerprints: readonly string[]): boolean => {
-    const router = machine.get<Router>('router', routerId)
+    const router = machine.get('router', routerId)
     if (router === undefined || router.disabled || !router.isVerified) return false
     const { fingerprint } = router
     return fingerprint !== null && fingerprint !== '' && fingerprints.includes(fingerprint)
@@ -370,7 +369,7 @@ export function gateOf({
       return { ok: true, router: { id, name, isEdge, certPem } }
     },
     revoked: ({ id, certPem }) => {
-      const record = machine.get<Router>('router', id)
+      const record = machine.get('router', id)
       if (record === undefined) return 'the router was deleted'
       if (record.disabled) return 'the router was disabled'
       if (!record.isVerified) return 'the router must enroll again'

@@ -11,6 +11,7 @@ const hidden = { settable: 'never', shown: 'never' } as const
 export const accessMark = defineEntity({
   name: 'accessMark',
   plural: 'accessMarks',
+  isPublished: false,
   operations: {},
   fields: {
     /** Log time; null: not changed individually. */

@@ -7,6 +7,7 @@ const hidden = { settable: 'never', shown: 'never' } as const
 export const admission = defineEntity({
   name: 'admission',
   plural: 'admissions',
+  isPublished: false,
   operations: {},
   fields: {
     /** DER of the leaf's SubjectPublicKeyInfo, base64. */

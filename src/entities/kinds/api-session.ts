@@ -10,12 +10,13 @@ import {
   texts,
   timestamp,
 } from '../fields.ts'
+import { published, withheld } from '../published.ts'
+import { certificateHints } from '../parts/certificate-hints.ts'
 import { refOf } from '../refs.ts'
 import { authQueryList, dateTime, flag, text as textShape } from '../shapes.ts'
 
 const whenSet = { shown: 'whenSet' } as const
-const ofAuthenticator = (field: string) =>
-  ({ from: 'fieldOf', to: 'authenticator', by: 'authenticatorId', field }) as const
+const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
  * A session of the client or management API. Its token is derived from its id and a cluster key,
@@ -24,28 +25,29 @@ const ofAuthenticator = (field: string) =>
 export const apiSession = defineEntity({
   name: 'apiSession',
   plural: 'apiSessions',
+  isPublished: true,
   operations: {},
-  fields: {
+  fields: published({
     identityId: reference('identity', 'cascade', { required: true }),
     authenticatorId: reference('authenticator', 'cascade'),
     /** Third-party CA that vouched for the certificate; deleting the CA ends the session. */
-    caId: reference('ca', 'cascade', { settable: 'never', shown: 'never' }),
+    caId: reference('ca', 'cascade', hidden),
     /** External JWT signer of the token that opened it; deleting the signer ends the session. */
-    signerId: reference('externalJwtSigner', 'cascade', { settable: 'never', shown: 'never' }),
+    signerId: reference('externalJwtSigner', 'cascade', hidden),
     /** SHA-1 of the client certificate that opened it, hex; null: opened without one. */
-    certFingerprint: optionalText({ settable: 'never', shown: 'never' }),
-    hasImproperChain: boolean({ settable: 'never', shown: 'never' }),
+    ...withheld({ certFingerprint: optionalText(hidden) }),
+    hasImproperChain: boolean(hidden),
     ipAddress: text({ settable: 'never' }),
-    configTypes: texts({ settable: 'never' }),
     /** API that opened it, which limits its use; '': created before this field existed. */
-    api: choice(['client', 'management'], { since: 2, settable: 'never', shown: 'never' }),
+    api: choice(['client', 'management'], { since: 2, ...hidden }),
     /** OIDC client ('': none), and SHA-256 of the redeemed code, hex. */
-    clientId: text({ since: 2, settable: 'never', shown: 'never' }),
-    codeHash: text({ since: 2, settable: 'never', shown: 'never' }),
+    clientId: text({ since: 2, ...hidden }),
+    ...withheld({ codeHash: text({ since: 2, ...hidden }) }),
     /** Log time; null once its tokens were used: until then the same code is answered again. */
-    codeRedeemedAt: timestamp({ since: 2, settable: 'never', shown: 'never' }),
+    ...withheld({ codeRedeemedAt: timestamp({ since: 2, ...hidden }) }),
     /** PEM sent with the log-in ('': none); grants nothing without a certificate. */
-    certificateRequest: text({ since: 2, settable: 'never', shown: 'never', charactersMax: 4096 }),
+    ...withheld({ certificateRequest: text({ since: 2, ...hidden, charactersMax: 4096 }) }),
+    configTypes: texts({ settable: 'never' }),
     /** Only moves forward. */
     lastActivityAt: timestamp({ settable: 'never', shown: 'whenSet' }),
     identity: refOf('identity', 'identityId'),
@@ -56,12 +58,10 @@ export const apiSession = defineEntity({
     isMfaRequired: constant(false, flag),
     isMfaComplete: boolean({ settable: 'never' }),
     /** Log time of the last correct code in this session; null: none. */
-    mfaPassedAt: timestamp({ settable: 'never', shown: 'never' }),
-    isCertExtendable: computed(ofAuthenticator('isIssuedByNetwork'), flag),
-    isCertExtendRequested: computed(ofAuthenticator('isExtendRequested'), flag, whenSet),
-    isCertKeyRollRequested: computed(ofAuthenticator('isKeyRollRequested'), flag, whenSet),
+    mfaPassedAt: timestamp(hidden),
+    ...certificateHints,
     improperClientCertChain: computed({ from: 'field', field: 'hasImproperChain' }, flag, whenSet),
-  },
+  }),
   symbols: [
     { name: 'identity', field: 'identityId' },
     { name: 'authenticator', field: 'authenticatorId' },

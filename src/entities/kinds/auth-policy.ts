@@ -1,16 +1,13 @@
 import {
   openPrimary,
   openSecondary,
-  type PrimaryRules,
   primarySchema,
-  type SecondaryRules,
   secondarySchema,
 } from '../parts/auth-policy-factors.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, nameText, object, references } from '../fields.ts'
-
-type JsonOf<T> = T & Readonly<Record<string, never>>
+import { published, withheld } from '../published.ts'
 
 const flags = [
   'primary.cert.allowed',
@@ -28,34 +25,36 @@ const numbers = ['primary.updb.minPasswordLength', 'primary.updb.maxAttempts']
 export const authPolicy = defineEntity({
   name: 'authPolicy',
   plural: 'authPolicies',
+  isPublished: true,
   operations: { management: crud('auth-policy') },
-  fields: {
+  fields: published({
     name: nameText(),
-    primary: object<JsonOf<PrimaryRules>>(primarySchema, openPrimary as JsonOf<PrimaryRules>, {
+    primary: object(primarySchema, openPrimary, {
       required: true,
-      mergedOnto: openPrimary as JsonOf<PrimaryRules>,
+      mergedOnto: openPrimary,
     }),
-    secondary: object<JsonOf<SecondaryRules>>(
-      secondarySchema,
-      openSecondary as JsonOf<SecondaryRules>,
-      { required: true, mergedOnto: openSecondary as JsonOf<SecondaryRules> },
-    ),
-    /**
-     * Copied from the nested lists on each write, so that signers are indexed by the policies that
-     * reference them.
-     */
-    allowedSignerIds: references('externalJwtSigner', 'refuse', {
-      settable: 'never',
-      shown: 'never',
-      faultField: 'primary.extJwt.allowedSigners',
+    secondary: object(secondarySchema, openSecondary, {
+      required: true,
+      mergedOnto: openSecondary,
     }),
-    requiredSignerIds: references('externalJwtSigner', 'refuse', {
-      settable: 'never',
-      shown: 'never',
-      faultField: 'secondary.requireExtJwtSigner',
+    ...withheld({
+      /**
+       * Copied from the nested lists on each write, so that signers are indexed by the policies
+       * that reference them.
+       */
+      allowedSignerIds: references('externalJwtSigner', 'refuse', {
+        settable: 'never',
+        shown: 'never',
+        faultField: 'primary.extJwt.allowedSigners',
+      }),
+      requiredSignerIds: references('externalJwtSigner', 'refuse', {
+        settable: 'never',
+        shown: 'never',
+        faultField: 'secondary.requireExtJwtSigner',
+      }),
     }),
     isSystem: boolean({ settable: 'never', shown: 'never' }),
-  },
+  }),
   symbols: [
     'name',
     ...flags.map((name) => ({ name, path: name.split('.'), type: 'boolean' as const })),

@@ -2,12 +2,14 @@ import { atCreate, inEveryBody } from '../body-members.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, choice, optionalText, reference, timestamp } from '../fields.ts'
+import { published, withheld } from '../published.ts'
 import { refOf } from '../refs.ts'
 
 /** Length limits of user names and passwords in characters, at log-in and when they are set. */
 export const usernameSchema = { type: 'string', minLength: 4, maxLength: 100 } as const
 export const passwordSchema = { type: 'string', minLength: 5, maxLength: 100 } as const
 
+const hidden = { settable: 'never', shown: 'never' } as const
 const hint = { settable: 'never', shown: 'whenSet' } as const
 const made = { settable: 'proposer', shown: 'whenSet' } as const
 
@@ -15,28 +17,31 @@ const made = { settable: 'proposer', shown: 'whenSet' } as const
 export const authenticator = defineEntity({
   name: 'authenticator',
   plural: 'authenticators',
+  isPublished: true,
   operations: {
     management: crud('authenticator'),
   },
-  fields: {
+  fields: published({
     method: choice(['updb', 'cert'], { required: true, settable: 'create' }),
     identityId: reference('identity', 'cascade', { required: true, settable: 'create' }),
     username: optionalText({ ...made, unique: 'username must be unique' }),
     /** PHC string, e.g. `$argon2id$v=19$...`; never shown. */
-    passwordHash: optionalText({ settable: 'proposer', shown: 'never' }),
+    ...withheld({ passwordHash: optionalText({ settable: 'proposer', shown: 'never' }) }),
     certPem: optionalText({ ...made, charactersMax: 65_536 }),
     /** SHA-1 of the DER certificate, lowercase hex: finds the record; `certPem` proves it. */
     fingerprint: optionalText({ ...made, unique: 'fingerprint must be unique' }),
     /** SHA-256 of its public key, lowercase hex. */
-    publicKeyPrint: optionalText({ settable: 'proposer', shown: 'never' }),
+    ...withheld({ publicKeyPrint: optionalText({ settable: 'proposer', shown: 'never' }) }),
     /** The third-party CA that issued the certificate; deleting it deletes the authenticator. */
     caId: reference('ca', 'cascade', { settable: 'proposer', shown: 'never' }),
-    /** SHA-256 of its one-time token, hex: a repeated enrollment gets the same answer. */
-    enrolledBy: optionalText({ settable: 'never', shown: 'never', unique: 'a token is used once' }),
-    /** Certificate that replaces `certPem` once its holder has used it. */
-    nextCertPem: optionalText({ settable: 'never', shown: 'never', charactersMax: 65_536 }),
-    nextFingerprint: optionalText({ settable: 'never', shown: 'never' }),
-    nextPublicKeyPrint: optionalText({ settable: 'never', shown: 'never' }),
+    ...withheld({
+      /** SHA-256 of its one-time token, hex: a repeated enrollment gets the same answer. */
+      enrolledBy: optionalText({ ...hidden, unique: 'a token is used once' }),
+      /** Certificate that replaces `certPem` once its holder has used it. */
+      nextCertPem: optionalText({ ...hidden, charactersMax: 65_536 }),
+      nextFingerprint: optionalText(hidden),
+      nextPublicKeyPrint: optionalText(hidden),
+    }),
     extendRequestedAt: timestamp(hint),
     isExtendRequested: boolean(hint),
     isIssuedByNetwork: boolean(hint),
@@ -44,7 +49,7 @@ export const authenticator = defineEntity({
     lastAuthResolvedToRoot: boolean(hint),
     lastExtendRolledKeys: boolean(hint),
     identity: refOf('identity', 'identityId'),
-  },
+  }),
   body: {
     certPem: atCreate({ type: 'string', maxLength: 65_536 }, 'optional'),
     password: inEveryBody(passwordSchema, 'replace'),

@@ -1,9 +1,9 @@
-import type { Json } from '../../lib/text/canonical-json.ts'
 import { inEveryBody } from '../body-members.ts'
 import { claimSchema, type ExternalIdClaim, noClaim } from '../parts/ca-external-id-claim.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { attributes, boolean, nameText, object, text } from '../fields.ts'
+import { published, withheld } from '../published.ts'
 
 /**
  * A third-party certificate authority. Its certificates may enroll and log in once it is verified.
@@ -11,8 +11,9 @@ import { attributes, boolean, nameText, object, text } from '../fields.ts'
 export const ca = defineEntity({
   name: 'ca',
   plural: 'cas',
+  isPublished: true,
   operations: { management: crud('ca') },
-  fields: {
+  fields: published({
     name: nameText(),
     certPem: text({ required: true, settable: 'create', charactersMax: 65_536 }),
     fingerprint: text({
@@ -26,13 +27,18 @@ export const ca = defineEntity({
     isAutoCaEnrollmentEnabled: boolean({ required: true }),
     isOttCaEnrollmentEnabled: boolean({ required: true }),
     isVerified: boolean({ settable: 'never' }),
-    /** Common name of the certificate by which the owner proves control of the CA. */
-    verificationToken: text({ settable: 'proposer', shown: { field: 'isVerified', is: [false] } }),
-    externalIdClaim: object<Json & (ExternalIdClaim | null)>(claimSchema, null, {
+    ...withheld({
+      /** Common name of the certificate by which the owner proves control of the CA. */
+      verificationToken: text({
+        settable: 'proposer',
+        shown: { field: 'isVerified', is: [false] },
+      }),
+    }),
+    externalIdClaim: object<ExternalIdClaim | null>(claimSchema, null, {
       shown: 'whenSet',
       mergedOnto: noClaim,
     }),
-  },
+  }),
   body: {
     identityNameFormat: inEveryBody({ type: 'string', maxLength: 4096 }, 'replace'),
   },

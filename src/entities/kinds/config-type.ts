@@ -1,6 +1,7 @@
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { choice, nameText, object } from '../fields.ts'
+import { published } from '../published.ts'
 
 /**
  * A type of configs: a JSON Schema (draft-07) that validates their data, and the kinds of records
@@ -9,10 +10,11 @@ import { choice, nameText, object } from '../fields.ts'
 export const configType = defineEntity({
   name: 'configType',
   plural: 'configTypes',
+  isPublished: true,
   operations: {
     management: crud('config-type'),
   },
-  fields: {
+  fields: published({
     name: nameText(),
     /** Validated before it is proposed; empty: any data is valid. */
     schema: object(
@@ -21,7 +23,7 @@ export const configType = defineEntity({
       { shownAs: { from: 'fieldUnlessEmpty', field: 'schema' } },
     ),
     target: choice(['service', 'router', 'other'], { otherwise: 'service', settable: 'create' }),
-  },
+  }),
   symbols: ['name', 'schema', 'target'],
   lists: {
     configs: {

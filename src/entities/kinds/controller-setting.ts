@@ -2,6 +2,7 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { atCreate } from '../body-members.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { object } from '../fields.ts'
+import { published } from '../published.ts'
 
 /** The record with the settings of every controller, unless its own record overrides them. */
 export const globalSettingId = 'global'
@@ -21,6 +22,7 @@ export const oidcSettings = {
 export const controllerSetting = defineEntity({
   name: 'controllerSetting',
   plural: 'controllerSettings',
+  isPublished: true,
   operations: {
     management: {
       list: 'controller-setting.read',
@@ -29,7 +31,7 @@ export const controllerSetting = defineEntity({
     },
   },
   idFrom: 'controllerId',
-  fields: { oidc: object<JsonObject>(oidcSettings, {}, { mergedOnto: {} }) },
+  fields: published({ oidc: object<JsonObject>(oidcSettings, {}, { mergedOnto: {} }) }),
   body: {
     controllerId: atCreate(
       { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' },

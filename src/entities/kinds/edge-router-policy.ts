@@ -1,6 +1,7 @@
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, choice, computed, nameText, roleList } from '../fields.ts'
+import { published } from '../published.ts'
 import { namedRoles } from '../shapes.ts'
 import { listOfKnown } from '../sub-lists.ts'
 
@@ -8,8 +9,9 @@ import { listOfKnown } from '../sub-lists.ts'
 export const edgeRouterPolicy = defineEntity({
   name: 'edgeRouterPolicy',
   plural: 'edgeRouterPolicies',
+  isPublished: true,
   operations: { management: crud('edge-router-policy') },
-  fields: {
+  fields: published({
     name: nameText(),
     semantic: choice(['AllOf', 'AnyOf'], { required: true }),
     identityRoles: roleList('identity'),
@@ -26,7 +28,7 @@ export const edgeRouterPolicy = defineEntity({
       { from: 'rolesDisplay', to: 'edgeRouter', by: 'edgeRouterRoles' },
       namedRoles,
     ),
-  },
+  }),
   symbols: ['name', 'semantic', 'identityRoles', 'edgeRouterRoles'],
   links: ['edge-routers', 'identities'],
   lists: {

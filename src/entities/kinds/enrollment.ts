@@ -2,6 +2,7 @@ import { usernameSchema } from './authenticator.ts'
 import { atCreate } from '../body-members.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { choice, optionalText, reference, text, timestamp } from '../fields.ts'
+import { published, withheld } from '../published.ts'
 import { nullableRefOf, refOf, refWithUrlNameOf } from '../refs.ts'
 
 export const enrollmentMethods = ['ott', 'ottca', 'updb', 'erott', 'trott'] as const
@@ -26,6 +27,7 @@ const whenSet = { shown: 'whenSet' } as const
 export const enrollment = defineEntity({
   name: 'enrollment',
   plural: 'enrollments',
+  isPublished: true,
   operations: {
     management: {
       list: 'enrollment.read',
@@ -34,12 +36,14 @@ export const enrollment = defineEntity({
       delete: 'enrollment.delete',
     },
   },
-  fields: {
+  fields: published({
     method: choice(enrollmentMethods, made),
-    /** UUIDv4. */
-    token: text({ ...made, charactersMax: 64, unique: 'token must be unique' }),
-    /** Names who may enroll, where and until when; signed by the controller that created it. */
-    jwt: optionalText({ ...made, ...whenSet, charactersMax: 16_384 }),
+    ...withheld({
+      /** UUIDv4. */
+      token: text({ ...made, charactersMax: 64, unique: 'token must be unique' }),
+      /** Names who may enroll, where and until when; signed by the controller that created it. */
+      jwt: optionalText({ ...made, ...whenSet, charactersMax: 16_384 }),
+    }),
     expiresAt: timestamp(made),
     identityId: reference('identity', 'cascade', subject),
     edgeRouterId: reference('edgeRouter', 'cascade', subject),
@@ -52,7 +56,7 @@ export const enrollment = defineEntity({
     edgeRouter: refOf('edgeRouter', 'edgeRouterId', whenSet),
     transitRouter: refOf('transitRouter', 'transitRouterId', whenSet),
     ca: nullableRefOf('ca', 'caId'),
-  },
+  }),
   body: {
     caId: atCreate(idSchema, 'optional'),
     expiresAt: atCreate(expirySchema, 'required'),

@@ -3,7 +3,9 @@ import { publicSignerFields, urlCharactersMax } from './client-external-jwt-sign
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, optionalText, reference, text, timestamp } from '../fields.ts'
+import { published } from '../published.ts'
 
+const { enrollToCertEnabled, enrollToTokenEnabled, ...first } = publicSignerFields
 const derived = { settable: 'proposer' } as const
 const audienceMember = { type: ['string', 'null'], maxLength: 4096 } as const
 
@@ -14,10 +16,13 @@ const audienceMember = { type: ['string', 'null'], maxLength: 4096 } as const
 export const externalJwtSigner = defineEntity({
   name: 'externalJwtSigner',
   plural: 'externalJwtSigners',
+  isPublished: true,
   operations: { management: crud('external-jwt-signer') },
-  fields: {
-    ...publicSignerFields,
+  fields: published({
+    ...first,
     enabled: boolean({ required: true }),
+    enrollToCertEnabled,
+    enrollToTokenEnabled,
     // @guard forged-tokens--twins
     issuer: text({ required: true, unique: 'issuer must be unique' }),
     certPem: optionalText({ charactersMax: 65_536 }),
@@ -36,7 +41,7 @@ export const externalJwtSigner = defineEntity({
     }),
     notBefore: timestamp(derived),
     notAfter: timestamp(derived),
-  },
+  }),
   body: {
     audience: inEveryBody(audienceMember, 'create', 'replace'),
   },

@@ -16,6 +16,7 @@ import {
   texts,
   timestamp,
 } from '../fields.ts'
+import { published } from '../published.ts'
 import { ownCredentials, wantedEnrollments } from '../parts/identity-credentials.ts'
 import { grantablePermissions } from '../../lib/permissions.ts'
 import { nullableRefOf, refOf } from '../refs.ts'
@@ -33,8 +34,9 @@ const typeRules = { settable: 'proposer', otherwise: 'Default', writableSince: 2
 export const identity = defineEntity({
   name: 'identity',
   plural: 'identities',
+  isPublished: true,
   operations: { management: crud('identity') },
-  fields: {
+  fields: published({
     name: nameText({ unique: `duplicate value '{value}' in unique index on identities store` }),
     typeId: reference('identityType', 'refuse', typeRules),
     isAdmin: boolean({ required: true }),
@@ -64,7 +66,7 @@ export const identity = defineEntity({
     hasEdgeRouterConnection: computed({ from: 'routerConnection', shows: 'flag' }, flag),
     edgeRouterConnectionStatus: computed({ from: 'routerConnection', shows: 'word' }, connection),
     interfaces: notBuiltYetField([], interfaceList),
-  },
+  }),
   body: {
     type: inEveryBody(kind, 'create', 'replace'),
     enrollment: atCreate(wantedEnrollments, 'optional'),

@@ -19,6 +19,7 @@ const hidden = { settable: 'never', shown: 'never' } as const
 export const integrityRun = defineEntity({
   name: 'integrityRun',
   plural: 'integrityRuns',
+  isPublished: false,
   operations: {},
   fields: {
     runId: text(hidden),

@@ -10,6 +10,7 @@ const hidden = { settable: 'never', shown: 'never' } as const
 export const joinTicket = defineEntity({
   name: 'joinTicket',
   plural: 'joinTickets',
+  isPublished: false,
   operations: {},
   fields: {
     /** Hex of the SHA-256 of the ticket's text. */

@@ -14,6 +14,7 @@ export const logTimeReset = defineEntity({
   name: 'logTimeReset',
   plural: 'logTimeResets',
   since: 2,
+  isPublished: false,
   operations: {},
   fields: {
     /** How far log time is behind the stamps; only increases. */

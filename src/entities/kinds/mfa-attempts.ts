@@ -10,6 +10,7 @@ const hidden = { settable: 'never', shown: 'never' } as const
 export const mfaAttempts = defineEntity({
   name: 'mfaAttempts',
   plural: 'mfaAttempts',
+  isPublished: false,
   operations: {},
   fields: {
     identityId: reference('identity', 'cascade', { ...hidden, required: true }),

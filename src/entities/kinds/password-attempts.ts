@@ -11,6 +11,7 @@ const hidden = { settable: 'never', shown: 'never' } as const
 export const passwordAttempts = defineEntity({
   name: 'passwordAttempts',
   plural: 'passwordAttempts',
+  isPublished: false,
   operations: {},
   fields: {
     authenticatorId: reference('authenticator', 'cascade', { ...hidden, required: true }),

@@ -1,5 +1,6 @@
 import { defineEntity } from '../define.ts'
 import { nameText, objects, text } from '../fields.ts'
+import { published } from '../published.ts'
 import { operatingSystem } from '../parts/posture-check-subjects.ts'
 
 /**
@@ -9,11 +10,12 @@ import { operatingSystem } from '../parts/posture-check-subjects.ts'
 export const postureCheckType = defineEntity({
   name: 'postureCheckType',
   plural: 'postureCheckTypes',
+  isPublished: true,
   operations: { management: { list: 'session', detail: 'session' } },
-  fields: {
+  fields: published({
     name: nameText(),
     version: text(),
     operatingSystems: objects(operatingSystem, { itemsMax: 64 }),
-  },
+  }),
   symbols: ['name'],
 })

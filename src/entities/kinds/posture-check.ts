@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { inEveryBody } from '../body-members.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
@@ -13,6 +13,7 @@ import {
   objects,
   texts,
 } from '../fields.ts'
+import { published } from '../published.ts'
 import { oneOfProcesses, operatingSystem, runningProcess } from '../parts/posture-check-subjects.ts'
 
 export const postureTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'PROCESS_MULTI', 'MFA'] as const
@@ -20,10 +21,7 @@ export type PostureType = (typeof postureTypes)[number]
 
 /** Fields of each type, the required ones first. */
 export const postureFields: Readonly<
-  Record<
-    PostureType,
-    { readonly required: readonly string[]; readonly optional: readonly string[] }
-  >
+  Record<PostureType, Readonly<Record<'required' | 'optional', readonly (keyof PostureCheck)[]>>>
 > = {
   OS: { required: ['operatingSystems'], optional: [] },
   DOMAIN: { required: ['domains'], optional: [] },
@@ -44,9 +42,10 @@ const of = (...types: readonly PostureType[]) => ({ shown: { field: 'typeId', is
 export const postureCheck = defineEntity({
   name: 'postureCheck',
   plural: 'postureChecks',
+  isPublished: true,
   operations: { management: crud('posture-check') },
   refusals: { delete: [403, 409] },
-  fields: {
+  fields: published({
     name: nameText(),
     typeId: choice(postureTypes, { required: true, settable: 'create' }),
     roleAttributes: attributes(),
@@ -55,7 +54,7 @@ export const postureCheck = defineEntity({
     domains: texts({ ...of('DOMAIN'), itemsMin: 1 }),
     /** Lowercase hex without separators. */
     macAddresses: texts({ ...of('MAC'), itemsMin: 1 }),
-    process: object<Json & (JsonObject | null)>(runningProcess, null, {
+    process: object<JsonObject | null>(runningProcess, null, {
       ...of('PROCESS'),
       mergedOnto: { hashes: [], signerFingerprint: '' },
     }),
@@ -66,7 +65,7 @@ export const postureCheck = defineEntity({
     promptOnWake: boolean(of('MFA')),
     promptOnUnlock: boolean(of('MFA')),
     ignoreLegacyEndpoints: boolean(of('MFA')),
-  },
+  }),
   body: {
     typeId: inEveryBody({ type: 'string', enum: postureTypes }, 'create', 'patch'),
     timeoutSeconds: inEveryBody({ type: 'integer', maximum: Number.MAX_SAFE_INTEGER }),

@@ -1,6 +1,7 @@
 import { atCreate } from '../body-members.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { choice, timestamp } from '../fields.ts'
+import { published } from '../published.ts'
 
 /**
  * Revokes controller-signed tokens: the token with this id, or all earlier tokens of the identity
@@ -9,6 +10,7 @@ import { choice, timestamp } from '../fields.ts'
 export const revocation = defineEntity({
   name: 'revocation',
   plural: 'revocations',
+  isPublished: true,
   operations: {
     management: {
       list: 'revocation.read',
@@ -17,10 +19,10 @@ export const revocation = defineEntity({
     },
   },
   idFrom: 'id',
-  fields: {
+  fields: published({
     type: choice(['JTI', 'IDENTITY', 'API_SESSION'], { required: true }),
     expiresAt: timestamp({ settable: 'never' }),
-  },
+  }),
   body: {
     id: atCreate({ type: 'string', minLength: 1, maxLength: 128 }, 'required'),
   },

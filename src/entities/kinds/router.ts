@@ -1,22 +1,27 @@
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { attributes, boolean, map } from '../fields.ts'
+import { published } from '../published.ts'
 import { connectedSymbol, routerSymbols, transitFields } from '../parts/router-fields.ts'
 
 const hidden = { shown: 'never' } as const
+const { allowedNames, certificateNames, ...first } = transitFields
 
 /** Any router of the fabric, edge or transit; the table that stores all routers. */
 export const router = defineEntity({
   name: 'router',
   plural: 'routers',
+  isPublished: true,
   operations: { management: crud('router') },
-  fields: {
-    ...transitFields,
+  fields: published({
+    ...first,
     isEdge: boolean({ settable: 'never', ...hidden }),
     isTunnelerEnabled: boolean({ settable: 'never', ...hidden }),
     roleAttributes: attributes({ settable: 'never', ...hidden }),
     appData: map({ settable: 'never', ...hidden }),
-  },
+    allowedNames,
+    certificateNames,
+  }),
   indexes: ['certificateNames', 'isEdge', 'roleAttributes'],
   symbols: [...routerSymbols, connectedSymbol],
 })

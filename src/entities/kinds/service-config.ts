@@ -1,5 +1,6 @@
 import { defineEntity, type EntityOf } from '../define.ts'
 import { reference, text } from '../fields.ts'
+import { published, withheld } from '../published.ts'
 import { refOf } from '../refs.ts'
 
 /**
@@ -9,16 +10,17 @@ import { refOf } from '../refs.ts'
 export const serviceConfig = defineEntity({
   name: 'serviceConfig',
   plural: 'serviceConfigs',
+  isPublished: true,
   operations: {},
-  fields: {
+  fields: published({
     identityId: reference('identity', 'cascade', { required: true }),
     serviceId: reference('service', 'cascade', { required: true }),
     configId: reference('config', 'refuse', { required: true }),
     /** `<identity id>:<service id>`: finds the configs of an identity for a service. */
-    holder: text({ settable: 'never', shown: 'never' }),
+    ...withheld({ holder: text({ settable: 'never', shown: 'never' }) }),
     config: refOf('config', 'configId'),
     service: refOf('service', 'serviceId'),
-  },
+  }),
   indexes: ['holder'],
   symbols: [],
 })

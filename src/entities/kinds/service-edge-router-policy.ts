@@ -1,14 +1,16 @@
 import { crud } from '../crud.ts'
 import { defineEntity } from '../define.ts'
 import { choice, computed, nameText, roleList } from '../fields.ts'
+import { published } from '../published.ts'
 import { namedRoles } from '../shapes.ts'
 
 /** Lets services use edge routers; the semantic applies to each of its role lists separately. */
 export const serviceEdgeRouterPolicy = defineEntity({
   name: 'serviceEdgeRouterPolicy',
   plural: 'serviceEdgeRouterPolicies',
+  isPublished: true,
   operations: { management: crud('service-edge-router-policy') },
-  fields: {
+  fields: published({
     name: nameText(),
     semantic: choice(['AllOf', 'AnyOf'], { required: true }),
     serviceRoles: roleList('service'),
@@ -21,7 +23,7 @@ export const serviceEdgeRouterPolicy = defineEntity({
       { from: 'rolesDisplay', to: 'edgeRouter', by: 'edgeRouterRoles' },
       namedRoles,
     ),
-  },
+  }),
   symbols: ['name', 'semantic', 'serviceRoles', 'edgeRouterRoles'],
   links: ['edge-routers', 'services'],
   lists: {

@@ -1,6 +1,7 @@
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, choice, computed, nameText, roleList } from '../fields.ts'
+import { published } from '../published.ts'
 import { namedRoles } from '../shapes.ts'
 
 /**
@@ -9,10 +10,11 @@ import { namedRoles } from '../shapes.ts'
 export const servicePolicy = defineEntity({
   name: 'servicePolicy',
   plural: 'servicePolicies',
+  isPublished: true,
   operations: {
     management: crud('service-policy'),
   },
-  fields: {
+  fields: published({
     name: nameText(),
     type: choice(['Dial', 'Bind'], { required: true }),
     semantic: choice(['AllOf', 'AnyOf'], { required: true }),
@@ -36,7 +38,7 @@ export const servicePolicy = defineEntity({
       { from: 'rolesDisplay', to: 'postureCheck', by: 'postureCheckRoles' },
       namedRoles,
     ),
-  },
+  }),
   indexes: ['type'],
   symbols: [
     'name',

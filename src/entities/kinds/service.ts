@@ -1,6 +1,7 @@
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { attributes, boolean, choice, computed, integer, nameText, references } from '../fields.ts'
+import { published } from '../published.ts'
 import { configsByType, dialBindList, policyQueryList } from '../shapes.ts'
 
 export const terminatorStrategies = ['smartrouting', 'weighted', 'random', 'sticky'] as const
@@ -10,6 +11,7 @@ export const service = defineEntity({
   name: 'service',
   plural: 'services',
   scope: { field: 'isFabricOnly', value: false },
+  isPublished: true,
   operations: {
     client: {
       list: 'session',
@@ -21,7 +23,7 @@ export const service = defineEntity({
     management: crud('service'),
   },
   callerScope: { through: 'access' },
-  fields: {
+  fields: published({
     name: nameText(),
     encryptionRequired: boolean({ required: true, settable: 'create' }),
     terminatorStrategy: choice(terminatorStrategies, { otherwise: 'smartrouting' }),
@@ -32,7 +34,7 @@ export const service = defineEntity({
     config: computed({ from: 'configData', by: 'configs' }, configsByType),
     permissions: computed({ from: 'permissions' }, dialBindList),
     postureQueries: computed({ from: 'policyQueries' }, policyQueryList),
-  },
+  }),
   listParameters: { client: ['configTypes'], management: ['configTypes', 'asIdentity'] },
   indexes: ['roleAttributes', 'isFabricOnly'],
   symbols: ['name', 'terminatorStrategy', 'roleAttributes', 'configs', 'isFabricOnly'],

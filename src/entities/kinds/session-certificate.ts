@@ -1,5 +1,6 @@
 import { defineEntity, type EntityOf } from '../define.ts'
 import { optionalText, reference, text, timestamp } from '../fields.ts'
+import { published, withheld } from '../published.ts'
 
 const made = { settable: 'never' } as const
 
@@ -10,18 +11,20 @@ const made = { settable: 'never' } as const
 export const sessionCertificate = defineEntity({
   name: 'sessionCertificate',
   plural: 'sessionCertificates',
+  isPublished: true,
+  publishedAs: 'sessionCerts',
   operations: {},
-  fields: {
+  fields: published({
     apiSessionId: reference('apiSession', 'cascade', { ...made, shown: 'never' }),
     identityId: reference('identity', 'cascade', { ...made, shown: 'never' }),
     /** PEM: leaf first, then the intermediates. */
-    certificate: text({ ...made, charactersMax: 65_536 }),
+    ...withheld({ certificate: text({ ...made, charactersMax: 65_536 }) }),
     /** SHA-1 of the leaf in DER, lowercase hex. */
     fingerprint: optionalText({ ...made, unique: 'fingerprint must be unique' }),
     subject: text({ ...made, charactersMax: 8192 }),
     validFrom: timestamp(made),
     validTo: timestamp(made),
-  },
+  }),
   symbols: [
     { name: 'apiSession', field: 'apiSessionId' },
     'fingerprint',

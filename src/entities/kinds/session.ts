@@ -1,5 +1,6 @@
 import { defineEntity, type EntityOf } from '../define.ts'
 import { choice, computed, reference } from '../fields.ts'
+import { published } from '../published.ts'
 import { refOf } from '../refs.ts'
 import { text } from '../shapes.ts'
 
@@ -10,8 +11,9 @@ import { text } from '../shapes.ts'
 export const session = defineEntity({
   name: 'session',
   plural: 'sessions',
+  isPublished: true,
   operations: {},
-  fields: {
+  fields: published({
     apiSessionId: reference('apiSession', 'cascade', { settable: 'never' }),
     identityId: reference('identity', 'cascade', { settable: 'never' }),
     serviceId: reference('service', 'cascade', { settable: 'never' }),
@@ -19,7 +21,7 @@ export const session = defineEntity({
     apiSession: refOf('apiSession', 'apiSessionId'),
     service: refOf('service', 'serviceId'),
     token: computed({ from: 'field', field: 'id' }, text),
-  },
+  }),
   symbols: [
     { name: 'apiSession', field: 'apiSessionId' },
     { name: 'service', field: 'serviceId' },

@@ -9,6 +9,7 @@ import { object } from '../fields.ts'
 export const sharedSecret = defineEntity({
   name: 'sharedSecret',
   plural: 'sharedSecrets',
+  isPublished: false,
   operations: {},
   fields: {
     /** Ascending versions. The last one is current; the others only verify or decrypt. */

@@ -56,7 +56,8 @@ export const secondarySchema = {
   required: ['requireTotp'],
 } as const
 
-export interface PrimaryRules {
+/** A type, not an interface: only so is it assignable to JSON. */
+export type PrimaryRules = {
   readonly cert: { readonly allowed: boolean; readonly allowExpiredCerts: boolean }
   readonly extJwt: { readonly allowed: boolean; readonly allowedSigners: readonly string[] }
   readonly updb: {
@@ -69,7 +70,8 @@ export interface PrimaryRules {
     readonly requireSpecialChar: boolean
   }
 }
-export interface SecondaryRules {
+/** A type, not an interface: only so is it assignable to JSON. */
+export type SecondaryRules = {
   readonly requireExtJwtSigner: string | null
   readonly requireTotp: boolean
 }

@@ -2,8 +2,11 @@ const locations = ['COMMON_NAME', 'SAN_URI', 'SAN_EMAIL'] as const
 const matchers = ['ALL', 'PREFIX', 'SUFFIX', 'SCHEME'] as const
 const parsers = ['NONE', 'SPLIT'] as const
 
-/** Location of the holder's external id in a client certificate. */
-export interface ExternalIdClaim {
+/**
+ * Location of the holder's external id in a client certificate. A type rather than an interface,
+ * because only a type is assignable to JSON.
+ */
+export type ExternalIdClaim = {
   readonly index: number
   readonly location: (typeof locations)[number]
   readonly matcher: (typeof matchers)[number]

@@ -9,6 +9,7 @@ import {
   references,
   texts,
 } from '../fields.ts'
+import { withheld } from '../published.ts'
 import { dateTime, flag, interfaceList, text } from '../shapes.ts'
 
 const hidden = { shown: 'never' } as const
@@ -107,18 +108,20 @@ export const transitFields = {
     shownAs: { from: 'anyFlag', of: { isVerified: true, isTransit: false } },
   }),
   certPem: optionalText({ settable: 'proposer', charactersMax: 65_536, ...hidden }),
-  /**
-   * Issued with `certPem` at the enrollment; stored for a router that lost the answer and asks
-   * again.
-   */
-  serverCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
-  /** Certificates that replace the current ones once the router has used them. */
-  nextCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
-  nextServerCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
-  nextFingerprint: optionalText({ settable: 'never', ...hidden }),
-  nextCertificateNames: texts({ ...hosts, settable: 'never', ...hidden }),
-  /** SHA-256 of the one-time token of its enrollment, hex. */
-  enrolledBy: optionalText({ settable: 'never', unique: 'a token is used once', ...hidden }),
+  ...withheld({
+    /**
+     * Issued with `certPem` at the enrollment; stored for a router that lost the answer and asks
+     * again.
+     */
+    serverCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
+    /** Certificates that replace the current ones once the router has used them. */
+    nextCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
+    nextServerCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
+    nextFingerprint: optionalText({ settable: 'never', ...hidden }),
+    nextCertificateNames: texts({ ...hosts, settable: 'never', ...hidden }),
+    /** SHA-256 of the one-time token of its enrollment, hex. */
+    enrolledBy: optionalText({ settable: 'never', unique: 'a token is used once', ...hidden }),
+  }),
   /** Whether it was created by `/routers` or `/transit-routers`, and can be changed there. */
   isTransit: boolean({ settable: 'proposer', ...hidden }),
 } as const

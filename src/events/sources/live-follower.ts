@@ -98,10 +98,10 @@ export class LiveFollower {
 
   #routerEvents(routerId: string, isOnline: boolean, atMs: number): readonly NewEvent[] {
     const { isConnected, state } = this.#parts
-    const terminators = state.findAll<Terminator>('terminator', 'routerId', routerId)
+    const terminators = state.findAll('terminator', 'routerId', routerId)
     const byService = new Map<string, readonly Terminator[]>()
     const ofService = (id: string): readonly Terminator[] => {
-      const known = byService.get(id) ?? state.findAll<Terminator>('terminator', 'serviceId', id)
+      const known = byService.get(id) ?? state.findAll('terminator', 'serviceId', id)
       byService.set(id, known)
       return known
     }

@@ -1,9 +1,13 @@
-import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { ChangeFeed, EntryFacts, RecordChange } from '../../ports/change-feed.ts'
+import {
+  type ChangeFeed,
+  type EntryFacts,
+  isChangeOf,
+  type RecordChange,
+} from '../../ports/change-feed.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { EntryEvents } from '../entry-events.ts'
 import type { EventBus } from '../event-bus.ts'
-import { publishedRecords } from '../published-records.ts'
+import { publishedKinds } from '../published-records.ts'
 
 /**
  * Keeps what entries change for whoever reads events: of one entry the same ones, in the same
@@ -17,7 +21,7 @@ export class RecordFollower {
   constructor(bus: EventBus, state: ChangeFeed & Pick<StateView, 'get'>) {
     this.#bus = bus
     this.#state = state
-    this.#unfollow = state.follow(Object.keys(publishedRecords), {
+    this.#unfollow = state.follow(publishedKinds, {
       onEntry: (index, changes, facts) => this.#onEntry(index, changes, facts),
       onReplaced: () => bus.noteGap(),
     })
@@ -35,12 +39,14 @@ export class RecordFollower {
 
   #policyIds(changes: readonly RecordChange[]): ReadonlyMap<string, string> {
     let found: Map<string, string> | null = null
-    for (const { kind, before, after } of changes) {
-      if (kind !== 'apiSession' || before !== undefined || after === undefined) continue
-      const { id, identityId } = after as ApiSession
-      const policyId = this.#state.get('identity', identityId)?.['authPolicyId']
+    for (const change of changes) {
+      if (!isChangeOf(change, 'apiSession')) continue
+      const { before, after } = change
+      if (before !== undefined || after === undefined) continue
+      const { id, identityId } = after
+      const policyId = this.#state.get('identity', identityId)?.authPolicyId
       found ??= new Map()
-      found.set(id, typeof policyId === 'string' ? policyId : '')
+      found.set(id, policyId ?? '')
     }
     return found ?? noPolicies
   }

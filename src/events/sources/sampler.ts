@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
-import { entityNamed } from '../../entities/registry.ts'
+import { kinds } from '../../entities/registry.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { processMemory } from '../../lib/runtime/thread-memory.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
@@ -9,7 +9,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { HostStats } from '../../ports/stats.ts'
 import type { DialCounter } from './dial-counter.ts'
 import type { EventBus } from '../event-bus.ts'
-import { publishedRecords } from '../published-records.ts'
+import { publishedKinds } from '../published-records.ts'
 import { entityCountEvent } from '../subjects/entity-count.ts'
 import { metricEvent } from '../subjects/metrics.ts'
 import { dialEvent } from '../subjects/service.ts'
@@ -66,10 +66,7 @@ export class Sampler {
   tellCounts(): void {
     const { bus, clock, cluster, state } = this.#parts
     if (!bus.isWanted('entityCount') || cluster.leaderId() !== cluster.selfId) return
-    const counts = Object.keys(publishedRecords).map((kind) => [
-      entityNamed(kind).plural,
-      state.count(kind),
-    ])
+    const counts = publishedKinds.map((kind) => [kinds[kind].plural, state.count(kind)])
     bus.emitLive(
       entityCountEvent(Object.fromEntries(counts) as Record<string, number>, clock.nowMs()),
     )

@@ -6,7 +6,7 @@ type AlarmFact = Extract<LiveFact, { readonly kind: 'alarm' }>
 export const alert: EventSubject = {
   namespace: 'alert',
   aliases: [],
-  about: 'An alarm was raised or cleared; see the alarms in operating.md.',
+  about: 'An alarm was raised or cleared; see the alarms in alarms.md.',
   typeField: null,
   types: [{ name: 'alert', emitter: 'seer', when: 'an alarm was raised or cleared' }],
   fields: [

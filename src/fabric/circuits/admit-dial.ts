@@ -1,15 +1,16 @@
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { AdmittedClient, RouterClients } from '../../ports/router-clients.ts'
 import type { RouterTunnels } from '../../ports/router-tunnels.ts'
-import {
-  claimFaultCodes,
-  ENCRYPTION_DATA_MISSING,
-  tunnelFaultCodes,
-} from '../clients/client-errors.ts'
+import { claimFaultCodes, tunnelFaultCodes } from '../clients/client-errors.ts'
 import { judgedAtLatest } from '../judged-at-latest.ts'
-import type { CircuitRequest, ClientCircuit, TunnelCircuit } from './circuit-request.ts'
+import type {
+  CircuitRequest,
+  ClientCircuit,
+  TunnelCircuit,
+} from '../../channel/messages/circuit-requests.ts'
 import type { Hosts } from './hosts.ts'
-import { PUBLIC_KEY } from './peer-data.ts'
+import { peerDataKey } from '../../channel/messages/peer-data.ts'
+import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
 /** No session is behind the circuits of a tunnel. */
 export const NO_SESSION = ''
@@ -54,8 +55,11 @@ export async function admitDial(
   const service = judges.hosts.service(admitted.client.serviceId)
   if (service === undefined) throw new CircuitRefused(claimFaultCodes.service, 'no such service')
   // @guard listeners-of-a-router--encryption
-  if (service.encryptionRequired && !asked.peerData.has(PUBLIC_KEY)) {
-    throw new CircuitRefused(ENCRYPTION_DATA_MISSING, 'the service is encrypted end to end')
+  if (service.encryptionRequired && !asked.peerData.has(peerDataKey.publicKey)) {
+    throw new CircuitRefused(
+      edgeErrorCode.encryptionDataMissing,
+      'the service is encrypted end to end',
+    )
   }
   return admitted
 }

@@ -2,10 +2,10 @@ import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
 import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { AdmittedClient } from '../../ports/router-clients.ts'
-import { INTERNAL } from '../clients/client-errors.ts'
 import { routerLimits } from '../limits.ts'
 import { CircuitRefused } from './admit-dial.ts'
 import type { CircuitTable } from './circuit-table.ts'
+import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
 const { circuitsWaitingMax, routerRatesMax, circuitClientsMax } = routerLimits
 
@@ -40,7 +40,7 @@ export class CircuitAllowance {
   begin(routerId: string): void {
     // @guard circuits-of-one-router--waiting
     if (this.#waiting.of(routerId) >= circuitsWaitingMax || this.#table.isFull) {
-      throw new CircuitRefused(INTERNAL, 'too many circuits')
+      throw new CircuitRefused(edgeErrorCode.internal, 'too many circuits')
     }
     this.#waiting.add(routerId, 1)
   }
@@ -52,17 +52,17 @@ export class CircuitAllowance {
   /** @throws {CircuitRefused} when the judged client, or its router, is over its allowance. */
   admit(routerId: string, { identityId }: Pick<AdmittedClient, 'identityId'>): void {
     if (!this.#table.hasRoomFor(routerId, identityId)) {
-      throw new CircuitRefused(INTERNAL, 'too many circuits')
+      throw new CircuitRefused(edgeErrorCode.internal, 'too many circuits')
     }
     // A router that dials for itself is bounded as a router; what a client asks for in vain costs
     // its router nothing.
     // @guard circuits-of-one-router--client
     if (identityId !== routerId && !this.#ofClients.take(identityId)) {
-      throw new CircuitRefused(INTERNAL, 'the client asks for circuits too often')
+      throw new CircuitRefused(edgeErrorCode.internal, 'the client asks for circuits too often')
     }
     // @guard circuits-of-one-router--router
     if (!this.#ofRouters.take(routerId)) {
-      throw new CircuitRefused(INTERNAL, 'the router asks for circuits too often')
+      throw new CircuitRefused(edgeErrorCode.internal, 'the router asks for circuits too often')
     }
   }
 }

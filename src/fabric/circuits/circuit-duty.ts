@@ -10,25 +10,24 @@ import type { Host, Hosts } from './hosts.ts'
 import type { DialResult, TellFact } from '../../ports/live-facts.ts'
 import type { LiveLinks } from '../../ports/live-links.ts'
 import type { AdmittedClient } from '../../ports/router-clients.ts'
-import { claimFaultCodes, INTERNAL, INVALID_TERMINATOR } from '../clients/client-errors.ts'
+import { claimFaultCodes } from '../clients/client-errors.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { judgedAtLatest } from '../judged-at-latest.ts'
 import { routerLimits } from '../limits.ts'
-import { routerMessage } from '../messages.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { admitDial, CircuitRefused, type DialJudges, NO_SESSION } from './admit-dial.ts'
 import { CircuitAllowance } from './circuit-allowance.ts'
 import { chooseHost, type HostCandidate } from './choose-host.ts'
 import { DialCosts } from './dial-costs.ts'
 import {
-  CHANNEL_HEADERS_MAX,
   circuitAnswer,
   circuitRefusal,
   type ClientCircuit,
   type PeerData,
   readCircuitRequest,
-} from './circuit-request.ts'
+} from '../../channel/messages/circuit-requests.ts'
 import {
   dialResultOf,
   isInvalidHost,
@@ -43,18 +42,24 @@ import { type Circuit, circuitFact, type CircuitTable } from './circuit-table.ts
 import { CircuitUpkeep } from './circuit-upkeep.ts'
 import type { SharedCircuits } from './shared-circuits.ts'
 import { cheapestPaths } from './path.ts'
-import { dialerData, hostData, STICKY } from './peer-data.ts'
-import { type CircuitEnds, REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
+import { dialerData, hostData } from './peer-data.ts'
+import { type CircuitEnds, routesOf } from './route.ts'
 import { CircuitTrace } from './circuit-trace.ts'
 import type { TracedIdentities } from './traced-identities.ts'
+import { peerDataKey } from '../../channel/messages/peer-data.ts'
+import {
+  REROUTE_ATTEMPT,
+  routeResultHeader,
+  unrouteMessage,
+} from '../../channel/messages/circuits.ts'
+import { CHANNEL_HEADERS_MAX } from '../../channel/numbers.ts'
+import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
 const { circuitsUnknownMs, hostsAwaitedMax, hostsAwaitedMs, routeAttemptsMax, routeTimeoutMs } =
   routerLimits
 /** Between two looks for a host that is awaited. */
 const AWAITED_STEP_MS = 500
 
-/** Headers of what a router answers to a route. */
-const result = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } as const
 /** Bound to by the tunnel of a router. */
 const TUNNEL = 'tunnel'
 /** Long enough that a router cannot draw those of others beforehand. */
@@ -174,17 +179,17 @@ export class CircuitDuty implements RouterDuty {
     })
     const onRequest: MessageHandler = (connection, message) => this.#onRequest(connection, message)
     this.handlers = new Map<number, MessageHandler>([
-      [routerMessage.createCircuit, onRequest],
-      [routerMessage.createCircuitByName, onRequest],
-      [routerMessage.createCircuitOld, onRequest],
-      [routerMessage.createTunnelCircuit, onRequest],
-      [routerMessage.fabricCircuit, onRequest],
+      [controlMessage.createCircuitV2, onRequest],
+      [controlMessage.createCircuitV3, onRequest],
+      [controlMessage.createCircuit, onRequest],
+      [controlMessage.createTunnelCircuitV2, onRequest],
+      [controlMessage.circuitRequest, onRequest],
       [
-        routerMessage.routeResult,
+        controlMessage.routeResult,
         (connection, message) => this.#onRouteResult(connection, message),
       ],
       [
-        routerMessage.circuitConfirmation,
+        controlMessage.circuitConfirmation,
         (connection, message) => this.upkeep.onConfirmation(connection, message),
       ],
     ])
@@ -247,14 +252,17 @@ export class CircuitDuty implements RouterDuty {
       this.#parts.log.warn({ routerId: router.id, reason }, 'a circuit could not be made')
     }
     const text = isKnown ? error.message : 'the circuit could not be made'
-    channel.reply(message, circuitRefusal(message, isKnown ? error.code : INTERNAL, text))
+    channel.reply(
+      message,
+      circuitRefusal(message, isKnown ? error.code : edgeErrorCode.internal, text),
+    )
   }
 
   /** @throws {CircuitRefused} */
   async #make(connection: RouterConnection, message: ChannelMessage): Promise<Laid> {
     const { router } = connection
     const asked = readCircuitRequest(message)
-    if (asked === null) throw new CircuitRefused(INTERNAL, 'the request is malformed')
+    if (asked === null) throw new CircuitRefused(edgeErrorCode.internal, 'the request is malformed')
     const { client, isGranted } = await admitDial(this.#parts, connection, asked)
     this.#allowance.admit(router.id, client)
     const id = asked.of === 'client' ? this.#idFor(asked) : newCircuitId()
@@ -278,12 +286,13 @@ export class CircuitDuty implements RouterDuty {
    * @throws {CircuitRefused}
    */
   #idFor({ circuitId: id = newCircuitId() }: ClientCircuit): string {
-    if (!CIRCUIT_ID.test(id)) throw new CircuitRefused(INTERNAL, 'the circuit id is malformed')
+    if (!CIRCUIT_ID.test(id))
+      throw new CircuitRefused(edgeErrorCode.internal, 'the circuit id is malformed')
     // @guard circuit-of-a-taken-id--laid, circuit-of-a-taken-id--open
     const isOwn = this.#lays.has(id) || this.#circuits.kept(id) !== undefined
     // @guard circuit-of-a-taken-id--elsewhere
     if (isOwn || this.#parts.shared?.isKnown(id) === true) {
-      throw new CircuitRefused(INTERNAL, 'a circuit has that id already')
+      throw new CircuitRefused(edgeErrorCode.internal, 'a circuit has that id already')
     }
     return id
   }
@@ -298,7 +307,7 @@ export class CircuitDuty implements RouterDuty {
     const beganMs = this.#parts.clock.monotonicMs()
     const layMs = (): number => this.#parts.clock.monotonicMs() - beganMs
     for (let attempt = 0; attempt < routeAttemptsMax; attempt += 1) {
-      const sticksTo = Buffer.from(peerData.get(STICKY) ?? []).toString('utf8')
+      const sticksTo = Buffer.from(peerData.get(peerDataKey.stickinessToken) ?? []).toString('utf8')
       const wanted = { serviceId: client.serviceId, instanceId, sticksTo }
       const choose = (): ChosenHost | null => this.#choose(start, wanted, failed)
       const chosen = attempt === 0 ? await this.#awaited(id, choose, wanted) : choose()
@@ -327,13 +336,13 @@ export class CircuitDuty implements RouterDuty {
         }
         if (!this.#circuits.set(id, circuit)) {
           this.#tell(path.routerIds, unrouteMessage(id, true))
-          throw new CircuitRefused(INTERNAL, 'too many circuits')
+          throw new CircuitRefused(edgeErrorCode.internal, 'too many circuits')
         }
         this.#costs.succeeded(host.terminatorId)
         this.#tellDial(client, host.terminatorId, 'success')
         this.#parts.tell?.(circuitFact(circuit, 'created', layMs()))
         const told = dialerData([...host.peerData, ...laid.peerData])
-        if (isSticky) told.set(STICKY, Buffer.from(host.terminatorId))
+        if (isSticky) told.set(peerDataKey.stickinessToken, Buffer.from(host.terminatorId))
         return { circuit, peerData: told }
       }
       this.#tellDial(client, host.terminatorId, dialResultOf(laid.fault))
@@ -352,7 +361,7 @@ export class CircuitDuty implements RouterDuty {
       cause: lastFault.cause,
       layMs: layMs(),
     })
-    throw new CircuitRefused(INVALID_TERMINATOR, lastFault.text)
+    throw new CircuitRefused(edgeErrorCode.invalidTerminator, lastFault.text)
   }
 
   /**
@@ -476,10 +485,10 @@ export class CircuitDuty implements RouterDuty {
 
   #onRouteResult({ router, channel }: RouterConnection, { headers, body }: ChannelMessage): void {
     const id = Buffer.from(body).toString('utf8')
-    const number = readInt32(headers, result.attempt)
+    const number = readInt32(headers, routeResultHeader.attempt)
     if (number === REROUTE_ATTEMPT) {
-      const code = headers.get(result.errorCode)?.[0] ?? 0
-      if (!headers.has(result.isSuccess)) this.upkeep.onNotRerouted(router.id, id, code)
+      const code = headers.get(routeResultHeader.errorCode)?.[0] ?? 0
+      if (!headers.has(routeResultHeader.success)) this.upkeep.onNotRerouted(router.id, id, code)
       return
     }
     const attempt = this.#attempts.get(id)
@@ -494,8 +503,11 @@ export class CircuitDuty implements RouterDuty {
     }
     // @guard circuits-of-others--key
     const isOfHost = attempt.routerIds.at(-1) === router.id
-    if (!headers.has(result.isSuccess)) {
-      const fault = routeFault(readText(headers, result.error), headers.get(result.errorCode))
+    if (!headers.has(routeResultHeader.success)) {
+      const fault = routeFault(
+        readText(headers, routeResultHeader.error),
+        headers.get(routeResultHeader.errorCode),
+      )
       // @guard circuits-of-others--invalid
       attempt.settle(fault, isOfHost)
       return
@@ -503,7 +515,7 @@ export class CircuitDuty implements RouterDuty {
     // The key of the host is among it: one on the way would put its own there.
     for (const [key, value] of isOfHost ? headers : []) {
       const isOfChannel = key <= CHANNEL_HEADERS_MAX
-      const isResult = key >= result.attempt && key <= result.errorCode
+      const isResult = key >= routeResultHeader.attempt && key <= routeResultHeader.errorCode
       if (!isOfChannel && !isResult) attempt.peerData.set(key, keptBytes(value))
     }
     attempt.missing.delete(router.id)

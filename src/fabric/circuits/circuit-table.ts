@@ -4,7 +4,8 @@ import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { routerLimits } from '../limits.ts'
 import { LiveRows } from '../live-rows.ts'
 import type { CircuitPath } from './path.ts'
-import { type CircuitEnds, unrouteMessage } from './route.ts'
+import type { CircuitEnds } from './route.ts'
+import { unrouteMessage } from '../../channel/messages/circuits.ts'
 
 /** A circuit as its owner keeps it: the controller that laid it, or the heir of that. */
 export interface Circuit {

@@ -8,15 +8,16 @@ import type { Clock } from '../../lib/clock.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { TellFact } from '../../ports/live-facts.ts'
 import type { LinkIds, LiveLink, LiveLinks, PathLink } from '../../ports/live-links.ts'
-import type { TunnelClaim } from '../../ports/router-tunnels.ts'
 import type { RouterConnection } from '../connection.ts'
 import { routerLimits } from '../limits.ts'
 import { type Circuit, circuitFact, type CircuitTable } from './circuit-table.ts'
 import type { Hosts } from './hosts.ts'
 import { isCircuitId, wordsIn } from './named-circuits.ts'
 import { type CircuitPath, cheapestPaths } from './path.ts'
-import { type CircuitEnds, REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
+import { type CircuitEnds, routesOf } from './route.ts'
 import type { SharedCircuits } from './shared-circuits.ts'
+import { REROUTE_ATTEMPT, unrouteMessage } from '../../channel/messages/circuits.ts'
+import type { IsTunnelGranted } from '../clients/tunnel-duty.ts'
 
 const NS_PER_MS = 1_000_000n
 /** Circuits looked at in one step. */
@@ -29,13 +30,6 @@ const REROUTE_TERMS = {
   tags: {},
   dial: null,
 }
-
-/** Whether the tunnel of a router may dial a service, or host it. */
-export type IsTunnelGranted = (
-  routerId: string,
-  serviceId: string,
-  type: TunnelClaim['type'],
-) => boolean
 
 export interface CircuitUpkeepParts {
   readonly table: CircuitTable

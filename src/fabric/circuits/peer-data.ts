@@ -1,18 +1,15 @@
 import type { AdmittedClient } from '../../ports/router-clients.ts'
-import type { PeerData } from './circuit-request.ts'
-
-/** The key of the other end's encryption, among what ends tell each other. */
-export const PUBLIC_KEY = 1003
-/** The terminator that a client keeps to. */
-export const STICKY = 1114
-/** The identity that dials, as the host is told of it. */
-const dialer = { id: 1115, name: 1116 } as const
+import type { PeerData } from '../../channel/messages/circuit-requests.ts'
+import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
 /**
  * Headers of the host that the dialer is told. Where the host is, and where its target, is not
  * among them.
  */
-const toldToDialer: ReadonlySet<number> = new Set([PUBLIC_KEY, STICKY])
+const toldToDialer: ReadonlySet<number> = new Set<number>([
+  peerDataKey.publicKey,
+  peerDataKey.stickinessToken,
+])
 
 /** The part of what a host, or its router, says that goes to the router of the client. */
 export function dialerData(
@@ -29,7 +26,7 @@ export function hostData(
 ): PeerData {
   return new Map([
     ...said,
-    [dialer.id, Buffer.from(identityId)],
-    [dialer.name, Buffer.from(identityName)],
+    [peerDataKey.dialerIdentityId, Buffer.from(identityId)],
+    [peerDataKey.dialerIdentityName, Buffer.from(identityName)],
   ])
 }

@@ -1,8 +1,8 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 
-import { DestinationType, RouteSchema, UnrouteSchema } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
-import { routerMessage } from '../messages.ts'
+import { DestinationType, RouteSchema } from '../../../proto/gen/router_pb.ts'
+import type { Outgoing } from '../../channel/frame.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 import type { CircuitPath } from './path.ts'
 
 /** Both ends of a circuit, by which routers forward. */
@@ -27,9 +27,6 @@ export interface RouteTerms {
     readonly peerData: ReadonlyMap<number, Uint8Array>
   } | null
 }
-
-/** Attempt of a way that a circuit takes later on; a router keeps what it has dialed. */
-export const REROUTE_ATTEMPT = 99_969_996
 
 /** Nanoseconds in a millisecond. */
 const NS = 1_000_000n
@@ -71,11 +68,6 @@ export function routesOf(ends: CircuitEnds, path: CircuitPath, terms: RouteTerms
         : {}),
     }
     const body = toBinary(RouteSchema, create(RouteSchema, route))
-    return { contentType: routerMessage.route, body }
+    return { contentType: controlMessage.route, body }
   })
-}
-
-export function unrouteMessage(circuitId: string, isNow: boolean): Outgoing {
-  const body = toBinary(UnrouteSchema, create(UnrouteSchema, { circuitId, now: isNow }))
-  return { contentType: routerMessage.unroute, body }
 }

@@ -1,30 +1,22 @@
 import type { ClaimFault } from '../../ports/router-clients.ts'
 import type { TunnelFault } from '../../ports/router-tunnels.ts'
+import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
-/** Codes that routers and their clients are told. */
-export const INTERNAL = 1
-export const NO_TUNNELS = 7
-export const INVALID_TERMINATOR = 8
-export const ENCRYPTION_DATA_MISSING = 11
-export const INVALID_INSTANCE = 13
-
+/** Codes of {@link edgeErrorCode} by what is wrong with a claim. */
 export const claimFaultCodes: Readonly<Record<ClaimFault, number>> = {
-  apiSession: 2,
-  session: 3,
-  sessionType: 4,
-  router: 5,
-  service: 6,
-  access: 14,
-  posture: 15,
+  apiSession: edgeErrorCode.invalidApiSession,
+  session: edgeErrorCode.invalidSession,
+  sessionType: edgeErrorCode.wrongSessionType,
+  router: edgeErrorCode.invalidEdgeRouterForSession,
+  service: edgeErrorCode.invalidService,
+  access: edgeErrorCode.accessDenied,
+  posture: edgeErrorCode.postureCheckFailed,
 }
 
 export const tunnelFaultCodes: Readonly<Record<TunnelFault, number>> = {
-  tunnel: NO_TUNNELS,
+  tunnel: edgeErrorCode.tunnelingNotEnabled,
   service: claimFaultCodes.service,
   router: claimFaultCodes.router,
   access: claimFaultCodes.access,
   posture: claimFaultCodes.posture,
 }
-
-/** Advice to a router about trying again. */
-export const DO_NOT_RETRY = 3

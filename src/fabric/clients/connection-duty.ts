@@ -4,7 +4,7 @@ import type { RouterDuty } from '../duty.ts'
 import { ownText } from '../../lib/text/own-text.ts'
 import { type TellFact, tellNobody } from '../../ports/live-facts.ts'
 import { routerLimits } from '../limits.ts'
-import { routerMessage } from '../messages.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 import { toldTime } from '../told-time.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
@@ -31,7 +31,7 @@ export class ConnectionDuty implements RouterDuty {
   constructor(tell: TellFact = tellNobody) {
     this.#tell = tell
     this.handlers = new Map([
-      [routerMessage.connectEvents, ({ router }, { body }) => this.#take(router.id, body)],
+      [controlMessage.connectEvents, ({ router }, { body }) => this.#take(router.id, body)],
     ])
   }
 

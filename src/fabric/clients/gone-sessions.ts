@@ -1,11 +1,12 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { SessionRemovedSchema, ValidateSessionsSchema } from '../../../proto/gen/router_pb.ts'
-import type { Channel, Outgoing } from '../../channel/channel.ts'
+import type { Channel } from '../../channel/channel.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { GoneSession, RouterClients } from '../../ports/router-clients.ts'
 import { routerLimits } from '../limits.ts'
-import { routerMessage } from '../messages.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
+import type { Outgoing } from '../../channel/frame.ts'
 
 /** Tells a router which of the service sessions that it asks about are gone. */
 export function* tellGoneSessions(
@@ -34,7 +35,7 @@ export function* tellGoneSessions(
 export function sessionsRemoved(tokens: readonly string[], ids: readonly string[]): Outgoing {
   const removed = create(SessionRemovedSchema, { tokens: [...tokens], ids: [...ids] })
   return {
-    contentType: routerMessage.sessionRemoved,
+    contentType: controlMessage.sessionRemoved,
     body: toBinary(SessionRemovedSchema, removed),
   }
 }

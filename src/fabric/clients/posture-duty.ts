@@ -12,7 +12,7 @@ import type { PostureReport } from '../../ports/posture.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
-import { routerMessage } from '../messages.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import type { ShownSessions } from './shown-sessions.ts'
 
@@ -32,7 +32,7 @@ export class PostureDuty implements RouterDuty {
   constructor(parts: PostureDutyParts) {
     this.#parts = parts
     this.handlers = new Map([
-      [routerMessage.clientPosture, (connection, message) => this.#take(connection, message)],
+      [controlMessage.clientPosture, (connection, message) => this.#take(connection, message)],
     ])
   }
 

@@ -10,7 +10,6 @@ import {
   CreateTerminatorResult,
   type CreateTerminatorV2,
   type CreateTunnelTerminator,
-  ModelPrecedence,
 } from '../../../proto/gen/router_pb.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
@@ -20,7 +19,8 @@ import type { Outcome, Proposer } from '../../ports/proposer.ts'
 import type { RouterConnection } from '../connection.ts'
 import { routerLimits } from '../limits.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import { DO_NOT_RETRY, INTERNAL, INVALID_INSTANCE } from './client-errors.ts'
+import { edgeErrorCode, retryHint } from '../../channel/messages/edge.ts'
+import { precedenceName } from '../../channel/messages/terminators.ts'
 
 const { routerEntryBytesMax, routerWritesAtOnceMax, routerWritesWaitingMax } = routerLimits
 /** Terminators that one entry of the log removes. */
@@ -28,12 +28,6 @@ const { routerEntryBytesMax, routerWritesAtOnceMax, routerWritesWaitingMax } = r
 const ENTRY_IDS_MAX = 100
 /** Faults that say that the instance is another host's. */
 const instanceFields: ReadonlySet<string> = new Set(['identity', 'identitySecret'])
-
-/** A number that nobody knows is as good as none. */
-export function precedenceName(precedence: ModelPrecedence): string {
-  if (precedence === ModelPrecedence.REQUIRED) return 'required'
-  return precedence === ModelPrecedence.FAILED ? 'failed' : 'default'
-}
 
 /** A router learns from it what became of a terminator that it wants. */
 export interface CreateAnswer {
@@ -98,8 +92,8 @@ export class RouterWrites {
         msg: reasonOf(outcome),
         // Its listener would only take the place of another host.
         ...(isOfInstance
-          ? { errorCode: INVALID_INSTANCE, retryHint: DO_NOT_RETRY }
-          : { errorCode: INTERNAL }),
+          ? { errorCode: edgeErrorCode.invalidInstanceId, retryHint: retryHint.notRetriable }
+          : { errorCode: edgeErrorCode.internal }),
       }
     } catch (error) {
       return this.failed(connection.router.id, error)
@@ -138,9 +132,14 @@ export class RouterWrites {
     // The same again would be as large.
     if (error instanceof Problem && error.code === 'REQUEST_ENTITY_TOO_LARGE') {
       const { FAILED_OTHER } = CreateTerminatorResult
-      return { result: FAILED_OTHER, msg, errorCode: INTERNAL, retryHint: DO_NOT_RETRY }
+      return {
+        result: FAILED_OTHER,
+        msg,
+        errorCode: edgeErrorCode.internal,
+        retryHint: retryHint.notRetriable,
+      }
     }
-    return { result: CreateTerminatorResult.FAILED_BUSY, msg, errorCode: INTERNAL }
+    return { result: CreateTerminatorResult.FAILED_BUSY, msg, errorCode: edgeErrorCode.internal }
   }
 
   async #attempt<D extends DescMessage>(

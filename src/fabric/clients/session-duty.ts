@@ -6,14 +6,14 @@ import {
   ApiSessionRemovedSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
-import type { Outgoing } from '../../channel/channel.ts'
+import type { Outgoing } from '../../channel/frame.ts'
 import { textValue } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ClientSession, EndedSession, RouterClients } from '../../ports/router-clients.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
-import { routerMessage } from '../messages.ts'
+import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
 import { sessionsRemoved, tellGoneSessions } from './gone-sessions.ts'
 import type { ShownSessions } from './shown-sessions.ts'
 import { ToldSessions } from './told-sessions.ts'
@@ -23,8 +23,6 @@ const { wholeSessionsEveryMs } = routerLimits
 const CHUNK_SESSIONS = 100
 /** Checks of a session and a router each, between two turns of the event loop. */
 const SLICE_CHECKS = 20_000
-const strategyHeader = 1013
-const stateHeader = 1014
 const STRATEGY = 'instant'
 
 export interface SessionDutyParts {
@@ -78,7 +76,7 @@ export class SessionDuty implements RouterDuty {
     this.#parts = parts
     this.handlers = new Map<number, MessageHandler>([
       [
-        routerMessage.apiSessionHeartbeat,
+        controlMessage.apiSessionHeartbeat,
         function* ({ router }, { body }) {
           const { tokens } = yield* decodeInSteps(ApiSessionHeartbeatSchema, body)
           for (const token of tokens) {
@@ -88,14 +86,14 @@ export class SessionDuty implements RouterDuty {
         },
       ],
       [
-        routerMessage.requestSessions,
+        controlMessage.requestClientReSync,
         (connection) => {
           if (connection.router.isEdge) this.#asking.add(connection)
           this.#tellAsking()
         },
       ],
       [
-        routerMessage.validateSessions,
+        controlMessage.validateSessions,
         ({ channel }, { body }) => tellGoneSessions(channel, parts.clients, body),
       ],
     ])
@@ -205,10 +203,10 @@ export class SessionDuty implements RouterDuty {
       // A router ends at a state that is no JSON, or has no id.
       const state = JSON.stringify({ id, isLast: sequence === bodies.length - 1, sequence })
       const headers = new Map([
-        [strategyHeader, textValue(STRATEGY)],
-        [stateHeader, textValue(state)],
+        [controlHeader.syncStrategyType, textValue(STRATEGY)],
+        [controlHeader.syncStrategyState, textValue(state)],
       ])
-      return { contentType: routerMessage.apiSessionAdded, headers, body }
+      return { contentType: controlMessage.apiSessionAdded, headers, body }
     })
   }
 
@@ -340,11 +338,11 @@ export class SessionDuty implements RouterDuty {
     for (const [{ channel }, { added: told, removedIds }] of news) {
       for (const some of told.length === 0 ? [] : chunks(told)) {
         const body = once(`+${some.map(({ id }) => id).join(' ')}`, () => this.#added(some, false))
-        channel.send({ contentType: routerMessage.apiSessionAdded, body })
+        channel.send({ contentType: controlMessage.apiSessionAdded, body })
       }
       if (removedIds.length === 0) continue
       const body = once(`-${removedIds.join(' ')}`, () => this.#removed(removedIds))
-      channel.send({ contentType: routerMessage.apiSessionRemoved, body })
+      channel.send({ contentType: controlMessage.apiSessionRemoved, body })
     }
   }
 

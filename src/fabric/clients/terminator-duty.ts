@@ -14,15 +14,12 @@ import {
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
-import { routerMessage } from '../messages.ts'
-import { claimFaultCodes, DO_NOT_RETRY } from './client-errors.ts'
-import {
-  type CreateAnswer,
-  precedenceName,
-  type RouterWrites,
-  type TerminatorUpdate,
-} from './router-writes.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
+import { claimFaultCodes } from './client-errors.ts'
+import type { CreateAnswer, RouterWrites, TerminatorUpdate } from './router-writes.ts'
 import type { ShownSessions } from './shown-sessions.ts'
+import { retryHint } from '../../channel/messages/edge.ts'
+import { precedenceName } from '../../channel/messages/terminators.ts'
 
 export interface TerminatorDutyParts {
   readonly clients: Pick<ShownSessions, 'judge' | 'onEntryRefused'>
@@ -40,25 +37,28 @@ export class TerminatorDuty implements RouterDuty {
   constructor(parts: TerminatorDutyParts) {
     this.#parts = parts
     this.handlers = new Map([
-      [routerMessage.createTerminator, (connection, message) => this.#create(connection, message)],
       [
-        routerMessage.removeTerminator,
+        controlMessage.createTerminatorV2,
+        (connection, message) => this.#create(connection, message),
+      ],
+      [
+        controlMessage.removeTerminator,
         (connection, message) => {
           const { terminatorId } = fromBinary(RemoveTerminatorSchema, message.body)
           return this.#remove(connection, message, [terminatorId])
         },
       ],
       [
-        routerMessage.removeTerminators,
+        controlMessage.removeTerminators,
         (connection, message) => {
           const { terminatorIds } = fromBinary(RemoveTerminatorsSchema, message.body)
           return this.#remove(connection, message, terminatorIds)
         },
       ],
-      [routerMessage.updateTerminator, this.#updating(UpdateTerminatorSchema)],
-      [routerMessage.updateEdgeTerminator, this.#updating(UpdateEdgeTerminatorSchema)],
+      [controlMessage.updateTerminator, this.#updating(UpdateTerminatorSchema)],
+      [controlMessage.updateEdgeTerminator, this.#updating(UpdateEdgeTerminatorSchema)],
       [
-        routerMessage.healthEvent,
+        controlMessage.healthEvent,
         (connection, message) => {
           const { terminatorId, checkPassed } = fromBinary(HealthEventSchema, message.body)
           // A terminator that is not well is the last to be dialed.
@@ -77,7 +77,7 @@ export class TerminatorDuty implements RouterDuty {
       create(CreateTerminatorV2AnswerSchema, { terminatorId: asked.address, ...answer }),
     )
     connection.channel.reply(message, {
-      contentType: routerMessage.createTerminatorAnswer,
+      contentType: controlMessage.createTerminatorV2Response,
       body,
     })
   }
@@ -107,7 +107,7 @@ export class TerminatorDuty implements RouterDuty {
       return {
         result: CreateTerminatorResult.FAILED_OTHER,
         errorCode,
-        retryHint: DO_NOT_RETRY,
+        retryHint: retryHint.notRetriable,
         msg: `bind refused: ${judged.fault}`,
       }
     } catch (error) {

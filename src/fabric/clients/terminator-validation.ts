@@ -6,8 +6,7 @@ import {
   TerminatorStatesSchema,
   ValidateTerminatorsSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -16,7 +15,7 @@ import type { TerminatorStanding } from '../../ports/router-inspections.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
-import { routerMessage } from '../messages.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import type { RouterWrites } from './router-writes.ts'
 
@@ -67,7 +66,7 @@ export class TerminatorValidation implements RouterDuty {
     this.#parts = parts
     this.handlers = new Map([
       [
-        routerMessage.terminatorStates,
+        controlMessage.validateTerminatorsV2Response,
         (connection, message) => this.#onStates(connection, message),
       ],
     ])
@@ -203,7 +202,7 @@ function validationOf(
     terminators: terminators.map((terminator) => ({ ...terminator, marker })),
   })
   return {
-    contentType: routerMessage.validateTerminators,
+    contentType: controlMessage.validateTerminatorsV2,
     body: toBinary(ValidateTerminatorsSchema, message),
   }
 }

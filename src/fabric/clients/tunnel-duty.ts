@@ -7,33 +7,37 @@ import {
   CreateTunnelTerminatorSchema,
   UpdateTunnelTerminatorSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { readFlag, readText } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { Proposer } from '../../ports/proposer.ts'
-import type { RouterTunnels } from '../../ports/router-tunnels.ts'
-import type { IsTunnelGranted } from '../circuits/circuit-upkeep.ts'
-import { edgeRefusal } from '../circuits/circuit-request.ts'
+import type { RouterTunnels, TunnelClaim } from '../../ports/router-tunnels.ts'
+import { edgeRefusal } from '../../channel/messages/circuit-requests.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { judgedAtLatest } from '../judged-at-latest.ts'
-import { routerMessage } from '../messages.ts'
+import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import { DO_NOT_RETRY, INTERNAL, tunnelFaultCodes } from './client-errors.ts'
-import { type CreateAnswer, precedenceName, type RouterWrites } from './router-writes.ts'
+import { tunnelFaultCodes } from './client-errors.ts'
+import type { CreateAnswer, RouterWrites } from './router-writes.ts'
 import { terminatorRemoval } from './terminator-removal.ts'
-
-/** Headers of what a router says of the health of what its tunnel hosts. */
-const header = { terminatorId: 1022, isPassed: 1023 } as const
+import { edgeErrorCode, retryHint } from '../../channel/messages/edge.ts'
+import { precedenceName } from '../../channel/messages/terminators.ts'
 
 /** Terminators judged between two turns of the event loop. */
 const SLICE = 250
 /** A change so soon after a look waits for the next sweep. */
 const LOOK_MS_MIN = 250
+
+/** Whether the tunnel of a router may dial a service, or host it. */
+export type IsTunnelGranted = (
+  routerId: string,
+  serviceId: string,
+  type: TunnelClaim['type'],
+) => boolean
 
 export interface TunnelDutyParts {
   readonly tunnels: RouterTunnels
@@ -67,11 +71,11 @@ export class TunnelDuty implements RouterDuty {
     const done = (contentType: number) => ({ contentType, body: new Uint8Array() })
     this.handlers = new Map([
       [
-        routerMessage.createTunnelTerminator,
+        controlMessage.createTunnelTerminatorV2,
         (connection, message) => this.#create(connection, message),
       ],
       [
-        routerMessage.updateTunnelTerminator,
+        controlMessage.updateTunnelTerminator,
         async (connection, message) => {
           const asked = fromBinary(UpdateTunnelTerminatorSchema, message.body)
           const { terminatorId: id, updateCost, cost, updatePrecedence, precedence } = asked
@@ -80,22 +84,24 @@ export class TunnelDuty implements RouterDuty {
             ...(updateCost ? { cost } : {}),
             ...(updatePrecedence ? { precedence: precedenceName(precedence) } : {}),
           })
-          answer(connection, message, outcome, done(routerMessage.updateTunnelTerminatorAnswer))
+          answer(connection, message, outcome, done(controlMessage.updateTunnelTerminatorResponse))
         },
       ],
       [
-        routerMessage.removeTunnelTerminator,
+        controlMessage.removeTunnelTerminator,
         async (connection, message) => {
           const outcome = await writes.remove(connection, [Buffer.from(message.body).toString()])
-          answer(connection, message, outcome, done(routerMessage.removeTunnelTerminatorAnswer))
+          answer(connection, message, outcome, done(controlMessage.removeTunnelTerminatorResponse))
         },
       ],
       [
-        routerMessage.tunnelHealthEvent,
+        controlMessage.tunnelHealthEvent,
         async (connection, message) => {
-          const id = readText(message.headers, header.terminatorId) ?? ''
+          const id = readText(message.headers, controlHeader.terminatorId) ?? ''
           // A host that is not well is the last to be dialed.
-          const precedence = readFlag(message.headers, header.isPassed) ? 'default' : 'failed'
+          const precedence = readFlag(message.headers, controlHeader.checkPassed)
+            ? 'default'
+            : 'failed'
           const outcome = await writes.update(connection, { id, precedence })
           connection.channel.replyResult(message, outcome === '', outcome)
         },
@@ -166,7 +172,7 @@ export class TunnelDuty implements RouterDuty {
       ...created,
     })
     connection.channel.reply(message, {
-      contentType: routerMessage.createTunnelTerminatorAnswer,
+      contentType: controlMessage.createTunnelTerminatorV2Response,
       body: toBinary(CreateTunnelTerminatorAnswerSchema, answered),
     })
   }
@@ -193,7 +199,7 @@ export class TunnelDuty implements RouterDuty {
     return {
       result: CreateTerminatorResult.FAILED_OTHER,
       errorCode: tunnelFaultCodes[judged.fault],
-      retryHint: DO_NOT_RETRY,
+      retryHint: retryHint.notRetriable,
       msg: `bind refused: ${judged.fault}`,
     }
   }
@@ -206,5 +212,5 @@ function answer(
   outcome: string,
   done: Outgoing,
 ): void {
-  channel.reply(message, outcome === '' ? done : edgeRefusal(INTERNAL, outcome))
+  channel.reply(message, outcome === '' ? done : edgeRefusal(edgeErrorCode.internal, outcome))
 }

@@ -11,13 +11,13 @@ import {
   RouterLinksSchema,
   VerifyRouterSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
+import type { Outgoing } from '../../channel/frame.ts'
 import type { LinkConnection, LinkIds, LiveLink } from '../../ports/live-links.ts'
 import type { RouterMetrics } from '../../ports/live-facts.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
-import { routerMessage } from '../messages.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import type { LinkTable, ReportedLink } from './link-table.ts'
 import { routerMetricsIn } from './router-metrics.ts'
@@ -50,7 +50,7 @@ export function linkDuty(parts: LinkDutyParts): RouterDuty {
   return {
     handlers: new Map<number, MessageHandler>([
       [
-        routerMessage.routerLinks,
+        controlMessage.routerLinks,
         function* ({ router }, { body }) {
           const { links, fullRefresh } = yield* decodeInSteps(RouterLinksSchema, body)
           // Links that were lost go first, or there may be no room for the new ones.
@@ -71,14 +71,14 @@ export function linkDuty(parts: LinkDutyParts): RouterDuty {
         },
       ],
       [
-        routerMessage.linkStateUpdate,
+        controlMessage.linkState,
         ({ router }, { body }) => {
           const { linkId, linkIteration, connState } = fromBinary(LinkStateUpdateSchema, body)
           table.update(router.id, linkId, linkIteration, connectionsIn(connState))
         },
       ],
       [
-        routerMessage.fault,
+        controlMessage.fault,
         (connection, message) => {
           const fault = fromBinary(FaultSchema, message.body)
           const { subject, id, iteration } = fault
@@ -89,7 +89,7 @@ export function linkDuty(parts: LinkDutyParts): RouterDuty {
         },
       ],
       [
-        routerMessage.metrics,
+        controlMessage.metrics,
         function* ({ router }, { body }) {
           const metrics = yield* decodeInSteps(MetricsSchema, body)
           if (!metrics.doNotPropagate) onMetrics?.(routerMetricsIn(router.id, metrics))
@@ -102,7 +102,7 @@ export function linkDuty(parts: LinkDutyParts): RouterDuty {
         },
       ],
       [
-        routerMessage.verifyRouter,
+        controlMessage.verifyRouter,
         ({ channel }, message) => {
           const { routerId, fingerprints } = fromBinary(VerifyRouterSchema, message.body)
           const isRight = isCertificateOf(routerId, fingerprints)
@@ -117,7 +117,7 @@ export function linkDuty(parts: LinkDutyParts): RouterDuty {
 
 export function linkGone({ id, iteration }: LiveLink): Outgoing {
   const fault = create(FaultSchema, { subject: FaultSubject.LINK, id, iteration })
-  return { contentType: routerMessage.fault, body: toBinary(FaultSchema, fault) }
+  return { contentType: controlMessage.fault, body: toBinary(FaultSchema, fault) }
 }
 
 function reportedLink({ connState, ...link }: RouterLink): ReportedLink {

@@ -8,22 +8,21 @@ import {
   PeerStateChangeSchema,
   PeerStateChangesSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
 import { readMask } from '../../channel/headers.ts'
 import { messageBounds } from '../../channel/message-bounds.ts'
 import { MULTI_CHANNEL } from '../../lib/router-capabilities.ts'
 import { bodyFault } from '../../channel/wire-scan.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
-import { routerCapabilitiesHeader, routerMessage } from '../messages.ts'
+import {
+  controlHeader,
+  controlMessage,
+  legacyControlHeader,
+} from '../../channel/messages/control.ts'
 
 const { linkListenersMax, routerTextCharactersMax } = routerLimits
-
-const listenersHeader = 1000
-/** Header where routers before 2.0 have them; a newer one keeps the secret of its group there. */
-const olderListenersHeader = 10
 
 export interface PeerDutyParts {
   /** Ids of the routers that others may have links with, connected or not. */
@@ -48,7 +47,7 @@ export class PeerDuty implements RouterDuty {
     this.#parts = parts
     this.handlers = new Map([
       [
-        routerMessage.linkListeners,
+        controlMessage.updateLinkListeners,
         ({ router }, { body }) => {
           this.#listeners.set(router.id, listenersIn(body))
           this.#changed.add(router.id)
@@ -123,7 +122,7 @@ export class PeerDuty implements RouterDuty {
 function changesMessage(changes: PeerStateChange[]): Outgoing {
   const message = create(PeerStateChangesSchema, { changes })
   return {
-    contentType: routerMessage.peerStateChanges,
+    contentType: controlMessage.peerStateChange,
     body: toBinary(PeerStateChangesSchema, message),
   }
 }
@@ -133,8 +132,8 @@ function changesMessage(changes: PeerStateChange[]): Outgoing {
  * older keys mean several things.
  */
 function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkListener[] {
-  const isNewer = readMask(headers, routerCapabilitiesHeader).has(MULTI_CHANNEL)
-  const bytes = headers.get(isNewer ? listenersHeader : olderListenersHeader)
+  const isNewer = readMask(headers, controlHeader.capabilities).has(MULTI_CHANNEL)
+  const bytes = headers.get(isNewer ? controlHeader.listeners : legacyControlHeader.listeners)
   if (bytes === undefined) return []
   try {
     return listenersIn(bytes)
@@ -146,7 +145,7 @@ function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkList
 
 /** @throws when the bytes are no list of listeners. */
 function listenersIn(bytes: Uint8Array): readonly LinkListener[] {
-  const { schema, elementsMax } = messageBounds.linkListeners
+  const { schema, elementsMax } = messageBounds.updateLinkListeners
   // A hello has them in a header, and not in a body that was judged.
   const fault = bodyFault(schema ?? LinkListenersSchema, bytes, elementsMax)
   if (fault !== null) throw new Error(fault)

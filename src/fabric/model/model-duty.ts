@@ -1,32 +1,29 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { create, toBinary } from '@bufbuild/protobuf'
 
 import {
   ModelChangeSetSchema,
   type ModelEvent as EncodedEvent,
   ModelEventSchema,
-  SubscribeToDataModelSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
 import { textValue, uint64Value } from '../../channel/headers.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ModelEvent, RouterModel } from '../../ports/router-model.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
-import { routerMessage } from '../messages.ts'
+import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { encodedEvent } from './encode.ts'
 import { followingOn, ModelLog } from './model-log.ts'
 import { publicKeysOf, type PublicKeyValue, type TrustedCertificates } from './public-keys.ts'
 import { encodeWholeModel } from './whole-model.ts'
+import { readSubscribe } from '../../channel/messages/model.ts'
 
 const { modelIndexEveryMs, modelSendsMax, modelSendTimeoutMs } = routerLimits
 const SENT_POLL_MS = 20
 const { modelSubscriptionSecondsMin, modelSubscriptionSecondsMax } = routerLimits
-const indexHeader = 1025
-const subscriptionHeader = 1026
 
 export interface ModelDutyParts {
   readonly model: RouterModel
@@ -78,7 +75,7 @@ export class ModelDuty implements RouterDuty {
     this.#log = this.#newLog()
     this.handlers = new Map([
       [
-        routerMessage.subscribeToModel,
+        controlMessage.subscribeToDataModel,
         (connection, message) => this.#onSubscribe(connection, message),
       ],
     ])
@@ -146,19 +143,19 @@ export class ModelDuty implements RouterDuty {
   #onSubscribe(connection: RouterConnection, { body }: ChannelMessage): void {
     const { router } = connection
     if (!router.isEdge) return
-    const asked = fromBinary(SubscribeToDataModelSchema, body)
+    const asked = readSubscribe(body)
     const { timelineId, isLeader, clock, model } = this.#parts
     const known = this.#subscriptions.get(router.id)
     const seconds = Math.min(
-      Math.max(asked.subscriptionDurationSeconds, modelSubscriptionSecondsMin),
+      Math.max(asked.seconds, modelSubscriptionSecondsMin),
       modelSubscriptionSecondsMax,
     )
     const untilMs = clock.monotonicMs() + seconds * 1000
-    if (known?.connection === connection && asked.renew && known.id === asked.subscriptionId) {
+    if (known?.connection === connection && asked.renews && known.id === asked.subscriptionId) {
       known.untilMs = untilMs
       return
     }
-    const index = Number(asked.currentIndex)
+    const index = Number(asked.index)
     // A leader that is behind a router shows that the router has followed a log that is no more.
     const isAhead = index > model.appliedIndex && isLeader()
     const isKnown = index > 0 && asked.timelineId === timelineId() && !isAhead
@@ -205,7 +202,8 @@ export class ModelDuty implements RouterDuty {
     let position = from
     for (const { index, bytes } of this.#log.after(from)) {
       const body = followingOn(bytes, position)
-      if (!this.#send(subscription, { contentType: routerMessage.modelChanges, body })) return
+      if (!this.#send(subscription, { contentType: controlMessage.dataStateChangeSet, body }))
+        return
       position = index
     }
     subscription.position = position
@@ -219,7 +217,7 @@ export class ModelDuty implements RouterDuty {
     try {
       const endIndex = this.#log.index
       const body = await this.#wholeModel(endIndex)
-      if (!this.#send(subscription, { contentType: routerMessage.dataState, body })) return
+      if (!this.#send(subscription, { contentType: controlMessage.dataState, body })) return
       subscription.position = endIndex
       await this.#sent(connection)
     } catch (error) {
@@ -270,7 +268,8 @@ export class ModelDuty implements RouterDuty {
   }
 
   #send({ connection, id }: Subscription, outgoing: Outgoing): boolean {
-    const headers = id === '' ? [] : ([[subscriptionHeader, textValue(id)]] as const)
+    const headers =
+      id === '' ? [] : ([[controlHeader.routerDataModelSubscriptionId, textValue(id)]] as const)
     return connection.channel.send({ ...outgoing, headers: new Map(headers) })
   }
 
@@ -306,7 +305,7 @@ export class ModelDuty implements RouterDuty {
     })
     const body = toBinary(ModelChangeSetSchema, set)
     for (const { channel } of connections) {
-      channel.send({ contentType: routerMessage.modelChanges, body })
+      channel.send({ contentType: controlMessage.dataStateChangeSet, body })
     }
   }
 
@@ -315,9 +314,9 @@ export class ModelDuty implements RouterDuty {
     this.#toldIndexMs = nowMs
     if (index <= this.#toldIndex) return
     this.#toldIndex = index
-    const headers = new Map([[indexHeader, uint64Value(BigInt(index))]])
+    const headers = new Map([[controlHeader.routerDataModelIndex, uint64Value(BigInt(index))]])
     for (const { channel } of this.#edgeRouters()) {
-      channel.send({ contentType: routerMessage.modelIndex, headers })
+      channel.send({ contentType: controlMessage.currentIndex, headers })
     }
   }
 

@@ -1,5 +1,3 @@
-import type { Config } from '../../entities/kinds/config.ts'
-import type { ServiceConfig } from '../../entities/kinds/service-config.ts'
 import type { Service } from '../../entities/kinds/service.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
@@ -153,9 +151,7 @@ export class AccessDelta {
   /** Other policies, or policies that say something else, on services that stay as they are. */
   #judgePolicies(): void {
     for (const [id, { before, after }] of this.#sides.policies) {
-      if (!saysElse(before as ServicePolicy | undefined, after as ServicePolicy | undefined)) {
-        continue
-      }
+      if (!saysElse(before, after)) continue
       for (const from of this.#classes.having(id)) this.#groupsOf(from)
     }
     const namesPolicies = this.#sides.hasChecks.after
@@ -273,13 +269,12 @@ export class AccessDelta {
   #judgeConfigs(): void {
     const sides = this.#sides
     const touched = new Set<string>()
-    for (const [id, { before, after }] of sides.configs) {
-      const [old, now] = [before as Config | undefined, after as Config | undefined]
+    for (const [id, { before: old, after: now }] of sides.configs) {
       const isSame = old !== undefined && now !== undefined && isSameJson(old.data, now.data)
       if (!isSame) touched.add(id)
     }
     for (const [id, { before, after }] of sides.configTypes) {
-      if (before?.['name'] === after?.['name']) continue
+      if (before?.name === after?.name) continue
       for (const config of this.#state.table('config').indexes.ids('configTypeId', id)) {
         touched.add(config)
       }
@@ -290,7 +285,7 @@ export class AccessDelta {
     for (const configId of touched) {
       for (const id of services.ids('configs', configId)) this.#judgeServiceConfig(id)
       for (const id of overrides.ids('configId', configId)) {
-        const override = this.#state.get<ServiceConfig>('serviceConfig', id)
+        const override = this.#state.get('serviceConfig', id)
         if (override !== undefined) this.#judgePair(override.identityId, override.serviceId)
       }
     }
@@ -321,18 +316,19 @@ export class AccessDelta {
   #identitiesWithOwnConfig(serviceId: string): Set<string> {
     const found = new Set<string>()
     for (const id of this.#state.table('serviceConfig').indexes.ids('serviceId', serviceId)) {
-      found.add(String(this.#state.get('serviceConfig', id)?.['identityId']))
+      const override = this.#state.get('serviceConfig', id)
+      if (override !== undefined) found.add(override.identityId)
     }
     for (const { before } of this.#sides.overrides.values()) {
-      if (before?.['serviceId'] === serviceId) found.add(String(before['identityId']))
+      if (before?.serviceId === serviceId) found.add(before.identityId)
     }
     return found
   }
 
   #judgeOverrides(): void {
     for (const { before, after } of this.#sides.overrides.values()) {
-      const { identityId, serviceId } = (after ?? before) as ServiceConfig
-      this.#judgePair(identityId, serviceId)
+      const override = after ?? before
+      if (override !== undefined) this.#judgePair(override.identityId, override.serviceId)
     }
   }
 

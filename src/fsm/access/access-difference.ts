@@ -1,3 +1,4 @@
+import type { KindName } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -12,7 +13,7 @@ export type AccessRight = (typeof accessRights)[number]
 /** One write that is not made. */
 export interface PreviewedWrite {
   readonly mode: 'create' | 'replace' | 'patch' | 'delete'
-  readonly entity: string
+  readonly entity: KindName
   readonly id: string
   /** Fields as a command would bring them; none at a deletion. */
   readonly fields: JsonObject
@@ -50,9 +51,9 @@ export interface AccessDifference {
   readonly pairs: readonly PairChanges[]
   readonly checks: readonly CheckChanges[]
   /** The record as the writes leave it, or as it was where they delete it. */
-  record(kind: string, id: string): EntityRecord | undefined
+  record(kind: KindName, id: string): EntityRecord | undefined
   /** Whether the writes make it. */
-  isNew(kind: string, id: string): boolean
+  isNew(kind: KindName, id: string): boolean
 }
 
 /** The outcome of writes that were judged and not made. */

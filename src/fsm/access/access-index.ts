@@ -1,7 +1,8 @@
+import type { KindName } from '../../entities/kind-records.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { BIND, DIAL, type Grants, matches, policiesMatching } from '../records/roles.ts'
-import type { State } from '../records/state.ts'
+import type { WriteFollower, State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
 import { type AccessChanges, accessWrites, takeAccessChanges } from './changes.ts'
 import { type ClassView, ClassViews, viewOf } from './class-views.ts'
@@ -29,11 +30,11 @@ export interface Judgement {
  * Access of identities by service policies, kept by the changes of the records. It follows from
  * the records alone and is no part of the state.
  */
-export class AccessIndex {
-  /** Writes of records that it is yet to follow, noted as they are done. */
-  readonly writes = accessWrites()
+export class AccessIndex implements WriteFollower {
+  /** Writes of records that it has not followed yet. */
+  readonly #writes = accessWrites()
   readonly #state: State
-  readonly #policies: Table
+  readonly #policies: Table<ServicePolicy>
   readonly #classes: AccessClasses
   readonly #views = new ClassViews()
   readonly #visitors = new Map<string, ClassView>()
@@ -44,9 +45,12 @@ export class AccessIndex {
     this.#classes = new AccessClasses(state)
   }
 
-  /** Makes it anew from the records as they stand. */
+  note(kind: KindName, id: string, before: EntityRecord | undefined): void {
+    this.#writes.note(kind, id, before)
+  }
+
   rebuild(): void {
-    this.writes.clear()
+    this.#writes.clear()
     this.#views.clear()
     this.#visitors.clear()
     this.#classes.rebuild()
@@ -58,13 +62,13 @@ export class AccessIndex {
    * record that grants anything.
    */
   settle(onJudged: (judgement: Judgement) => (() => void) | null = () => null): void {
-    if (this.writes.isEmpty) return
-    const areOfServices = this.writes.isOnlyOf('service')
+    if (this.#writes.isEmpty) return
+    const areOfServices = this.#writes.isOnlyOf('service')
     if (areOfServices && this.#policies.rows.size === 0) {
-      this.writes.clear()
+      this.#writes.clear()
       return
     }
-    const changes = takeAccessChanges(this.writes, this.#state.tables)
+    const changes = takeAccessChanges(this.#writes, this.#state.tables)
     if (areOfServices && this.#matchNoPolicy(changes)) return
     const sides = new Sides(this.#state, changes)
     const moves = this.#classes.plan(changes)
@@ -85,8 +89,7 @@ export class AccessIndex {
    */
   #matchNoPolicy({ service: changed }: AccessChanges): boolean {
     const isMatched = (service: EntityRecord | undefined): boolean =>
-      service !== undefined &&
-      policiesMatching<ServicePolicy>(this.#policies, 'serviceRoles', service).length > 0
+      service !== undefined && policiesMatching(this.#policies, 'serviceRoles', service).length > 0
     for (const { before, after } of changed.values()) {
       if (isMatched(before) || isMatched(after)) return false
     }
@@ -106,9 +109,7 @@ export class AccessIndex {
       }
     }
     for (const [id, { before, after }] of sides.policies) {
-      if (!saysElse(before as ServicePolicy | undefined, after as ServicePolicy | undefined)) {
-        continue
-      }
+      if (!saysElse(before, after)) continue
       this.#followPolicy(sides, id, [...this.#classes.having(id)])
     }
     for (const id of sides.services.keys()) {
@@ -185,7 +186,7 @@ export class AccessIndex {
 export function bitsBetween(state: State, identity: EntityRecord, service: EntityRecord): number {
   let bits = 0
   const table = state.table('servicePolicy')
-  for (const policy of policiesMatching<ServicePolicy>(table, 'serviceRoles', service)) {
+  for (const policy of policiesMatching(table, 'serviceRoles', service)) {
     const bit = policy.type === 'Bind' ? BIND : DIAL
     if ((bits & bit) !== 0) continue
     if (matches(identity, policy.identityRoles, policy.semantic)) bits |= bit

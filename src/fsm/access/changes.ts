@@ -1,53 +1,60 @@
 import { type Entity, isInScope } from '../../entities/define.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import { RecordChanges } from '../records/record-changes.ts'
 import type { Table } from '../records/table.ts'
 
-export type Change = RecordChange
-
 /** Kinds that decide what an identity may use and is shown of it, each with no change. */
 const nothingChanged = () => ({
-  apiSession: new Map<string, Change>(),
-  config: new Map<string, Change>(),
-  configType: new Map<string, Change>(),
-  identity: new Map<string, Change>(),
-  postureCheck: new Map<string, Change>(),
-  service: new Map<string, Change>(),
-  serviceConfig: new Map<string, Change>(),
-  servicePolicy: new Map<string, Change>(),
+  apiSession: new Map<string, RecordChange<'apiSession'>>(),
+  config: new Map<string, RecordChange<'config'>>(),
+  configType: new Map<string, RecordChange<'configType'>>(),
+  identity: new Map<string, RecordChange<'identity'>>(),
+  postureCheck: new Map<string, RecordChange<'postureCheck'>>(),
+  service: new Map<string, RecordChange<'service'>>(),
+  serviceConfig: new Map<string, RecordChange<'serviceConfig'>>(),
+  servicePolicy: new Map<string, RecordChange<'servicePolicy'>>(),
 })
 export type WatchedKind = keyof ReturnType<typeof nothingChanged>
 
-/** Changes of an entry that matter for access, by kind and id. */
-export type AccessChanges = Readonly<Record<WatchedKind, ReadonlyMap<string, Change>>>
+/** Changes of the records of one kind, by id. */
+export type ChangesOf<K extends WatchedKind> = ReadonlyMap<string, RecordChange<K>>
+
+/** Changes of an entry that matter for access, by kind. */
+export type AccessChanges = { readonly [K in WatchedKind]: ChangesOf<K> }
 
 /**
  * Notes the writes that matter for access. Followers have notes of their own, as apply takes these
  * at the end of each entry.
  */
 export function accessWrites(): RecordChanges {
-  return new RecordChanges(Object.keys(nothingChanged()))
+  return new RecordChanges(Object.keys(nothingChanged()) as WatchedKind[])
 }
 
 /** Takes what was noted. A record out of the scope of its kind counts as not there. */
 export function takeAccessChanges(
   writes: RecordChanges,
-  tables: ReadonlyMap<string, Table>,
+  tables: ReadonlyMap<KindName, Table>,
 ): AccessChanges {
   const changes = nothingChanged()
+  const byKind = changes as Readonly<Record<WatchedKind, unknown>> as Readonly<
+    Record<WatchedKind, Map<string, RecordChange>>
+  >
   for (const change of writes.take(tables)) {
     const entity = tables.get(change.kind)?.entity
     const seen = entity === undefined ? change : changeInScope(entity, change)
-    if (seen.before !== seen.after) changes[change.kind as WatchedKind].set(change.id, seen)
+    if (seen.before !== seen.after) byKind[change.kind as WatchedKind].set(change.id, seen)
   }
   return changes
 }
 
 /** The change as the kind sees it: a record out of its scope counts as not there. */
-export function changeInScope(entity: Entity, change: RecordChange): RecordChange {
+export function changeInScope<K extends KindName>(
+  entity: Entity,
+  change: RecordChange<K>,
+): RecordChange<K> {
   if (entity.scope === null) return change
-  const seen = (record: EntityRecord | undefined): EntityRecord | undefined =>
+  const seen = (record: RecordOf<K> | undefined): RecordOf<K> | undefined =>
     record !== undefined && isInScope(entity, record) ? record : undefined
   return { ...change, before: seen(change.before), after: seen(change.after) }
 }

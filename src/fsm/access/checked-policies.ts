@@ -10,7 +10,7 @@ export function checksOf(state: State, policy: ServicePolicy): PostureCheck[] {
   const { postureCheckRoles: roles, semantic } = policy
   if (roles.length === 0) return []
   return [...roleMembers(state, 'postureCheck', [{ roles, semantic }])].flatMap(
-    (id) => state.get<PostureCheck>('postureCheck', id) ?? [],
+    (id) => state.get('postureCheck', id) ?? [],
   )
 }
 
@@ -36,5 +36,5 @@ export function checkedPolicy(state: State, policy: ServicePolicy): CheckedPolic
 /** The service policies that have an identity. */
 export function policiesOf(state: State, identity: EntityRecord): ServicePolicy[] {
   const table = state.table('servicePolicy')
-  return policiesMatching<ServicePolicy>(table, 'identityRoles', identity)
+  return policiesMatching(table, 'identityRoles', identity)
 }

@@ -40,7 +40,7 @@ function change(ids: SortedIds, id: string, isIn: boolean): void {
 export function viewOf(state: State, policies: Iterable<string>): ClassView {
   const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
   for (const id of policies) {
-    const policy = state.get<ServicePolicy>('servicePolicy', id)
+    const policy = state.get('servicePolicy', id)
     if (policy === undefined) continue
     lists[policy.type].push({ roles: policy.serviceRoles, semantic: policy.semantic })
   }

@@ -2,11 +2,12 @@ import { hash } from 'node:crypto'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import { present } from '../../lib/assert.ts'
+import type { RecordChange } from '../../ports/change-feed.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { attributesOf, matchingIds, policiesMatching, type RoleList } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
-import { type AccessChanges, type Change, sameTexts } from './changes.ts'
+import { type AccessChanges, sameTexts } from './changes.ts'
 
 /** The active identities that the same service policies mean: they may use the same services. */
 export interface AccessClass {
@@ -90,7 +91,7 @@ export class AccessClasses {
     this.#byAttribute.clear()
     this.#attributes.clear()
     for (const id of this.#sessions.indexes.elements('identityId')) {
-      const identity = this.#state.get<Identity>('identity', id)
+      const identity = this.#state.get('identity', id)
       if (identity !== undefined) this.#enter(id, this.#policiesOf(identity))
     }
   }
@@ -121,7 +122,7 @@ export class AccessClasses {
       const known = this.#attributes.get(id)
       if (after === undefined || known === undefined || left.has(id)) continue
       if (sameTexts(known, attributesOf(after))) continue
-      anew.set(id, this.#policiesOf(after as Identity))
+      anew.set(id, this.#policiesOf(after))
     }
     const flips = new Flips()
     for (const change of changes.servicePolicy.values()) this.#flip(change, flips)
@@ -130,13 +131,13 @@ export class AccessClasses {
   }
 
   #identity(id: string): Identity {
-    return present(this.#state.get<Identity>('identity', id), `identity ${id} is there`)
+    return present(this.#state.get('identity', id), `identity ${id} is there`)
   }
 
   /** Finds whom a changed policy means that it did not mean before, and the other way round. */
-  #flip({ id, before, after }: Change, flips: Flips): void {
-    const old = before === undefined ? null : rolesOfIdentities(before as ServicePolicy)
-    const next = after === undefined ? null : rolesOfIdentities(after as ServicePolicy)
+  #flip({ id, before, after }: RecordChange<'servicePolicy'>, flips: Flips): void {
+    const old = before === undefined ? null : rolesOfIdentities(before)
+    const next = after === undefined ? null : rolesOfIdentities(after)
     if (old !== null && next !== null && sameRoles(old, next)) return
     if (next === null || next.roles.includes('#all')) {
       const mustHave = next !== null
@@ -299,11 +300,12 @@ class Flips {
   }
 }
 
-function* identitiesOfSessions(changes: Iterable<Change>): Iterable<string> {
+function* identitiesOfSessions(changes: Iterable<RecordChange<'apiSession'>>): Iterable<string> {
   for (const { before, after } of changes) {
     // Its activity was noted, no more.
     if (before !== undefined && after !== undefined) continue
-    yield String((before ?? after)?.['identityId'])
+    const session = before ?? after
+    if (session !== undefined) yield session.identityId
   }
 }
 

@@ -1,13 +1,25 @@
+import type { PostureCheck } from '../../entities/kinds/posture-check.ts'
+import type { Terminator } from '../../entities/kinds/terminator.ts'
+import type { Service } from '../../entities/kinds/service.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
+import type { RecordOf } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { DialBind } from '../../ports/state-view.ts'
-import { BIND, DIAL, linkingPolicies, matchingRoles, policiesMatching } from '../records/roles.ts'
+import {
+  BIND,
+  DIAL,
+  linkingPolicies,
+  matchingRoles,
+  policiesMatching,
+  type Policy,
+} from '../records/roles.ts'
 import type { IdScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import { checksOf, policiesOf } from './checked-policies.ts'
 import { type LogInWay, logInWayOf } from './log-in-way.ts'
 import { type RouterLane, routerLane } from './routers.ts'
+import type { ClusterState } from './cluster-state.ts'
 
 /** Bounds of the lists in the explanation of one pair; the counts are of all there are. */
 export const explanationLimits = {
@@ -26,7 +38,7 @@ export interface FirstOf<T> {
 
 /** A policy that links two records, with the roles of each of its lists that mean one of them. */
 export interface LinkingPolicy {
-  readonly policy: EntityRecord
+  readonly policy: Policy
   /** Matching roles by field, such as `identityRoles`. */
   readonly roles: Readonly<Record<string, readonly string[]>>
 }
@@ -35,28 +47,28 @@ export interface LinkingPolicy {
 export interface ExplainedRight {
   readonly type: DialBind
   readonly isGranted: boolean
-  readonly granting: FirstOf<LinkingPolicy & { readonly checks: FirstOf<EntityRecord> }>
+  readonly granting: FirstOf<LinkingPolicy & { readonly checks: FirstOf<PostureCheck> }>
   /** Policies of the type that have the identity; none where it is granted. */
-  readonly ofIdentity: FirstOf<EntityRecord>
+  readonly ofIdentity: FirstOf<ServicePolicy>
   /** Likewise, those that have the service. */
-  readonly ofService: FirstOf<EntityRecord>
+  readonly ofService: FirstOf<ServicePolicy>
 }
 
 /** Everything that the records say of an identity and a service. */
 export interface AccessExplanation {
-  readonly identity: EntityRecord
-  readonly service: EntityRecord
+  readonly identity: Identity
+  readonly service: Service
   readonly logIn: LogInWay
   readonly rights: readonly [dial: ExplainedRight, bind: ExplainedRight]
   readonly identityRouterCount: number
   readonly serviceRouterCount: number
   /** All of them, in id order, whether they are up or not. */
-  readonly commonRouters: FirstOf<EntityRecord>
+  readonly commonRouters: FirstOf<RecordOf<'edgeRouter'>>
   /** Policies that give the identity a common router. */
   readonly edgeRouterPolicies: FirstOf<LinkingPolicy>
   /** Policies that give the service one. */
   readonly serviceEdgeRouterPolicies: FirstOf<LinkingPolicy>
-  readonly terminators: FirstOf<EntityRecord>
+  readonly terminators: FirstOf<Terminator>
 }
 
 /**
@@ -64,9 +76,9 @@ export interface AccessExplanation {
  * Nothing of a device and of the network's connections is part of it.
  */
 export function explainAccess(
-  state: State,
+  state: ClusterState,
   identity: Identity,
-  service: EntityRecord,
+  service: Service,
 ): AccessExplanation {
   const linking = linkingPolicies(state, identity, service)
   const bits = state.access.bitsOf(identity, service)
@@ -98,8 +110,8 @@ export function explainAccess(
 }
 
 interface Pair {
-  readonly identity: EntityRecord
-  readonly service: EntityRecord
+  readonly identity: Identity
+  readonly service: Service
   readonly type: DialBind
   readonly linking: readonly ServicePolicy[]
   readonly bits: number
@@ -116,7 +128,7 @@ function explainedRight(
     ...linkOf(policy, { identityRoles: identity, serviceRoles: service }),
     checks: firstIn(checksOf(state, policy), explanationLimits.explainedChecksMax),
   }))
-  const near = (policies: readonly ServicePolicy[]): FirstOf<EntityRecord> =>
+  const near = (policies: readonly ServicePolicy[]): FirstOf<ServicePolicy> =>
     firstIn(isGranted ? [] : policies.filter(isOfType))
   return {
     type,
@@ -126,8 +138,6 @@ function explainedRight(
     ofService: near(policiesMatching(state.table('servicePolicy'), 'serviceRoles', service)),
   }
 }
-
-type Policy = EntityRecord & { readonly semantic: string }
 
 /** The policy, and of each of its role lists the roles that mean the record of that side. */
 function linkOf(policy: Policy, sides: Readonly<Record<string, EntityRecord>>): LinkingPolicy {
@@ -141,7 +151,7 @@ function linkOf(policy: Policy, sides: Readonly<Record<string, EntityRecord>>): 
 /** The policies of one kind that give the record any of the common routers. */
 function routerPolicies(
   state: State,
-  kind: string,
+  kind: 'edgeRouterPolicy' | 'serviceEdgeRouterPolicy',
   field: string,
   record: EntityRecord,
   { common }: RouterLane,
@@ -171,12 +181,8 @@ function firstIn<T>(
   return { total: all.length, first: all.slice(0, max) }
 }
 
-function firstOf(
-  ids: IdScope,
-  get: (id: string) => EntityRecord | undefined,
-  max = Infinity,
-): FirstOf<EntityRecord> {
-  const first: EntityRecord[] = []
+function firstOf<R>(ids: IdScope, get: (id: string) => R | undefined, max = Infinity): FirstOf<R> {
+  const first: R[] = []
   for (const id of ids) {
     if (first.length >= max) break
     const record = get(id)

@@ -1,4 +1,3 @@
-import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { authPolicyOf } from '../apply/authentication.ts'
@@ -17,7 +16,7 @@ export function logInWayOf(state: State, identity: Identity): LogInWay {
   const policy = authPolicyOf(state, identity)
   let hasAny = false
   for (const id of state.table('authenticator').indexes.ids('identityId', identity.id)) {
-    const method = state.get<Authenticator>('authenticator', id)?.method
+    const method = state.get('authenticator', id)?.method
     if (method === undefined) continue
     if (policy?.primary[method].allowed === true) return 'some'
     hasAny = true

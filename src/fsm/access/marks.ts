@@ -10,7 +10,7 @@ const ofIdentity = (id: string): string => `i:${id}`
 const ofClass = (key: string): string => `c:${key}`
 
 function markOf(state: State, id: string): AccessMark | undefined {
-  return state.get<AccessMark>('accessMark', id)
+  return state.get('accessMark', id)
 }
 
 /**

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import { CommandKind, EntityWriteSchema } from '../../../proto/gen/command_pb.ts'
-import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type {
@@ -48,7 +48,7 @@ export function previewAccess(
 ): AccessPreview {
   const before = current()
   const after = before.layer(previewLimits.previewWritesMax)
-  for (const kind of [...recordKinds, ...policyKinds, checkKind]) {
+  for (const kind of [...recordKinds, ...policyKinds, checkKind] as const) {
     after.changes.watch(after.table(kind).entity.name)
   }
   const context = { ...placeIn(before), ...authorityOf(caller), touched: [], rulesOf }
@@ -121,11 +121,11 @@ function* differenceOf(
 function versionsOf(state: State): readonly string[] {
   return [
     ...recordKinds.map((kind) => String(state.table(kind).matchVersion)),
-    ...[...policyKinds, checkKind].map((kind) => String(state.table(kind).version)),
+    ...([...policyKinds, checkKind] as const).map((kind) => String(state.table(kind).version)),
   ]
 }
 
-function idsOf(state: State, kind: string, changes: readonly RecordChange[]): string[] {
+function idsOf(state: State, kind: KindName, changes: readonly RecordChange[]): string[] {
   const table = state.table(kind).entity.name
   return changes.flatMap((change) => (change.kind === table ? [change.id] : []))
 }
@@ -134,7 +134,7 @@ function idsOf(state: State, kind: string, changes: readonly RecordChange[]): st
 function movedIds(
   before: State,
   after: State,
-  kind: string,
+  kind: KindName,
   ids: readonly string[],
 ): ReadonlySet<string> {
   const moved = ids.filter((id) => {
@@ -158,14 +158,14 @@ function checkChanges(
       const check = state.get(checkKind, id)
       if (check === undefined) continue
       const table = state.table('servicePolicy')
-      for (const policy of policiesMatching<ServicePolicy>(table, 'postureCheckRoles', check)) {
+      for (const policy of policiesMatching(table, 'postureCheckRoles', check)) {
         policies.add(policy.id)
       }
     }
   }
   return [...policies].sort().flatMap((policyId) => {
     const [old, now] = [before, after].map((state) => {
-      const policy = state.get<ServicePolicy>('servicePolicy', policyId)
+      const policy = state.get('servicePolicy', policyId)
       return policy === undefined ? null : checksOf(state, policy)
     })
     if (old === null || old === undefined || now === null || now === undefined) return []

@@ -1,11 +1,10 @@
 import { fieldProblem } from '../../lib/problems.ts'
 import type { PairChanges } from './access-difference.ts'
-import { meant, policiesMatching, type RoleList } from '../records/roles.ts'
+import { meant, policiesMatching, type Policy, type RoleList } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import {
   policyIn,
   relatedIds,
-  type RelationPolicy,
   type RelationSide,
   type RoleRelation,
   rolesOn,
@@ -172,13 +171,13 @@ export class RelationChange {
     for (const group of groups) yield* this.#judgeGroup(group)
   }
 
-  #policies(state: State, ids: readonly string[]): RelationPolicy[] {
+  #policies(state: State, ids: readonly string[]): Policy[] {
     return ids.flatMap((id) => policyIn(state, this.#relation, id) ?? [])
   }
 
   /** Records that did not move: the policies mean the same ones of them before and after. */
   *#meantBy(
-    policies: readonly RelationPolicy[],
+    policies: readonly Policy[],
     side: RelationSide,
     moved: ReadonlySet<string>,
   ): Generator<void, ReadonlySet<string>> {
@@ -195,7 +194,7 @@ export class RelationChange {
     lefts: ReadonlySet<string>,
     others: ReadonlySet<string>,
     changed: ReadonlySet<string>,
-  ): Generator<void, readonly RelationPolicy[]> {
+  ): Generator<void, readonly Policy[]> {
     const { left, other, policyKind } = this.#relation
     const table = this.#before.table(policyKind)
     const [few, { kind, field }] = lefts.size < others.size ? [lefts, left] : [others, other]
@@ -205,7 +204,7 @@ export class RelationChange {
       for (const id of few) {
         const record = this.#before.get(kind, id)
         if (record === undefined) continue
-        const policies = policiesMatching<RelationPolicy>(table, field, record)
+        const policies = policiesMatching<Policy>(table, field, record)
         yield* this.#work.spend(policies.length + 1)
         for (const policy of policies) found.add(policy.id)
       }
@@ -219,7 +218,7 @@ export class RelationChange {
   *#addTokens(
     tokens: Token[],
     of: Token['of'],
-    policies: readonly RelationPolicy[],
+    policies: readonly Policy[],
     others: ReadonlySet<string>,
   ): Generator<void, void> {
     const { left, other } = this.#relation

@@ -49,7 +49,7 @@ const rows = defineEntity({
   fields: {},
   symbols: [],
 })
-const shownSymbols: Entity = {
+const shownSymbols: Entity<string> = {
   ...rows,
   symbols: rows.symbols.flatMap((symbol) =>
     symbol.name === 'id' ? [symbol, { ...symbol, name: 'name' }] : [],

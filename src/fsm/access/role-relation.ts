@@ -1,11 +1,13 @@
-import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import type { AccessRight } from './access-difference.ts'
-import { meant, policiesMatching, type RoleList } from '../records/roles.ts'
+import { meant, policiesMatching, type Policy, type RoleList } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
+
+type PolicyKind = 'servicePolicy' | 'edgeRouterPolicy' | 'serviceEdgeRouterPolicy'
 
 /** One side of a relation: the kind of its records, and the role list of a policy about them. */
 export interface RelationSide {
-  readonly kind: string
+  readonly kind: KindName
   readonly field: string
 }
 
@@ -15,7 +17,7 @@ export interface RelationSide {
  */
 export interface RoleRelation {
   readonly right: AccessRight
-  readonly policyKind: string
+  readonly policyKind: PolicyKind
   /** Policies of this type alone; null: the kind has no types. */
   readonly type: string | null
   readonly left: RelationSide
@@ -57,19 +59,17 @@ export const roleRelations: readonly RoleRelation[] = [
   },
 ]
 
-export type RelationPolicy = EntityRecord & { readonly semantic: string }
-
 /** The policy, where it counts in the relation. */
 export function policyIn(
   state: State,
   { policyKind, type }: RoleRelation,
   id: string,
-): RelationPolicy | undefined {
-  const policy = state.get<RelationPolicy>(policyKind, id)
+): Policy | undefined {
+  const policy: Policy | undefined = state.get(policyKind, id)
   return policy === undefined || type === null || policy['type'] === type ? policy : undefined
 }
 
-export function rolesOn({ field }: RelationSide, policy: RelationPolicy): RoleList {
+export function rolesOn({ field }: RelationSide, policy: Policy): RoleList {
   return { roles: policy[field] as readonly string[], semantic: policy.semantic }
 }
 
@@ -86,7 +86,7 @@ export function relatedIds(
   const record = state.get(kind, id)
   if (record === undefined) return new Set()
   const table = state.table(policyKind)
-  const policies = policiesMatching<RelationPolicy>(table, field, record).filter(
+  const policies = policiesMatching<Policy>(table, field, record).filter(
     (policy) => type === null || policy['type'] === type,
   )
   return meant(

@@ -1,13 +1,14 @@
-import type { EdgeRouterPolicy } from '../../entities/kinds/edge-router-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { entityNamed } from '../../entities/registry.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import { present } from '../../lib/assert.ts'
-import { policiesMatching, type RoleList, roleMembers } from '../records/roles.ts'
+import { policiesMatching, type Policy, type RoleList, roleMembers } from '../records/roles.ts'
 import { type IdScope, SetScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
+import type { Table } from '../records/table.ts'
 
 /** The role list of a policy kind that speaks of records of that kind. */
-function roleFieldOf(policyKind: string, kind: string): string {
+function roleFieldOf(policyKind: KindName, kind: string): string {
   const found = Object.entries(entityNamed(policyKind).fields).find(
     ([, field]) => field.kind === 'roleList' && field.reference?.to === kind,
   )
@@ -17,17 +18,14 @@ function roleFieldOf(policyKind: string, kind: string): string {
 /** The records of kind `to` that policies of one kind link a record of kind `from` with. */
 export function linkedThrough(
   state: State,
-  policyKind: string,
+  policyKind: KindName,
   from: string,
   record: EntityRecord,
-  to: string,
+  to: KindName,
 ): IdScope {
   const other = roleFieldOf(policyKind, to)
-  const policies = policiesMatching<EntityRecord & { readonly semantic: string }>(
-    state.table(policyKind),
-    roleFieldOf(policyKind, from),
-    record,
-  )
+  const table = state.table(policyKind) as Table<Policy>
+  const policies = policiesMatching(table, roleFieldOf(policyKind, from), record)
   const lists = policies.map((policy): RoleList => {
     const roles = policy[other] as readonly string[]
     return { roles, semantic: policy.semantic }
@@ -44,11 +42,7 @@ export function identitiesOfRouter(
   state: State,
   router: EntityRecord,
 ): { readonly policyIds: readonly string[]; readonly identities: IdScope } {
-  const policies = policiesMatching<EdgeRouterPolicy>(
-    state.table('edgeRouterPolicy'),
-    'edgeRouterRoles',
-    router,
-  )
+  const policies = policiesMatching(state.table('edgeRouterPolicy'), 'edgeRouterRoles', router)
   const lists = policies.map(({ identityRoles: roles, semantic }) => ({ roles, semantic }))
   return {
     policyIds: policies.map(({ id }) => id),

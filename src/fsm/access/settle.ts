@@ -1,4 +1,3 @@
-import type { Identity } from '../../entities/kinds/identity.ts'
 import { type Session, session as sessionKind } from '../../entities/kinds/session.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { removeWithReferences } from '../apply/references.ts'
@@ -6,13 +5,14 @@ import { BIND, DIAL } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import { bitsBetween, type Judgement } from './access-index.ts'
 import { Marker } from './marks.ts'
+import type { ClusterState } from './cluster-state.ts'
 
 /**
  * Settles what follows from an entry, once, at its end: marks of the client views that it has
  * moved, and the end of the service sessions that nothing grants any more. An entry that was
  * refused has changed nothing, and nothing follows.
  */
-export function settleAccess(state: State, context: CommandContext): void {
+export function settleAccess(state: ClusterState, context: CommandContext): void {
   state.access.settle((judgement) => {
     const marker = new Marker(state, context, judgement)
     marker.mark()
@@ -27,7 +27,7 @@ export function settleAccess(state: State, context: CommandContext): void {
 function endUngranted(state: State, judgement: Judgement, context: CommandContext): void {
   if (state.table('session').rows.size === 0) return
   for (const id of doubtful(state, judgement)) {
-    const session = state.get<Session>('session', id)
+    const session = state.get('session', id)
     if (session === undefined || isGranted(state, session)) continue
     removeWithReferences(state, sessionKind, session, context)
   }
@@ -45,13 +45,13 @@ function doubtful(state: State, { sides, groups }: Judgement): string[] {
     if (hasLost) for (const id of members) addAllOf('identityId', id)
   }
   for (const [id, { before }] of sides.identities) {
-    if (before?.['isAdmin'] === true) addAllOf('identityId', id)
+    if (before?.isAdmin === true) addAllOf('identityId', id)
   }
   return [...found].sort()
 }
 
 function isGranted(state: State, { identityId, serviceId, type }: Session): boolean {
-  const identity = state.get<Identity>('identity', identityId)
+  const identity = state.get('identity', identityId)
   const service = state.get('service', serviceId)
   if (identity === undefined || service === undefined) return false
   if (identity.isAdmin) return true

@@ -1,12 +1,11 @@
-import type { Config } from '../../entities/kinds/config.ts'
-import type { ConfigType } from '../../entities/kinds/config-type.ts'
-import { type ServiceConfig, serviceConfigHolder } from '../../entities/kinds/service-config.ts'
+import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
 import type { Service } from '../../entities/kinds/service.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
+import type { RecordOf } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { BIND, DIAL, matches, meant, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
-import type { AccessChanges, Change, WatchedKind } from './changes.ts'
+import type { AccessChanges, ChangesOf, WatchedKind } from './changes.ts'
 
 export type Side = 'before' | 'after'
 
@@ -16,21 +15,19 @@ export type Side = 'before' | 'after'
  */
 const rememberedMax = 100_000
 
-type Changed = ReadonlyMap<string, Change>
-
 /**
  * Policies, services and configs as they were before the changes of an entry and as they are after
  * them, for one judgement. The indexes stand after; what has changed since before is looked at
  * record by record.
  */
 export class Sides {
-  readonly policies: Changed
-  readonly services: Changed
-  readonly checks: Changed
-  readonly configs: Changed
-  readonly configTypes: Changed
-  readonly overrides: Changed
-  readonly identities: Changed
+  readonly policies: ChangesOf<'servicePolicy'>
+  readonly services: ChangesOf<'service'>
+  readonly checks: ChangesOf<'postureCheck'>
+  readonly configs: ChangesOf<'config'>
+  readonly configTypes: ChangesOf<'configType'>
+  readonly overrides: ChangesOf<'serviceConfig'>
+  readonly identities: ChangesOf<'identity'>
   /** Whether any posture check exists: without one, a service shows no policies. */
   readonly hasChecks: Readonly<Record<Side, boolean>>
   readonly #state: State
@@ -55,14 +52,14 @@ export class Sides {
     this.hasChecks = { before: before > 0, after: now > 0 }
   }
 
-  #record<R extends EntityRecord>(
-    kind: WatchedKind,
-    changed: Changed,
+  #record<K extends WatchedKind>(
+    kind: K,
+    changed: ChangesOf<K>,
     id: string,
     side: Side,
-  ): R | undefined {
+  ): RecordOf<K> | undefined {
     const change = changed.get(id)
-    return (change === undefined ? this.#state.get(kind, id) : change[side]) as R | undefined
+    return change === undefined ? this.#state.get(kind, id) : change[side]
   }
 
   policy(id: string, side: Side): ServicePolicy | undefined {
@@ -82,11 +79,11 @@ export class Sides {
     if (record === undefined) return []
     const found: ServicePolicy[] = []
     const table = this.#state.table('servicePolicy')
-    for (const policy of policiesMatching<ServicePolicy>(table, field, record)) {
+    for (const policy of policiesMatching(table, field, record)) {
       if (!this.policies.has(policy.id)) found.push(policy)
     }
     for (const change of this.policies.values()) {
-      const policy = change[side] as ServicePolicy | undefined
+      const { [side]: policy } = change
       if (policy !== undefined && matches(record, policy[field], policy.semantic)) {
         found.push(policy)
       }
@@ -157,9 +154,9 @@ export class Sides {
   configsShown(identityId: string, service: Service, side: Side): string {
     const shown = new Map<string, string>()
     for (const id of [...service.configs, ...this.#overriding(identityId, service.id, side)]) {
-      const config = this.#record<Config>('config', this.configs, id, side)
+      const config = this.#record('config', this.configs, id, side)
       const typeId = config?.configTypeId ?? ''
-      const type = this.#record<ConfigType>('configType', this.configTypes, typeId, side)
+      const type = this.#record('configType', this.configTypes, typeId, side)
       if (config === undefined || type === undefined) continue
       shown.set(type.name, JSON.stringify(config.data))
     }
@@ -171,11 +168,11 @@ export class Sides {
     const found: string[] = []
     for (const id of this.#state.table('serviceConfig').indexes.ids('holder', holder)) {
       if (this.overrides.has(id)) continue
-      const known = this.#state.get<ServiceConfig>('serviceConfig', id)
+      const known = this.#state.get('serviceConfig', id)
       if (known !== undefined) found.push(known.configId)
     }
     for (const change of this.overrides.values()) {
-      const own = change[side] as ServiceConfig | undefined
+      const { [side]: own } = change
       if (own?.holder === holder) found.push(own.configId)
     }
     return found

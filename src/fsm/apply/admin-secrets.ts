@@ -1,3 +1,4 @@
+import type { KindName } from '../../entities/kind-records.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isNamed, isOfPrivileged, isPrivileged } from './authority.ts'
@@ -11,7 +12,7 @@ const tellingKinds: ReadonlySet<string> = new Set(['enrollment'])
 /** Whether a detail would let its reader act as somebody who may do more than others. */
 export function tellsAdminSecret(
   records: Pick<State, 'get'>,
-  kind: string,
+  kind: KindName,
   record: EntityRecord,
 ): boolean {
   return tellingKinds.has(kind) && isOfPrivileged(records, kind, record)
@@ -21,7 +22,7 @@ export function tellsAdminSecret(
 export function withoutAdminSecrets(
   state: State,
   table: Table,
-  kind: string,
+  kind: KindName,
   scope: IdScope | null,
 ): IdScope | null {
   if (!tellingKinds.has(kind)) return scope
@@ -34,7 +35,7 @@ export function withoutAdminSecrets(
 }
 
 /** Whether the detail of a record is another one for a reader that is no administrator. */
-export function hidesFromNonAdmin(kind: string, record: EntityRecord): boolean {
+export function hidesFromNonAdmin(kind: KindName, record: EntityRecord): boolean {
   // @guard enrollments-read-before-a-promotion--shown
   return kind === 'identity' ? isPrivileged(record) : routerKinds.has(kind) && isNamed(record)
 }

@@ -1,15 +1,14 @@
-import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
+import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { RecordSource } from '../../ports/state-view.ts'
 import { allowsPassword, authPolicyOf } from './authentication.ts'
 import type { State } from '../records/state.ts'
 
 /** Change of one record by a write; `after` is undefined where it is deleted. */
 export interface AdminChange {
-  readonly kind: string
+  readonly kind: KindName
   readonly id: string
   readonly after: JsonObject | undefined
 }
@@ -50,7 +49,7 @@ const lastAbleReason =
  */
 function someAdmin(state: State, records: RecordSource, condition: Condition): boolean {
   for (const id of state.table('identity').indexes.ids('isAdmin', 'true')) {
-    const identity = records.get<Identity>('identity', id)
+    const identity = records.get('identity', id)
     if (identity?.isAdmin === true && condition(records, identity)) return true
   }
   return false
@@ -58,14 +57,14 @@ function someAdmin(state: State, records: RecordSource, condition: Condition): b
 
 function hasPassword(state: State, records: RecordSource, { id }: Identity): boolean {
   for (const credentialId of state.table('authenticator').indexes.ids('identityId', id)) {
-    if (records.get<Authenticator>('authenticator', credentialId)?.method === 'updb') return true
+    if (records.get('authenticator', credentialId)?.method === 'updb') return true
   }
   return false
 }
 
 function withChange(state: State, { kind, id, after }: AdminChange): RecordSource {
   return {
-    get: <R extends EntityRecord>(of: string, wanted: string) =>
-      of === kind && wanted === id ? (after as R | undefined) : state.get<R>(of, wanted),
+    get: <K extends KindName>(of: K, wanted: string) =>
+      of === kind && wanted === id ? (after as RecordOf<K> | undefined) : state.get(of, wanted),
   }
 }

@@ -62,12 +62,12 @@ export function auditOf(
   const { actor } = command
   const who = actorName(actor)
   const session = sessionIdOf(actor)
-  const name = state.get('identity', who)?.['name']
+  const name = state.get('identity', who)?.name ?? ''
   return {
     index: place.index,
     atMs: place.logTimeMs,
     actor: who,
-    actorName: (typeof name === 'string' ? name : '') || (isSystemAlone(actor) ? who : ''),
+    actorName: name || (isSystemAlone(actor) ? who : ''),
     session,
     address: actor.value?.address ?? '',
     action: told?.action ?? named?.action ?? actions.get(command.kind) ?? String(command.kind),

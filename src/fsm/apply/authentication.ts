@@ -1,12 +1,10 @@
 import type { State } from '../records/state.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Ca } from '../../entities/kinds/ca.ts'
 import type { PrimaryRules, SecondaryRules } from '../../entities/parts/auth-policy-factors.ts'
 import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { MfaAttempts } from '../../entities/kinds/mfa-attempts.ts'
-import type { Mfa } from '../../entities/kinds/mfa.ts'
 import type { PasswordAttempts } from '../../entities/kinds/password-attempts.ts'
 import type { RecordSource } from '../../ports/state-view.ts'
 
@@ -21,10 +19,7 @@ export function authPolicyOf(
   identity: Pick<Identity, 'authPolicyId'>,
 ): AuthPolicy | undefined {
   const { authPolicyId } = identity
-  return records.get<AuthPolicy>(
-    'authPolicy',
-    authPolicyId === '' ? DEFAULT_AUTH_POLICY : authPolicyId,
-  )
+  return records.get('authPolicy', authPolicyId === '' ? DEFAULT_AUTH_POLICY : authPolicyId)
 }
 
 /** Factor that a session still lacks to be a full one. */
@@ -116,7 +111,7 @@ export function pendingFactors(
 
 /** Whether an identity has shown that it holds the secret of its codes. */
 export function hasMfa(records: RecordSource, identityId: string): boolean {
-  return records.get<Mfa>('mfa', identityId)?.isVerified === true
+  return records.get('mfa', identityId)?.isVerified === true
 }
 
 /** Bounds of attempts to give a code, of one identity over all controllers. */
@@ -227,7 +222,7 @@ export function passwordLockOf(
   atMs: number,
 ): { readonly sinceMs: number; readonly untilMs: number | null } | null {
   for (const id of state.table('authenticator').indexes.ids('identityId', identity.id)) {
-    const attempts = state.get<PasswordAttempts>('passwordAttempts', id)
+    const attempts = state.get('passwordAttempts', id)
     if (attempts === undefined) continue
     const rules = lockoutRulesOf(state, identity, state.featureLevel)
     if (rules === undefined || !isLockedOut(attempts, rules, atMs)) continue
@@ -259,8 +254,8 @@ export function nextAttempt(
 export function isCertificateHonoured(records: RecordSource, session: ApiSession): boolean {
   if (session.certFingerprint === null) return true
   const { caId, authenticatorId } = session
-  const issuer = caId || (records.get<Authenticator>('authenticator', authenticatorId)?.caId ?? '')
-  return issuer === '' || takesLogIns(records.get<Ca>('ca', issuer))
+  const issuer = caId || (records.get('authenticator', authenticatorId)?.caId ?? '')
+  return issuer === '' || takesLogIns(records.get('ca', issuer))
 }
 
 export function takesLogIns(ca: Ca | undefined): boolean {

@@ -1,5 +1,5 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isGranted } from '../../lib/permissions.ts'
@@ -116,7 +116,7 @@ type Records = Pick<State, 'get'>
  * The identity that a record belongs to, where knowing or writing the record lets one act as that
  * identity.
  */
-function ownerOf(kind: string, record: JsonObject): string | undefined {
+function ownerOf(kind: KindName, record: JsonObject): string | undefined {
   const ownerId = ownedKinds.has(kind) ? record['identityId'] : undefined
   return typeof ownerId === 'string' ? ownerId : undefined
 }
@@ -125,7 +125,7 @@ function ownerOf(kind: string, record: JsonObject): string | undefined {
  * Whether a record belongs to an identity with rights of its own, or to a router that may have the
  * names of others, so that whoever knows it could gain them.
  */
-export function isOfPrivileged(records: Records, kind: string, record: JsonObject): boolean {
+export function isOfPrivileged(records: Records, kind: KindName, record: JsonObject): boolean {
   const ownerId = ownerOf(kind, record)
   if (ownerId !== undefined && isPrivileged(records.get('identity', ownerId))) return true
   // @guard enrollments-read-before-a-promotion--listed
@@ -187,7 +187,7 @@ export function reachReason(
   identityId: string,
   held: readonly string[],
 ): string | null {
-  const identity = records.get('identity', identityId) as Identity | undefined
+  const identity = records.get('identity', identityId)
   if (identity === undefined) return null
   if (identity.isAdmin) return untouchable
   // @guard privilege-escalation--write
@@ -219,7 +219,7 @@ function permissionsOf(identity: JsonObject | undefined): readonly string[] {
 }
 
 export interface GuardedWrite {
-  readonly kind: string
+  readonly kind: KindName
   readonly mode: 'create' | 'replace' | 'patch' | 'delete'
   /** Undefined at create. */
   readonly before: EntityRecord | undefined

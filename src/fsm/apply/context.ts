@@ -1,4 +1,5 @@
-import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import type { KindName } from '../../entities/kind-records.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
@@ -6,19 +7,19 @@ import type { Index } from '../../raft/types.ts'
 import type { Touched } from './audit.ts'
 
 /** A write that its fields and references allow. */
-export interface Write {
+export interface Write<R extends EntityRecord = EntityRecord> {
   readonly id: string
   /** Undefined at create. */
-  readonly before: EntityRecord | undefined
+  readonly before: R | undefined
   /** Every field at an update; at create those given. */
-  readonly after: JsonObject
+  readonly after: Partial<R>
 }
 
 /** A write that was done. */
-export interface Written {
+export interface Written<R extends EntityRecord = EntityRecord> {
   /** Undefined at create. */
-  readonly before: EntityRecord | undefined
-  readonly after: EntityRecord
+  readonly before: R | undefined
+  readonly after: R
 }
 
 /** Means of a consequence: it is part of the same entry, and can not be refused. */
@@ -26,12 +27,12 @@ export interface Consequences {
   readonly state: State
   readonly context: CommandContext
   /** Writes a record whole, system fields included; its base fields are made from the entry. */
-  put(kind: string, id: string, fields: Readonly<Record<string, Json>>): void
+  put(kind: KindName, id: string, fields: Readonly<Record<string, Json>>): void
   /**
    * Removes a record with all that lives by it; nothing when it is not there. What guards it from
    * its callers does not guard it here.
    */
-  remove(kind: string, id: string): void
+  remove(kind: KindName, id: string): void
 }
 
 /**
@@ -39,18 +40,14 @@ export interface Consequences {
  * and references, and what else they change. All of it is run by apply: state and entry decide,
  * alone.
  */
-export interface KindRules {
+export interface KindRules<R extends EntityRecord = EntityRecord> {
   /** Why a write is refused; null when it is not. */
-  readonly judgeWrite?: (state: State, write: Write, context: CommandContext) => Outcome | null
+  judgeWrite?(state: State, write: Write<R>, context: CommandContext): Outcome | null
   /** Why a deletion is refused that a caller asks for; a cascade does not ask. */
-  readonly judgeDelete?: (
-    state: State,
-    record: EntityRecord,
-    context: CommandContext,
-  ) => Outcome | null
-  readonly afterWrite?: (written: Written, consequences: Consequences) => void
+  judgeDelete?(state: State, record: R, context: CommandContext): Outcome | null
+  afterWrite?(written: Written<R>, consequences: Consequences): void
   /** After the record is gone, by a caller or by a cascade. Of a table, not of its views. */
-  readonly afterDelete?: (record: EntityRecord, consequences: Consequences) => void
+  afterDelete?(record: R, consequences: Consequences): void
 }
 
 /**
@@ -71,7 +68,7 @@ export interface CommandContext {
   /** Grows with each record that the entry writes for its caller, for what is remembered of it. */
   readonly touched: Touched[]
   /** Rules that judge a write of this kind beside its schema, and what follows from it. */
-  readonly rulesOf: (kind: string) => KindRules
+  readonly rulesOf: (kind: KindName) => KindRules
 }
 
 /**

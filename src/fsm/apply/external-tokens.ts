@@ -17,7 +17,7 @@ export interface ShownSigner {
 
 /** The signer while tokens are taken of it. */
 export function enabledSigner(records: RecordSource, id: string): ExternalJwtSigner | undefined {
-  const signer = records.get<ExternalJwtSigner>('externalJwtSigner', id)
+  const signer = records.get('externalJwtSigner', id)
   return signer?.enabled === true ? signer : undefined
 }
 

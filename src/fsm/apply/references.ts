@@ -2,6 +2,7 @@ import type { Entity } from '../../entities/define.ts'
 import type { Field } from '../../entities/fields.ts'
 import { elementNaming, type Referrer, referrersOf } from '../../entities/referrers.ts'
 import { entityNamed, pluralOf } from '../../entities/registry.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -16,7 +17,7 @@ const shownIdsMax = 20
 function roleFault(
   state: State,
   name: string,
-  to: string,
+  to: KindName,
   roles: readonly string[],
 ): Outcome | null {
   const unknown: string[] = []

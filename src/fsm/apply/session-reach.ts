@@ -1,7 +1,5 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import type { SessionCertificate } from '../../entities/kinds/session-certificate.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { isPrivileged } from './authority.ts'
 
@@ -81,10 +79,10 @@ export function certificatesOf(
   { id, identityId, certFingerprint }: ApiSession,
 ): readonly string[] {
   const own = records
-    .findAll<SessionCertificate>('sessionCertificate', 'apiSessionId', id)
+    .findAll('sessionCertificate', 'apiSessionId', id)
     .map(({ fingerprint }) => fingerprint)
   const enrolled = records
-    .findAll<Authenticator>('authenticator', 'identityId', identityId)
+    .findAll('authenticator', 'identityId', identityId)
     .map(({ fingerprint }) => fingerprint)
   const all = [certFingerprint, ...own, ...enrolled]
   return [...new Set(all.flatMap((print) => (print === null || print === '' ? [] : [print])))]

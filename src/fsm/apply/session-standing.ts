@@ -38,9 +38,9 @@ const judgements = new WeakMap<StandingRecords, WeakMap<ApiSession, Judgement>>(
  * @returns null for a session that is not there, or whose identity is not.
  */
 export function standingOf(records: StandingRecords, sessionId: string): SessionStanding | null {
-  const session = records.get<ApiSession>('apiSession', sessionId)
+  const session = records.get('apiSession', sessionId)
   if (session === undefined) return null
-  const identity = records.get<Identity>('identity', session.identityId)
+  const identity = records.get('identity', session.identityId)
   if (identity === undefined) return null
   const version = records.standingVersion
   const own = judgements.get(records) ?? new WeakMap<ApiSession, Judgement>()

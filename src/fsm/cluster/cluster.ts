@@ -42,7 +42,7 @@ const STORE_ID_BYTES = 16
 function pruneTickets(state: State, { logTimeMs }: CommandContext): void {
   let pruned = 0
   for (const id of Array.from(state.table('joinTicket').ids)) {
-    const ticket = state.get<JoinTicket>('joinTicket', id)
+    const ticket = state.get('joinTicket', id)
     if ((ticket?.expiresAt ?? 0) > logTimeMs) continue
     state.remove('joinTicket', id)
     pruned += 1
@@ -83,7 +83,7 @@ export function createTicket(state: State, payload: Uint8Array, context: Command
 /** A ticket that was used opens nothing any more: only a removal takes back what it let in. */
 export function revokeTicket(state: State, payload: Uint8Array): Outcome {
   const { id } = fromBinary(TicketRevokeSchema, payload)
-  const ticket = state.get<JoinTicket>('joinTicket', id)
+  const ticket = state.get('joinTicket', id)
   if (ticket === undefined) return notFound('joinTicket', id)
   const { usedByNodeId } = ticket
   if (usedByNodeId !== '') {
@@ -106,10 +106,10 @@ export function redeemTicket(state: State, payload: Uint8Array, context: Command
   const message = fromBinary(TicketRedeemSchema, payload)
   const fault = redeemFault(message)
   if (fault !== null) return faulty(fault)
-  const ticket = state.get<JoinTicket>('joinTicket', message.ticketId)
+  const ticket = state.get('joinTicket', message.ticketId)
   const refusal = ticketRefusal(ticket, message, context)
   if (refusal !== null) return refusal
-  const known = state.get<AdmissionFields>('admission', message.nodeId)
+  const known = state.get('admission', message.nodeId)
   if (ticket !== undefined && ticket.usedByNodeId !== '') {
     const isRepeated =
       known?.ticketId === message.ticketId &&
@@ -189,7 +189,7 @@ function takenRefusal(
   if (member !== undefined && !isEqual(member.publicKeySha256, sha256)) return idTaken(nodeId)
   const table = state.table('admission')
   for (const id of table.ids) {
-    const other = state.get<AdmissionFields>('admission', id)
+    const other = state.get('admission', id)
     if (other === undefined || id === nodeId) continue
     if (other.publicKeySpki === base64(message.publicKeySpki)) {
       return refused(
@@ -245,7 +245,7 @@ export function deleteAdmission(
 ): Outcome {
   const message = fromBinary(AdmissionDeleteSchema, payload)
   const { nodeId } = message
-  const known = state.get<AdmissionFields>('admission', nodeId)
+  const known = state.get('admission', nodeId)
   if (known === undefined) return done(nodeId)
   if (known.publicKeySpki !== base64(message.publicKeySpki)) {
     return refused('MEMBERSHIP_REFUSED', `${nodeId} has been admitted with another key meanwhile`)
@@ -265,7 +265,7 @@ export function deleteAdmission(
  */
 export function withdrawJoining(state: State, context: CommandContext): void {
   for (const id of Array.from(state.table('joinTicket').ids)) {
-    const ticket = state.get<JoinTicket>('joinTicket', id)
+    const ticket = state.get('joinTicket', id)
     if (ticket === undefined || memberNamed(state, ticket.usedByNodeId) !== undefined) continue
     // @guard join-after-a-compromise--ticket
     state.remove('joinTicket', id)

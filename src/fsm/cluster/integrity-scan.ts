@@ -1,6 +1,8 @@
 import type { Entity } from '../../entities/define.ts'
 import type { Field } from '../../entities/fields.ts'
 import { entities, entitiesByName } from '../../entities/registry.ts'
+import type { KindName } from '../../entities/kind-records.ts'
+import { present } from '../../lib/assert.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { integrityLimits } from './integrity.ts'
 import { lanesOf } from '../records/digest.ts'
@@ -14,11 +16,11 @@ const STEP_ITEMS = 64
 /** How a fault is put right, by entries that every controller applies. */
 export type Repair =
   /** Rebuilds the indexes and digests of a table from its records. */
-  | { readonly kind: 'rebuild'; readonly entity: string }
+  | { readonly kind: 'rebuild'; readonly entity: KindName }
   /** A reference to what does not exist is taken out of its holder. */
   | {
       readonly kind: 'detach'
-      readonly entity: string
+      readonly entity: KindName
       readonly id: string
       readonly field: string
       readonly missingId: string
@@ -124,7 +126,10 @@ export class StateScan {
   }
 
   #noteDigest(digest: Entity['digest'], which: string): void {
-    const entity = entities.find((one) => one.digest === digest)?.name ?? ''
+    const { name: entity } = present(
+      entities.find((one) => one.digest === digest),
+      `there are kinds in the digest of ${digest}`,
+    )
     this.#note(`the digest of the records ${which} is not their sum`, { kind: 'rebuild', entity })
   }
 

@@ -25,7 +25,7 @@ export const integrityLimits = {
 } as const
 
 function runOf(state: State): IntegrityRun | undefined {
-  return state.get<IntegrityRun>('integrityRun', integrityRunId)
+  return state.get('integrityRun', integrityRunId)
 }
 
 /** One run at a time in the whole cluster, whether it checks or fixes. */
@@ -100,14 +100,14 @@ function findingsOf({ findings }: IntegrityEnd): IntegrityRun['findings'] {
 /** Changes nothing where indexes and digests are what the records make them. */
 export function rebuildTable(state: State, payload: Uint8Array): Outcome {
   const { entity } = fromBinary(IntegrityRebuildSchema, payload)
-  state.rebuild(entity)
+  state.rebuild(entityNamed(entity).name)
   return done('')
 }
 
 export function detachMissing(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { entity, id, field: name, missingId } = fromBinary(IntegrityDetachSchema, payload)
   const kind = entityNamed(entity)
-  const record = state.inTable(entity, id)
+  const record = state.inTable(kind.name, id)
   const field = kind.fields[name]
   const to = field?.reference?.to
   if (record === undefined || field === undefined || to === undefined) return notFound(entity, id)

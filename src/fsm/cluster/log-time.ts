@@ -1,8 +1,7 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { LogTimeResetSchema } from '../../../proto/gen/command_pb.ts'
-import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
 import { logTimeReset, logTimeResetId } from '../../entities/kinds/log-time-reset.ts'
+import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { requestAheadMsMax } from '../records/dedupe.ts'
@@ -46,17 +45,21 @@ export function resetLogTime(state: State, payload: Uint8Array, context: Command
 function moveBack(state: State, targetMs: number, revision: number): void {
   const within = (atMs: number | null): number | null =>
     atMs === null ? null : Math.min(atMs, targetMs)
-  const each = <R extends EntityRecord>(kind: string, moved: (record: R) => Partial<R>): void => {
+  const each = <K extends KindName>(
+    kind: K,
+    moved: (record: RecordOf<K>) => Partial<RecordOf<K>>,
+  ): void => {
     for (const id of Array.from(state.table(kind).ids)) {
-      const record = state.get<R>(kind, id)
-      if (record === undefined) continue
-      const changes = Object.entries(moved(record))
+      const found = state.get(kind, id)
+      if (found === undefined) continue
+      const record: EntityRecord = found
+      const changes = Object.entries(moved(found))
       const isMoved = changes.some(([name, value]) => record[name] !== value)
       if (isMoved) state.put(kind, { ...record, ...Object.fromEntries(changes), revision })
     }
   }
   // It is idle from now on, and what it is shown changes after now.
-  each<ApiSession>('apiSession', ({ createdAt, lastActivityAt, mfaPassedAt, codeRedeemedAt }) => ({
+  each('apiSession', ({ createdAt, lastActivityAt, mfaPassedAt, codeRedeemedAt }) => ({
     createdAt: Math.min(createdAt, targetMs),
     // Sessions of before level 2 have no such field, and get none.
     ...(codeRedeemedAt ? { codeRedeemedAt: within(codeRedeemedAt) } : {}),
@@ -64,27 +67,20 @@ function moveBack(state: State, targetMs: number, revision: number): void {
     mfaPassedAt: within(mfaPassedAt),
   }))
   // Pauses and locks begin now.
-  for (const kind of ['passwordAttempts', 'mfaAttempts']) {
-    each<EntityRecord & { readonly lastAt: number | null }>(kind, ({ lastAt }) => ({
-      lastAt: within(lastAt),
-    }))
+  for (const kind of ['passwordAttempts', 'mfaAttempts'] as const) {
+    each(kind, ({ lastAt }) => ({ lastAt: within(lastAt) }))
   }
-  each<EntityRecord & { readonly movedAt: number | null }>('accessMark', ({ movedAt }) => ({
-    movedAt: within(movedAt),
-  }))
-  each<Identity>('identity', ({ disabledAt, disabledUntil }) => ({
+  each('accessMark', ({ movedAt }) => ({ movedAt: within(movedAt) }))
+  each('identity', ({ disabledAt, disabledUntil }) => ({
     disabledAt: within(disabledAt),
     disabledUntil: lasting(disabledAt, disabledUntil, targetMs),
   }))
   // Records that were made meanwhile last as long as they were to.
-  for (const kind of ['enrollment', 'joinTicket', 'revocation']) {
-    each<EntityRecord & { readonly expiresAt: number | null }>(
-      kind,
-      ({ createdAt, expiresAt }) => ({
-        createdAt: Math.min(createdAt, targetMs),
-        expiresAt: lasting(createdAt, expiresAt, targetMs),
-      }),
-    )
+  for (const kind of ['enrollment', 'joinTicket', 'revocation'] as const) {
+    each(kind, ({ createdAt, expiresAt }) => ({
+      createdAt: Math.min(createdAt, targetMs),
+      expiresAt: lasting(createdAt, expiresAt, targetMs),
+    }))
   }
 }
 

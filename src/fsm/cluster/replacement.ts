@@ -1,7 +1,8 @@
+import type { ConfigType } from '../../entities/kinds/config-type.ts'
 import type { Enrollment } from '../../entities/kinds/enrollment.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { entities } from '../../entities/registry.ts'
-import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import { gainsNames, gainsRights } from '../apply/authority.ts'
 import type { State } from '../records/state.ts'
@@ -14,7 +15,7 @@ import type { ShapedRecord } from '../records/record-blocks.ts'
  * in time would let in again what has been shut out. Identity types come with the feature level in
  * force, and no backup has others.
  */
-const keptKinds: ReadonlySet<string> = new Set([
+const keptKinds: ReadonlySet<KindName> = new Set<KindName>([
   'admission',
   'identityType',
   'integrityRun',
@@ -24,7 +25,7 @@ const keptKinds: ReadonlySet<string> = new Set([
   'sharedSecret',
 ])
 /** Kinds of which nothing is left: sessions end, and what follows from them. */
-const endedKinds: ReadonlySet<string> = new Set([
+const endedKinds: ReadonlySet<KindName> = new Set<KindName>([
   'accessMark',
   'apiSession',
   'session',
@@ -34,13 +35,13 @@ const endedKinds: ReadonlySet<string> = new Set([
 const ownKinds = entities.flatMap(({ name, table }) => (name === table ? [name] : []))
 
 /** Kinds whose records a restore replaces. */
-export const restoredKinds: ReadonlySet<string> = new Set(
+export const restoredKinds: ReadonlySet<KindName> = new Set(
   ownKinds.filter((kind) => !keptKinds.has(kind) && !endedKinds.has(kind)),
 )
 
 /** Replacement of the records of one kind. */
 export interface KindReplacement {
-  readonly kind: string
+  readonly kind: KindName
   readonly created: readonly ShapedRecord[]
   readonly changed: readonly ShapedRecord[]
   readonly deleted: readonly string[]
@@ -57,7 +58,7 @@ export function replacementOf(
   staged: Iterable<ShapedRecord>,
   revision: number | null,
 ): KindReplacement[] {
-  const restored = new Map<string, Map<string, ShapedRecord>>(
+  const restored = new Map<KindName, Map<string, ShapedRecord>>(
     [...restoredKinds].map((kind) => [kind, new Map()]),
   )
   for (const one of staged) {
@@ -85,7 +86,7 @@ function adaptedTo(state: State, one: ShapedRecord, revision: number | null): Sh
 /** False for a token that was used, refreshed or taken back since the backup. */
 function isStillOpen(state: State, { id, token }: Enrollment): boolean {
   // @guard enrollments-read-before-a-promotion--refreshed
-  return state.get<Enrollment>('enrollment', id)?.token === token
+  return state.get('enrollment', id)?.token === token
 }
 
 /**
@@ -94,7 +95,7 @@ function isStillOpen(state: State, { id, token }: Enrollment): boolean {
  */
 function withdrawReadEnrollments(
   state: State,
-  restored: ReadonlyMap<string, Map<string, ShapedRecord>>,
+  restored: ReadonlyMap<KindName, Map<string, ShapedRecord>>,
 ): void {
   const enrollments = restored.get('enrollment')
   for (const [id, { record }] of enrollments ?? []) {
@@ -117,7 +118,7 @@ function changedByNow(
   { kind, record }: ShapedRecord,
 ): Readonly<Record<string, Json>> | null {
   if (kind === 'mfa') return spentSince(state, record as Mfa)
-  const carried = kind === 'configType' ? withSchemaOfToday(record) : null
+  const carried = kind === 'configType' ? withSchemaOfToday(record as ConfigType) : null
   return carried === null ? null : { schema: carried.schema }
 }
 
@@ -125,7 +126,7 @@ function changedByNow(
  * Codes of a second factor that were used since the backup stay used; it is encrypted as it is now.
  */
 function spentSince(state: State, restored: Mfa): Record<string, Json> | null {
-  const now = state.get<Mfa>('mfa', restored.id)
+  const now = state.get('mfa', restored.id)
   if (now === undefined || now.secretId !== restored.secretId) return null
   const lastStep = Math.max(now.lastStep ?? 0, restored.lastStep ?? 0)
   if (now.codesId !== restored.codesId) return { lastStep }
@@ -135,7 +136,7 @@ function spentSince(state: State, restored: Mfa): Record<string, Json> | null {
 
 function changesOf(
   state: State,
-  kind: string,
+  kind: KindName,
   restored: ReadonlyMap<string, ShapedRecord>,
 ): KindReplacement {
   const { rows } = state.table(kind)
@@ -164,7 +165,7 @@ export function unreadableFactor(
   state: State,
   replacement: readonly KindReplacement[],
 ): { readonly identityId: string; readonly keyVersion: number } | null {
-  const versions = state.get<SharedSecret>('sharedSecret', 'factorKey')?.versions ?? []
+  const versions = state.get('sharedSecret', 'factorKey')?.versions ?? []
   const held = new Set(versions.map(({ version }) => version))
   const factors = replacement.find(({ kind }) => kind === 'mfa')
   for (const { record } of [...(factors?.created ?? []), ...(factors?.changed ?? [])]) {

@@ -40,7 +40,7 @@ function sorted(wrapped: Readonly<Record<string, string>>): Readonly<Record<stri
 }
 
 function secrets(state: State): SharedSecret[] {
-  return sharedSecretNames.flatMap((name) => state.get<SharedSecret>('sharedSecret', name) ?? [])
+  return sharedSecretNames.flatMap((name) => state.get('sharedSecret', name) ?? [])
 }
 
 function putVersions(
@@ -133,7 +133,7 @@ export function rotateSecret(state: State, payload: Uint8Array, context: Command
   if (name === undefined) return faulty({ field: 'name', reason: 'no secret has this name' })
   const refusal = rotateFault(name, message)
   if (refusal !== null) return refusal
-  const known = state.get<SharedSecret>('sharedSecret', name)
+  const known = state.get('sharedSecret', name)
   const before = known?.versions ?? []
   if (message.version !== (before.at(-1)?.version ?? 0) + 1) return refused('REVISION_MOVED')
   const admitted = [...state.table('admission').ids]

@@ -1,7 +1,5 @@
 import type { Ca } from '../../entities/kinds/ca.ts'
 import type { ExternalIdClaim } from '../../entities/parts/ca-external-id-claim.ts'
-import { isObject } from '../../entities/check.ts'
-import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { FieldFault } from '../../lib/problems.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../apply/outcome.ts'
@@ -13,11 +11,11 @@ import { takesLogIns } from '../apply/authentication.ts'
 /** Each of them may have to be looked at for one certificate. */
 export const casMax = 1000
 
-export const caRules: KindRules = { judgeWrite: judgeCa, afterWrite: endSessionsOfUntrusted }
+export const caRules: KindRules<Ca> = { judgeWrite: judgeCa, afterWrite: endSessionsOfUntrusted }
 
 /** The CA was named at their log-in, or by the authenticator that they were opened by. */
-function endSessionsOfUntrusted({ after }: Written, consequences: Consequences): void {
-  if (takesLogIns(after as Ca)) return
+function endSessionsOfUntrusted({ after }: Written<Ca>, consequences: Consequences): void {
+  if (takesLogIns(after)) return
   // @guard access-that-stays-open--ca
   endRefusedSessionsOf(consequences, 'caId', after.id)
   for (const id of consequences.state.table('authenticator').indexes.ids('caId', after.id)) {
@@ -26,18 +24,18 @@ function endSessionsOfUntrusted({ after }: Written, consequences: Consequences):
   }
 }
 
-function judgeCa(state: State, { before, after }: Write): Outcome | null {
+function judgeCa(state: State, { before, after }: Write<Ca>): Outcome | null {
   if (before === undefined && state.table('ca').rows.size >= casMax) {
     const reason = `there are at most ${casMax} CAs; delete one first`
     return faulty({ field: 'certPem', reason })
   }
-  for (const name of ['fingerprint', 'verificationToken']) {
-    if (typeof after[name] !== 'string' || after[name] === '') {
+  for (const name of ['fingerprint', 'verificationToken'] as const) {
+    if (!after[name]) {
       return faulty({ field: 'certPem', reason: `${name} is missing` })
     }
   }
-  const claim = after['externalIdClaim']
-  const fault = isObject(claim) ? claimFault(claim) : null
+  const { externalIdClaim: claim = null } = after
+  const fault = claim === null ? null : claimFault(claim)
   return fault === null ? null : faulty(fault)
 }
 
@@ -48,9 +46,8 @@ const isOneOf = (values: readonly string[], value: unknown): boolean =>
  * Judged where a patch has been merged: each member may be well alone and make no sense beside the
  * others.
  */
-function claimFault(claim: JsonObject): FieldFault | null {
-  const { index, location, matcher, matcherCriteria, parser, parserCriteria } =
-    claim as unknown as ExternalIdClaim
+function claimFault(claim: ExternalIdClaim): FieldFault | null {
+  const { index, location, matcher, matcherCriteria, parser, parserCriteria } = claim
   const fault = (name: string, reason: string, value?: unknown): FieldFault => ({
     field: `externalIdClaim.${name}`,
     reason,

@@ -6,9 +6,6 @@ import {
   SessionCertificateCreateSchema,
   SessionCertificateDeleteSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { Authenticator } from '../../entities/kinds/authenticator.ts'
-import type { SessionCertificate } from '../../entities/kinds/session-certificate.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
@@ -28,7 +25,7 @@ export function extendAuthenticator(
   context: CommandContext,
 ): Outcome {
   const { id, fingerprint, certificate } = fromBinary(AuthenticatorExtendSchema, payload)
-  const authenticator = state.get<Authenticator>('authenticator', id)
+  const authenticator = state.get('authenticator', id)
   if (authenticator === undefined) return notFound('authenticator', id)
   if (!isOfCaller(state, authenticator.identityId, context)) return notFound('authenticator', id)
   if (certificate === undefined || !authenticator.isIssuedByNetwork) {
@@ -55,7 +52,7 @@ export function verifyExtension(
   context: CommandContext,
 ): Outcome {
   const { id, fingerprint } = fromBinary(AuthenticatorExtendVerifySchema, payload)
-  const authenticator = state.get<Authenticator>('authenticator', id)
+  const authenticator = state.get('authenticator', id)
   if (authenticator === undefined) return notFound('authenticator', id)
   if (!isOfCaller(state, authenticator.identityId, context)) return notFound('authenticator', id)
   const { nextCertPem, nextFingerprint, nextPublicKeyPrint } = authenticator
@@ -94,7 +91,7 @@ function followInSessions(
   for (const id of Array.from(
     state.table('apiSession').indexes.ids('authenticatorId', authenticatorId),
   )) {
-    const session = state.get<ApiSession>('apiSession', id)
+    const session = state.get('apiSession', id)
     if (session === undefined || session.certFingerprint !== fingerprints.before) continue
     state.put('apiSession', { ...session, certFingerprint: fingerprints.after, revision })
   }
@@ -108,7 +105,7 @@ export function createSessionCertificate(
 ): Outcome {
   const message = fromBinary(SessionCertificateCreateSchema, payload)
   const { id, apiSessionId, certificate, subject } = message
-  const session = state.get<ApiSession>('apiSession', apiSessionId)
+  const session = state.get('apiSession', apiSessionId)
   if (session === undefined || certificate === undefined || !isSessionOf(apiSessionId, context)) {
     return refused('UNAUTHORIZED')
   }
@@ -145,7 +142,7 @@ function forgetOthers(
   for (const id of Array.from(
     state.table('sessionCertificate').indexes.ids('apiSessionId', apiSessionId),
   )) {
-    const known = state.get<SessionCertificate>('sessionCertificate', id)
+    const known = state.get('sessionCertificate', id)
     const isExpired = (known?.validTo ?? Infinity) <= context.logTimeMs
     // @guard oidc/session-keys--rotated
     if (replacesOthers || isExpired) {
@@ -160,7 +157,7 @@ export function deleteSessionCertificate(
   context: CommandContext,
 ): Outcome {
   const { id, apiSessionId } = fromBinary(SessionCertificateDeleteSchema, payload)
-  const known = state.get<SessionCertificate>('sessionCertificate', id)
+  const known = state.get('sessionCertificate', id)
   const isOwn = known?.apiSessionId === apiSessionId && isSessionOf(apiSessionId, context)
   if (!isOwn) {
     return notFound('sessionCertificate', id)
@@ -172,7 +169,7 @@ export function deleteSessionCertificate(
 /** Whoever asks in a session asks for what is its identity's; the system asks for anybody. */
 function isOfCaller(state: State, identityId: string, { sessionId }: CommandContext): boolean {
   if (sessionId === '') return true
-  return state.get<ApiSession>('apiSession', sessionId)?.identityId === identityId
+  return state.get('apiSession', sessionId)?.identityId === identityId
 }
 
 function isSessionOf(apiSessionId: string, { sessionId }: CommandContext): boolean {

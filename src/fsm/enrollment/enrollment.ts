@@ -30,7 +30,7 @@ import { consequencesIn } from '../apply/references.ts'
  */
 export function enroll(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(EnrollSchema, payload)
-  const enrollment = state.get<Enrollment>('enrollment', message.enrollmentId)
+  const enrollment = state.get('enrollment', message.enrollmentId)
   // @guard token-used-twice--text
   if (enrollment === undefined || enrollment.token !== message.token) {
     return refused('INVALID_ENROLLMENT_TOKEN')
@@ -90,7 +90,7 @@ function caRefusal(
   if (method === 'ott') {
     return certificate.caId === '' ? null : refused('CERTIFICATE_FAILED_VALIDATION')
   }
-  const ca = state.get<Ca>('ca', caId)
+  const ca = state.get('ca', caId)
   if (ca?.isVerified !== true || !ca.isOttCaEnrollmentEnabled) {
     return refused('ENROLLMENT_CA_NOT_VALID')
   }
@@ -172,7 +172,7 @@ function enrollRouter(
 ): Outcome {
   const kind = method === 'erott' ? routerOf.erott : routerOf.trott
   const id = edgeRouterId || transitRouterId
-  const router = state.get<Router>('router', id)
+  const router = state.get('router', id)
   if (router === undefined) return notFound(kind, id)
   return certify(state, router, certificates, context, { enrolledBy: digestOf(token) })
 }
@@ -212,7 +212,7 @@ function certify(
  */
 export function extendRouter(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { routerId, fingerprint, certificates } = fromBinary(RouterExtendSchema, payload)
-  const router = state.get<Router>('router', routerId)
+  const router = state.get('router', routerId)
   if (router === undefined || certificates === undefined) return refused('UNAUTHORIZED')
   // @guard router-extension--in-force
   const isInForce = router.isVerified && !router.disabled && router.fingerprint === fingerprint
@@ -261,7 +261,7 @@ export function verifyRouterExtension(
   context: CommandContext,
 ): Outcome {
   const { routerId, fingerprint } = fromBinary(RouterExtendVerifySchema, payload)
-  const router = state.get<Router>('router', routerId)
+  const router = state.get('router', routerId)
   const isOwn = router !== undefined && context.routerId === routerId
   if (!isOwn || !router.isVerified || router.disabled) return refused('UNAUTHORIZED')
   const { nextCertPem, nextServerCertPem, nextFingerprint, nextCertificateNames } = router
@@ -303,7 +303,7 @@ function routerInForce(
   fingerprint: string,
   context: CommandContext,
 ): Router | undefined {
-  const router = context.routerId === routerId ? state.get<Router>('router', routerId) : undefined
+  const router = context.routerId === routerId ? state.get('router', routerId) : undefined
   const isInForce =
     router?.isVerified === true && !router.disabled && router.fingerprint === fingerprint
   return isInForce && fingerprint !== '' ? router : undefined
@@ -316,7 +316,7 @@ function routerInForce(
 export function enrollByCa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(CaEnrollSchema, payload)
   const { caId, identityId, certificate, externalId } = message
-  const ca = state.get<Ca>('ca', caId)
+  const ca = state.get('ca', caId)
   if (ca?.isVerified !== true || !ca.isAutoCaEnrollmentEnabled || certificate?.caId !== caId) {
     return refused('CERT_FAILED_VALIDATION')
   }

@@ -27,7 +27,7 @@ export function enrollByToken(state: State, payload: Uint8Array, context: Comman
   if (state.table('identity').indexes.owner('externalId', externalId) !== undefined) {
     return refused('ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
   }
-  const policy = state.get<AuthPolicy>('authPolicy', signer.enrollAuthPolicyId)
+  const policy = state.get('authPolicy', signer.enrollAuthPolicyId)
   const reason = enrollmentRefusal(signer, policy, certificate !== undefined)
   // @guard enrollment-by-any-token--apply
   if (reason !== null) return refused('INVALID_ENROLLMENT_NOT_ALLOWED', reason)

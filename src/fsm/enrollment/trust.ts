@@ -1,7 +1,5 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { AuthenticatorRequestExtendSchema, CaVerifySchema } from '../../../proto/gen/command_pb.ts'
-import type { Authenticator } from '../../entities/kinds/authenticator.ts'
-import type { Ca } from '../../entities/kinds/ca.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
@@ -13,7 +11,7 @@ import { done, notFound, refused } from '../apply/outcome.ts'
  */
 export function verifyCa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { id } = fromBinary(CaVerifySchema, payload)
-  const ca = state.get<Ca>('ca', id)
+  const ca = state.get('ca', id)
   if (ca === undefined) return notFound('ca', id)
   if (ca.isVerified) return refused('CA_ALREADY_VERIFIED')
   const { logTimeMs: updatedAt, index: revision } = context
@@ -24,7 +22,7 @@ export function verifyCa(state: State, payload: Uint8Array, context: CommandCont
 /** A wish that the holder of the certificate meets at its next log-in. */
 export function requestExtend(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { id, rollKeys } = fromBinary(AuthenticatorRequestExtendSchema, payload)
-  const authenticator = state.get<Authenticator>('authenticator', id)
+  const authenticator = state.get('authenticator', id)
   if (authenticator === undefined) return notFound('authenticator', id)
   if (authenticator.method !== 'cert') return refused('CAN_NOT_UPDATE_AUTHENTICATOR')
   const { logTimeMs: updatedAt, index: revision } = context

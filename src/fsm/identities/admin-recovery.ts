@@ -3,7 +3,6 @@ import { type AdminRecover, AdminRecoverSchema } from '../../../proto/gen/comman
 import { openPrimary, openSecondary } from '../../entities/parts/auth-policy-factors.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { authPolicyOf, recoveryPolicyOf } from '../apply/authentication.ts'
 import type { State } from '../records/state.ts'
@@ -52,7 +51,7 @@ export function recoverAdmin(state: State, payload: Uint8Array, context: Command
 
 function administratorNamed(state: State, name: string): Identity | undefined {
   for (const id of state.table('identity').indexes.ids('isAdmin', 'true')) {
-    const identity = state.get<Identity>('identity', id)
+    const identity = state.get('identity', id)
     if (identity === undefined) continue
     if (name === '' ? identity.isDefaultAdmin : identity.name === name) return identity
   }
@@ -61,7 +60,7 @@ function administratorNamed(state: State, name: string): Identity | undefined {
 
 function passwordOf(state: State, identityId: string): Authenticator | undefined {
   for (const id of state.table('authenticator').indexes.ids('identityId', identityId)) {
-    const known = state.get<Authenticator>('authenticator', id)
+    const known = state.get('authenticator', id)
     if (known?.method === 'updb') return known
   }
   return undefined
@@ -97,8 +96,8 @@ function usablePolicyId(state: State, identity: Identity, context: CommandContex
   const id = `recovery-${context.index}`
   consequencesIn(state, context).put('authPolicy', id, {
     name: nameFor(state, id),
-    primary: openPrimary as unknown as Json,
-    secondary: openSecondary as unknown as Json,
+    primary: openPrimary,
+    secondary: openSecondary,
   })
   context.touched.push({ action: 'create', entity: 'authPolicy', id, fields: [] })
   return id

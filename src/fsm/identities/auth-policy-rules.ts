@@ -13,7 +13,7 @@ import type { CommandContext, Consequences, KindRules, Write, Written } from '..
 import { faulty, refused } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 
-export const authPolicyRules: KindRules = {
+export const authPolicyRules: KindRules<AuthPolicy> = {
   judgeWrite: judgeAuthPolicy,
   afterWrite: noteSigners,
 }
@@ -23,7 +23,7 @@ export const passwordLengthMin = 5
 
 function judgeAuthPolicy(
   state: State,
-  { before, after }: Write,
+  { before, after }: Write<AuthPolicy>,
   { logTimeMs }: CommandContext,
 ): Outcome | null {
   const { primary, secondary } = after
@@ -31,13 +31,12 @@ function judgeAuthPolicy(
     ['primary', primary, openPrimary],
     ['secondary', secondary, openSecondary],
   ] as const) {
-    if (!hasMembersOf(value, example as unknown as Json)) {
+    if (!hasMembersOf(value, example)) {
       return faulty({ field, reason: `${field} does not say all that it must` })
     }
   }
-  const rules = primary as unknown as PrimaryRules
-  const fault =
-    boundFault(rules.updb) ?? signerFault(state, rules, secondary as unknown as SecondaryRules)
+  const rules = primary as PrimaryRules
+  const fault = boundFault(rules.updb) ?? signerFault(state, rules, secondary as SecondaryRules)
   if (fault !== null || before === undefined) return fault
   const reason = adminLossReason(state, { kind: 'authPolicy', id: before.id, after }, logTimeMs)
   return reason === null ? null : refused('ENTITY_CAN_NOT_BE_UPDATED', reason)
@@ -94,8 +93,8 @@ function unknownSigner(field: string, value: string): Outcome {
   return faulty({ field, reason: 'no external JWT signer has this id', value }, 'NOT_FOUND')
 }
 
-function noteSigners({ after }: Written, { put }: Consequences): void {
-  const { primary, secondary, ...record } = after as AuthPolicy
+function noteSigners({ after }: Written<AuthPolicy>, { put }: Consequences): void {
+  const { primary, secondary, ...record } = after
   const allowedSignerIds = [...new Set(primary.extJwt.allowedSigners)].sort()
   const required = secondary.requireExtJwtSigner
   const requiredSignerIds = required === null ? [] : [required]

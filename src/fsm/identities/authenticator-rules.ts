@@ -1,6 +1,4 @@
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
-import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { adminLossReason } from '../apply/admins.ts'
 import type { CommandContext, Consequences, KindRules, Write, Written } from '../apply/context.ts'
@@ -8,24 +6,23 @@ import { endSessionsOf } from '../apply/session-standing.ts'
 import { faulty, refused } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 
-export const authenticatorRules: KindRules = {
+export const authenticatorRules: KindRules<Authenticator> = {
   judgeWrite: judgeAuthenticator,
   judgeDelete: judgeAuthenticatorDelete,
   afterWrite: followPassword,
 }
 
-function judgeAuthenticator(state: State, write: Write): Outcome | null {
+function judgeAuthenticator(state: State, write: Write<Authenticator>): Outcome | null {
   const { before, after } = write
   if (before === undefined) return newAuthenticatorRefusal(state, after)
-  const hasMoved =
-    before['username'] !== after['username'] || before['passwordHash'] !== after['passwordHash']
-  if (before['method'] !== 'updb') return hasMoved ? refused('CAN_NOT_UPDATE_AUTHENTICATOR') : null
+  const hasMoved = before.username !== after.username || before.passwordHash !== after.passwordHash
+  if (before.method !== 'updb') return hasMoved ? refused('CAN_NOT_UPDATE_AUTHENTICATOR') : null
   return missingFault(after, updbNeeds)
 }
 
 function judgeAuthenticatorDelete(
   state: State,
-  { id }: EntityRecord,
+  { id }: Authenticator,
   { logTimeMs }: CommandContext,
 ): Outcome | null {
   const reason = adminLossReason(state, { kind: 'authenticator', id, after: undefined }, logTimeMs)
@@ -37,13 +34,13 @@ function judgeAuthenticatorDelete(
  * session: all of its holder's end, but the one that the holder changed it in.
  */
 function followPassword(
-  { before, after }: Written,
+  { before, after }: Written<Authenticator>,
   { state, context, remove }: Consequences,
 ): void {
-  if (before?.['passwordHash'] === after['passwordHash']) return
+  if (before?.passwordHash === after.passwordHash) return
   remove('passwordAttempts', after.id)
   if (before === undefined) return
-  const identityId = String(after['identityId'])
+  const { identityId } = after
   // @guard old-password--sessions
   endSessionsOf({ state, context }, 'identityId', identityId, context.sessionId)
 }
@@ -55,35 +52,35 @@ const certNeeds = { certPem: 'certPem', fingerprint: 'certPem' } as const
 /**
  * Without it, it would be an authenticator that nobody can use, and that stands in the way of one.
  */
-function missingFault(after: JsonObject, needs: Readonly<Record<string, string>>): Outcome | null {
+function missingFault(
+  after: Partial<Authenticator>,
+  needs: Readonly<Partial<Record<keyof Authenticator, string>>>,
+): Outcome | null {
   for (const [name, field] of Object.entries(needs)) {
-    if (typeof after[name] === 'string' && after[name] !== '') continue
+    if (after[name as keyof typeof needs]) continue
     return faulty({ field, reason: `${field} is required` })
   }
   return null
 }
 
-function newAuthenticatorRefusal(state: State, after: JsonObject): Outcome | null {
-  const identityId = String(after['identityId'])
-  const method = after['method']
+function newAuthenticatorRefusal(state: State, after: Partial<Authenticator>): Outcome | null {
+  const { identityId = '', method } = after
   if (method !== 'updb' && method !== 'cert') {
     return faulty({ field: 'method', reason: 'method in body should be one of [updb cert]' })
   }
-  if (state.get('identity', identityId)?.['typeId'] === 'Router') {
+  if (state.get('identity', identityId)?.typeId === 'Router') {
     const reason = 'an identity of the type Router has no authenticators'
     return faulty({ field: 'identityId', reason, value: identityId })
   }
   for (const id of state.table('authenticator').indexes.ids('identityId', identityId)) {
-    if (state.get<Authenticator>('authenticator', id)?.method === method) {
+    if (state.get('authenticator', id)?.method === method) {
       return refused('MAX_AUTHENTICATOR_METHODS_REACHED')
     }
   }
   return missingFault(after, method === 'updb' ? updbNeeds : certNeeds) ?? caFault(state, after)
 }
 
-function caFault(state: State, after: JsonObject): Outcome | null {
-  const caId = after['caId']
-  if (typeof caId !== 'string' || caId === '') return null
-  if (state.get('ca', caId)?.['isVerified'] === true) return null
+function caFault(state: State, { caId }: Partial<Authenticator>): Outcome | null {
+  if (!caId || state.get('ca', caId)?.isVerified === true) return null
   return faulty({ field: 'certPem', reason: 'the CA that issued the certificate is not verified' })
 }

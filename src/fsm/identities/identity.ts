@@ -1,6 +1,5 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { IdentityDisableSchema, IdentityEnableSchema } from '../../../proto/gen/command_pb.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { adminLossReason } from '../apply/admins.ts'
@@ -23,7 +22,7 @@ export function disableIdentity(
   context: CommandContext,
 ): Outcome {
   const { id, durationMinutes } = fromBinary(IdentityDisableSchema, payload)
-  const identity = state.get<Identity>('identity', id)
+  const identity = state.get('identity', id)
   if (identity === undefined) return notFound('identity', id)
   const denial = identityGuard(state, id, context)
   if (denial !== null) return denial
@@ -32,7 +31,7 @@ export function disableIdentity(
   const disabledUntil = minutes === 0 ? null : logTimeMs + minutes * 60_000
   const disabled = { ...identity, disabledAt: logTimeMs, disabledUntil }
   if (identity.isAdmin) {
-    const change = { kind: 'identity', id, after: disabled }
+    const change = { kind: 'identity', id, after: disabled } as const
     const reason = adminLossReason(state, change, logTimeMs)
     if (reason !== null) return refused('ENTITY_CAN_NOT_BE_UPDATED', reason)
   }
@@ -51,7 +50,7 @@ export function enableIdentity(
   context: CommandContext,
 ): Outcome {
   const { id } = fromBinary(IdentityEnableSchema, payload)
-  const identity = state.get<Identity>('identity', id)
+  const identity = state.get('identity', id)
   if (identity === undefined) return notFound('identity', id)
   const denial = identityGuard(state, id, context)
   if (denial !== null) return denial

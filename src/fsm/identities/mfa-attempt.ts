@@ -1,7 +1,5 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { MfaAttemptSchema } from '../../../proto/gen/command_pb.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
-import type { MfaAttempts } from '../../entities/kinds/mfa-attempts.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { mfaLimits, mfaPausedUntilMs } from '../apply/authentication.ts'
 import type { State } from '../records/state.ts'
@@ -17,10 +15,10 @@ const PAUSE = ['pause'] as const
  */
 export function attemptMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { identityId } = fromBinary(MfaAttemptSchema, payload)
-  if (state.get<Identity>('identity', identityId) === undefined) {
+  if (state.get('identity', identityId) === undefined) {
     return notFound('identity', identityId)
   }
-  const known = state.get<MfaAttempts>('mfaAttempts', identityId)
+  const known = state.get('mfaAttempts', identityId)
   const { logTimeMs, index: revision } = context
   // @guard mfa-guesses
   if (logTimeMs < mfaPausedUntilMs(known)) return refused('SERVER_TOO_MANY_REQUESTS', tooMany)

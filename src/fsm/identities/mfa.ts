@@ -10,7 +10,6 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { type Mfa, mfa as mfaKind, sealedCharactersMax } from '../../entities/kinds/mfa.ts'
-import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { identityGuard } from '../apply/authority.ts'
@@ -26,10 +25,10 @@ const idCharactersMax = 64
 /** Only for the identity whose session asks; an enrollment that nobody has verified is replaced. */
 export function beginMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { secretId, factor } = fromBinary(MfaBeginSchema, payload)
-  const session = state.get<ApiSession>('apiSession', context.sessionId)
+  const session = state.get('apiSession', context.sessionId)
   if (session === undefined) return refused('UNAUTHORIZED')
   const { identityId } = session
-  const known = state.get<Mfa>('mfa', identityId)
+  const known = state.get('mfa', identityId)
   if (known?.isVerified === true) return refused('MFA_EXISTS')
   const fault = secretId === '' ? idFault : factorFault(state, factor)
   if (fault !== null || factor === undefined) return fault ?? idFault
@@ -62,7 +61,7 @@ function factorFault(state: State, factor: SealedFactor | undefined): Refusal | 
   if (sealed === '' || sealed.length > sealedCharactersMax || codesId.length > idCharactersMax) {
     return faulty({ field: 'sealed', reason: 'it is missing or too long' })
   }
-  const inForce = state.get<SharedSecret>('sharedSecret', 'factorKey')?.versions.at(-1)?.version
+  const inForce = state.get('sharedSecret', 'factorKey')?.versions.at(-1)?.version
   return keyVersion === inForce ? null : refused('REVISION_MOVED')
 }
 
@@ -85,10 +84,10 @@ const refusing = (refusal: Refusal): Judgement => ({ refusal })
 export function proveMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(MfaProveSchema, payload)
   const { purpose, secretId } = message
-  const session = state.get<ApiSession>('apiSession', context.sessionId)
+  const session = state.get('apiSession', context.sessionId)
   if (session === undefined) return refused('UNAUTHORIZED')
   const { identityId } = session
-  const known = state.get<Mfa>('mfa', identityId)
+  const known = state.get('mfa', identityId)
   const wanted = known === undefined ? missing : stateFault(known, purpose)
   if (wanted !== null || known === undefined) return wanted ?? missing
   if (known.secretId !== secretId) return refused('REVISION_MOVED')
@@ -188,7 +187,7 @@ export function removeMfa(state: State, payload: Uint8Array, context: CommandCon
 
 /** Whatever there is of it; the pause after wrong codes ends as well. */
 export function takeMfa(state: State, identityId: string, context: CommandContext): void {
-  const known = state.get<Mfa>('mfa', identityId)
+  const known = state.get('mfa', identityId)
   if (known !== undefined) endMfa(state, known, context)
   forgetMfaAttempts(state, identityId)
 }
@@ -203,7 +202,7 @@ function endMfa(state: State, known: Mfa, context: CommandContext): void {
   forgetMfaAttempts(state, identityId)
   const { logTimeMs: updatedAt, index: revision } = context
   for (const id of Array.from(state.table('apiSession').indexes.ids('identityId', identityId))) {
-    const session = state.get<ApiSession>('apiSession', id)
+    const session = state.get('apiSession', id)
     if (session?.isMfaComplete !== true) continue
     const gone = { isMfaComplete: false, mfaPassedAt: null }
     state.put('apiSession', { ...session, ...gone, updatedAt, revision })
@@ -218,7 +217,7 @@ export function resealMfa(
   { index: revision }: CommandContext,
 ): Outcome {
   const { identityId, secretId, factor } = fromBinary(MfaResealSchema, payload)
-  const known = state.get<Mfa>('mfa', identityId)
+  const known = state.get('mfa', identityId)
   const fault = factorFault(state, factor)
   if (fault !== null || factor === undefined) return fault ?? idFault
   const isSame = known?.secretId === secretId && known.codesId === factor.codesId

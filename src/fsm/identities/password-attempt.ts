@@ -1,8 +1,5 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { PasswordAttemptSchema } from '../../../proto/gen/command_pb.ts'
-import type { Authenticator } from '../../entities/kinds/authenticator.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
-import type { PasswordAttempts } from '../../entities/kinds/password-attempts.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { isLockedOut, lockoutRulesOf, nextAttempt } from '../apply/authentication.ts'
 import type { State } from '../records/state.ts'
@@ -21,8 +18,8 @@ export function attemptPassword(
   context: CommandContext,
 ): Outcome {
   const { authenticatorId, proven } = fromBinary(PasswordAttemptSchema, payload)
-  const authenticator = state.get<Authenticator>('authenticator', authenticatorId)
-  const identity = state.get<Identity>('identity', authenticator?.identityId ?? '')
+  const authenticator = state.get('authenticator', authenticatorId)
+  const identity = state.get('identity', authenticator?.identityId ?? '')
   if (identity === undefined) return refused('INVALID_AUTH')
   if (proven) {
     forgetAttempts(state, authenticatorId)
@@ -32,7 +29,7 @@ export function attemptPassword(
   if (rules === undefined || isDisabled(identity, context.logTimeMs)) return refused('INVALID_AUTH')
   // The policy may have stopped counting since the attempt was proposed.
   if (rules.maxAttempts <= 0) return done('')
-  const known = state.get<PasswordAttempts>('passwordAttempts', authenticatorId)
+  const known = state.get('passwordAttempts', authenticatorId)
   if (isLockedOut(known, rules, context.logTimeMs)) return refused('INVALID_AUTH')
   const count = nextAttempt(known, rules, context.logTimeMs)
   const { logTimeMs, index: revision } = context

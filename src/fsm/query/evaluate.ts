@@ -1,4 +1,5 @@
 import type { Entity, FilterSymbol, SymbolType } from '../../entities/define.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import { assert } from '../../lib/assert.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
@@ -18,11 +19,11 @@ export type Predicate = (record: EntityRecord) => boolean
 
 /** Links that symbols follow: the sub-lists of records, and other kinds. */
 export interface QueryLinks {
-  ids(entity: Entity, key: string, record: EntityRecord): IdScope
+  ids(entity: Entity<string>, key: string, record: EntityRecord): IdScope
   /** Whether `ids` has the id, without making it. */
-  holds(entity: Entity, key: string, record: EntityRecord, id: string): boolean
+  holds(entity: Entity<string>, key: string, record: EntityRecord, id: string): boolean
   /** null for a kind of which nothing is stored. */
-  table(kind: string): Records | null
+  table(kind: KindName): Records | null
   readonly live: LiveReader
 }
 
@@ -60,7 +61,7 @@ export class Compiler {
     this.#work = work
   }
 
-  predicate(entity: Entity, expression: Expression): Predicate {
+  predicate(entity: Entity<string>, expression: Expression): Predicate {
     switch (expression.type) {
       case 'constant':
         return () => expression.value
@@ -90,13 +91,13 @@ export class Compiler {
   }
 
   /** A symbol standing alone is a boolean one. */
-  #flag(entity: Entity, name: string): Predicate {
+  #flag(entity: Entity<string>, name: string): Predicate {
     const { type, read } = this.#value(entity, symbolNamed(entity, name))
     if (type !== 'boolean' && type !== 'any') throw invalidFilter(`${name} is no boolean symbol`)
     return (record) => read(record) === true
   }
 
-  #operation(entity: Entity, operation: Comparison): Predicate {
+  #operation(entity: Entity<string>, operation: Comparison): Predicate {
     const { operand } = operation
     if (operand.type === 'count') {
       const size = this.#size(entity, operand.set)
@@ -126,7 +127,7 @@ export class Compiler {
   }
 
   #quantified(
-    entity: Entity,
+    entity: Entity<string>,
     symbol: FilterSymbol,
     quantifier: 'anyOf' | 'allOf',
     operation: Comparison,
@@ -151,10 +152,10 @@ export class Compiler {
   }
 
   /** The single value that a symbol means, of the record itself or of the one that it names. */
-  #value(entity: Entity, symbol: FilterSymbol): ValueReader {
+  #value(entity: Entity<string>, symbol: FilterSymbol): ValueReader {
     const own = reader(symbol, this.#links.live)
     if (symbol.through === null) return { type: symbol.type, read: own }
-    const table = this.#links.table(symbol.of ?? '')
+    const table = symbol.of === null ? null : this.#links.table(symbol.of)
     assert(table !== null, `there are records for ${entity.name}.${symbol.name} to lead to`)
     const { type, read } = this.#value(table.entity, symbolNamed(table.entity, symbol.through))
     return {
@@ -167,7 +168,7 @@ export class Compiler {
     }
   }
 
-  #set(entity: Entity, symbol: FilterSymbol): SetReader {
+  #set(entity: Entity<string>, symbol: FilterSymbol): SetReader {
     if (symbol.type !== 'stringSet') throw invalidFilter(`${symbol.name} is no set`)
     const { list } = symbol
     if (list !== null) return this.#linkedSet(entity, list)
@@ -181,7 +182,7 @@ export class Compiler {
     }
   }
 
-  #linkedSet(entity: Entity, list: string): SetReader {
+  #linkedSet(entity: Entity<string>, list: string): SetReader {
     const links = this.#links
     const work = this.#work
     const scope = (record: EntityRecord): IdScope => {
@@ -199,12 +200,12 @@ export class Compiler {
     }
   }
 
-  #size(entity: Entity, { name, query }: SetExpression): (record: EntityRecord) => number {
+  #size(entity: Entity<string>, { name, query }: SetExpression): (record: EntityRecord) => number {
     const symbol = symbolNamed(entity, name)
     const set = this.#set(entity, symbol)
     if (query === null) return (record) => set.size(record)
     const kind = symbol.list === null ? symbol.of : entity.lists[symbol.list]?.of
-    const table = this.#links.table(kind ?? '')
+    const table = kind === null || kind === undefined ? null : this.#links.table(kind)
     if (table === null) throw invalidFilter(`${name} leads to no records that could be queried`)
     const meant = this.#meant(table, query)
     const skip = Math.max(0, query.skip ?? 0)

@@ -78,7 +78,7 @@ function sortParameter(sort: string): readonly SortField[] {
 
 /** Unknown names are the filter's fault inside it, and the sort parameter's there. */
 function orderOf(
-  entity: Entity,
+  entity: Entity<string>,
   query: ListQuery,
   parsed: Query,
   readLive: LiveReader,
@@ -91,7 +91,11 @@ function orderOf(
   return listOrder(entity, fields, comparator(entity, fields, readLive))
 }
 
-function listOrder(entity: Entity, fields: readonly SortField[], compare: Order): ListOrder | null {
+function listOrder(
+  entity: Entity<string>,
+  fields: readonly SortField[],
+  compare: Order,
+): ListOrder | null {
   const [first] = fields
   if (first === undefined) return null
   const { type, path } = symbolNamed(entity, first.name)

@@ -1,4 +1,5 @@
 import type { FilterSymbol } from '../../entities/define.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import { SetScope, type SortedIds } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'
 import type { Expression, Literal } from './ast.ts'
@@ -15,7 +16,7 @@ import type { Comparison } from './value-tests.ts'
 
 /** The kinds that symbols lead to. */
 export interface Tables {
-  table(kind: string): Records | null
+  table(kind: KindName): Records | null
 }
 
 /** Candidates among which the records of an expression are to be looked for. */
@@ -151,7 +152,7 @@ function throughOthers(
   operation: Comparison,
   tables: Tables,
 ): Candidates | null {
-  const other = tables.table(symbol.of ?? '')
+  const other = symbol.of === null ? null : tables.table(symbol.of)
   const [field] = symbol.path
   if (other === null || symbol.through === null || field === undefined) return null
   const named = { ...operation, operand: { type: 'symbol', name: symbol.through } } as const

@@ -16,11 +16,11 @@ export type Order = (a: EntityRecord, b: EntityRecord) => number
 const tagPrefix = 'tags.'
 
 /** Names that a filter on the kind may use, as `filterableFields` lists them. */
-export function symbolNames(entity: Entity): string[] {
+export function symbolNames(entity: Entity<string>): string[] {
   return entity.symbols.map((symbol) => symbol.name)
 }
 
-function find(entity: Entity, name: string): FilterSymbol | null {
+function find(entity: Entity<string>, name: string): FilterSymbol | null {
   const symbol = entity.symbols.find((candidate) => candidate.name === name)
   if (symbol !== undefined) return symbol
   if (!name.startsWith(tagPrefix)) return null
@@ -42,7 +42,7 @@ function unknown(name: string): string {
 }
 
 /** @throws {Problem} INVALID_FILTER: symbols are public or they are unknown. */
-export function symbolNamed(entity: Entity, name: string): FilterSymbol {
+export function symbolNamed(entity: Entity<string>, name: string): FilterSymbol {
   const symbol = find(entity, name)
   if (symbol === null) throw invalidFilter(unknown(name))
   return symbol
@@ -74,7 +74,7 @@ function compareValues(a: Json, b: Json): number {
   return a < b ? -1 : 1
 }
 
-function orderBy(entity: Entity, field: SortField, readLive: LiveReader): Order {
+function orderBy(entity: Entity<string>, field: SortField, readLive: LiveReader): Order {
   const symbol = find(entity, field.name)
   if (symbol === null) throw new Problem('INVALID_SORT_IDENTIFIER', { detail: unknown(field.name) })
   if (symbol.type === 'any' || symbol.type === 'stringSet') {
@@ -98,7 +98,7 @@ function orderBy(entity: Entity, field: SortField, readLive: LiveReader): Order 
  * @throws {Problem} INVALID_SORT_IDENTIFIER for a symbol that is unknown or has no single value.
  */
 export function comparator(
-  entity: Entity,
+  entity: Entity<string>,
   fields: readonly SortField[],
   readLive: LiveReader,
 ): Order {
@@ -117,7 +117,7 @@ export function comparator(
  * filter's fault.
  */
 export function clauseComparator(
-  entity: Entity,
+  entity: Entity<string>,
   fields: readonly SortField[],
   readLive: LiveReader,
 ): Order {

@@ -27,7 +27,7 @@ export interface IndexEntry {
 const textKinds: ReadonlySet<string> = new Set(['text', 'choice', 'reference'])
 
 /** Fields of one text each by which records can be filtered: a range of them is worth an order. */
-function rangedFields(entity: Entity): ReadonlySet<string> {
+function rangedFields(entity: Entity<string>): ReadonlySet<string> {
   const ranged = new Set<string>()
   for (const { path, through } of entity.symbols) {
     const [field] = path
@@ -54,7 +54,7 @@ export class Indexes {
   readonly #own: Set<SortedIds> | null
 
   /** @param below indexes that these begin as, and never change. */
-  constructor(entity: Entity, below: Indexes | null = null) {
+  constructor(entity: Entity<string>, below: Indexes | null = null) {
     this.#weighed = entity.weighed
     this.#weights = below === null ? new Map() : new LayeredMap(below.#weights)
     this.#own = below === null ? null : new Set()

@@ -1,6 +1,6 @@
 import type { StateStore } from '../../ports/state-store.ts'
 import { FEATURE_LEVEL, FeatureLevelUnknown } from '../../ports/feature-level.ts'
-import { State } from './state.ts'
+import type { State } from './state.ts'
 
 /**
  * The records are not those that the store's own digests speak of: damage, not to be built upon.
@@ -10,11 +10,10 @@ export class StateDamaged extends Error {
 }
 
 /**
- * The state as the store holds it; an empty one when nothing was ever written.
+ * Loads the records of a store into an empty state; it stays empty if nothing was ever written.
  * @throws {StateDamaged} And {FeatureLevelUnknown}, and what the store throws.
  */
-export async function loadState(store: StateStore): Promise<State> {
-  const state = new State()
+export async function loadState<S extends State>(store: StateStore, state: S): Promise<S> {
   const mark = store.mark()
   if (mark === null) return state
   // A record of a kind that is not known here must not be taken for damage.

@@ -2,6 +2,8 @@
  * How the records of a backup travel through the log: blocks of lines, each `kind TAB stored JSON`,
  * compressed one by one. JSON holds neither tabs nor line breaks of its own.
  */
+import type { KindName } from '../../entities/kind-records.ts'
+import { isKindName } from '../../entities/registry.ts'
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 
 import type { Json } from '../../lib/text/canonical-json.ts'
@@ -11,21 +13,21 @@ import { restoreLimits } from './restore-limits.ts'
 
 /** A record as a table holds it, with the text that is stored and the digest over that. */
 export interface ShapedRecord {
-  readonly kind: string
+  readonly kind: KindName
   readonly record: EntityRecord
   readonly value: string
   readonly lanes: Lanes
 }
 
 /** Brings the values of a record into the form of its table. */
-export type Shape = (kind: string, values: Values) => ShapedRecord
+export type Shape = (kind: KindName, values: Values) => ShapedRecord
 
 export type Values = Readonly<Record<string, Json>> & { readonly id: string }
 
 const ID_CHARACTERS_MAX = 512
 
 /** One record as a line of a block. */
-export function lineOf(kind: string, value: string): string {
+export function lineOf(kind: KindName, value: string): string {
   return `${kind}\t${value}`
 }
 
@@ -57,7 +59,7 @@ export interface DecodedBlock {
 /** @param kinds that may be in it. @returns null when the bytes are no block of such records. */
 export function decodeBlock(
   bytes: Uint8Array,
-  kinds: ReadonlySet<string>,
+  kinds: ReadonlySet<KindName>,
   shape: Shape,
 ): DecodedBlock | null {
   const text = inflated(bytes)
@@ -79,10 +81,10 @@ function inflated(bytes: Uint8Array): Buffer | null {
   }
 }
 
-function recordIn(line: string, kinds: ReadonlySet<string>, shape: Shape): ShapedRecord | null {
+function recordIn(line: string, kinds: ReadonlySet<KindName>, shape: Shape): ShapedRecord | null {
   const end = line.indexOf('\t')
   const kind = line.slice(0, Math.max(0, end))
-  if (!kinds.has(kind)) return null
+  if (!isKindName(kind) || !kinds.has(kind)) return null
   const values = valuesIn(line.slice(end + 1))
   return values === null ? null : shape(kind, values)
 }

@@ -1,10 +1,11 @@
+import type { KindName } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import type { Table } from './table.ts'
 
 /** Changes of the records of one kind. */
 interface OfKind {
-  readonly kind: string
+  readonly kind: KindName
   /** Records as they were, by id. */
   before: Map<string, EntityRecord | undefined>
 }
@@ -15,7 +16,7 @@ interface OfKind {
  * changed.
  */
 export class RecordChanges {
-  readonly #watched = new Map<string, OfKind>()
+  readonly #watched = new Map<KindName, OfKind>()
   #count = 0
   #isReplaced = false
 
@@ -23,16 +24,16 @@ export class RecordChanges {
    * @param kinds of tables; more may be watched later, and none is given up: that costs a map of a
    * few records.
    */
-  constructor(kinds: readonly string[] = []) {
+  constructor(kinds: readonly KindName[] = []) {
     for (const kind of kinds) this.watch(kind)
   }
 
-  watch(kind: string): void {
+  watch(kind: KindName): void {
     if (!this.#watched.has(kind)) this.#watched.set(kind, { kind, before: new Map() })
   }
 
   /** Each write, in the order in which they are done; `before` is what stood there. */
-  note(kind: string, id: string, before: EntityRecord | undefined): void {
+  note(kind: KindName, id: string, before: EntityRecord | undefined): void {
     const known = this.#watched.get(kind)
     if (known === undefined || known.before.has(id)) return
     known.before.set(id, before)
@@ -57,7 +58,7 @@ export class RecordChanges {
   }
 
   /** Whether records of that kind were written, and of no other. */
-  isOnlyOf(kind: string): boolean {
+  isOnlyOf(kind: KindName): boolean {
     return this.#count > 0 && this.#watched.get(kind)?.before.size === this.#count
   }
 
@@ -66,7 +67,7 @@ export class RecordChanges {
    * records were first written; nothing is left noted.
    * @param tables what stands there now.
    */
-  take(tables: ReadonlyMap<string, Table>): readonly RecordChange[] {
+  take(tables: ReadonlyMap<KindName, Table>): readonly RecordChange[] {
     if (this.isEmpty) return []
     const changes: RecordChange[] = []
     for (const { kind, before: known } of this.#watched.values()) {

@@ -1,6 +1,7 @@
 import type { Entity } from '../../entities/define.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { sortTexts } from '../../lib/text/text-order.ts'
 import { type IdScope, noIds, SetScope, SortedIds } from './sorted-ids.ts'
@@ -128,7 +129,7 @@ export function scopeOf(table: Table, kind: Entity): IdScope | null {
 }
 
 /** The records of a kind that any of the role lists means. */
-export function roleMembers(state: State, kind: string, lists: readonly RoleList[]): IdScope {
+export function roleMembers(state: State, kind: KindName, lists: readonly RoleList[]): IdScope {
   const found = meant(state, kind, lists)
   return found instanceof SortedIds ? found : new SetScope(found)
 }
@@ -136,7 +137,7 @@ export function roleMembers(state: State, kind: string, lists: readonly RoleList
 /** Ids as of `members`, in no order. */
 export function meant(
   state: State,
-  kind: string,
+  kind: KindName,
   lists: readonly RoleList[],
 ): ReadonlySet<string> | SortedIds {
   const table = state.table(kind)
@@ -156,10 +157,13 @@ export function meant(
   return found
 }
 
+/** A record whose role lists are meant by one semantic. */
+export type Policy = EntityRecord & { readonly semantic: string }
+
 /** The policies of the table whose role list `field` means the record, in id order. */
-export function policiesMatching<P extends EntityRecord & { readonly semantic: string }>(
-  policies: Table,
-  field: string,
+export function policiesMatching<P extends Policy>(
+  policies: Table<P>,
+  field: Extract<keyof P, string>,
   record: EntityRecord,
 ): P[] {
   if (policies.rows.size === 0) return []
@@ -173,7 +177,7 @@ export function policiesMatching<P extends EntityRecord & { readonly semantic: s
   for (const name of attributesOf(record)) take(`#${name}`)
   const found: P[] = []
   for (const id of inIdOrder(candidates)) {
-    const policy = policies.get(id) as P | undefined
+    const policy = policies.get(id)
     const list = policy?.[field] as readonly string[] | undefined
     if (policy === undefined || list === undefined) continue
     if (matches(record, list, policy.semantic)) found.push(policy)
@@ -209,7 +213,7 @@ function union(a: IdScope, b: IdScope, sizeOfAll: number): IdScope {
 export function identityGrants(state: State, service: EntityRecord): Grants {
   const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
   const table = state.table('servicePolicy')
-  for (const policy of policiesMatching<ServicePolicy>(table, 'serviceRoles', service)) {
+  for (const policy of policiesMatching(table, 'serviceRoles', service)) {
     lists[policy.type].push({ roles: policy.identityRoles, semantic: policy.semantic })
   }
   const bind = roleMembers(state, 'identity', lists.Bind)
@@ -223,11 +227,9 @@ export function linkingPolicies(
   identity: EntityRecord,
   service: EntityRecord,
 ): ServicePolicy[] {
-  return policiesMatching<ServicePolicy>(
-    state.table('servicePolicy'),
-    'identityRoles',
-    identity,
-  ).filter((policy) => matches(service, policy.serviceRoles, policy.semantic))
+  return policiesMatching(state.table('servicePolicy'), 'identityRoles', identity).filter(
+    (policy) => matches(service, policy.serviceRoles, policy.semantic),
+  )
 }
 
 /**
@@ -235,7 +237,7 @@ export function linkingPolicies(
  */
 export function rolesDisplay(
   state: State,
-  to: string,
+  to: KindName,
   roles: readonly string[],
 ): { readonly role: string; readonly name: string }[] {
   const shown: { role: string; name: string }[] = []

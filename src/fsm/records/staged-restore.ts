@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 
+import type { KindName } from '../../entities/kind-records.ts'
 import { type Lanes, lanesOf, type SetDigest } from './digest.ts'
 import {
   type DecodedBlock,
@@ -57,7 +58,7 @@ interface StagedBlock {
 /** How records are brought into the form of their tables: by the feature level in force. */
 export interface Shaping {
   readonly featureLevel: number
-  shaped(kind: string, values: Values): ShapedRecord
+  shaped(kind: KindName, values: Values): ShapedRecord
 }
 
 /**
@@ -136,7 +137,7 @@ export class StagedRestore {
    * @returns false, with nothing changed, when the block that it ends cannot be read, or has more
    * text than there is room for.
    */
-  add(bytes: Uint8Array, endsBlock: boolean, kinds: ReadonlySet<string>): boolean {
+  add(bytes: Uint8Array, endsBlock: boolean, kinds: ReadonlySet<KindName>): boolean {
     // The entry may be a view into a large buffer, which must not be kept alive.
     const chunk = Uint8Array.from(bytes)
     const block = endsBlock ? this.#decode([...this.#open, chunk], kinds) : null
@@ -154,7 +155,7 @@ export class StagedRestore {
    * Records that are staged, decoded. Blocks that came before a restart or a change of the level
    * are decoded now.
    */
-  records(kinds: ReadonlySet<string>): readonly ShapedRecord[] {
+  records(kinds: ReadonlySet<KindName>): readonly ShapedRecord[] {
     return this.#blocks.flatMap(({ chunks, decoded, level }) => {
       if (decoded !== null && level === this.#shaping.featureLevel) return decoded
       // @guard 43-restore-forgets-what-was-staged-before-a-start
@@ -162,7 +163,7 @@ export class StagedRestore {
     })
   }
 
-  #decode(chunks: readonly Uint8Array[], kinds: ReadonlySet<string>): DecodedBlock | null {
+  #decode(chunks: readonly Uint8Array[], kinds: ReadonlySet<KindName>): DecodedBlock | null {
     const shape: Shape = (kind, values) => this.#shaping.shaped(kind, values)
     return decodeBlock(Buffer.concat(chunks), kinds, shape)
   }

@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto'
 import { type Entity, isInScope } from '../../entities/define.ts'
 import { type LogTimeReset, logTimeResetId } from '../../entities/kinds/log-time-reset.ts'
+import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import { entities, entitiesByName, entityNamed } from '../../entities/registry.ts'
 import { assert, AssertionError } from '../../lib/assert.ts'
-import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
 import { hexOf } from '../../lib/text/hex-digits.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { Position } from '../../raft/types.ts'
-import { AccessIndex } from '../access/access-index.ts'
 import { AuditLog } from './audit-log.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 import {
@@ -32,12 +32,26 @@ export class TooManyWrites extends Error {
 }
 
 /** Kinds that decide how a session stands, beside itself and its identity. */
-export const standingKinds = ['authPolicy', 'authenticator', 'ca', 'externalJwtSigner', 'mfa']
+export const standingKinds: readonly KindName[] = [
+  'authPolicy',
+  'authenticator',
+  'ca',
+  'externalJwtSigner',
+  'mfa',
+]
 
 function originKey(storeId: string): string {
   return `o/${storeId}`
 }
 const CLUSTER_KEY = 'm/cluster'
+
+/** An index over records that the state does not own, as the access of identities to services. */
+export interface WriteFollower {
+  /** Notes a write that was made. @param before undefined: the record was created. */
+  note(kind: KindName, id: string, before: EntityRecord | undefined): void
+  /** Follows all records as they are now; what was noted no longer counts. */
+  rebuild(): void
+}
 
 /**
  * All that apply reads and writes, in memory. Each change is noted as a store record (key and
@@ -46,14 +60,14 @@ const CLUSTER_KEY = 'm/cluster'
  */
 export class State {
   /** Tables by kind; views of one table share it. */
-  readonly tables: ReadonlyMap<string, Table>
+  readonly tables: ReadonlyMap<KindName, Table>
   /** Records by kind, in its own words. What is not in its scope is among them. */
-  readonly records: ReadonlyMap<string, Records>
+  readonly records: ReadonlyMap<KindName, Records>
   readonly #standing: readonly Table[]
   readonly origins = new OriginWindows()
   readonly requests: RequestTable
   /** Access of identities; follows each change of the records. */
-  readonly access: AccessIndex
+  readonly #followers: WriteFollower[] = []
   readonly audit: AuditLog
   /** Records on their way into the state, which none of them is part of yet. */
   readonly staged: StagedRestore
@@ -89,7 +103,11 @@ export class State {
    * @param writesMax beyond, `put` and `remove` throw {@link TooManyWrites}.
    */
   layer(writesMax: number): State {
-    const made = new State(this)
+    return this.asLayer(new State(this), writesMax)
+  }
+
+  /** Gives a state with this one below it what it has beside records. */
+  protected asLayer<S extends State>(made: S, writesMax: number): S {
     made.position = this.position
     made.logTimeMs = this.logTimeMs
     made.featureLevel = this.featureLevel
@@ -113,9 +131,13 @@ export class State {
     )
     this.#standing = standingKinds.map((kind) => this.table(kind))
     this.requests = new RequestTable(this.#otherDigest)
-    this.access = new AccessIndex(this)
     this.audit = new AuditLog(this.#otherDigest)
     this.staged = new StagedRestore(this.#otherDigest, this, (key, value) => this.#note(key, value))
+  }
+
+  /** Calls the follower at each write from now on. */
+  follow(follower: WriteFollower): void {
+    this.#followers.push(follower)
   }
 
   get clusterId(): string {
@@ -127,11 +149,10 @@ export class State {
     this.#note(CLUSTER_KEY, JSON.stringify(id))
   }
 
-  /** @throws {AssertionError} for a kind without a descriptor. */
-  table(entity: string): Table {
-    const table = this.tables.get(entity)
-    if (table === undefined) throw new AssertionError(`there is a table of ${entity}`)
-    return table
+  table<K extends KindName>(kind: K): Table<RecordOf<K>> {
+    const table = this.tables.get(kind)
+    if (table === undefined) throw new AssertionError(`there is a table of ${kind}`)
+    return table as Table<RecordOf<K>>
   }
 
   /** Moves with each write of one of `standingKinds`. */
@@ -142,12 +163,12 @@ export class State {
   }
 
   /** Undefined, too, for a record of its table that is not in the scope of the kind. */
-  get<R extends EntityRecord = EntityRecord>(entity: string, id: string): R | undefined {
+  get<K extends KindName>(kind: K, id: string): RecordOf<K> | undefined {
     // A request reads more than fifty records: of a kind without a scope nothing more is asked.
-    const record = this.tables.get(entity)?.rows.get(id)?.record
-    const kind = entitiesByName.get(entity)
-    if (record === undefined || kind === undefined) return undefined
-    return kind.scope === null || isInScope(kind, record) ? (record as R) : undefined
+    const record = this.tables.get(kind)?.rows.get(id)?.record
+    const entity = entitiesByName.get(kind)
+    if (record === undefined || entity === undefined) return undefined
+    return entity.scope === null || isInScope(entity, record) ? (record as RecordOf<K>) : undefined
   }
 
   /**
@@ -155,23 +176,23 @@ export class State {
    * hold for all of a table: read through a scope, a record outside of it would count as missing,
    * and be kept when it must go.
    */
-  inTable(kind: string, id: string): EntityRecord | undefined {
-    return this.tables.get(kind)?.get(id)
+  inTable<K extends KindName>(kind: K, id: string): RecordOf<K> | undefined {
+    return this.table(kind).get(id)
   }
 
   /** Writes a record as `Table.shape` makes it from `values`; base fields included. */
-  put(entity: string, values: Values): void {
-    this.putShaped(this.shaped(entity, values))
+  put(kind: KindName, values: Values): void {
+    this.putShaped(this.shaped(kind, values))
   }
 
   /** A record as `put` would write it. */
-  shaped(entity: string, values: Values): ShapedRecord {
-    const table = this.table(entity)
-    const kind = table.entity.name
-    const key = recordKey(kind, values.id)
+  shaped(kind: KindName, values: Values): ShapedRecord {
+    const table = this.table(kind)
+    const { name } = table.entity
+    const key = recordKey(name, values.id)
     const record = table.shape(values, this.featureLevel)
     const value = table.stored(record)
-    return { kind, record, value, lanes: lanesOf(key, value) }
+    return { kind: name, record, value, lanes: lanesOf(key, value) }
   }
 
   /** Writes what `shaped` made under the same feature level. */
@@ -179,8 +200,8 @@ export class State {
     this.#write(this.table(kind), record.id, { record, lanes }, value)
   }
 
-  remove(entity: string, id: string): void {
-    this.#write(this.table(entity), id, undefined, null)
+  remove(kind: KindName, id: string): void {
+    this.#write(this.table(kind), id, undefined, null)
   }
 
   /**
@@ -208,7 +229,7 @@ export class State {
     this.#isWholesale = true
     run()
     this.#isWholesale = false
-    this.access.rebuild()
+    for (const follower of this.#followers) follower.rebuild()
     this.changes.noteReplaced()
   }
 
@@ -226,7 +247,7 @@ export class State {
     if (row !== undefined) digest.add(row.lanes)
     if (this.#isWholesale) return
     this.#undo?.push({ table, id, row: before })
-    this.access.writes.note(name, id, before?.record)
+    for (const follower of this.#followers) follower.note(name, id, before?.record)
     this.changes.note(name, id, before?.record)
   }
 
@@ -236,7 +257,7 @@ export class State {
   }
 
   #lastReset(): LogTimeReset | undefined {
-    return this.get<LogTimeReset>('logTimeReset', logTimeResetId)
+    return this.get('logTimeReset', logTimeResetId)
   }
 
   judgeRequest(caller: string, id: Uint8Array, bodyHash: string): RequestJudgement {
@@ -305,7 +326,7 @@ export class State {
     const [kind, name] = key.split('/', 2)
     if (key === CLUSTER_KEY) this.#clusterId = JSON.parse(value) as string
     else if (kind === 'e' && name !== undefined) {
-      const table = this.table(name)
+      const table = this.table(entityNamed(name).name)
       const values = JSON.parse(value) as Readonly<Record<string, Json>>
       const record = table.shape(values, this.featureLevel)
       const lanes = lanesOf(key, value)
@@ -328,15 +349,15 @@ export class State {
       if (table.entity.name === name) table.loaded()
     }
     this.requests.loaded()
-    this.access.rebuild()
+    for (const follower of this.#followers) follower.rebuild()
   }
 
   /**
    * Derives indexes and digests from the records of a table anew; the digest that it is in, from
    * all of its records.
    */
-  rebuild(entity: string): void {
-    const table = this.table(entity)
+  rebuild(kind: KindName): void {
+    const table = this.table(kind)
     table.rebuild()
     const { digest } = table.entity
     this.#sumInto(this.#digestOf(digest), digest)

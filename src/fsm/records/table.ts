@@ -1,4 +1,5 @@
 import type { Entity } from '../../entities/define.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import { isSameJson, type Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { type Lanes, lanesOf } from './digest.ts'
@@ -7,8 +8,8 @@ import { LayeredMap } from './layered-map.ts'
 import { SortedIds } from './sorted-ids.ts'
 
 /** A record with the digest over it as it is stored. */
-export interface Row {
-  readonly record: EntityRecord
+export interface Row<R extends EntityRecord = EntityRecord> {
+  readonly record: R
   readonly lanes: Lanes
 }
 
@@ -19,11 +20,11 @@ interface Member {
 }
 
 /** The records of one kind with their indexes. Changed by `State` alone. */
-export class Table {
-  readonly entity: Entity
+export class Table<R extends EntityRecord = EntityRecord, N extends string = KindName> {
+  readonly entity: Entity<N>
   ids: SortedIds
   indexes: Indexes
-  readonly rows: Map<string, Row>
+  readonly rows: Map<string, Row<R>>
   /** Moves with each change. */
   version = 0
   /**
@@ -41,7 +42,7 @@ export class Table {
   #sharesIds: boolean
 
   /** @param below a table that this one begins as, and never changes. */
-  constructor(entity: Entity, below: Table | null = null) {
+  constructor(entity: Entity<N>, below: Table<R, N> | null = null) {
     this.entity = entity
     this.indexes = new Indexes(entity, below?.indexes ?? null)
     this.rows = below === null ? new Map() : new LayeredMap(below.rows)
@@ -58,12 +59,12 @@ export class Table {
     this.#since = new Map(this.#members.map(({ name, since }) => [name, since]))
   }
 
-  get(id: string): EntityRecord | undefined {
+  get(id: string): R | undefined {
     return this.rows.get(id)?.record
   }
 
   /** Takes one of many records; `loaded` follows the last. */
-  load(row: Row): void {
+  load(row: Row<R>): void {
     const { id } = row.record
     this.rows.set(id, row)
     this.ids.add(id)
@@ -92,21 +93,21 @@ export class Table {
    * One order of members for all records, so that equal records have equal JSON. Fields not given
    * are zero, and so are those that a later feature level brings, whatever is given.
    */
-  shape(values: Readonly<Record<string, Json>>, level: number): EntityRecord {
+  shape(values: Readonly<Record<string, Json>>, level: number): R {
     // A copy with few changes is made much faster than a record of twenty members, one by one.
     const record: Record<string, Json> = { ...this.#zeros }
     for (const name of Object.keys(values)) {
       const since = this.#since.get(name)
       if (since !== undefined && since <= level) record[name] = values[name] ?? record[name] ?? null
     }
-    return record as EntityRecord
+    return record as EntityRecord as R
   }
 
   /**
    * A record as it is stored and digested: without the members that are zero. A version that has a
    * field more, which nothing has set yet, so stores the same bytes as one that does not know it.
    */
-  stored(record: EntityRecord): string {
+  stored(record: R): string {
     const kept: Record<string, Json> = {}
     for (const { name, zero } of this.#members) {
       const value = record[name] ?? null
@@ -115,7 +116,7 @@ export class Table {
     return JSON.stringify(kept)
   }
 
-  change(id: string, row: Row | undefined): Row | undefined {
+  change(id: string, row: Row<R> | undefined): Row<R> | undefined {
     const before = this.rows.get(id)
     if (this.#sharesIds && (row === undefined || before === undefined)) {
       this.ids = this.ids.copy()
@@ -138,7 +139,10 @@ export class Table {
 }
 
 /** The records of a kind, to be read: of a view those of its table, in its own words. */
-export type Records = Pick<Table, 'entity' | 'ids' | 'indexes' | 'rows' | 'get'>
+export type Records<R extends EntityRecord = EntityRecord> = Pick<
+  Table<R, string>,
+  'entity' | 'ids' | 'indexes' | 'rows' | 'get'
+>
 
 /** The records of a table in the words of a kind that is a view of it. */
 export function recordsAs(entity: Entity, table: Table): Records {

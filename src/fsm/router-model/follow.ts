@@ -1,4 +1,3 @@
-import type { Identity } from '../../entities/kinds/identity.ts'
 import type { ChangeFeed } from '../../ports/change-feed.ts'
 import type { RouterModel } from '../../ports/router-model.ts'
 import type { State } from '../records/state.ts'
@@ -28,7 +27,7 @@ function* disabledForNow(
   state: State,
 ): Iterable<{ readonly id: string; readonly untilMs: number }> {
   for (const { record } of state.table('identity').rows.values()) {
-    const { id, disabledAt, disabledUntil } = record as Identity
+    const { id, disabledAt, disabledUntil } = record
     if (disabledAt !== null && disabledUntil !== null) yield { id, untilMs: disabledUntil }
   }
 }

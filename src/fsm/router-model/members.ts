@@ -1,7 +1,7 @@
-import { entityNamed } from '../../entities/registry.ts'
+import { kinds } from '../../entities/registry.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import type { RecordChange } from '../../ports/change-feed.ts'
+import { changesByKind, type RecordChange } from '../../ports/change-feed.ts'
 import type { ModelEvent, PolicyMember } from '../../ports/router-model.ts'
 import { changeInScope, sameTexts } from '../access/changes.ts'
 import { matches, meant, policiesMatching } from '../records/roles.ts'
@@ -14,6 +14,8 @@ const roleFields = {
   identity: 'identityRoles',
   postureCheck: 'postureCheckRoles',
 } as const
+
+type MemberChange = RecordChange<PolicyMember>
 
 /** Ids in one message; a policy that means more is told in several. */
 const IDS_MAX = 1000
@@ -36,12 +38,12 @@ export function* movedMembers(
   state: State,
   changes: readonly RecordChange[],
 ): Iterable<ModelEvent> {
-  const byKind = Map.groupBy(changes, ({ kind }) => kind)
+  const byKind = changesByKind(changes)
   const policies = new Map((byKind.get('servicePolicy') ?? []).map((change) => [change.id, change]))
   for (const of of memberKinds) {
     const moved = new Moved()
     const changed = new Map(
-      (byKind.get(of) ?? []).map((change) => [change.id, changeInScope(entityNamed(of), change)]),
+      (byKind.get(of) ?? []).map((change) => [change.id, changeInScope(kinds[of], change)]),
     )
     for (const policy of policies.values()) notePolicy(state, of, policy, changed, moved)
     for (const change of changed.values()) noteMember(state, of, change, policies, moved)
@@ -56,11 +58,10 @@ export function* movedMembers(
 function notePolicy(
   state: State,
   of: PolicyMember,
-  { id, before, after }: RecordChange,
-  changed: ReadonlyMap<string, RecordChange>,
+  { id, before: old, after: now }: RecordChange<'servicePolicy'>,
+  changed: ReadonlyMap<string, MemberChange>,
   moved: Moved,
 ): void {
-  const [old, now] = [before as ServicePolicy | undefined, after as ServicePolicy | undefined]
   if (now === undefined) return
   const field = roleFields[of]
   for (const record of changed.values()) {
@@ -80,17 +81,16 @@ function notePolicy(
 function noteMember(
   state: State,
   of: PolicyMember,
-  change: RecordChange,
-  policies: ReadonlyMap<string, RecordChange>,
+  change: MemberChange,
+  policies: ReadonlyMap<string, RecordChange<'servicePolicy'>>,
   moved: Moved,
 ): void {
   const { before, after } = change
   if (after === undefined) return
-  if (before?.['roleAttributes'] === after['roleAttributes']) return
+  if (before?.roleAttributes === after.roleAttributes) return
   const table = state.table('servicePolicy')
   const meaning = (record: EntityRecord | undefined): ReadonlySet<string> => {
-    const found =
-      record === undefined ? [] : policiesMatching<ServicePolicy>(table, roleFields[of], record)
+    const found = record === undefined ? [] : policiesMatching(table, roleFields[of], record)
     return new Set(found.map(({ id }) => id).filter((id) => !policies.has(id)))
   }
   const [had, has] = [meaning(before), meaning(after)]
@@ -110,7 +110,7 @@ function unchangedIds(
   state: State,
   of: PolicyMember,
   policy: ServicePolicy,
-  changed: ReadonlyMap<string, RecordChange>,
+  changed: ReadonlyMap<string, MemberChange>,
 ): Set<string> {
   const roles = policy[roleFields[of]]
   if (roles.length === 0) return new Set()
@@ -123,7 +123,7 @@ class Moved {
   readonly #added = new Map<string, string[]>()
   readonly #removed = new Map<string, string[]>()
 
-  note(policyId: string, { id, after }: RecordChange, was: boolean, is: boolean): void {
+  note(policyId: string, { id, after }: MemberChange, was: boolean, is: boolean): void {
     if (was !== is && after !== undefined) this.add(policyId, id, is)
   }
 

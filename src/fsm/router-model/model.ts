@@ -1,34 +1,31 @@
 import { isInScope } from '../../entities/define.ts'
-import { entityNamed } from '../../entities/registry.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
+import { kinds } from '../../entities/registry.ts'
+import type { KindName, RecordOf } from '../../entities/kind-records.ts'
+import { isChangeOf, type RecordChange } from '../../ports/change-feed.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
-import type { RecordChange } from '../../ports/change-feed.ts'
 import type { ModelAction, ModelEvent, ModelIdentity } from '../../ports/router-model.ts'
 import type { State } from '../records/state.ts'
 import { changeInScope } from '../access/changes.ts'
 import { allMembers, movedMembers } from './members.ts'
-import { identityOf, modelKinds, recordEvent } from './shapes.ts'
+import { identityOf, type ModelKind, modelKinds, recordEvent } from './shapes.ts'
 
 /** Kinds of records the router data model is built from. */
-export const followedKinds: readonly string[] = [...modelKinds, 'serviceConfig']
+export const followedKinds: readonly KindName[] = [...modelKinds, 'serviceConfig']
 
 /** The whole model, as the records stand. */
 export function* wholeModel(state: State): Iterable<ModelEvent> {
   for (const kind of modelKinds) {
     const { rows } = state.table(kind)
     for (const { record } of rows.values()) {
-      if (!isInScope(entityNamed(kind), record)) continue
-      const event = recordEvent(state, kind, 'create', record)
-      if (event === null) continue
-      yield event
+      if (!isInScope(kinds[kind], record)) continue
+      yield recordEvent(state, kind, 'create', record)
       if (kind === 'servicePolicy') yield* allMembers(state, record as ServicePolicy)
     }
   }
 }
 
 export function modelIdentity(state: State, id: string): ModelIdentity | undefined {
-  const identity = state.get<Identity>('identity', id)
+  const identity = state.get('identity', id)
   return identity === undefined ? undefined : identityOf(state, identity)
 }
 
@@ -41,14 +38,14 @@ export function modelChanges(state: State, changes: readonly RecordChange[]): Mo
   const gone: ModelEvent[] = []
   for (const kind of modelKinds) {
     for (const change of changes) {
-      if (change.kind !== kind) continue
-      const { before: was, after: is } = changeInScope(entityNamed(kind), change)
+      if (!isChangeOf(change, kind)) continue
+      const { before: was, after: is } = changeInScope(kinds[kind], change)
       const action: ModelAction =
         is === undefined ? 'delete' : was === undefined ? 'create' : 'update'
       const record = is ?? was
       if (record === undefined) continue
       const event = recordEvent(state, kind, action, record)
-      if (event === null || (action === 'update' && isSame(state, kind, was, event))) continue
+      if (action === 'update' && isSame(state, kind, was, event)) continue
       if (action === 'delete') gone.push(event)
       else told.push(event)
     }
@@ -58,10 +55,10 @@ export function modelChanges(state: State, changes: readonly RecordChange[]): Mo
 }
 
 /** A write that changes nothing of what routers are told, as that of tags, is none to them. */
-function isSame(
+function isSame<K extends ModelKind>(
   state: State,
-  kind: string,
-  was: EntityRecord | undefined,
+  kind: K,
+  was: RecordOf<K> | undefined,
   event: ModelEvent,
 ): boolean {
   if (was === undefined) return false
@@ -76,11 +73,10 @@ function identitiesOfConfigs(state: State, changes: readonly RecordChange[]): Mo
     ),
   )
   const ids = new Set<string>()
-  for (const { kind, before, after } of changes) {
-    if (kind !== 'serviceConfig') continue
-    for (const record of [before, after]) {
-      const id = record?.['identityId']
-      if (typeof id === 'string') ids.add(id)
+  for (const change of changes) {
+    if (!isChangeOf(change, 'serviceConfig')) continue
+    for (const record of [change.before, change.after]) {
+      if (record !== undefined) ids.add(record.identityId)
     }
   }
   return [...ids].sort().flatMap((id): ModelEvent[] => {

@@ -1,14 +1,7 @@
-import type { Ca } from '../../entities/kinds/ca.ts'
-import type { Config } from '../../entities/kinds/config.ts'
-import type { ConfigType } from '../../entities/kinds/config-type.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { PostureCheck } from '../../entities/kinds/posture-check.ts'
-import type { Revocation } from '../../entities/kinds/revocation.ts'
-import type { Router } from '../../entities/kinds/router.ts'
-import { type ServiceConfig, serviceConfigHolder } from '../../entities/kinds/service-config.ts'
-import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
-import type { Service } from '../../entities/kinds/service.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
+import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
+import type { RecordOf } from '../../entities/kind-records.ts'
 import type {
   ModelAction,
   ModelCheckTerms,
@@ -31,54 +24,65 @@ export const modelKinds = [
   'revocation',
 ] as const
 
-/** A record as routers are told of it. */
-export function recordEvent(
-  state: State,
-  kind: string,
+export type ModelKind = (typeof modelKinds)[number]
+type EventOf<K extends ModelKind> = (
   action: ModelAction,
-  record: EntityRecord,
-): ModelEvent | null {
-  switch (kind) {
-    case 'configType': {
-      const { id, name, target } = record as ConfigType
-      return { kind, action, value: { id, name, target } }
-    }
-    case 'config': {
-      const { id, name, configTypeId: typeId, data } = record as Config
-      return { kind, action, value: { id, name, typeId, dataJson: JSON.stringify(data) } }
-    }
-    case 'identity':
-      return { kind, action, value: identityOf(state, record as Identity) }
-    case 'service': {
-      const { id, name, encryptionRequired, configs } = record as Service
-      return { kind, action, value: { id, name, encryptionRequired, configs } }
-    }
-    case 'router': {
-      const { id, name, fingerprint, configs, disabled: isDisabled } = record as Router
-      const value = { id, name, fingerprint: fingerprint ?? '', configs, isDisabled }
-      return { kind, action, value }
-    }
-    case 'postureCheck': {
-      const check = record as PostureCheck
-      const { id, name, typeId } = check
-      return { kind, action, value: { id, name, typeId, terms: termsOf(check) } }
-    }
-    case 'servicePolicy': {
-      const { id, name, type } = record as ServicePolicy
-      return { kind, action, value: { id, name, type } }
-    }
-    case 'ca': {
-      const { id, certPem } = record as Ca
-      return { kind: 'authority', action, value: { id, certPem } }
-    }
-    case 'revocation': {
-      const { id, type, expiresAt, createdAt } = record as Revocation
-      const value = { id, type, expiresAt: expiresAt ?? 0, issuedBefore: createdAt }
-      return { kind, action, value }
-    }
-    default:
-      return null
-  }
+  record: RecordOf<K>,
+  state: State,
+) => ModelEvent
+
+const events: { readonly [K in ModelKind]: EventOf<K> } = {
+  configType: (action, { id, name, target }) => ({
+    kind: 'configType',
+    action,
+    value: { id, name, target },
+  }),
+  config: (action, { id, name, configTypeId: typeId, data }) => ({
+    kind: 'config',
+    action,
+    value: { id, name, typeId, dataJson: JSON.stringify(data) },
+  }),
+  identity: (action, record, state) => ({
+    kind: 'identity',
+    action,
+    value: identityOf(state, record),
+  }),
+  service: (action, { id, name, encryptionRequired, configs }) => ({
+    kind: 'service',
+    action,
+    value: { id, name, encryptionRequired, configs },
+  }),
+  router: (action, { id, name, fingerprint, configs, disabled: isDisabled }) => ({
+    kind: 'router',
+    action,
+    value: { id, name, fingerprint: fingerprint ?? '', configs, isDisabled },
+  }),
+  postureCheck: (action, check) => ({
+    kind: 'postureCheck',
+    action,
+    value: { id: check.id, name: check.name, typeId: check.typeId, terms: termsOf(check) },
+  }),
+  servicePolicy: (action, { id, name, type }) => ({
+    kind: 'servicePolicy',
+    action,
+    value: { id, name, type },
+  }),
+  ca: (action, { id, certPem }) => ({ kind: 'authority', action, value: { id, certPem } }),
+  revocation: (action, { id, type, expiresAt, createdAt }) => ({
+    kind: 'revocation',
+    action,
+    value: { id, type, expiresAt: expiresAt ?? 0, issuedBefore: createdAt },
+  }),
+}
+
+/** A record as routers are told of it. */
+export function recordEvent<K extends ModelKind>(
+  state: State,
+  kind: K,
+  action: ModelAction,
+  record: RecordOf<K>,
+): ModelEvent {
+  return events[kind](action, record, state)
 }
 
 export function identityOf(state: State, identity: Identity): ModelIdentity {
@@ -101,8 +105,8 @@ export function identityOf(state: State, identity: Identity): ModelIdentity {
 function ownConfigsOf(state: State, identityId: string): ModelIdentity['serviceConfigs'] {
   const found: Record<string, Record<string, string>> = {}
   for (const id of state.table('serviceConfig').indexes.ids('identityId', identityId)) {
-    const own = state.get<ServiceConfig>('serviceConfig', id)
-    const config = own === undefined ? undefined : state.get<Config>('config', own.configId)
+    const own = state.get('serviceConfig', id)
+    const config = own === undefined ? undefined : state.get('config', own.configId)
     if (own?.holder !== serviceConfigHolder(identityId, own?.serviceId ?? '')) continue
     if (config !== undefined) (found[own.serviceId] ??= {})[config.configTypeId] = own.configId
   }

@@ -38,7 +38,7 @@ export function raiseFeatureLevel(
  */
 const records = seededIdentityTypes.map(({ id, level }) => ({
   level,
-  entity: 'identityType',
+  entity: 'identityType' as const,
   id,
   fields: { name: id },
 }))

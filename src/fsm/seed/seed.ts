@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { type SeedRecord, SeedRecordSchema } from '../../../proto/gen/command_pb.ts'
 import { openPrimary, openSecondary } from '../../entities/parts/auth-policy-factors.ts'
+import type { KindName } from '../../entities/kind-records.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { seededConfigTypes } from './seed-config-types.ts'
 import { seededIdentityTypes } from './seed-identity-types.ts'
@@ -20,7 +21,7 @@ export interface FormingInput {
 
 const DEFAULT_ADMIN_NAME = 'Default Admin'
 
-function seed(entity: string, id: string, fields: Readonly<Record<string, unknown>>): SeedRecord {
+function seed(entity: KindName, id: string, fields: Readonly<Record<string, unknown>>): SeedRecord {
   const json = new TextEncoder().encode(canonicalJson(fields))
   return create(SeedRecordSchema, { entity, id, json })
 }

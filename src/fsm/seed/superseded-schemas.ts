@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto'
 import type { ConfigType } from '../../entities/kinds/config-type.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import { seededConfigTypes } from './seed-config-types.ts'
 import type { State } from '../records/state.ts'
 
@@ -28,12 +27,11 @@ const superseded: ReadonlyMap<string, string> = new Map([
  * The record of a config type with the schema of today, where it has the one that its cluster began
  * with; null where somebody has changed that, or it is as it should be.
  */
-export function withSchemaOfToday(record: EntityRecord): ConfigType | null {
-  const known = superseded.get(record.id)
+export function withSchemaOfToday(configType: ConfigType): ConfigType | null {
+  const known = superseded.get(configType.id)
   if (known === undefined) return null
-  const configType = record as ConfigType
   if (hash('sha256', canonicalJson(configType.schema)) !== known) return null
-  const seed = seededConfigTypes.find(({ id }) => id === record.id)
+  const seed = seededConfigTypes.find(({ id }) => id === configType.id)
   return seed === undefined ? null : { ...configType, schema: seed.schema }
 }
 

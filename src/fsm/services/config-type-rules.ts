@@ -1,12 +1,13 @@
+import type { ConfigType } from '../../entities/kinds/config-type.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 import type { KindRules, Write } from '../apply/context.ts'
 
-export const configTypeRules: KindRules = { judgeWrite: judgeConfigType }
+export const configTypeRules: KindRules<ConfigType> = { judgeWrite: judgeConfigType }
 
 /** Clients ask for `all` to mean every type. */
-function judgeConfigType(_state: State, { after }: Write): Outcome | null {
-  if (after['name'] !== 'all') return null
+function judgeConfigType(_state: State, { after }: Write<ConfigType>): Outcome | null {
+  if (after.name !== 'all') return null
   return faulty({ field: 'name', reason: 'all is reserved for every config type', value: 'all' })
 }

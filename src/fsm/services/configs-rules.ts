@@ -1,5 +1,5 @@
-import type { ConfigType } from '../../entities/kinds/config-type.ts'
-import type { Config } from '../../entities/kinds/config.ts'
+import type { Router } from '../../entities/kinds/router.ts'
+import type { Service } from '../../entities/kinds/service.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
@@ -8,15 +8,15 @@ import type { Write } from '../apply/context.ts'
 /** The configs that a record names: of types for its kind, at most one of each. */
 export function judgeConfigs(
   state: State,
-  { before, after }: Write,
+  { before, after }: Write<Router | Service>,
   target: 'service' | 'router',
 ): Outcome | null {
-  const configs = after['configs']
-  if (!Array.isArray(configs) || configs === before?.['configs']) return null
+  const { configs } = after
+  if (configs === undefined || configs === before?.configs) return null
   const typesSeen = new Map<string, string>()
-  for (const id of configs as readonly string[]) {
-    const typeId = state.get<Config>('config', id)?.configTypeId ?? ''
-    const type = state.get<ConfigType>('configType', typeId)
+  for (const id of configs) {
+    const typeId = state.get('config', id)?.configTypeId ?? ''
+    const type = state.get('configType', typeId)
     const name = type?.name ?? typeId
     if (type?.target !== target) {
       const reason = `config ${id} is of the type ${name}, which is not for ${target}s`

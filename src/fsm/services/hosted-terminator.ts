@@ -8,7 +8,6 @@ import {
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import type { Service } from '../../entities/kinds/service.ts'
-import type { Session } from '../../entities/kinds/session.ts'
 import { terminator, type Terminator } from '../../entities/kinds/terminator.ts'
 import { costMax, precedences, terminatorBounds } from '../../entities/parts/terminator-fields.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -66,7 +65,7 @@ export function createHostedTerminator(
   if (!commonRouters(state, identity, service).has(router.id)) {
     return refused('NO_EDGE_ROUTERS_AVAILABLE')
   }
-  const known = state.get<Terminator>('terminator', message.id)
+  const known = state.get('terminator', message.id)
   if (known !== undefined) {
     const isSame =
       known.isSystem &&
@@ -94,9 +93,9 @@ interface Hosting {
 }
 
 function hostingOfSession(state: State, router: Router, sessionId: string): Hosting | null {
-  const session = state.get<Session>('session', sessionId)
-  const identity = state.get<Identity>('identity', session?.identityId ?? '')
-  const service = state.get<Service>('service', session?.serviceId ?? '')
+  const session = state.get('session', sessionId)
+  const identity = state.get('identity', session?.identityId ?? '')
+  const service = state.get('service', session?.serviceId ?? '')
   // @guard hosting-at-a-router--type
   if (session?.type !== 'Bind' || identity === undefined || service === undefined) return null
   return { router, identity, service, binding: 'edge' }
@@ -109,8 +108,8 @@ function hostingOfTunnel(
   serviceId: string,
   { logTimeMs }: CommandContext,
 ): Hosting | null {
-  const identity = state.get<Identity>('identity', router.id)
-  const service = state.get<Service>('service', serviceId)
+  const identity = state.get('identity', router.id)
+  const service = state.get('service', serviceId)
   // @guard hosting-at-a-router--tunnel
   if (!router.isTunnelerEnabled || identity?.typeId !== 'Router' || service === undefined) {
     return null
@@ -160,7 +159,7 @@ export function updateHostedTerminator(
   const { id, cost, precedence } = fromBinary(HostedTerminatorUpdateSchema, payload)
   const router = actingRouter(state, context)
   if (router === undefined) return refused('UNAUTHORIZED')
-  const known = state.get<Terminator>('terminator', id)
+  const known = state.get('terminator', id)
   if (known === undefined || !isHostedAt(known, router.id)) return notFound('terminator', id)
   if (cost !== undefined && cost > costMax) return faulty({ field: 'cost', reason: 'too large' })
   if (precedence !== undefined && !isPrecedence(precedence)) {
@@ -188,14 +187,14 @@ export function removeHostedTerminators(
   const router = actingRouter(state, context)
   if (router === undefined) return refused('UNAUTHORIZED')
   const isForeign = (id: string): boolean => {
-    const known = state.get<Terminator>('terminator', id)
+    const known = state.get('terminator', id)
     return known !== undefined && !isHostedAt(known, router.id)
   }
   const foreign = state.featureLevel >= OWN_TERMINATORS_LEVEL ? ids.find(isForeign) : undefined
   // @guard hosting-at-a-router--foreign
   if (foreign !== undefined) return notFound('terminator', foreign)
   for (const id of ids) {
-    const known = state.get<Terminator>('terminator', id)
+    const known = state.get('terminator', id)
     if (known === undefined || isForeign(id)) continue
     removeWithReferences(state, terminator, known, context)
     context.touched.push({ action: 'delete', entity: 'terminator', id, fields: [] })
@@ -204,7 +203,7 @@ export function removeHostedTerminators(
 }
 
 function actingRouter(state: State, { routerId }: CommandContext): Router | undefined {
-  const router = routerId === '' ? undefined : state.get<Router>('router', routerId)
+  const router = routerId === '' ? undefined : state.get('router', routerId)
   // @guard hosting-at-a-router--disabled
   return router?.isVerified === true && !router.disabled ? router : undefined
 }
@@ -245,7 +244,7 @@ function instanceFault(
 ): Outcome | null {
   if (instanceId === '') return null
   for (const id of state.table('terminator').indexes.ids('instanceId', instanceId)) {
-    const other = state.get<Terminator>('terminator', id)
+    const other = state.get('terminator', id)
     if (other?.serviceId !== serviceId) continue
     // @guard hosting-at-a-router--identity
     if (state.featureLevel >= ONE_IDENTITY_LEVEL && other.hostId !== hostId) {

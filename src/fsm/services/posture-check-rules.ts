@@ -1,22 +1,21 @@
-import { postureFields, type PostureType } from '../../entities/kinds/posture-check.ts'
+import { type PostureCheck, postureFields } from '../../entities/kinds/posture-check.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isGranted } from '../../lib/permissions.ts'
-import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { CommandContext, KindRules, Write } from '../apply/context.ts'
 import { faulty, refused } from '../apply/outcome.ts'
 import { matches, meant, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
-export const postureCheckRules: KindRules = {
+export const postureCheckRules: KindRules<PostureCheck> = {
   judgeWrite: judgePostureCheck,
   judgeDelete: (state, record, context) => judgeLoss(state, record, null, context),
 }
 
 function judgePostureCheck(
   state: State,
-  { before, after }: Write,
+  { before, after }: Write<PostureCheck>,
   context: CommandContext,
 ): Outcome | null {
   const fault = contentFault(after)
@@ -38,20 +37,18 @@ const SHOWN_IDS_MAX = 20
  */
 function judgeLoss(
   state: State,
-  before: EntityRecord,
-  after: EntityRecord | null,
+  before: PostureCheck,
+  after: PostureCheck | null,
   { authority, held }: CommandContext,
 ): Outcome | null {
   if (state.featureLevel < KEPT_FROM_LEVEL) return null
-  const losing = policiesMatching<ServicePolicy>(
-    state.table('servicePolicy'),
-    'postureCheckRoles',
-    before,
-  ).filter(({ postureCheckRoles: roles, semantic }) => {
-    if (roles.includes(`@${before.id}`)) return false
-    // @guard posture-checks-taken-away--semantic
-    return after === null || !matches(after, roles, semantic)
-  })
+  const losing = policiesMatching(state.table('servicePolicy'), 'postureCheckRoles', before).filter(
+    ({ postureCheckRoles: roles, semantic }) => {
+      if (roles.includes(`@${before.id}`)) return false
+      // @guard posture-checks-taken-away--semantic
+      return after === null || !matches(after, roles, semantic)
+    },
+  )
   if (losing.length === 0) return null
   // @guard posture-checks-taken-away--rights
   if (authority === 'limited' && !isGranted(held, 'service-policy.update', false)) {
@@ -91,9 +88,9 @@ function selectsAnother(
 }
 
 /** A check without what its type is about would pass or fail for everybody. */
-function contentFault(after: JsonObject): Outcome | null {
-  const type = after['typeId'] as PostureType
-  if (!Object.hasOwn(postureFields, type)) {
+function contentFault(after: Partial<PostureCheck>): Outcome | null {
+  const { typeId: type } = after
+  if (type === undefined || !Object.hasOwn(postureFields, type)) {
     const reason = `typeId in body should be one of [${Object.keys(postureFields).join(' ')}]`
     return faulty({ field: 'typeId', reason, value: type })
   }

@@ -1,6 +1,6 @@
-import { identity } from '../../entities/kinds/identity.ts'
+import type { EdgeRouterPolicy } from '../../entities/kinds/edge-router-policy.ts'
+import { identity, type Identity } from '../../entities/kinds/identity.ts'
 import type { Router } from '../../entities/kinds/router.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { gainsNames } from '../apply/authority.ts'
 import { faulty, refused } from '../apply/outcome.ts'
@@ -12,17 +12,17 @@ import type { Consequences, KindRules, Write, Written } from '../apply/context.t
 /** Every router of the table has what follows of it; only edge routers tunnel. */
 const common = { afterWrite: followRouter, afterDelete: removeTunneler } as const
 
-export const edgeRouterRules: KindRules = { ...common, judgeWrite: judgeRouter }
-export const fabricRouterRules: KindRules = { ...common, judgeWrite: judgeRouter }
-export const transitRouterRules: KindRules = { ...common, judgeWrite: judgeTransitRouter }
+export const edgeRouterRules: KindRules<Router> = { ...common, judgeWrite: judgeRouter }
+export const fabricRouterRules: KindRules<Router> = { ...common, judgeWrite: judgeRouter }
+export const transitRouterRules: KindRules<Router> = { ...common, judgeWrite: judgeTransitRouter }
 
-function judgeTransitRouter(state: State, write: Write): Outcome | null {
+function judgeTransitRouter(state: State, write: Write<Router>): Outcome | null {
   const { before } = write
-  if (before !== undefined && before['isTransit'] !== true) return refused('CAN_NOT_UPDATE_ROUTER')
+  if (before !== undefined && !before.isTransit) return refused('CAN_NOT_UPDATE_ROUTER')
   return judgeRouter(state, write)
 }
 
-function judgeRouter(state: State, write: Write): Outcome | null {
+function judgeRouter(state: State, write: Write<Router>): Outcome | null {
   return judgeConfigs(state, write, 'router') ?? judgeTunneler(state, write)
 }
 
@@ -31,9 +31,9 @@ function policyNameOf(id: string): string {
 }
 
 /** A router that tunnels is an identity too, and a policy of its own lets that identity use it. */
-function judgeTunneler(state: State, { id, after }: Write): Outcome | null {
-  if (after['isTunnelerEnabled'] !== true) return null
-  const name = String(after['name'])
+function judgeTunneler(state: State, { id, after }: Write<Router>): Outcome | null {
+  if (after.isTunnelerEnabled !== true) return null
+  const { name = '' } = after
   const namesake = state.table('identity').indexes.owner('name', name)
   if (isOther(namesake, id)) {
     const reason = identity.fields['name']?.unique?.replace('{value}', () => name) ?? ''
@@ -58,11 +58,11 @@ function isOther(owner: string | undefined, id: string): boolean {
 }
 
 /** Made with a router, and not by a caller. */
-function isOwned(record: EntityRecord): boolean {
-  return record['typeId'] === 'Router' || record['isSystem'] === true
+function isOwned(record: EdgeRouterPolicy | Identity): boolean {
+  return 'typeId' in record ? record.typeId === 'Router' : record.isSystem
 }
 
-function followRouter(written: Written, consequences: Consequences): void {
+function followRouter(written: Written<Router>, consequences: Consequences): void {
   keepTunneler(written, consequences)
   const { before, after } = written
   // @guard enrollments-read-before-a-promotion--names
@@ -71,18 +71,17 @@ function followRouter(written: Written, consequences: Consequences): void {
   withdrawEnrollmentsOf('transitRouterId', after.id, consequences)
 }
 
-function keepTunneler({ before, after }: Written, consequences: Consequences): void {
-  const router = after as Router
-  if (!router.isTunnelerEnabled) {
-    if (before?.['isTunnelerEnabled'] === true) removeTunneler(router, consequences)
+function keepTunneler({ before, after }: Written<Router>, consequences: Consequences): void {
+  if (!after.isTunnelerEnabled) {
+    if (before?.isTunnelerEnabled === true) removeTunneler(after, consequences)
     return
   }
-  const { id, name } = router
+  const { id, name } = after
   const { state } = consequences
   const known = state.get('identity', id)
   if (known === undefined) {
     consequences.put('identity', id, { name, typeId: 'Router' })
-  } else if (known['name'] !== name) {
+  } else if (known.name !== name) {
     consequences.put('identity', id, { ...known, name })
   }
   if (state.get('edgeRouterPolicy', id) !== undefined) return
@@ -95,8 +94,8 @@ function keepTunneler({ before, after }: Written, consequences: Consequences): v
   })
 }
 
-function removeTunneler({ id }: EntityRecord, consequences: Consequences): void {
-  for (const kind of ['edgeRouterPolicy', 'identity']) {
+function removeTunneler({ id }: Router, consequences: Consequences): void {
+  for (const kind of ['edgeRouterPolicy', 'identity'] as const) {
     const record = consequences.state.get(kind, id)
     if (record !== undefined && isOwned(record)) consequences.remove(kind, id)
   }

@@ -1,7 +1,6 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { ServiceConfigsSchema } from '../../../proto/gen/command_pb.ts'
 import type { ConfigType } from '../../entities/kinds/config-type.ts'
-import type { Config } from '../../entities/kinds/config.ts'
 import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
@@ -34,10 +33,10 @@ function decode(state: State, payload: Uint8Array, context: CommandContext): Jud
   if (denial !== null) return denial
   const associations: Association[] = []
   for (const { serviceId, configId } of pairs) {
-    const config = state.get<Config>('config', configId)
+    const config = state.get('config', configId)
     if (config === undefined) return notFound('config', configId)
     const id = `${serviceConfigHolder(identityId, serviceId)}:${config.configTypeId}`
-    const type = state.get<ConfigType>('configType', config.configTypeId)
+    const type = state.get('configType', config.configTypeId)
     associations.push({ id, serviceId, configId, type })
   }
   return { identityId, associations }

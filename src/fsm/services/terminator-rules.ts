@@ -1,13 +1,14 @@
+import type { Terminator } from '../../entities/kinds/terminator.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { notFound } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 import type { Consequences, KindRules, Write, Written } from '../apply/context.ts'
 
-export const terminatorRules: KindRules = {
+export const terminatorRules: KindRules<Terminator> = {
   judgeWrite: (state, write) => judgeTerminator(state, write, 'service', 'router'),
 }
 
-export const fabricTerminatorRules: KindRules = {
+export const fabricTerminatorRules: KindRules<Terminator> = {
   judgeWrite: (state, write) => judgeTerminator(state, write, 'fabricService', 'fabricRouter'),
   afterWrite: markFabricOnly,
 }
@@ -15,12 +16,12 @@ export const fabricTerminatorRules: KindRules = {
 /** References to nothing at all pass for none elsewhere; a terminator has both. */
 function judgeTerminator(
   _state: State,
-  { after }: Write,
+  { after }: Write<Terminator>,
   service: string,
   router: string,
 ): Outcome | null {
-  if ((after['serviceId'] ?? '') === '') return notFound(service, '')
-  if ((after['routerId'] ?? '') === '') return notFound(router, '')
+  if ((after.serviceId ?? '') === '') return notFound(service, '')
+  if ((after.routerId ?? '') === '') return notFound(router, '')
   return null
 }
 
@@ -28,8 +29,11 @@ function judgeTerminator(
  * Marks terminators of a service that the other APIs do not know, so that they know no terminator
  * either.
  */
-function markFabricOnly({ before, after }: Written, { state, put }: Consequences): void {
+function markFabricOnly(
+  { before, after }: Written<Terminator>,
+  { state, put }: Consequences,
+): void {
   if (before !== undefined) return
-  const isFabricOnly = state.get('fabricService', String(after['serviceId']))?.['isFabricOnly']
+  const isFabricOnly = state.get('fabricService', after.serviceId)?.isFabricOnly
   if (isFabricOnly === true) put('fabricTerminator', after.id, { ...after, isFabricOnly })
 }

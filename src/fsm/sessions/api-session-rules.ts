@@ -1,16 +1,14 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Consequences, KindRules } from '../apply/context.ts'
 import { revokeSession } from './revocation-rules.ts'
 
-export const apiSessionRules: KindRules = { afterDelete: revokeTokens }
+export const apiSessionRules: KindRules<ApiSession> = { afterDelete: revokeTokens }
 
 /**
  * Routers verify tokens of OIDC by themselves, and close what they carry for a session once they
  * hear of its revocation. One without a redeemed code never had a token.
  */
-function revokeTokens(record: EntityRecord, consequences: Consequences): void {
-  const { id, clientId, codeHash } = record as ApiSession
+function revokeTokens({ id, clientId, codeHash }: ApiSession, consequences: Consequences): void {
   // Sessions of before level 2 have neither.
   // @guard claims-by-access-token--told
   if (clientId && codeHash) revokeSession(id, consequences)

@@ -1,22 +1,24 @@
-import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
-import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 import type { Consequences, KindRules, Write, Written } from '../apply/context.ts'
 import { endRefusedSessionsOf } from '../apply/session-standing.ts'
 
-export const externalJwtSignerRules: KindRules = {
+export const externalJwtSignerRules: KindRules<ExternalJwtSigner> = {
   judgeWrite: judgeSigner,
   afterWrite: endSessionsOfDisabled,
 }
 
-function endSessionsOfDisabled({ after }: Written, consequences: Consequences): void {
+function endSessionsOfDisabled(
+  { after }: Written<ExternalJwtSigner>,
+  consequences: Consequences,
+): void {
   // @guard sessions-of-a-disabled-signer--ended
-  if (after['enabled'] !== true) endRefusedSessionsOf(consequences, 'signerId', after.id)
+  if (!after.enabled) endRefusedSessionsOf(consequences, 'signerId', after.id)
 }
 
-function judgeSigner(state: State, { id, after }: Write): Outcome | null {
+function judgeSigner(state: State, { id, after }: Write<ExternalJwtSigner>): Outcome | null {
   return keyFault(after) ?? enrollmentFault(state, id, after)
 }
 
@@ -24,13 +26,13 @@ function judgeSigner(state: State, { id, after }: Write): Outcome | null {
  * A token is verified by one certificate or by the keys at one address; with both, neither would be
  * known to decide.
  */
-function keyFault(after: JsonObject): Outcome | null {
-  const hasCertificate = isText(after['certPem'])
-  if (hasCertificate === isText(after['jwksEndpoint'])) {
+function keyFault(after: Partial<ExternalJwtSigner>): Outcome | null {
+  const hasCertificate = isText(after.certPem)
+  if (hasCertificate === isText(after.jwksEndpoint)) {
     const reason = 'exactly one of certPem and jwksEndpoint is needed'
     return faulty({ field: hasCertificate ? 'jwksEndpoint' : 'certPem', reason })
   }
-  if (hasCertificate && !(isText(after['kid']) && isText(after['fingerprint']))) {
+  if (hasCertificate && !(isText(after.kid) && isText(after.fingerprint))) {
     return faulty({ field: 'kid', reason: 'kid is required with certPem' })
   }
   return null
@@ -41,17 +43,21 @@ function isText(value: unknown): boolean {
 }
 
 /** Whoever enrolls by a token gets a credential that the policy named would have to take. */
-function enrollmentFault(state: State, id: string, after: JsonObject): Outcome | null {
-  const policyId = String(after['enrollAuthPolicyId'] ?? 'default')
-  const { cert, extJwt } = state.get<AuthPolicy>('authPolicy', policyId)?.primary ?? {}
-  if (after['enrollToCertEnabled'] === true && cert?.allowed !== true) {
+function enrollmentFault(
+  state: State,
+  id: string,
+  after: Partial<ExternalJwtSigner>,
+): Outcome | null {
+  const policyId = after.enrollAuthPolicyId ?? 'default'
+  const { cert, extJwt } = state.get('authPolicy', policyId)?.primary ?? {}
+  if (after.enrollToCertEnabled === true && cert?.allowed !== true) {
     const reason = 'the auth policy for enrolled identities does not allow certificates'
     return faulty({ field: 'enrollToCertEnabled', reason, value: policyId })
   }
   const takesToken =
     extJwt?.allowed === true &&
     (extJwt.allowedSigners.length === 0 || extJwt.allowedSigners.includes(id))
-  if (after['enrollToTokenEnabled'] === true && !takesToken) {
+  if (after.enrollToTokenEnabled === true && !takesToken) {
     const reason = 'the auth policy for enrolled identities does not allow tokens of this signer'
     return faulty({ field: 'enrollToTokenEnabled', reason, value: policyId })
   }

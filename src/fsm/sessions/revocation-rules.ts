@@ -1,4 +1,3 @@
-import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Enrollment } from '../../entities/kinds/enrollment.ts'
 import type { Revocation } from '../../entities/kinds/revocation.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -20,15 +19,18 @@ export const revocationLimits = {
   sessionRevocationsMax: 100_000,
 } as const
 
-export const revocationRules: KindRules = { judgeWrite: judgeRevocation, afterWrite: settle }
+export const revocationRules: KindRules<Revocation> = {
+  judgeWrite: judgeRevocation,
+  afterWrite: settle,
+}
 
 function judgeRevocation(
   state: State,
-  { id, before, after }: Write,
+  { id, before, after }: Write<Revocation>,
   context: CommandContext,
 ): Outcome | null {
   const { logTimeMs } = context
-  const type = after['type'] as Revocation['type']
+  const type = after.type as Revocation['type']
   // An actor that ends the sessions of somebody acts on that identity.
   const denial =
     before === undefined ? identityGuard(state, holderOf(state, { id, type }), context) : null
@@ -62,9 +64,9 @@ function tooMany(max: number): Outcome {
  * tokens rest on, and so do the service sessions of those, or the enrollment whose token has that
  * id. Its end is counted from log time; those whose end has come go with it.
  */
-function settle({ before, after }: Written, consequences: Consequences): void {
+function settle({ before, after }: Written<Revocation>, consequences: Consequences): void {
   const { context, put } = consequences
-  if (before === undefined) endRevoked(after as Revocation, consequences)
+  if (before === undefined) endRevoked(after, consequences)
   const expiresAt = context.logTimeMs + revocationLimits.lifetimeMs
   put('revocation', after.id, { ...after, expiresAt })
   removeExpired(consequences)
@@ -109,18 +111,16 @@ function endRevoked({ id, type }: Revocation, { state, remove }: Consequences): 
 function holderOf(state: State, { id, type }: Pick<Revocation, 'id' | 'type'>): string {
   if (type === 'IDENTITY') return id
   if (type === 'JTI') return enrollmentBy(state, id)?.identityId ?? ''
-  return state.get<ApiSession>('apiSession', id)?.identityId ?? ''
+  return state.get('apiSession', id)?.identityId ?? ''
 }
 
 /** The token of an enrollment is the id of the JWT that it is told in. */
 function enrollmentBy(state: State, token: string): Enrollment | undefined {
   const id = state.table('enrollment').indexes.owner('token', token)
-  return id === undefined ? undefined : state.get<Enrollment>('enrollment', id)
+  return id === undefined ? undefined : state.get('enrollment', id)
 }
 
 /** Revocations in the order of their ids, as every controller must go through them. */
 function revocations(state: State): Revocation[] {
-  return [...state.table('revocation').ids].flatMap(
-    (id) => state.get<Revocation>('revocation', id) ?? [],
-  )
+  return [...state.table('revocation').ids].flatMap((id) => state.get('revocation', id) ?? [])
 }

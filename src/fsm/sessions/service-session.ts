@@ -3,13 +3,10 @@ import {
   ServiceSessionCreateSchema,
   ServiceSessionEndSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { Identity } from '../../entities/kinds/identity.ts'
 import type { PostureCheck } from '../../entities/kinds/posture-check.ts'
 import { bytesOfMap, checkFields } from '../../entities/check.ts'
 import { session, type Session } from '../../entities/kinds/session.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import type { Service } from '../../entities/kinds/service.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { isGrantedByAny } from '../access/checked-policies.ts'
 import { commonRouters } from '../access/routers.ts'
@@ -51,10 +48,10 @@ export function createServiceSession(
   if (type === undefined) {
     return faulty({ field: 'type', reason: 'type in body should be one of [Dial Bind]' })
   }
-  const apiSession = state.get<ApiSession>('apiSession', apiSessionId)
-  const identity = state.get<Identity>('identity', apiSession?.identityId ?? '')
+  const apiSession = state.get('apiSession', apiSessionId)
+  const identity = state.get('identity', apiSession?.identityId ?? '')
   if (apiSession === undefined || identity === undefined) return refused('UNAUTHORIZED')
-  const service = state.get<Service>('service', serviceId)
+  const service = state.get('service', serviceId)
   const policies = service === undefined ? [] : linkingPolicies(state, identity, service)
   if (service === undefined || policies.length === 0) return notFound('service', serviceId)
   const granting = policies.filter((policy) => policy.type === type)
@@ -83,7 +80,7 @@ export function endServiceSessions(
   const { ids } = fromBinary(ServiceSessionEndSchema, payload)
   let ended = 0
   for (const id of ids) {
-    const known = state.get<Session>('session', id)
+    const known = state.get('session', id)
     if (known === undefined) continue
     removeWithReferences(state, session, known, context)
     context.touched.push({ action: 'delete', entity: 'session', id, fields: [] })
@@ -146,7 +143,7 @@ function sessionOf(
   const [few, many] =
     ofApiSession.size < ofService.size ? [ofApiSession, ofService] : [ofService, ofApiSession]
   for (const id of few) {
-    const known = many.has(id) ? state.get<Session>('session', id) : undefined
+    const known = many.has(id) ? state.get('session', id) : undefined
     if (known?.type === type) return known
   }
   return undefined

@@ -10,9 +10,8 @@ import {
   SessionTouchSchema,
   type TokenProof,
 } from '../../../proto/gen/command_pb.ts'
-import { apiSession, type ApiSession } from '../../entities/kinds/api-session.ts'
+import { apiSession } from '../../entities/kinds/api-session.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
-import type { Ca } from '../../entities/kinds/ca.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -88,7 +87,7 @@ function isStillHeld(
     return false
   }
   if (caId === '') return !isByClaim
-  return takesLogIns(state.get<Ca>('ca', caId))
+  return takesLogIns(state.get('ca', caId))
 }
 
 /**
@@ -122,8 +121,8 @@ function isStillTaken(state: State, identity: Identity, { signerId, claim }: Tok
  */
 export function createSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(SessionCreateSchema, payload)
-  const identity = state.get<Identity>('identity', message.identityId)
-  const authenticator = state.get<Authenticator>('authenticator', message.authenticatorId)
+  const identity = state.get('identity', message.identityId)
+  const authenticator = state.get('authenticator', message.authenticatorId)
   if (identity === undefined || isDisabled(identity, context.logTimeMs)) {
     return refused('INVALID_AUTH')
   }
@@ -189,7 +188,7 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
 /** A flow that is begun once more takes the place of the oldest one that was left half way. */
 function endOldestBegun(state: State, identityId: string, context: CommandContext): void {
   const begun = [...state.table('apiSession').indexes.ids('identityId', identityId)]
-    .flatMap((id) => state.get<ApiSession>('apiSession', id) ?? [])
+    .flatMap((id) => state.get('apiSession', id) ?? [])
     .filter(({ clientId, codeHash }) => Boolean(clientId) && codeHash === '')
   // @guard oidc/floods--begun
   if (begun.length < begunSessionsPerIdentityMax) return
@@ -207,7 +206,7 @@ function redeemCode(
   { clientId, codeHash }: OidcProof,
   context: CommandContext,
 ): Outcome {
-  const session = state.get<ApiSession>('apiSession', id)
+  const session = state.get('apiSession', id)
   const isOfFlow = session?.identityId === identityId && session.clientId === clientId
   if (!isOfFlow || session.codeHash !== '' || codeHash === '') return refused('INVALID_AUTH')
   const { logTimeMs: updatedAt, index: revision } = context
@@ -240,7 +239,7 @@ export function deleteSession(state: State, payload: Uint8Array, context: Comman
  */
 export function touchSessions(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   for (const mark of fromBinary(SessionTouchSchema, payload).marks) {
-    const session = state.get<ApiSession>('apiSession', mark.id)
+    const session = state.get('apiSession', mark.id)
     const atMs = Math.min(Number(mark.atMs), context.logTimeMs)
     if (session === undefined) continue
     const isFirstUse = isUnsettled(session) && isApi(mark.api)
@@ -277,7 +276,7 @@ export function expireSessions(
   const { marks } = fromBinary(SessionExpireSchema, payload)
   let ended = 0
   for (const mark of marks) {
-    const session = state.get<ApiSession>('apiSession', mark.id)
+    const session = state.get('apiSession', mark.id)
     // @guard 26-expiry-not-judged-again
     if (session === undefined || session.lastActivityAt !== Number(mark.lastActivityMs)) continue
     // @guard clock-of-the-leader--apply

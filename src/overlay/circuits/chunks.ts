@@ -1,4 +1,4 @@
-import { keptBody, type Payload } from './payload.ts'
+import { keptBody, type Payload } from '../../channel/messages/payload.ts'
 
 /** Bytes of the length before the first chunk, at most: seven bits each. */
 const LENGTH_BYTES_MAX = 5

@@ -1,15 +1,8 @@
+import type { DialError } from '../../channel/messages/dial-error.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
-import type { TraceAnswer, TraceRequest } from './route-trace.ts'
+import type { Piece } from '../../channel/messages/payload.ts'
+import type { TraceAnswer, TraceRequest } from '../../channel/messages/route-trace.ts'
 import type { XgressOptions } from './xgress-options.ts'
-
-/** Content of one payload, without its place in the stream. It is neither cut nor joined. */
-export interface Piece {
-  readonly body: Uint8Array
-  /** Header 1010 of the SDK protocol: 1 FIN, 2 TRACE_UUID, 4 MULTIPART …; 0: none. */
-  readonly edgeFlags: number
-  /** UUID of a traced payload, passed on unread; null: none. */
-  readonly traceId: Uint8Array | null
-}
 
 /** User of one end of a circuit: a socket, or a connection of an SDK. */
 export interface Application {
@@ -108,21 +101,6 @@ export interface TerminatorDialer {
    */
   dial(request: DialRequest, signal: AbortSignal): Promise<ReadonlyMap<number, Uint8Array>>
 }
-
-/** Codes of failure in the answer to a route (1104). */
-export const dialError = {
-  other: 0,
-  invalidTerminator: 1,
-  misconfiguredTerminator: 2,
-  timedOut: 3,
-  refused: 4,
-  rejected: 5,
-  unknownName: 6,
-  portNotAllowed: 7,
-  invalidLink: 8,
-  outOfResources: 9,
-} as const
-export type DialError = (typeof dialError)[keyof typeof dialError]
 
 export class DialFailure extends Error {
   readonly code: DialError

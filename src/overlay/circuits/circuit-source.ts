@@ -1,5 +1,4 @@
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import type { LocalCircuit } from './circuit-ends.ts'
 
 /** A controller has refused the circuit, or none could be asked: one clause for the client. */

@@ -1,5 +1,6 @@
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
-import { dialError, type DialError, DialFailure } from './circuit-ends.ts'
+import { DialFailure } from './circuit-ends.ts'
+import { type DialError, dialError } from '../../channel/messages/dial-error.ts'
 
 const byCode: ReadonlyMap<string, DialError> = new Map([
   ['ECONNREFUSED', dialError.refused],

@@ -1,7 +1,5 @@
 /** Circuits and their ends. */
 export const circuitLimits = {
-  circuitNameCharactersMax: 128,
-  reasonCharactersMax: 1024,
   /** Ends look for what is due so often. */
   ticksEveryMs: 100,
   /**
@@ -23,8 +21,4 @@ export const circuitLimits = {
   xgressAheadMax: 16_384,
   /** A payload that comes in chunks; also bounded by rxBufferSize. */
   xgressJoinedBytesMax: 4 * 1024 * 1024,
-  /** Sequences of one acknowledgement, the trace id of a payload, and a control: else refused. */
-  xgressSequencesPerMessageMax: 16_384,
-  xgressTraceIdBytesMax: 64,
-  xgressControlBytesMax: 256,
 } as const

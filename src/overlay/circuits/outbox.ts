@@ -1,9 +1,14 @@
-import type { Outgoing } from '../../channel/channel.ts'
+import type { Outgoing } from '../../channel/frame.ts'
 import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { circuitLimits } from './limits.ts'
-import type { Piece } from './circuit-ends.ts'
-import { type Acknowledgement, payloadFlag, payloadMessage, SEQUENCE_MAX } from './payload.ts'
+import {
+  type Acknowledgement,
+  payloadFlag,
+  payloadMessage,
+  type Piece,
+  SEQUENCE_MAX,
+} from '../../channel/messages/payload.ts'
 import { type OutboundPayload, SendBuffer, stampAt } from './send-buffer.ts'
 import type { XgressOptions } from './xgress-options.ts'
 

@@ -1,5 +1,5 @@
 import { circuitLimits } from './limits.ts'
-import { keptBody, type Payload } from './payload.ts'
+import { keptBody, type Payload } from '../../channel/messages/payload.ts'
 
 /**
  * Payloads of the other end that wait for those before them, or for the application. Payloads that

@@ -1,6 +1,5 @@
 import { circuitLimits } from './limits.ts'
-import type { Piece } from './circuit-ends.ts'
-import { type Acknowledgement, sequenceAt } from './payload.ts'
+import { type Acknowledgement, type Piece, sequenceAt } from '../../channel/messages/payload.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
 /** A payload on its way: it is kept until the other end has acknowledged it. */

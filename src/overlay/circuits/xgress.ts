@@ -3,7 +3,7 @@ import { textValue } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { circuitLimits } from './limits.ts'
 import { ChunkJoiner, cutBody } from './chunks.ts'
-import type { Application, CircuitEnd, Piece } from './circuit-ends.ts'
+import type { Application, CircuitEnd } from './circuit-ends.ts'
 import { ENDS, Outbox, type Transmit } from './outbox.ts'
 import {
   acknowledgementMessage,
@@ -13,12 +13,17 @@ import {
   keptBody,
   type Payload,
   payloadFlag,
+  type Piece,
   readAcknowledgement,
   readPayload,
   traceRouteAnswer,
-} from './payload.ts'
+} from '../../channel/messages/payload.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
-import { readTraceAnswer, type TraceRequest, traceRequestMessage } from './route-trace.ts'
+import {
+  readTraceAnswer,
+  type TraceRequest,
+  traceRequestMessage,
+} from '../../channel/messages/route-trace.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
 /** The room that ends share for what they keep until it is acknowledged or delivered. */

@@ -1,6 +1,7 @@
 import { jsonOrNull } from '../../lib/text/json-value.ts'
-import { dialError, DialFailure } from '../circuits/circuit-ends.ts'
+import { DialFailure } from '../circuits/circuit-ends.ts'
 import { serviceLimits } from './limits.ts'
+import { dialError } from '../../channel/messages/dial-error.ts'
 
 /** Wishes of a client of a service; null: it did not say. */
 export interface AppData {

@@ -1,6 +1,7 @@
-import type { HealthAction, HealthProbe, Precedence } from './host-config.ts'
+import type { HealthAction, HealthProbe } from './host-config.ts'
 import { serviceLimits } from './limits.ts'
 import { connectStream } from './target-connection.ts'
+import type { Precedence } from '../../channel/messages/terminators.ts'
 
 const COST_MAX = 65_535
 

@@ -1,10 +1,10 @@
 import { jsonOrNull } from '../../lib/text/json-value.ts'
+import type { Precedence } from '../../channel/messages/terminators.ts'
 import { serviceLimits } from './limits.ts'
 import { AddressRules, type Network, networkOf } from './address-rules.ts'
 import { ServiceConfigReader, PORT_MAX, type PortRange } from './service-config-reader.ts'
 
 export type TunnelProtocol = 'tcp' | 'udp'
-export type Precedence = 'default' | 'required' | 'failed'
 
 export interface HealthAction {
   readonly trigger: 'pass' | 'fail' | 'change'

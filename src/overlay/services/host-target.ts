@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
 
-import { dialError, DialFailure } from '../circuits/circuit-ends.ts'
+import { DialFailure } from '../circuits/circuit-ends.ts'
 import {
   AddressRules,
   type IpAddress,
@@ -12,6 +12,7 @@ import {
 } from './address-rules.ts'
 import type { AppData } from './app-data.ts'
 import type { HostTerms, TunnelProtocol } from './host-config.ts'
+import { dialError } from '../../channel/messages/dial-error.ts'
 
 /** The place that a circuit of a hosted service leads to. */
 export interface HostTarget {

@@ -1,11 +1,6 @@
 import { hash } from 'node:crypto'
 
-import {
-  type ModelConfig,
-  type ModelIdentity,
-  ModelPrecedence,
-  type ModelService,
-} from '../../../proto/gen/router_pb.ts'
+import type { ModelConfig, ModelIdentity, ModelService } from '../../../proto/gen/router_pb.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { CircuitEnd } from '../circuits/circuit-ends.ts'
 import { serviceLimits } from './limits.ts'
@@ -16,12 +11,11 @@ import {
   hostConfigTypes,
   type HostTerms,
   parseHostConfig,
-  type Precedence,
 } from './host-config.ts'
 import { filledTemplate } from './identity-template.ts'
 import { newKeyPair } from './secure-stream.ts'
 import type { DialedTerminator } from './tunnel-dialer.ts'
-import type { OfferedTerminator } from './tunnel-messages.ts'
+import { type OfferedTerminator, precedenceName } from '../../channel/messages/terminators.ts'
 import type { UsableServices } from './usable-services.ts'
 
 /** Makes terminators known to the network, for as long as they are wanted. */
@@ -251,12 +245,6 @@ function terminatorId(
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-const precedenceNames: ReadonlyMap<ModelPrecedence, Precedence> = new Map([
-  [ModelPrecedence.DEFAULT, 'default'],
-  [ModelPrecedence.REQUIRED, 'required'],
-  [ModelPrecedence.FAILED, 'failed'],
-])
-
 /** An identity's own value for a service counts before the config, and its default after it. */
 function offeredFor(
   { id, terms, keyPair }: Pick<HostedTerminator, 'id' | 'terms' | 'keyPair'>,
@@ -265,13 +253,14 @@ function offeredFor(
 ): OfferedTerminator {
   const own = identity.serviceHostingPrecedences[service.id]
   const { defaultHostingPrecedence } = identity
-  const nameOf = (precedence: ModelPrecedence) => precedenceNames.get(precedence) ?? 'default'
   return {
     id,
     serviceId: service.id,
     cost: identity.serviceHostingCosts[service.id] ?? terms.cost ?? identity.defaultHostingCost,
     precedence:
-      own === undefined ? (terms.precedence ?? nameOf(defaultHostingPrecedence)) : nameOf(own),
+      own === undefined
+        ? (terms.precedence ?? precedenceName(defaultHostingPrecedence))
+        : precedenceName(own),
     instanceId: instanceOf(terms, identity),
     ...(keyPair === undefined ? {} : { publicKey: keyPair.publicKey }),
   }

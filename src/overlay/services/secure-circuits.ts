@@ -7,7 +7,7 @@ import type {
 import type { CircuitWish } from '../circuits/circuit-source.ts'
 import { appDataBytes, type ToldAppData } from './app-data.ts'
 import { newKeyPair, SecureStream, type SessionKeys, sessionKeys } from './secure-stream.ts'
-import { peerKey } from './tunnel-messages.ts'
+import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
 export interface SecureCircuitsParts extends Pick<LocalCircuits, 'open'> {
   /** Told to the host of the service. */
@@ -33,13 +33,13 @@ export class SecureCircuits {
     const { instanceId, isEncrypted } = this.#parts
     const own = isEncrypted() ? newKeyPair() : null
     const appData = appDataBytes(this.#parts.appData)
-    const peerData = new Map<number, Uint8Array>([[peerKey.appData, appData]])
-    if (own !== null) peerData.set(peerKey.publicKey, own.publicKey)
+    const peerData = new Map<number, Uint8Array>([[peerDataKey.appData, appData]])
+    if (own !== null) peerData.set(peerDataKey.publicKey, own.publicKey)
     return {
       instanceId,
       peerData,
       take: ({ id }, told) => {
-        const theirs = told.get(peerKey.publicKey)
+        const theirs = told.get(peerDataKey.publicKey)
         if (own !== null && theirs === undefined) {
           return 'the service requires encryption, and its host has no key'
         }

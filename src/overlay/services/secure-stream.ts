@@ -1,6 +1,7 @@
 import sodium, { type StateAddress } from 'libsodium-wrappers'
 
-import type { Application, CircuitEnd, Piece } from '../circuits/circuit-ends.ts'
+import type { Application, CircuitEnd } from '../circuits/circuit-ends.ts'
+import type { Piece } from '../../channel/messages/payload.ts'
 
 const FIN = 1
 const NONE = new Uint8Array()

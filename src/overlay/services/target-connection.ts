@@ -1,10 +1,11 @@
 import { createSocket, type Socket as DatagramSocket } from 'node:dgram'
 import { connect, type Socket } from 'node:net'
 
-import { dialError, DialFailure } from '../circuits/circuit-ends.ts'
+import { DialFailure } from '../circuits/circuit-ends.ts'
 import { serviceLimits } from './limits.ts'
 import type { TargetSockets } from '../sockets/target-sockets.ts'
 import type { HostTerms } from './host-config.ts'
+import { dialError } from '../../channel/messages/dial-error.ts'
 
 /** Sockets to targets, and the dialer that the next one counts for. */
 export interface CountedSockets {

@@ -5,7 +5,6 @@ import type { TargetSockets } from '../sockets/target-sockets.ts'
 import {
   type Application,
   type CircuitEnd,
-  dialError,
   DialFailure,
   type DialRequest,
   type LocalCircuits,
@@ -25,7 +24,8 @@ import {
   type CountedSockets,
   isNameOfProxy,
 } from './target-connection.ts'
-import { peerKey } from './tunnel-messages.ts'
+import { peerDataKey } from '../../channel/messages/peer-data.ts'
+import { dialError } from '../../channel/messages/dial-error.ts'
 
 /** A terminator of the tunnel, as its circuits see it. */
 export interface DialedTerminator {
@@ -61,13 +61,13 @@ export class TunnelDialer implements TerminatorDialer {
     if (terminator === undefined) {
       throw new DialFailure(dialError.invalidTerminator, 'this router does not host it')
     }
-    const peerPublicKey = peerData.get(peerKey.publicKey)
+    const peerPublicKey = peerData.get(peerDataKey.publicKey)
     // @guard circuits-of-a-tunnel--encrypted
     if (terminator.isEncrypted && peerPublicKey === undefined) {
       throw new DialFailure(dialError.rejected, 'the service requires encryption')
     }
     const { terms } = terminator
-    const target = targetFor(terms, readAppData(peerData.get(peerKey.appData)))
+    const target = targetFor(terms, readAppData(peerData.get(peerDataKey.appData)))
     const waitMs = Math.min(terms.connectTimeoutMs, timeoutMs)
     const ends = AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
     const place = formatHostPort({ host: target.host, port: target.port })
@@ -158,13 +158,13 @@ export class TunnelDialer implements TerminatorDialer {
         throw new DialFailure(dialError.invalidTerminator, 'it is hosted no more')
       }
       const answer = new Map(addresses)
-      const peerPublicKey = request.peerData.get(peerKey.publicKey)
+      const peerPublicKey = request.peerData.get(peerDataKey.publicKey)
       let inner = local.application
       let secure: SecureStream | null = null
       if (peerPublicKey !== undefined) {
         const own = terminator.keyPair ?? newKeyPair()
         secure = new SecureStream(inner, sessionKeys('server', own, peerPublicKey))
-        answer.set(peerKey.publicKey, own.publicKey)
+        answer.set(peerDataKey.publicKey, own.publicKey)
         inner = secure
       }
       const held = new HeldApplication(inner)

@@ -1,5 +1,6 @@
-import type { Application, CircuitEnd, Piece } from '../circuits/circuit-ends.ts'
+import type { Application, CircuitEnd } from '../circuits/circuit-ends.ts'
 import { socketLimits } from './limits.ts'
+import type { Piece } from '../../channel/messages/payload.ts'
 
 const { datagramBytesMax, datagramsUnsentBytesMax } = socketLimits
 

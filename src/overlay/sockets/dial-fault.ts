@@ -1,6 +1,7 @@
 import { errorMessage } from '../../lib/error-code.ts'
-import { dialError, DialFailure } from '../circuits/circuit-ends.ts'
+import { DialFailure } from '../circuits/circuit-ends.ts'
 import { dialErrorOf } from '../circuits/dial-error.ts'
+import { dialError } from '../../channel/messages/dial-error.ts'
 
 /** The failure to reach a target, as controllers and clients read it. */
 export function dialFault(destination: string, error: unknown): DialFailure {

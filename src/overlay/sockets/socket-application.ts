@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 
-import type { Application, CircuitEnd, Piece } from '../circuits/circuit-ends.ts'
+import type { Application, CircuitEnd } from '../circuits/circuit-ends.ts'
 import { socketLimits } from './limits.ts'
+import type { Piece } from '../../channel/messages/payload.ts'
 
 const { pieceBytesMax, flushMsMax, lingerMs } = socketLimits
 

@@ -1,7 +1,8 @@
 import { clientSocketsMax, descriptorLimits, descriptorsMax } from '../../lib/bounds/descriptors.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
-import { dialError, DialFailure } from '../circuits/circuit-ends.ts'
+import { DialFailure } from '../circuits/circuit-ends.ts'
 import { socketLimits } from './limits.ts'
+import { dialError } from '../../channel/messages/dial-error.ts'
 
 /** A socket to a target, of any kind. */
 interface ClosedOnce {

@@ -2,9 +2,9 @@ import { type Address, parseAddress } from '../../config/router/values.ts'
 import { textValue } from '../../channel/headers.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import { misconfigured } from './dial-fault.ts'
+import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
 /** Keys of the addresses of the connection to a target, among what the ends of a circuit send. */
-const peerDataKey = { localAddress: 1110, remoteAddress: 1111 } as const
 
 /** @throws {DialFailure} when it is no address, or its protocol is none of these. */
 export function targetOf(destination: string, protocols: readonly string[]): Address {
@@ -31,7 +31,7 @@ export function addressesOf(socket: SocketEnds): ReadonlyMap<number, Uint8Array>
   const local = formatHostPort({ host: localAddress, port: localPort })
   const remote = formatHostPort({ host: remoteAddress, port: remotePort })
   return new Map([
-    [peerDataKey.localAddress, textValue(local)],
-    [peerDataKey.remoteAddress, textValue(remote)],
+    [peerDataKey.terminatorLocalAddress, textValue(local)],
+    [peerDataKey.terminatorRemoteAddress, textValue(remote)],
   ])
 }

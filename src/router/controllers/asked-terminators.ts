@@ -1,29 +1,7 @@
-import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
-
-import {
-  TerminatorFault,
-  TerminatorStatesSchema,
-  ValidateTerminatorsSchema,
-} from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/channel.ts'
+import { TerminatorFault } from '../../../proto/gen/router_pb.ts'
 import type { ControlMessageTable } from './control-connection.ts'
-
-/** A controller asks which terminators are here still; each subject answers for its binding. */
-export const terminatorQuestion = { asked: 1041, answered: 1042 } as const
-
-/** @throws when the bytes are no such message. */
-export function readTerminatorQuestion(body: Uint8Array) {
-  return fromBinary(ValidateTerminatorsSchema, body)
-}
-
-export function terminatorStatesMessage(
-  states: Exclude<MessageInitShape<typeof TerminatorStatesSchema>['states'], undefined>,
-): Outgoing {
-  return {
-    contentType: terminatorQuestion.answered,
-    body: toBinary(TerminatorStatesSchema, create(TerminatorStatesSchema, { states })),
-  }
-}
+import { controlMessage } from '../../channel/messages/control.ts'
+import { readTerminatorQuery, terminatorStatesMessage } from '../../channel/messages/terminators.ts'
 
 /** Answers at once for the terminators of some bindings. */
 export function answersForTerminators(
@@ -35,9 +13,9 @@ export function answersForTerminators(
 ): ControlMessageTable {
   return new Map([
     [
-      terminatorQuestion.asked,
+      controlMessage.validateTerminatorsV2,
       ({ channel }, { body }) => {
-        const own = readTerminatorQuestion(body).terminators.filter(({ binding }) => isOwn(binding))
+        const own = readTerminatorQuery(body).terminators.filter(({ binding }) => isOwn(binding))
         if (own.length === 0) return
         const states = own.map((terminator) => {
           const fault = faultOf(terminator)

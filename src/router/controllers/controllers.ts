@@ -8,7 +8,8 @@ import { ControllerDialer, type Dial, type DialTarget } from './controller-diale
 import { ConnectedAlready, type DialedController } from './dial-controller.ts'
 import { type KnownEndpoints, readEndpoints, writeEndpoints } from './endpoints-file.ts'
 import { ControllerMembership } from './membership.ts'
-import { controlMessage, readAddresses } from './messages.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
+import { readAddresses } from './addresses-update.ts'
 
 const { configuredEndpointAfterMs, configuredEndpointWaitMsMax, membersJudgedEveryMs } =
   controllerLimits

@@ -17,7 +17,7 @@ import type { RouterConfig } from '../../config/router/table.ts'
 import { parseAddress } from '../../config/router/values.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import type { ControlConnection } from './control-connection.ts'
-import { CONTROL_PROTOCOL, routerHello } from './messages.ts'
+import { CONTROL_PROTOCOL, routerHello } from '../../channel/messages/control.ts'
 
 export interface DialControllerParts {
   readonly config: RouterConfig['ctrl']

@@ -1,6 +1,5 @@
 import type { RouterConfig } from '../../config/router/table.ts'
 import {
-  dialError,
   DialFailure,
   type LocalCircuits,
   type TerminatorDialer,
@@ -9,6 +8,7 @@ import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { socketLimits } from '../../overlay/sockets/limits.ts'
 import { DatagramDialer } from './datagram-dialer.ts'
 import { StreamDialer, type StreamDialerParts } from './stream-dialer.ts'
+import { dialError } from '../../channel/messages/dial-error.ts'
 
 export interface DialersParts extends Pick<StreamDialerParts, 'caPem' | 'ownPorts' | 'sockets'> {
   readonly config: RouterConfig['dialers']

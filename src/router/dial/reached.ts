@@ -1,5 +1,6 @@
-import { dialError, DialFailure } from '../../overlay/circuits/circuit-ends.ts'
+import { DialFailure } from '../../overlay/circuits/circuit-ends.ts'
 import { dialFault, dialTimedOut } from '../../overlay/sockets/dial-fault.ts'
+import { dialError } from '../../channel/messages/dial-error.ts'
 
 /**
  * The outcome of the work, unless the time is over or the circuit ends before it: the caller

@@ -3,7 +3,6 @@ import { connect as connectTls, createSecureContext, type SecureContext } from '
 
 import type { Address } from '../../config/router/values.ts'
 import {
-  dialError,
   DialFailure,
   type DialRequest,
   type LocalCircuits,
@@ -14,6 +13,7 @@ import { SocketApplication } from '../../overlay/sockets/socket-application.ts'
 import { reached } from './reached.ts'
 import { addressesOf, targetOf } from '../../overlay/sockets/target.ts'
 import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
+import { dialError } from '../../channel/messages/dial-error.ts'
 
 export interface StreamDialerParts {
   readonly circuits: LocalCircuits

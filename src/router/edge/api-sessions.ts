@@ -3,13 +3,13 @@ import type { ControlConnection, ControlMessageTable } from '../controllers/cont
 import { edgeLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import {
-  edgeControlMessage,
   readSessionsAdded,
   readSessionsRemoved,
   type SyncPart,
-  type ToldSession,
-} from './control-messages.ts'
+  type ClientApiSession,
+} from '../../channel/messages/clients.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 import type { EdgeApiSession } from './edge-api-session.ts'
 
 export interface ApiSessionsParts {
@@ -25,7 +25,7 @@ export interface ApiSessionsParts {
 interface Sync {
   readonly id: string
   next: number
-  readonly sessions: Map<string, ToldSession>
+  readonly sessions: Map<string, ClientApiSession>
 }
 
 interface Waiter {
@@ -60,7 +60,7 @@ export class ApiSessions {
   messages(): ControlMessageTable {
     return new Map([
       [
-        edgeControlMessage.apiSessionAdded,
+        controlMessage.apiSessionAdded,
         (connection, message) => {
           const { sessions, part } = readSessionsAdded(message)
           if (part === null) this.#add(connection, sessions)
@@ -68,7 +68,7 @@ export class ApiSessions {
         },
       ],
       [
-        edgeControlMessage.apiSessionRemoved,
+        controlMessage.apiSessionRemoved,
         (_, { body }) => {
           const { tokens, ids } = readSessionsRemoved(body)
           this.#remove(tokens, ids)
@@ -123,7 +123,11 @@ export class ApiSessions {
     for (const { settle } of this.#waiters) settle(null)
   }
 
-  #sync(connection: ControlConnection, sessions: readonly ToldSession[], part: SyncPart): void {
+  #sync(
+    connection: ControlConnection,
+    sessions: readonly ClientApiSession[],
+    part: SyncPart,
+  ): void {
     const { id, sequence, isLast } = part
     let sync = this.#syncs.get(connection.id)
     if (sequence === 0) {
@@ -133,7 +137,7 @@ export class ApiSessions {
     if (sync?.id !== id || sync.next !== sequence) {
       // Half a state would end sessions that there are.
       this.#syncs.delete(connection.id)
-      connection.channel.send({ contentType: edgeControlMessage.requestSessions })
+      connection.channel.send({ contentType: controlMessage.requestClientReSync })
       return
     }
     sync.next += 1
@@ -149,7 +153,7 @@ export class ApiSessions {
     this.#parts.onWhole(connection)
   }
 
-  #add(connection: ControlConnection, sessions: readonly ToldSession[]): void {
+  #add(connection: ControlConnection, sessions: readonly ClientApiSession[]): void {
     const changed = new Set<string>()
     for (const session of sessions) {
       const { token, id } = session
@@ -197,7 +201,7 @@ export class ApiSessions {
   }
 }
 
-function isSame(a: ToldSession, b: ToldSession): boolean {
+function isSame(a: ClientApiSession, b: ClientApiSession): boolean {
   return (
     a.id === b.id &&
     a.identityId === b.identityId &&

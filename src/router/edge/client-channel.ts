@@ -1,5 +1,5 @@
-import type { Channel, Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { Channel } from '../../channel/channel.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { readText } from '../../channel/headers.ts'
 import type { LocalCircuit, LocalCircuits } from '../../overlay/circuits/circuit-ends.ts'
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
@@ -10,7 +10,7 @@ import type { EdgeClient } from './client-admission.ts'
 import { ClientConnection } from './client-connection.ts'
 import type { ClientFlow } from './client-flow.ts'
 import { ClientXgress } from './client-xgress.ts'
-import type { Claim } from './control-messages.ts'
+import type { Claim } from '../../channel/messages/clients.ts'
 import {
   CONNECTION_ID_MAX,
   edgeErrorCode,
@@ -22,13 +22,11 @@ import {
   ownHop,
   traceAnswerMessage,
   traceRequestIn,
-} from './edge-messages.ts'
+} from '../../channel/messages/edge.ts'
 import { isSessionAmong, type ServiceSession } from './service-session.ts'
+import { circuitHeader, circuitMessage } from '../../channel/messages/payload.ts'
 
 const { clientConnectionsPerChannelMax } = edgeLimits
-
-/** Circuit of a payload, an acknowledgement or a control. */
-const CIRCUIT_ID_HEADER = 2256
 
 /** A connection of a client by either of the ways that data goes. */
 export type ClientEnd = ClientConnection | ClientXgress
@@ -121,15 +119,15 @@ export class ClientChannel {
   receive(message: ChannelMessage): void {
     const { contentType, headers, body } = message
     switch (contentType) {
-      case edgeMessage.payload:
-      case edgeMessage.acknowledgement:
-      case edgeMessage.control:
-        this.#xgresses.get(readText(headers, CIRCUIT_ID_HEADER) ?? '')?.enter(message)
+      case circuitMessage.payload:
+      case circuitMessage.acknowledgement:
+      case circuitMessage.control:
+        this.#xgresses.get(readText(headers, circuitHeader.circuitId) ?? '')?.enter(message)
         return
-      case edgeMessage.xgressClosed:
+      case circuitMessage.close:
         this.#xgresses.get(Buffer.from(body).toString('utf8'))?.leave()
         return
-      case edgeMessage.posture:
+      case edgeMessage.postureResponse:
         this.#parts.services.onPosture(this, message)
         return
       case edgeMessage.updateToken:
@@ -155,7 +153,7 @@ export class ClientChannel {
       case edgeMessage.connect:
         services.connect(this, message, id)
         return
-      case edgeMessage.connectByService:
+      case edgeMessage.connectV2:
         services.connectByService(this, message, id)
         return
       case edgeMessage.bind:
@@ -286,14 +284,14 @@ export class ClientChannel {
       : await this.#parts.services.renewToken(this, token).catch(errorMessage)
     this.#isRenewing = false
     if (fault === null) {
-      this.channel.reply(message, { contentType: edgeMessage.tokenUpdated })
+      this.channel.reply(message, { contentType: edgeMessage.updateTokenSuccess })
       return
     }
     const { headers, body } = stateClosed(0, {
       text: fault,
       code: edgeErrorCode.invalidApiSessionType,
     })
-    const contentType = edgeMessage.updateTokenFailed
+    const contentType = edgeMessage.updateTokenFailure
     this.channel.reply(message, {
       contentType,
       ...(headers === undefined ? {} : { headers }),

@@ -1,11 +1,17 @@
 import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
-import type { Outgoing } from '../../channel/channel.ts'
-import type { Application, CircuitEnd, Piece } from '../../overlay/circuits/circuit-ends.ts'
-import type { TraceAnswer, TraceRequest } from '../../overlay/circuits/route-trace.ts'
+import type { Outgoing } from '../../channel/frame.ts'
+import type { Application, CircuitEnd } from '../../overlay/circuits/circuit-ends.ts'
+import type { TraceAnswer, TraceRequest } from '../../channel/messages/route-trace.ts'
 import { edgeLimits } from './limits.ts'
 import type { ClientFlow } from './client-flow.ts'
-import { dataMessage, edgeFlag, stateClosed, traceAnswerMessage } from './edge-messages.ts'
+import {
+  dataMessage,
+  edgeFlag,
+  stateClosed,
+  traceAnswerMessage,
+} from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
+import type { Piece } from '../../channel/messages/payload.ts'
 
 export interface ClientConnectionParts {
   readonly id: number

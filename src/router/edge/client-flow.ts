@@ -1,5 +1,6 @@
-import type { Channel, Outgoing } from '../../channel/channel.ts'
+import type { Channel } from '../../channel/channel.ts'
 import { edgeLimits } from './limits.ts'
+import type { Outgoing } from '../../channel/frame.ts'
 
 const { clientQueuedBytesMax, clientUnsentBytesMax } = edgeLimits
 

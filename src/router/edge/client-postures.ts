@@ -14,7 +14,7 @@ import { edgeLimits } from './limits.ts'
 import type { FailureLog } from '../../overlay/sockets/failure-log.ts'
 import { BearerSessions } from './bearer-sessions.ts'
 import type { ClientChannel } from './client-channel.ts'
-import { clientPostureMessage } from './control-messages.ts'
+import { clientPostureMessage } from '../../channel/messages/clients.ts'
 
 const { clientPostureBytesMax, clientPosturesBytesMax } = edgeLimits
 const { clientPosturesWaitingMax, clientPostureMs } = edgeLimits

@@ -1,5 +1,4 @@
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { int32Value } from '../../channel/headers.ts'
 import type {
   Destination,
@@ -7,7 +6,7 @@ import type {
   LocalCircuits,
 } from '../../overlay/circuits/circuit-ends.ts'
 import type { ClientFlow } from './client-flow.ts'
-import { edgeHeader, stateClosed } from './edge-messages.ts'
+import { edgeHeader, stateClosed } from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
 
 export interface ClientXgressParts {
@@ -45,7 +44,7 @@ export class ClientXgress implements Destination {
 
   forward({ contentType, headers, body }: ChannelMessage): boolean {
     if (this.#isOver) return false
-    const told = new Map(headers).set(edgeHeader.connectionId, int32Value(this.#parts.id))
+    const told = new Map(headers).set(edgeHeader.connId, int32Value(this.#parts.id))
     return this.#parts.flow.trySend({ contentType, headers: told, body })
   }
 

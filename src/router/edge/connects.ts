@@ -15,21 +15,20 @@ import { BearerSessions } from './bearer-sessions.ts'
 import type { ClientChannel } from './client-channel.ts'
 import type { ClientConnection } from './client-connection.ts'
 import {
-  type CircuitAnswered,
-  createCircuitMessage,
-  readCircuitAnswer,
-} from './control-messages.ts'
-import {
-  connectedHeaders,
   connectionMessage,
   edgeErrorCode,
   edgeHeader,
   edgeMessage,
-  peerDataOf,
   stateClosed,
   xgressHeaders,
-} from './edge-messages.ts'
+} from '../../channel/messages/edge.ts'
 import { type ServiceSession, shownServiceSession } from './service-session.ts'
+import {
+  type CircuitOutcome,
+  createCircuitMessage,
+  readCircuitAnswer,
+} from '../../channel/messages/circuit-requests.ts'
+import { connectedHeaders, peerDataOf } from '../../channel/messages/peer-data.ts'
 
 const { connectsWaitingMax } = edgeLimits
 const ID_CHARACTERS_MAX = 128
@@ -49,7 +48,7 @@ export interface ConnectsParts {
   readonly timeoutMs: number
 }
 
-type MadeCircuit = Extract<CircuitAnswered, { kind: 'made' }>
+type MadeCircuit = Extract<CircuitOutcome, { kind: 'made' }>
 
 /** One request of a client for a connection. */
 interface Asked {
@@ -79,8 +78,8 @@ export class Connects {
   /** A client of OIDC names the service, by its id or its name, and shows no session for it. */
   connectByService(client: ClientChannel, message: ChannelMessage, id: number): void {
     const { session } = client.client
-    const shown = readText(message.headers, edgeHeader.service) ?? ''
-    const isName = message.headers.get(edgeHeader.serviceNaming)?.[0] === 1
+    const shown = readText(message.headers, edgeHeader.serviceId) ?? ''
+    const isName = message.headers.get(edgeHeader.serviceIdentifierType)?.[0] === 1
     const { serviceIdNamed } = this.#parts
     const serviceId = isName ? serviceIdNamed(shown, session.identityId) : shown
     if (!BearerSessions.isMeant(session.token)) {
@@ -145,18 +144,18 @@ export class Connects {
   async #ask(
     { channel }: ControlConnection,
     { client, message, session }: Asked,
-  ): Promise<CircuitAnswered> {
+  ): Promise<CircuitOutcome> {
     const request = createCircuitMessage({
       ...client.claimOf(session),
       identityId: client.client.session.identityId,
       serviceId: session.serviceId,
-      instanceId: readText(message.headers, edgeHeader.instanceId) ?? '',
+      instanceId: readText(message.headers, edgeHeader.terminatorIdentity) ?? '',
       peerData: peerDataOf(message, client.client.session.identityId),
     })
     return readCircuitAnswer(await channel.request(request, this.#parts.timeoutMs))
   }
 
-  #refuse({ client, message, id }: Asked, answer: Exclude<CircuitAnswered, MadeCircuit>): void {
+  #refuse({ client, message, id }: Asked, answer: Exclude<CircuitOutcome, MadeCircuit>): void {
     const { text, code, retryHint, circuitId } = answer
     const reason = {
       text,
@@ -179,7 +178,7 @@ export class Connects {
       this.#abandon(circuit)
       return
     }
-    if (!readFlag(message.headers, edgeHeader.isXgressInClient)) {
+    if (!readFlag(message.headers, edgeHeader.useXgressToSdk)) {
       // It stands on the wire before the first payload of the circuit.
       client.channel.reply(message, connectedMessage(asked, made, []))
       connection.start((application) => this.#parts.circuits.open(circuit, application))
@@ -218,11 +217,11 @@ function connectedMessage(
   made: MadeCircuit,
   more: readonly (readonly [number, Uint8Array])[],
 ) {
-  const isAsked = readFlag(message.headers, edgeHeader.routerConnectionId)
+  const isAsked = readFlag(message.headers, edgeHeader.routerProvidedConnId)
   return connectionMessage(edgeMessage.stateConnected, id, [
     ...connectedHeaders(made.peerData),
     [edgeHeader.circuitId, textValue(made.id)],
-    ...(isAsked ? [[edgeHeader.routerConnectionId, flagValue(true)] as const] : []),
+    ...(isAsked ? [[edgeHeader.routerProvidedConnId, flagValue(true)] as const] : []),
     ...more,
   ])
 }

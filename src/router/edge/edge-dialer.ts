@@ -2,7 +2,6 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import { int32Value, readInt32, textValue } from '../../channel/headers.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import {
-  dialError,
   DialFailure,
   type DialRequest,
   type LocalCircuit,
@@ -13,14 +12,15 @@ import { edgeLimits } from './limits.ts'
 import type { ClientEnd } from './client-channel.ts'
 import {
   connectionMessage,
-  dialHeaders,
   edgeHeader,
   edgeMessage,
   ROUTER_CONNECTION_ID_MIN,
   xgressHeaders,
-} from './edge-messages.ts'
+} from '../../channel/messages/edge.ts'
 import type { HostedTerminator } from './hosted-terminator.ts'
 import type { ClientTerminators } from './hosted-terminators.ts'
+import { dialError } from '../../channel/messages/dial-error.ts'
+import { dialHeaders } from '../../channel/messages/peer-data.ts'
 
 export interface EdgeDialerParts {
   readonly circuits: LocalCircuits
@@ -64,7 +64,7 @@ export class EdgeDialer implements TerminatorDialer {
     if (end === null) throw noRoom()
     try {
       const answer = await this.#ask(terminator, request, signal, [
-        [edgeHeader.routerConnectionId, int32Value(id)],
+        [edgeHeader.routerProvidedConnId, int32Value(id)],
         ...(isXgressInClient ? xgressHeaders(circuit) : []),
       ])
       if (end.isOver) throw new DialFailure(dialError.other, 'the host closed the connection')

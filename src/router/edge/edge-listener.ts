@@ -12,7 +12,7 @@ import {
   type VersionLine,
 } from '../../channel/hello.ts'
 import { channelLimits } from '../../channel/limits.ts'
-import { circuitDataTypes, headerKey } from '../../channel/numbers.ts'
+import { headerKey } from '../../channel/numbers.ts'
 import type { Address } from '../../config/router/values.ts'
 import { limitConnections } from '../../lib/bounds/connections.ts'
 import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
@@ -31,15 +31,14 @@ import { type EdgeAdmission, admitClient, isStillAdmitted } from './client-admis
 import { ClientChannel, type ClientServices } from './client-channel.ts'
 import { ClientFlow } from './client-flow.ts'
 import {
-  CLIENT_CAPABILITIES_HEADER,
   clientCapabilities,
   EDGE_PROTOCOL,
+  edgeHeader,
   edgeMessage,
-  MULTIPLEX_HEADER,
-  TAKES_POSTURE_HEADER,
-} from './edge-messages.ts'
+} from '../../channel/messages/edge.ts'
 import { closeServer, portOf } from '../../lib/runtime/listening.ts'
 import { bindServer } from '../../overlay/sockets/bind-server.ts'
+import { circuitDataTypes } from '../../channel/messages/payload.ts'
 
 export interface EdgeListenerParts {
   readonly identity: () => RouterIdentity
@@ -253,9 +252,9 @@ export class EdgeListener {
       identity().id,
       new Map<number, Uint8Array>([
         [headerKey.helloVersion, textValue(versionLine(version))],
-        [MULTIPLEX_HEADER, flagValue(true)],
-        [TAKES_POSTURE_HEADER, flagValue(true)],
-        [CLIENT_CAPABILITIES_HEADER, maskValue(clientCapabilities)],
+        [edgeHeader.supportsBindSuccess, flagValue(true)],
+        [edgeHeader.supportsPostureChecks, flagValue(true)],
+        [edgeHeader.routerCapabilities, maskValue(clientCapabilities)],
       ]),
     )
     this.#parts.onOpen(admitted)

@@ -21,15 +21,15 @@ import { ConnectedIdentities } from './connected-identities.ts'
 import { ClientPostures } from './client-postures.ts'
 import { Connects } from './connects.ts'
 import {
-  edgeControlMessage,
   heartbeatMessage,
   readServiceSessionsRemoved,
   validateSessionsMessage,
-} from './control-messages.ts'
+} from '../../channel/messages/clients.ts'
 import { EdgeDialer } from './edge-dialer.ts'
 import { EdgeListener } from './edge-listener.ts'
 import { ClientTerminators } from './hosted-terminators.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 
 export interface EdgeParts {
   readonly config: Pick<RouterConfig, 'edge' | 'listeners' | 'tls'>
@@ -166,7 +166,7 @@ export class Edge {
       ...this.#sessions.messages(),
       ...this.#terminators.messages(),
       [
-        edgeControlMessage.sessionRemoved,
+        controlMessage.sessionRemoved,
         (_, { body }) => {
           const { tokens, ids } = readServiceSessionsRemoved(body)
           this.#endSessions(new Set(tokens), new Set(ids))

@@ -6,8 +6,12 @@ import type { ControlConnection } from '../controllers/control-connection.ts'
 import { edgeLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ClientChannel } from './client-channel.ts'
-import { healthEventMessage, precedenceOf, updateTerminatorMessage } from './control-messages.ts'
-import { edgeHeader, readUint16 } from './edge-messages.ts'
+import {
+  healthEventMessage,
+  precedenceOf,
+  updateEdgeTerminatorMessage,
+} from '../../channel/messages/terminators.ts'
+import { edgeHeader, readUint16 } from '../../channel/messages/edge.ts'
 import { hostClaim, type HostedTerminator } from './hosted-terminator.ts'
 
 const { terminatorChangedEveryMs, hostChangesBurst, hostChangesPerSecond, hostedMax } = edgeLimits
@@ -61,7 +65,7 @@ export class HostChanges {
   /** The host says whether it is well. */
   onHealth(terminator: HostedTerminator, { headers }: ChannelMessage): void {
     const { cost } = this.#waiting.get(terminator) ?? UNCHANGED
-    const isHealthy = readFlag(headers, edgeHeader.isHealthy)
+    const isHealthy = readFlag(headers, edgeHeader.healthStatus)
     this.#wait(terminator, { cost, precedence: null, isHealthy })
   }
 
@@ -102,7 +106,7 @@ export class HostChanges {
         updatePrecedence: precedence !== null,
         precedence: precedenceOf(precedence ?? 0),
       }
-      controller.channel.send(updateTerminatorMessage({ ...claim, ...update }))
+      controller.channel.send(updateEdgeTerminatorMessage({ ...claim, ...update }))
     }
     if (isHealthy === null) return
     controller.channel.send(healthEventMessage({ ...claim, checkPassed: isHealthy }))

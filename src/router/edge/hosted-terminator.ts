@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { readFlag, readText } from '../../channel/headers.ts'
 import type { ClientChannel } from './client-channel.ts'
-import { createTerminatorMessage, precedenceOf } from './control-messages.ts'
-import { edgeHeader, readUint16 } from './edge-messages.ts'
+import { createTerminatorMessage, precedenceOf } from '../../channel/messages/terminators.ts'
+import { edgeHeader, readUint16 } from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
 
 /** A service that a client hosts by one of its connections. */
@@ -46,8 +46,8 @@ export function terminatorOf(
   session: ServiceSession,
   dueMs: number,
 ): HostedTerminator {
-  const instanceId = readText(headers, edgeHeader.instanceId) ?? ''
-  const secret = headers.get(edgeHeader.instanceSecret)
+  const instanceId = readText(headers, edgeHeader.terminatorIdentity) ?? ''
+  const secret = headers.get(edgeHeader.terminatorIdentitySecret)
   return {
     id: randomUUID(),
     client,
@@ -59,10 +59,10 @@ export function terminatorOf(
     publicKey: headers.get(edgeHeader.publicKey) ?? null,
     cost: readUint16(headers, edgeHeader.cost) ?? 0,
     precedence: headers.get(edgeHeader.precedence)?.[0] ?? 0,
-    takesRouterIds: readFlag(headers, edgeHeader.routerConnectionId),
-    wantsSuccess: readFlag(headers, edgeHeader.wantsBindSuccess),
-    isInspectable: readFlag(headers, edgeHeader.isInspectable),
-    isXgressInClient: readFlag(headers, edgeHeader.isXgressInClient),
+    takesRouterIds: readFlag(headers, edgeHeader.routerProvidedConnId),
+    wantsSuccess: readFlag(headers, edgeHeader.supportsBindSuccess),
+    isInspectable: readFlag(headers, edgeHeader.supportsInspect),
+    isXgressInClient: readFlag(headers, edgeHeader.useXgressToSdk),
     isEstablished: false,
     strikes: 0,
     dueMs,

@@ -5,35 +5,33 @@ import { CreateTerminatorResult, TerminatorFault } from '../../../proto/gen/rout
 import type { Clock } from '../../lib/clock.ts'
 import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import {
-  readTerminatorQuestion,
-  terminatorQuestion,
-  terminatorStatesMessage,
-} from '../controllers/asked-terminators.ts'
+import {} from '../controllers/asked-terminators.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
 import { edgeLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ClientChannel } from './client-channel.ts'
 import {
-  edgeControlMessage,
   readTerminatorAnswer,
+  readTerminatorQuery,
   removeTerminatorsMessage,
-} from './control-messages.ts'
+  terminatorStatesMessage,
+} from '../../channel/messages/terminators.ts'
 import {
   type ClosedReason,
   connectionMessage,
-  CONNECTION_TYPE_BIND,
+  connType,
   edgeErrorCode,
   edgeHeader,
   edgeMessage,
   retryHint,
   stateClosed,
-} from './edge-messages.ts'
+} from '../../channel/messages/edge.ts'
 import { HostChanges } from './host-changes.ts'
 import { creationOf, type HostedTerminator, terminatorOf } from './hosted-terminator.ts'
 import { isSessionAmong, shownServiceSession } from './service-session.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 
 export interface HostedTerminatorsParts {
   readonly clock: Clock
@@ -86,9 +84,9 @@ export class ClientTerminators {
 
   messages(): ControlMessageTable {
     return new Map([
-      [edgeControlMessage.createTerminatorAnswer, (_, { body }) => this.#onAnswer(body)],
+      [controlMessage.createTerminatorV2Response, (_, { body }) => this.#onAnswer(body)],
       [
-        terminatorQuestion.asked,
+        controlMessage.validateTerminatorsV2,
         (connection, message) => {
           void this.#validate(connection, message)
         },
@@ -134,7 +132,7 @@ export class ClientTerminators {
     if (before !== null) this.#drop(before)
     this.#keep(terminator)
     const echoed = terminator.takesRouterIds
-      ? [[edgeHeader.routerConnectionId, flagValue(true)] as const]
+      ? [[edgeHeader.routerProvidedConnId, flagValue(true)] as const]
       : []
     client.channel.reply(
       message,
@@ -378,7 +376,7 @@ export class ClientTerminators {
 
   /** Answers which of these there are; one whose host is silent is left out, and asked later. */
   async #validate(connection: ControlConnection, { body }: ChannelMessage): Promise<void> {
-    const { terminators, postCreate, fixInvalid } = readTerminatorQuestion(body)
+    const { terminators, postCreate, fixInvalid } = readTerminatorQuery(body)
     const own = terminators.slice(0, edgeLimits.hostedMax)
     const states = await Promise.all(
       own.map(async ({ id, binding, marker }) => {
@@ -400,9 +398,9 @@ export class ClientTerminators {
     if (client.channel.isClosed) return false
     if (!isInspectable) return true
     try {
-      const request = connectionMessage(edgeMessage.inspectConnection, connectionId)
+      const request = connectionMessage(edgeMessage.connInspect, connectionId)
       const { headers } = await client.channel.request(request, edgeLimits.hostInspectionMsMax)
-      return headers.get(edgeHeader.connectionType)?.[0] === CONNECTION_TYPE_BIND
+      return headers.get(edgeHeader.connType)?.[0] === connType.bind
     } catch {
       return client.channel.isClosed ? false : null
     }

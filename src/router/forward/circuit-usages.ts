@@ -1,25 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { forwardLimits } from './limits.ts'
 import type { CarriedCircuit } from './carried-circuits.ts'
-import type { TrafficSide } from './traffic.ts'
-
-/** Kinds of counts, as the protocol names them; rx: read by this router, tx: written. */
-export type CountedKind = `${TrafficSide}.${'rx' | 'tx'}`
-
-/** Bytes of one circuit that nobody has been told yet. */
-export interface CountedCircuit {
-  readonly circuitId: string
-  readonly tags: Readonly<Record<string, string>>
-  /** Kinds that nothing was counted of are absent. */
-  readonly bytes: Readonly<Partial<Record<CountedKind, number>>>
-}
-
-export interface UsageReport {
-  /** UTC, s. */
-  readonly startS: number
-  readonly lengthS: number
-  readonly circuits: readonly CountedCircuit[]
-}
+import type { CountedCircuit, CountedKind, UsageReport } from '../../channel/messages/reports.ts'
 
 interface Bucket extends CountedCircuit {
   readonly bytes: Partial<Record<CountedKind, number>>

@@ -6,7 +6,11 @@ import { forwardLimits } from './limits.ts'
 import { linkLimits } from '../links/limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { CarriedCircuit, CarriedCircuits, Place } from './carried-circuits.ts'
-import { confirmationMessage, faultMessage, type IdleCircuit } from './forward-messages.ts'
+import {
+  confirmationMessage,
+  faultMessage,
+  type IdleCircuit,
+} from '../../channel/messages/circuits.ts'
 
 export interface FaultsParts {
   readonly circuits: CarriedCircuits

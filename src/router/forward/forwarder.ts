@@ -1,5 +1,4 @@
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
@@ -16,9 +15,9 @@ import type {
   TerminatorDialer,
 } from '../../overlay/circuits/circuit-ends.ts'
 import { type CarriedCircuit, CarriedCircuits, type Place } from './carried-circuits.ts'
-import { CircuitUsages, type CountedKind } from './circuit-usages.ts'
+import { CircuitUsages } from './circuit-usages.ts'
 import { Faults } from './faults.ts'
-import type { Route } from './forward-messages.ts'
+import type { Route } from '../../channel/messages/circuits.ts'
 import { LocalDeliveries } from './local-deliveries.ts'
 import type { TransmitKind } from '../../overlay/circuits/outbox.ts'
 import {
@@ -26,13 +25,14 @@ import {
   circuitMessage,
   frameOnward,
   traceRouteAnswer,
-} from '../../overlay/circuits/payload.ts'
+} from '../../channel/messages/payload.ts'
 import { refusedEnd } from '../../overlay/circuits/refused-end.ts'
-import { hopsOfTrace, withHops } from '../../overlay/circuits/route-trace.ts'
+import { hopsOfTrace, withHops } from '../../channel/messages/route-trace.ts'
 import { type RoutedCircuits, Routes } from './routes.ts'
 import { sideOf, Traffic } from './traffic.ts'
 import { type BufferRoom, Xgress } from '../../overlay/circuits/xgress.ts'
 import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
+import type { CountedKind } from '../../channel/messages/reports.ts'
 
 /** A link to another router, as frames are sent over it. */
 export interface ForwardLink {

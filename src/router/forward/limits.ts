@@ -22,9 +22,8 @@ export const forwardLimits = {
   closedAbandonedMsMax: 10 * 60_000,
   /** Circuits whose bytes are counted and not told yet, those that have ended among them. */
   usageCircuitsMax: 131_072,
-  /** The same of one report, and of one counter in it, which a controller decodes in one step. */
+  /** The same of one report. */
   usageCircuitsPerReportMax: 1000,
-  usageCircuitsPerCounterMax: 32,
   /** Circuits that one inspection shows. */
   circuitsShownMax: 2000,
   /** Frames between ends in this router that wait for their turn, and their bytes, of all. */

@@ -11,23 +11,21 @@ import type {
 } from '../controllers/control-connection.ts'
 import { FailureLog } from '../../overlay/sockets/failure-log.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import {
-  dialError,
-  DialFailure,
-  type TerminatorDialer,
-} from '../../overlay/circuits/circuit-ends.ts'
+import { DialFailure, type TerminatorDialer } from '../../overlay/circuits/circuit-ends.ts'
 import type { CarriedCircuit } from './carried-circuits.ts'
 import { dialErrorOf } from '../../overlay/circuits/dial-error.ts'
 import { TaskPool } from '../../lib/bounds/task-pool.ts'
 import {
-  routeMessage,
   readRoute,
   readUnroute,
   type Route,
   routeDone,
   type RouteEgress,
   routeFailed,
-} from './forward-messages.ts'
+} from '../../channel/messages/circuits.ts'
+import { forwardLimits } from './limits.ts'
+import { dialError } from '../../channel/messages/dial-error.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 
 /** Circuits that this router carries, as far as routes change them. */
 export interface RoutedCircuits {
@@ -103,8 +101,8 @@ export class Routes {
 
   messages(): ControlMessageTable {
     return new Map<number, ControlMessageHandler>([
-      [routeMessage.route, (connection, message) => this.#onRoute(connection, message)],
-      [routeMessage.unroute, (_, { body }) => this.#onUnroute(readUnroute(body))],
+      [controlMessage.route, (connection, message) => this.#onRoute(connection, message)],
+      [controlMessage.unroute, (_, { body }) => this.#onUnroute(readUnroute(body))],
     ])
   }
 
@@ -134,7 +132,7 @@ export class Routes {
       this.#complete(connection, message, route, circuit, NO_PEER_DATA)
       return
     }
-    const deadlineMs = clock.monotonicMs() + route.timeoutMs
+    const deadlineMs = clock.monotonicMs() + Math.min(route.timeoutMs, forwardLimits.dialMsMax)
     circuit.dials += 1
     // A client has one part of the pool, by whichever controllers and routers it dials.
     const { clientId } = route

@@ -1,10 +1,10 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import { controlMessage } from '../controllers/messages.ts'
-import { LINK_TYPE } from '../links/link-messages.ts'
+import { LINK_TYPE } from '../../channel/messages/links.ts'
 import type { Link } from '../links/link.ts'
 import { HealthCheck } from './checks.ts'
+import { contentType } from '../../channel/numbers.ts'
 
 export interface RouterCheckParts {
   readonly config: RouterConfig
@@ -60,7 +60,7 @@ async function pingOne(
 ): Promise<undefined> {
   if (connections.length === 0) throw new Error('connected to no controller')
   const pings = connections.map(({ channel }) =>
-    channel.request({ contentType: controlMessage.ping }, timeoutMs),
+    channel.request({ contentType: contentType.ping }, timeoutMs),
   )
   try {
     await Promise.any(pings)

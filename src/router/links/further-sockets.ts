@@ -1,7 +1,8 @@
 import { errorMessage } from '../../lib/error-code.ts'
 import { linkLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import { type Link, type LinkSocketType, linkSocketTypes } from './link.ts'
+import type { Link } from './link.ts'
+import { type LinkSocketType, linkSocketTypes } from '../../channel/messages/links.ts'
 
 const { furtherSocketWaitMs, furtherSocketWaitMsMax } = linkLimits
 

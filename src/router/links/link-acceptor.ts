@@ -15,9 +15,16 @@ import type { RouterIdentity } from '../identity/identity.ts'
 import { linkLimits } from './limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import { groupOfAnswer, LINK_PROTOCOL, type LinkHello, readLinkHello } from './link-messages.ts'
+import {
+  groupOfAnswer,
+  LINK_PROTOCOL,
+  type LinkHello,
+  type LinkSocketType,
+  linkSocketTypes,
+  readLinkHello,
+} from '../../channel/messages/links.ts'
 import { type LinkRegistry, type LinkUser } from './link-registry.ts'
-import { Link, type LinkQueues, type LinkSocketType, linkSocketTypes } from './link.ts'
+import { Link, type LinkQueues } from './link.ts'
 import { closeServer } from '../../lib/runtime/listening.ts'
 import { peerLeafDer, peerLeafSha256 } from '../../lib/runtime/peer-certificates.ts'
 import { bindServer } from '../../overlay/sockets/bind-server.ts'

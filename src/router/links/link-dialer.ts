@@ -13,10 +13,16 @@ import { localAddressOf } from '../controllers/dial-controller.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { FurtherSockets } from './further-sockets.ts'
-import { groupOfAnswer, LINK_PROTOCOL, linkHello } from './link-messages.ts'
+import {
+  groupOfAnswer,
+  LINK_PROTOCOL,
+  type LinkGroup,
+  linkHello,
+  type LinkSocketType,
+} from '../../channel/messages/links.ts'
 import { linkChannelLimits, linkQueues, linkSockets } from './link-options.ts'
 import type { LinkRegistry, LinkUser } from './link-registry.ts'
-import { Link, type LinkGroup, type LinkSocketType } from './link.ts'
+import { Link } from './link.ts'
 import type { DialedPeer, LinkTarget } from './peer-dialer.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>

@@ -1,7 +1,8 @@
 import { channelLimits, type ChannelLimits } from '../../channel/limits.ts'
-import { circuitDataTypes } from '../../channel/numbers.ts'
+import { circuitDataTypes } from '../../channel/messages/payload.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
-import type { LinkQueues, LinkSocketType } from './link.ts'
+import type { LinkQueues } from './link.ts'
+import type { LinkSocketType } from '../../channel/messages/links.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
 type LinkChannelOptions = LinkConfig['dialers'][number]['options']

@@ -1,21 +1,13 @@
-import type { Channel, Outgoing } from '../../channel/channel.ts'
+import type { Channel } from '../../channel/channel.ts'
 import { SendQueue } from '../../channel/frame-writer.ts'
-import { CIRCUIT_ID_HEADER, circuitMessage } from '../../overlay/circuits/payload.ts'
+import type { LinkGroup, LinkSocketType } from '../../channel/messages/links.ts'
+import { circuitHeader, circuitMessage } from '../../channel/messages/payload.ts'
+import type { Outgoing } from '../../channel/frame.ts'
 
 /** Messages of each kind that may wait at one socket of a link. */
 export interface LinkQueues {
   readonly payloadsMax: number
   readonly acknowledgementsMax: number
-}
-
-export const linkSocketTypes = ['link.default', 'link.ack'] as const
-/** Payloads go over sockets of the one type, and acknowledgements over those of the other. */
-export type LinkSocketType = (typeof linkSocketTypes)[number]
-
-/** Identity of a link of several sockets: a further one shows it, and its secret. */
-export interface LinkGroup {
-  readonly id: string
-  readonly secret: Uint8Array
 }
 
 export interface LinkFields {
@@ -155,6 +147,6 @@ export class Link implements Omit<LinkFields, 'queues'> {
 /** The socket of the circuit, by the last character of its id, which is drawn by chance. */
 function chosen(sockets: readonly LinkSocket[], { headers }: Outgoing): LinkSocket | undefined {
   if (sockets.length < 2) return sockets[0]
-  const circuitId = headers?.get(CIRCUIT_ID_HEADER)
+  const circuitId = headers?.get(circuitHeader.circuitId)
   return sockets[(circuitId?.at(-1) ?? 0) % sockets.length]
 }

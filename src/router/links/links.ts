@@ -1,4 +1,4 @@
-import type { Outgoing } from '../../channel/channel.ts'
+import type { Outgoing } from '../../channel/frame.ts'
 import { readFlag } from '../../channel/headers.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import { TaskPool } from '../../lib/bounds/task-pool.ts'
@@ -18,18 +18,17 @@ import { LinkAcceptor } from './link-acceptor.ts'
 import { LinkDialer } from './link-dialer.ts'
 import {
   linkFaultMessage,
-  linkMessage,
-  type PeerChange,
   type PeerListener,
   readLinkFault,
-  readPeerChanges,
   routerLinksMessage,
   verifyRouterMessage,
-} from './link-messages.ts'
+} from '../../channel/messages/links.ts'
 import { linkChannelLimits, linkQueues } from './link-options.ts'
 import { LinkRegistry, type LinkUser } from './link-registry.ts'
 import type { Link } from './link.ts'
 import { type DialedPeer, PeerDialer } from './peer-dialer.ts'
+import { type PeerChange, readPeerChanges } from './peer-changes.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
 
@@ -127,8 +126,8 @@ export class Links {
 
   messages(): ControlMessageTable {
     return new Map<number, ControlMessageHandler>([
-      [linkMessage.peerStateChanges, (_, { body }) => this.#onPeers(readPeerChanges(body))],
-      [linkMessage.fault, (_, { body }) => this.#onFault(readLinkFault(body))],
+      [controlMessage.peerStateChange, (_, { body }) => this.#onPeers(readPeerChanges(body))],
+      [controlMessage.fault, (_, { body }) => this.#onFault(readLinkFault(body))],
     ])
   }
 

@@ -1,21 +1,18 @@
-import { create, toBinary } from '@bufbuild/protobuf'
-
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import type { LocalCircuit } from '../../overlay/circuits/circuit-ends.ts'
 import { forwardLimits } from '../forward/limits.ts'
-import { CreateFabricCircuitSchema } from '../../../proto/gen/router_pb.ts'
-import { readText } from '../../channel/headers.ts'
-import { messageBounds } from '../../channel/message-bounds.ts'
 import {
   type CircuitExchange,
   type CircuitSource,
   CircuitUnavailable,
   type CircuitWish,
 } from '../../overlay/circuits/circuit-source.ts'
+import {
+  listenerCircuitMessage,
+  readListenerCircuitAnswer,
+} from '../../channel/messages/circuit-requests.ts'
 
 export interface CircuitRequestsParts {
   /** Absent: as listeners do that are no tunnel. */
@@ -75,32 +72,5 @@ export class CircuitRequests implements CircuitSource {
 }
 
 function fabricExchange(service: string, client: string): CircuitExchange {
-  return { message: circuitRequest(service, client), read: readFabricCircuitAnswer }
-}
-
-const INGRESS_ADDRESS_HEADER = 1100
-const REASON_CHARACTERS_MAX = 200
-
-/** @param client the name that it has given itself. */
-function circuitRequest(service: string, client: string): Outgoing {
-  const request = create(CreateFabricCircuitSchema, { ingressId: client, service })
-  return {
-    contentType: messageBounds.fabricCircuit.number,
-    body: toBinary(CreateFabricCircuitSchema, request),
-  }
-}
-
-/** @returns why there is no circuit, as a text. */
-function readFabricCircuitAnswer({
-  contentType,
-  headers,
-  body,
-}: ChannelMessage): { readonly id: string; readonly address: string } | string {
-  const text = Buffer.from(body).toString('utf8')
-  if (contentType !== messageBounds.fabricCircuitCreated.number) {
-    return text.replaceAll(/[^\x20-\x7e]+/g, ' ').slice(0, REASON_CHARACTERS_MAX) || 'refused'
-  }
-  const address = readText(headers, INGRESS_ADDRESS_HEADER)
-  if (text === '' || address === null) return 'the controller has answered without a circuit'
-  return { id: text, address }
+  return { message: listenerCircuitMessage(service, client), read: readListenerCircuitAnswer }
 }

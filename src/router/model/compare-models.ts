@@ -1,20 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 
+import type { ModelComparison, ModelDifferenceFound } from '../../channel/messages/model.ts'
 import type { ModelContents } from './model-contents.ts'
-
-export interface ModelDifferenceFound {
-  readonly kind: string
-  readonly id: string
-  readonly difference: 'added' | 'modified' | 'removed'
-  readonly detail: string
-}
-
-export interface ModelComparison {
-  /** Records by kind. */
-  readonly own: Readonly<Record<string, number>>
-  readonly theirs: Readonly<Record<string, number>>
-  readonly differences: readonly ModelDifferenceFound[]
-}
 
 type Records = ReadonlyMap<string, unknown>
 

@@ -14,12 +14,12 @@ import { modelLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import {
   indexOf,
-  modelMessage,
   subscribeMessage,
   subscriptionOf,
   validatedMessage,
-} from './model-messages.ts'
+} from '../../channel/messages/model.ts'
 import type { RouterDataModel } from './router-data-model.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 
 const {
   modelAskedEveryMs,
@@ -87,10 +87,10 @@ export class ModelSubscription {
   messages(): ControlMessageTable {
     const take: ControlMessageHandler = (connection, message) => this.#take(connection, message)
     return new Map<number, ControlMessageHandler>([
-      [modelMessage.state, take],
-      [modelMessage.changes, take],
-      [modelMessage.validate, take],
-      [modelMessage.index, (connection, message) => this.#onIndex(connection, message)],
+      [controlMessage.dataState, take],
+      [controlMessage.dataStateChangeSet, take],
+      [controlMessage.validateDataState, take],
+      [controlMessage.currentIndex, (connection, message) => this.#onIndex(connection, message)],
     ])
   }
 
@@ -191,11 +191,11 @@ export class ModelSubscription {
   *#stepsOf({ connection, message }: Waiting): Generator<void, void> {
     const { model, log } = this.#parts
     const isOfSubscription = this.#isOfSubscription(connection, message)
-    if (message.contentType === modelMessage.validate) {
+    if (message.contentType === controlMessage.validateDataState) {
       connection.channel.reply(message, validatedMessage(yield* model.compare(message.body)))
       return
     }
-    if (message.contentType === modelMessage.state) {
+    if (message.contentType === controlMessage.dataState) {
       if (!isOfSubscription) return
       const excess = yield* model.replace(message.body)
       const { index, timelineId } = model

@@ -8,8 +8,9 @@ import {
   ValidateModelSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
-import { compareModels, type ModelComparison } from './compare-models.ts'
+import { compareModels } from './compare-models.ts'
 import { ModelContents, type ModelLimits } from './model-contents.ts'
+import type { ModelComparison } from '../../channel/messages/model.ts'
 
 /** Events that are applied before other work has its turn. */
 const STEP_EVENTS = 500

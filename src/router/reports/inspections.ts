@@ -1,5 +1,5 @@
 import { reportLimits } from './limits.ts'
-import type { Inspected } from '../controllers/messages.ts'
+import type { Inspected } from '../../channel/messages/reports.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /** Things that can be inspected: a name, and how its value is made. */

@@ -3,7 +3,7 @@ import { networkInterfaces } from 'node:os'
 import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import { type HostInterface, interfacesMessage } from '../controllers/messages.ts'
+import { type HostInterface, interfacesMessage } from '../../channel/messages/reports.ts'
 import { reportLimits } from './limits.ts'
 
 interface Told {

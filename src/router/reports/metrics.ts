@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
-import type { MetricsBatch } from '../controllers/messages.ts'
+import type { MetricsBatch } from '../../channel/messages/reports.ts'
 
 interface QueuedBatch {
   readonly batch: MetricsBatch

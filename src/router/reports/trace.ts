@@ -5,14 +5,11 @@ import { messageFault } from '../../channel/message-bounds.ts'
 import { contentType, headerKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import {
-  controlMessage,
-  readAddresses,
-  readInspection,
-  readLeaderIndex,
-} from '../controllers/messages.ts'
+import { readInspection } from '../../channel/messages/reports.ts'
 import { reportLimits } from './limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
+import { readAddresses } from '../controllers/addresses-update.ts'
+import { controlMessage, readLeaderIndex } from '../../channel/messages/control.ts'
 
 /** Prove something, or may; their length is all that is told. */
 const secretHeaders: ReadonlySet<number> = new Set([headerKey.groupSecret])

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Channel } from '../../channel/channel.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import { usageMessage } from '../controllers/messages.ts'
+import { usageMessage } from '../../channel/messages/reports.ts'
 import type { CircuitUsages } from '../forward/circuit-usages.ts'
 import { reportLimits } from './limits.ts'
 

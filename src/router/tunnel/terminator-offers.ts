@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 
-import type { Outgoing } from '../../channel/channel.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import { readFlag } from '../../channel/headers.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -14,13 +13,13 @@ import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { OfferedTerminators } from '../../overlay/services/hosted-services.ts'
 import {
   createTunnelTerminatorMessage,
-  tunnelHealthMessage,
   type OfferedTerminator,
   readTunnelTerminatorAnswer,
-  removeTunnelTerminatorsMessage,
-  tunnelMessage,
+  removeTerminatorsMessage,
+  tunnelHealthMessage,
   updateTunnelTerminatorMessage,
-} from '../../overlay/services/tunnel-messages.ts'
+} from '../../channel/messages/terminators.ts'
+import { controlMessage } from '../../channel/messages/control.ts'
 
 const { offerWaitMsMin, offerWaitMsMax, offerTimeoutMs, offersRepeatedAfterMs, withdrawalsMax } =
   terminatorOfferLimits
@@ -186,7 +185,7 @@ export class TerminatorOffers implements OfferedTerminators {
     const { wanted, told, id } = offer
     if (isSettled(offer)) return
     if (wanted === null || told === 'unknown') {
-      await this.#asked(controller, removeTunnelTerminatorsMessage([id]))
+      await this.#asked(controller, removeTerminatorsMessage([id]))
       offer.told = null
     } else if (offer.isRepeated || told === null) await this.#create(offer, wanted, controller)
     else if (isSameButForHealth(told, wanted)) {
@@ -209,7 +208,8 @@ export class TerminatorOffers implements OfferedTerminators {
     // The answer may not come, and it may be there nevertheless.
     offer.told = 'unknown'
     const reply = await channel.request(message, offerTimeoutMs)
-    if (reply.contentType !== tunnelMessage.terminatorCreated) throw failureOf(reply)
+    if (reply.contentType !== controlMessage.createTunnelTerminatorV2Response)
+      throw failureOf(reply)
     const { outcome, message: reason } = readTunnelTerminatorAnswer(reply.body)
     if (outcome === 'created') {
       // A terminator of the process before is taken as it is.
@@ -225,7 +225,7 @@ export class TerminatorOffers implements OfferedTerminators {
   async #asked({ channel }: ControlConnection, message: Outgoing): Promise<void> {
     const reply = await channel.request(message, offerTimeoutMs)
     const isDone =
-      reply.contentType === tunnelMessage.terminatorUpdated ||
+      reply.contentType === controlMessage.updateTunnelTerminatorResponse ||
       readFlag(reply.headers, headerKey.resultSuccess)
     if (!isDone) throw failureOf(reply)
   }

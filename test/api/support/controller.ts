@@ -19,7 +19,6 @@ import { type ApiLimits, limitsWith } from '../../../src/api/limits.ts'
 import type { ApiParts } from '../../../src/api/parts.ts'
 import { buildApi } from './build-api.ts'
 import { createApi } from '../../../src/api/server.ts'
-import type { State } from '../../../src/fsm/records/state.ts'
 import { StateMachine } from '../../../src/fsm/machine.ts'
 import type { Events } from '../../../src/events/open-events.ts'
 import { eventsOf } from '../../events/support.ts'
@@ -66,6 +65,7 @@ import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts
 import { SnapshotFiles } from '../../../src/store/state/snapshot-files.ts'
 import { anySystem, commandData } from '../../support/commands.ts'
 import type { ServiceLogger } from '../../../src/ports/logger.ts'
+import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
 export const admin = { username: 'admin', password: 'correct horse battery' }
 export const user = { username: 'alice', password: 'a staple of alice' }
@@ -298,7 +298,7 @@ export interface TestController {
   readonly parts: ApiParts
   readonly machine: StateMachine
   /** What the machine works on, to be harmed. */
-  readonly state: State
+  readonly state: ClusterState
   readonly cluster: LocalCluster
   readonly activity: LocalTopic<number>
   readonly waitingDevices: LocalTopic<DeviceLogIn>
@@ -347,7 +347,7 @@ export async function startController(
 ): Promise<TestController> {
   const clock = new ManualClock()
   const scheduler = new ManualScheduler()
-  let state: State | null = null
+  let state: ClusterState | null = null
   const machine = await StateMachine.open({
     store: new MemoryStateStore(),
     clock,
@@ -495,7 +495,7 @@ export async function startController(
     dir,
     parts,
     machine,
-    get state(): State {
+    get state(): ClusterState {
       if (state === null) throw new Error('a machine has a state')
       return state
     },

@@ -101,7 +101,7 @@ describe('router check', () => {
 
   test('options prints the documentation of every key', async () => {
     const { stdout } = await runHere(['router', 'options'])
-    const page = join(import.meta.dirname, '../../../docs/router-configuration.md')
+    const page = join(import.meta.dirname, '../../../docs/reference/router-configuration.md')
     expect(stdout).toBe(readFileSync(page, 'utf8'))
   })
 })

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 
 import { configurationDocument } from '../../../src/config/controller/document.ts'
 
-test('docs/configuration.md says what the options table says (FLOTILLA_RECORD=1 writes it anew)', () => {
-  const path = join(import.meta.dirname, '../../../docs/configuration.md')
+test('docs/reference/configuration.md says what the options table says (FLOTILLA_RECORD=1 writes it anew)', () => {
+  const path = join(import.meta.dirname, '../../../docs/reference/configuration.md')
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(path, configurationDocument())
   expect(readFileSync(path, 'utf8')).toBe(configurationDocument())
 })

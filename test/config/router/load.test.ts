@@ -95,8 +95,8 @@ test('3,000 random files are judged without an exception, each fault with a key 
   expect(fuzz(routerSubject, { seed: 1, files: 3000 }).files).toBe(3000)
 })
 
-test('docs/router-configuration.md says what the table says (FLOTILLA_RECORD=1 writes it anew)', () => {
-  const path = join(import.meta.dirname, '../../../docs/router-configuration.md')
+test('docs/reference/router-configuration.md says what the table says (FLOTILLA_RECORD=1 writes it anew)', () => {
+  const path = join(import.meta.dirname, '../../../docs/reference/router-configuration.md')
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(path, routerConfigurationDocument())
   expect(readFileSync(path, 'utf8')).toBe(routerConfigurationDocument())
 })

@@ -1,15 +1,17 @@
+import { entityNamed } from '../../../src/entities/registry.ts'
+import type { KindName } from '../../../src/entities/kind-records.ts'
 import { defineEntity } from '../../../src/entities/define.ts'
 import { reference, text } from '../../../src/entities/fields.ts'
 import { lanesOf } from '../../../src/fsm/records/digest.ts'
 import { noLinks } from '../../../src/fsm/query/evaluate.ts'
 import { Lister } from '../../../src/fsm/query/list.ts'
 import { Reader } from '../../../src/fsm/reader.ts'
-import { State } from '../../../src/fsm/records/state.ts'
 import { Table } from '../../../src/fsm/records/table.ts'
 import type { Json } from '../../../src/lib/text/canonical-json.ts'
 import type { Random } from '../../../src/lib/random.ts'
 import type { ListQuery, ListResult } from '../../../src/ports/state-view.ts'
 import type { Plain, World } from './kinds.ts'
+import { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
 const clock = { nowMs: () => 0, monotonicMs: () => 0 }
 export const startMs = Date.UTC(2024, 1, 28, 23, 59, 59, 990)
@@ -24,7 +26,7 @@ const hosting = defineEntity({
     { name: 'service', field: 'serviceId' },
     ...['name', 'isFabricOnly', 'createdAt'].map((symbol) => ({
       name: `service.${symbol}`,
-      through: { field: 'serviceId' as const, of: 'service', symbol },
+      through: { field: 'serviceId' as const, of: 'service' as const, symbol },
     })),
   ],
 })
@@ -60,10 +62,12 @@ export function word(random: Random, lengthMax = 4): string {
   return made
 }
 
+type Listed = KindName | 'hosting'
+
 /** The same records in the real state and as plain JSON. */
 export class Network implements World {
   readonly #random: Random
-  readonly #state = new State()
+  readonly #state = new ClusterState()
   readonly #reader = new Reader(this.#state, clock)
   readonly #hostings = new Table(hosting)
   readonly #lister = new Lister({
@@ -75,7 +79,8 @@ export class Network implements World {
 
   constructor(random: Random, size = pick(random, [0, 3, 12, 40, 40, 120, 400])) {
     this.#random = random
-    for (let i = 0; i < size; i += 1) this.#make(pick(random, ['identity', 'service', 'identity']))
+    for (let i = 0; i < size; i += 1)
+      this.#make(pick(random, ['identity', 'service', 'identity'] as const))
     for (const kind of [
       'config',
       'authenticator',
@@ -84,7 +89,7 @@ export class Network implements World {
       'router',
       'terminator',
       'hosting',
-    ]) {
+    ] as const) {
       for (let i = random.integer(0, Math.min(size, 25)); i > 0; i -= 1) this.#make(kind)
     }
   }
@@ -95,7 +100,7 @@ export class Network implements World {
 
   list(kind: string, query: ListQuery): ListResult {
     if (kind === 'hosting') return this.#lister.list(this.#hostings, query, null)
-    return this.#reader.list(kind, query)
+    return this.#reader.list(entityNamed(kind).name, query)
   }
 
   servicesOf(policyId: string, query: ListQuery): ListResult | null {
@@ -104,7 +109,7 @@ export class Network implements World {
 
   /** A record comes, goes, or becomes another: the indexes have to follow. */
   change(): void {
-    const kind = pick(this.#random, [
+    const kind = pick<Listed>(this.#random, [
       'identity',
       'service',
       'authenticator',
@@ -120,13 +125,13 @@ export class Network implements World {
     else this.#drop(kind, pick(this.#random, known).id)
   }
 
-  #drop(kind: string, id: string): void {
+  #drop(kind: Listed, id: string): void {
     this.#plain.get(kind)?.delete(id)
     if (kind === 'hosting') this.#hostings.change(id, undefined)
     else this.#state.remove(kind, id)
   }
 
-  #make(kind: string, known?: string): void {
+  #make(kind: Listed, known?: string): void {
     const random = this.#random
     const id = known ?? `${pick(random, ['a', 'Z', '-', '_', '9'])}${this.#made}${kind.slice(0, 3)}`
     this.#made += 1

@@ -7,11 +7,11 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import { apply } from '../../../src/fsm/apply.ts'
 import { formingRecords } from '../../../src/fsm/seed/seed.ts'
-import { State } from '../../../src/fsm/records/state.ts'
 import { canonicalJson, type JsonObject } from '../../../src/lib/text/canonical-json.ts'
 import { type Random, seededRandom } from '../../../src/lib/random.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import { LogWriter } from './log.ts'
+import { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
 const { ENTITY_CREATE, ENTITY_PATCH, ENTITY_DELETE } = CommandKind
 export type Step = readonly [number, string, string, JsonObject]
@@ -32,7 +32,7 @@ type Kind = keyof typeof letters
 
 /** A small network that changes by chance: every kind of entry that moves what somebody may use. */
 export class RandomNetwork {
-  readonly state = new State()
+  readonly state = new ClusterState()
   readonly log: LogWriter
   readonly #random: Random
   /** Numbers of ids of one kind: few, so that they come back and cross. */

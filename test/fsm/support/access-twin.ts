@@ -1,20 +1,21 @@
-import type { State } from '../../../src/fsm/records/state.ts'
+import type { KindName } from '../../../src/entities/kind-records.ts'
 import type { EntityRecord } from '../../../src/lib/entity-record.ts'
+import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
 // What policies say, recomputed from all records each time: every policy against every record, by the words of the rules and
 // none of the indexes.
 
-const rowsOf = (state: State, kind: string): EntityRecord[] =>
+const rowsOf = (state: ClusterState, kind: KindName): EntityRecord[] =>
   [...state.table(kind).rows.values()].map(({ record }) => record)
 const textsOf = (record: EntityRecord, field: string): readonly string[] =>
   record[field] as readonly string[]
 
-export const identitiesOf = (state: State): EntityRecord[] => rowsOf(state, 'identity')
-export const servicesOf = (state: State): EntityRecord[] =>
+export const identitiesOf = (state: ClusterState): EntityRecord[] => rowsOf(state, 'identity')
+export const servicesOf = (state: ClusterState): EntityRecord[] =>
   rowsOf(state, 'service').filter((service) => service['isFabricOnly'] !== true)
-export const edgeRoutersOf = (state: State): EntityRecord[] =>
+export const edgeRoutersOf = (state: ClusterState): EntityRecord[] =>
   rowsOf(state, 'router').filter((router) => router['isEdge'] === true)
-export const sessionsOf = (state: State): EntityRecord[] => rowsOf(state, 'session')
+export const sessionsOf = (state: ClusterState): EntityRecord[] => rowsOf(state, 'session')
 
 /** Rules (a) to (d) of what a role list means, each for itself. */
 function means(policy: EntityRecord, field: string, record: EntityRecord): boolean {
@@ -29,8 +30,8 @@ function means(policy: EntityRecord, field: string, record: EntityRecord): boole
 
 /** Pairs that policies of one kind link. */
 export function slowLinked(
-  state: State,
-  kind: string,
+  state: ClusterState,
+  kind: KindName,
   fields: readonly [string, string],
   pair: readonly [EntityRecord, EntityRecord],
 ): EntityRecord[] {
@@ -40,14 +41,18 @@ export function slowLinked(
 }
 
 export function slowServicePolicies(
-  state: State,
+  state: ClusterState,
   identity: EntityRecord,
   service: EntityRecord,
 ): EntityRecord[] {
   return slowLinked(state, 'servicePolicy', ['identityRoles', 'serviceRoles'], [identity, service])
 }
 
-export function slowTypes(state: State, identity: EntityRecord, service: EntityRecord): string[] {
+export function slowTypes(
+  state: ClusterState,
+  identity: EntityRecord,
+  service: EntityRecord,
+): string[] {
   const types = slowServicePolicies(state, identity, service).map((policy) =>
     String(policy['type']),
   )
@@ -55,7 +60,7 @@ export function slowTypes(state: State, identity: EntityRecord, service: EntityR
 }
 
 export function slowRouters(
-  state: State,
+  state: ClusterState,
   of: { readonly identity?: EntityRecord; readonly service?: EntityRecord },
 ): string[] {
   return edgeRoutersOf(state)
@@ -84,7 +89,7 @@ export function slowRouters(
 }
 
 /** By type name: the identity's own before the service's. */
-function slowConfigs(state: State, identity: EntityRecord, service: EntityRecord) {
+function slowConfigs(state: ClusterState, identity: EntityRecord, service: EntityRecord) {
   const shown: Record<string, unknown> = {}
   for (const type of rowsOf(state, 'configType')) {
     const ofType = (id: string): EntityRecord | undefined =>
@@ -101,7 +106,7 @@ function slowConfigs(state: State, identity: EntityRecord, service: EntityRecord
   return shown
 }
 
-function slowQueries(state: State, identity: EntityRecord, service: EntityRecord): unknown {
+function slowQueries(state: ClusterState, identity: EntityRecord, service: EntityRecord): unknown {
   const checks = rowsOf(state, 'postureCheck').sort((a, b) => (a.id < b.id ? -1 : 1))
   if (checks.length === 0) return 'no posture checks defined'
   return slowServicePolicies(state, identity, service).map((policy) => [
@@ -112,7 +117,7 @@ function slowQueries(state: State, identity: EntityRecord, service: EntityRecord
 }
 
 /** All that a client sees of the services it may use, as one text. */
-export function slowClientView(state: State, identity: EntityRecord): string {
+export function slowClientView(state: ClusterState, identity: EntityRecord): string {
   const seen = servicesOf(state)
     .map((service) => ({ service, types: slowTypes(state, identity, service) }))
     .filter(({ types }) => types.length > 0)
@@ -128,7 +133,7 @@ export function slowClientView(state: State, identity: EntityRecord): string {
 }
 
 /** Identities with an API session, sorted. */
-export function slowActive(state: State): string[] {
+export function slowActive(state: ClusterState): string[] {
   const ids = rowsOf(state, 'apiSession').map((session) => String(session['identityId']))
   return [...new Set(ids)].sort()
 }

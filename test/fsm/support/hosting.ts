@@ -6,11 +6,11 @@ import {
   HostedTerminatorUpdateSchema,
   ServiceSessionCreateSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { State } from '../../../src/fsm/records/state.ts'
 import type { Terminator } from '../../../src/entities/kinds/terminator.ts'
 import { enrollmentActor } from '../../../src/ports/actor.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import { formedState, type LogWriter, service } from './log.ts'
+import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
 type Hosted = MessageInitShape<typeof HostedTerminatorCreateSchema>
 
@@ -19,7 +19,7 @@ type Hosted = MessageInitShape<typeof HostedTerminatorCreateSchema>
  * policy names. Sessions `bind` and `dial` of it.
  */
 export class Hosting {
-  readonly state: State
+  readonly state: ClusterState
   readonly log: LogWriter
 
   constructor() {
@@ -85,7 +85,7 @@ export class Hosting {
   }
 
   terminator(id = 't1'): Terminator | undefined {
-    return this.state.get<Terminator>('terminator', id)
+    return this.state.get('terminator', id)
   }
 
   #outcome(kind: CommandKind, payload: Uint8Array, routerId: string): Outcome {

@@ -11,25 +11,10 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { AdmissionFields } from '../../../src/entities/kinds/admission.ts'
-import type { JoinTicket } from '../../../src/entities/kinds/join-ticket.ts'
-import type { SharedSecret } from '../../../src/entities/kinds/shared-secret.ts'
-import type { State } from '../../../src/fsm/records/state.ts'
-import type {
-  AdmissionRecord,
-  JoinTicketRecord,
-  SecretVersion,
-  SharedSecretRecord,
-} from '../../../src/lib/cluster-records.ts'
+import type { SecretVersion } from '../../../src/lib/cluster-records.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import { formedState, type LogWriter } from './log.ts'
-
-// What rooms without descriptors read is what the descriptors say.
-type Same<A, B extends A> = B
-export type Records = [
-  Same<AdmissionRecord, AdmissionFields>,
-  Same<JoinTicketRecord, JoinTicket>,
-  Same<SharedSecretRecord, SharedSecret>,
-]
+import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
 export const jweOf = (text: string): string =>
   ['h', 'k', 'n', text, 't'].map((part) => Buffer.from(part).toString('base64url')).join('.')
@@ -51,7 +36,7 @@ export interface Joiner {
 
 /** A formed cluster, with the commands by which controllers come and go. */
 export class Joining {
-  readonly state: State
+  readonly state: ClusterState
   readonly log: LogWriter
 
   constructor() {
@@ -160,7 +145,7 @@ export class Joining {
   }
 
   versions(name: string): readonly SecretVersion[] {
-    return this.state.get<SharedSecret>('sharedSecret', name)?.versions ?? []
+    return this.state.get('sharedSecret', name)?.versions ?? []
   }
 
   inForce(): (readonly [string, number])[] {
@@ -170,6 +155,6 @@ export class Joining {
   }
 
   admission(id: string): AdmissionFields | undefined {
-    return this.state.get<AdmissionFields>('admission', id)
+    return this.state.get('admission', id)
   }
 }

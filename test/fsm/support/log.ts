@@ -19,7 +19,6 @@ import { normalise } from '../../../src/entities/normalise.ts'
 import { entityNamed } from '../../../src/entities/registry.ts'
 import { apply } from '../../../src/fsm/apply.ts'
 import { formingRecords } from '../../../src/fsm/seed/seed.ts'
-import { State } from '../../../src/fsm/records/state.ts'
 import { canonicalJson, type JsonObject } from '../../../src/lib/text/canonical-json.ts'
 import type { AppliedEntry } from '../../../src/ports/machine.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
@@ -28,6 +27,7 @@ import { appliedLogs } from '../../support/applied-logs.ts'
 import { Replay, type StateDigests } from '../../support/replayed.ts'
 import { type Actor, systemActor } from '../../../src/ports/actor.ts'
 import { anySystem } from '../../support/commands.ts'
+import { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
 export const startMs = 1_700_000_000_000
 
@@ -199,8 +199,8 @@ export class LogWriter {
 }
 
 /** A formed cluster's state and the log that made it. */
-export function formedState(): { readonly state: State; readonly log: LogWriter } {
-  const state = new State()
+export function formedState(): { readonly state: ClusterState; readonly log: LogWriter } {
+  const state = new ClusterState()
   const log = new LogWriter(
     (entry) => apply(state, entry),
     () => ({ state: state.stateDigest(), entities: state.entitiesDigest() }),

@@ -11,12 +11,12 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import { type RestoreContent, restoreContentOf } from '../../../src/backup/restore-content.ts'
 import { withoutSessions } from '../../../src/fsm/restored-state.ts'
-import type { State } from '../../../src/fsm/records/state.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import { formedState, type LogWriter } from './log.ts'
+import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
 /** A formed cluster of the feature level that restores need. */
-export function restorableState(): { readonly state: State; readonly log: LogWriter } {
+export function restorableState(): { readonly state: ClusterState; readonly log: LogWriter } {
   const made = formedState()
   const message = create(FeatureLevelRaiseSchema, { level: 2 })
   made.log.command(CommandKind.FEATURE_LEVEL_RAISE, toBinary(FeatureLevelRaiseSchema, message))
@@ -24,7 +24,7 @@ export function restorableState(): { readonly state: State; readonly log: LogWri
 }
 
 /** What a backup of the state would bring back; the state itself loses its sessions by it. */
-export function contentOf(state: State): RestoreContent {
+export function contentOf(state: ClusterState): RestoreContent {
   withoutSessions(state)
   return restoreContentOf(state)
 }

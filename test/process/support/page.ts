@@ -1,18 +1,16 @@
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { pageText, shellBlocks } from '../../support/pages.ts'
 
-/** All that a page has typed, in order; only where the controllers listen is not the page's own. */
+/** @returns all commands of a page in order, with the ports of the test in place of its own. */
 export function linesOf(name: string, port: number): string {
-  const page = readFileSync(resolve(import.meta.dirname, '../../../docs', name), 'utf8')
-  const blocks = [...page.matchAll(/^( *)```sh\n(.*?)^ *```$/gms)].map(
-    ([, indent = '', block = '']) => block.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
-  )
-  return blocks
+  return shellBlocks(pageText(name))
     .join("\nprintf '\\n'\n")
-    .replace(/(127\.0\.0\.1:)(1[234]8[0-9])\b/g, (_, host: string, found: string) => {
-      return `${host}${Number(found) - 1280 + port}`
-    })
+    .replace(
+      /((?:127\.0\.0\.1|--proxy [a-z]+|"port"):)(1[2-6]8[0-9])\b/g,
+      (_, host: string, found: string) => {
+        return `${host}${Number(found) - 1280 + port}`
+      },
+    )
 }
 
 export interface Finished {
@@ -23,7 +21,7 @@ export interface Finished {
 /** As one `sh` that ends at the first line that fails. */
 export function run(script: string, cwd: string): Promise<Finished> {
   return new Promise((done, reject) => {
-    const child = spawn('sh', ['-eu'], { cwd, stdio: ['pipe', 'pipe', 'pipe'] })
+    const child = spawn('sh', ['-eu'], { cwd, detached: true, stdio: ['pipe', 'pipe', 'pipe'] })
     let output = ''
     const gather = (chunk: Buffer): void => {
       output += chunk.toString('utf8')
@@ -31,7 +29,18 @@ export function run(script: string, cwd: string): Promise<Finished> {
     child.stdout.on('data', gather)
     child.stderr.on('data', gather)
     child.once('error', reject)
+    child.once('exit', () => endGroup(child.pid))
     child.once('close', (code) => done({ code, output }))
     child.stdin.end(script)
   })
+}
+
+/** Programs that the script started in the background would keep its output open when a line fails. */
+function endGroup(pid: number | undefined): void {
+  if (pid === undefined) return
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // None is left.
+  }
 }

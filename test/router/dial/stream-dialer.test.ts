@@ -6,12 +6,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { issueLeaf, LEAF_LIFETIME_MS, validityFrom } from '../../../src/pki/authority/authority.ts'
 import { terminatorDialers } from '../../../src/router/dial/dialers.ts'
 import { TargetSockets } from '../../../src/overlay/sockets/target-sockets.ts'
-import { dialError, DialFailure } from '../../../src/overlay/circuits/circuit-ends.ts'
+import { DialFailure } from '../../../src/overlay/circuits/circuit-ends.ts'
 import { newCa } from '../../support/authorities.ts'
 import { freePort } from '../../support/ports.ts'
 import { JoinedCircuits } from '../joined-circuits.ts'
 import { eventually } from '../support.ts'
 import { ALL_DIALERS, bytes, configured, dialTo, FarEnd, FIN, TestTarget } from './support.ts'
+import { dialError } from '../../../src/channel/messages/dial-error.ts'
 
 // Goal: a circuit and a TCP connection are one stream in each direction, whoever ends, stalls or dies.
 

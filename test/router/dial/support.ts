@@ -5,12 +5,12 @@ import type {
   CircuitEnd,
   DialRequest,
   LocalCircuit,
-  Piece,
 } from '../../../src/overlay/circuits/circuit-ends.ts'
 import type { JoinedCircuits } from '../joined-circuits.ts'
 import { parseRouterConfig } from '../../../src/config/router/load.ts'
 import type { RouterConfig } from '../../../src/config/router/table.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
+import type { Piece } from '../../../src/channel/messages/payload.ts'
 
 export const FIN = 1
 

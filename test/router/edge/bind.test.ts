@@ -11,8 +11,9 @@ import {
   ValidateTerminatorsSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { flagValue, int32Value, readInt32, textValue } from '../../../src/channel/headers.ts'
-import { dialError, type DialRequest } from '../../../src/overlay/circuits/circuit-ends.ts'
+import type { DialRequest } from '../../../src/overlay/circuits/circuit-ends.ts'
 import { EdgeBench, eventually, idOf, serviceToken, type TestClient, textOf } from './support.ts'
+import { dialError } from '../../../src/channel/messages/dial-error.ts'
 
 // Goal: a service that a client hosts is reached through it for as long as it hosts it, and no longer.
 

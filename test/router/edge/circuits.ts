@@ -4,10 +4,10 @@ import type {
   Destination,
   LocalCircuit,
   LocalCircuits,
-  Piece,
 } from '../../../src/overlay/circuits/circuit-ends.ts'
-import type { TraceRequest } from '../../../src/overlay/circuits/route-trace.ts'
+import type { TraceRequest } from '../../../src/channel/messages/route-trace.ts'
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
+import type { Piece } from '../../../src/channel/messages/payload.ts'
 
 /** An end whose far side is the test's. */
 export class TestEnd implements CircuitEnd {

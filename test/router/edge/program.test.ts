@@ -7,13 +7,14 @@ import {
   CreateTerminatorV2Schema,
 } from '../../../proto/gen/router_pb.ts'
 import { int32Value, readInt32 } from '../../../src/channel/headers.ts'
-import { circuitAnswer } from '../../../src/fabric/circuits/circuit-request.ts'
-import { routesOf, unrouteMessage } from '../../../src/fabric/circuits/route.ts'
-import { readClientHello, serverHello } from '../../../src/fabric/messages.ts'
+import { circuitAnswer } from '../../../src/channel/messages/circuit-requests.ts'
+import { routesOf } from '../../../src/fabric/circuits/route.ts'
+import { readClientHello, serverHello } from '../../../src/channel/messages/control.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
 import { freePort } from '../../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../support.ts'
 import { type Person, serviceToken, TestClient } from './support.ts'
+import { unrouteMessage } from '../../../src/channel/messages/circuits.ts'
 
 // Goal: a host and a client that are connected to one router of ours exchange bytes through it, by the word of a controller.
 // Method: the whole router program, real channels, and a controller whose answers are the test's, in the form of ours.

@@ -10,8 +10,8 @@ import {
   CreateTerminatorV2Schema,
   SessionRemovedSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { Channel, type Outgoing } from '../../../src/channel/channel.ts'
-import type { ChannelMessage } from '../../../src/channel/frame.ts'
+import { Channel } from '../../../src/channel/channel.ts'
+import type { ChannelMessage, Outgoing } from '../../../src/channel/frame.ts'
 import { bytesMapValue } from '../../../src/channel/header-maps.ts'
 import {
   flagValue,

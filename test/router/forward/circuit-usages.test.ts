@@ -6,16 +6,16 @@ import { messageBounds } from '../../../src/channel/message-bounds.ts'
 import { bodyFault } from '../../../src/channel/wire-scan.ts'
 import { routerMetricsIn } from '../../../src/fabric/links/router-metrics.ts'
 import { routerLimits } from '../../../src/fabric/limits.ts'
-import { usageMessage } from '../../../src/router/controllers/messages.ts'
-import { CarriedCircuit } from '../../../src/router/forward/carried-circuits.ts'
 import {
-  CircuitUsages,
   type CountedKind,
+  usageMessage,
   type UsageReport,
-} from '../../../src/router/forward/circuit-usages.ts'
+} from '../../../src/channel/messages/reports.ts'
+import { CarriedCircuit } from '../../../src/router/forward/carried-circuits.ts'
+import { CircuitUsages } from '../../../src/router/forward/circuit-usages.ts'
 import { reportLimits } from '../../../src/router/reports/limits.ts'
 import { forwardLimits } from '../../../src/router/forward/limits.ts'
-import { circuitLimits } from '../../../src/overlay/circuits/limits.ts'
+import { messageContentLimits } from '../../../src/channel/messages/limits.ts'
 import { eventually } from '../support.ts'
 import { Peer } from './peer.ts'
 import { endsOf, linked, TestController, TestDialer, TestRouter } from './support.ts'
@@ -136,7 +136,7 @@ test('the largest report is within the bounds of controllers, and read whole', (
     'fabric.tx',
   ]
   const { usageCircuitsPerReportMax } = forwardLimits
-  const { circuitNameCharactersMax } = circuitLimits
+  const { circuitNameCharactersMax } = messageContentLimits
   const longest = (text: string): string => text.padStart(circuitNameCharactersMax, 'x')
   for (let at = 0; at < usageCircuitsPerReportMax + 1; at += 1) {
     const carried = newCircuit(longest(`${at}`))

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { textValue } from '../../../src/channel/headers.ts'
-import { REROUTE_ATTEMPT } from '../../../src/fabric/circuits/route.ts'
+import { REROUTE_ATTEMPT } from '../../../src/channel/messages/circuits.ts'
 import { eventually } from '../support.ts'
 import { endsOf, frame, linked, TestController, TestDialer, TestRouter } from './support.ts'
 

@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto'
 import type {
   Application,
   CircuitEnd,
-  Piece,
   TerminatorDialer,
 } from '../../../src/overlay/circuits/circuit-ends.ts'
 import type { Forwarder } from '../../../src/router/forward/forwarder.ts'
+import type { Piece } from '../../../src/channel/messages/payload.ts'
 
 /** Sends what it is given as room comes, and keeps a digest of what it gets. */
 export class Peer implements Application {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { int32Value } from '../../../src/channel/headers.ts'
-import type { TraceAnswer } from '../../../src/overlay/circuits/route-trace.ts'
+import type { TraceAnswer } from '../../../src/channel/messages/route-trace.ts'
 import { eventually } from '../support.ts'
 import { hostAt, Peer } from './peer.ts'
 import { endsOf, linked, type TestLink, TestController, TestRouter } from './support.ts'

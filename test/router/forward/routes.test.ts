@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { textValue } from '../../../src/channel/headers.ts'
-import { REROUTE_ATTEMPT } from '../../../src/fabric/circuits/route.ts'
+import { REROUTE_ATTEMPT } from '../../../src/channel/messages/circuits.ts'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
-import { dialError, DialFailure } from '../../../src/overlay/circuits/circuit-ends.ts'
+import { DialFailure } from '../../../src/overlay/circuits/circuit-ends.ts'
 import { eventually } from '../support.ts'
 import { endsOf, linked, TestController, TestDialer, TestRouter, unroute } from './support.ts'
+import { dialError } from '../../../src/channel/messages/dial-error.ts'
 
 // Goal: a router takes the routes of its controllers, and answers each of them. Method: real forwarders and channels, over memory.
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { REROUTE_ATTEMPT } from '../../../src/fabric/circuits/route.ts'
+import { REROUTE_ATTEMPT } from '../../../src/channel/messages/circuits.ts'
 import { eventually } from '../support.ts'
 import { digestOf, hostAt, Peer } from './peer.ts'
 import { endsOf, linked, TestController, TestRouter } from './support.ts'

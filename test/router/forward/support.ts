@@ -7,8 +7,8 @@ import {
   type FaultSubject,
   UnrouteSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { Channel, type Outgoing } from '../../../src/channel/channel.ts'
-import type { ChannelMessage } from '../../../src/channel/frame.ts'
+import { Channel } from '../../../src/channel/channel.ts'
+import type { ChannelMessage, Outgoing } from '../../../src/channel/frame.ts'
 import {
   int32Value,
   readInt32,
@@ -17,14 +17,9 @@ import {
   uint64Value,
 } from '../../../src/channel/headers.ts'
 import { channelLimits } from '../../../src/channel/limits.ts'
-import { circuitDataTypes } from '../../../src/channel/numbers.ts'
+import { circuitDataTypes } from '../../../src/channel/messages/payload.ts'
 import { parseRouterConfig } from '../../../src/config/router/load.ts'
-import {
-  type CircuitEnds,
-  routesOf,
-  unrouteMessage,
-  type RouteTerms,
-} from '../../../src/fabric/circuits/route.ts'
+import { type CircuitEnds, routesOf, type RouteTerms } from '../../../src/fabric/circuits/route.ts'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
 import type { LiveLink } from '../../../src/ports/live-links.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
@@ -32,6 +27,7 @@ import type { Destination, TerminatorDialer } from '../../../src/overlay/circuit
 import { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import { Link } from '../../../src/router/links/link.ts'
 import type { LoggedLine } from '../support.ts'
+import { unrouteMessage } from '../../../src/channel/messages/circuits.ts'
 
 const helloMessage = {
   contentType: 0,

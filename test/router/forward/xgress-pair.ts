@@ -1,10 +1,10 @@
-import type { Outgoing } from '../../../src/channel/channel.ts'
-import type { ChannelMessage } from '../../../src/channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../../src/channel/frame.ts'
 import { type Random, seededRandom } from '../../../src/lib/random.ts'
-import type { Application, CircuitEnd, Piece } from '../../../src/overlay/circuits/circuit-ends.ts'
+import type { Application, CircuitEnd } from '../../../src/overlay/circuits/circuit-ends.ts'
 import type { TransmitKind } from '../../../src/overlay/circuits/outbox.ts'
 import { Xgress } from '../../../src/overlay/circuits/xgress.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
+import type { Piece } from '../../../src/channel/messages/payload.ts'
 
 /** How a path treats messages; a part of them, each. */
 export interface Weather {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { seededRandom } from '../../../src/lib/random.ts'
-import type { Piece } from '../../../src/overlay/circuits/circuit-ends.ts'
+import type { Piece } from '../../../src/channel/messages/payload.ts'
 import { areSamePieces, randomPieces, type Side, type Weather, XgressPair } from './xgress-pair.ts'
 
 // Goal: whatever the path between two ends does to messages, all pieces come out once, whole and in order, and nothing is left behind.

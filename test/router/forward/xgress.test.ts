@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import type { Outgoing } from '../../../src/channel/channel.ts'
+import type { Outgoing } from '../../../src/channel/frame.ts'
 import { LoneEnd } from './lone-end.ts'
 import { areSamePieces, arrivedFrom, calm, pieceOf, XgressPair } from './xgress-pair.ts'
 

@@ -6,10 +6,11 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { CreateFabricCircuitSchema, FaultSchema } from '../../../proto/gen/router_pb.ts'
 import { readText, textValue } from '../../../src/channel/headers.ts'
-import { routesOf, unrouteMessage } from '../../../src/fabric/circuits/route.ts'
+import { routesOf } from '../../../src/fabric/circuits/route.ts'
 import { freePort } from '../../support/ports.ts'
 import { bytes, connected, TestTarget } from '../dial/support.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../support.ts'
+import { unrouteMessage } from '../../../src/channel/messages/circuits.ts'
 
 // Goal: clients of a router's own listeners reach what its dialers reach, through real circuits.
 // Method: a whole router; the controller lays each circuit through it, to the target that the service names.

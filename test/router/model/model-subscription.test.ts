@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { InspectAnswerSchema, InspectRequestSchema } from '../../../proto/gen/router_pb.ts'
 import { textValue } from '../../../src/channel/headers.ts'
 import type { ModelEvent } from '../../../src/ports/router-model.ts'
-import { readSubscribe, type Subscribe } from '../../../src/router/model/model-messages.ts'
+import { readSubscribe, type Subscribe } from '../../../src/channel/messages/model.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../support.ts'
 import { changesBody, wholeBody } from './support.ts'
 

@@ -7,7 +7,6 @@ import { bodyFault } from '../../../src/channel/wire-scan.ts'
 import type { Identity } from '../../../src/entities/kinds/identity.ts'
 import { bitsBetween } from '../../../src/fsm/access/access-index.ts'
 import { BIND, DIAL } from '../../../src/fsm/records/roles.ts'
-import type { State } from '../../../src/fsm/records/state.ts'
 import { followedKinds, modelChanges, wholeModel } from '../../../src/fsm/router-model/model.ts'
 import { isDisabled } from '../../../src/lib/is-disabled.ts'
 import type { ModelEvent } from '../../../src/ports/router-model.ts'
@@ -16,15 +15,16 @@ import type { RouterDataModel } from '../../../src/router/model/router-data-mode
 import { eventually } from '../support.ts'
 import { RandomNetwork } from '../../fsm/support/access-network.ts'
 import { changesBody, finished, modelOf, wholeBody } from './support.ts'
+import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
 // Goal: a router that follows the model entry by entry has the same records as one that is sent all of it, and judges access
 // as the controllers do. Method: networks that change by chance, encoded by the controllers' own code.
 
-function changed(state: State): readonly ModelEvent[] {
+function changed(state: ClusterState): readonly ModelEvent[] {
   return modelChanges(state, state.changes.take(state.tables))
 }
 
-function judgesAsControllers(model: RouterDataModel, state: State): number {
+function judgesAsControllers(model: RouterDataModel, state: ClusterState): number {
   let permitted = 0
   for (const { record: identity } of state.table('identity').rows.values()) {
     for (const { record: service } of state.table('service').rows.values()) {

@@ -1,12 +1,13 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import type { Application, CircuitEnd, Piece } from '../../../src/overlay/circuits/circuit-ends.ts'
+import type { Application, CircuitEnd } from '../../../src/overlay/circuits/circuit-ends.ts'
 import {
   cryptoReady,
   newKeyPair,
   SecureStream,
   sessionKeys,
 } from '../../../src/overlay/services/secure-stream.ts'
+import type { Piece } from '../../../src/channel/messages/payload.ts'
 
 // Goal: both sides of an encrypted circuit read what the other has written, and nothing that was changed on the way.
 

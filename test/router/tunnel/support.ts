@@ -19,7 +19,7 @@ import {
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
 import { readText, textValue } from '../../../src/channel/headers.ts'
 import type { ModelEvent } from '../../../src/ports/router-model.ts'
-import { readSubscribe } from '../../../src/router/model/model-messages.ts'
+import { readSubscribe } from '../../../src/channel/messages/model.ts'
 import { changesBody, wholeBody } from '../model/support.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../support.ts'
 

@@ -9,8 +9,7 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
 import { readText } from '../../../src/channel/headers.ts'
-import { routeMessage } from '../../../src/router/forward/forward-messages.ts'
-import { linkMessage } from '../../../src/router/links/link-messages.ts'
+import { controlMessage } from '../../../src/channel/messages/control.ts'
 
 const ERROR_HEADER = 1103
 /** Names of fault subjects, by number. */
@@ -25,32 +24,32 @@ export function shownMessage(
   circuit: (id: string) => string,
 ): string | null {
   switch (contentType) {
-    case routeMessage.route: {
+    case controlMessage.route: {
       const { circuitId, attempt, forwards, egress } = fromBinary(RouteSchema, body)
       const hops = forwards.map(({ srcAddress, dstAddress }) => {
         return `${srcAddress.slice(0, 4)}>${dstAddress.slice(0, 4)}`
       })
       return `route ${circuit(circuitId)} attempt ${attempt} ${hops.join()}${egress === undefined ? '' : ' dial'}`
     }
-    case routeMessage.unroute: {
+    case controlMessage.unroute: {
       const { circuitId, now } = fromBinary(UnrouteSchema, body)
       return `unroute ${circuit(circuitId)}${now ? ' now' : ''}`
     }
-    case routeMessage.routeResult: {
+    case controlMessage.routeResult: {
       const error = readText(headers, ERROR_HEADER)
       return `route result ${circuit(Buffer.from(body).toString())} ${error ?? 'done'}`
     }
-    case routeMessage.circuitConfirmation: {
+    case controlMessage.circuitConfirmation: {
       const { circuitIds } = fromBinary(CircuitConfirmationSchema, body)
       return `confirmation ${circuitIds.map(circuit).join()}`
     }
-    case routeMessage.fault: {
+    case controlMessage.fault: {
       const { subject, id } = fromBinary(FaultSchema, body)
       const isOfLink = subject === FaultSubject.LINK || subject === FaultSubject.LINK_DUPLICATE
       const shown = isOfLink ? id.slice(0, 4) : id.split(' ').map(circuit).join()
       return `fault ${SUBJECTS[subject]} ${shown}`
     }
-    case linkMessage.routerLinks: {
+    case controlMessage.routerLinks: {
       const { links, fullRefresh } = fromBinary(RouterLinksSchema, body)
       const ids = links.map(({ id, destRouterId }) => `${id.slice(0, 4)} to ${destRouterId}`)
       return `links ${fullRefresh ? 'all ' : ''}${ids.join()}`

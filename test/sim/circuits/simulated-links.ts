@@ -1,6 +1,6 @@
-import { Channel, type Outgoing } from '../../../src/channel/channel.ts'
+import { Channel } from '../../../src/channel/channel.ts'
 import { openDialed } from '../../../src/channel/dial.ts'
-import type { ChannelMessage } from '../../../src/channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../../../src/channel/frame.ts'
 import { helloAccepted } from '../../../src/channel/hello.ts'
 import type { RouterConfig } from '../../../src/config/router/table.ts'
 import { TaskPool } from '../../../src/lib/bounds/task-pool.ts'
@@ -15,12 +15,10 @@ import type { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import {
   linkFaultMessage,
   linkHello,
-  linkMessage,
   readLinkFault,
   readLinkHello,
-  readPeerChanges,
   routerLinksMessage,
-} from '../../../src/router/links/link-messages.ts'
+} from '../../../src/channel/messages/links.ts'
 import { linkChannelLimits, linkQueues } from '../../../src/router/links/link-options.ts'
 import { LinkRegistry } from '../../../src/router/links/link-registry.ts'
 import { Link, type LinkFields } from '../../../src/router/links/link.ts'
@@ -28,6 +26,8 @@ import { type DialedPeer, PeerDialer } from '../../../src/router/links/peer-dial
 import type { ProgramLogger } from '../../../src/overlay/logger.ts'
 import type { Frames } from './frames.ts'
 import type { SimulatedSocket } from './simulated-socket.ts'
+import { readPeerChanges } from '../../../src/router/links/peer-changes.ts'
+import { controlMessage } from '../../../src/channel/messages/control.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
 
@@ -114,13 +114,13 @@ export class SimulatedLinks {
   messages(): ControlMessageTable {
     return new Map<number, ControlMessageHandler>([
       [
-        linkMessage.peerStateChanges,
+        controlMessage.peerStateChange,
         (_, { body }) => {
           for (const change of readPeerChanges(body)) this.#onPeer(change)
         },
       ],
       [
-        linkMessage.fault,
+        controlMessage.fault,
         (_, { body }) => {
           const fault = readLinkFault(body)
           if (fault !== null) this.#registry.closeById(fault.id, fault.iteration, 'told to')

@@ -12,15 +12,11 @@ import {
   ConnectedAlready,
   type DialedController,
 } from '../../../src/router/controllers/dial-controller.ts'
-import { routerHello } from '../../../src/router/controllers/messages.ts'
-import {
-  dialError,
-  DialFailure,
-  type DialRequest,
-} from '../../../src/overlay/circuits/circuit-ends.ts'
+import { routerHello } from '../../../src/channel/messages/control.ts'
+import { DialFailure, type DialRequest } from '../../../src/overlay/circuits/circuit-ends.ts'
 import { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
-import { listenersValue } from '../../../src/router/links/link-messages.ts'
+import { listenersValue } from '../../../src/channel/messages/links.ts'
 import { CircuitRequests } from '../../../src/router/listen/circuit-requests.ts'
 import { Context, type VirtualLoop } from '../virtual-loop.ts'
 import type { RouterPlan } from './circuit-plan.ts'
@@ -28,6 +24,7 @@ import type { Frames } from './frames.ts'
 import { SimulatedLinks } from './simulated-links.ts'
 import type { Party, SimulatedSocket } from './simulated-socket.ts'
 import { type Habits, type Stream, StreamEnd, type StreamWorld } from './streams.ts'
+import { dialError } from '../../../src/channel/messages/dial-error.ts'
 
 /** Binding of the terminators that a simulated router hosts. */
 export const BINDING = 'simulated'

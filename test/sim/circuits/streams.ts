@@ -1,6 +1,7 @@
 import type { Random } from '../../../src/lib/random.ts'
-import type { Application, CircuitEnd, Piece } from '../../../src/overlay/circuits/circuit-ends.ts'
+import type { Application, CircuitEnd } from '../../../src/overlay/circuits/circuit-ends.ts'
 import type { Tally } from '../tally.ts'
+import type { Piece } from '../../../src/channel/messages/payload.ts'
 
 export interface StreamWorld {
   readonly chance: Random

@@ -1,13 +1,13 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { apply } from '../../../src/fsm/apply.ts'
 import { StateMachine } from '../../../src/fsm/machine.ts'
-import { State } from '../../../src/fsm/records/state.ts'
 import { assert } from '../../../src/lib/assert.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { encodeEntries } from '../../../src/raft/entry-codec.ts'
 import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
 import { LogWriter, service } from '../../fsm/support/log.ts'
 import { ClusterNodeStage } from '../cluster-node-stage.ts'
+import { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
 const SERVICES = 3000
 
@@ -44,7 +44,7 @@ export async function scenario(): Promise<void> {
 
   const [fatal] = stage.fatal
   assert(fatal === undefined, `I16: an install ended the process: ${fatal?.message}`)
-  const whole = new State()
+  const whole = new ClusterState()
   for (const entry of log.entries) apply(whole, entry)
   const { index, state } = stage.machine.digests()
   assert(index === whole.position.index, `I8: applied stands at ${index}`)

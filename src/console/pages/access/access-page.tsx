@@ -4,12 +4,12 @@ import { goTo, pathTo, place } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { Button } from '../../controls/button.tsx'
 import { Badge, Empty, Skeleton } from '../../controls/status.tsx'
+import type { AccessExplained } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'
 import { ReferenceInput } from '../records/reference-inputs.tsx'
 import {
   ACCESS_ROWS,
   type AccessQuery,
-  type AccessRow,
   type AccessRows,
   type Direction,
   explainAccess,
@@ -186,7 +186,7 @@ function PairRow({
   row,
   isOfIdentity,
 }: {
-  readonly row: AccessRow
+  readonly row: AccessExplained
   readonly isOfIdentity: boolean
 }) {
   const other = isOfIdentity ? row.service : row.identity

@@ -6,19 +6,21 @@ import { Icon } from '../../controls/icon.tsx'
 import { Badge, type Tone } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { kindAt } from '../records/kinds.ts'
-import {
-  type AccessRow,
-  type CheckRef,
-  type Direction,
-  type PolicyRef,
-  type Ref,
-  refText,
-} from './explain-data.ts'
+import type {
+  AccessExplained,
+  AccessExplainedIdentity as Ref,
+  AccessExplainedRoutersIdentityPolicies,
+} from '../../client/served-types.ts'
+import { type Direction, refText } from './explain-data.ts'
+
+type DirectionPolicy = NonNullable<Direction['policies']>[number]
+type PolicyRef = AccessExplainedRoutersIdentityPolicies & Partial<Pick<DirectionPolicy, 'checks'>>
+type CheckRef = NonNullable<DirectionPolicy['checks']>[number]
 
 type Side = 'dial' | 'bind'
 
 /** One identity and one service: each link of the chain, and the pieces that are missing. */
-export function Explanation({ row }: { readonly row: AccessRow }) {
+export function Explanation({ row }: { readonly row: AccessExplained }) {
   const { access } = texts
   const startsWithBind = row.bind.isGranted && !row.dial.isGranted
   const side = useSignal<Side>(startsWithBind ? 'bind' : 'dial')
@@ -57,7 +59,7 @@ export function Explanation({ row }: { readonly row: AccessRow }) {
 }
 
 function Verdict(props: {
-  readonly row: AccessRow
+  readonly row: AccessExplained
   readonly side: Side
   readonly direction: Direction
 }) {
@@ -97,7 +99,7 @@ function RefLinks({ refs }: { readonly refs: readonly Ref[] }) {
   return (
     <span class="ref-links">
       {refs.map((one) => (
-        <RefLink key={`${one.entity ?? ''}/${one.id}`} one={one} />
+        <RefLink key={`${one.entity}/${one.id}`} one={one} />
       ))}
     </span>
   )
@@ -105,7 +107,7 @@ function RefLinks({ refs }: { readonly refs: readonly Ref[] }) {
 
 function RefLink({ one }: { readonly one: Ref }) {
   const { entity } = one
-  if (entity === undefined || kindAt(entity) === null) return <>{refText(one)}</>
+  if (kindAt(entity) === null) return <>{refText(one)}</>
   return <a href={pathTo(entity, one.id)}>{refText(one)}</a>
 }
 
@@ -131,16 +133,16 @@ function ChainLink(props: {
   )
 }
 
-function IdentityLink({ row }: { readonly row: AccessRow }) {
+function IdentityLink({ row }: { readonly row: AccessExplained }) {
   const { access } = texts
   const { identity, identityState } = row
-  const isBroken = identityState.isDisabled || !identityState.hasAuthenticator
+  const isBroken = identityState.isDisabled || !identityState.canLogIn
   return (
     <ChainLink title={access.identity} holds={!isBroken} head={<RefLink one={identity} />}>
       <div class="chips">
         {identityState.isDisabled ? <Badge tone="bad">{texts.cell.disabled}</Badge> : null}
         {identityState.hasApiSession ? <Badge tone="good">{texts.cell.loggedIn}</Badge> : null}
-        {identityState.hasAuthenticator ? null : <Badge tone="bad">{access.noLogIn}</Badge>}
+        {identityState.canLogIn ? null : <Badge tone="bad">{access.noLogIn}</Badge>}
         {identityState.hasOutstandingEnrollment ? <Badge>{access.enrolling}</Badge> : null}
       </div>
     </ChainLink>
@@ -155,7 +157,7 @@ function PolicyLink({ direction, side }: { readonly direction: Direction; readon
     <ChainLink
       title={access.policies[side]}
       holds={isGranted && !fails}
-      head={access.policiesOf(policiesCount)}
+      head={policiesCount === null ? '' : access.policiesOf(policiesCount)}
     >
       {policies === null ? (
         <p class="faint small">{access.hidden}</p>
@@ -216,7 +218,7 @@ function Checks({ checks }: { readonly checks: readonly CheckRef[] }) {
   )
 }
 
-function ServiceLink({ row, side }: { readonly row: AccessRow; readonly side: Side }) {
+function ServiceLink({ row, side }: { readonly row: AccessExplained; readonly side: Side }) {
   const { access } = texts
   const { service, terminators } = row
   const holds = side === 'bind' || terminators === null || terminators.onlineCount > 0
@@ -251,7 +253,13 @@ function ServiceLink({ row, side }: { readonly row: AccessRow; readonly side: Si
 }
 
 /** The router lane: what the identity may use, what the service may use, and what both may. */
-function Routers({ row, direction }: { readonly row: AccessRow; readonly direction: Direction }) {
+function Routers({
+  row,
+  direction,
+}: {
+  readonly row: AccessExplained
+  readonly direction: Direction
+}) {
   const { access } = texts
   const { routers } = row
   const isMissing = direction.missing.some(({ code }) => code.includes('ROUTER'))

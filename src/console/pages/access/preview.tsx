@@ -1,10 +1,13 @@
 import { managementDocument } from '../../app/api-documents.ts'
 import { useLoaded } from '../../app/loaded.ts'
 import { client } from '../../app/services.ts'
-import { MANAGEMENT } from '../../client/api-client.ts'
+import type {
+  AccessPreviewed,
+  AccessPreviewedPostureChangesPolicy,
+} from '../../client/served-types.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { type Ref, refText } from './explain-data.ts'
+import { refText } from './explain-data.ts'
 
 /** Kinds whose writes change who reaches what, by their collections. */
 const previewed: Readonly<Record<string, string>> = {
@@ -28,33 +31,11 @@ export interface PreviewedChange {
   readonly data: Readonly<Record<string, unknown>> | null
 }
 
-interface Counts {
-  readonly given: number
-  readonly taken: number
-}
-
-type Right = 'dial' | 'bind' | 'router' | 'serviceRouter'
-
-interface PreviewRow {
-  readonly right: Right
-  readonly change: 'given' | 'taken'
-  readonly identity: Ref | null
-  readonly service: Ref | null
-  readonly router: Ref | null
-}
-
-interface Preview {
-  readonly counts: Readonly<Partial<Record<Right, Counts | null>>>
-  readonly rows: readonly PreviewRow[]
-  readonly postureChangesCount: number
-  readonly totalCount: number
-}
-
 const ROWS = 10
 const OPERATION = '/access/preview'
 
 /** Null where this controller computes no effects, or the kind has none. */
-async function load(change: PreviewedChange, signal: AbortSignal): Promise<Preview | null> {
+async function load(change: PreviewedChange, signal: AbortSignal): Promise<AccessPreviewed | null> {
   const kind = previewed[change.collection]
   const served = await managementDocument()
   const { action, id, data } = change
@@ -62,25 +43,14 @@ async function load(change: PreviewedChange, signal: AbortSignal): Promise<Previ
   const isNewRouter = kind === 'edgeRouter' && action === 'create'
   if (kind === undefined || isNewRouter || served.operation('post', OPERATION) === null) return null
   const one = { action, kind, ...(id === null ? {} : { id }), ...(data === null ? {} : { data }) }
-  const { body } = await client.ask({
-    method: 'POST',
-    path: `${MANAGEMENT}${OPERATION}?limit=${ROWS}`,
+  const { data: found } = await client.served('POST /edge/management/v1/access/preview', {
+    query: { limit: String(ROWS) },
     body: { changes: [one] },
     changesNothing: true,
-    patienceMs: 5_000,
+    timeoutMs: 5_000,
     signal,
   })
-  const { data: found } = body as {
-    readonly data: Omit<Preview, 'totalCount'> & {
-      readonly pagination?: { readonly totalCount: number }
-    }
-  }
-  return {
-    counts: found.counts,
-    rows: found.rows,
-    postureChangesCount: found.postureChangesCount ?? 0,
-    totalCount: found.pagination?.totalCount ?? found.rows.length,
-  }
+  return found
 }
 
 /** Shows who gains and loses access by a write before it is made; the server computes it. */
@@ -95,7 +65,7 @@ export function AccessPreview({ change }: { readonly change: PreviewedChange }) 
   return (
     <section class="preview" aria-label={preview.title}>
       <h3>{preview.title}</h3>
-      {found.totalCount === 0 && found.postureChangesCount === 0 ? (
+      {found.pagination.totalCount === 0 && found.postureChangesCount === 0 ? (
         <p class="soft small">{preview.none}</p>
       ) : (
         <>
@@ -107,8 +77,10 @@ export function AccessPreview({ change }: { readonly change: PreviewedChange }) 
               </li>
             ))}
           </ul>
-          {found.totalCount > found.rows.length ? (
-            <p class="faint small">{preview.more(found.totalCount - found.rows.length)}</p>
+          {found.pagination.totalCount > found.rows.length ? (
+            <p class="faint small">
+              {preview.more(found.pagination.totalCount - found.rows.length)}
+            </p>
           ) : null}
           {found.postureChangesCount === 0 ? null : (
             <p class="small">{preview.posture(found.postureChangesCount)}</p>
@@ -119,11 +91,11 @@ export function AccessPreview({ change }: { readonly change: PreviewedChange }) 
   )
 }
 
-function Numbers({ counts }: { readonly counts: Preview['counts'] }) {
+function Numbers({ counts }: { readonly counts: AccessPreviewed['counts'] }) {
   const { preview } = texts
   const shown = (['dial', 'bind', 'router', 'serviceRouter'] as const).flatMap((right) => {
     const of = counts[right]
-    return of === undefined || of === null || of.given + of.taken === 0 ? [] : [{ right, ...of }]
+    return of === null || of.given + of.taken === 0 ? [] : [{ right, ...of }]
   })
   return (
     <p class="row">
@@ -136,9 +108,16 @@ function Numbers({ counts }: { readonly counts: Preview['counts'] }) {
   )
 }
 
-function rowText({ right, change, identity, service, router }: PreviewRow): string {
+function rowText({
+  right,
+  change,
+  identity,
+  service,
+  router,
+}: AccessPreviewed['rows'][number]): string {
   const { preview } = texts
-  const nameOf = (one: Ref | null): string => (one === null ? '?' : refText(one))
+  const nameOf = (one: AccessPreviewedPostureChangesPolicy | null): string =>
+    one === null ? '?' : refText(one)
   const who = right === 'serviceRouter' ? service : identity
   const what = right === 'dial' || right === 'bind' ? service : router
   return preview.row(change, nameOf(who), preview.rights[change][right], nameOf(what))

@@ -2,23 +2,17 @@ import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoaded } from '../../app/loaded.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { client } from '../../app/services.ts'
-import { FABRIC } from '../../client/api-client.ts'
+import type { ClusterBackups } from '../../client/served-types.ts'
 import { CopyText } from '../../controls/copy.tsx'
 import { Badge, Empty, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { Cell } from '../records/cell.tsx'
 import { labelOf } from '../records/form-model.ts'
 
-interface Backups {
-  readonly isScheduled: boolean
-  readonly backups: readonly Readonly<Record<string, unknown>>[]
-}
-
 const REFRESH_MS = 30_000
 
-async function load(signal: AbortSignal): Promise<Backups> {
-  const { body } = await client.ask({ path: `${FABRIC}/cluster/backups`, signal })
-  return (body as { readonly data: Backups }).data
+async function load(signal: AbortSignal): Promise<ClusterBackups> {
+  return (await client.served('GET /fabric/v1/cluster/backups', { signal })).data
 }
 
 /** Backups that controllers take by schedule, and how one is taken and restored. */
@@ -71,7 +65,7 @@ export function BackupsPage() {
   )
 }
 
-function Table({ rows }: { readonly rows: Backups['backups'] }) {
+function Table({ rows }: { readonly rows: readonly Readonly<Record<string, unknown>>[] }) {
   const { backups } = texts
   const [first] = rows
   if (first === undefined) {

@@ -9,7 +9,8 @@ import { Badge, Skeleton, type Tone } from '../../controls/status.tsx'
 import { agoText } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { ChangesPanel, EventsPanel } from './cluster-news.tsx'
-import { type ClusterStatus, type MemberStatus, readStatus } from './cluster-shapes.ts'
+import type { ClusterStatus } from '../../client/served-types.ts'
+import { type MemberStatus, readStatus } from './cluster-shapes.ts'
 import { HistoryPanel } from './history.tsx'
 import { MemberDialog } from './member-dialog.tsx'
 import { TicketDialog } from './ticket-dialog.tsx'
@@ -242,7 +243,7 @@ function stateOf(member: MemberStatus): { readonly tone: Tone; readonly text: st
   return { tone: 'good', text: states.online }
 }
 
-function contactText({ lastContactMs }: MemberStatus): string {
+function contactText({ lastContactMs = null }: MemberStatus): string {
   if (lastContactMs === null) return texts.time.never
   if (lastContactMs < 1_000) return texts.time.underOneSecond
   return agoText(Date.now() - lastContactMs)
@@ -266,7 +267,7 @@ function entriesBehind(member: MemberStatus, members: readonly MemberStatus[]): 
 /** A member that was not heard for so long is away. */
 const AWAY_MS = 5_000
 
-function isAway({ lastContactMs }: Pick<MemberStatus, 'lastContactMs'>): boolean {
+function isAway({ lastContactMs = null }: Pick<MemberStatus, 'lastContactMs'>): boolean {
   return lastContactMs === null || lastContactMs > AWAY_MS
 }
 

@@ -1,85 +1,30 @@
 import { client } from '../../app/services.ts'
-import { FABRIC } from '../../client/api-client.ts'
+import type {
+  AuditDetail,
+  ClusterChangePlan,
+  ClusterInvitationDetail,
+  ClusterStatus,
+} from '../../client/served-types.ts'
+import { FABRIC } from '../../../client/cluster-client.ts'
 
-export interface MemberStatus {
-  readonly id: string
-  readonly address: string
-  readonly version: string
-  readonly role: string
-  readonly term: number
-  readonly commit: number
-  readonly applied: number
-  readonly persisted: number
-  readonly lastContactMs: number | null
-  readonly isFailing: boolean
-  readonly featureLevel: number
-}
-
-export interface ClusterStatus {
-  readonly clusterId: string
-  readonly generation: number
-  readonly selfId: string
-  readonly leaderId: string | null
-  readonly members: readonly MemberStatus[]
-  readonly failureTolerance: number
-  readonly nextRisk: string
-  readonly featureLevel: number
-  readonly nextFeatureLevel?: { readonly level: number; readonly waitsFor: readonly string[] }
-  readonly alarms: readonly {
-    readonly code: string
-    readonly text: string
-    readonly sinceMs: number
-    readonly isCritical: boolean
-  }[]
-}
-
-export interface AuditRow {
-  readonly index: number
-  readonly at: string
-  readonly actor: { readonly id: string; readonly name: string }
-  readonly action: string
-  readonly entity: string
-  readonly entityId: string
-  readonly outcome: string
-}
+export type MemberStatus = ClusterStatus['members'][number]
 
 export type ChangeVerb = 'promote' | 'demote' | 'remove'
 
-export interface ChangePlan {
-  readonly isNeeded: boolean
-  readonly votersBefore: readonly string[]
-  readonly votersAfter: readonly string[]
-  readonly toleranceBefore: number
-  readonly toleranceAfter: number
-  readonly warnings: readonly string[]
-  readonly confirmation: string | null
-}
-
-export interface JoinTicket {
-  readonly ticket: string
-  readonly id: string
-  readonly expiresAtMs: number
-}
-
-async function data<T>(ask: Parameters<typeof client.ask>[0]): Promise<T> {
-  const { body } = await client.ask(ask)
-  return (body as { readonly data: T }).data
-}
-
-export const readStatus = (signal: AbortSignal): Promise<ClusterStatus> =>
-  data({ path: `${FABRIC}/cluster/status`, signal })
+export const readStatus = async (signal: AbortSignal): Promise<ClusterStatus> =>
+  (await client.served('GET /fabric/v1/cluster/status', { signal })).data
 
 /** Log-ins are many, and change nothing that others see. */
 const NEWEST_CHANGES = { limit: '10', filter: 'action != "session-create"' }
 
-export const readChanges = (signal: AbortSignal): Promise<readonly AuditRow[]> =>
-  data({ path: `${FABRIC}/audit?${new URLSearchParams(NEWEST_CHANGES)}`, signal })
+export const readChanges = async (signal: AbortSignal): Promise<readonly AuditDetail[]> =>
+  (await client.served('GET /fabric/v1/audit', { query: NEWEST_CHANGES, signal })).data
 
-export const planChange = (verb: ChangeVerb, id: string): Promise<ChangePlan> =>
-  data({ method: 'POST', path: `${FABRIC}/cluster/plan`, body: { verb, id } })
+export const planChange = async (verb: ChangeVerb, id: string): Promise<ClusterChangePlan> =>
+  (await client.served('POST /fabric/v1/cluster/plan', { body: { verb, id } })).data
 
 /** A change of membership takes as long as the cluster needs for it. */
-const CHANGE_PATIENCE_MS = 60_000
+const CHANGE_TIMEOUT_MS = 60_000
 
 export async function changeMember(
   verb: ChangeVerb,
@@ -90,8 +35,8 @@ export async function changeMember(
     method: 'POST',
     path: `${FABRIC}/cluster/${verb}-member`,
     body: { id, ...(confirmation === null ? {} : { confirmation }) },
-    isRepeatable: false,
-    patienceMs: CHANGE_PATIENCE_MS,
+    isOnceOnly: true,
+    timeoutMs: CHANGE_TIMEOUT_MS,
   })
 }
 
@@ -100,15 +45,15 @@ export async function transferLeadership(newLeaderId: string): Promise<void> {
     method: 'POST',
     path: `${FABRIC}/cluster/transfer-leadership`,
     body: { newLeaderId },
-    isRepeatable: false,
-    patienceMs: CHANGE_PATIENCE_MS,
+    isOnceOnly: true,
+    timeoutMs: CHANGE_TIMEOUT_MS,
   })
 }
 
-export const invite = (isVoter: boolean, lifetimeMs: number): Promise<JoinTicket> =>
-  data({
-    method: 'POST',
-    path: `${FABRIC}/cluster/invite`,
-    body: { isVoter, lifetimeMs },
-    isRepeatable: false,
-  })
+export async function invite(
+  isVoter: boolean,
+  lifetimeMs: number,
+): Promise<ClusterInvitationDetail> {
+  const body = { isVoter, lifetimeMs }
+  return (await client.served('POST /fabric/v1/cluster/invite', { body, isOnceOnly: true })).data
+}

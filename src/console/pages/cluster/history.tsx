@@ -1,17 +1,11 @@
 import { useLoaded } from '../../app/loaded.ts'
 import { client } from '../../app/services.ts'
-import { FABRIC } from '../../client/api-client.ts'
-import { ApiProblem } from '../../client/problem.ts'
+import type { ClusterHistory } from '../../client/served-types.ts'
+import { ApiProblem } from '../../../client/problem.ts'
 import { texts } from '../../texts.ts'
 import { lineOf, summaryOf } from './sparkline.ts'
 
 type Figure = readonly (number | null)[]
-
-interface ClusterHistory {
-  readonly selfId: string
-  readonly periodSeconds: number
-  readonly figures: Readonly<Record<string, Figure>>
-}
 
 const REFRESH_MS = 10_000
 const WIDTH = 160
@@ -23,8 +17,7 @@ let isKept = true
 async function load(signal: AbortSignal): Promise<ClusterHistory | null> {
   if (!isKept) return null
   try {
-    const { body } = await client.ask({ path: `${FABRIC}/cluster/history`, signal })
-    return (body as { readonly data: ClusterHistory }).data
+    return (await client.served('GET /fabric/v1/cluster/history', { signal })).data
   } catch (error) {
     if (!(error instanceof ApiProblem) || error.status !== 404) throw error
     isKept = false
@@ -38,7 +31,8 @@ export function HistoryPanel() {
   const loaded = useLoaded('history', load, REFRESH_MS)
   const { value: shown } = loaded.data
   if (shown === null) return null
-  const names = Object.keys(history.names).filter((name) => shown.figures[name] !== undefined)
+  const figures: Readonly<Record<string, Figure | undefined>> = shown.figures
+  const names = Object.keys(history.names).filter((name) => figures[name] !== undefined)
   return (
     <section class="panel" aria-labelledby="history">
       <div class="panel-head">
@@ -46,11 +40,7 @@ export function HistoryPanel() {
       </div>
       <ul class="figures">
         {names.map((name) => (
-          <FigureLine
-            key={name}
-            title={history.names[name] ?? name}
-            values={shown.figures[name] ?? []}
-          />
+          <FigureLine key={name} title={history.names[name] ?? name} values={figures[name] ?? []} />
         ))}
       </ul>
     </section>

@@ -9,11 +9,10 @@ import { TextField } from '../../controls/field.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
+import type { ClusterChangePlan, ClusterStatus } from '../../client/served-types.ts'
 import {
-  type ChangePlan,
   type ChangeVerb,
   changeMember,
-  type ClusterStatus,
   type MemberStatus,
   planChange,
   transferLeadership,
@@ -28,7 +27,7 @@ interface MemberDialogProps {
 
 interface Planned {
   readonly verb: ChangeVerb
-  readonly plan: ChangePlan
+  readonly plan: ClusterChangePlan
 }
 
 /** Actions on a member; a change of voters is shown with its effect before it is made. */
@@ -185,7 +184,7 @@ function Choice(props: {
 }
 
 function Plan(props: {
-  readonly plan: ChangePlan
+  readonly plan: ClusterChangePlan
   readonly typed: string
   readonly onTyped: (value: string) => void
 }) {

@@ -8,14 +8,15 @@ import { Dialog } from '../../controls/dialog.tsx'
 import { Field } from '../../controls/field.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { invite, type JoinTicket } from './cluster-shapes.ts'
+import type { ClusterInvitationDetail } from '../../client/served-types.ts'
+import { invite } from './cluster-shapes.ts'
 
 const HOUR_MS = 3_600_000
 
 /** Makes a ticket that one new controller joins by. It is shown once and stored nowhere. */
 export function TicketDialog({ onClose }: { readonly onClose: () => void }) {
   const { ticket } = texts
-  const made = useSignal<JoinTicket | null>(null)
+  const made = useSignal<ClusterInvitationDetail | null>(null)
   const isVoter = useSignal(true)
   const hours = useSignal(1)
   const error = useSignal<unknown>(null)

@@ -1,5 +1,5 @@
 import { client, members } from '../../app/services.ts'
-import { FABRIC, MANAGEMENT } from '../../client/api-client.ts'
+import { FABRIC, MANAGEMENT } from '../../../client/cluster-client.ts'
 
 export type LiveRow = Readonly<Record<string, unknown>> & { readonly id: string }
 
@@ -11,7 +11,8 @@ export interface LiveRows {
 }
 
 const ROWS_MAX = 100
-const PATIENCE_MS = 3_000
+const TIMEOUT_MS = 3_000
+const CLOSE_TIMEOUT_MS = 10_000
 
 interface ListBody {
   readonly data: readonly LiveRow[]
@@ -32,7 +33,7 @@ export async function readFabric(path: string, signal: AbortSignal): Promise<Liv
   const asked = origins.length === 0 ? [members.current.value] : origins
   const answers = await Promise.allSettled(
     asked.map((origin) =>
-      client.ask({ path: `${FABRIC}/${path}?limit=500`, origin, patienceMs: PATIENCE_MS, signal }),
+      client.ask({ path: `${FABRIC}/${path}?limit=500`, origin, timeoutMs: TIMEOUT_MS, signal }),
     ),
   )
   const failed = answers.find((one) => one.status === 'rejected')
@@ -59,7 +60,7 @@ export async function closeFabricRow(path: string, id: string): Promise<void> {
   for (const origin of origins) {
     try {
       const row = `${FABRIC}/${path}/${encodeURIComponent(id)}`
-      await client.ask({ method: 'DELETE', path: row, origin })
+      await client.ask({ method: 'DELETE', path: row, origin, timeoutMs: CLOSE_TIMEOUT_MS })
       return
     } catch (error) {
       failure = error

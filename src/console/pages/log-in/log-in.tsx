@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 
 import { failureText } from '../../app/failure.tsx'
 import { session } from '../../app/services.ts'
-import { ApiProblem } from '../../client/problem.ts'
+import { ApiProblem } from '../../../client/problem.ts'
 import type { LogInMethod } from '../../client/session.ts'
 import { Button } from '../../controls/button.tsx'
 import { TextField } from '../../controls/field.tsx'

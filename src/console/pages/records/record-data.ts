@@ -1,5 +1,5 @@
 import { client, noteRefusal } from '../../app/services.ts'
-import { MANAGEMENT, type Method } from '../../client/api-client.ts'
+import { MANAGEMENT, type HttpMethod } from '../../../client/cluster-client.ts'
 import { filterOf, type ListState, requestQueryOf } from './filters.ts'
 import type { Draft } from './form-model.ts'
 
@@ -48,11 +48,11 @@ export async function readRecord(
   id: string,
   signal?: AbortSignal,
 ): Promise<{ readonly record: RecordRow; readonly etag: string | null }> {
-  const { body, etag } = await client.ask({
+  const { body, header } = await client.ask({
     path: `${MANAGEMENT}/${path}/${encodeURIComponent(id)}`,
     ...(signal === undefined ? {} : { signal }),
   })
-  return { record: (body as { readonly data: RecordRow }).data, etag }
+  return { record: (body as { readonly data: RecordRow }).data, etag: header('etag') }
 }
 
 const SUGGESTIONS_MAX = 10
@@ -119,7 +119,7 @@ export async function suggestAttributes(
 }
 
 export interface Write {
-  readonly method: Method
+  readonly method: HttpMethod
   readonly path: string
   readonly body?: Draft
   readonly ifMatch?: string | null
@@ -132,7 +132,7 @@ export async function write({ method, path, body, ifMatch }: Write): Promise<str
       method,
       path,
       ...(body === undefined ? {} : { body }),
-      ...(ifMatch === undefined || ifMatch === null ? {} : { ifMatch }),
+      ...(ifMatch === undefined || ifMatch === null ? {} : { headers: { 'if-match': ifMatch } }),
     })
     const { data } = answer.body as { readonly data?: { readonly id?: unknown } }
     return typeof data?.id === 'string' ? data.id : null

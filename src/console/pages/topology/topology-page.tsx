@@ -19,7 +19,7 @@ import {
   neighbourhoodOf,
 } from './graph.ts'
 import { client } from '../../app/services.ts'
-import { FABRIC } from '../../client/api-client.ts'
+import { FABRIC } from '../../../client/cluster-client.ts'
 
 const REFRESH_MS = 5_000
 

@@ -5,7 +5,6 @@ import { pathTo } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { client, isReadOnly } from '../../app/services.ts'
 import { say } from '../../app/toasts.tsx'
-import { MANAGEMENT } from '../../client/api-client.ts'
 import { Button, LinkButton } from '../../controls/button.tsx'
 import { Field, TextField } from '../../controls/field.tsx'
 import { Icon } from '../../controls/icon.tsx'
@@ -28,9 +27,8 @@ const empty: SimpleService = {
 
 async function configTypeIds(): Promise<ConfigTypeIds> {
   const filter = 'name in ["intercept.v1", "host.v1"]'
-  const query = new URLSearchParams({ filter })
-  const { body } = await client.ask({ path: `${MANAGEMENT}/config-types?${query}` })
-  const { data } = body as { readonly data: readonly { id: string; name: string }[] }
+  const query = { filter }
+  const { data } = await client.served('GET /edge/management/v1/config-types', { query })
   const idOf = (name: string): string => data.find((one) => one.name === name)?.id ?? ''
   return { intercept: idOf('intercept.v1'), host: idOf('host.v1') }
 }

@@ -1,0 +1,202 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import {
+  CircuitConfirmationSchema,
+  DestinationType,
+  FaultSchema,
+  FaultSubject,
+  RouteSchema,
+  UnrouteSchema,
+} from '../../../proto/gen/router_pb.ts'
+import type { Outgoing } from '../frame.ts'
+import { flagValue, int32Value, textValue } from '../headers.ts'
+import { CHANNEL_HEADERS_MAX, reflectedKeys } from '../numbers.ts'
+import { messageContentLimits } from './limits.ts'
+import type { DialError } from './dial-error.ts'
+import { controlMessage } from './control.ts'
+
+/** Headers of the answer to a route: `RouteResult…Header` of ctrl_msg. */
+export const routeResultHeader = {
+  attempt: 1101,
+  success: 1102,
+  error: 1103,
+  errorCode: 1104,
+} as const
+/** Controllers name the identity that dials by this tag of a route. */
+const CLIENT_TAG = 'clientId'
+/** Tags of a route that are kept, for those who read of the usage of its circuit. */
+const KEPT_TAGS = [CLIENT_TAG, 'hostId', 'serviceId'] as const
+const NANOSECONDS_A_MS = 1_000_000n
+/** Attempt of a path that an existing circuit takes later; a router keeps what it has dialed. */
+export const REROUTE_ATTEMPT = 99_969_996
+
+export interface Forward {
+  readonly from: string
+  readonly to: string
+  /** The kind of place that `to` names. */
+  readonly kind: 'start' | 'end' | 'link'
+}
+
+/** How a controller has this router carry a circuit. */
+export interface Route {
+  readonly circuitId: string
+  readonly attempt: number
+  readonly forwards: readonly Forward[]
+  readonly timeoutMs: number
+  /** The identity that dials; '' where the controller does not say. */
+  readonly clientId: string
+  /** Ids of the identities that dial and host, and of the service; bounded. */
+  readonly tags: Readonly<Record<string, string>>
+  /** Null: this is not the last router, or the circuit takes another way. */
+  readonly egress: RouteEgress | null
+  /** The circuit is there already, with both its ends, and goes another way. */
+  readonly isReroute: boolean
+  /** Logged with what becomes of the route; null: its client is not traced. */
+  readonly traced: Readonly<Record<string, string>> | null
+}
+
+/** The channel of a trace that logs routes. */
+const ESTABLISH_PATH = 2
+const TRACE_FIELDS = ['traceId', 'sessionId', 'apiSessionId'] as const
+
+export interface RouteEgress {
+  readonly binding: string
+  readonly address: string
+  readonly destination: string
+  readonly peerData: ReadonlyMap<number, Uint8Array>
+}
+
+const kinds: ReadonlyMap<DestinationType, Forward['kind']> = new Map([
+  [DestinationType.START, 'start'],
+  [DestinationType.END, 'end'],
+  [DestinationType.TO_LINK, 'link'],
+])
+
+/** Ids and addresses are chosen by controllers; none is longer. */
+export function isCircuitName(text: string): boolean {
+  return text !== '' && text.length <= messageContentLimits.circuitNameCharactersMax
+}
+
+/**
+ * Null when a name in it is none.
+ * @throws when the bytes are no such message.
+ */
+export function readRoute(body: Uint8Array): Route | null {
+  const { circuitId, attempt, forwards, timeout, tags, egress, context } = fromBinary(
+    RouteSchema,
+    body,
+  )
+  const { fields = {}, channelMask = 0 } = context ?? {}
+  const read = forwards.flatMap(({ srcAddress, dstAddress, dstType }): Forward[] => {
+    const kind = kinds.get(dstType)
+    if (kind === undefined || !isCircuitName(srcAddress) || !isCircuitName(dstAddress)) return []
+    return [{ from: srcAddress, to: dstAddress, kind }]
+  })
+  if (!isCircuitName(circuitId) || read.length < forwards.length) return null
+  if (egress !== undefined && !isCircuitName(egress.address)) return null
+  return {
+    circuitId,
+    attempt,
+    forwards: read,
+    isReroute: attempt === REROUTE_ATTEMPT,
+    timeoutMs: Number(timeout / NANOSECONDS_A_MS),
+    clientId: boundedTag(tags[CLIENT_TAG]),
+    traced:
+      (channelMask & ESTABLISH_PATH) === 0
+        ? null
+        : Object.fromEntries(TRACE_FIELDS.map((name) => [name, boundedTag(fields[name])])),
+    tags: Object.fromEntries(
+      KEPT_TAGS.map((name) => [name, boundedTag(tags[name])]).filter(([, value]) => value !== ''),
+    ),
+    egress:
+      egress === undefined
+        ? null
+        : {
+            binding: egress.binding,
+            address: egress.address,
+            destination: egress.destination,
+            peerData: new Map(
+              Object.entries(egress.peerData).map(([key, value]) => [Number(key), value]),
+            ),
+          },
+  }
+}
+
+function boundedTag(value = ''): string {
+  return value.slice(0, messageContentLimits.circuitNameCharactersMax)
+}
+
+/** @throws when the bytes are no such message. */
+export function readUnroute(body: Uint8Array): { circuitId: string; isNow: boolean } {
+  const { circuitId, now } = fromBinary(UnrouteSchema, body)
+  return { circuitId, isNow: now }
+}
+
+export function unrouteMessage(circuitId: string, isNow: boolean): Outgoing {
+  const body = toBinary(UnrouteSchema, create(UnrouteSchema, { circuitId, now: isNow }))
+  return { contentType: controlMessage.unroute, body }
+}
+
+/** @param peerData of the terminator; what is no header of its own is left out. */
+export function routeDone(
+  { circuitId, attempt }: Pick<Route, 'circuitId' | 'attempt'>,
+  peerData: ReadonlyMap<number, Uint8Array>,
+): Outgoing {
+  const headers = new Map<number, Uint8Array>()
+  for (const [key, value] of peerData) {
+    const isOfChannel = key <= CHANNEL_HEADERS_MAX
+    const isReflected = key >= reflectedKeys.from && key <= reflectedKeys.to
+    const isOfResult = key >= routeResultHeader.attempt && key <= routeResultHeader.errorCode
+    if (!isOfChannel && !isReflected && !isOfResult) headers.set(key, value)
+  }
+  headers.set(routeResultHeader.attempt, int32Value(attempt))
+  headers.set(routeResultHeader.success, flagValue(true))
+  return { contentType: controlMessage.routeResult, headers, body: textValue(circuitId) }
+}
+
+export function routeFailed(
+  { circuitId, attempt }: Pick<Route, 'circuitId' | 'attempt'>,
+  code: DialError,
+  reason: string,
+): Outgoing {
+  const headers = new Map([
+    [routeResultHeader.attempt, int32Value(attempt)],
+    [routeResultHeader.error, textValue(reason.slice(0, messageContentLimits.reasonCharactersMax))],
+    [routeResultHeader.errorCode, Uint8Array.of(code)],
+  ])
+  return { contentType: controlMessage.routeResult, headers, body: textValue(circuitId) }
+}
+
+/** Subjects of faults, as the protocol numbers them. */
+const subjects = {
+  ingress: FaultSubject.INGRESS,
+  egress: FaultSubject.EGRESS,
+  link: FaultSubject.LINK,
+  forward: FaultSubject.FORWARD,
+  unknownOwner: FaultSubject.UNKNOWN_OWNER_FORWARD,
+} as const
+
+/** @param ids of circuits, or of one link. */
+export function faultMessage(subject: keyof typeof subjects, ids: readonly string[]): Outgoing {
+  const fault = create(FaultSchema, { subject: subjects[subject], id: ids.join(' ') })
+  return { contentType: controlMessage.fault, body: toBinary(FaultSchema, fault) }
+}
+
+/** A circuit through which nothing has passed for so long. */
+export interface IdleCircuit {
+  readonly id: string
+  readonly idleMs: number
+}
+
+export function confirmationMessage(circuits: readonly IdleCircuit[]): Outgoing {
+  const message = create(CircuitConfirmationSchema, {
+    circuitIds: circuits.map(({ id }) => id),
+    idleTimes: Object.fromEntries(
+      circuits.map(({ id, idleMs }) => [id, BigInt(Math.floor(idleMs)) * NANOSECONDS_A_MS]),
+    ),
+  })
+  return {
+    contentType: controlMessage.circuitConfirmation,
+    body: toBinary(CircuitConfirmationSchema, message),
+  }
+}

@@ -1,0 +1,144 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import {
+  ApiSessionAddedSchema,
+  ApiSessionHeartbeatSchema,
+  ApiSessionRemovedSchema,
+  ClientPostureSchema,
+  ConnectEventsSchema,
+  type PostureResponse,
+  SessionRemovedSchema,
+  ValidateSessionsSchema,
+} from '../../../proto/gen/router_pb.ts'
+import { readText } from '../headers.ts'
+import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { controlHeader, controlMessage } from './control.ts'
+
+/** An API session that a router may admit clients by. */
+export interface ClientApiSession {
+  readonly id: string
+  readonly token: string
+  readonly identityId: string
+  /** Hex SHA-1 of the certificates that its client may show. */
+  readonly fingerprints: ReadonlySet<string>
+}
+
+export interface SessionsUpdate {
+  readonly sessions: readonly ClientApiSession[]
+  /** Part of the list of all sessions; null: the sessions are new ones. */
+  readonly part: SyncPart | null
+}
+
+/** One message of a whole state. */
+export interface SyncPart {
+  readonly id: string
+  readonly sequence: number
+  readonly isLast: boolean
+}
+
+/** @throws when the bytes are no such message. */
+export function readSessionsAdded({ headers, body }: ChannelMessage): SessionsUpdate {
+  const { isFullState, apiSessions } = fromBinary(ApiSessionAddedSchema, body)
+  const sessions = apiSessions.map(({ id, token, identityId, certFingerprints }) => ({
+    id,
+    token,
+    identityId,
+    fingerprints: new Set(certFingerprints.map((print) => print.toLowerCase())),
+  }))
+  return { sessions, part: isFullState ? syncPart(headers) : null }
+}
+
+/** A whole state without parts is one. */
+function syncPart(headers: ChannelMessage['headers']): SyncPart {
+  const whole = { id: '', sequence: 0, isLast: true }
+  const text = readText(headers, controlHeader.syncStrategyState)
+  if (text === null) return whole
+  const state = JSON.parse(text) as Partial<Record<keyof SyncPart, unknown>> | null
+  return {
+    id: String(state?.id ?? ''),
+    sequence: Number(state?.sequence ?? 0),
+    isLast: state?.isLast === true,
+  }
+}
+
+/** @throws when the bytes are no such message. */
+export function readSessionsRemoved(body: Uint8Array) {
+  return fromBinary(ApiSessionRemovedSchema, body)
+}
+
+/** Reads service sessions that are over. @throws when the bytes are no such message. */
+export function readServiceSessionsRemoved(body: Uint8Array) {
+  return fromBinary(SessionRemovedSchema, body)
+}
+
+export function heartbeatMessage(tokens: readonly string[]): Outgoing {
+  const message = create(ApiSessionHeartbeatSchema, { tokens: [...tokens] })
+  return {
+    contentType: controlMessage.apiSessionHeartbeat,
+    body: toBinary(ApiSessionHeartbeatSchema, message),
+  }
+}
+
+export function validateSessionsMessage(tokens: readonly string[]): Outgoing {
+  const message = create(ValidateSessionsSchema, { sessionTokens: [...tokens] })
+  return {
+    contentType: controlMessage.validateSessions,
+    body: toBinary(ValidateSessionsSchema, message),
+  }
+}
+
+/** How a router names a client to a controller. */
+export interface Claim {
+  readonly sessionToken: string
+  readonly apiSessionToken: string
+  /** Hex SHA-1 of its certificate. */
+  readonly fingerprint: string
+}
+
+export function clientPostureMessage(
+  { apiSessionToken, fingerprint }: Claim,
+  responses: readonly PostureResponse[],
+): Outgoing {
+  const message = create(ClientPostureSchema, {
+    apiSessionToken,
+    fingerprints: [fingerprint],
+    posture: { responses: [...responses] },
+  })
+  return {
+    contentType: controlMessage.clientPosture,
+    body: toBinary(ClientPostureSchema, message),
+  }
+}
+
+export interface IdentityConnects {
+  readonly identityId: string
+  readonly isConnected: boolean
+  readonly connects: readonly {
+    readonly atMs: number
+    readonly from: string
+    readonly to: string
+  }[]
+}
+
+/** @param isWhole these and no others are connected. */
+export function connectEventsMessage(
+  identities: readonly IdentityConnects[],
+  isWhole: boolean,
+): Outgoing {
+  const message = create(ConnectEventsSchema, {
+    fullState: isWhole,
+    events: identities.map(({ identityId, isConnected, connects }) => ({
+      identityId,
+      isConnected,
+      connectTimes: connects.map(({ atMs, from, to }) => ({
+        connectTime: BigInt(Math.floor(atMs)),
+        srcAddr: from,
+        dstAddr: to,
+      })),
+    })),
+  })
+  return {
+    contentType: controlMessage.connectEvents,
+    body: toBinary(ConnectEventsSchema, message),
+  }
+}

@@ -1,0 +1,283 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import {
+  ClientHelloSchema,
+  ServerHelloSchema,
+  UpdateClusterLeaderSchema,
+  UpdateCtrlAddressesSchema,
+} from '../../../proto/gen/router_pb.ts'
+import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { flagValue, maskValue, textValue, uint64Value } from '../headers.ts'
+import { versionLine, type VersionLine } from '../hello.ts'
+import { contentType, HELLO_SEQUENCE, headerKey } from '../numbers.ts'
+import { CONNECT_BY_SERVICE, MULTI_CHANNEL } from '../../lib/router-capabilities.ts'
+import { formatHostPort } from '../../lib/text/names.ts'
+
+/**
+ * Content types between controllers and routers, by the names of OpenZiti without `Type` and, of
+ * requests, `Request`. The only other names are `updateEdgeTerminator`, which OpenZiti calls
+ * UpdateTerminator like that of its fabric, and the message of this product.
+ */
+export const controlMessage = {
+  // ctrl_pb.ContentType, and ctrl_msg for the answers to requests for circuits and to routes
+  circuitRequest: 1000,
+  circuitSuccess: 1001,
+  fault: 1004,
+  route: 1005,
+  unroute: 1006,
+  metrics: 1007,
+  traceEvent: 1010,
+  removeTerminator: 1012,
+  inspect: 1013,
+  inspectResponse: 1014,
+  circuitFailed: 1016,
+  updateTerminator: 1018,
+  routeResult: 1022,
+  circuitConfirmation: 1034,
+  routerLinks: 1035,
+  verifyRouter: 1036,
+  updateCtrlAddresses: 1037,
+  removeTerminators: 1038,
+  quiesceRouter: 1039,
+  dequiesceRouter: 1040,
+  validateTerminatorsV2: 1041,
+  validateTerminatorsV2Response: 1042,
+  decommissionRouter: 1043,
+  peerStateChange: 1050,
+  updateClusterLeader: 1051,
+  updateRouterInterfaces: 1052,
+  linkState: 1053,
+  alerts: 1054,
+  requestClusterMembers: 1055,
+  updateLinkListeners: 1056,
+
+  // edge_ctrl_pb.ContentType
+  serverHello: 20_000,
+  clientHello: 20_001,
+  error: 20_002,
+  sessionRemoved: 20_102,
+  apiSessionAdded: 20_200,
+  apiSessionRemoved: 20_202,
+  apiSessionHeartbeat: 20_203,
+  requestClientReSync: 20_204,
+  createCircuit: 20_205,
+  createCircuitResponse: 20_206,
+  updateEdgeTerminator: 20_209,
+  validateSessions: 20_213,
+  healthEvent: 20_214,
+  createTerminatorV2: 20_216,
+  createTerminatorV2Response: 20_217,
+  createCircuitV2: 20_218,
+  createCircuitV2Response: 20_219,
+  createTunnelCircuitV2: 20_220,
+  createTunnelCircuitV2Response: 20_221,
+  createCircuitV3: 20_222,
+  createCircuitV3Response: 20_223,
+  enrollmentCertsResponse: 20_301,
+  enrollmentExtendRouter: 20_302,
+  enrollmentExtendRouterVerify: 20_303,
+  createApiSession: 20_400,
+  createCircuitForService: 20_402,
+  listServices: 20_404,
+  createTunnelTerminator: 20_406,
+  updateTunnelTerminator: 20_408,
+  updateTunnelTerminatorResponse: 20_409,
+  removeTunnelTerminator: 20_410,
+  removeTunnelTerminatorResponse: 20_411,
+  tunnelHealthEvent: 20_412,
+  createTunnelTerminatorV2: 20_413,
+  createTunnelTerminatorV2Response: 20_414,
+  connectEvents: 20_415,
+  dataState: 20_500,
+  dataStateChangeSet: 20_501,
+  validateDataState: 20_503,
+  validateDataStateResponse: 20_504,
+  subscribeToDataModel: 20_505,
+  currentIndex: 20_506,
+
+  // Only this product has it: a router passes on what a client reports of its device.
+  clientPosture: 29_000,
+} as const
+
+/** Headers between controllers and routers: ControlHeaders of ctrl_pb, Header of edge_ctrl_pb. */
+export const controlHeader = {
+  listeners: 1000,
+  capabilities: 1002,
+  syncStrategyType: 1013,
+  syncStrategyState: 1014,
+  terminatorId: 1022,
+  checkPassed: 1023,
+  routerDataModel: 1024,
+  routerDataModelIndex: 1025,
+  routerDataModelSubscriptionId: 1026,
+  clusterId: 2004,
+} as const
+
+/** Headers of a hello that routers and controllers before 2.0 know the same by. */
+export const legacyControlHeader = { listeners: 10, capabilities: 12, clusterId: 15 } as const
+
+/** The application protocol of control channels. */
+export const CONTROL_PROTOCOL = 'ziti-ctrl'
+const CONTROL_TYPE = 'ctrl.default'
+
+/** @param routerId the common name of the router's certificate. */
+export function routerHello(
+  routerId: string,
+  version: VersionLine,
+  linkListeners: Uint8Array | null,
+): ChannelMessage {
+  return {
+    contentType: contentType.hello,
+    sequence: HELLO_SEQUENCE,
+    headers: new Map([
+      [headerKey.helloVersion, textValue(versionLine(version))],
+      [headerKey.type, textValue(CONTROL_TYPE)],
+      [headerKey.isGrouped, flagValue(true)],
+      [headerKey.isFirstGroupConnection, flagValue(true)],
+      [controlHeader.capabilities, maskValue([MULTI_CHANNEL, CONNECT_BY_SERVICE])],
+      ...(linkListeners === null ? [] : [[controlHeader.listeners, linkListeners] as const]),
+    ]),
+    body: textValue(routerId),
+  }
+}
+
+export interface ControllerAddress {
+  readonly id: string
+  /** `tls:host:port`. */
+  readonly address: string
+  /** SHA-256 of the key that is pinned for it. */
+  readonly publicKeySha256: Uint8Array
+}
+
+/** A key that a member had before it was removed. */
+export type RemovedController = Pick<ControllerAddress, 'id' | 'publicKeySha256'>
+
+/** The controllers of the cluster, as a router is told of them. */
+export interface ClusterAddresses {
+  readonly controllers: readonly ControllerAddress[]
+  readonly removed: readonly RemovedController[]
+  /**
+   * A router takes a list only with a greater one than it knows. Of the configuration of members;
+   * from the leader, how far the log is, since an address can change without a change of members.
+   */
+  readonly index: number
+  /** Index of the configuration of members. */
+  readonly configurationIndex: number
+  readonly isLeader: boolean
+}
+
+/**
+ * @param isInterim some members are left out for a moment; routers of this product pass over such
+ * a list.
+ */
+export function addressesMessage(
+  { controllers, removed, index, isLeader }: ClusterAddresses,
+  isInterim = false,
+): Outgoing {
+  const update = create(UpdateCtrlAddressesSchema, {
+    // Older routers read these, newer ones those by id.
+    addresses: controllers.map(({ address }) => address),
+    controllers: controllers.map(({ id, address, publicKeySha256 }) => ({
+      id,
+      endpoints: [{ address }],
+      publicKeySha256,
+    })),
+    removed: removed.map(({ id, publicKeySha256 }) => ({ id, publicKeySha256 })),
+    index: BigInt(index),
+    isLeader,
+    isInterim,
+  })
+  return {
+    contentType: controlMessage.updateCtrlAddresses,
+    body: toBinary(UpdateCtrlAddressesSchema, update),
+  }
+}
+
+/**
+ * @param index grows from leader to leader; a router takes none that is lower than the last one.
+ */
+export function leaderMessage(index: number): Outgoing {
+  const update = create(UpdateClusterLeaderSchema, { index: BigInt(index) })
+  return {
+    contentType: controlMessage.updateClusterLeader,
+    body: toBinary(UpdateClusterLeaderSchema, update),
+  }
+}
+
+/** @throws when the bytes are no such message. */
+export function readLeaderIndex(body: Uint8Array): bigint {
+  return fromBinary(UpdateClusterLeaderSchema, body).index
+}
+
+export function serverHello(version: string): Outgoing {
+  const hello = create(ServerHelloSchema, {
+    version,
+    data: { instant: 'true', routerModel: 'true' },
+  })
+  return {
+    contentType: controlMessage.serverHello,
+    headers: new Map([[controlHeader.routerDataModel, flagValue(true)]]),
+    body: toBinary(ServerHelloSchema, hello),
+  }
+}
+
+/** An address that clients connect to, by a protocol. */
+export interface ClientAddress {
+  readonly protocol: string
+  readonly host: string
+  readonly port: number
+}
+
+/** The answer to the hello of a controller. @param addresses that clients can connect to. */
+export function clientHello(
+  version: string,
+  hostname: string,
+  addresses: readonly ClientAddress[],
+): Outgoing {
+  const hello = create(ClientHelloSchema, {
+    version,
+    hostname,
+    protocols: addresses.map(({ protocol }) => protocol),
+    listeners: addresses.map(({ protocol, host, port }) => {
+      const value = `${protocol}:${formatHostPort({ host, port })}`
+      const advertise = { value, protocol, hostname: host, port }
+      return { address: advertise, advertise }
+    }),
+  })
+  return {
+    contentType: controlMessage.clientHello,
+    headers: new Map([
+      [controlHeader.routerDataModel, flagValue(true)],
+      [controlHeader.routerDataModelIndex, uint64Value(0n)],
+    ]),
+    body: toBinary(ClientHelloSchema, hello),
+  }
+}
+
+/** Answer of an edge router to the hello of a controller. */
+export interface ClientHello {
+  readonly hostname: string
+  /** `protocol://host:port` of each protocol by which clients reach the router. */
+  readonly protocols: Readonly<Record<string, string>>
+}
+
+/** @throws when the bytes are no hello of an edge router. */
+export function readClientHello(body: Uint8Array): ClientHello {
+  const { hostname, listeners } = fromBinary(ClientHelloSchema, body)
+  const protocols = listeners.flatMap(({ advertise }) =>
+    advertise === undefined || advertise.protocol === ''
+      ? []
+      : [[advertise.protocol, urlOf(advertise)] as const],
+  )
+  return { hostname, protocols: Object.fromEntries(protocols) }
+}
+
+function urlOf(address: {
+  readonly protocol: string
+  readonly hostname: string
+  readonly port: number
+}): string {
+  const { protocol, hostname, port } = address
+  const host = hostname.includes(':') ? `[${hostname}]` : hostname
+  return `${protocol}://${host}:${port}`
+}

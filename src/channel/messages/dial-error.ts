@@ -1,0 +1,14 @@
+/** Why a router could not dial a terminator, in its route result; `ErrorType…` of OpenZiti. */
+export const dialError = {
+  other: 0,
+  invalidTerminator: 1,
+  misconfiguredTerminator: 2,
+  timedOut: 3,
+  refused: 4,
+  rejected: 5,
+  unknownName: 6,
+  portNotAllowed: 7,
+  invalidLink: 8,
+  outOfResources: 9,
+} as const
+export type DialError = (typeof dialError)[keyof typeof dialError]

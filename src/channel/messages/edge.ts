@@ -1,0 +1,214 @@
+import { CONNECT_BY_SERVICE } from '../../lib/router-capabilities.ts'
+import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { flagValue, int32Value, readInt32, readUint64, textValue, uint64Value } from '../headers.ts'
+import { headerKey } from '../numbers.ts'
+import type { Piece } from './payload.ts'
+import type { TraceAnswer, TraceRequest } from './route-trace.ts'
+
+/** The application protocol of the channels of clients. */
+export const EDGE_PROTOCOL = 'ziti-edge'
+
+/**
+ * Content types between a client and a router: ContentType of edge_client_pb. Those of circuits are
+ * in payload.ts, as they are the same on links.
+ */
+export const edgeMessage = {
+  /** A client reports on its device. */
+  postureResponse: 10_800,
+  connect: 60_783,
+  stateConnected: 60_784,
+  stateClosed: 60_785,
+  data: 60_786,
+  dial: 60_787,
+  dialSuccess: 60_788,
+  dialFailed: 60_789,
+  bind: 60_790,
+  unbind: 60_791,
+  updateBind: 60_794,
+  healthEvent: 60_795,
+  traceRoute: 60_796,
+  traceRouteResponse: 60_797,
+  connInspect: 60_798,
+  connInspectResponse: 60_799,
+  bindSuccess: 60_800,
+  updateTokenSuccess: 60_801,
+  updateTokenFailure: 60_802,
+  updateToken: 60_803,
+  connectV2: 60_806,
+} as const
+
+/** Headers between a client and a router: HeaderId of edge_client_pb. */
+export const edgeHeader = {
+  uuid: 128,
+  connId: 1000,
+  sessionToken: 1002,
+  publicKey: 1003,
+  cost: 1004,
+  precedence: 1005,
+  terminatorIdentity: 1006,
+  terminatorIdentitySecret: 1007,
+  callerId: 1008,
+  flags: 1010,
+  appData: 1011,
+  /** A flag in a request to bind or its answer; the id itself in a dial. */
+  routerProvidedConnId: 1012,
+  healthStatus: 1013,
+  errorCode: 1014,
+  timestamp: 1015,
+  traceHopCount: 1016,
+  traceHopType: 1017,
+  traceHopId: 1018,
+  traceError: 1020,
+  listenerId: 1021,
+  connType: 1022,
+  supportsInspect: 1023,
+  /** Flag in the answer to a hello, and in a request to bind. */
+  supportsBindSuccess: 1024,
+  connectionMarker: 1025,
+  circuitId: 1026,
+  stickinessToken: 1027,
+  useXgressToSdk: 1028,
+  xgressCtrlId: 1029,
+  xgressAddress: 1030,
+  /** Flag in the answer to a hello: clients of OIDC may report their posture to this router. */
+  supportsPostureChecks: 1032,
+  structuredError: 1033,
+  dialerIdentityId: 1034,
+  dialerIdentityName: 1035,
+  serviceId: 1036,
+  /** 1: the service is named, and not its id. */
+  serviceIdentifierType: 1037,
+  /** Mask in the answer to a hello. */
+  routerCapabilities: 1039,
+} as const
+
+/** Bits of the mask of what this router can do for clients. */
+export const clientCapabilities: readonly number[] = [CONNECT_BY_SERVICE]
+
+/** Clients choose ids below it, their router those from it on: the two never meet. */
+export const ROUTER_CONNECTION_ID_MIN = 0x80_00_00_00
+export const CONNECTION_ID_MAX = 0xff_ff_ff_ff
+
+export const edgeFlag = { fin: 1 } as const
+
+/** Codes of refusals: Error of edge_client_pb. */
+export const edgeErrorCode = {
+  internal: 1,
+  invalidApiSession: 2,
+  invalidSession: 3,
+  wrongSessionType: 4,
+  invalidEdgeRouterForSession: 5,
+  invalidService: 6,
+  tunnelingNotEnabled: 7,
+  invalidTerminator: 8,
+  encryptionDataMissing: 11,
+  invalidApiSessionType: 12,
+  invalidInstanceId: 13,
+  accessDenied: 14,
+  postureCheckFailed: 15,
+} as const
+
+/** Numbers that tell a client whether to try again. */
+export const retryHint = { default: 0, startOver: 2, notRetriable: 3 } as const
+
+/** Types of a connection in the answer to an inspection of it; 0: there is none. */
+export const connType = { dial: 1, bind: 2 } as const
+
+type Headers = ChannelMessage['headers']
+
+/** Null when there is none. */
+export function readConnectionId(headers: Headers): number | null {
+  const id = readInt32(headers, edgeHeader.connId)
+  return id === null ? null : id >>> 0
+}
+
+export function readUint16(headers: Headers, key: number): number | null {
+  const value = headers.get(key)
+  return value?.length === 2 ? (value[0] ?? 0) | ((value[1] ?? 0) << 8) : null
+}
+
+/** A message of one connection, with further headers. */
+export function connectionMessage(
+  contentType: number,
+  connectionId: number,
+  more: Iterable<readonly [number, Uint8Array]> = [],
+  body: Uint8Array = new Uint8Array(),
+): Outgoing {
+  const headers = new Map([...more, [edgeHeader.connId, int32Value(connectionId)] as const])
+  return { contentType, headers, body }
+}
+
+export interface ClosedReason {
+  readonly text: string
+  /** Absent: none is told. */
+  readonly code?: number
+  readonly retryHint?: number
+  readonly circuitId?: string
+}
+
+export function stateClosed(connectionId: number, reason: ClosedReason): Outgoing {
+  const { text, code, retryHint: hint, circuitId } = reason
+  const headers: [number, Uint8Array][] = []
+  if (code !== undefined) {
+    const structured = { message: text, code, retryHint: hint ?? retryHint.default }
+    headers.push(
+      [edgeHeader.errorCode, int32Value(code)],
+      [edgeHeader.structuredError, textValue(JSON.stringify(structured))],
+    )
+  }
+  if (circuitId !== undefined) headers.push([edgeHeader.circuitId, textValue(circuitId)])
+  return connectionMessage(edgeMessage.stateClosed, connectionId, headers, textValue(text))
+}
+
+export function dataMessage(connectionId: number, { body, edgeFlags, traceId }: Piece): Outgoing {
+  const headers: [number, Uint8Array][] = []
+  if (edgeFlags !== 0) headers.push([edgeHeader.flags, int32Value(edgeFlags)])
+  if (traceId !== null) headers.push([edgeHeader.uuid, traceId])
+  return connectionMessage(edgeMessage.data, connectionId, headers, body)
+}
+
+export function pieceIn({ headers, body }: ChannelMessage): Piece {
+  return {
+    body,
+    edgeFlags: (readInt32(headers, edgeHeader.flags) ?? 0) >>> 0,
+    traceId: headers.get(edgeHeader.uuid) ?? null,
+  }
+}
+
+/** Headers of a client's own circuit: which one, where it enters, and who made it. */
+export function xgressHeaders(circuit: {
+  readonly id: string
+  readonly address: string
+  readonly owner: { readonly id: string }
+}): readonly (readonly [number, Uint8Array])[] {
+  return [
+    [edgeHeader.useXgressToSdk, flagValue(true)],
+    [edgeHeader.xgressCtrlId, textValue(circuit.owner.id)],
+    [edgeHeader.xgressAddress, textValue(circuit.address)],
+  ]
+}
+
+/** The request of a client for a hop of its route; the answer has its sequence as `userValue`. */
+export function traceRequestIn({ headers, sequence }: ChannelMessage): TraceRequest {
+  return {
+    hops: (readInt32(headers, edgeHeader.traceHopCount) ?? 0) >>> 0,
+    timestamp: readUint64(headers, edgeHeader.timestamp) ?? 0n,
+    userValue: sequence,
+  }
+}
+
+/** The router that the client asks is the first hop. */
+export function ownHop({ hops, ...asked }: TraceRequest, error = ''): TraceAnswer {
+  return { ...asked, hops: Math.max(0, hops - 1), hopType: 'xgress/edge', hopId: '', error }
+}
+
+export function traceAnswerMessage(connectionId: number, answer: TraceAnswer): Outgoing {
+  return connectionMessage(edgeMessage.traceRouteResponse, connectionId, [
+    [headerKey.replyFor, int32Value(answer.userValue)],
+    [edgeHeader.traceHopCount, int32Value(answer.hops)],
+    [edgeHeader.timestamp, uint64Value(answer.timestamp)],
+    [edgeHeader.traceHopType, textValue(answer.hopType)],
+    [edgeHeader.traceHopId, textValue(answer.hopId)],
+    ...(answer.error === '' ? [] : [[edgeHeader.traceError, textValue(answer.error)] as const]),
+  ])
+}

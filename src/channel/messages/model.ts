@@ -1,0 +1,87 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import {
+  SubscribeToDataModelSchema,
+  ValidateModelAnswerSchema,
+} from '../../../proto/gen/router_pb.ts'
+import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { readText, readUint64 } from '../headers.ts'
+import { controlHeader, controlMessage } from './control.ts'
+
+export interface ModelDifferenceFound {
+  readonly kind: string
+  readonly id: string
+  readonly difference: 'added' | 'modified' | 'removed'
+  readonly detail: string
+}
+
+export interface ModelComparison {
+  /** Records by kind. */
+  readonly own: Readonly<Record<string, number>>
+  readonly theirs: Readonly<Record<string, number>>
+  readonly differences: readonly ModelDifferenceFound[]
+}
+
+export interface Subscribe {
+  /** Index and timeline that the router has; 0 and '' before it has any. */
+  readonly index: bigint
+  readonly timelineId: string
+  readonly seconds: number
+  /** Only the time is to be extended. */
+  readonly renews: boolean
+  readonly subscriptionId: string
+}
+
+export function subscribeMessage(subscribe: Subscribe): Outgoing {
+  const message = create(SubscribeToDataModelSchema, {
+    currentIndex: subscribe.index,
+    timelineId: subscribe.timelineId,
+    subscriptionDurationSeconds: subscribe.seconds,
+    renew: subscribe.renews,
+    subscriptionId: subscribe.subscriptionId,
+  })
+  return {
+    contentType: controlMessage.subscribeToDataModel,
+    body: toBinary(SubscribeToDataModelSchema, message),
+  }
+}
+
+/** @throws when the bytes are no such message. */
+export function readSubscribe(body: Uint8Array): Subscribe {
+  const { currentIndex, timelineId, subscriptionDurationSeconds, renew, subscriptionId } =
+    fromBinary(SubscribeToDataModelSchema, body)
+  return {
+    index: currentIndex,
+    timelineId,
+    seconds: subscriptionDurationSeconds,
+    renews: renew,
+    subscriptionId,
+  }
+}
+
+/** Null: the message is of no subscription. */
+export function subscriptionOf({ headers }: ChannelMessage): string | null {
+  return readText(headers, controlHeader.routerDataModelSubscriptionId)
+}
+
+/** The index that the model of a controller is at. */
+export function indexOf({ headers }: ChannelMessage): bigint | null {
+  return readUint64(headers, controlHeader.routerDataModelIndex)
+}
+
+export function validatedMessage({ own, theirs, differences }: ModelComparison): Outgoing {
+  const answer = create(ValidateModelAnswerSchema, {
+    origEntityCounts: { ...theirs },
+    copyEntityCounts: { ...own },
+    diffs: differences.map(({ kind, id, difference, detail }) => ({
+      entityType: kind,
+      entityId: id,
+      diffType: difference,
+      detail,
+    })),
+  })
+  return {
+    contentType: controlMessage.validateDataStateResponse,
+    body: toBinary(ValidateModelAnswerSchema, answer),
+  }
+}

@@ -1,0 +1,304 @@
+import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { textValue } from '../headers.ts'
+import { messageContentLimits } from './limits.ts'
+
+/**
+ * Content types between the ends of a circuit, on links and on channels of SDKs: ContentType of
+ * xgress. `close` is XgClose of edge_client_pb.
+ */
+export const circuitMessage = {
+  payload: 1100,
+  acknowledgement: 1101,
+  control: 1102,
+  close: 1103,
+} as const
+
+/** Channels read these without a rate limit: the ends of a circuit bound them. */
+export const circuitDataTypes: ReadonlySet<number> = new Set(Object.values(circuitMessage))
+
+export const payloadFlag = {
+  /** The circuit ends; to the receiver the same as `endOfFile`. */
+  circuitEnd: 1,
+  /** Also in acknowledgements. */
+  fromTerminator: 2,
+  circuitStart: 4,
+  chunk: 8,
+  sentAgain: 16,
+  endOfFile: 32,
+  writeFailed: 64,
+} as const
+
+/** Bits of `capabilities`. */
+export const CAN_END_OF_FILE = 1 << 8
+
+/** Headers of payloads and acknowledgements; keys of the users of a circuit are 2000 to 2255. */
+export const circuitHeader = {
+  uuid: 2000,
+  capabilities: 2001,
+  edgeFlags: 2016,
+  circuitId: 2256,
+  sequence: 2257,
+  flags: 2258,
+  recvBufferSize: 2259,
+  rtt: 2260,
+} as const
+
+/** Headers of a control. */
+export const circuitControlHeader = {
+  hopCount: 20,
+  hopType: 21,
+  hopId: 22,
+  timestamp: 23,
+  userVal: 24,
+  error: 25,
+} as const
+export const TRACE_REQUEST = 1
+export const TRACE_ANSWER = 2
+
+/** Sequence numbers are 32-bit and signed at the other end. */
+export const SEQUENCE_MAX = 0x7fff_ffff
+/** An acknowledgement without the bytes that its sender has buffered blocks the receiver. */
+const BUFFERED_UNKNOWN = 0xffff_ffff
+
+const empty = new Uint8Array(0)
+
+/** Content of one payload, without its place in the stream. It is neither cut nor joined. */
+export interface Piece {
+  readonly body: Uint8Array
+  /** `edgeHeader.flags` of the SDK protocol: 1 FIN, 2 TRACE_UUID, 4 MULTIPART …; 0: none. */
+  readonly edgeFlags: number
+  /** UUID of a traced payload, passed on unread; null: none. */
+  readonly traceId: Uint8Array | null
+}
+
+/** One numbered payload. Its body may be a view of a larger buffer. */
+export interface Payload {
+  readonly sequence: number
+  readonly flags: number
+  /** Clock of its sender as it was sent, ms modulo 2^16; 0: none. */
+  readonly stamp: number
+  readonly body: Uint8Array
+  readonly edgeFlags: number
+  readonly traceId: Uint8Array | null
+  /** Null in most payloads: only the first of an end has them. */
+  readonly capabilities: number | null
+}
+
+export interface Acknowledgement {
+  readonly flags: number
+  /** Bytes that wait for the application of its sender. */
+  readonly bufferedBytes: number
+  /** Stamp of the payload, as it came; 0: none. */
+  readonly stamp: number
+  /** Sequences, read by `sequencesOf`. */
+  readonly body: Uint8Array
+}
+
+const utf8 = new TextDecoder()
+
+/** Id of the circuit that a payload, acknowledgement or control belongs to; null: none. */
+export function circuitIdOf({ contentType, headers, body }: ChannelMessage): string | null {
+  // A control has a byte for its kind, and the circuit as the rest of its body.
+  const isControl = contentType === circuitMessage.control
+  const value = isControl ? body.subarray(1) : headers.get(circuitHeader.circuitId)
+  if (value === undefined || value.length === 0) return null
+  return value.length > messageContentLimits.circuitNameCharactersMax ? null : utf8.decode(value)
+}
+
+/** Headers of users of a circuit, and of its frames. */
+const onwardKeys = { from: circuitHeader.uuid, to: circuitHeader.rtt } as const
+
+/**
+ * The frame as it goes on: without what belongs to the channel that it came by, such as the number
+ * of a request that it would be taken as the reply to.
+ */
+export function frameOnward({ contentType, headers, body }: ChannelMessage): Outgoing {
+  const kept = new Map<number, Uint8Array>()
+  const isControl = contentType === circuitMessage.control
+  for (const [key, value] of headers) {
+    const isOfCircuit = key >= onwardKeys.from && key <= onwardKeys.to
+    const isOfTrace =
+      isControl && key >= circuitControlHeader.hopCount && key <= circuitControlHeader.error
+    if (isOfCircuit || isOfTrace) kept.set(key, value)
+  }
+  return { contentType, headers: kept, body }
+}
+
+/** Null when it is malformed. */
+export function readPayload(message: ChannelMessage): Payload | null {
+  const { headers, body, leftOutBytes = 0 } = message
+  const sequence = readSequence(headers.get(circuitHeader.sequence))
+  const flags = littleEndian(headers.get(circuitHeader.flags), 4)
+  const stamp = littleEndian(headers.get(circuitHeader.rtt), 2)
+  const edgeFlags = littleEndian(headers.get(circuitHeader.edgeFlags), 4)
+  if (sequence === null || flags === null || stamp === null || edgeFlags === null) return null
+  const traceId = headers.get(circuitHeader.uuid) ?? null
+  if (traceId !== null && traceId.length > messageContentLimits.xgressTraceIdBytesMax) return null
+  if (leftOutBytes > 0) return null
+  const capabilities = readCapabilities(headers.get(circuitHeader.capabilities))
+  return { sequence, flags, stamp, body, edgeFlags, traceId, capabilities }
+}
+
+/** Payloads that only number the stream, or start it, are no pieces. */
+export function isContent({ body, flags, edgeFlags, traceId, capabilities }: Payload): boolean {
+  if (body.length > 0 || edgeFlags !== 0 || traceId !== null) return true
+  return (
+    (flags & ~(payloadFlag.fromTerminator | payloadFlag.sentAgain)) === 0 && capabilities === null
+  )
+}
+
+/** Null when it is malformed. */
+export function readAcknowledgement(message: ChannelMessage): Acknowledgement | null {
+  const { headers, body, leftOutBytes = 0 } = message
+  const flags = littleEndian(headers.get(circuitHeader.flags), 4)
+  const stamp = littleEndian(headers.get(circuitHeader.rtt), 2)
+  const buffered = headers.get(circuitHeader.recvBufferSize)
+  const bufferedBytes = buffered === undefined ? BUFFERED_UNKNOWN : littleEndian(buffered, 4)
+  if (flags === null || stamp === null || bufferedBytes === null) return null
+  if (leftOutBytes > 0 || body.length % 4 !== 0) return null
+  // @guard payloads-that-lie--sequences
+  if (body.length / 4 > messageContentLimits.xgressSequencesPerMessageMax) return null
+  return { flags, bufferedBytes, stamp, body }
+}
+
+export function sequenceAt(body: Uint8Array, at: number): number {
+  const high = ((body[at] ?? 0) << 24) | ((body[at + 1] ?? 0) << 16)
+  return high | ((body[at + 2] ?? 0) << 8) | (body[at + 3] ?? 0)
+}
+
+interface OutgoingPayload extends Piece {
+  readonly sequence: number
+  readonly flags: number
+  readonly capabilities: number | null
+}
+
+/** @param circuitId as it stands on the wire. */
+export function payloadMessage(
+  circuitId: Uint8Array,
+  payload: OutgoingPayload,
+  stamp: number,
+): Outgoing {
+  const { sequence, flags, body, edgeFlags, traceId, capabilities } = payload
+  const headers = new Map<number, Uint8Array>()
+  headers.set(circuitHeader.circuitId, circuitId)
+  headers.set(circuitHeader.sequence, integerValue(sequence, 8))
+  if (flags !== 0) headers.set(circuitHeader.flags, flagsValue(flags))
+  headers.set(circuitHeader.rtt, stampValue(stamp))
+  if (edgeFlags !== 0) headers.set(circuitHeader.edgeFlags, integerValue(edgeFlags, 4))
+  if (traceId !== null) headers.set(circuitHeader.uuid, traceId)
+  if (capabilities !== null)
+    headers.set(circuitHeader.capabilities, capabilitiesValue(capabilities))
+  return { contentType: circuitMessage.payload, headers, body }
+}
+
+/** @param sequences none: only the bytes that are buffered are sent. */
+export function acknowledgementMessage(
+  circuitId: Uint8Array,
+  {
+    flags,
+    bufferedBytes,
+    stamp,
+    sequences,
+  }: Omit<Acknowledgement, 'body'> & { readonly sequences: readonly number[] },
+): Outgoing {
+  const headers = new Map<number, Uint8Array>()
+  headers.set(circuitHeader.circuitId, circuitId)
+  if (flags !== 0) headers.set(circuitHeader.flags, flagsValue(flags))
+  headers.set(circuitHeader.recvBufferSize, integerValue(bufferedBytes, 4))
+  headers.set(circuitHeader.rtt, stampValue(stamp))
+  const body = new Uint8Array(4 * sequences.length)
+  for (let at = 0; at < sequences.length; at += 1) {
+    const sequence = sequences[at] ?? 0
+    body[4 * at] = sequence >>> 24
+    body[4 * at + 1] = sequence >>> 16
+    body[4 * at + 2] = sequence >>> 8
+    body[4 * at + 3] = sequence
+  }
+  return { contentType: circuitMessage.acknowledgement, headers, body }
+}
+
+/** The answer to a request for the route of a circuit; null: the control is none. */
+export function traceRouteAnswer(
+  request: ChannelMessage,
+  { type, id }: { readonly type: string; readonly id: string },
+): Outgoing | null {
+  const { headers: asked, body } = request
+  const hops = littleEndian(asked.get(circuitControlHeader.hopCount), 4)
+  if (body[0] !== TRACE_REQUEST || body.length < 2 || hops === null) return null
+  if (body.length > messageContentLimits.xgressControlBytesMax) return null
+  const headers = new Map<number, Uint8Array>()
+  headers.set(circuitControlHeader.hopCount, integerValue(Math.max(0, hops - 1), 4))
+  headers.set(circuitControlHeader.hopType, textValue(type))
+  headers.set(circuitControlHeader.hopId, textValue(id))
+  // The end that asked knows its request by these.
+  for (const key of [
+    circuitControlHeader.timestamp,
+    circuitControlHeader.userVal,
+    circuitHeader.uuid,
+  ]) {
+    const value = asked.get(key)
+    if (value === undefined) continue
+    if (value.length > messageContentLimits.xgressControlBytesMax) return null
+    headers.set(key, value)
+  }
+  const answer = new Uint8Array(body)
+  answer[0] = TRACE_ANSWER
+  return { contentType: circuitMessage.control, headers, body: answer }
+}
+
+/** An absent integer is 0. Without a view for each of them: they are read for each payload. */
+function littleEndian(bytes: Uint8Array | undefined, length: 2 | 4): number | null {
+  if (bytes === undefined) return 0
+  if (bytes.length !== length) return null
+  return length === 2 ? (bytes[0] ?? 0) | ((bytes[1] ?? 0) << 8) : uint32At(bytes)
+}
+
+function uint32At(bytes: Uint8Array): number {
+  const low = (bytes[0] ?? 0) | ((bytes[1] ?? 0) << 8)
+  return (low | ((bytes[2] ?? 0) << 16) | ((bytes[3] ?? 0) << 24)) >>> 0
+}
+
+function readSequence(bytes: Uint8Array | undefined): number | null {
+  if (bytes?.length !== 8) return null
+  const sequence = uint32At(bytes)
+  const isOver = bytes[4] !== 0 || bytes[5] !== 0 || bytes[6] !== 0 || bytes[7] !== 0
+  // @guard payloads-that-lie--sequence
+  return isOver || sequence > SEQUENCE_MAX ? null : sequence
+}
+
+function readCapabilities(bytes: Uint8Array | undefined): number | null {
+  return bytes?.length === 4 ? sequenceAt(bytes, 0) : null
+}
+
+function integerValue(value: number, length: 4 | 8): Uint8Array {
+  const bytes = new Uint8Array(length)
+  bytes[0] = value
+  bytes[1] = value >>> 8
+  bytes[2] = value >>> 16
+  bytes[3] = value >>> 24
+  return bytes
+}
+
+const terminatorFlags = integerValue(payloadFlag.fromTerminator, 4)
+
+function flagsValue(flags: number): Uint8Array {
+  return flags === payloadFlag.fromTerminator ? terminatorFlags : integerValue(flags, 4)
+}
+
+function stampValue(stamp: number): Uint8Array {
+  return Uint8Array.of(stamp, stamp >>> 8)
+}
+
+function capabilitiesValue(capabilities: number): Uint8Array {
+  return integerValue(capabilities, 4).reverse()
+}
+
+/** Views pin the whole buffer that they lie in; one that is much larger is not worth it. */
+const PINNED_SCALE_MAX = 8
+
+/** A body that may be kept: a copy, when the view would pin far more than it holds. */
+export function keptBody(body: Uint8Array): Uint8Array {
+  if (body.length === 0) return empty
+  // @guard payloads-that-lie--pinned
+  return body.length * PINNED_SCALE_MAX < body.buffer.byteLength ? new Uint8Array(body) : body
+}

@@ -1,0 +1,139 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import {
+  InspectAnswerSchema,
+  InspectRequestSchema,
+  InterfacesSchema,
+  MetricsSchema,
+} from '../../../proto/gen/router_pb.ts'
+import type { Outgoing } from '../frame.ts'
+import { messageContentLimits } from './limits.ts'
+import { controlMessage } from './control.ts'
+
+/** @throws when the bytes are no such message. */
+export function readInspection(body: Uint8Array): readonly string[] {
+  return fromBinary(InspectRequestSchema, body).requestedValues
+}
+
+export interface Inspected {
+  readonly errors: readonly string[]
+  readonly values: readonly { readonly name: string; readonly value: string }[]
+}
+
+export function inspectedMessage({ errors, values }: Inspected): Outgoing {
+  const response = create(InspectAnswerSchema, {
+    success: errors.length === 0,
+    errors: [...errors],
+    values: values.map(({ name, value }) => ({ name, value })),
+  })
+  return {
+    contentType: controlMessage.inspectResponse,
+    body: toBinary(InspectAnswerSchema, response),
+  }
+}
+
+export interface HostInterface {
+  readonly name: string
+  readonly hardwareAddress: string
+  /** Addresses with their prefix length. */
+  readonly addresses: readonly string[]
+  readonly isLoopback: boolean
+}
+
+const FLAG_UP = 1n
+const FLAG_LOOPBACK = 4n
+
+export function interfacesMessage(interfaces: readonly HostInterface[]): Outgoing {
+  const update = create(InterfacesSchema, {
+    interfaces: interfaces.map(({ name, hardwareAddress, addresses, isLoopback }) => ({
+      name,
+      hardwareAddress,
+      flags: FLAG_UP | (isLoopback ? FLAG_LOOPBACK : 0n),
+      addresses: [...addresses],
+    })),
+  })
+  return {
+    contentType: controlMessage.updateRouterInterfaces,
+    body: toBinary(InterfacesSchema, update),
+  }
+}
+
+/** Kinds of counts, as the protocol names them; rx: read by this router, tx: written. */
+export type CountedKind = `${'fabric' | 'ingress' | 'egress'}.${'rx' | 'tx'}`
+
+/** Bytes of one circuit that nobody has been told yet. */
+export interface CountedCircuit {
+  readonly circuitId: string
+  readonly tags: Readonly<Record<string, string>>
+  /** Kinds that nothing was counted of are absent. */
+  readonly bytes: Readonly<Partial<Record<CountedKind, number>>>
+}
+
+export interface UsageReport {
+  /** UTC, s. */
+  readonly startS: number
+  readonly lengthS: number
+  readonly circuits: readonly CountedCircuit[]
+}
+
+/** Bytes of circuits in one interval, as metrics of their own. */
+export function usageMessage(
+  routerId: string,
+  { startS, lengthS, circuits }: UsageReport,
+  { eventId, atMs }: { readonly eventId: string; readonly atMs: number },
+): Outgoing {
+  const interval = { intervalStartUtc: BigInt(startS), intervalLength: BigInt(lengthS) }
+  const { usageCircuitsPerCounterMax } = messageContentLimits
+  const usageCounters = []
+  for (let at = 0; at < circuits.length; at += usageCircuitsPerCounterMax) {
+    const buckets = circuits
+      .slice(at, at + usageCircuitsPerCounterMax)
+      .map(({ circuitId, bytes, tags }) => {
+        const values = Object.entries(bytes).map(([kind, count]) => [kind, BigInt(count)] as const)
+        return [circuitId, { values: Object.fromEntries(values), tags: { ...tags } }] as const
+      })
+    usageCounters.push({ ...interval, buckets: Object.fromEntries(buckets) })
+  }
+  const timestamp = timestampOf(atMs)
+  const metrics = create(MetricsSchema, { eventId, sourceId: routerId, timestamp, usageCounters })
+  return { contentType: controlMessage.metrics, body: toBinary(MetricsSchema, metrics) }
+}
+
+function timestampOf(atMs: number): { seconds: bigint; nanos: number } {
+  return { seconds: BigInt(Math.floor(atMs / 1000)), nanos: Math.floor(atMs % 1000) * 1_000_000 }
+}
+
+export interface MetricsBatch {
+  readonly eventId: string
+  /** UTC ms: the end of what it covers. */
+  readonly atMs: number
+  readonly integers: Readonly<Record<string, number>>
+  readonly numbers: Readonly<Record<string, number>>
+  /** Latencies by the name of the histogram; one sample each. */
+  readonly latenciesNs: Readonly<Record<string, number>>
+}
+
+/** @param isPropagated false for all controllers but one, or each of them would count the same. */
+export function metricsMessage(
+  routerId: string,
+  { eventId, atMs, integers, numbers, latenciesNs }: MetricsBatch,
+  isPropagated: boolean,
+): Outgoing {
+  const metrics = create(MetricsSchema, {
+    eventId,
+    sourceId: routerId,
+    timestamp: timestampOf(atMs),
+    intValues: Object.fromEntries(
+      Object.entries(integers).map(([name, figure]) => [name, BigInt(Math.round(figure))]),
+    ),
+    floatValues: { ...numbers },
+    histograms: Object.fromEntries(
+      Object.entries(latenciesNs).map(([name, ns]) => {
+        const whole = BigInt(Math.round(ns))
+        return [name, { count: 1n, max: whole, mean: ns, min: whole }]
+      }),
+    ),
+    doNotPropagate: !isPropagated,
+  })
+  return { contentType: controlMessage.metrics, body: toBinary(MetricsSchema, metrics) }
+}

@@ -1,0 +1,66 @@
+import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { int32Value, readInt32, readText, readUint64, uint64Value } from '../headers.ts'
+import { messageContentLimits } from './limits.ts'
+import { circuitControlHeader, circuitMessage, TRACE_ANSWER, TRACE_REQUEST } from './payload.ts'
+
+/** Request for the route of a circuit: one of its routers or its other end answers. */
+export interface TraceRequest {
+  /** Number of the router that answers, counted from the one that is asked first. */
+  readonly hops: number
+  /** Time of the one who asks, which the answer repeats. */
+  readonly timestamp: bigint
+  /** Number by which the one who asks knows the request. */
+  readonly userValue: number
+}
+
+export interface TraceAnswer extends TraceRequest {
+  readonly hopType: string
+  readonly hopId: string
+  /** Why the route is not known further; '': it is. */
+  readonly error: string
+}
+
+export function traceRequestMessage(
+  circuitId: Uint8Array,
+  { hops, timestamp, userValue }: TraceRequest,
+): Outgoing {
+  const headers = new Map([
+    [circuitControlHeader.hopCount, int32Value(hops)],
+    [circuitControlHeader.timestamp, uint64Value(timestamp)],
+    [circuitControlHeader.userVal, int32Value(userValue)],
+  ])
+  const body = new Uint8Array(1 + circuitId.length)
+  body[0] = TRACE_REQUEST
+  body.set(circuitId, 1)
+  return { contentType: circuitMessage.control, headers, body }
+}
+
+/** Null when the control is no answer, or does not say to which request. */
+export function readTraceAnswer({ headers, body }: ChannelMessage): TraceAnswer | null {
+  const userValue = readInt32(headers, circuitControlHeader.userVal)
+  if (body[0] !== TRACE_ANSWER || userValue === null) return null
+  const text = (key: number): string =>
+    readText(headers, key)?.slice(0, messageContentLimits.xgressControlBytesMax) ?? ''
+  return {
+    hops: (readInt32(headers, circuitControlHeader.hopCount) ?? 0) >>> 0,
+    timestamp: readUint64(headers, circuitControlHeader.timestamp) ?? 0n,
+    userValue,
+    hopType: text(circuitControlHeader.hopType),
+    hopId: text(circuitControlHeader.hopId),
+    error: text(circuitControlHeader.error),
+  }
+}
+
+/** Hops that a request for a route has left; null: the message is none, or counts none. */
+export function hopsOfTrace({ contentType, headers, body }: ChannelMessage): number | null {
+  if (contentType !== circuitMessage.control || body[0] !== TRACE_REQUEST) return null
+  const hops = (readInt32(headers, circuitControlHeader.hopCount) ?? 0) >>> 0
+  return hops === 0 ? null : hops
+}
+
+export function withHops(message: ChannelMessage, hops: number): ChannelMessage {
+  return {
+    ...message,
+    headers: new Map(message.headers).set(circuitControlHeader.hopCount, int32Value(hops)),
+  }
+}

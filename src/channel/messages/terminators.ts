@@ -1,0 +1,161 @@
+import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+
+import {
+  CreateTerminatorResult,
+  CreateTerminatorV2AnswerSchema,
+  CreateTerminatorV2Schema,
+  HealthEventSchema,
+  UpdateEdgeTerminatorSchema,
+  CreateTunnelTerminatorAnswerSchema,
+  CreateTunnelTerminatorSchema,
+  ModelPrecedence,
+  RemoveTerminatorsSchema,
+  TerminatorStatesSchema,
+  UpdateTunnelTerminatorSchema,
+  ValidateTerminatorsSchema,
+} from '../../../proto/gen/router_pb.ts'
+import { flagValue, textValue } from '../headers.ts'
+import type { Outgoing } from '../frame.ts'
+import { controlHeader, controlMessage } from './control.ts'
+
+/** Precedences of terminators, by the numbers of both protocols. */
+export const terminatorPrecedence = {
+  default: ModelPrecedence.DEFAULT,
+  required: ModelPrecedence.REQUIRED,
+  failed: ModelPrecedence.FAILED,
+} as const
+
+export type Precedence = keyof typeof terminatorPrecedence
+
+/** An unknown precedence is the default. */
+export function precedenceName(precedence: number): Precedence {
+  if (precedence === ModelPrecedence.REQUIRED) return 'required'
+  return precedence === ModelPrecedence.FAILED ? 'failed' : 'default'
+}
+
+/** The precedence of the number that a client sends. */
+export function precedenceOf(number: number): ModelPrecedence {
+  return terminatorPrecedence[precedenceName(number)]
+}
+
+export interface OfferedTerminator {
+  readonly id: string
+  readonly serviceId: string
+  readonly cost: number
+  readonly precedence: Precedence
+  readonly instanceId: string
+  /** Key of the host for all of its clients; absent: it has one for each. */
+  readonly publicKey?: Uint8Array
+}
+
+/** @param startMs UTC: comes back in the answer. */
+export function createTunnelTerminatorMessage(
+  offered: OfferedTerminator,
+  startMs: number,
+): Outgoing {
+  const { id, serviceId, cost, precedence, instanceId } = offered
+  const message = create(CreateTunnelTerminatorSchema, {
+    serviceId,
+    address: id,
+    cost,
+    precedence: terminatorPrecedence[precedence],
+    instanceId,
+    startTime: BigInt(startMs),
+  })
+  const body = toBinary(CreateTunnelTerminatorSchema, message)
+  return { contentType: controlMessage.createTunnelTerminatorV2, body }
+}
+
+export interface TerminatorAnswer {
+  readonly id: string
+  readonly outcome: 'created' | 'busy' | 'taken' | 'refused'
+  readonly message: string
+}
+
+const outcomes: ReadonlyMap<CreateTerminatorResult, TerminatorAnswer['outcome']> = new Map([
+  [CreateTerminatorResult.SUCCESS, 'created'],
+  [CreateTerminatorResult.FAILED_BUSY, 'busy'],
+  [CreateTerminatorResult.FAILED_ID_CONFLICT, 'taken'],
+])
+
+/** @throws when the bytes are no such message. */
+export function readTunnelTerminatorAnswer(body: Uint8Array): TerminatorAnswer {
+  const { terminatorId, result, msg } = fromBinary(CreateTunnelTerminatorAnswerSchema, body)
+  return { id: terminatorId, outcome: outcomes.get(result) ?? 'refused', message: msg }
+}
+
+export function updateTunnelTerminatorMessage(
+  terminatorId: string,
+  cost: number,
+  precedence: Precedence,
+): Outgoing {
+  const message = create(UpdateTunnelTerminatorSchema, {
+    terminatorId,
+    cost,
+    precedence: terminatorPrecedence[precedence],
+    updateCost: true,
+    updatePrecedence: true,
+  })
+  const body = toBinary(UpdateTunnelTerminatorSchema, message)
+  return { contentType: controlMessage.updateTunnelTerminator, body }
+}
+
+export function tunnelHealthMessage(terminatorId: string, isHealthy: boolean): Outgoing {
+  const headers = new Map([
+    [controlHeader.terminatorId, textValue(terminatorId)],
+    [controlHeader.checkPassed, flagValue(isHealthy)],
+  ])
+  return { contentType: controlMessage.tunnelHealthEvent, headers }
+}
+
+export function createTerminatorMessage(
+  asked: MessageInitShape<typeof CreateTerminatorV2Schema>,
+): Outgoing {
+  return {
+    contentType: controlMessage.createTerminatorV2,
+    body: toBinary(CreateTerminatorV2Schema, create(CreateTerminatorV2Schema, asked)),
+  }
+}
+
+/** @throws when the bytes are no such message. */
+export function readTerminatorAnswer(body: Uint8Array) {
+  return fromBinary(CreateTerminatorV2AnswerSchema, body)
+}
+
+export function removeTerminatorsMessage(ids: readonly string[]): Outgoing {
+  const message = create(RemoveTerminatorsSchema, { terminatorIds: [...ids] })
+  return {
+    contentType: controlMessage.removeTerminators,
+    body: toBinary(RemoveTerminatorsSchema, message),
+  }
+}
+
+export function updateEdgeTerminatorMessage(
+  asked: MessageInitShape<typeof UpdateEdgeTerminatorSchema>,
+): Outgoing {
+  return {
+    contentType: controlMessage.updateEdgeTerminator,
+    body: toBinary(UpdateEdgeTerminatorSchema, create(UpdateEdgeTerminatorSchema, asked)),
+  }
+}
+
+export function healthEventMessage(asked: MessageInitShape<typeof HealthEventSchema>): Outgoing {
+  return {
+    contentType: controlMessage.healthEvent,
+    body: toBinary(HealthEventSchema, create(HealthEventSchema, asked)),
+  }
+}
+
+/** The terminators that a controller asks about. @throws when the bytes are no such message. */
+export function readTerminatorQuery(body: Uint8Array) {
+  return fromBinary(ValidateTerminatorsSchema, body)
+}
+
+export function terminatorStatesMessage(
+  states: Exclude<MessageInitShape<typeof TerminatorStatesSchema>['states'], undefined>,
+): Outgoing {
+  return {
+    contentType: controlMessage.validateTerminatorsV2Response,
+    body: toBinary(TerminatorStatesSchema, create(TerminatorStatesSchema, { states })),
+  }
+}

@@ -1,0 +1,227 @@
+import type { Clock } from '../lib/clock.ts'
+import type { MemberOrder } from './members.ts'
+import { laterPosition } from './position.ts'
+import { ApiProblem, type MemberFault, NoAnswer, OutcomeUnknown, Unreachable } from './problem.ts'
+import type { ClientWaits } from './waits.ts'
+
+export const MANAGEMENT = '/edge/management/v1'
+export const FABRIC = '/fabric/v1'
+
+export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** A request, as far as it decides which member to ask and how often. */
+export interface ClusterRequest {
+  readonly method?: HttpMethod
+  readonly headers?: Readonly<Record<string, string>>
+  /** Wait for an answer, instead of the usual one. */
+  readonly timeoutMs?: number
+  /** True: controllers do not recognize a repetition of the write, so it is sent once. */
+  readonly isOnceOnly?: boolean
+  /** True: it only reads, although it has a body. */
+  readonly changesNothing?: boolean
+  /** The one member to ask, for what each of them knows of itself. */
+  readonly origin?: string
+  /** False: it shows no session. */
+  readonly showsSession?: boolean
+  /** False: the client reports a refused session and does not renew it. */
+  readonly renewsSession?: boolean
+}
+
+export interface ClusterAnswer {
+  readonly status: number
+  readonly body: unknown
+  header(name: string): string | null
+}
+
+/** The member that gets the request, with headers and the maximum wait. */
+export interface SendTo {
+  readonly origin: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly timeoutMs: number
+}
+
+/**
+ * Sends a request to one member.
+ * @throws {NoAnswer}
+ */
+export type Send<R extends ClusterRequest> = (request: R, to: SendTo) => Promise<ClusterAnswer>
+
+/** Source of the session token that requests show. */
+export interface SessionTokenSource {
+  /** Token to show now; null: no session is open. */
+  token(): string | null | Promise<string | null>
+  /**
+   * Called when a controller answers 401.
+   * @returns the token to ask once more with; null: there is no other.
+   */
+  renewed(refused: string | null, problem: ApiProblem): Promise<string | null>
+}
+
+export interface ClusterClientOptions<R extends ClusterRequest> {
+  readonly members: MemberOrder
+  readonly session: SessionTokenSource
+  readonly send: Send<R>
+  readonly waits: ClientWaits
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  /** A new ID for a write. */
+  readonly requestId: () => string
+  /** Whether an answer must reflect all that earlier answers reflected. */
+  readonly readsOwnWrites: boolean
+}
+
+/** Codes of refusals that do not last: another member, or the same one later, may succeed. */
+const passingCodes: ReadonlySet<string> = new Set([
+  'CLUSTER_NO_LEADER',
+  'OUTCOME_UNKNOWN',
+  'INDEX_NOT_REACHED',
+  'SERVER_TOO_MANY_REQUESTS',
+  'RATE_LIMITED',
+])
+
+/** The header that shows the token of a session. An access token of OIDC is a JWT. */
+export function sessionHeader(token: string): Readonly<Record<string, string>> {
+  return token.startsWith('ey') ? { authorization: `Bearer ${token}` } : { 'net-session': token }
+}
+
+/**
+ * Asks the members of a cluster: one as long as it answers, else the next one. A write has a
+ * request ID, so that asking again cannot carry it out twice. This is the only place that decides
+ * about repeating, waiting, `net-min-index` and the renewal of a session.
+ */
+export class ClusterClient<R extends ClusterRequest> {
+  readonly #options: ClusterClientOptions<R>
+  #position: string | null = null
+
+  constructor(options: ClusterClientOptions<R>) {
+    this.#options = options
+  }
+
+  /** The latest position of the log that an answer reflected; null before the first one. */
+  get position(): string | null {
+    return this.#position
+  }
+
+  /**
+   * @throws {ApiProblem} when a controller refuses.
+   * @throws {Unreachable} when no member answers.
+   * @throws {OutcomeUnknown} when a write that cannot be sent twice has no answer.
+   */
+  async ask(request: R): Promise<ClusterAnswer & { readonly origin: string }> {
+    const { waits, clock, requestId } = this.#options
+    const isKept = isWrite(request) && request.isOnceOnly !== true
+    const id = isKept ? requestId() : null
+    const endMs = clock.monotonicMs() + waits.patienceMs
+    let unknown: ApiProblem | null = null
+    for (;;) {
+      const round = await this.#askEach(request, id)
+      if ('answer' in round) return round.answer
+      const { refusal, faults } = round
+      if (refusal?.code === 'OUTCOME_UNKNOWN') unknown ??= refusal
+      // A later refusal does not say that the write was not carried out.
+      if (refusal === null) throw unknown ?? new Unreachable(faults)
+      if (clock.monotonicMs() >= endMs) throw unknown ?? refusal
+      await new Promise((resolve) => setTimeout(resolve, waits.pauseMs))
+    }
+  }
+
+  /** Asks each member once, until one succeeds or refuses permanently. */
+  async #askEach(request: R, id: string | null): Promise<Round> {
+    const { members } = this.#options
+    const order = request.origin === undefined ? members.order() : [request.origin]
+    const isFirst = request.origin === undefined
+    const faults: MemberFault[] = []
+    let refusal: ApiProblem | null = null
+    for (const [at, origin] of order.entries()) {
+      try {
+        const timeoutMs = this.#timeoutMs(request, at === order.length - 1)
+        const answer = await this.#askOne(request, { origin, id, timeoutMs })
+        members.succeed(origin, isFirst)
+        return { answer: { ...answer, origin } }
+      } catch (error) {
+        if (error instanceof NoAnswer) {
+          members.fail(origin)
+          const fault = { origin, reason: error.message }
+          if (isWrite(request) && id === null && error.isSent)
+            throw new OutcomeUnknown(fault, error)
+          faults.push(fault)
+          continue
+        }
+        if (!(error instanceof ApiProblem)) throw error
+        if (!isPassing(error, request)) {
+          members.succeed(origin, isFirst)
+          throw error
+        }
+        if (refusal === null || error.code === 'OUTCOME_UNKNOWN' || refusal.code === '') {
+          refusal = error
+        }
+      }
+    }
+    return { refusal, faults }
+  }
+
+  #timeoutMs({ timeoutMs, isOnceOnly, origin }: R, isLast: boolean): number {
+    const { answerMs, lastAnswerMs, onceOnlyMs } = this.#options.waits
+    const usualMs = timeoutMs ?? (isOnceOnly === true ? onceOnlyMs : answerMs)
+    // A caller that names a member knows how long it is worth waiting for.
+    return isLast && origin === undefined ? Math.max(usualMs, lastAnswerMs) : usualMs
+  }
+
+  /** Asks one member, and once more when the session could be renewed. */
+  async #askOne(request: R, to: AskedMember): Promise<ClusterAnswer> {
+    const { session } = this.#options
+    const token = request.showsSession === false ? null : await session.token()
+    try {
+      return await this.#send(request, to, token)
+    } catch (error) {
+      const isFinal = request.showsSession === false || request.renewsSession === false
+      if (isFinal || !(error instanceof ApiProblem) || error.status !== 401) throw error
+      const renewed = await session.renewed(token, error)
+      if (renewed === null) throw error
+      return await this.#send(request, to, renewed)
+    }
+  }
+
+  async #send(
+    request: R,
+    { origin, id, timeoutMs }: AskedMember,
+    token: string | null,
+  ): Promise<ClusterAnswer> {
+    const { send, readsOwnWrites } = this.#options
+    const minIndex = readsOwnWrites && request.showsSession !== false ? this.#position : null
+    const headers = {
+      ...(token === null ? {} : sessionHeader(token)),
+      ...(minIndex === null ? {} : { 'net-min-index': minIndex }),
+      ...(id === null ? {} : { 'net-request-id': id }),
+      ...request.headers,
+    }
+    const answer = await send(request, { origin, headers, timeoutMs })
+    this.#position = laterPosition(this.#position, answer.header('net-index'))
+    const { status, body } = answer
+    if (status >= 200 && status < 300) return answer
+    const hasChallenge = answer.header('www-authenticate') !== null
+    throw new ApiProblem(status, body, { hasChallenge, origin })
+  }
+}
+
+interface AskedMember {
+  readonly origin: string
+  /** Null: the request is not repeated under an ID. */
+  readonly id: string | null
+  readonly timeoutMs: number
+}
+
+type Round =
+  | { readonly answer: ClusterAnswer & { readonly origin: string } }
+  | { readonly refusal: ApiProblem | null; readonly faults: readonly MemberFault[] }
+
+function isWrite({ method = 'GET', changesNothing }: ClusterRequest): boolean {
+  return method !== 'GET' && changesNothing !== true
+}
+
+function isPassing({ status, code }: ApiProblem, request: ClusterRequest): boolean {
+  if (isWrite(request) && request.isOnceOnly === true) {
+    // A proxy cannot say whether a controller has carried the write out.
+    if (code === '' || code === 'OUTCOME_UNKNOWN') return false
+  }
+  return passingCodes.has(code) || status === 502 || status === 503 || status === 504
+}

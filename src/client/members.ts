@@ -1,0 +1,63 @@
+import type { Clock } from '../lib/clock.ts'
+import { AVOID_MS } from './waits.ts'
+
+/** The members of a cluster, in the order in which a client asks them. */
+export class MemberOrder {
+  readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #onChange: () => void
+  /** Monotonic time of the failure, by origin. */
+  readonly #failedAtMs = new Map<string, number>()
+  #origins: readonly string[] = []
+  #current: string
+
+  /** @param onChange called when another member answers, or one begins or ceases to fail. */
+  constructor(
+    origins: readonly string[],
+    clock: Pick<Clock, 'monotonicMs'>,
+    onChange: () => void = () => undefined,
+  ) {
+    this.#clock = clock
+    this.#onChange = onChange
+    this.#current = origins[0] ?? ''
+    this.follow(origins)
+  }
+
+  /** The member that answered last, `https://host:port`. */
+  get current(): string {
+    return this.#current
+  }
+
+  /** Members that have not answered since they failed. */
+  get failed(): readonly string[] {
+    return [...this.#failedAtMs.keys()]
+  }
+
+  /** Replaces the members; the current one stays until another one answers. */
+  follow(origins: readonly string[]): void {
+    this.#origins = origins
+  }
+
+  /** The current member, then the others, then those that failed a moment ago. */
+  order(): readonly string[] {
+    const all = [...new Set([this.#current, ...this.#origins])].filter((origin) => origin !== '')
+    const nowMs = this.#clock.monotonicMs()
+    const isAvoided = (origin: string): boolean => {
+      const failedAtMs = this.#failedAtMs.get(origin)
+      return failedAtMs !== undefined && nowMs - failedAtMs < AVOID_MS
+    }
+    return [...all.filter((origin) => !isAvoided(origin)), ...all.filter(isAvoided)]
+  }
+
+  fail(origin: string): void {
+    this.#failedAtMs.set(origin, this.#clock.monotonicMs())
+    this.#onChange()
+  }
+
+  /** @param isFirst whether the client asks this member first from now on. */
+  succeed(origin: string, isFirst: boolean): void {
+    const wasFailed = this.#failedAtMs.delete(origin)
+    const isOther = isFirst && origin !== this.#current
+    if (isOther) this.#current = origin
+    if (wasFailed || isOther) this.#onChange()
+  }
+}

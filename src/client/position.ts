@@ -1,0 +1,15 @@
+const POSITION = /^([0-9]{1,15}):([0-9]{1,15})$/
+
+/** Position in the log of a cluster, from `<generation>:<index>`; null for any other text. */
+export function positionParts(text: string | null): readonly [number, number] | null {
+  const [, generation, index] = POSITION.exec(text ?? '') ?? []
+  return generation === undefined ? null : [Number(generation), Number(index)]
+}
+
+/** The later of two positions. A text that is not a position is ignored. */
+export function laterPosition(known: string | null, seen: string | null): string | null {
+  const [a, b] = [positionParts(known), positionParts(seen)]
+  if (b === null) return known
+  const isLater = a === null || b[0] > a[0] || (b[0] === a[0] && b[1] > a[1])
+  return isLater ? seen : known
+}

@@ -1,0 +1,12 @@
+/**
+ * Makes a request ID, a UUIDv7 (RFC 9562, 5.7): controllers carry out a write once, however often
+ * they receive it under one ID.
+ * @param random 16 random bytes, which are changed.
+ */
+export function requestIdOf(nowMs: number, random: Uint8Array): string {
+  for (let at = 0; at < 6; at += 1) random[at] = Math.floor(nowMs / 2 ** (8 * (5 - at))) % 256
+  random[6] = 0x70 | ((random[6] ?? 0) & 0x0f)
+  random[8] = 0x80 | ((random[8] ?? 0) & 0x3f)
+  const hex = Array.from(random, (byte) => byte.toString(16).padStart(2, '0')).join('')
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+}

@@ -1,0 +1,33 @@
+/** How long a client waits, and how often it asks again. */
+export interface ClientWaits {
+  /** Without an answer for this long, the client asks the next member. */
+  readonly answerMs: number
+  /** Minimum wait for the last member left. */
+  readonly lastAnswerMs: number
+  /** Wait for the answer to a write that cannot be sent twice, instead of `answerMs`. */
+  readonly onceOnlyMs: number
+  /** How long the client tries again while members refuse for the moment; 0: it does not. */
+  readonly patienceMs: number
+  readonly pauseMs: number
+}
+
+/** Waits of commands and of the host tunnel. */
+export const commandWaits = {
+  answerMs: 15_000,
+  lastAnswerMs: 0,
+  onceOnlyMs: 15_000,
+  patienceMs: 20_000,
+  pauseMs: 250,
+} as const satisfies ClientWaits
+
+/** Waits of the console, where a person sees the failure and can try again. */
+export const pageWaits = {
+  answerMs: 2_000,
+  lastAnswerMs: 20_000,
+  onceOnlyMs: 10_000,
+  patienceMs: 0,
+  pauseMs: 0,
+} as const satisfies ClientWaits
+
+/** A client asks a member that failed after all others, for this long. */
+export const AVOID_MS = 15_000

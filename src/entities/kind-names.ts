@@ -1,0 +1,47 @@
+/**
+ * The name of every kind of record, sorted. `registry.ts` has a descriptor for each, or does not
+ * compile. The names stand apart from the descriptors because descriptors name each other.
+ */
+export const kindNames = [
+  'accessMark',
+  'admission',
+  'apiSession',
+  'authPolicy',
+  'authenticator',
+  'ca',
+  'clientExternalJwtSigner',
+  'clientTerminator',
+  'config',
+  'configType',
+  'controllerSetting',
+  'edgeRouter',
+  'edgeRouterPolicy',
+  'enrollment',
+  'externalJwtSigner',
+  'fabricRouter',
+  'fabricService',
+  'fabricTerminator',
+  'identity',
+  'identityType',
+  'integrityRun',
+  'joinTicket',
+  'logTimeReset',
+  'mfa',
+  'mfaAttempts',
+  'passwordAttempts',
+  'postureCheck',
+  'postureCheckType',
+  'revocation',
+  'router',
+  'service',
+  'serviceConfig',
+  'serviceEdgeRouterPolicy',
+  'servicePolicy',
+  'session',
+  'sessionCertificate',
+  'sharedSecret',
+  'terminator',
+  'transitRouter',
+] as const
+
+export type KindName = (typeof kindNames)[number]

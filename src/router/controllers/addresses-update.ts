@@ -1,0 +1,37 @@
+import { fromBinary } from '@bufbuild/protobuf'
+
+import { UpdateCtrlAddressesSchema } from '../../../proto/gen/router_pb.ts'
+import { isControllerId } from '../../lib/text/names.ts'
+import { type ControllerKey, isControllerAddress } from './endpoints-file.ts'
+import type { MembersTold, ToldController } from './membership.ts'
+
+const SHA256_BYTES = 32
+
+export interface AddressesUpdate extends Omit<MembersTold, 'senderId'> {
+  /** Some members are left out for a moment, and the whole list follows. */
+  readonly isInterim: boolean
+}
+
+/**
+ * Addresses and ids that cannot be one are left out.
+ * @throws when the bytes are no such message.
+ */
+export function readAddresses(body: Uint8Array): AddressesUpdate {
+  const update = fromBinary(UpdateCtrlAddressesSchema, body)
+  const { index, isLeader, isInterim } = update
+  const controllers = update.controllers.flatMap((each): ToldController[] => {
+    const addresses = each.endpoints.map(({ address }) => address).filter(isControllerAddress)
+    const { id } = each
+    const keySha256 = keyText(each.publicKeySha256)
+    return isControllerId(id) && addresses.length > 0 ? [{ id, addresses, keySha256 }] : []
+  })
+  const removed = update.removed.flatMap(({ id, publicKeySha256 }): ControllerKey[] => {
+    const keySha256 = keyText(publicKeySha256)
+    return isControllerId(id) && keySha256 !== null ? [{ id, keySha256 }] : []
+  })
+  return { index, isLeader, isInterim, controllers, removed }
+}
+
+function keyText(sha256: Uint8Array): string | null {
+  return sha256.length === SHA256_BYTES ? Buffer.from(sha256).toString('hex') : null
+}

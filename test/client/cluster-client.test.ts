@@ -1,0 +1,235 @@
+import { expect, test } from 'vitest'
+
+import {
+  ClusterClient,
+  type ClusterAnswer,
+  type ClusterRequest,
+  type SessionTokenSource,
+  type SendTo,
+} from '../../src/client/cluster-client.ts'
+import { MemberOrder } from '../../src/client/members.ts'
+import { laterPosition } from '../../src/client/position.ts'
+import { ApiProblem, NoAnswer, OutcomeUnknown, Unreachable } from '../../src/client/problem.ts'
+import { requestIdOf } from '../../src/client/request-id.ts'
+import { AVOID_MS, type ClientWaits, commandWaits, pageWaits } from '../../src/client/waits.ts'
+
+// Goal: one core decides for the command line, the console and the tunnel which member to ask, how long and how often, and with
+// which session; a write takes effect at most once.
+
+const [one, two, three] = ['https://one.test', 'https://two.test', 'https://three.test']
+
+interface Asked extends SendTo {
+  readonly request: ClusterRequest
+}
+
+type Answering = (asked: Asked) => ClusterAnswer
+
+const answer = (
+  status: number,
+  body: object = { data: [] },
+  headers: Readonly<Record<string, string>> = {},
+): ClusterAnswer => ({ status, body, header: (name) => headers[name] ?? null })
+
+const refusal = (status: number, code: string): ClusterAnswer =>
+  answer(status, { error: { code, message: `refused: ${code}` } })
+
+const isAway = (): never => {
+  throw new NoAnswer('refused the connection', false)
+}
+const isSilent = (): never => {
+  throw new NoAnswer('did not respond', true)
+}
+
+const fixed: SessionTokenSource = {
+  token: () => 'token',
+  renewed: () => Promise.resolve(null),
+}
+
+/** A client of three members. Each request takes a second of its clock. */
+function clientOf(
+  answering: Answering,
+  { session = fixed, waits = { pauseMs: 0 } as Partial<ClientWaits> } = {},
+) {
+  const asked: Asked[] = []
+  let nowMs = 0
+  const clock = { monotonicMs: () => nowMs }
+  const members = new MemberOrder([one, two, three], clock)
+  let ids = 0
+  const client = new ClusterClient<ClusterRequest>({
+    members,
+    session,
+    send: async (request, to) => {
+      nowMs += 1000
+      asked.push({ ...to, request })
+      return await Promise.resolve(answering({ ...to, request }))
+    },
+    waits: { ...commandWaits, ...waits },
+    clock,
+    requestId: () => `id ${(ids += 1)}`,
+    readsOwnWrites: true,
+  })
+  return {
+    client,
+    members,
+    asked,
+    origins: () => asked.splice(0).map(({ origin }) => origin),
+    pass: (ms: number) => (nowMs += ms),
+  }
+}
+
+const once = { method: 'POST', isOnceOnly: true } as const
+
+test('asks a member that failed last, and in its usual order again after 15 seconds', async () => {
+  const away = new Set([one])
+  const { client, origins, pass } = clientOf(({ origin }) =>
+    away.has(origin) ? isAway() : answer(200),
+  )
+  await client.ask({})
+  expect(origins()).toEqual([one, two])
+  away.add(two)
+  await client.ask({})
+  expect(origins()).toEqual([two, three])
+  away.add(three)
+  await expect(client.ask({})).rejects.toBeInstanceOf(Unreachable)
+  expect(origins()).toEqual([three, one, two])
+  away.clear()
+  pass(AVOID_MS)
+  await client.ask({})
+  expect(origins()).toEqual([three])
+})
+
+test('sends a write to each member under one request ID until there is a leader', async () => {
+  let leaderless = 5
+  const { client, asked } = clientOf(() =>
+    (leaderless -= 1) < 0 ? answer(201) : refusal(503, 'CLUSTER_NO_LEADER'),
+  )
+  await client.ask({ method: 'POST' })
+  expect(asked.map(({ headers }) => headers['net-request-id'])).toEqual(
+    Array.from({ length: 6 }, () => 'id 1'),
+  )
+  await client.ask({ method: 'POST' })
+  expect(asked.at(-1)?.headers['net-request-id']).toBe('id 2')
+})
+
+test('gives up after 20 seconds without a leader', async () => {
+  const { client, asked } = clientOf(() => refusal(503, 'CLUSTER_NO_LEADER'))
+  await expect(client.ask({})).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
+  expect(asked).toHaveLength(21)
+})
+
+test('reports an unknown outcome, whatever other members answer later', async () => {
+  for (const then of [() => refusal(503, 'CLUSTER_NO_LEADER'), isAway]) {
+    let count = 0
+    const { client } = clientOf(() =>
+      (count += 1) === 2 ? refusal(503, 'OUTCOME_UNKNOWN') : then(),
+    )
+    await expect(client.ask({ method: 'POST' })).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  }
+})
+
+test('repeats a write without a request ID only if nothing was sent or done', async () => {
+  const { client, asked, origins } = clientOf(({ origin }) =>
+    origin === one ? isAway() : answer(200),
+  )
+  await client.ask(once)
+  expect(asked.map(({ headers }) => headers['net-request-id'])).toEqual([undefined, undefined])
+  expect(origins()).toEqual([one, two])
+
+  const silent = clientOf(isSilent)
+  await expect(silent.client.ask(once)).rejects.toBeInstanceOf(OutcomeUnknown)
+  expect(silent.origins()).toEqual([one])
+
+  const cases = [refusal(503, 'OUTCOME_UNKNOWN'), answer(502, {}), answer(504, {})]
+  for (const found of cases) {
+    const stopped = clientOf(() => found)
+    await expect(stopped.client.ask(once)).rejects.toBeInstanceOf(ApiProblem)
+    expect(stopped.origins()).toEqual([one])
+  }
+
+  const busy = clientOf(({ origin }) =>
+    origin === one ? refusal(503, 'CLUSTER_NO_LEADER') : answer(200),
+  )
+  await busy.client.ask(once)
+  expect(busy.origins()).toEqual([one, two])
+})
+
+test('sends a read to the next member after any fault', async () => {
+  const { client, origins } = clientOf(({ origin }) => (origin === one ? isSilent() : answer(200)))
+  await client.ask({ ...once, changesNothing: true })
+  expect(origins()).toEqual([one, two])
+})
+
+test('sends net-min-index with each request of a session', async () => {
+  let index = 7
+  const { client, asked } = clientOf(() => answer(200, {}, { 'net-index': `1:${index}` }))
+  await client.ask({})
+  index = 5
+  await client.ask({ method: 'POST' })
+  await client.ask({})
+  await client.ask({ showsSession: false })
+  expect(asked.map(({ headers }) => headers['net-min-index'])).toEqual([
+    undefined,
+    '1:7',
+    '1:7',
+    undefined,
+  ])
+})
+
+test('waits longer for the last member, but not for a member that the caller names', async () => {
+  const { client, asked } = clientOf(isSilent, { waits: pageWaits })
+  await expect(client.ask({})).rejects.toBeInstanceOf(Unreachable)
+  expect(asked.splice(0).map(({ timeoutMs }) => timeoutMs)).toEqual([2000, 2000, 20_000])
+  await expect(client.ask({ origin: two, timeoutMs: 3000 })).rejects.toBeInstanceOf(Unreachable)
+  expect(asked.map(({ origin, timeoutMs }) => [origin, timeoutMs])).toEqual([[two, 3000]])
+})
+
+test('renews a refused session once for each request', async () => {
+  const refused: (string | null)[] = []
+  const session: SessionTokenSource = {
+    token: () => 'old',
+    renewed: (token, { code }) => {
+      refused.push(token)
+      return Promise.resolve(code === 'UNAUTHORIZED' ? 'eyNew' : null)
+    },
+  }
+  const { client, asked } = clientOf(
+    ({ headers }) =>
+      headers['authorization'] === 'Bearer eyNew' ? answer(200) : refusal(401, 'UNAUTHORIZED'),
+    { session },
+  )
+  await client.ask({})
+  expect(asked.map(({ headers }) => headers['net-session'])).toEqual(['old', undefined])
+  const never = clientOf(() => refusal(401, 'UNAUTHORIZED'), { session })
+  await expect(never.client.ask({})).rejects.toMatchObject({ status: 401 })
+  expect(never.asked).toHaveLength(2)
+  await expect(never.client.ask({ renewsSession: false })).rejects.toMatchObject({ status: 401 })
+  await expect(never.client.ask({ showsSession: false })).rejects.toMatchObject({ status: 401 })
+  expect(refused).toEqual(['old', 'old'])
+})
+
+test('decodes a problem from any answer', () => {
+  const cause = { field: 'name', reason: 'duplicate value' }
+  const error = { code: 'COULD_NOT_VALIDATE', message: 'The request is invalid', cause }
+  expect(new ApiProblem(400, { error })).toMatchObject({ code: error.code, fault: cause })
+  const oauth = { error: 'invalid_grant', error_description: 'it has ended' }
+  expect(new ApiProblem(400, oauth)).toMatchObject({
+    code: 'invalid_grant',
+    message: 'it has ended',
+  })
+  for (const odd of [null, 7, '<html>', [], {}, { error: null }, { error: { code: 7 } }]) {
+    expect(new ApiProblem(502, odd)).toMatchObject({ code: '', message: 'HTTP 502', fault: null })
+  }
+})
+
+test('orders positions by generation, then by index', () => {
+  expect(laterPosition('1:9', '2:1')).toBe('2:1')
+  expect(laterPosition('2:1', '1:9')).toBe('2:1')
+  expect(laterPosition('1:9', '1:10')).toBe('1:10')
+  expect(laterPosition(null, 'no position')).toBeNull()
+})
+
+test('makes a request ID that is a UUIDv7 and begins with its time', () => {
+  expect(requestIdOf(0x0123_4567_89ab, new Uint8Array(16).fill(255))).toBe(
+    '01234567-89ab-7fff-bfff-ffffffffffff',
+  )
+})

@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest'
+import { kindNames } from '../../src/entities/kind-names.ts'
+import type { RecordOf } from '../../src/entities/kind-records.ts'
+import { reference } from '../../src/entities/fields.ts'
+import type { Identity } from '../../src/entities/kinds/identity.ts'
+import type { Mfa } from '../../src/entities/kinds/mfa.ts'
+import { entities, entityNamed, isKindName } from '../../src/entities/registry.ts'
+import type { EntityRecord } from '../../src/lib/entity-record.ts'
+import { type ChangeFeed, isChangeOf, type RecordChange } from '../../src/ports/change-feed.ts'
+import type { StateView } from '../../src/ports/state-view.ts'
+import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
+
+// tsc checks this file: an error that does not come where one is expected is an error itself.
+
+test('each kind has its descriptor under its name, in the order of names', () => {
+  expect(entities.map(({ name }) => name)).toEqual(kindNames)
+  expect([...kindNames].sort()).toEqual(kindNames)
+})
+
+test('the name of a kind gives the type of its records', () => {
+  const state = new ClusterState()
+  const base = { createdAt: 1, updatedAt: 1, revision: 1 }
+  state.put('mfa', { ...base, id: 'alice', identityId: 'alice', isVerified: true })
+  const mfa: Mfa | undefined = state.get('mfa', 'alice')
+  expect(mfa?.isVerified).toBe(true)
+  // @ts-expect-error: a record of one kind is none of another.
+  const identity: Identity | undefined = state.get('mfa', 'alice')
+  expect(identity?.id).toBe('alice')
+  // @ts-expect-error: the kind has no such field.
+  expect(mfa?.isVerifed).toBeUndefined()
+  // @ts-expect-error: nor has it under its name as text.
+  expect(mfa?.['isVerifed']).toBeUndefined()
+  for (const row of state.table('mfa').rows.values()) expect(row.record.codesId).toBe('')
+})
+
+test('a record of any kind is read by the names of fields', () => {
+  const state = new ClusterState()
+  for (const kind of kindNames) {
+    const record: EntityRecord | undefined = state.get(kind, 'x')
+    expect(record?.['name']).toBeUndefined()
+  }
+})
+
+test('a name that no kind has does not compile', () => {
+  const state = new ClusterState()
+  // @ts-expect-error: no such kind.
+  expect(state.get('no-such-kind', 'x')).toBeUndefined()
+  // @ts-expect-error: no such kind.
+  expect(() => state.put('no-such-kind', { id: 'x' })).toThrow('no-such-kind')
+  // @ts-expect-error: no such kind.
+  expect(reference('no-such-kind', 'refuse').reference?.to).toBe('no-such-kind')
+})
+
+test('a name from outside is checked', () => {
+  const name: string = 'no-such-kind'
+  expect(isKindName(name)).toBe(false)
+  expect(isKindName('toString')).toBe(false)
+  expect(isKindName('mfa')).toBe(true)
+  expect(() => entityNamed(name)).toThrow('no-such-kind')
+})
+
+/** Calls that only the compiler reads. */
+export function unrun(view: StateView, feed: ChangeFeed, change: RecordChange): readonly unknown[] {
+  const services: readonly RecordOf<'service'>[] = view.list('service', {}).records
+  const ofHolder: readonly RecordOf<'authenticator'>[] = view.findAll(
+    'authenticator',
+    'identityId',
+    'alice',
+  )
+  const fingerprint = isChangeOf(change, 'router') ? change.after?.fingerprint : null
+  return [
+    services,
+    ofHolder,
+    fingerprint,
+    // @ts-expect-error: no such kind.
+    view.find('no-such-kind', 'name', 'x'),
+    // @ts-expect-error: the kind has no such field.
+    view.find('service', 'nam', 'x'),
+    // @ts-expect-error: no such kind.
+    view.count('no-such-kind'),
+    // @ts-expect-error: no such kind.
+    view.list('no-such-kind', {}),
+    // @ts-expect-error: no such kind.
+    view.listing({ of: 'kind', entity: 'no-such-kind' }, {}),
+    // @ts-expect-error: no such kind.
+    view.subList('no-such-kind', 'x', 'services', {}),
+    // @ts-expect-error: the kind has no such field.
+    view.listNaming('authenticator', 'holderId', 'x', {}),
+    // @ts-expect-error: no such kind.
+    view.ref('no-such-kind', 'x'),
+    // @ts-expect-error: no such kind.
+    feed.follow(['no-such-kind'], { onEntry: () => {}, onReplaced: () => {} }),
+  ]
+}

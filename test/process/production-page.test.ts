@@ -1,0 +1,226 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
+import { askController } from '../../src/cli/client/admin-socket.ts'
+import { requestOf } from '../../src/cli/client/connection.ts'
+import { freePortBlock } from '../support/ports.ts'
+import { flotilla } from '../support/program.ts'
+import { isRunning, until } from './support/client.ts'
+import { run } from './support/page.ts'
+
+// Goal: an operator who types docs/start/production.md on three hosts gets a cluster of three voters, a backup and metrics.
+// Method: each host is a folder with its own /etc, /usr, /var and /opt; names and ports lead to loopback. What changes the system
+// itself (users, units, npm) is a script that does what it would do there for a controller.
+
+const root = resolve(import.meta.dirname, '../..')
+const page = readFileSync(join(root, 'docs/start/production.md'), 'utf8')
+const installPage = readFileSync(join(root, 'docs/start/install.md'), 'utf8')
+const HOSTS = [1, 2, 3]
+
+let dir = ''
+let port = 0
+
+/** Programs of a host that need root or systemd. SYSTEM is the folder of the host. */
+const standIns: Readonly<Record<string, string>> = {
+  timedatectl: 'echo NTPSynchronized=yes',
+  npm: `mkdir -p "$SYSTEM/opt/flotilla/bin" && ln -sf '${flotilla}' "$SYSTEM/opt/flotilla/bin/flotilla"`,
+  'systemd-sysusers': ':',
+  'systemd-tmpfiles': ':',
+  // Without the owner, which this user may not give away.
+  install: `
+    kept=''; skip=
+    for word; do
+      if [ -n "$skip" ]; then skip=; continue; fi
+      case $word in -o|-g) skip=1 ;; *) kept="$kept '$word'" ;; esac
+    done
+    eval "exec /usr/bin/install $kept"`,
+  runuser: 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"',
+  systemctl: `
+    [ "$1" = daemon-reload ] && exit 0
+    for word; do unit=$word; done
+    id=\${unit#flotilla-controller@}
+    folder="$SYSTEM/etc/flotilla/$id"
+    if [ "$1" = restart ]; then
+      pid=$(cat "$folder/pid"); kill "$pid"
+      while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
+    fi
+    rm -f "$folder/pid"
+    setsid "$SYSTEM/opt/flotilla/bin/flotilla" controller run "$folder/config.yml" >> "$SYSTEM/output.log" 2>&1 < /dev/null &
+    until [ -s "$folder/pid" ]; do sleep 0.1; done`,
+}
+
+beforeAll(async () => {
+  port = await freePortBlock(3)
+  dir = mkdtempSync(join(tmpdir(), 'flotilla-production-'))
+  mkdirSync(join(dir, 'bin'))
+  for (const [name, script] of Object.entries(standIns)) {
+    writeFileSync(join(dir, 'bin', name), `#!/bin/sh\n${script}\n`)
+    chmodSync(join(dir, 'bin', name), 0o700)
+  }
+  // Where the operator works; files are carried from host to host by being there.
+  mkdirSync(join(dir, 'work'))
+  symlinkSync(join(root, 'deploy'), join(dir, 'work/deploy'))
+  for (const k of HOSTS) {
+    for (const folder of ['etc/systemd/system', 'etc/flotilla', 'usr/lib/sysusers.d']) {
+      mkdirSync(join(system(k), folder), { recursive: true })
+    }
+    mkdirSync(join(system(k), 'usr/lib/tmpfiles.d'))
+  }
+})
+afterAll(() => {
+  for (const k of HOSTS) {
+    const file = join(folderOf(k), 'pid')
+    const pid = existsSync(file) ? Number(readFileSync(file, 'utf8')) : null
+    if (pid !== null && isRunning(pid)) process.kill(pid, 'SIGKILL')
+  }
+  rmSync(dir, { recursive: true, force: true })
+})
+
+const system = (k: number): string => join(dir, `host${k}`)
+const folderOf = (k: number): string => join(system(k), `etc/flotilla/ctrl${k}`)
+
+/** Blocks of the page, each with where it is typed. */
+function blocks(): { readonly at: string; readonly text: string }[] {
+  return [...page.matchAll(/^```sh\n# on ([^\n]*)\n(.*?)^```$/gms)].map(
+    ([, at = '', text = '']) => ({ at, text }),
+  )
+}
+
+/** Names, ports and paths as they are on that host of this test. */
+function onHost(k: number, text: string): string {
+  return text
+    .replaceAll(/https:\/\/ctrl(\d)\.example\.net:1280/g, (_, one: string) => {
+      return `https://127.0.0.1:${port + Number(one) - 1}`
+    })
+    .replaceAll(/ctrl(\d)\.example\.net:1480/g, (_, one: string) => {
+      return `127.0.0.1:${port + 200 + Number(one) - 1}`
+    })
+    .replace(
+      /--advertise ctrl\d\.example\.net/,
+      `--advertise 127.0.0.1 --bind-api 127.0.0.1:${port + k - 1} ` +
+        `--bind-router 127.0.0.1:${port + 100 + k - 1} --bind-cluster 127.0.0.1:${port + 200 + k - 1}`,
+    )
+    .replaceAll(/(?<![\w.])\/(etc|opt|usr|var)\//g, `${system(k)}/$1/`)
+}
+
+/** Types lines on a host; all of them work. */
+async function type(k: number, text: string): Promise<string> {
+  const env = [
+    `export SYSTEM='${system(k)}' PATH='${join(dir, 'bin')}':'${dirname(flotilla)}':$PATH`,
+    `export XDG_CONFIG_HOME='${join(dir, 'config')}'`,
+    'export FLOTILLA_RAFT_ELECTION_TIMEOUT_MS=3000 FLOTILLA_RAFT_ELECTION_TIMEOUT_MAX_MS=6000',
+  ]
+  const { code, output } = await run(`${env.join('\n')}\n${onHost(k, text)}`, join(dir, 'work'))
+  expect(code, `${output}\n${onHost(k, text)}\n${log(k)}`).toBe(0)
+  if (text.includes('flotilla-controller@')) await serves(k)
+  return output
+}
+
+/** A person needs longer than this to type the next block. */
+async function serves(k: number): Promise<void> {
+  await until(`ctrl${k} serves`, async () => {
+    const status = await statusOf(k).catch(() => null)
+    return status !== null && status.leaderId !== null
+  }).catch((error: unknown) => {
+    throw new Error(`${String(error)}\n${log(k)}`)
+  })
+}
+
+function log(k: number): string {
+  const file = join(system(k), 'output.log')
+  return existsSync(file) ? readFileSync(file, 'utf8').slice(-2000) : ''
+}
+
+async function statusOf(k: number): Promise<ClusterStatus> {
+  const data = join(system(k), `var/lib/flotilla/ctrl${k}/data`)
+  return (await askController(data, requestOf('status'))) as ClusterStatus
+}
+
+async function allVote(): Promise<void> {
+  for (const k of HOSTS) {
+    await until(`ctrl${k} sees three voters`, async () => {
+      const { members } = await statusOf(k)
+      return (
+        members.filter(({ role, lastContactMs }) => {
+          return ['leader', 'follower'].includes(role ?? '') && lastContactMs !== null
+        }).length === 3
+      )
+    })
+  }
+}
+
+/** Blocks that are typed on several hosts, with the name of each in place of the first one's. */
+async function typeAt(at: string, text: string): Promise<string> {
+  if (at === 'every host') {
+    for (const k of HOSTS) await type(k, text)
+    return ''
+  }
+  if (at === 'your machine') return await type(1, text)
+  const [first = 0, second] = [...at.matchAll(/ctrl(\d)/g)].map(([, k]) => Number(k))
+  const output = await type(first, text)
+  const other = second ?? (at.startsWith('ctrl1, and on ctrl2') ? 2 : undefined)
+  if (other === undefined) return output
+  await allVoteUnlessJoining(text)
+  return output + (await type(other, text.replaceAll(`ctrl${first}`, `ctrl${other}`)))
+}
+
+/** Restarts are typed one after the other, as the page says; joins need no wait. */
+async function allVoteUnlessJoining(text: string): Promise<void> {
+  if (text.includes('systemctl restart')) await allVote()
+}
+
+test('each line of docs/start/production.md works when it is typed on three hosts', async () => {
+  const shown: string[] = []
+  for (const { at, text } of blocks()) {
+    if (text.includes('flotilla login')) carryToOwnMachine()
+    if (text.includes('cluster backups')) await backupTaken()
+    if (/^export .*\nflotilla cluster status$/m.test(text)) await allVote()
+    shown.push(await typeAt(at, text))
+  }
+  const output = shown.join('\n')
+  expect(output).toMatch(/^root key: .*move it offline/m)
+  for (const expected of page.matchAll(/^```text\n(.*?)\n```$/gms)) {
+    expect(output).toContain(`\n${expected[1]}\n`)
+  }
+  expect(output).toMatch(/^logged in to https:\/\/127\.0\.0\.1:\d+ as Default Admin/m)
+  expect(output).toMatch(/flotilla-ctrl1-\S+\.backup/)
+  await allVote()
+})
+
+test('the lines of docs/start/install.md install a program that says its version', async () => {
+  const lines = [...installPage.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, text = '']) => text)
+  const [build, install = '', ...others] = lines
+  expect(others).toEqual([])
+  // test/process/package.test.ts builds and installs the package itself.
+  expect(build).toBe('make package\n')
+  expect(await type(1, install)).toMatch(/^flotilla \d+\.\d+\.\d+ \(node v/)
+})
+
+/** The CA certificates and the password, as the page says. */
+function carryToOwnMachine(): void {
+  const { password } = JSON.parse(readFileSync(join(folderOf(1), 'admin.json'), 'utf8')) as {
+    readonly password: string
+  }
+  writeFileSync(join(dir, 'work/password'), password, { mode: 0o600 })
+  writeFileSync(join(dir, 'work/ca.pem'), readFileSync(join(folderOf(1), 'ca.pem')))
+}
+
+async function backupTaken(): Promise<void> {
+  const folder = join(system(1), 'var/lib/flotilla/ctrl1/backups')
+  await until('a backup is taken', () => {
+    return Promise.resolve(readdirSync(folder).some((name) => name.endsWith('.backup')))
+  })
+}

@@ -1,0 +1,5 @@
+import theme from 'vitepress/theme'
+
+import './pictures.css'
+
+export default theme
