@@ -32,8 +32,8 @@ import { onMessage } from './receive.ts'
 export interface CoreStart {
   readonly id: NodeId
   /**
-   * Id of the disk that `log` is on; the right to vote is bound to it. Absent: disks are not told
-   * apart.
+   * Id of the disk that `log` is on; the right to vote is bound to it. Absent: disks are not
+   * distinguished.
    */
   readonly storeId?: Uint8Array
   readonly options: CoreOptions

@@ -42,7 +42,7 @@ function remediesOf(text: string): Map<string, string> {
   return new Map([...rows].map(([, code, status, remedy = '']) => [`${code} ${status}`, remedy]))
 }
 
-test('docs/integrate/errors.md lists the problems of the table, no more and no less, each with a remedy', () => {
+test('docs/integrate/errors.md lists exactly the problems of the table, each with a remedy', () => {
   const remedies = remediesOf(readFileSync(page, 'utf8'))
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, table(remedies))
   expect(readFileSync(page, 'utf8')).toBe(table(remedies))

@@ -56,7 +56,7 @@ export const secondarySchema = {
   required: ['requireTotp'],
 } as const
 
-/** A type, not an interface: only so is it assignable to JSON. */
+/** A type rather than an interface, because only a type is assignable to JSON. */
 export type PrimaryRules = {
   readonly cert: { readonly allowed: boolean; readonly allowExpiredCerts: boolean }
   readonly extJwt: { readonly allowed: boolean; readonly allowedSigners: readonly string[] }
@@ -70,7 +70,7 @@ export type PrimaryRules = {
     readonly requireSpecialChar: boolean
   }
 }
-/** A type, not an interface: only so is it assignable to JSON. */
+/** A type rather than an interface, because only a type is assignable to JSON. */
 export type SecondaryRules = {
   readonly requireExtJwtSigner: string | null
   readonly requireTotp: boolean
