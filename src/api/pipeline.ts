@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { FairShare } from '../lib/bounds/fair-share.ts'
 import { fieldProblem, Problem, type ProblemCode } from '../lib/problems.ts'
-import { sharerAt } from '../lib/bounds/source.ts'
+import { addressShareKey } from '../lib/bounds/source.ts'
 import type { ReplyWriter } from './answers/reply-writer.ts'
 import type { RequestAdmission, SessionGuard } from '../auth/sessions/session-guard.ts'
 import { hostUserOf, isSocketOnly, requireNotSocketOnly } from '../auth/principal/host-user.ts'
@@ -113,7 +113,7 @@ export class Pipeline {
       const call = request.call ?? this.callOf(request)
       call.isAtWork = true
       call.sharer =
-        call.caller === null ? sharerAt(call.credentials.address) : call.caller.identity.id
+        call.caller === null ? addressShareKey(call.credentials.address) : call.caller.identity.id
       this.#needs.callers.know(request.raw, call.sharer)
       let { hasWaited } = call
       try {

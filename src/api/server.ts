@@ -8,7 +8,7 @@ import {
 } from 'node:https'
 import fastify, { type FastifyInstance } from 'fastify'
 import { assert } from '../lib/assert.ts'
-import { boundConnections } from '../lib/bounds/connections.ts'
+import { limitConnections } from '../lib/bounds/connections.ts'
 import { clientSockets } from '../lib/bounds/descriptors.ts'
 import { Problem } from '../lib/problems.ts'
 import { ReplyWriter } from './answers/reply-writer.ts'
@@ -217,7 +217,7 @@ function newApp(
         )
       }
       const server = newServer(https, serverOptions, listener, options.onHttpsServer)
-      boundConnections(server, {
+      limitConnections(server, {
         connectionsPerSourceMax: limits.connectionsPerSourceMax,
         // A socket that only this host reaches must take connections whatever the network does.
         ...(https === null

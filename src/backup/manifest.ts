@@ -2,7 +2,7 @@ import { canonicalJson } from '../lib/text/canonical-json.ts'
 import type { StorePosition } from '../ports/state-store.ts'
 import { BackupFault, damaged } from './fault.ts'
 import { isCount, isJsonObject } from '../lib/text/json-value.ts'
-import { unprintableIn } from '../lib/text/terminal-text.ts'
+import { firstUnprintable } from '../lib/text/terminal-text.ts'
 
 export const BACKUP_FORMAT = 1
 
@@ -141,7 +141,7 @@ function isShortText(value: unknown): boolean {
   return (
     typeof value === 'string' &&
     value.length <= TEXT_CHARACTERS_MAX &&
-    unprintableIn(value) === null
+    firstUnprintable(value) === null
   )
 }
 

@@ -74,7 +74,7 @@ function mapFault(name: string, value: JsonObject): FieldFault | null {
   return { field: name, reason: `${name} values must be a string, a number, a boolean or null` }
 }
 
-/** Bytes of a map as canonical JSON; an empty one weighs nothing. */
+/** Bytes of a map as canonical JSON; 0 for an empty one. */
 export function bytesOfMap(value: Json | undefined): number {
   if (!isObject(value) || Object.keys(value).length === 0) return 0
   return Buffer.byteLength(canonicalJson(value))
@@ -97,7 +97,7 @@ function textsFault(
   return { field: name, reason, value: wrong.slice(0, 128) }
 }
 
-/** Fault of a value that shows without looking at other records. */
+/** Checks a value without looking at other records. */
 function valueFault(name: string, field: Field, value: Json): FieldFault | null {
   if (!isOfKind(field, value)) return { field: name, reason: `${name} is of the wrong type` }
   if (field.kind === 'roleList' && isTexts(value)) return roleFault(name, value)
@@ -111,9 +111,9 @@ function valueFault(name: string, field: Field, value: Json): FieldFault | null 
 }
 
 /**
- * The first fault of normalised fields that needs no other record to be seen, in alphabetical
- * order; null when there is none. Run before proposing, and again at apply, where a fault must be a
- * refusal and never an exception.
+ * The first fault of normalized fields that needs no other record, in alphabetical order; null when
+ * there is none. It runs before proposing and again at apply, where a fault must be a refusal and
+ * never an exception.
  */
 export function checkFields(entity: Entity, fields: JsonObject): FieldFault | null {
   for (const name of entity.fieldNames) {

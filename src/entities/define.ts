@@ -17,59 +17,64 @@ import { type DecidedFields, published } from './published.ts'
 export type EntityApi = 'client' | 'management' | 'fabric'
 export type OperationShape = 'list' | 'create' | 'detail' | 'replace' | 'patch' | 'delete'
 
-/** The types of the filter language. `any`: takes the type of the literal it is compared with. */
+/** Types of the filter language. `any` takes the type of the literal it is compared with. */
 export type SymbolType = 'string' | 'number' | 'boolean' | 'datetime' | 'any' | 'stringSet'
 
 /**
- * A name that a filter may use. `path` leads into the record; `list` means the ids of that
+ * A name that a filter may use. `path` selects a member of the record; `list` means the ids of that
  * sub-list.
  */
 export interface FilterSymbol {
   readonly name: string
-  /** Type; `any` of a symbol `through` another record, until that record's symbol is known. */
+  /** Type; `any` for a symbol `through` another record until that record's symbol is known. */
   readonly type: SymbolType
   readonly path: readonly string[]
-  /** A fact that no record holds and that changes without an entry; null for every other symbol. */
+  /**
+   * A live fact that is in no record and changes without a log entry; null for every other symbol.
+   */
   readonly live: RouterFact | null
   readonly list: string | null
-  /** The kind whose ids a field holds that leads to other records; null for every other symbol. */
+  /** Kind of the records that the field references; null for every other symbol. */
   readonly of: KindName | null
-  /** The symbol of the record that the field names, which is read instead of its id. */
+  /** Symbol of the referenced record that is read instead of its id. */
   readonly through: string | null
-  /** Texts that a filter may also name by their numbers, from 1 on; null for every other symbol. */
+  /** Texts that a filter may also give as numbers, from 1; null for every other symbol. */
   readonly numbered: readonly string[] | null
 }
 
 /** A sub-list: records of the kind `of`, under `/{collection}/{id}/{path}`. */
 export interface SubList {
   readonly of: KindName
-  /** The client API shows a caller only those of what its policies reach. */
+  /**
+   * API that serves the list. On the client API, a caller sees only records that its policies
+   * reach.
+   */
   readonly api: EntityApi
-  /** Its key where it is not said. */
+  /** Path segment and, by default, the key. */
   readonly path: string
   /**
-   * `roles`: those that the own role list `by` matches. `policies`: those of kind `of` whose role
-   * list `by` matches this record. `access`: those that this record reaches, or is reached by,
-   * through service policies. `policyLinks`: those that policies of the kind `by` link this record
-   * with. `named`: those that the own references `by` name. `naming`: those of kind `of` whose
-   * reference `by` names this record.
+   * `roles`: records matched by this record's role list `by`. `policies`: records of kind `of`
+   * whose role list `by` matches this record. `access`: records connected with this one through
+   * service policies. `policyLinks`: records that policies of kind `by` link with this one.
+   * `named`: records referenced by this record's field `by`. `naming`: records of kind `of` whose
+   * field `by` references this record.
    */
   readonly through: 'roles' | 'policies' | 'access' | 'policyLinks' | 'named' | 'naming'
   readonly by: string | null
-  /** Operation id, where it is not `list<Kind><Listed kinds>`. */
+  /** Operation id, if it is not `list<Kind><Listed kinds>`. */
   readonly operationId: string | null
   /** Answer for a parent that does not exist. */
   readonly unknownParent: 'notFound' | 'empty'
   /**
-   * The kind that the contract takes its rows for: members of that one alone are declared, and
-   * never sent.
+   * Kind whose members the API contract declares for the rows; members that only it has are
+   * declared but never sent.
    */
   readonly declaredAs: KindName | null
 }
 
 /**
- * A member of request bodies that no field takes as it is: what becomes of it is written by hand,
- * where the body is made into a command.
+ * A member of request bodies that no field takes unchanged; code converts it when the body becomes
+ * a command.
  */
 export interface BodyMember {
   readonly schema: JsonObject
@@ -81,12 +86,12 @@ export interface BodyMember {
 export interface EntityLink {
   readonly key: string
   readonly by: { readonly field: string; readonly collection: string } | null
-  /** null: every record has it. */
+  /** null: for every record. */
   readonly when: Condition | null
 }
 
 /**
- * Records of its table that a kind has: those whose boolean field, which is indexed, has that
+ * Selects the records of a table that belong to a kind: those whose indexed boolean field has this
  * value.
  */
 export interface FieldScope {
@@ -95,16 +100,16 @@ export interface FieldScope {
 }
 
 /**
- * Records of a kind that a caller of the client API may see. `access`: the services that its
- * service policies reach. `reference`: those that name it by the field `by`.
+ * Records of a kind that a client API caller may see. `access`: services that its service policies
+ * reach. `reference`: records that reference the caller by the field `by`.
  */
 export type CallerScope<By = string> =
   | { readonly through: 'access' }
   | { readonly through: 'reference'; readonly by: By }
 
 /**
- * A descriptor, erased of its types: what interpreters read. Its name is that of a kind, or of rows
- * that can be listed like records though no table holds them: `Entity<string>` may be either.
+ * A descriptor without static types, as interpreters read it. Its name is that of a kind, or of
+ * rows without a table that can be listed like records: `Entity<string>` may be either.
  */
 export interface Entity<N extends string = KindName> {
   /** Singular, camel case: `servicePolicy`. Also the kind's name in commands, keys and messages. */
@@ -112,58 +117,58 @@ export interface Entity<N extends string = KindName> {
   /** `servicePolicies`. */
   readonly plural: string
   /**
-   * The kind that keeps its records: itself, or another one of which it is a view with operations
-   * and fields of its own. That one has every stored field of its views; ids, names and references
-   * are shared.
+   * The kind that stores its records: itself, or another one of which it is a view with its own
+   * operations and fields. The table's kind has every stored field of its views; ids, names and
+   * references are shared.
    */
   readonly table: N | KindName
-  /** null: every record of the table. What is made as this kind is in its scope. */
+  /** null: every record of the table. A record created as this kind is in its scope. */
   readonly scope: FieldScope | null
-  /** The feature level that brought the kind: below it there are no records of it. */
+  /** Feature level that introduced the kind; below it there are no records of it. */
   readonly since: number
   /** Path and `entity` of an EntityRef: `service-policies`. */
   readonly collection: string
-  /** Shapes served, per API, with the permission each needs. */
+  /** Operations served per API, with the permission each needs. */
   readonly operations: Readonly<
     Partial<Record<EntityApi, Readonly<Partial<Record<OperationShape, string>>>>>
   >
-  /** null: the client API shows none of them. */
+  /** null: not visible on the client API. */
   readonly callerScope: CallerScope | null
   readonly operationIds: Readonly<Partial<Record<OperationShape, string>>>
   /**
-   * Statuses of refusals that the contract declares beside those that the shape has in every kind.
+   * Statuses of refusals that the contract declares in addition to those of the operation's shape.
    */
   readonly refusals: Readonly<Partial<Record<OperationShape, readonly number[]>>>
-  /** The member of a create body that is the id of what is made; null: it gets a new one. */
+  /** Member of a create body that becomes the id; null: a new id is generated. */
   readonly idFrom: string | null
   readonly fields: Readonly<Record<string, Field>>
   /** Names of `fields`, sorted. */
   readonly fieldNames: readonly string[]
   readonly body: Readonly<Record<string, BodyMember>>
-  /** Query parameters that the list of an API takes beside those of every list. */
+  /** Additional query parameters of the list, per API. */
   readonly listParameters: Readonly<Partial<Record<EntityApi, readonly string[]>>>
-  /** Fields whose values (elements, keys of maps) lead to records without a scan. */
+  /** Indexed fields: their values (elements, map keys) lead to records without a scan. */
   readonly indexes: readonly string[]
   readonly symbols: readonly FilterSymbol[]
   readonly links: readonly EntityLink[]
   readonly lists: Readonly<Record<string, SubList>>
   /**
-   * Sums up the bytes of a map over the records of one owner, so that what each owner adds can be
-   * bounded.
+   * Sums the bytes of a map over the records of one owner, so that the total per owner can be
+   * limited.
    */
   readonly weighed: { readonly field: string; readonly by: string } | null
-  /** A record whose boolean field is true refuses the operation with the code. */
+  /** A true boolean field of the record refuses the operation with this code. */
   readonly refuse: {
     readonly update: Readonly<Record<string, ProblemCode>>
     readonly delete: Readonly<Record<string, ProblemCode>>
   }
-  /** `entities`: what clients see, in both digests. `state`: in the state digest only. */
+  /** `entities`: visible to clients, in both digests. `state`: only in the state digest. */
   readonly digest: 'entities' | 'state'
-  /** Whether events tell of changes of its records. */
+  /** Whether events report changes of its records. */
   readonly isPublished: boolean
   /** Type of its records in these events. */
   readonly publishedAs: string
-  /** The list takes roleFilter and roleSemantic over `roleAttributes`. */
+  /** Whether the list accepts roleFilter and roleSemantic over `roleAttributes`. */
   readonly hasRoleFilter: boolean
 }
 
@@ -176,7 +181,7 @@ type StoredKey<F> = {
 }[keyof F]
 type TypeOf<F> = F extends FieldOf<infer T> ? T : never
 
-/** The stored record of a descriptor. */
+/** The record type of a descriptor. */
 export type EntityOf<D> = D extends { readonly types?: infer F }
   ? {
       readonly [K in keyof BaseFields | StoredKey<NonNullable<F>>]: K extends keyof BaseFields
@@ -185,7 +190,7 @@ export type EntityOf<D> = D extends { readonly types?: infer F }
     }
   : never
 
-/** A record that nothing has set, and that no table holds: every field has its zero value. */
+/** A record that was never written and is in no table: every field has its zero value. */
 export function unsetRecord<D extends Pick<Entity<string>, 'fields'>>(
   { fields }: D,
   id: string,
@@ -209,8 +214,8 @@ type SymbolInput<F> =
   | { readonly name: string; readonly live: RouterFact; readonly type: SymbolType }
   | { readonly name: string; readonly list: string }
   /**
-   * `service.name`: the symbol of the record of kind `of` that the reference `field` names. It can
-   * not be sorted by.
+   * For example `service.name`: the symbol of the record of kind `of` that the field references.
+   * Not sortable.
    */
   | {
       readonly name: string
@@ -222,7 +227,8 @@ type SymbolInput<F> =
     }
 
 /**
- * A kind with operations on the client API says whose records its callers see, or does not compile.
+ * A kind with client API operations must state which records its callers see, or it does not
+ * compile.
  */
 type Served<F extends Fields> =
   | {
@@ -235,8 +241,8 @@ type Served<F extends Fields> =
     }
 
 /**
- * A kind with a table of its own says whether events tell of its records. Where they do, each
- * stored field says whether they show it, or it does not compile.
+ * A kind with its own table states whether events report its records. If they do, each stored field
+ * states whether events show it, or it does not compile.
  */
 type Publication<N extends string, F> = N extends KindName
   ?
@@ -245,7 +251,7 @@ type Publication<N extends string, F> = N extends KindName
       | {
           readonly table?: never
           readonly isPublished: true
-          /** The type of its records in events, where it is not the plural. */
+          /** Type of its records in events, if it is not the plural. */
           readonly publishedAs?: string
           readonly fields: F & DecidedFields
         }
@@ -259,8 +265,8 @@ interface DefinitionBase<N extends string, F extends Fields> {
   readonly name: N
   readonly plural: string
   /**
-   * Collection, where it is not the plural in kebab case: of a view that stands on another API
-   * under the name of its table.
+   * Collection, if it is not the plural in kebab case, for a view that another API serves under the
+   * name of its table.
    */
   readonly collection?: string
   readonly scope?: FieldScope
@@ -271,7 +277,7 @@ interface DefinitionBase<N extends string, F extends Fields> {
   readonly fields: F
   readonly body?: Entity['body']
   readonly listParameters?: Entity['listParameters']
-  /** References and unique fields are indexed without being named here. */
+  /** Further indexes; references and unique fields are always indexed. */
   readonly indexes?: readonly SymbolName<F>[]
   readonly symbols: readonly SymbolInput<F>[]
   readonly links?: readonly (
@@ -320,7 +326,7 @@ function stored(name: string, type: SymbolType, path: readonly string[]): Filter
   return { name, type, path, live: null, list: null, of: null, through: null, numbered: null }
 }
 
-/** Symbols that every kind may be filtered by, beside its own; `tags` takes sub keys. */
+/** Symbols of every kind; `tags` accepts sub-keys. */
 const baseSymbols: readonly FilterSymbol[] = [
   stored('id', 'string', ['id']),
   stored('createdAt', 'datetime', ['createdAt']),
@@ -362,8 +368,8 @@ export function kebab(name: string): string {
 }
 
 /**
- * Data only: what a kind of record is, for every interpreter. Names that must be fields are checked
- * when it compiles. Every kind has `tags` beside the fields given.
+ * Defines a kind of record as data, for all interpreters. Field names are checked at compile time.
+ * Every kind also has `tags`.
  */
 export function defineEntity<const N extends string, const F extends Fields>(
   definition: Definition<N, F>,
@@ -419,5 +425,5 @@ export function defineEntity<const N extends string, const F extends Fields>(
   }
 }
 
-/** The three bodies that a kind takes. `update` is the PUT body, as the API family names it. */
+/** The three request bodies of a kind. OpenZiti calls the PUT body `update`. */
 export type RequestMode = 'create' | 'replace' | 'patch'

@@ -2,7 +2,7 @@ import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import { notBuiltYet } from '../lib/not-built-yet.ts'
 import type { KindName } from './kind-names.ts'
 
-/** Bounds on what one record may hold; a body is bounded beside that (1 MiB). */
+/** Size limits of one record; a body is also limited to 1 MiB. */
 export const fieldLimits = {
   nameCharactersMax: 512,
   textCharactersMax: 4096,
@@ -32,28 +32,32 @@ export type FieldKind =
   | 'computed'
 
 /**
- * `create`: kept by replace and patch, which name it as ignored. `proposer`: derived by the
- * proposing controller, never taken from a body. `never`: written by the system alone.
+ * `create`: fixed at creation; replace and patch report it as ignored. `proposer`: derived by the
+ * proposing controller, never taken from a body. `never`: written only by the system.
  */
 export type Settable = 'always' | 'create' | 'proposer' | 'never'
 
-/** Fate of the holder when the record it names is deleted. */
+/** Effect on the referencing record when the referenced record is deleted. */
 export type OnDelete = 'refuse' | 'cascade' | 'strip'
 
 export interface ReferenceRule {
-  /** Descriptor name of the kind named. */
+  /** Descriptor name of the referenced kind. */
   readonly to: KindName
   readonly onDelete: OnDelete
-  /** Feature level from which on a record that is named can not be deleted, as with `refuse`. */
+  /** Feature level from which the deletion of a referenced record is refused, like `refuse`. */
   readonly refusedFrom?: number
-  /** The rules of the kind also judge a record that does not exist; 404 otherwise. */
+  /**
+   * Whether the rules of the kind handle a missing referenced record; otherwise the answer is 404.
+   */
   readonly isJudgedByRules?: boolean
 }
 
 /** Source of a read-only value of the detail. */
 export type ComputedSource =
   | { readonly from: 'constant'; readonly value: Json }
-  /** {_links, entity, id, name} and perhaps `urlName` of the record that `by` names; or null. */
+  /**
+   * {_links, entity, id, name} and optionally `urlName` of the record referenced by `by`; or null.
+   */
   | {
       readonly from: 'entityRef'
       readonly to: KindName
@@ -62,17 +66,17 @@ export type ComputedSource =
     }
   /** [{role, name}] of the role list `by`. */
   | { readonly from: 'rolesDisplay'; readonly to: KindName; readonly by: string }
-  /** A stored field of the record of `to` that `by` names; its zero value when it names none. */
+  /** A stored field of the record of `to` referenced by `by`; its zero value when there is none. */
   | { readonly from: 'fieldOf'; readonly to: KindName; readonly by: string; readonly field: string }
-  /** Whether a record of `of` names this one by its field `by`. */
+  /** Whether a record of `of` references this one by its field `by`. */
   | { readonly from: 'isReferenced'; readonly of: KindName; readonly by: string }
-  /** The stored field under another name; `otherwise` in place of null. */
+  /** The stored field under another name; `otherwise` instead of null. */
   | { readonly from: 'field'; readonly field: string; readonly otherwise?: Json }
-  /** The stored object or text; null in place of an empty one. */
+  /** The stored object or text; null instead of an empty one. */
   | { readonly from: 'fieldUnlessEmpty'; readonly field: string }
-  /** Whether any of the boolean fields has the value beside it. */
+  /** Whether any of the boolean fields has the given value. */
   | { readonly from: 'anyFlag'; readonly of: Readonly<Record<string, boolean>> }
-  /** `field` of the record of `of` that names this one by `by`; else `otherwise`, or null. */
+  /** `field` of the record of `of` that references this one by `by`; else `otherwise`, or null. */
   | {
       readonly from: 'fieldOfNaming'
       readonly of: KindName
@@ -80,11 +84,13 @@ export type ComputedSource =
       readonly field: string
       readonly otherwise?: Json
     }
-  /** True from the time in `since` on, through the time in `until` (for good when that is null). */
+  /** True from the time in `since` through the time in `until` (without end when that is null). */
   | { readonly from: 'isWithin'; readonly since: string; readonly until: string }
-  /** How long wrong passwords keep that of an identity locked; null: it is not. */
+  /** End of the lockout of an identity's password after wrong attempts; null: not locked. */
   | { readonly from: 'passwordLock' }
-  /** Per value of `key`, the fields named, of the records of `of` that name this one by `by`. */
+  /**
+   * Per value of `key`: the given fields of the records of `of` that reference this one by `by`.
+   */
   | {
       readonly from: 'byKey'
       readonly of: KindName
@@ -92,15 +98,18 @@ export type ComputedSource =
       readonly key: string
       readonly shows: Readonly<Record<string, readonly string[]>>
     }
-  /** Live facts of a router: whether it is connected anywhere, and what it reported of itself. */
+  /** Live facts of a router: whether it is connected to any controller, and what it reported. */
   | { readonly from: 'routerStatus'; readonly shows: RouterFact }
-  /** Connection of an identity to an edge router, as a flag or by a word. */
+  /** Whether an identity is connected to an edge router, as a boolean or a word. */
   | { readonly from: 'routerConnection'; readonly shows: 'flag' | 'word' }
   /** Permissions of the caller on this record by its policies: [Bind, Dial], or [Invalid]. */
   | { readonly from: 'permissions' }
-  /** One entry a policy that links the caller to this record. */
+  /** One entry per policy that links the caller to this record. */
   | { readonly from: 'policyQueries' }
-  /** Config type name to data, of the types asked for: configs in `by`, and those of the caller. */
+  /**
+   * Map from config type name to data, for the requested types: configs in `by`, and those of the
+   * caller.
+   */
   | { readonly from: 'configData'; readonly by: string }
 
 export type RouterFact =
@@ -115,8 +124,8 @@ export type RouterFact =
   | 'capabilitiesMask'
 
 /**
- * Details that a field is shown in. `whenSet`: left out when null, empty or false. A condition:
- * where another field of the record has one of those values.
+ * When a detail shows the field. `whenSet`: unless it is null, empty or false. A condition: when
+ * another field of the record has one of these values.
  */
 export type Shown = 'always' | 'whenSet' | 'never' | Condition
 
@@ -134,36 +143,45 @@ export interface Field {
   readonly settable: Settable
   readonly isRequired: boolean
   /**
-   * Value when create or replace omit the field. Stored records omit it as well, so the zero of a
-   * field that was ever stored must not change.
+   * Value when create or replace omit the field. Stored records omit this value as well, so the
+   * zero of a field that was ever stored must not change.
    */
   readonly zero: Json
-  /** The feature level that added the field; below it, it is unset, and unknown in requests. */
+  /** Feature level that added the field; below it, the field is unset, and unknown in requests. */
   readonly since: number
-  /** The feature level from which on it can be written, where that is later than `since`. */
+  /** Feature level from which it is writable, if later than `since`. */
   readonly writableSince: number
   readonly shown: Shown
-  /** Whether events about a record show it; null: nothing is said, as its kind is not published. */
+  /**
+   * Whether events about a record show the field; null: not stated, because its kind is not
+   * published.
+   */
   readonly published: 'shown' | 'withheld' | null
   readonly schema: JsonObject
   readonly reference: ReferenceRule | null
-  /** Refusal of a second record with the same value, which replaces {value}; null: not unique. */
+  /**
+   * Message that refuses a second record with the same value, with a placeholder {value}; null: not
+   * unique.
+   */
   readonly unique: string | null
-  /** Whether it refuses characters that a terminal acts on, from feature level 2 on. */
+  /** Whether it refuses characters that a terminal interprets, from feature level 2. */
   readonly isPrintable: boolean
-  /** Its name in refusals, when it is derived from another field of the body; null: its own. */
+  /**
+   * Field name in refusals, if it is derived from another field of the body; null: its own name.
+   */
   readonly faultField: string | null
   /**
-   * Merging of an object: a patch holds changed members only, also nested ones, and is merged into
-   * the stored value, or into this where none is. null: a patch replaces it whole.
+   * For objects that a patch merges: the patch contains only changed members, at any depth, and is
+   * merged into the stored value, or into this value if none is stored. null: a patch replaces the
+   * object.
    */
   readonly mergedOnto: JsonObject | null
-  /** Values that each element of `texts` must be one of; null for anything. */
+  /** Allowed values of the elements of `texts`; null: any. */
   readonly values: readonly string[] | null
-  /** Maximum bytes of canonical JSON of a map; null: bounded by the body alone. */
+  /** Maximum bytes of a map as canonical JSON; null: limited only by the body size. */
   readonly bytesMax: number | null
   readonly computed: ComputedSource | null
-  /** Source that the detail shows in place of a stored field. */
+  /** Source that the detail shows instead of the stored field. */
   readonly shownAs: ComputedSource | null
 }
 
@@ -214,7 +232,7 @@ interface TextRules extends Rules {
   readonly faultField?: string
 }
 
-/** Text; `otherwise` stands for an absent or empty one. */
+/** Text; `otherwise` replaces an absent or empty one. */
 export function text(rules: TextRules & { readonly otherwise?: string } = {}): FieldOf<string> {
   const schema = { type: 'string', maxLength: rules.charactersMax ?? fieldLimits.textCharactersMax }
   return {
@@ -230,7 +248,7 @@ export function optionalText(rules: TextRules = {}): FieldOf<string | null> {
   return { ...text(rules), zero: null } as Field
 }
 
-/** The name every kind of record has: required, not empty, printable, unique unless said. */
+/** The name of a record: required, not empty, printable, unique by default. */
 export function nameText(rules: { readonly unique?: string | null } = {}): FieldOf<string> {
   return {
     ...text({ required: true, charactersMax: fieldLimits.nameCharactersMax, isPrintable: true }),
@@ -238,7 +256,7 @@ export function nameText(rules: { readonly unique?: string | null } = {}): Field
   }
 }
 
-/** One of `values`. With `otherwise`, that value stands for an absent or empty one. */
+/** One of `values`; `otherwise` replaces an absent or empty one. */
 export function choice<const V extends string>(
   values: readonly V[],
   rules: Rules & { readonly otherwise?: V } = {},
@@ -289,7 +307,7 @@ export function attributes(rules: Rules = {}): FieldOf<readonly string[]> {
   return field('attributes', schema, [], rules)
 }
 
-/** Plain texts, in the order given; each one of `values` where they are given. */
+/** Plain texts in the given order; each one of `values` if those are given. */
 export function texts(
   rules: Rules & {
     readonly values?: readonly string[]
@@ -307,7 +325,7 @@ export function texts(
   return { ...field('texts', schema, [], rules), values: rules.values ?? null }
 }
 
-/** Id of one record of the kind `to`; `otherwise` stands for an absent or empty one. */
+/** Id of one record of the kind `to`; `otherwise` replaces an absent or empty one. */
 export function reference(
   to: KindName,
   onDelete: OnDelete,
@@ -339,7 +357,7 @@ export function references(
   }
 }
 
-/** A flat map, replaced whole. With `keysOf`, its keys are ids of that kind. */
+/** A flat map that a patch replaces completely. With `keysOf`, its keys are ids of that kind. */
 export function map<T extends Json = Json>(
   rules: Rules & {
     readonly values?: JsonObject
@@ -360,7 +378,7 @@ export function map<T extends Json = Json>(
   } as Field
 }
 
-/** A nested object as `schema` says; where that names members, all others are dropped. */
+/** A nested object described by `schema`; if that lists members, all others are dropped. */
 export function object<T extends Json = JsonObject>(
   schema: JsonObject,
   zero: T,
@@ -369,7 +387,7 @@ export function object<T extends Json = JsonObject>(
   return { ...field('object', schema, zero, rules), mergedOnto: rules.mergedOnto ?? null }
 }
 
-/** Nested objects, each of the shape that `item` says, in the order given. */
+/** Nested objects described by `item`, in the given order. */
 export function objects<T extends JsonObject = JsonObject>(
   item: JsonObject,
   rules: Rules & { readonly itemsMin?: number; readonly itemsMax: number },
@@ -383,7 +401,7 @@ export function objects<T extends JsonObject = JsonObject>(
   return field('objects', schema, [], rules)
 }
 
-/** Read-only, not stored. `schema` is the response's. */
+/** A computed field: read-only, not stored. `schema` describes it in responses. */
 export function computed(
   source: ComputedSource,
   schema: JsonObject,
@@ -402,7 +420,7 @@ export function constant(
   return computed({ from: 'constant', value }, schema, rules)
 }
 
-/** A read-only value of a part that is not built yet: its documented empty value. */
+/** The documented empty value of a part that is not built yet; read-only. */
 export function notBuiltYetField(
   value: Json,
   schema: JsonObject,

@@ -1,6 +1,6 @@
 /**
- * The name of every kind of record, sorted. `registry.ts` has a descriptor for each, or does not
- * compile. The names stand apart from the descriptors because descriptors name each other.
+ * The names of all kinds of records, sorted. `registry.ts` must have a descriptor for each, or it
+ * does not compile. This file is separate because descriptors reference each other by name.
  */
 export const kindNames = [
   'accessMark',

@@ -8,8 +8,8 @@ export type { KindName }
 type KindRecords = { readonly [K in KindName]: EntityOf<(typeof kinds)[K]> }
 
 /**
- * The type of a record of the kind, as its descriptor says: `RecordOf<'mfa'>`. Where any kind may
- * be meant, fields are read by their names.
+ * The record type of a kind, derived from its descriptor: `RecordOf<'mfa'>`. For an unknown kind,
+ * it is a record whose fields are read by name.
  */
 export type RecordOf<K extends KindName> = KindName extends K ? EntityRecord : KindRecords[K]
 

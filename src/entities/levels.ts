@@ -1,18 +1,15 @@
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Entity } from './define.ts'
 
-/** The members of a body, or of the fields of a command, at a feature level. */
+/** Members of a body, or fields of a command, split by feature level. */
 export interface MembersAtLevel {
-  /** Members that the level knows; the object itself where that is all of it. */
+  /** Members known at the level; the original object if there are no others. */
   readonly known: JsonObject
-  /** Names of fields that a later level brings, in the order of the object. */
+  /** Names of fields that a later level introduces, in the order of the object. */
   readonly later: readonly string[]
 }
 
-/**
- * Takes out the fields that a later feature level brings: until it is in force they count as
- * unknown.
- */
+/** Removes fields of later feature levels; until such a level is active, they count as unknown. */
 export function membersAt(entity: Entity, members: JsonObject, level: number): MembersAtLevel {
   const later = Object.keys(members).filter((name) => sinceOf(entity, name) > level)
   if (later.length === 0) return { known: members, later }
@@ -21,7 +18,7 @@ export function membersAt(entity: Entity, members: JsonObject, level: number): M
   return { known, later }
 }
 
-/** The feature level that a write of these fields needs. */
+/** Feature level required to write these fields. */
 export function levelOf(entity: Entity, fields: Readonly<Record<string, unknown>> = {}): number {
   return Object.keys(fields).reduce(
     (level, name) => Math.max(level, sinceOf(entity, name)),

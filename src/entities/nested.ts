@@ -1,10 +1,7 @@
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import { isObject } from './check.ts'
 
-/**
- * The schema of what is inside a request's nested objects: a member that may be left out may also
- * be null.
- */
+/** Relaxes the schema of nested objects in requests: an optional member may also be null. */
 export function lenientSchema(schema: JsonObject, mode: 'whole' | 'changes'): JsonObject {
   const { properties, items, required, ...rest } = schema
   const values = schema['additionalProperties']
@@ -24,7 +21,7 @@ export function lenientSchema(schema: JsonObject, mode: 'whole' | 'changes'): Js
 }
 
 /**
- * Clients written in Go send a list without elements as null: as a value in a map, that is no
+ * Go clients send an empty list as null. In a map, such a null value is an empty list, not an
  * absent one.
  */
 function isListOf(schema: Json | undefined): schema is JsonObject {
@@ -41,8 +38,8 @@ export function orNull(schema: JsonObject): JsonObject {
 }
 
 /**
- * Members of a value that a schema names, without the null ones: for them, null means absent. A
- * list that is null in a map is an empty one.
+ * The members of a value that a schema names, without nulls, which mean absent. A null list in a
+ * map becomes an empty list.
  */
 export function namedIn(schema: JsonObject, value: Json): Json {
   const { properties, items, additionalProperties: values } = schema
@@ -63,7 +60,7 @@ export function namedIn(schema: JsonObject, value: Json): Json {
   return kept
 }
 
-/** Without the members that, when all is said, change nothing: objects with nothing in them. */
+/** Like `namedIn`, without members that change nothing: objects with no members. */
 export function changesIn(schema: JsonObject, value: Json): JsonObject {
   const kept: Record<string, Json> = {}
   for (const [name, member] of Object.entries(namedIn(schema, value) as JsonObject)) {
@@ -74,7 +71,7 @@ export function changesIn(schema: JsonObject, value: Json): JsonObject {
   return kept
 }
 
-/** Members that are objects on both sides are merged; every other one is as `changes` says. */
+/** Merges members that are objects on both sides; `changes` replaces every other member. */
 export function merged(onto: JsonObject, changes: JsonObject): JsonObject {
   const result: Record<string, Json> = { ...onto }
   for (const [name, change] of Object.entries(changes)) {

@@ -7,10 +7,10 @@ import { changesIn, merged, namedIn } from './nested.ts'
 
 export interface Normalised {
   /**
-   * Fields of the command: create and replace hold every writable field, patch the changed ones.
+   * Fields of the command: every writable field for create and replace, the changed ones for patch.
    */
   readonly fields: JsonObject
-  /** Members of the body that had no effect, in its order. */
+  /** Ignored members of the body, in its order. */
   readonly ignoredFields: readonly string[]
 }
 
@@ -39,14 +39,14 @@ function normaliseValue(field: Field, value: Json): Json {
   }
 }
 
-/** A merged object has its initial values where it says nothing. */
+/** A merged object takes initial values for members that it omits. */
 function wholeOf(field: Field, value: Json): Json {
   return field.mergedOnto !== null && isObject(value) ? merged(field.mergedOnto, value) : value
 }
 
 /**
- * Whether a patch leaves the field: a map of nothing but nulls changes nothing; an empty one clears
- * the field.
+ * Whether a patch leaves the field unchanged: a map with only nulls changes nothing; an empty map
+ * clears the field.
  */
 function isUntouched(field: Field, value: Json): boolean {
   if (field.kind !== 'map' || value === null || typeof value !== 'object') return value === null
@@ -55,11 +55,11 @@ function isUntouched(field: Field, value: Json): boolean {
 }
 
 /**
- * A request body, valid by `requestSchema`, as the fields of a command. Create and replace: absent
- * and null give the zero value. Patch: absent and null leave the field as it is; maps are replaced
- * whole, objects that are merged hold their changes. Unknown members, read-only ones and (but at
- * create) those fixed at creation are ignored and named.
- * @throws {Problem} COULD_NOT_VALIDATE with the field at fault.
+ * Converts a request body, valid by `requestSchema`, to the fields of a command. Create and
+ * replace: absent and null give the zero value. Patch: absent and null leave the field unchanged;
+ * maps are replaced completely, and merged objects contain their changes. Unknown and read-only
+ * members, and after creation those fixed at creation, are ignored and reported.
+ * @throws {Problem} COULD_NOT_VALIDATE with the invalid field.
  */
 export function normalise(entity: Entity, mode: RequestMode, body: JsonObject): Normalised {
   const fields: Record<string, Json> = {}
@@ -80,7 +80,7 @@ export function normalise(entity: Entity, mode: RequestMode, body: JsonObject): 
   return { fields, ignoredFields }
 }
 
-/** Change that a patch makes of a field; null: none. */
+/** Change of a field by a patch; null: none. */
 function changeOf(field: Field, value: Json): { readonly to: Json } | null {
   if (isUntouched(field, value)) return null
   if (field.mergedOnto === null) return { to: normaliseValue(field, value) }

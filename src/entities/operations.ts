@@ -22,10 +22,10 @@ export interface EntityOperation {
   readonly entity: Entity
   readonly operationId: string
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Below the API's base: `/services/{id}`. */
+  /** Path below the API's base: `/services/{id}`. */
   readonly path: string
   readonly shape: OperationShape | 'subList'
-  /** List of a sub-list: its key and what its rows are. */
+  /** For a sub-list: its key, its rule and the kind of its rows. */
   readonly list: { readonly key: string; readonly rule: SubList; readonly of: Entity } | null
   /** `session`: any full session. `admin`. Else `<kind>.<action>`. */
   readonly permission: string
@@ -148,7 +148,7 @@ function crudOperation(
       ...new Set([
         ...refusals,
         ...(entity.refusals[shape] ?? []),
-        // The identity may not exist.
+        // The identity of `asIdentity` may not exist.
         ...(listParameters.includes('asIdentity') ? [404] : []),
       ]),
     ].sort((a, b) => a - b),
@@ -173,7 +173,7 @@ function rowOf(entity: Entity, of: Entity, { declaredAs }: SubList): NamedSchema
 
 function subListOperation(entity: Entity, key: string, rule: SubList): EntityOperation {
   const of = entityNamed(rule.of)
-  // Read of the listed kind is enough; the parent's is not asked for.
+  // Read permission on the listed kind is enough; the parent's is not required.
   const permission = rule.api === 'client' ? 'session' : of.operations[rule.api]?.list
   assert(permission !== undefined, `a kind shown in a sub-list can be listed: ${of.name}`)
   return {
@@ -194,7 +194,8 @@ function subListOperation(entity: Entity, key: string, rule: SubList): EntityOpe
 }
 
 /**
- * All operations that a descriptor gives, in one order: routes and OpenAPI are both made from them.
+ * All operations of a descriptor, in a fixed order; routes and OpenAPI are both generated from
+ * them.
  */
 export function operationsOf(entity: Entity): readonly EntityOperation[] {
   const operations: EntityOperation[] = []

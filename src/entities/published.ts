@@ -2,12 +2,12 @@ import type { ComputedField, Field } from './fields.ts'
 
 type Fields = Readonly<Record<string, Field>>
 
-/** A field that is shown or withheld in events about the records of its kind. */
+/** A field with a decision whether events about its records show it. */
 export interface DecidedField extends Field {
   readonly published: 'shown' | 'withheld'
 }
 
-/** Stored fields of which each says whether it is published, and any computed ones. */
+/** Stored fields with such a decision each, and any computed fields. */
 export type DecidedFields = Readonly<Record<string, DecidedField | ComputedField>>
 
 type Decided<F> = {
@@ -23,12 +23,12 @@ function decide<F extends Fields>(fields: F, published: DecidedField['published'
   return decided as Decided<F>
 }
 
-/** Fields that events show, in this order; those within that are `withheld` stay so. */
+/** Marks fields as shown in events, in this order; fields already marked `withheld` stay so. */
 export function published<const F extends Fields>(fields: F): Decided<F> {
   return decide(fields, 'shown')
 }
 
-/** Fields that are secrets, lead to one, or are of no use outside: no event shows them. */
+/** Marks fields that no event shows: secrets, references to secrets, and internal values. */
 export function withheld<const F extends Fields>(fields: F): Decided<F> {
   return decide(fields, 'withheld')
 }

@@ -2,23 +2,23 @@ import type { Entity } from './define.ts'
 import type { Field, OnDelete } from './fields.ts'
 import { entities, entitiesByName } from './registry.ts'
 
-/** A field of some kind that names records of another kind. */
+/** A field that references records of another kind. */
 export interface Referrer {
   readonly entity: Entity
   readonly name: string
   readonly field: Field
   readonly onDelete: OnDelete
-  /** Feature level from which on the deletion of a record that is named is refused. */
+  /** Feature level from which deleting a referenced record is refused. */
   readonly refusedFrom: number
 }
 
-/** Referrers by the table that they lead to. */
+/** Referrers by the table they reference. */
 const byTable: ReadonlyMap<string, readonly Referrer[]> = collect()
 
 function collect(): Map<string, Referrer[]> {
   const found = new Map<string, Referrer[]>()
   for (const entity of entities) {
-    // A view has the references of its table, which are looked at there.
+    // Views share the references of their table, which are collected there.
     if (entity.table !== entity.name) continue
     for (const [name, field] of Object.entries(entity.fields)) {
       if (field.reference === null) continue
@@ -33,12 +33,12 @@ function collect(): Map<string, Referrer[]> {
   return found
 }
 
-/** The fields by which other records can name one of the kind. */
+/** The fields by which other records can reference one of the kind. */
 export function referrersOf({ table }: Entity): readonly Referrer[] {
   return byTable.get(table) ?? []
 }
 
-/** Element in the index of a field that names the record with that id. */
+/** Index key of a field's reference to the record with that id. */
 export function elementNaming({ field }: Referrer, id: string): string {
   return field.kind === 'roleList' ? `@${id}` : id
 }

@@ -6,12 +6,12 @@ interface RefRules {
   readonly shown?: Shown
 }
 
-/** The record of the kind `to` that the field `by` names, as every detail shows others. */
+/** Reference to the record of kind `to` in the field `by`, as every detail shows references. */
 export function refOf(to: KindName, by: string, rules: RefRules = {}): ComputedField {
   return computed({ from: 'entityRef', to, by }, shapes.entityRef, rules)
 }
 
-/** Reference of a field that may name none: null then. */
+/** Reference of an optional field; null when it is unset. */
 export function nullableRefOf(to: KindName, by: string): ComputedField {
   return computed({ from: 'entityRef', to, by }, shapes.nullableEntityRef)
 }

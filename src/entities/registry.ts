@@ -41,7 +41,7 @@ import { terminator } from './kinds/terminator.ts'
 import { transitRouter } from './kinds/transit-router.ts'
 import { type KindName, kindNames } from './kind-names.ts'
 
-/** The descriptor of each kind, under its name. */
+/** Descriptors by name. */
 export const kinds = {
   accessMark,
   admission,
@@ -92,7 +92,7 @@ export const entitiesByName: ReadonlyMap<string, Entity> = new Map(
 )
 
 /**
- * The descriptor of a kind whose name comes from outside: from a command, or from a stored record.
+ * The descriptor of a kind whose name comes from a command or a stored record.
  * @throws {AssertionError} when no kind has that name.
  */
 export function entityNamed(name: string): Entity {

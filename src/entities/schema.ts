@@ -13,7 +13,7 @@ function isRequiredIn(field: Field, mode: RequestMode): boolean {
   return field.settable === 'always' || mode === 'create'
 }
 
-/** Schema of what a body may say under a name; null when it is not looked at. */
+/** Schema of a body member; null when it is not validated. */
 function memberIn(
   entity: Entity,
   name: string,
@@ -36,13 +36,13 @@ function requestedSchema(field: Field, mode: RequestMode): JsonObject {
   return lenientSchema(field.schema, holdsChanges ? 'changes' : 'whole')
 }
 
-/** TypeScript knows what it accepts as an object of any members. */
+/** A schema whose accepted type is an object with any members. */
 export type RequestSchema = JsonObject & { readonly type: 'object' }
 
 /**
- * JSON Schema (2020-12) of a request body, for validation and OpenAPI alike. Unknown members pass:
- * they are ignored and named in the answer. Properties are in alphabetical order, so that the first
- * fault is the same everywhere.
+ * JSON Schema (2020-12) of a request body, for validation and OpenAPI. Unknown members are valid:
+ * they are ignored and reported in the answer. Properties are in alphabetical order, so that the
+ * first fault is the same everywhere.
  */
 export function requestSchema(entity: Entity, mode: RequestMode): RequestSchema {
   const properties: Record<string, JsonObject> = {}
@@ -58,7 +58,7 @@ export function requestSchema(entity: Entity, mode: RequestMode): RequestSchema 
 
 function shownSchema(field: Field): JsonObject {
   if (field.kind === 'timestamp') return field.shown === 'always' ? orNull(dateTime) : dateTime
-  // A bound on what is written says nothing about what an older record holds.
+  // Limits on writes do not apply to older records.
   const { maxLength, minItems, maxItems, maxProperties, ...schema } = field.schema
   if (field.shownAs?.from === 'fieldUnlessEmpty') return orNull(schema)
   if (field.kind === 'choice') return { type: 'string' }
@@ -85,8 +85,8 @@ export function detailSchema(entity: Entity): JsonObject {
 const neverSent = 'Declared for the sake of the API contract, and never sent.'
 
 /**
- * The schema of a detail with the members that only another one has, optional, for documents that
- * must name them.
+ * Adds the members of another detail to a detail's schema as optional ones, for documents that must
+ * list them.
  */
 export function declaringAlso(detail: JsonObject, other: JsonObject): JsonObject {
   const own = detail['properties'] as Readonly<Record<string, JsonObject>>

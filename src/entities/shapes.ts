@@ -1,7 +1,7 @@
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import { fieldLimits } from './fields.ts'
 
-/** JSON Schemas that several descriptors share, as responses show them. */
+/** JSON Schemas of responses that several descriptors share. */
 export const text = { type: 'string' } as const
 export const dateTime = { type: 'string', format: 'date-time' } as const
 export const flag = { type: 'boolean' } as const
@@ -50,10 +50,7 @@ export const configsByType: JsonObject = {
 
 const queriedProcess: JsonObject = { type: 'object', properties: { osType: text, path: text } }
 
-/**
- * Query of a posture check to a client; the members after `updatedAt` belong to types of their
- * own.
- */
+/** Posture query sent to a client; the members after `updatedAt` belong to single types. */
 const postureQuery: JsonObject = {
   type: 'object',
   properties: {
@@ -84,7 +81,7 @@ export const policyQueryList: JsonObject = {
   }),
 }
 
-/** Network interfaces, as a router or a client tells of them. */
+/** Network interfaces reported by a router or a client. */
 export const interfaceList: JsonObject = { type: 'array', items: { type: 'object' } }
 
 function textsOf(names: readonly string[], maxLength: number): JsonObject {
@@ -122,7 +119,8 @@ export const authQueryList: JsonObject = {
 }
 
 /**
- * Data that applications of an identity share. Members may be nested: SDKs hand it to them as JSON.
+ * Data that the applications of an identity share. Members may be nested, because SDKs pass it to
+ * applications as JSON.
  */
 export const applicationData = {
   type: 'object',

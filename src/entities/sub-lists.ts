@@ -6,10 +6,7 @@ type SubListInput = Pick<SubList, 'of' | 'through' | 'unknownParent'> & {
   readonly operationId?: string
 }
 
-/**
- * A sub-list whose parent must exist. `by` as {@link SubList} has it; none for what is reached
- * through `access`.
- */
+/** A sub-list whose parent must exist. `by` as in {@link SubList}; omitted for `access`. */
 export function listOfKnown(
   of: KindName,
   through: SubList['through'],

@@ -1,6 +1,6 @@
 import type { Channel } from '../channel/channel.ts'
 import type { ChannelMessage } from '../channel/frame.ts'
-import { judgesPosture } from '../lib/router-capabilities.ts'
+import { evaluatesPosture } from '../lib/router-capabilities.ts'
 import { readMask } from '../channel/headers.ts'
 import type { Hello, VersionLine } from '../channel/hello.ts'
 import type { RouterStatus } from '../ports/router-status.ts'
@@ -62,7 +62,7 @@ export class RouterConnection {
   /** Version of the program of the router. */
   readonly version: VersionLine
   /** Its hello says that it judges what clients of OIDC report on their devices. */
-  readonly judgesPosture: boolean
+  readonly evaluatesPosture: boolean
   readonly #parts: ConnectionParts
   /** Last lists of controllers and leaders that it was sent; '' and 0: none. */
   sentAddresses = ''
@@ -78,7 +78,7 @@ export class RouterConnection {
     this.hello = parts.hello
     this.version = parts.version
     const capabilities = readMask(parts.hello.headers, controlHeader.capabilities)
-    this.judgesPosture = judgesPosture(capabilities)
+    this.evaluatesPosture = evaluatesPosture(capabilities)
   }
 
   /** The certificate that it was sent is the one in force: the channel goes on by it. */

@@ -1,7 +1,7 @@
 import { createServer, type Server, type TlsOptions, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../lib/clock.ts'
-import { boundConnections } from '../lib/bounds/connections.ts'
+import { limitConnections } from '../lib/bounds/connections.ts'
 import type { FairShare } from '../lib/bounds/fair-share.ts'
 import { KeyedRate } from '../lib/bounds/keyed-rate.ts'
 import { routerLimits } from './limits.ts'
@@ -63,7 +63,7 @@ export class RouterListener {
       parts.clock,
     )
     this.#server.maxConnections = limits.routerConnectionsMax
-    boundConnections(this.#server, {
+    limitConnections(this.#server, {
       connectionsPerSourceMax: limits.routerConnectionsPerSourceMax,
       handshakeTimeoutMs: limits.routerHandshakeTimeoutMs,
       room: parts.room,

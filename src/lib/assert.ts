@@ -1,6 +1,6 @@
 /**
- * A mistake of our own code. Stays on in production: a broken invariant must stop the part, not
- * spread.
+ * A bug in this program. Assertions stay enabled in production: a broken invariant must stop the
+ * affected part instead of spreading.
  */
 export class AssertionError extends Error {
   override readonly name = 'AssertionError'

@@ -1,8 +1,8 @@
-/** The two times a program needs. Wall time may jump; monotonic time only measures spans. */
+/** Wall time, which may jump, and monotonic time, which only measures durations. */
 export interface Clock {
   /** UTC, ms since the epoch. */
   nowMs(): number
-  /** Never runs back; its zero is arbitrary. */
+  /** Never decreases; its zero is arbitrary. */
   monotonicMs(): number
 }
 
@@ -12,9 +12,9 @@ export const systemClock: Clock = {
 }
 
 /**
- * The time by which sessions are ended as too old: the earlier of this clock and the time that the
- * clocks of a majority have reached, so that no clock ends them alone. Null while too few clocks
- * are known. UTC ms.
+ * The time for expiring old sessions: the earlier of the local clock and the time that the clocks
+ * of a majority have reached, so that no single clock ends sessions. Null until enough clocks are
+ * known. UTC ms.
  */
 export function majorityNowMs({
   cluster,
@@ -28,8 +28,8 @@ export function majorityNowMs({
 }
 
 /**
- * The time by which one controller limits what another one honors: what the clocks of a majority
- * have reached; of this clock alone while too few of them are known. UTC ms.
+ * The time for limiting what this controller accepts from another one: the time that the clocks of
+ * a majority have reached, or the local clock until enough clocks are known. UTC ms.
  */
 export function commonNowMs({
   cluster,
@@ -42,9 +42,9 @@ export function commonNowMs({
 }
 
 /**
- * The time by which pauses, locks and disablements are judged before anything is proposed. Apply
- * judges them by log time, which is ahead where the clocks of a majority were. By the clock alone,
- * what was stored then would last until that is reached.
+ * The time for checking pauses, lockouts and disablements before a proposal. Apply checks them by
+ * log time, which is ahead if the clocks of a majority were ahead. By the local clock alone, times
+ * stored then would apply until the clock reaches them.
  */
 export function judgedNowMs({
   state,

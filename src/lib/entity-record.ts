@@ -1,6 +1,6 @@
 import type { Json } from './text/canonical-json.ts'
 
-/** Fields of every record. Times are UTC ms of log time; the wire shows them as RFC 3339. */
+/** Base fields of every record. Times are UTC ms of log time; the API shows them as RFC 3339. */
 export interface BaseFields {
   readonly id: string
   readonly createdAt: number
@@ -10,9 +10,9 @@ export interface BaseFields {
 }
 
 /**
- * A record of the replicated state, of any kind: the base fields and, beside them, the stored
- * fields of its descriptor. The type of one kind is `RecordOf` of `src/entities/kind-records.ts`.
- * Frozen in practice: a change makes a new record.
+ * A record of the replicated state, of any kind: the base fields and the stored fields of its
+ * descriptor. The type of one kind is `RecordOf` of `src/entities/kind-records.ts`. Treat it as
+ * immutable: a change creates a new record.
  */
 export interface EntityRecord extends BaseFields {
   readonly [field: string]: Json

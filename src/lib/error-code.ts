@@ -1,9 +1,9 @@
-/** The code of a system error, as `ENOENT`; '' for an error without one. */
+/** The code of a system error, such as `ENOENT`; '' for an error without one. */
 export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
-/** The message of anything that was thrown. */
+/** The message of any thrown value. */
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

@@ -1,4 +1,4 @@
-/** Subjects of events; one each, in `src/events/subjects`. */
+/** Namespaces of events; each has a file in `src/events/subjects`. */
 export const EVENT_NAMESPACES = [
   'alert',
   'apiSession',

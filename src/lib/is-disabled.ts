@@ -1,14 +1,14 @@
-/** Since when an identity is disabled, and until when: UTC ms. */
+/** Start and end of an identity's disablement, UTC ms. */
 export interface Disablement {
-  /** null: it is not disabled. */
+  /** null: not disabled. */
   readonly disabledAt: number | null
-  /** null: until it is enabled. */
+  /** null: disabled until someone enables it. */
   readonly disabledUntil: number | null
 }
 
 /**
- * Whether it is at that time, UTC ms: by the log where apply asks, by the clock where a request
- * does.
+ * Whether the identity is disabled at `atMs`, UTC ms. Apply passes log time; requests pass the time
+ * of the clock.
  */
 export function isDisabled({ disabledAt, disabledUntil }: Disablement, atMs: number): boolean {
   return disabledAt !== null && (disabledUntil === null || disabledUntil > atMs)

@@ -1,4 +1,4 @@
-/** Adds a value to the set under a key, which is made with its first value. */
+/** Adds a value to the set of a key, creating the set if needed. */
 export function addToSet<K, V>(sets: Map<K, Set<V>>, key: K, value: V): void {
   const known = sets.get(key)
   if (known === undefined) sets.set(key, new Set([value]))
@@ -6,9 +6,9 @@ export function addToSet<K, V>(sets: Map<K, Set<V>>, key: K, value: V): void {
 }
 
 /**
- * Removes a value from the set under a key, and the key with its last value: keys that strangers
- * choose are forgotten.
- * @returns false when it was not there.
+ * Removes a value from the set of a key, and the key with its last value, so that keys chosen by
+ * strangers do not accumulate.
+ * @returns false when the value was absent.
  */
 export function removeFromSet<K, V>(sets: Map<K, Set<V>>, key: K, value: V): boolean {
   const known = sets.get(key)

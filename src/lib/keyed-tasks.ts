@@ -1,10 +1,10 @@
 interface KeyTasks {
-  /** Under way. */
+  /** Number of running tasks. */
   running: number
   readonly waiting: (() => void)[]
 }
 
-/** Runs a few tasks of each key at once, the others in their order after them. */
+/** Runs a limited number of tasks per key at once; further ones wait in order. */
 export class KeyedTasks<K = string> {
   readonly #atOnceMax: number
   readonly #keys = new Map<K, KeyTasks>()
@@ -13,7 +13,7 @@ export class KeyedTasks<K = string> {
     this.#atOnceMax = atOnceMax
   }
 
-  /** Tasks of the key, under way or waiting. */
+  /** Number of running and waiting tasks of the key. */
   count(key: K): number {
     const tasks = this.#keys.get(key)
     return tasks === undefined ? 0 : tasks.running + tasks.waiting.length
@@ -28,7 +28,7 @@ export class KeyedTasks<K = string> {
     try {
       return await task()
     } finally {
-      // Its place goes to the next one, or is free.
+      // The next waiting task takes the slot; otherwise it becomes free.
       const next = tasks.waiting.shift()
       if (next !== undefined) next()
       else tasks.running -= 1

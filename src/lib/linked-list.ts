@@ -1,15 +1,18 @@
-/** Neighbours of a member, which carries them itself: null at the ends and outside of a list. */
-export interface Neighbours<T> {
+/**
+ * Links to the neighbors of a member, stored in the member itself: null at the ends and outside of
+ * a list.
+ */
+export interface ListLinks<T> {
   before: T | null
   after: T | null
 }
 
 /**
- * Members in the order in which they were appended. A Map in its place would leave its old table
- * behind each time it is made anew, and one such table that has grown old keeps the next one, with
- * all members of that time, until a collection of the whole heap.
+ * A linked list in the order of appending. A Map would allocate a new table each time it is
+ * rebuilt. An old table that survived to the old generation keeps the next table alive with all
+ * members of that time, until a full collection.
  */
-export class LinkedList<T extends Neighbours<T>> implements Iterable<T> {
+export class LinkedList<T extends ListLinks<T>> implements Iterable<T> {
   #first: T | null = null
   #last: T | null = null
 
@@ -17,7 +20,7 @@ export class LinkedList<T extends Neighbours<T>> implements Iterable<T> {
     return this.#first === null
   }
 
-  /** @param member of no list. */
+  /** @param member must not be in a list. */
   append(member: T): void {
     member.before = this.#last
     if (this.#last === null) this.#first = member
@@ -25,7 +28,7 @@ export class LinkedList<T extends Neighbours<T>> implements Iterable<T> {
     this.#last = member
   }
 
-  /** @returns false: it was removed before. */
+  /** @returns false when the member was already removed. */
   remove(member: T): boolean {
     const { before, after } = member
     if (before === null && this.#first !== member) return false
@@ -38,7 +41,7 @@ export class LinkedList<T extends Neighbours<T>> implements Iterable<T> {
     return true
   }
 
-  /** The member that was given last may be removed meanwhile. */
+  /** The member yielded last may be removed during iteration. */
   *[Symbol.iterator](): Iterator<T> {
     for (let member = this.#first; member !== null;) {
       const { after } = member

@@ -1,7 +1,6 @@
 /**
- * A fixed answer that stands for a part of the product that is not there yet. It gives the value
- * back as it is: its name is there to be searched for, so that none of these answers is forgotten
- * when the part is built.
+ * Marks a fixed answer for a part of the product that does not exist yet, and returns it unchanged.
+ * Search for this name to find all such answers when the part is built.
  */
 export function notBuiltYet<const T>(value: T): T {
   return value

@@ -1,52 +1,52 @@
-/** Runs something again and again until it is told to stop. */
+/** Runs functions periodically until they are stopped. */
 export interface PeriodicScheduler {
   /**
-   * First within one period, then once in each, at multiples of it on the clock of this thread:
-   * those that a stall has missed are not made up for.
-   * @returns the way to stop it.
+   * Runs `run` first within one period, then at each multiple of the period on this thread's clock.
+   * Runs missed during a stall are skipped.
+   * @returns a function that stops it.
    */
   every(periodMs: number, run: () => void): () => void
 }
 
-interface Beat {
+interface PeriodicRuns {
   readonly periodMs: number
   readonly runs: Set<() => void>
   dueMs: number
 }
 
-/** Node may run a timer so much before its time. */
+/** Node may fire a timer this much too early. */
 const EARLY_MS = 1
 
 /**
- * One timer for what a thread of a controller does again and again while nobody asks anything. A
- * timer each would wake the thread at a time each: an idle controller spent most of its processor
- * time on waking. Here what has the same period runs in the same turn, and so does what has a
- * multiple of it. Never keeps a process alive.
+ * One timer for all periodic work of a thread. With separate timers, an idle controller spent most
+ * of its processor time on waking. Here, work with the same period, or a multiple of it, runs in
+ * the same turn. The timer never keeps a process alive.
  */
 class SharedTimer implements PeriodicScheduler {
-  readonly #beats = new Map<number, Beat>()
+  readonly #periods = new Map<number, PeriodicRuns>()
   #timer: NodeJS.Timeout | null = null
   #wakesAtMs = Infinity
 
   every(periodMs: number, run: () => void): () => void {
-    const beat = this.#beatOf(periodMs)
-    // A function of its own, as the same one may be given twice.
+    const entry = this.#runsOf(periodMs)
+    // A new function, because the caller may pass the same one twice.
     const own = (): void => run()
-    beat.runs.add(own)
-    this.#plan(beat.dueMs)
+    entry.runs.add(own)
+    this.#plan(entry.dueMs)
     return () => {
-      beat.runs.delete(own)
-      if (beat.runs.size === 0 && this.#beats.get(periodMs) === beat) this.#beats.delete(periodMs)
+      entry.runs.delete(own)
+      if (entry.runs.size === 0 && this.#periods.get(periodMs) === entry)
+        this.#periods.delete(periodMs)
     }
   }
 
-  #beatOf(periodMs: number): Beat {
-    let beat = this.#beats.get(periodMs)
-    if (beat === undefined) {
-      beat = { periodMs, runs: new Set(), dueMs: nextMultipleMs(periodMs, performance.now()) }
-      this.#beats.set(periodMs, beat)
+  #runsOf(periodMs: number): PeriodicRuns {
+    let entry = this.#periods.get(periodMs)
+    if (entry === undefined) {
+      entry = { periodMs, runs: new Set(), dueMs: nextMultipleMs(periodMs, performance.now()) }
+      this.#periods.set(periodMs, entry)
     }
-    return beat
+    return entry
   }
 
   #plan(atMs: number): void {
@@ -61,15 +61,15 @@ class SharedTimer implements PeriodicScheduler {
     const nowMs = performance.now()
     this.#wakesAtMs = Infinity
     this.#timer = null
-    const due: Beat[] = []
-    for (const beat of this.#beats.values()) {
-      if (beat.dueMs <= nowMs + EARLY_MS) {
-        beat.dueMs = nextMultipleMs(beat.periodMs, nowMs + EARLY_MS)
-        due.push(beat)
+    const due: PeriodicRuns[] = []
+    for (const entry of this.#periods.values()) {
+      if (entry.dueMs <= nowMs + EARLY_MS) {
+        entry.dueMs = nextMultipleMs(entry.periodMs, nowMs + EARLY_MS)
+        due.push(entry)
       }
-      this.#plan(beat.dueMs)
+      this.#plan(entry.dueMs)
     }
-    // Planned before they run: one that throws must not end the others for good.
+    // Scheduled before they run: one that throws must not stop the others permanently.
     for (const { runs } of due) for (const run of runs) run()
   }
 }

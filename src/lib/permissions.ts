@@ -1,6 +1,6 @@
 const actions = ['read', 'create', 'update', 'delete'] as const
 
-/** How far a permission goes beyond the records that it names, the furthest first. */
+/** Reach of a permission beyond the records of its kind, the furthest first. */
 export const permissionReaches = [
   'administrator',
   'logIns',
@@ -13,7 +13,7 @@ export const permissionReaches = [
 ] as const
 export type PermissionReach = (typeof permissionReaches)[number]
 
-/** Reaches in the order of `actions`. A kind that says nothing of one of them does not compile. */
+/** Reaches in the order of `actions`. A kind that omits one does not compile. */
 type Reaches = readonly [PermissionReach, PermissionReach, PermissionReach, PermissionReach]
 const plain: Reaches = ['records', 'records', 'records', 'records']
 const writes = (reach: PermissionReach, ofReads: PermissionReach = 'records'): Reaches => [
@@ -45,14 +45,13 @@ const reachesOfKinds = {
   terminator: writes('services'),
 } as const satisfies Readonly<Record<string, Reaches>>
 const kinds = Object.keys(reachesOfKinds) as readonly (keyof typeof reachesOfKinds)[]
-/** No identity is given these: operations that need them are an administrator's. */
+/** Cannot be granted: operations that need them require an administrator. */
 const adminKinds = ['authenticator', 'controller-setting', 'revocation'] as const
 
 type PermissionKind = (typeof kinds)[number] | (typeof adminKinds)[number] | 'controllers' | 'ops'
 
 /**
- * Permissions that an operation behind a session may ask for, so the only ones that a session is
- * ever admitted by.
+ * Permissions that an operation with a session may require, so a session is admitted only by these.
  */
 export type SessionPermission =
   | 'partial'
@@ -87,7 +86,10 @@ export const grantablePermissions: readonly string[] = [
 const grantable: ReadonlySet<string> = new Set(grantablePermissions)
 const READ_EVERYTHING = 'admin_readonly'
 
-/** How far a permission that can be given goes; one for all of a kind, as its furthest action. */
+/**
+ * The reach of a grantable permission. A permission for a whole kind has the furthest reach of its
+ * actions.
+ */
 export function reachOfPermission(permission: string): PermissionReach {
   const [kind = '', action] = permission.split('.')
   const known: Readonly<Record<string, Reaches>> = reachesOfKinds
@@ -105,10 +107,11 @@ function furthest(reaches: readonly PermissionReach[]): PermissionReach {
 }
 
 /**
- * Whether what an identity was given covers an operation that needs `permission`
- * (`<kind>.<action>`). Actions do not imply each other, and what can not be granted is never
- * covered, whatever a record says.
- * @param isRead the request changes nothing and starts nothing: `admin_readonly` covers no other.
+ * Whether the granted permissions cover an operation that needs `permission` (`<kind>.<action>`).
+ * Actions do not imply each other. A permission that cannot be granted is never covered, even if a
+ * record lists it.
+ * @param isRead the request changes nothing and starts nothing: `admin_readonly` covers only such
+ * requests.
  */
 export function isGranted(held: readonly string[], permission: string, isRead: boolean): boolean {
   if (isRead && permission.endsWith('.read') && held.includes(READ_EVERYTHING)) return true

@@ -1,7 +1,6 @@
 /**
- * The one table of problems: a stable code, its HTTP status, its default message, and whether
- * asking again can help. Messages of the API family are kept to the letter where clients compare
- * them.
+ * The table of all problems: a stable code, its HTTP status, its default message, and whether a
+ * retry can help. Messages of OpenZiti are kept verbatim where clients compare them.
  */
 export type Retry = 'never' | 'later' | 'after-election' | 'same-request-id'
 
@@ -380,32 +379,32 @@ export function isProblemCode(text: string): text is ProblemCode {
   return Object.hasOwn(problems, text)
 }
 
-/** The codes that go over the wire under another one's name, told apart only by status. */
+/** Codes that the API sends under the name of another code; only the status differs. */
 export const wireCode: Partial<Record<ProblemCode, ProblemCode>> = {
   NOT_ACCEPTABLE: 'COULD_NOT_VALIDATE',
   UNSUPPORTED_CONTENT_TYPE: 'COULD_NOT_VALIDATE',
   INVALID_ENROLLMENT_JWT: 'INVALID_ENROLLMENT_TOKEN',
 }
 
-/** Field that was wrong, and why; `value` must never hold a secret. */
+/** The invalid field and the reason; `value` must never hold a secret. */
 export interface FieldFault {
   readonly field: string
   readonly reason: string
   readonly value?: unknown
 }
 
-/** A refusal that reaches the caller. Mistakes of our own code are assertions, not problems. */
+/** A refusal that is sent to the caller. Bugs in this program are assertions instead. */
 export class Problem extends Error {
   override readonly name = 'Problem'
   readonly code: ProblemCode
   readonly fault: FieldFault | null
   /** Shown as `cause.message` when there is no field fault. */
   readonly detail: string | null
-  /** Sent as Retry-After, in seconds; null: not said. */
+  /** Value of Retry-After in seconds; null: not sent. */
   readonly retryAfterSeconds: number | null
-  /** Structured extras for the caller; never a secret. */
+  /** Structured details for the caller; never a secret. */
   readonly data: Readonly<Record<string, unknown>> | null
-  /** The same, where the API family has it inside the cause. */
+  /** Structured details that OpenZiti puts inside the cause. */
   readonly causeData: Readonly<Record<string, unknown>> | null
 
   constructor(

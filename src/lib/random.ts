@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 
 /**
- * A source of numbers in [0, 1): seeded in the consensus core and its simulation, so that a run
- * replays exactly.
+ * A source of random numbers in [0, 1): seeded in the consensus core and its simulation, so that a
+ * run can be replayed exactly.
  */
 export interface Random {
   next(): number
@@ -32,8 +32,9 @@ export function seededRandom(seed: number): Random {
 const SHORT_ID_ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_'
 
 /**
- * An entity id: 12 characters, close to 72 random bits, safe in a URL path, in a filter string and
- * as an argument of a command: one that begins with a hyphen is taken for an option there.
+ * A new entity id: 12 characters, close to 72 random bits, safe in a URL path, in a filter string
+ * and as a command argument. It never begins with a hyphen, because a command would parse it as an
+ * option.
  */
 export function newShortId(): string {
   for (;;) {
@@ -43,7 +44,7 @@ export function newShortId(): string {
   }
 }
 
-/** 16 random bytes: a store id, a snapshot transfer. */
+/** 16 random bytes, for a store id or a snapshot transfer. */
 export function newOpaqueId(): Uint8Array {
   return Uint8Array.from(randomBytes(16))
 }

@@ -1,19 +1,19 @@
 /**
- * Values made lately, each by a number that it was made for. A number shares its place with those
- * that are the same modulo the count of places, and the last value of a place is kept: what is read
- * may have been made for another number, so a value says what it was made of.
+ * A cache of recent values by number. Numbers that are equal modulo the number of slots share a
+ * slot, which keeps the last value. A read may therefore return the value of another number, so
+ * each value must record what it belongs to.
  */
 export class RecentValues<T> {
   readonly #values: (T | undefined)[]
   readonly #mask: number
 
-  /** @param places a power of two. */
+  /** @param places number of slots, a power of two. */
   constructor(places: number) {
     this.#values = Array.from({ length: places }, () => undefined)
     this.#mask = places - 1
   }
 
-  /** @returns what was set last for this number, or for another one of the same place. */
+  /** @returns the last value set for this number, or for another number of the same slot. */
   get(number: number): T | undefined {
     return this.#values[number & this.#mask]
   }

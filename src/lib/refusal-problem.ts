@@ -1,6 +1,6 @@
 import { type FieldFault, Problem, type ProblemCode } from './problems.ts'
 
-/** The problem that a caller is answered with for a write that apply refused. */
+/** The problem to answer when apply refused a write. */
 export function refusalProblem(refusal: {
   readonly code: ProblemCode
   readonly fault: FieldFault | null

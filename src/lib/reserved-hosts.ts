@@ -1,14 +1,15 @@
 import { BlockList, isIP } from 'node:net'
 
-// Addresses that a controller must not be led to by what users store: its own host, its link, and
-// the services by which clouds hand credentials to whoever asks from within.
+// Addresses that URLs stored by users must not make a controller connect to: its own host,
+// link-local addresses, and the metadata services of clouds, which give credentials to any process
+// on the host.
 
 const reserved = new BlockList()
 for (const [net, prefix] of [
   ['0.0.0.0', 8],
   ['127.0.0.0', 8],
   ['169.254.0.0', 16],
-  // Metadata services that are not link-local: Alibaba, Oracle.
+  // Metadata services outside the link-local range: Alibaba, Oracle.
   ['100.100.100.200', 32],
   ['192.0.0.192', 32],
   ['255.255.255.255', 32],
@@ -30,8 +31,8 @@ const NAME =
   /(^|\.)(localhost|localhost\.localdomain|ip6-localhost|ip6-loopback|metadata\.google\.internal)$/
 
 /**
- * Whether the host of a URL is one of these, in whatever spelling: `url` has brought numbers in
- * decimal, octal or hex, and other scripts' digits, into one form by then.
+ * Whether the host of a URL is reserved. The URL parser has already normalized numbers in decimal,
+ * octal or hex, and digits of other scripts.
  */
 export function isReservedHost({ hostname }: URL): boolean {
   const host = hostname
@@ -41,7 +42,7 @@ export function isReservedHost({ hostname }: URL): boolean {
   return host === '' || isReservedAddress(host) || NAME.test(host)
 }
 
-/** Also for what a name was resolved to. */
+/** Whether an address is reserved, also for the addresses that a name resolves to. */
 export function isReservedAddress(address: string): boolean {
   const version = isIP(address)
   if (version === 0) return false
@@ -51,7 +52,7 @@ export function isReservedAddress(address: string): boolean {
 }
 
 /**
- * The IPv4 addresses that an IPv6 address may lead to: mapped, compatible, NAT64 (RFC 6052), 6to4.
+ * The IPv4 addresses that an IPv6 address may reach: mapped, compatible, NAT64 (RFC 6052), 6to4.
  */
 function embeddedIpv4(address: string): string[] {
   const groups = groupsOf(address)
@@ -64,7 +65,7 @@ function embeddedIpv4(address: string): string[] {
 }
 
 function groupsOf(address: string): number[] {
-  // URLs write addresses in hexadecimal groups alone.
+  // URL hosts contain only hexadecimal groups, without dotted IPv4 parts.
   const [head = '', tail] = new URL(`http://[${address}]/`).hostname.slice(1, -1).split('::')
   const first = head === '' ? [] : head.split(':')
   const last = tail === undefined || tail === '' ? [] : tail.split(':')

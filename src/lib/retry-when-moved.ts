@@ -1,10 +1,11 @@
 import { Problem } from './problems.ts'
 
 /**
- * Judges and writes; again, from what has moved, as long as the write is refused because what it
- * was judged on moved.
- * @param request whose write it is: the refusal was applied here, and so was what came before it.
- * @throws {Problem} REVISION_MOVED after `judgementsMax` times, and all else that `run` throws.
+ * Validates and writes; repeats with the current records while the write is refused because the
+ * validated records changed.
+ * @param request the request of the write. A refusal is applied on this controller, and so are all
+ * earlier entries.
+ * @throws {Problem} REVISION_MOVED after `judgementsMax` attempts, and any other error of `run`.
  */
 export async function retryWhenMoved<T>(
   request: { readonly onProposed: (idempotency: null) => void },

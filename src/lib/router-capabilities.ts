@@ -1,12 +1,12 @@
-/** A router whose hello has the headers of routers from 2.0 on. */
+/** A router that sends the hello headers of routers since 2.0. */
 export const MULTI_CHANNEL = 1
-/** A router that takes the name of a service in place of a service session; from 2.1 on. */
+/** A router that accepts a service name instead of a service session; since 2.1. */
 export const CONNECT_BY_SERVICE = 2
 const POSTURE_CHECKS = 5
 
 /**
- * Capabilities of routers of the API family for clients, by the bits of the mask in their hello;
- * other bits are between them and controllers, or of a version that is not known here.
+ * Capabilities of OpenZiti routers for clients, by the bits of the mask in their hello. Other bits
+ * concern only routers and controllers, or belong to versions that are unknown here.
  */
 const names: ReadonlyMap<number, string> = new Map([
   [MULTI_CHANNEL, 'MULTI_CHANNEL'],
@@ -16,18 +16,18 @@ const names: ReadonlyMap<number, string> = new Map([
   [6, 'BIND_SUCCESS'],
 ])
 
-/** Every one that a router can be shown with, by its bit. */
+/** All capability names, in the order of their bits. */
 export const routerCapabilities: readonly string[] = [...names.values()]
 
-/** A number of JSON tells no more bits apart. */
+/** A JSON number holds at most 53 bits exactly. */
 const MASK_BITS_MAX = 53
 
 /**
- * Routers of the family judge what clients of OIDC report on their devices from 2.0 on, and say so
- * from 2.1 on. Routers of this product pass the reports on: they connect by service, and do not say
- * that they judge.
+ * OpenZiti routers evaluate the posture data of OIDC clients since 2.0 and announce it since 2.1.
+ * Flotilla routers pass the data on: they connect by service, and do not announce that they
+ * evaluate it.
  */
-export function judgesPosture(bits: ReadonlySet<number>): boolean {
+export function evaluatesPosture(bits: ReadonlySet<number>): boolean {
   return bits.has(POSTURE_CHECKS) || (bits.has(MULTI_CHANNEL) && !bits.has(CONNECT_BY_SERVICE))
 }
 

@@ -1,10 +1,9 @@
 const FIRST_PLACES = 64
 
 /**
- * Values by numbers that count from 1, from the lowest that is left to the newest: a ring of
- * places. A Map in its place would leave its old table behind each time it is
- * made anew, and one such table that has grown old keeps the next one, with all values of that
- * time, until a collection of the whole heap.
+ * Values by consecutive numbers from 1, from the lowest that remains to the newest: a ring buffer.
+ * A Map would allocate a new table each time it is rebuilt. An old table that survived to the old
+ * generation keeps the next table alive with all values of that time, until a full collection.
  */
 export class SequenceWindow<T> {
   #places = new Array<T | undefined>(FIRST_PLACES).fill(undefined)
@@ -16,12 +15,12 @@ export class SequenceWindow<T> {
     return this.#size
   }
 
-  /** The number that the next value gets. */
+  /** Number of the next value. */
   get next(): number {
     return this.#next
   }
 
-  /** The lowest number whose value is left; the next one where none is. */
+  /** Lowest number with a value; the next number when there is none. */
   get lowest(): number {
     return this.#lowest
   }
@@ -42,7 +41,7 @@ export class SequenceWindow<T> {
       : this.#places[this.#placeOf(number)]
   }
 
-  /** @returns the value that was there. */
+  /** @returns the removed value. */
   remove(number: number): T | undefined {
     const value = this.get(number)
     if (value === undefined) return undefined
@@ -52,7 +51,7 @@ export class SequenceWindow<T> {
     return value
   }
 
-  /** Values in the order of their numbers, without those that are removed meanwhile. */
+  /** Values in numeric order, without those removed during the iteration. */
   *values(): Generator<T> {
     for (let number = this.#lowest; number < this.#next; number += 1) {
       const value = this.get(number)

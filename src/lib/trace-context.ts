@@ -1,37 +1,30 @@
 import { randomFillSync } from 'node:crypto'
 
 /**
- * Place of a request in a trace that others began, or that begins with it (W3C Trace Context,
- * level 1).
+ * Position of a request in a distributed trace that a caller began or that begins here (W3C Trace
+ * Context, level 1).
  */
 export interface TraceContext {
   /** 32 hex digits. */
   readonly traceId: string
-  /** 16 hex digits: what this controller does for the request. */
+  /** 16 hex digits: the span of this controller for the request. */
   readonly spanId: string
-  /** 16 hex digits: the span of whoever sent it; '' where the trace begins here. */
+  /** 16 hex digits: the span of the sender; '' when the trace begins here. */
   readonly parentSpanId: string
-  /**
-   * The caller records this trace, and wants to find it in the logs of those that it goes through.
-   */
+  /** Whether the caller records this trace and expects it in the logs of all services it passes. */
   readonly isSampled: boolean
 }
 
-/**
- * Version 00 alone: what a later version means by its parts is not known here. Zeros are no ids.
- */
+/** Only version 00, because the format of later versions is unknown. All-zero ids are invalid. */
 const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/
 const SAMPLED = 1
 
 const TRACE_ID_BYTES = 16
 const SPAN_ID_BYTES = 8
-/**
- * Length of a trace as it crosses to another controller: trace id, then the span there is behind
- * it.
- */
+/** Length of a trace sent to another controller: the trace id, then the id of the sending span. */
 export const TRACE_BYTES = TRACE_ID_BYTES + SPAN_ID_BYTES
 
-/** Random bytes are drawn in bulk: one draw a request would cost more than all else here. */
+/** Random bytes are generated in bulk, because one call per request would dominate the cost. */
 const pool = Buffer.alloc(4096)
 let used = pool.length
 
@@ -46,8 +39,8 @@ function randomHex(bytes: number): string {
 }
 
 /**
- * Reads the header as it came. One that is missing, malformed or given twice begins a trace, as the
- * recommendation has it.
+ * Parses a `traceparent` header. A missing, malformed or repeated header begins a new trace, as the
+ * W3C recommendation requires.
  */
 export function traceOf(header: unknown): TraceContext {
   const spanId = randomHex(SPAN_ID_BYTES)
@@ -60,7 +53,7 @@ export function traceOf(header: unknown): TraceContext {
   return { traceId, spanId, parentSpanId, isSampled }
 }
 
-/** Bytes that cross to the leader with a write: none for a trace that nobody records. */
+/** Trace bytes sent to the leader with a write; empty for a trace that is not recorded. */
 export function traceBytes(trace: TraceContext | undefined): Uint8Array {
   if (trace?.isSampled !== true) return NO_TRACE
   return Uint8Array.from(Buffer.from(trace.traceId + trace.spanId, 'hex'))
@@ -68,8 +61,10 @@ export function traceBytes(trace: TraceContext | undefined): Uint8Array {
 
 export const NO_TRACE = new Uint8Array(0)
 
-/** Ids in what came from another controller; null where there are none. */
-export function tracedBy(bytes: Uint8Array): Pick<TraceContext, 'traceId' | 'parentSpanId'> | null {
+/** Decodes trace bytes of another controller; null when there are none. */
+export function decodeTrace(
+  bytes: Uint8Array,
+): Pick<TraceContext, 'traceId' | 'parentSpanId'> | null {
   if (bytes.length !== TRACE_BYTES) return null
   const hex = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex')
   const traceId = hex.slice(0, 2 * TRACE_ID_BYTES)

@@ -13,10 +13,7 @@ import { attributeOids, extensionOids } from './asn1/object-identifiers.ts'
 import { controllerIdOf, parseSpiffeId, routerIdOf, type SpiffeId } from './spiffe.ts'
 import { isoTime } from '../lib/text/shown-time.ts'
 
-/**
- * Bounds of what is parsed: PEM text of one file, certificates in it, bytes and names of one
- * certificate.
- */
+/** Parsing limits: PEM text of one file, certificates in it, bytes and names of one certificate. */
 export const PEM_BYTES_MAX = 1024 * 1024
 export const CHAIN_CERTIFICATES_MAX = 16
 export const BUNDLE_CERTIFICATES_MAX = 256
@@ -32,7 +29,7 @@ export type CertificateFault =
   | 'wrong-usage'
   | 'untrusted'
 
-/** One sentence, fit to be shown to an operator; `fault` is what code switches on. */
+/** One sentence, fit for an operator; code switches on `fault`. */
 export class CertificateError extends Error {
   override readonly name = 'CertificateError'
   readonly fault: CertificateFault
@@ -43,29 +40,29 @@ export class CertificateError extends Error {
   }
 }
 
-/** A parsed certificate. Names come from the extension itself, not from a printed form of it. */
+/** A parsed certificate. Names come from the extension itself, not from its printed form. */
 export interface Certificate {
   readonly der: Uint8Array
   readonly pem: string
   /** Common name of the subject; null when there is none or more than one. */
   readonly commonName: string | null
-  /** All of them, in the order of the subject. */
+  /** All common names, in the order of the subject. */
   readonly commonNames: readonly string[]
   readonly uris: readonly string[]
   readonly emails: readonly string[]
   readonly dnsNames: readonly string[]
   readonly ipAddresses: readonly string[]
-  /** All alternative names, those that have a list of texts above included. */
+  /** All alternative names, including those in the lists above. */
   readonly names: AlternativeNames
   readonly contents: CertificateContents
   readonly isAuthority: boolean
-  /** Authorities that may stand between this one and a leaf; null when it sets no limit. */
+  /** Maximum number of authorities between this one and a leaf; null: no limit. */
   readonly pathLengthMax: number | null
   readonly notBeforeMs: number
   readonly notAfterMs: number
-  /** SHA-256 of the SubjectPublicKeyInfo in DER, 32 bytes: what a member record pins. */
+  /** SHA-256 of the SubjectPublicKeyInfo in DER, 32 bytes; member records pin it. */
   readonly publicKeySha256: Uint8Array
-  /** Lower-case hex without colons. */
+  /** Lowercase hex without colons. */
   readonly sha1: string
   readonly sha256: string
   readonly native: X509Certificate
@@ -93,7 +90,7 @@ export function parseCertificate(input: Uint8Array | string): Certificate {
       native,
     }
   } catch (error) {
-    // Whatever the libraries throw at a damaged one; what they say differs from release to release.
+    // Library errors for damaged certificates differ between releases, so they are replaced.
     throw new CertificateError('unreadable', 'not a readable X.509 certificate', error)
   }
 }
@@ -111,7 +108,7 @@ type Parsed = Pick<
   | 'pathLengthMax'
 >
 
-/** @throws {DerError} when an extension does not parse, stands there twice, or holds too much. */
+/** @throws {DerError} when an extension is invalid, repeated or too large. */
 function parsedOf(der: Uint8Array): Parsed {
   const contents = readCertificate(der)
   const alternative = contents.extensions.get(extensionOids.subjectAlternativeName)
@@ -141,9 +138,8 @@ function spkiSha256(key: KeyObject): Uint8Array {
 const PEM_BLOCK = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]*-----END CERTIFICATE-----/g
 
 /**
- * The certificates of a PEM text in their order; other blocks and text between them are passed
- * over.
- * @throws {CertificateError} `unreadable` when there is none, too many, or one that does not parse.
+ * The certificates of a PEM text in order; other blocks and text in between are skipped.
+ * @throws {CertificateError} `unreadable` when there is none, too many, or an invalid one.
  */
 export function parseCertificates(
   pem: string,
@@ -165,8 +161,7 @@ export function parseCertificates(
 }
 
 /**
- * The one SPIFFE id of a leaf (X.509-SVID section 2: exactly one URI name; an authority is no
- * leaf).
+ * The SPIFFE id of a leaf (X.509-SVID section 2: exactly one URI name, and not a CA certificate).
  * @throws {CertificateError} `wrong-identity`.
  */
 export function leafSpiffeId(leaf: Certificate): SpiffeId {
@@ -189,7 +184,8 @@ export function leafSpiffeId(leaf: Certificate): SpiffeId {
 }
 
 /**
- * The controller a leaf speaks for. A subject common name, when there is one, must say the same.
+ * The id of the controller that a leaf identifies. A subject common name, if present, must be the
+ * same.
  * @throws {CertificateError} `wrong-identity`.
  */
 export function leafControllerId(leaf: Certificate, trustDomain: string): string {
@@ -211,9 +207,9 @@ export function leafControllerId(leaf: Certificate, trustDomain: string): string
 }
 
 /**
- * The router that a leaf belongs to: by its SPIFFE id, which its authority decides; by its common
- * name where it has none, as certificates of other programs of this family have. Null when it is
- * that of something else.
+ * The id of the router that a leaf identifies: by its SPIFFE id, which its authority decides, or
+ * without one by its common name, as in certificates of other OpenZiti programs. Null when it
+ * identifies something else.
  */
 export function leafRouterId(leaf: Certificate): string | null {
   const named = leaf.uris.filter((uri) => /^spiffe:/i.test(uri))
@@ -224,12 +220,12 @@ export function leafRouterId(leaf: Certificate): string | null {
 }
 
 /**
- * Why a server that a client has verified by name is no controller all the same: its certificate
- * says that it is something else of the network. One without a SPIFFE id may be of another
- * authority, which an operator has chosen for the console. A clause that completes "it …"; null:
- * nothing speaks against it.
+ * Checks that a server, whose name the client has verified, is a controller. It is not if its
+ * SPIFFE id names another kind of node. A certificate without a SPIFFE id is accepted: an operator
+ * may use another authority for the console.
+ * @returns a clause that completes "it …"; null: no error.
  */
-export function faultOfController({ uris }: Certificate): string | null {
+export function controllerCertificateError({ uris }: Certificate): string | null {
   const named = uris.filter((uri) => /^spiffe:/i.test(uri))
   if (named.length === 0) return null
   const id = named.length === 1 ? parseSpiffeId(named[0] ?? '') : null
@@ -257,7 +253,7 @@ export function checkKeyMatches(leaf: Certificate, privateKeyPem: string): void 
   }
 }
 
-/** @throws {CertificateError} `unreadable`; the message never holds a part of the key. */
+/** @throws {CertificateError} `unreadable`; the message never contains a part of the key. */
 export function parsePrivateKey(pem: string): KeyObject {
   try {
     return createPrivateKey({ key: pem, format: 'pem' })
@@ -267,7 +263,7 @@ export function parsePrivateKey(pem: string): KeyObject {
 }
 
 /**
- * The leaf's chain leads, by names, signatures, CA flags and times, to one of the anchors.
+ * Verifies that the leaf chains to one of the anchors, by names, signatures, CA flags and times.
  * @param chain leaf first; intermediates in any order.
  * @throws {CertificateError} `untrusted`, `expired`, `not-yet-valid`.
  */
@@ -287,9 +283,9 @@ export function checkChain(
 }
 
 /**
- * The leaf, whoever issued it, and so on as far as the certificates given lead; times are not
- * judged. Where several issuers have the same name and key, as after a renewal of one, those valid
- * now come before those that are not, anchors before others, and the longest-lived first.
+ * The leaf, its issuer, and so on, as far as the given certificates reach; times are not checked.
+ * If several issuers have the same name and key, for example after a renewal, those valid now come
+ * first, then anchors, then the longest-lived.
  */
 export function issuingPath(
   chain: readonly [Certificate, ...Certificate[]],
@@ -304,7 +300,7 @@ export function issuingPath(
   )
   const path: [Certificate, ...Certificate[]] = [chain[0]]
   let current: Certificate = chain[0]
-  // Each round uses up one certificate, so a loop of cross-signed authorities ends too.
+  // Each iteration uses a new certificate, so a loop of cross-signed authorities ends too.
   for (let depth = 0; depth < authorities.length; depth += 1) {
     const issuer = authorities.find(
       (authority) => !isAmong(path, authority) && hasIssued(authority, current, depth),

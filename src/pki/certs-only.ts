@@ -11,8 +11,8 @@ const SIGNED_DATA = Buffer.from('06092a864886f70d010702', 'hex')
 const DATA = Buffer.from('06092a864886f70d010701', 'hex')
 
 /**
- * Certificates as PKCS #7 SignedData that nobody signed, which carries nothing else (RFC 7030,
- * 4.1.3), in DER. Each once, in the order that DER has for a set.
+ * Encodes certificates as unsigned PKCS #7 SignedData without other content (RFC 7030, 4.1.3), in
+ * DER. Each certificate is included once, in the order that DER requires for a set.
  */
 export function certsOnly(certificates: readonly Certificate[]): Buffer {
   const each = new Map(certificates.map(({ sha256, der }) => [sha256, der]))
@@ -31,10 +31,8 @@ export function certsOnly(certificates: readonly Certificate[]): Buffer {
 }
 
 /**
- * The certificates of such a text, which was fetched from somebody; who signed it, if anybody, is
- * not looked at.
- * @throws {CertificateError} `unreadable`, also when there are more than a file of CA certificates
- * may have.
+ * Reads the certificates of such a message from an untrusted source; signatures on it are ignored.
+ * @throws {CertificateError} `unreadable`, also when there are more than a CA file may hold.
  */
 export function readCertsOnly(der: Uint8Array): Certificate[] {
   const certificates: Certificate[] = []

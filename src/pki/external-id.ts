@@ -1,11 +1,8 @@
 import { searcherFor } from '../lib/text/text-search.ts'
 
-/**
- * Place of the external id in a client's certificate; each CA has its own rule or
- * none.
- */
+/** Rule for finding the external id in a client's certificate; a CA has at most one. */
 export interface ExternalIdRule {
-  /** Number of the id that is meant among those found, from 0. */
+  /** Index of the id among those found, from 0. */
   readonly index: number
   readonly location: 'COMMON_NAME' | 'SAN_URI' | 'SAN_EMAIL'
   readonly matcher: 'ALL' | 'PREFIX' | 'SUFFIX' | 'SCHEME'
@@ -14,7 +11,7 @@ export interface ExternalIdRule {
   readonly parserCriteria: string
 }
 
-/** Names that ids are looked for in. */
+/** Names that may contain the id. */
 export interface ExternalIdNames {
   readonly commonNames: readonly string[]
   readonly uris: readonly string[]
@@ -23,12 +20,12 @@ export interface ExternalIdNames {
 
 export type ExternalId =
   | { readonly ok: true; readonly externalId: string }
-  /** Words that end a sentence about the certificate. */
+  /** Words that complete a sentence about the certificate. */
   | { readonly ok: false; readonly reason: string }
 
 /**
- * The external id in a certificate that chains to the CA whose rule this is. It takes time linear
- * in the names of the certificate, whatever the criteria are: no part of a rule is a pattern.
+ * Finds the external id in a certificate that chains to the CA of this rule. Takes linear time in
+ * the names of the certificate for any criteria, because a rule contains no regular expressions.
  */
 export function externalIdOf(rule: ExternalIdRule, certificate: ExternalIdNames): ExternalId {
   const matched = namesAt(rule, certificate).flatMap((name) => matchOf(rule, name))
@@ -59,7 +56,7 @@ function namesAt(
   }
 }
 
-/** @returns nothing when the name does not match; a prefix or suffix is taken off. */
+/** @returns an empty list when the name does not match; a prefix or suffix is removed. */
 function matchOf({ matcher, matcherCriteria, location }: ExternalIdRule, name: string): string[] {
   const isUri = location === 'SAN_URI'
   switch (matcher) {
@@ -76,20 +73,19 @@ function matchOf({ matcher, matcherCriteria, location }: ExternalIdRule, name: s
   }
 }
 
-/** Schemes have no case (RFC 3986, 3.1). */
+/** Schemes are case-insensitive (RFC 3986, 3.1). */
 function schemeOf(uri: string): string | null {
   const colon = uri.indexOf(':')
   return colon < 0 ? null : uri.slice(0, colon).toLowerCase()
 }
 
-/** Without making a list of all parts, which might be as many as the name has characters. */
+/** Does not build a list of all parts, which could be as many as the name has characters. */
 function idAt(
   { parser, parserCriteria, index }: ExternalIdRule,
   values: readonly string[],
 ): string | null {
   if (parser === 'NONE') return values[index] ?? null
-  // An empty separator is no rule that can be written; splitting by it would take names apart
-  // letter by letter.
+  // An empty separator is not a valid rule; it would split a name into letters.
   if (parserCriteria === '') return null
   const indexOfSeparator = searcherFor(parserCriteria)
   let left = index

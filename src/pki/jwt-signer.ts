@@ -18,11 +18,11 @@ import {
   verifyJwt,
 } from './jwt-verifier.ts'
 
-/** The certificate of a member and the key that it is known by. */
+/** A member's certificate and its pinned key. */
 export interface MemberLeaf {
-  /** '' where it has not been heard of yet. */
+  /** '' while it is unknown. */
   readonly certificatePem: string
-  /** Hash of the SubjectPublicKeyInfo, as the member record pins it. */
+  /** SHA-256 of the SubjectPublicKeyInfo, as pinned in the member record. */
   readonly publicKeySha256: Uint8Array
 }
 
@@ -32,23 +32,26 @@ interface ClaimsOptions {
 
 export interface LeafJwtParts {
   readonly privateKeyPem: () => string
-  /** Asked at each use: a renewed leaf is in force at once. */
+  /** Called at each use, so that a renewed leaf takes effect at once. */
   readonly leafPem: () => string
-  /** The current members, this one included or not. */
+  /** The current members, with or without this one. */
   readonly members: () => readonly MemberLeaf[]
-  /** The current members, as their records pin their keys: asked at each use of a token. */
+  /** The current members with their pinned keys; called at each use of a token. */
   readonly pinned: () => readonly Pick<MemberLeaf, 'publicKeySha256'>[]
   readonly clock: Clock
 }
 
 /**
- * Signs tokens with the key of a controller's leaf, and verifies those of every member. A leaf that
- * is renewed has another `kid` over the same key: the `kid` is where the search begins, the key is
- * what counts.
+ * Signs tokens with the key of a controller's leaf, and verifies those of every member. A renewed
+ * leaf has another `kid` with the same key: the `kid` only selects the first key to try, and the
+ * key decides.
  */
 export class LeafJwtSigner {
   readonly #parts: LeafJwtParts
-  /** Leaves by PEM: parsing one takes longer than a signature. No more than were asked for last. */
+  /**
+   * Parsed leaves by PEM, because parsing takes longer than a signature. Holds only those of the
+   * last call.
+   */
   #leaves = new Map<string, TokenLeaf | null>()
 
   #key: { readonly pem: string; readonly key: KeyObject } | null = null
@@ -66,7 +69,7 @@ export class LeafJwtSigner {
       .sign(key)
   }
 
-  /** Reading a key from its PEM takes as long as a signature by it. */
+  /** Cached, because parsing a PEM key takes as long as a signature. */
   #keyOf(pem: string): KeyObject {
     if (this.#key?.pem !== pem) this.#key = { pem, key: parsePrivateKey(pem) }
     return this.#key.key
@@ -122,8 +125,8 @@ export class LeafJwtSigner {
   }
 
   /**
-   * Leaves that are known, that of this controller first. A certificate over another key than its
-   * member is known by counts for nothing.
+   * The known leaves, this controller's first. A certificate with another key than the member's
+   * pinned one is ignored.
    */
   #known(): TokenLeaf[] {
     const before = this.#leaves
@@ -166,7 +169,7 @@ function pinnedLeaf(pem: string, publicKeySha256: Uint8Array): TokenLeaf | null 
   }
 }
 
-/** Each request by an access token asks for those of the members. */
+/** Cached, because each request with an access token needs the members' key ids. */
 const hexByKey = new WeakMap<Uint8Array, string>()
 
 function hexOf(key: Uint8Array): string {

@@ -5,29 +5,31 @@ import { decodeProtectedHeader, errors, jwtVerify } from 'jose'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import { CertificateError, parseCertificate } from './certificate.ts'
 
-/** Longer ones are not looked at. */
+/** Longer tokens are rejected unread. */
 export const JWT_CHARACTERS_MAX = 16 * 1024
 
 /** A certificate whose key signs tokens. */
 export interface TokenLeaf {
-  /** Hex SHA-1 of the certificate, as the header of a token names it. */
+  /** Hex SHA-1 of the certificate, as in the header of a token. */
   readonly kid: string
   readonly key: KeyObject
-  /** Hex SHA-256 of the SubjectPublicKeyInfo: the same after the certificate was renewed. */
+  /**
+   * Hex SHA-256 of the SubjectPublicKeyInfo, which stays the same when the certificate is renewed.
+   */
   readonly keyId: string
   readonly algorithm: string
 }
 
-/** Claims of a token, and the key that has signed it. */
+/** Claims of a token, and the id of the key that signed it. */
 export interface VerifiedJwt {
   readonly claims: JsonObject
   readonly keyId: string
 }
 
 /**
- * Reads a token that one of the keys has signed and whose time (`exp`, `nbf`) is now; null for
- * anything else. The `kid` is where the search begins, the key is what counts. Issuer, audience
- * and purpose are for the caller to judge.
+ * Verifies that one of the keys signed a token and that its time (`exp`, `nbf`) is valid; null
+ * otherwise. The `kid` only selects the first key to try, and the key decides. The caller checks
+ * issuer, audience and purpose.
  */
 export async function verifyJwt(
   token: string,
@@ -47,7 +49,7 @@ export async function verifyJwt(
       if (isExpiredAllowed && error instanceof errors.JWTExpired) {
         return { claims: error.payload as JsonObject, keyId }
       }
-      // Not of this key, or not of this time: the next one may be the one.
+      // Not signed by this key, or not valid now: try the next one.
     }
   }
   return null
@@ -61,7 +63,7 @@ export function tokenLeafOf(certificate: Uint8Array | string): TokenLeaf {
   return { kid: sha1, key, keyId, algorithm: jwtAlgorithmOf(key) }
 }
 
-/** The `kid` that a token says, unverified; null: none. */
+/** The unverified `kid` of a token; null: none. */
 export function keyIdOf(token: string): string | null {
   try {
     return decodeProtectedHeader(token).kid ?? null
@@ -77,8 +79,8 @@ const ecAlgorithms: Readonly<Record<string, string>> = {
 }
 
 /**
- * Algorithm that a key signs JWTs by (RFC 7518, 3.1).
- * @throws {CertificateError} `unreadable` for a kind of key that there is no algorithm for.
+ * The JWT algorithm of a key (RFC 7518, 3.1).
+ * @throws {CertificateError} `unreadable` for an unsupported kind of key.
  */
 export function jwtAlgorithmOf(key: KeyObject): string {
   if (key.asymmetricKeyType === 'rsa') return 'RS256'

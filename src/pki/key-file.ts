@@ -15,14 +15,14 @@ import { errorMessage } from '../lib/error-code.ts'
 
 export const SECRET_FILE_BYTES_MAX = 64 * 1024
 
-/** One sentence with its remedy; never holds the content. */
+/** One sentence with its remedy; never contains the content. */
 export class SecretFileError extends Error {
   override readonly name = 'SecretFileError'
 }
 
 /**
- * Writes a secret so that it is never readable by others, not even for a moment, and whole or not
- * at all: a 0600 file beside it, synced, then renamed over it.
+ * Writes a secret atomically, and never readable by others: to a 0600 file beside it, synced, then
+ * renamed.
  * @throws the file system's error.
  */
 export function writeSecretFile(path: string, text: string): void {
@@ -30,7 +30,7 @@ export function writeSecretFile(path: string, text: string): void {
 }
 
 /**
- * Writes what anybody may read (certificates), whole or not at all.
+ * Writes a public file (certificates) atomically.
  * @throws the file system's error.
  */
 export function writePublicFile(path: string, text: string): void {
@@ -38,7 +38,7 @@ export function writePublicFile(path: string, text: string): void {
 }
 
 /**
- * Writes as the two above, but never over a file that is there, even one that came a moment ago.
+ * Like the two functions above, but never replaces an existing file, even one created concurrently.
  * @throws the file system's error, EEXIST.
  */
 export function writeNewFile(
@@ -65,7 +65,7 @@ function writeWhole(
   rmSync(partial, { force: true })
   const file = openSync(partial, 'wx', mode)
   try {
-    // The umask can only take away bits; this makes the mode exact all the same.
+    // The umask can remove mode bits; this sets the exact mode.
     fchmodSync(file, mode)
     const bytes = Buffer.from(content)
     for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at)
@@ -82,13 +82,13 @@ function writeWhole(
 
 export interface SecretText {
   readonly text: string
-  /** A sentence when the file's group may read it; null when only its owner may. */
+  /** A warning when the file's group may read it; null when only its owner may. */
   readonly warning: string | null
 }
 
 /**
- * @throws {SecretFileError} missing, unreadable, too large, no regular file, or open to every user
- * of this host (whoever could read it must be taken to have done so).
+ * @throws {SecretFileError} missing, unreadable, too large, not a regular file, or accessible to
+ * every user of this host, so that the secret may be known to others.
  */
 export function readSecretFile(path: string, bytesMax = SECRET_FILE_BYTES_MAX): SecretText {
   let file: number
@@ -98,7 +98,7 @@ export function readSecretFile(path: string, bytesMax = SECRET_FILE_BYTES_MAX): 
     throw new SecretFileError(`${path} cannot be read: ${openFaultOf(error)}`, { cause: error })
   }
   try {
-    // Judged on the open file, so that it cannot be exchanged between the check and the read.
+    // Checked on the open file, so that it cannot be replaced between check and read.
     const status = fstatSync(file)
     if (!status.isFile()) throw new SecretFileError(`${path} is not a regular file`)
     if (status.size > bytesMax) {
@@ -139,7 +139,7 @@ function openFaultOf(error: unknown): string {
 }
 
 /**
- * Makes what was renamed or removed in a folder outlive a power cut.
+ * Makes renames and removals in a folder survive a power cut.
  * @throws the file system's error.
  */
 export function syncFolder(path: string): void {

@@ -3,29 +3,34 @@ import { decodeJwt } from 'jose'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import { JWT_CHARACTERS_MAX } from './jwt-verifier.ts'
 
-/** Clients of OIDC: SDKs and tools of the API family. None of them has a secret. */
+/** OIDC client ids: OpenZiti SDKs and tools. They are public clients without a secret. */
 export const clientIds: readonly string[] = ['native', 'openziti']
 
-/** Purpose of a token of the controllers, as the API family writes it in `z_t`. */
+/** Purpose of a controller-issued token, as OpenZiti encodes it in the claim `z_t`. */
 export const tokenTypes = { access: 'a', refresh: 'r' } as const
 export type TokenPurpose = keyof typeof tokenTypes
 
-/** Each controller is one below the root of its listeners. */
+/** Each controller is an issuer, at `/oidc` of its listeners. */
 const ISSUER = /^https:\/\/[^/?#@\s]+\/oidc$/
 
-/** A token of an OIDC session that a member signed and whose time is now. */
+/** A token of an OIDC session that a member signed and that is valid now. */
 export interface OidcToken {
   readonly text: string
-  /** The id that revokes the token alone; '' where it says none. */
+  /** The id for revoking this token only; '' when it has none. */
   readonly tokenId: string
   readonly sessionId: string
   readonly identityId: string
   readonly clientId: string
   readonly scopes: readonly string[]
   readonly issuer: string
-  /** Hex SHA-1 of the certificates by one of which alone it counts. */
+  /**
+   * Hex SHA-1 of the client certificates that the token is bound to; it is valid only with one of
+   * them.
+   */
   readonly fingerprints: readonly string[]
-  /** Refreshes that have led to a refresh token, the log-in included; 0: to none. */
+  /**
+   * Number of refreshes that led to this refresh token, including the log-in; 0 for another token.
+   */
   readonly generation: number
   /** UTC ms. */
   readonly issuedAtMs: number
@@ -33,8 +38,8 @@ export interface OidcToken {
 }
 
 /**
- * Reads the claims of a token whose signature and time were found good.
- * @returns null: another purpose or audience, or a claim that is missing.
+ * Reads the claims of a token whose signature and time are verified.
+ * @returns null for another purpose or audience, or when a claim is missing.
  */
 export function oidcTokenOf(
   text: string,
@@ -49,7 +54,8 @@ export function oidcTokenOf(
   if (type !== tokenTypes[purpose] || typeof clientId !== 'string' || audiences.length !== 1) {
     return null
   }
-  // The key says which controller it is of: each names itself alone, and signs for no other.
+  // The signing key identifies the controller. A controller names only itself as issuer and signs
+  // for no other.
   // @guard oidc/tokens--issuer
   if (typeof iss !== 'string' || !ISSUER.test(iss)) return null
   if (typeof sub !== 'string' || typeof sessionId !== 'string') return null
@@ -73,12 +79,12 @@ function generationIn({ generation }: JsonObject): number {
   return Number.isSafeInteger(generation) ? Number(generation) : 0
 }
 
-/** Whether a text may be an access token of ours, by what it says; nothing is proven by that. */
+/** Whether a text looks like one of our access tokens, from its unverified claims. */
 export function seemsAccessToken(text: string): boolean {
   return unverifiedClaims(text)?.['z_t'] === tokenTypes.access
 }
 
-/** Null for a text that is no token. */
+/** The unverified claims of a token; null when the text is not a token. */
 export function unverifiedClaims(text: string): Readonly<Record<string, unknown>> | null {
   if (text.length > JWT_CHARACTERS_MAX) return null
   try {

@@ -1,18 +1,16 @@
-/** Most characters of the PEM text of a certificate request, whoever makes it. */
+/** Maximum characters of a PEM certificate request. */
 export const CERTIFICATE_REQUEST_CHARACTERS_MAX = 16 * 1024
 
 /** One block of a PEM text (RFC 7468). */
 export interface PemBlock {
-  /** `CERTIFICATE`. */
+  /** For example `CERTIFICATE`. */
   readonly label: string
   readonly der: Uint8Array
 }
 
 const BLOCK = /-----BEGIN ([A-Z0-9 ]{1,64})-----([A-Za-z0-9+/=\s]*)-----END \1-----/g
 
-/**
- * The blocks of a PEM text in their order, at most so many; what is between them is passed over.
- */
+/** The blocks of a PEM text in order, at most `blocksMax`; text in between is skipped. */
 export function pemBlocks(text: string, blocksMax: number): PemBlock[] {
   const blocks: PemBlock[] = []
   for (const [, label = '', base64 = ''] of text.matchAll(BLOCK)) {
@@ -22,7 +20,7 @@ export function pemBlocks(text: string, blocksMax: number): PemBlock[] {
   return blocks
 }
 
-/** One block, with a line end after it. */
+/** Formats one block, ending with a line break. */
 export function pemText(label: string, der: Uint8Array): string {
   const base64 = Buffer.from(der.buffer, der.byteOffset, der.length).toString('base64')
   let lines = ''

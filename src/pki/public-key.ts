@@ -2,15 +2,15 @@ import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
 
 import { CertificateError } from './certificate.ts'
 
-/** DER of an RSA key of 8,192 bits takes some 1,060. */
+/** An RSA key of 8,192 bits takes about 1,060 bytes in DER. */
 export const SPKI_BYTES_MAX = 2048
 const RSA_BITS_MIN = 2048
 const RSA_BITS_MAX = 8192
 const CURVES: readonly string[] = ['prime256v1', 'secp384r1']
 
 /**
- * A key that a controller may have: EC P-256 or P-384, RSA of 2,048 to 8,192 bits.
- * @throws {CertificateError} `unreadable`, with what is allowed.
+ * Parses a key of an allowed kind for controllers: EC P-256 or P-384, RSA of 2,048 to 8,192 bits.
+ * @throws {CertificateError} `unreadable`, with the allowed kinds.
  */
 export function parsePublicKey(spki: Uint8Array): KeyObject {
   if (spki.length > SPKI_BYTES_MAX) throw new CertificateError('unreadable', 'the key is too large')
@@ -41,7 +41,7 @@ function isAllowedKey(key: KeyObject): boolean {
   }
 }
 
-/** Hash that member records pin: 32 bytes. */
+/** The hash that member records pin: 32 bytes. */
 export function spkiSha256(spki: Uint8Array): Uint8Array {
   return Uint8Array.from(createHash('sha256').update(spki).digest())
 }

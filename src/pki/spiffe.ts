@@ -2,18 +2,18 @@ import { isControllerId, isTrustDomain } from '../lib/text/names.ts'
 
 /**
  * SPIFFE ids (SPIFFE-ID specification, section 2). Parsing is strict: no percent escapes, ports,
- * queries or dot segments, so that two different texts never name one workload.
+ * queries or dot segments, so that two different texts never identify the same workload.
  */
 export const SPIFFE_ID_BYTES_MAX = 2048
 
 export interface SpiffeId {
   readonly trustDomain: string
-  /** Starts with a slash; never empty here, as every id of ours names something. */
+  /** Starts with a slash; never empty, because every id of Flotilla has a path. */
   readonly path: string
 }
 
 const PATH = /^(?:\/[A-Za-z0-9._-]+)+$/
-/** @returns null when the text is no SPIFFE id with a path. */
+/** @returns null when the text is not a SPIFFE id with a path. */
 export function parseSpiffeId(text: string): SpiffeId | null {
   if (text.length > SPIFFE_ID_BYTES_MAX) return null
   const scheme = 'spiffe://'
@@ -35,7 +35,7 @@ export function identitySpiffeId(trustDomain: string, identityId: string): strin
   return `spiffe://${trustDomain}/identity/${identityId}`
 }
 
-/** A certificate that an identity holds for the time of one API session. */
+/** Id in the certificate of one API session of an identity. */
 export function sessionSpiffeId(
   trustDomain: string,
   ids: {
@@ -65,19 +65,14 @@ export function routerSpiffeId(trustDomain: string, routerId: string): string {
   return `spiffe://${trustDomain}/router/${routerId}`
 }
 
-/**
- * @returns the id of a router, in whichever trust domain, or null when the path names something
- * else.
- */
+/** @returns the id of a router in any trust domain, or null when the path names something else. */
 export function routerIdOf({ path }: SpiffeId): string | null {
   const prefix = '/router/'
   const id = path.slice(prefix.length)
   return path.startsWith(prefix) && !id.includes('/') ? id : null
 }
 
-/**
- * @returns the controller's id, or null when this is another trust domain, or another kind of path.
- */
+/** @returns the controller's id, or null for another trust domain or kind of path. */
 export function controllerIdOf(spiffeId: SpiffeId, trustDomain: string): string | null {
   const prefix = '/controller/'
   if (spiffeId.trustDomain !== trustDomain || !spiffeId.path.startsWith(prefix)) return null
@@ -86,8 +81,8 @@ export function controllerIdOf(spiffeId: SpiffeId, trustDomain: string): string 
 }
 
 /**
- * SPIFFE id of every certificate for somebody outside of the cluster: it is no controller and no
- * identity, and has no other id.
+ * SPIFFE id of certificates issued to parties outside the cluster, which are neither controllers
+ * nor identities.
  */
 export function externalSpiffeId(trustDomain: string): string {
   return `spiffe://${trustDomain}${EXTERNAL_PATH}`

@@ -10,9 +10,9 @@ import { furthestVoter } from './transfer.ts'
 import type { Index } from './types.ts'
 
 /**
- * Commits what a quorum holds durably, the leader's own disk counted like any other and only if the
- * leader is a voter. Only an entry of the leader's own term is committed by counting; those before
- * it follow (paper 5.4.2, figure 8).
+ * Advances the commit index to the highest entry that is durable on a quorum. The leader counts its
+ * own disk like any other, and only if it is a voter. Counting commits only entries of the leader's
+ * own term; earlier entries are committed with them (paper 5.4.2, figure 8).
  */
 export function advanceCommit(state: RaftState): void {
   assert(state.role === 'leader', 'only a leader commits by counting')
@@ -36,28 +36,26 @@ export function commitTo(state: RaftState, index: Index): void {
   state.commit = index
 }
 
-/**
- * A committed joint configuration is left by itself, also by a leader that inherited it (paper 6).
- */
+/** Leaves a committed joint configuration, even one that this leader inherited (paper 6). */
 function finishChange(state: RaftState): void {
   const { index, record, configuration } = state.memberships.current
   if (index > state.commit) return
   // @guard farewell-after-the-commit
-  bidFarewell(state, index)
+  sendRemovalEntry(state, index)
   // @guard joint-configuration-is-left
   if (isJoint(configuration)) {
     appendAsLeader(state, 'configuration', encodeConfiguration(leaveJoint(record)))
     return
   }
   // @guard removed-leader-goes
-  if (!configuration.voters.includes(state.id)) retire(state)
+  if (!configuration.voters.includes(state.id)) stepDownAfterRemoval(state)
 }
 
 /**
- * A leader that is no longer a voter leads until that is committed (paper 6), then goes: the others
- * learn of the commit, and one of them is asked to take over at once.
+ * A leader that removes itself leads until that change is committed (paper 6), then steps down. It
+ * first sends the commit index to all peers and asks the most up-to-date voter to campaign at once.
  */
-function retire(state: RaftState): void {
+function stepDownAfterRemoval(state: RaftState): void {
   for (const progress of state.progress.values()) {
     sendHeartbeat(state, progress)
   }
@@ -67,12 +65,12 @@ function retire(state: RaftState): void {
 }
 
 /**
- * Members that are left out are sent the entry that says so, once and without being waited for: it
- * is how they learn of it from their own log. Only now that it is committed: one who had it on disk
- * before that would have the longer log, and could keep those who still need its vote from ever
- * electing anyone.
+ * Sends removed members the configuration entry that removes them, once and without waiting for an
+ * answer. They learn of their removal from their own log. The entry is sent only after it is
+ * committed: a removed member that had it on disk earlier would have the longer log, and could
+ * block every election of members that still need its vote.
  */
-function bidFarewell(state: RaftState, configurationIndex: Index): void {
+function sendRemovalEntry(state: RaftState, configurationIndex: Index): void {
   const { log, options, departing, commit } = state
   state.departing = []
   for (const { id, matchIndex } of departing) {

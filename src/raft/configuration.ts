@@ -7,7 +7,7 @@ import {
 import { assert, present } from '../lib/assert.ts'
 import type { Configuration, Entry, Index, NodeId } from './types.ts'
 
-/** A configuration and where in the log it came from. */
+/** A configuration and the log index of its entry. */
 export interface Membership {
   readonly index: Index
   readonly record: ConfigurationRecord
@@ -18,22 +18,22 @@ export function isJoint(configuration: Configuration): boolean {
   return configuration.outgoingVoters.length > 0
 }
 
-/** Counted in either half. */
+/** True for a voter in either half of a joint configuration. */
 export function isVoter(configuration: Configuration, id: NodeId): boolean {
   return configuration.voters.includes(id) || configuration.outgoingVoters.includes(id)
 }
 
-/** Everyone who is sent the log, sorted. */
+/** All members that the leader replicates the log to, sorted. */
 export function memberIds(configuration: Configuration): readonly NodeId[] {
   const { voters, outgoingVoters, learners } = configuration
   return [...new Set([...voters, ...outgoingVoters, ...learners])].sort()
 }
 
 /**
- * Members that count, of all there are. An outgoing voter that is to stay as a learner is not a
- * learner yet.
+ * Derives voters and learners from a configuration record. An outgoing voter that stays as a
+ * learner is not a learner yet.
  */
-export function countedBy(record: ConfigurationRecord): Configuration {
+export function configurationFromRecord(record: ConfigurationRecord): Configuration {
   const outgoingVoters = [...record.outgoingVoters].sort()
   const voters = record.members.filter((member) => member.voter).map((member) => member.id)
   const learners = record.members
@@ -46,17 +46,17 @@ export function encodeConfiguration(record: ConfigurationRecord): Uint8Array {
   return toBinary(ConfigurationSchema, record)
 }
 
-/** @throws {AssertionError} when nobody could ever decide anything. */
+/** @throws {AssertionError} when the configuration has no voters. */
 export function decodeMembership(index: Index, data: Uint8Array): Membership {
   const record = fromBinary(ConfigurationSchema, data)
-  const configuration = countedBy(record)
+  const configuration = configurationFromRecord(record)
   assert(configuration.voters.length > 0, `configuration ${index} has no voters`)
   return { index, record, configuration }
 }
 
 /**
- * @returns false for no voters, an empty or repeated id, or the fields that only a change under way
- * may bear.
+ * @returns false without voters, with an empty or repeated id, or with fields that belong to a
+ * change in progress (`leaving`, `outgoingVoters`).
  */
 export function isWellFormedTarget(target: ConfigurationRecord): boolean {
   const ids = target.members.map((member) => member.id)
@@ -69,9 +69,9 @@ export function isWellFormedTarget(target: ConfigurationRecord): boolean {
 }
 
 /**
- * The first step of every change (Raft paper 6): decisions need a majority of the old voters and of
- * the new ones. Voters that leave stay listed, so that they can be reached and counted until the
- * second step.
+ * First step of every change (Raft paper 6): decisions need a majority of the old voters and a
+ * majority of the new voters. Leaving voters stay listed until the second step, so that the leader
+ * can still reach and count them.
  */
 export function enterJoint(
   current: ConfigurationRecord,
@@ -79,7 +79,7 @@ export function enterJoint(
 ): ConfigurationRecord {
   assert(current.outgoingVoters.length === 0, 'a change starts from a configuration at rest')
   const joint = clone(ConfigurationSchema, target)
-  joint.outgoingVoters = countedBy(current).voters.slice()
+  joint.outgoingVoters = configurationFromRecord(current).voters.slice()
   const kept = new Set(joint.members.map((member) => member.id))
   for (const member of clone(ConfigurationSchema, current).members) {
     if (!member.voter || kept.has(member.id)) continue
@@ -100,7 +100,10 @@ export function leaveJoint(joint: ConfigurationRecord): ConfigurationRecord {
   return left
 }
 
-/** Another disk under an old name: what the old one acknowledged is not on it. */
+/**
+ * True when the member has another disk than before. The new disk lacks what the old one
+ * acknowledged.
+ */
 export function hasOtherStore(before: Member, after: Member): boolean {
   return !isSameBytes(before.storeId, after.storeId)
 }
@@ -110,8 +113,8 @@ function isSameBytes(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 /**
- * Whether the record names this disk, not only this name. `storeId` null: the name alone is asked
- * for.
+ * Whether the record lists this member with this disk. With `storeId` null, only the name is
+ * compared.
  */
 export function listsStore(
   record: ConfigurationRecord,
@@ -124,8 +127,8 @@ export function listsStore(
 }
 
 /**
- * The configurations of the kept log, oldest first. The last one is in force from the moment it is
- * appended (Raft paper 6), and truncating it brings back the one before.
+ * Configurations in the kept log, oldest first. The last one is in force from the moment it is
+ * appended (Raft paper 6); truncating its entry restores the previous one.
  */
 export class MembershipHistory {
   #items: Membership[]
@@ -139,7 +142,8 @@ export class MembershipHistory {
   }
 
   /**
-   * The newest that is committed, given how far that is known, and all that were appended after it.
+   * The newest configuration known to be committed at `commit`, and all configurations appended
+   * after it.
    */
   notOvertaken(commit: Index): readonly Membership[] {
     const newer = this.#items.findIndex(({ index }) => index > commit)
@@ -166,7 +170,7 @@ export class MembershipHistory {
     return this.#items.length < before
   }
 
-  /** Keeps the one in force at `index` and all later ones. */
+  /** Drops configurations older than the one in force at `index`. */
   compact(index: Index): void {
     while ((this.#items[1]?.index ?? Infinity) <= index) this.#items.shift()
   }

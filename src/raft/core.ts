@@ -12,7 +12,7 @@ import type { Input } from './input.ts'
 import { RaftLog } from './log.ts'
 import { changeConfiguration } from './membership-change.ts'
 import { checkOptions, type CoreOptions } from './options.ts'
-import { settleIfPaid } from './owed.ts'
+import { clearOwedIfCovered } from './owed.ts'
 import type { ProgressState } from './progress.ts'
 import { propose } from './propose.ts'
 import {
@@ -31,17 +31,22 @@ import { onMessage } from './receive.ts'
 
 export interface CoreStart {
   readonly id: NodeId
-  /** Id of the disk that `log` is on: the vote is bound to it. Absent: disks are not told apart. */
+  /**
+   * Id of the disk that `log` is on; the right to vote is bound to it. Absent: disks are not
+   * distinguished.
+   */
   readonly storeId?: Uint8Array
   readonly options: CoreOptions
   /** Draws election timeouts; seed it differently on every node. */
   readonly random: Random
   readonly log: RestoredLog
-  /** Position of the durable state, and the configuration and log time in force there. */
+  /**
+   * Position of the durable state. `configuration` and `appliedTimeMs` are those in force at it.
+   */
   readonly applied: Position
   readonly configuration: ConfigurationRecord
   readonly appliedTimeMs: number
-  /** How far log time is behind the stamps there; 0 when absent. */
+  /** How far log time was behind the stamps at `applied`; default 0. */
   readonly appliedSetbackMs?: number
 }
 
@@ -51,9 +56,9 @@ export interface PeerStatus {
   readonly matchIndex: Index
   readonly nextIndex: Index
   readonly bytesInFlight: number
-  /** Ticks since it last answered in this leadership. */
+  /** Ticks since the peer's last answer to this leader. */
   readonly contactAgeTicks: number
-  /** Its clock minus ours, ms; null before its first answer. */
+  /** The peer's clock minus the local clock, ms; null before its first answer. */
   readonly clockOffsetMs: number | null
 }
 
@@ -67,27 +72,27 @@ export interface FullStatus extends CoreStatus {
   readonly durableIndex: Index
   readonly onDisk: OnDisk
   /**
-   * False while a new term, or a snapshot in place of the log, is on its way to the disk: what
-   * `onDisk` says may then fall short of what was promised.
+   * False while a new term, or a snapshot that replaces the log, is not on disk yet. `onDisk` may
+   * then be behind what this node has promised.
    */
   readonly isOnDiskWhole: boolean
-  /** Position up to which the log may lack what was promised: see owed.ts. */
+  /** Position up to which the log may lack entries this node acknowledged: see owed.ts. */
   readonly owed: Position | null
   readonly uncommittedBytes: number
   /** Bytes of the entries in memory. */
   readonly logBytes: number
   readonly transferTarget: NodeId | null
-  /** Since the current leader was last heard, in ticks; 0 on the leader, null without one. */
+  /** Ticks since the last message of the current leader; 0 on the leader, null without one. */
   readonly leaderSilenceTicks: number | null
   /** Peers of the leader, sorted by id; empty elsewhere. */
   readonly peers: readonly PeerStatus[]
 }
 
 /**
- * One Raft node without clock, chance, disk or network (Ongaro & Ousterhout 2014, "the paper";
- * Ongaro's dissertation): inputs are stepped in, the work that falls out is taken and carried out
- * by a driver. Never waits and never throws for what a peer sends; an assertion that fails is a
- * mistake of ours and must stop the node.
+ * One Raft node without clock, randomness, disk or network (Ongaro & Ousterhout 2014, "the paper";
+ * Ongaro's dissertation). A driver steps inputs in, takes the resulting effects and carries them
+ * out. The core never waits and never throws on a peer's message. A failing assertion is a bug in
+ * this program and must stop the node.
  */
 export class Core {
   readonly #state: RaftState
@@ -98,10 +103,9 @@ export class Core {
   }
 
   /**
-   * Starts from what is on disk, as a follower. The first log of a cluster is formed beforehand,
-   * equal on all its members.
-   * @throws {AssertionError} when log and state cannot belong together: entries between them are
-   * missing.
+   * Restores the node from disk as a follower. The first log of a cluster is created before the
+   * first start, equal on all members.
+   * @throws {AssertionError} when entries between the log and the state are missing.
    */
   static restore(start: CoreStart): Core {
     checkOptions(start.options)
@@ -113,7 +117,8 @@ export class Core {
       `log begins after ${found.base.index}, past the state`,
     )
     let log = new RaftLog(found.base, [...found.entries])
-    // Stopped between taking over a snapshot and replacing the log: finish it.
+    // The process stopped after it installed a snapshot and before it replaced the log: replace the
+    // log now.
     const isLogBehind = !log.matches(applied)
     // @guard log-that-a-snapshot-left-behind
     if (isLogBehind) log = new RaftLog(applied, [])
@@ -137,11 +142,11 @@ export class Core {
       const token = state.durability.reset(applied.index, 0, 0)
       state.disk.push({ type: 'reset', position: applied, token })
     }
-    // Terms of the log are known to have been: never behind them, whatever was lost.
+    // The term is at least the last log term, even if the stored term was lost.
     // @guard term-no-less-than-that-of-the-log
     // @guard 04-entries-acknowledged-before-their-term-is-durable:3
     if (log.last.term > state.term) state.setTermAndVote(log.last.term, null)
-    settleIfPaid(state)
+    clearOwedIfCovered(state)
     state.resetElectionTimer()
     return new Core(state)
   }
@@ -178,15 +183,18 @@ export class Core {
   }
 
   /**
-   * So many ticks at least make nothing due: a driver may let them pass and step them in together.
-   * The number falls with each tick, and any other input may change it.
+   * Minimum number of coming ticks that make nothing due. A driver may skip them and step them in
+   * together later. The number falls with each tick, and any other input may change it.
    */
   get quietTicks(): number {
     const state = this.#state
     return state.role === 'leader' ? quietLeaderTicks(state) : quietElectionTicks(state)
   }
 
-  /** @returns the work since the last call; null when there is none. Call until null. */
+  /**
+   * @returns the effects since the last call, or null when there are none. Call it until it returns
+   * null.
+   */
   takeEffects(): Effects | null {
     const state = this.#state
     sendDue(state)
@@ -244,13 +252,11 @@ export class Core {
       logBytes: state.log.bytesBetween(state.log.base.index, state.log.lastIndex),
       transferTarget: state.transfer?.target ?? null,
       leaderSilenceTicks: state.leader === null ? null : silenceTicks,
-      peers: peersOf(state),
+      peers: peerStatuses(state),
     }
   }
 
-  /**
-   * Entries from..to of those in memory: for checks and for whoever serves the log, not for apply.
-   */
+  /** Entries from..to that are in memory, for checks and for log inspection, not for apply. */
   entries(from: Index, to: Index): readonly Entry[] {
     return this.#state.log.slice(from, to, Infinity)
   }
@@ -291,7 +297,7 @@ function onPersisted(state: RaftState, token: number): void {
     const index = durability.durableIndex
     const last = { term: state.log.termAt(index) ?? 0, index }
     state.onDisk = { term: state.term, last }
-    settleIfPaid(state)
+    clearOwedIfCovered(state)
   }
   onOwnVoteDurable(state)
   if (state.role === 'leader') onOwnEntriesDurable(state)
@@ -300,8 +306,8 @@ function onPersisted(state: RaftState, token: number): void {
 function isOnDiskWhole({ durability, log }: RaftState): boolean {
   const isTermDurable =
     !durability.isHardStateDirty && durability.hardStateToken <= durability.durableToken
-  // Before the beginning of the log in memory only the log that it replaces is on disk, of which
-  // nothing is known here.
+  // Indexes before the base of the in-memory log belong to a log that a snapshot is replacing.
+  // Nothing is known here about how much of it is on disk.
   // @guard log-half-of-what-is-on-disk, term-half-of-what-is-on-disk
   return isTermDurable && durability.durableIndex >= log.base.index
 }
@@ -320,7 +326,7 @@ function compact(state: RaftState, position: Position): void {
   // @guard 16-configuration-in-force-once-applied:2
   if (position.index <= state.log.base.index) return
   assert(position.index <= state.applied, 'only what is applied is compacted')
-  // A stamp must not run back because the entry that bore the last one is gone.
+  // Stamps must not run backwards after compaction removes the entry with the latest stamp.
   state.timeFloorMs = Math.max(state.timeFloorMs, state.log.at(position.index).timeMs)
   state.log.compact(position)
   state.memberships.compact(position.index)
@@ -333,7 +339,7 @@ function takeCommitted(state: RaftState): readonly Entry[] {
   const window = applied + applyLagEntriesMax
   // @guard apply-after-own-disk, 34-leader-counts-itself-before-its-disk:2
   const to = Math.min(state.commit, state.durability.durableIndex, window)
-  // Entries that are handed out and not applied yet wait in memory once more.
+  // Entries handed to apply occupy memory a second time until they are applied.
   const room = 2 * applyBytesMax - log.bytesBetween(applied, emitted)
   if (to <= emitted || room <= 0) return []
   const entries = log.slice(emitted + 1, to, Math.min(applyBytesMax, room))
@@ -341,7 +347,7 @@ function takeCommitted(state: RaftState): readonly Entry[] {
   return entries
 }
 
-function peersOf(state: RaftState): readonly PeerStatus[] {
+function peerStatuses(state: RaftState): readonly PeerStatus[] {
   const peers = [...state.progress.values()].map((progress) => ({
     id: progress.id,
     state: progress.state,

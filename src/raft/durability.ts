@@ -4,14 +4,14 @@ import type { Index } from './types.ts'
 interface PendingWrite {
   readonly token: number
   readonly issuedTick: number
-  /** Last entry of it that still stands; lowered when a later write replaces entries. */
+  /** Last entry of this write that is still valid; lowered when a later write replaces entries. */
   lastIndex: Index
 }
 
 /**
- * Tells which of our own promises are on disk. Writes are numbered; a promise waits for the number
- * of the write it rests on. A report of an old write must not count entries that a later write has
- * replaced meanwhile.
+ * Tracks which promises of this node are on disk. Each write has a number (token), and a promise
+ * waits for the token of the write that it depends on. A late report of an old write must not count
+ * entries that a later write has replaced.
  */
 export class Durability {
   #lastToken = 0
@@ -22,7 +22,7 @@ export class Durability {
   #durableIndex: Index
   #pending: PendingWrite[] = []
 
-  /** `lastIndex`: the entries that were on disk at start. */
+  /** @param lastIndex last entry on disk at start. */
   constructor(lastIndex: Index) {
     this.#writtenIndex = lastIndex
     this.#durableIndex = lastIndex
@@ -32,12 +32,12 @@ export class Durability {
     return this.#durableToken
   }
 
-  /** Every entry up to here stands on disk as it stands in memory. */
+  /** All entries up to this index are on disk exactly as in memory. */
   get durableIndex(): Index {
     return this.#durableIndex
   }
 
-  /** Handed to the disk, durable or not. */
+  /** Last entry handed to the disk, durable or not. */
   get writtenIndex(): Index {
     return this.#writtenIndex
   }
@@ -46,12 +46,12 @@ export class Durability {
     return this.#isHardStateDirty
   }
 
-  /** The write that term and vote rest on. */
+  /** Token of the write that makes the current term and vote durable. */
   get hardStateToken(): number {
     return this.#hardStateToken
   }
 
-  /** When the oldest write on its way was issued; null when there is none. */
+  /** Tick at which the oldest pending write was issued; null when none is pending. */
   get oldestPendingTick(): number | null {
     return this.#pending[0]?.issuedTick ?? null
   }
@@ -61,7 +61,7 @@ export class Durability {
     this.#hardStateToken = this.#lastToken + 1
   }
 
-  /** The write that entry `index`, and the term it was accepted in, rest on. */
+  /** Token of the write that makes both entry `index` and the current term durable. */
   tokenFor(index: Index): number {
     if (index <= this.#durableIndex) return this.#hardStateToken
     if (index > this.#writtenIndex) return this.#lastToken + 1
@@ -80,8 +80,8 @@ export class Durability {
   }
 
   /**
-   * Entries from `from` on are replaced in memory; whatever of them is on disk or on its way counts
-   * no more.
+   * The in-memory log replaces the entries from `from` on, so written or pending copies of them no
+   * longer count.
    */
   truncate(from: Index): void {
     this.#writtenIndex = Math.min(this.#writtenIndex, from - 1)
@@ -91,7 +91,7 @@ export class Durability {
   }
 
   /**
-   * The whole log is replaced by one that continues after `index`.
+   * Replaces the whole log with an empty one that continues after `index`.
    * @returns the token of that reset.
    */
   reset(index: Index, commit: Index, tick: number): number {

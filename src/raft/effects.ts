@@ -11,7 +11,7 @@ import type {
   Term,
 } from './types.ts'
 
-/** A message may leave only when the write it speaks of is durable; 0 means at once. */
+/** The driver sends the message only after the write `afterToken` is durable; 0 means at once. */
 export interface OutgoingMessage {
   readonly message: Message
   readonly afterToken: number
@@ -19,10 +19,10 @@ export interface OutgoingMessage {
 
 /**
  * NOT_LEADER: nothing was logged here; ask the leader. OVERLOADED: refused before logging, try
- * later. TOO_LARGE: never accepted. The rest answer a configuration change: CHANGE_IN_PROGRESS: one
- * is under way, or the leader has not yet committed in its term. NOT_CAUGHT_UP: a voter must first
- * be a learner that has nearly all of the log. INVALID_CONFIGURATION: no voters, or a member named
- * twice.
+ * later. TOO_LARGE: never accepted. The other codes answer a configuration change.
+ * CHANGE_IN_PROGRESS: another change is in progress, or the leader has not committed an entry of
+ * its term yet. NOT_CAUGHT_UP: a new voter must first be a learner with nearly all of the log.
+ * INVALID_CONFIGURATION: no voters, or a duplicate member.
  */
 export type ProposalRefusalCode =
   | 'NOT_LEADER'
@@ -33,22 +33,24 @@ export type ProposalRefusalCode =
   | 'INVALID_CONFIGURATION'
 
 /**
- * Accepted is not committed: the entry counts only if it is later handed to apply under this index
- * and term.
+ * Accepted does not mean committed: the entry counts only if the core later hands it to apply with
+ * this index and term.
  */
 export type ProposalResult =
   | { readonly id: number; readonly ok: true; readonly index: Index; readonly term: Term }
   | { readonly id: number; readonly ok: false; readonly code: ProposalRefusalCode }
 
-/** `index` >= every write completed before the read was asked for (dissertation 6.4). */
+/**
+ * `index` is at least that of every write that completed before the read began (dissertation 6.4).
+ */
 export type ReadResult =
   | { readonly id: number; readonly ok: true; readonly index: Index }
   | { readonly id: number; readonly ok: false; readonly code: 'NOT_LEADER' | 'OVERLOADED' }
 
 /**
- * Done strictly in order. `restore`: the received state of `position` becomes the live one,
- * durably, before anything after it; the `reset` that follows replaces the log by an empty one that
- * continues after `position`.
+ * Disk operations, carried out strictly in order. `restore` durably makes the received state of
+ * `position` the live one before anything after it. The `reset` that follows replaces the log with
+ * an empty one that continues after `position`.
  */
 export type DiskOperation =
   | { readonly type: 'write'; readonly write: DiskWrite }
@@ -58,31 +60,31 @@ export type DiskOperation =
   | { readonly type: 'compact'; readonly position: Position }
   | { readonly type: 'settle'; readonly owed: Position | null }
 
-/** Values that others act on. A new one is given out whenever one of these moves. */
+/**
+ * Status of the node for its users. The core emits a new one whenever one of these values changes.
+ */
 export interface CoreStatus {
   readonly role: Role
   readonly term: Term
   readonly leader: NodeId | null
   readonly configuration: Configuration
-  /** The record of the configuration in force, with addresses and pins. Not to be changed. */
+  /** The record of the configuration in force, with addresses and pins. Do not modify it. */
   readonly configurationRecord: ConfigurationRecord
-  /**
-   * Log index the configuration in force came with, or of the state that this node started from.
-   */
+  /** Log index of the configuration in force, or of the state that this node started from. */
   readonly configurationIndex: Index
   readonly isConfigurationCommitted: boolean
   /**
-   * The newest that is known to be committed: who it lists is a member until a later one is
-   * committed, too.
+   * Index of the newest configuration known to be committed. Its members stay members until a later
+   * configuration is committed.
    */
   readonly committedConfigurationIndex: Index
   readonly committedConfigurationRecord: ConfigurationRecord
 }
 
 /**
- * The work that falls out of the inputs so far. Carried out in the order of the fields; `messages`
- * as their tokens allow; `committed` in index order, and only entries that are committed and
- * durable here.
+ * Effects of the inputs so far. The driver carries them out in the order of the fields, and sends
+ * `messages` as their tokens become durable. `committed` is in index order and holds only entries
+ * that are committed and durable on this node.
  */
 export interface Effects {
   /** Operations, at most one write unless a snapshot is installed. */
@@ -93,9 +95,9 @@ export interface Effects {
   readonly committed: readonly Entry[]
   readonly reads: readonly ReadResult[]
   /**
-   * Peers whose next entry is no longer in the log. Answered by snapshotSent or snapshotFailed,
-   * however long it takes and however often the connection breaks: until then no second one is
-   * asked for that peer in this leadership.
+   * Peers whose next entry is no longer in the log. The driver answers each with snapshotSent or
+   * snapshotFailed, no matter how long the transfer takes or how often the connection breaks. Until
+   * then this leader requests no second snapshot for that peer.
    */
   readonly sendSnapshots: readonly NodeId[]
 }

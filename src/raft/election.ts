@@ -9,11 +9,12 @@ import type { Message } from './types.ts'
 type VoteRequest = Extract<Message, { type: 'voteRequest' }>
 type VoteResponse = Extract<Message, { type: 'voteResponse' }>
 
-/** Followers and candidates: no leader heard for the drawn time, so ask for an election. */
+/** Followers and candidates campaign when they have not heard a leader for their random timeout. */
 export function tickElection(state: RaftState): void {
   state.electionElapsedTicks += 1
   state.leaderSilenceTicks += 1
-  // A campaign whose own vote is still on its way to the disk has not even asked the others yet.
+  // While the own vote of a campaign is not on disk, the vote requests have not left yet, so the
+  // timeout does not count.
   if (state.ownVoteToken !== null) return
   if (state.electionElapsedTicks < state.electionDeadlineTicks && !isSoleVoter(state)) return
   // @guard 20-who-has-no-vote-campaigns:1, 21-neither-pre-vote-nor-quorum-check:1
@@ -27,15 +28,15 @@ export function quietElectionTicks(state: RaftState): number {
   return Math.max(0, state.electionDeadlineTicks - state.electionElapsedTicks - 1)
 }
 
-/** Nobody else could be leading, so there is nothing to wait for. */
+/** A sole voter campaigns at once, because no other node can lead. */
 function isSoleVoter(state: RaftState): boolean {
   const { voters, outgoingVoters } = state.configuration
   return voters.length === 1 && outgoingVoters.length === 0 && voters[0] === state.id
 }
 
 /**
- * Whoever hears a leader within an election timeout helps nobody to replace it (dissertation 4.2.3,
- * 6.4.1): a removed or half cut-off node cannot disturb those that are well.
+ * A node that heard a leader within an election timeout does not help to replace it (dissertation
+ * 4.2.3, 6.4.1). A removed or partly cut-off node therefore cannot disturb healthy ones.
  */
 export function hasLiveLeader(state: RaftState): boolean {
   if (state.role === 'leader') return true
@@ -55,13 +56,13 @@ function campaignForReal(state: RaftState, isTransfer: boolean): void {
   requestVotes(state, false)
 }
 
-/** A pre-vote asks about the term that would follow, and promises nothing. */
+/** A pre-vote asks about the next term, and promises nothing. */
 function requestVotes(state: RaftState, pre: boolean): void {
   const { last } = state.log
   const term = pre ? state.term + 1 : state.term
   const transfer = state.isTransferCampaign
-  // Not before the own vote is durable: after a crash the same term could be campaigned for again,
-  // with a shorter log, on the answers to the first campaign.
+  // Vote requests wait until the own vote is durable. Otherwise a node could crash and campaign
+  // again for the same term with a shorter log, using the answers to its first campaign.
   // @guard campaign-after-the-disk
   const afterToken = pre ? 0 : state.durability.hardStateToken
   for (const id of memberIds(state.configuration)) {
@@ -70,7 +71,7 @@ function requestVotes(state: RaftState, pre: boolean): void {
   }
 }
 
-/** The leader orders this node to campaign at once, without asking first. */
+/** The leader asks this node to campaign at once, without a pre-vote (leadership transfer). */
 export function onTimeoutNow(state: RaftState): void {
   if (state.role === 'follower' && state.isEligible) campaignForReal(state, true)
 }
@@ -83,7 +84,8 @@ export function onVoteRequest(state: RaftState, message: VoteRequest): void {
   if (message.pre) {
     // @guard leader-check-on-pre-votes
     const granted = message.term > state.term && isGrantable && !isProtected
-    // A grant speaks of the term asked about, so that the asker counts it; a refusal tells our own.
+    // A grant carries the requested term, so that the candidate counts it. A refusal carries this
+    // node's term.
     const term = granted ? message.term : state.term
     const body = { type: 'voteResponse', pre: true, granted } as const
     // @guard pre-vote-reply-after-the-disk
@@ -99,8 +101,8 @@ export function onVoteRequest(state: RaftState, message: VoteRequest): void {
     // @guard given-vote-restarts-the-wait
     state.resetElectionTimer()
   }
-  // A vote must outlive a restart (paper 5.2), so it leaves only after the write; so does a
-  // refusal, which may rest on a vote that is itself not yet on disk.
+  // A vote must survive a restart (paper 5.2), so it leaves only after the write. A refusal may
+  // depend on a vote that is not on disk yet, so it waits too.
   const body = { type: 'voteResponse', pre: false, granted } as const
   // @guard vote-reply-after-the-disk, 01-vote-leaves-before-it-is-durable
   state.send(message.from, body, state.durability.hardStateToken)
@@ -114,7 +116,7 @@ export function onVoteResponse(state: RaftState, message: VoteResponse): void {
   countVotes(state)
 }
 
-/** The own vote counts like any other: once it is durable. */
+/** The node counts its own vote once it is durable. */
 export function onOwnVoteDurable(state: RaftState): void {
   // @guard own-vote-counted-after-the-disk
   if (state.ownVoteToken === null || state.durability.durableToken < state.ownVoteToken) return

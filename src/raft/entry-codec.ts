@@ -2,12 +2,12 @@ import { assert } from '../lib/assert.ts'
 import type { Entry, EntryType } from './types.ts'
 
 /**
- * Packed entries: the one form in which entries cross the mesh, the threads and (with checksums
- * added) the disk. Little endian: u32 body length, u8 type, 3 zero bytes, u64 index, u64 term, u64
- * timeMs, body.
+ * Packed entries: the format of entries on the mesh, between threads and (with checksums added) on
+ * disk. Little endian: u32 body length, u8 type, 3 zero bytes, u64 index, u64 term, u64 timeMs,
+ * body.
  */
 export const ENTRY_HEADER_BYTES = 32
-/** A body larger than this is refused before it is logged, and taken for damage when read. */
+/** The core refuses a larger body before logging it, and readers treat one as corruption. */
 export const ENTRY_BODY_BYTES_MAX = 8 * 1024 * 1024
 
 const TYPES: readonly EntryType[] = ['noop', 'configuration', 'command']
@@ -46,7 +46,7 @@ export interface EntryHeader {
   readonly timeMs: number
 }
 
-/** @returns null when the header cannot be one. */
+/** @returns null when the bytes are not a valid header. */
 export function readEntryHeader(view: DataView, at: number): EntryHeader | null {
   if (at + ENTRY_HEADER_BYTES > view.byteLength) return null
   const bodyLength = view.getUint32(at, true)
@@ -59,7 +59,10 @@ export function readEntryHeader(view: DataView, at: number): EntryHeader | null 
   return { bodyLength, type, index, term, timeMs }
 }
 
-/** Bodies are views into `bytes`. @throws {RangeError} when the bytes are no packed entries. */
+/**
+ * Decodes packed entries; their bodies are views into `bytes`.
+ * @throws {RangeError} when the bytes are malformed.
+ */
 export function decodeEntries(bytes: Uint8Array): Entry[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const entries: Entry[] = []

@@ -1,7 +1,7 @@
 import { assert } from '../lib/assert.ts'
 import { commitTo } from './commit.ts'
 import { decodeMembership } from './configuration.ts'
-import { hearAttestation } from './owed.ts'
+import { applyAttestation } from './owed.ts'
 import { becomeFollower } from './role.ts'
 import type { RaftState } from './state.ts'
 import type { Entry, Index, Message, NodeId, Position } from './types.ts'
@@ -11,8 +11,8 @@ type HeartbeatRequest = Extract<Message, { type: 'heartbeatRequest' }>
 type CommitNotice = Extract<Message, { type: 'commitNotice' }>
 type SnapshotMessage = Extract<Message, { type: 'snapshot' }>
 
-/** A message of this term's leader: there is one, and it lives. */
-function hear(state: RaftState, leader: NodeId): void {
+/** Records a message of this term's leader. */
+function noteLeader(state: RaftState, leader: NodeId): void {
   assert(state.role !== 'leader', `${leader} and this node lead in one term`)
   assert(state.leader === null || state.leader === leader, 'one leader a term')
   if (state.role !== 'follower' || state.leader === null) {
@@ -26,29 +26,32 @@ function hear(state: RaftState, leader: NodeId): void {
 }
 
 export function onHeartbeatRequest(state: RaftState, message: HeartbeatRequest): void {
-  hear(state, message.from)
+  noteLeader(state, message.from)
   followCommit(state, message.commit)
-  hearAttestation(state, message.attested)
+  applyAttestation(state, message.attested)
   const body = {
     type: 'heartbeatResponse',
     readSequence: message.readSequence,
     clockMs: state.nowMs,
     ...(state.owed === null ? {} : { owingBoot: state.boot }),
   } as const
-  // Rests on the term alone: behind the entries' writes, a slow disk here would look like a lost
-  // node there.
+  // The answer depends only on the term being durable. If it waited for entry writes, a slow disk
+  // here would look like a lost node to the leader.
   // @guard heartbeat-reply-after-the-disk
   state.send(message.from, body, state.durability.hardStateToken)
 }
 
-/** Between heartbeats: a controller answers a write only once it has applied it. */
+/**
+ * The leader sends commit notices between heartbeats because a controller answers a write only once
+ * it has applied it.
+ */
 export function onCommitNotice(state: RaftState, message: CommitNotice): void {
-  hear(state, message.from)
+  noteLeader(state, message.from)
   followCommit(state, message.commit)
 }
 
 export function onAppendRequest(state: RaftState, message: AppendRequest): void {
-  hear(state, message.from)
+  noteLeader(state, message.from)
   const { from, commit } = message
   if (!isConsecutive(message.previous, message.entries, message.term)) return
   if (isFull(state) && message.entries.length > 0) return
@@ -68,15 +71,15 @@ export function onAppendRequest(state: RaftState, message: AppendRequest): void 
 }
 
 /**
- * Whether so much is committed and not applied that a follower takes no more for the moment, as if
- * the request were lost: apply goes on without it, and the leader sends it again.
+ * Whether this follower has so many committed, unapplied bytes that it drops further entries for
+ * now. Apply catches up meanwhile, and the leader sends the entries again.
  */
 function isFull({ log, applied, commit, options }: RaftState): boolean {
   return log.bytesBetween(applied, commit) >= options.uncommittedBytesMax
 }
 
 /**
- * Looked at rather than asserted, as it comes from outside: a request that cannot be right is
+ * Checked rather than asserted because it comes from a peer: a request that cannot be valid is
  * dropped like a lost one.
  */
 function isConsecutive(previous: Position, entries: readonly Entry[], term: number): boolean {
@@ -90,8 +93,8 @@ function isConsecutive(previous: Position, entries: readonly Entry[], term: numb
 }
 
 /**
- * A late request may begin before what is committed, even before what is still in memory. That part
- * is equal on both sides (leader completeness) and is passed over.
+ * A late request may begin before the commit index, or before the first entry in memory. That part
+ * is equal on both sides (leader completeness), so it is skipped.
  */
 function withoutCommitted(
   state: RaftState,
@@ -109,8 +112,8 @@ function withoutCommitted(
 }
 
 /**
- * Only from the first entry that differs is anything replaced: a late, shorter request must not cut
- * off what was acknowledged since (paper 5.3, figure 2, AppendEntries 3).
+ * Replaces entries only from the first one that conflicts. A late, shorter request must not
+ * truncate entries acknowledged since (paper 5.3, figure 2, AppendEntries 3).
  */
 function appendNew(state: RaftState, entries: readonly Entry[]): void {
   const { log } = state
@@ -137,7 +140,7 @@ function truncate(state: RaftState, from: Index): void {
   state.memberships.truncate(from)
 }
 
-/** The acknowledgement says "on disk", so it waits for the disk. */
+/** The acknowledgement means "on disk", so it waits for the disk. */
 function acceptThrough(state: RaftState, leader: NodeId, index: Index, leaderCommit: Index): void {
   state.matched = Math.max(state.matched, index)
   followCommit(state, leaderCommit)
@@ -154,7 +157,7 @@ function acceptThrough(state: RaftState, leader: NodeId, index: Index, leaderCom
 }
 
 /**
- * Commit of a follower: no further than what is known to equal this leader's log (paper 5.3, figure
+ * A follower commits no further than its log is known to match this leader's log (paper 5.3, figure
  * 2).
  */
 function followCommit(state: RaftState, leaderCommit: Index): void {
@@ -164,8 +167,8 @@ function followCommit(state: RaftState, leaderCommit: Index): void {
 }
 
 /**
- * Says where the logs may agree: the end of the last term here that is no later than the one asked
- * about.
+ * Refuses an append and hints where the logs may agree: the end of the last local term that is not
+ * later than that of `previous`.
  */
 function refuse(state: RaftState, leader: NodeId, previous: Position): void {
   // @guard refusal-tells-where-to-look
@@ -183,20 +186,20 @@ function refuse(state: RaftState, leader: NodeId, previous: Position): void {
 }
 
 /**
- * Answers a leader of an earlier term, which learns from it that it no longer leads, even if it can
- * be heard by few.
+ * Answers a leader of an earlier term. The answer shows it the newer term, so it steps down, even
+ * if few other nodes hear it.
  */
 export function answerStaleLeader(state: RaftState, leader: NodeId): void {
   refuse(state, leader, { term: 0, index: 0 })
 }
 
 /**
- * A received snapshot takes the place of log and state, unless what it holds is already here (paper
- * 7). It holds only what is committed, so it is as good from a leader of an earlier term: a new
- * election need not begin the transfer anew.
+ * A received snapshot replaces log and state, unless this node already has all of it (paper 7). It
+ * holds only committed entries, so one from a leader of an earlier term is equally valid. An
+ * election need not restart the transfer.
  */
 export function onSnapshot(state: RaftState, message: SnapshotMessage): void {
-  if (message.term === state.term) hear(state, message.from)
+  if (message.term === state.term) noteLeader(state, message.from)
   const { position } = message
   // @guard snapshot-of-what-is-there, 29-old-snapshot-is-installed
   if (position.index > state.commit) {
@@ -211,10 +214,10 @@ export function onSnapshot(state: RaftState, message: SnapshotMessage): void {
 }
 
 function install(state: RaftState, position: Position, configuration: Uint8Array): void {
-  // Messages may already wait for this write, so it happens even though what it holds is about to
-  // go.
+  // Messages may already wait for this write, so issue it even though the snapshot replaces its
+  // entries.
   state.flushWrite()
-  // An uncommitted configuration goes with the log it stood in.
+  // An uncommitted configuration is dropped together with its log.
   // @guard uncommitted-configuration-goes-with-a-snapshot, 17-configuration-outlives-a-snapshot
   state.memberships.reset(decodeMembership(position.index, configuration))
   const token = state.durability.reset(position.index, state.commit, state.ticks)

@@ -1,7 +1,7 @@
 import type { Progress } from './progress.ts'
 import type { RaftState } from './state.ts'
 
-/** Carries the commit index no further than the peer is known to agree. */
+/** The commit index in a heartbeat never exceeds the peer's known match index. */
 export function sendHeartbeat(state: RaftState, progress: Progress): void {
   // @guard 07-follower-commits-past-what-matched:2, 38-commit-told-beyond-the-log:2
   const { owingBoot, matchIndex } = progress

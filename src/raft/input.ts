@@ -1,20 +1,17 @@
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { Index, Message, NodeId, Position } from './types.ts'
 
-/** Command that a client wants logged; opaque. */
+/** A command of a client to append to the log; opaque to the core. */
 export interface Proposal {
-  /** The driver's own number for it; comes back in a ProposalResult. */
+  /** Number chosen by the driver and returned in the ProposalResult. */
   readonly id: number
   readonly data: Uint8Array
 }
 
-/** Everything that can happen to a core. It is stepped in one at a time and never waits. */
+/** All inputs of a core. The driver steps them in one at a time; a step never waits. */
 export type Input =
   | { readonly type: 'tick'; readonly nowMs: number }
-  /**
-   * `storeId`: of the disk that the sender has proven to run on; absent where disks are not told
-   * apart.
-   */
+  /** `storeId`: id of the sender's authenticated disk; absent where disks are not distinguished. */
   | {
       readonly type: 'message'
       readonly message: Message
@@ -27,9 +24,9 @@ export type Input =
       readonly nowMs: number
     }
   /**
-   * `target`: the members wanted in the end. The core makes the joint step and leaves it by itself.
-   * `basedOn`: index of the configuration that it was derived from; with another in force it is
-   * refused, or what that one changed would be undone.
+   * `target`: the final members; the core enters and leaves the joint configuration on its own.
+   * `basedOn`: index of the configuration that `target` was derived from. The core refuses the
+   * change if another one is in force, because it would undo that one.
    */
   | {
       readonly type: 'changeConfiguration'
@@ -39,14 +36,13 @@ export type Input =
       readonly nowMs: number
     }
   | { readonly type: 'read'; readonly id: number }
-  /** null: whichever voter is furthest. */
+  /** null: the most up-to-date voter. */
   | { readonly type: 'transfer'; readonly target: NodeId | null }
   /** All writes and resets up to `token` are on disk. */
   | { readonly type: 'persisted'; readonly token: number }
   /**
-   * Apply has reached `index`, whose stamp is `timeMs`; opens the window for further committed
-   * entries. `setbackMs`: log time is so much behind the stamps, as it was brought back; 0 when
-   * absent.
+   * Apply has reached `index`, which has the stamp `timeMs`; opens the window for more committed
+   * entries. `setbackMs`: how far a reset of log time put it behind the stamps; default 0.
    */
   | {
       readonly type: 'applied'
@@ -54,7 +50,7 @@ export type Input =
       readonly timeMs: number
       readonly setbackMs?: number
     }
-  /** The state through `position` is durable outside the log, which may forget it. */
+  /** The state through `position` is durable outside the log, so the log may drop these entries. */
   | { readonly type: 'compact'; readonly position: Position }
   | { readonly type: 'snapshotSent'; readonly to: NodeId }
   | { readonly type: 'snapshotFailed'; readonly to: NodeId }

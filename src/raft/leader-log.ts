@@ -5,9 +5,8 @@ import type { RaftState } from './state.ts'
 import type { Entry, EntryType } from './types.ts'
 
 /**
- * Stamp of the next entries: never behind the last one, never far ahead of a quorum's clocks. UTC
- * ms, by which log time is judged; since that was brought back, stamps are ahead of the clocks by
- * as much.
+ * Stamp of the next entries, UTC ms: never behind the last one, never far ahead of a quorum's
+ * clocks. After a reset of log time, stamps stay ahead of the clocks by `setbackMs`.
  */
 export function nextStampMs(state: RaftState): number {
   const lastMs = Math.max(state.timeFloorMs, state.log.lastTimeMs)
@@ -18,7 +17,7 @@ export function nextStampMs(state: RaftState): number {
   return state.logTime.advance(lastMs, clockMs)
 }
 
-/** A leader only ever appends (paper 5.3, leader append-only). */
+/** A leader never overwrites or deletes entries of its log (paper 5.3, leader append-only). */
 export function appendAsLeader(
   state: RaftState,
   type: EntryType,

@@ -1,27 +1,27 @@
 import { quorumValue } from './quorum.ts'
 import type { Configuration, NodeId } from './types.ts'
 
-/** Ahead of the clocks by more, it is no skew any more. */
+/** Stamps further ahead than this are treated as a past clock error, and slewed. */
 const SLEW_OVER_MS = 10_000
-/** A tick that took longer says that the clock was set, or that the machine slept. */
+/** A longer tick means that someone set the clock, or that the machine slept. */
 const TICK_MS_MAX = 1_000
 
 /**
- * The leader's judgement of what time it is. Log time expires sessions on every controller, so one
- * leader with a wrong clock must not move it: it never passes the clock that a quorum has reached
- * by more than the allowed skew, and it never runs back.
+ * The leader's estimate of the current time. Log time expires sessions on every controller, so a
+ * single leader with a wrong clock must not move it. Log time exceeds the clock that a quorum has
+ * reached by at most the allowed skew, and it never runs backwards.
  */
 export class LogTime {
   /**
-   * Peer's clock minus ours when its answer arrived; short by the way it took, which errs to the
-   * safe side.
+   * Peer's clock minus the local clock when its answer arrived. Network delay makes it too small,
+   * which is the safe direction.
    */
   #offsetsMs = new Map<NodeId, number>()
 
-  /** Time by the clock of this node, without its jumps. */
+  /** Time elapsed on the local clock, without its jumps. */
   #elapsedMs = 0
   #tickedAtMs = 0
-  /** `#elapsedMs` when the last stamp that was ahead of the clocks was given. */
+  /** `#elapsedMs` when `advance` last gave a stamp near the clocks, or last slewed one. */
   #slewedAtMs = 0
 
   clear(): void {
@@ -29,16 +29,16 @@ export class LogTime {
     this.#slewedAtMs = this.#elapsedMs
   }
 
-  /** Takes the time at each tick. */
+  /** Records the time at each tick. */
   pass(nowMs: number): void {
     this.#elapsedMs += Math.min(Math.max(0, nowMs - this.#tickedAtMs), TICK_MS_MAX)
     this.#tickedAtMs = nowMs
   }
 
   /**
-   * The next stamp by the last one and by what the clocks say. Log time that is far ahead, as a
-   * majority's clocks were wrong, goes on at half their pace. If it stood still until they have
-   * caught up, what ends after some seconds would not end for as long.
+   * The next stamp, from the last stamp and the clocks. If log time is far ahead because most
+   * clocks were wrong, it advances at half their pace. If it stopped until the clocks caught up, a
+   * lifetime of seconds would last that long.
    */
   advance(lastMs: number, clockMs: number): number {
     if (lastMs - clockMs <= SLEW_OVER_MS) {
@@ -55,12 +55,15 @@ export class LogTime {
     this.#offsetsMs.set(id, clockMs - nowMs)
   }
 
-  /** null when that peer has not answered in this leadership. */
+  /** null when that peer has not answered this leader yet. */
   offsetMs(id: NodeId): number | null {
     return this.#offsetsMs.get(id) ?? null
   }
 
-  /** The latest time that a quorum's clocks have reached; null before enough of them are known. */
+  /**
+   * The latest time that the clocks of a quorum have reached; null until enough peers have
+   * answered.
+   */
   quorumMs(configuration: Configuration, self: NodeId, nowMs: number): number | null {
     const reached = quorumValue(configuration, (id) => {
       if (id === self) return nowMs

@@ -24,7 +24,7 @@ export class RaftLog {
   #baseEnd = 0
   #ends: number[] = []
 
-  /** Takes `entries` over. */
+  /** Takes ownership of `entries`. */
   constructor(base: Position, entries: Entry[]) {
     this.#base = base
     this.#entries = []
@@ -36,8 +36,7 @@ export class RaftLog {
   }
 
   /**
-   * Bytes of the entries after `after` through `through`, of those in memory, as `entryBytes`
-   * counts them.
+   * Bytes of the in-memory entries after `after` through `through`, as `entryBytes` counts them.
    */
   bytesBetween(after: Index, through: Index): number {
     return Math.max(0, this.#endOf(through) - this.#endOf(after))
@@ -110,7 +109,7 @@ export class RaftLog {
     this.#base = position
   }
 
-  /** Starts anew after `position`. */
+  /** Empties the log; it continues after `position`. */
   reset(position: Position): void {
     this.#base = position
     this.#entries = []
@@ -118,7 +117,7 @@ export class RaftLog {
     this.#ends = []
   }
 
-  /** Entries from..to as long as they fit `bytesMax`, but at least one when there is one. */
+  /** Entries from..to that fit in `bytesMax`, but at least one if there is one. */
   slice(from: Index, to: Index, bytesMax: number): readonly Entry[] {
     const start = from - this.#base.index - 1
     assert(start >= 0, `entry ${from} is compacted away`)
@@ -132,8 +131,8 @@ export class RaftLog {
   }
 
   /**
-   * The last position at or before `index` whose term is <= `term`: where two logs may agree again,
-   * so that a leader passes over a whole term a round (Raft paper 5.3, end). Terms never fall along
+   * The last position at or before `index` whose term is <= `term`, where two logs may agree again.
+   * It lets a leader skip a whole term per round (Raft paper 5.3, end). Terms never decrease along
    * the log, so the search is binary.
    */
   lastPositionUpToTerm(index: Index, term: Term): Position {

@@ -12,13 +12,16 @@ import { appendAsLeader } from './leader-log.ts'
 import type { RaftState } from './state.ts'
 import type { Index } from './types.ts'
 
-/** Every change is joint, whatever it touches: one path, and the one that is proven (paper 6). */
+/**
+ * Every change uses joint consensus, even of a single member: one code path, and the proven one
+ * (paper 6).
+ */
 export function changeConfiguration(
   state: RaftState,
   { id, target, basedOn, nowMs }: Extract<Input, { readonly type: 'changeConfiguration' }>,
 ): void {
   state.nowMs = nowMs
-  const code = refusalOf(state, target, basedOn ?? state.memberships.current.index)
+  const code = refusalCode(state, target, basedOn ?? state.memberships.current.index)
   if (code !== null) {
     state.proposalResults.push({ id, ok: false, code })
     return
@@ -29,16 +32,16 @@ export function changeConfiguration(
   state.proposalResults.push({ id, ok: true, index, term })
 }
 
-function refusalOf(
+function refusalCode(
   state: RaftState,
   target: ConfigurationRecord,
   basedOn: Index,
 ): ProposalRefusalCode | null {
   if (state.role !== 'leader' || state.transfer !== null) return 'NOT_LEADER'
   const { index, configuration } = state.memberships.current
-  // One change at a time, and none before an entry of the own term is committed: otherwise a change
-  // of an earlier leader may still be about, and the two majorities need not meet (Ongaro,
-  // raft-dev, 2015-07-10).
+  // One change at a time, and none before an entry of the own term is committed. Otherwise an
+  // earlier leader's change may still be in flight, and the two majorities need not overlap
+  // (Ongaro, raft-dev, 2015-07-10).
   // @guard change-derived-from-before
   const isUnderWay = index > state.commit || isJoint(configuration) || index !== basedOn
   // @guard one-change-at-a-time, own-term-gate-on-membership
@@ -51,10 +54,10 @@ function refusalOf(
 }
 
 /**
- * A voter whose disk was lost may have elected a leader of a later term, and forgot it: counted in
- * the old half, it would help to commit what that leader overwrites. Whoever elected it without
- * that vote meets every majority of the other old voters; so those, and nobody else, must be the
- * new half.
+ * Whether replacing a disk is safe. A voter that lost its disk may have elected a leader of a later
+ * term without remembering it. Counted in the old half, it could help commit entries that
+ * contradict that leader. The majority that elected that leader, minus the lost vote, overlaps
+ * every majority of the other old voters. So the new half must be exactly those others.
  */
 function replacesSafely(state: RaftState, target: ConfigurationRecord): boolean {
   const { record, configuration } = state.memberships.current
@@ -69,11 +72,11 @@ function replacesSafely(state: RaftState, target: ConfigurationRecord): boolean 
 }
 
 /**
- * A voter that has to be sent the log first would stop the cluster meanwhile (dissertation 4.2.1).
- * And one that does not hold the committed configuration that names its disk abstains: from one
- * voter to two, a leader that died with the joint entry on its own disk alone would wait for the
- * vote of the new one, and that one for the leader to send it the configuration. What was
- * acknowledged up to a committed index stays, so a promoted learner holds its vote from then on.
+ * A new voter that lacks much of the log would stop commits until it catches up (dissertation
+ * 4.2.1). A new voter that lacks the committed configuration naming its disk abstains. Growing from
+ * one voter to two, the old leader could then die with the joint entry on its own disk only: it
+ * would wait for the new voter's vote, and the new voter for its configuration. Acknowledged
+ * entries up to a committed index are permanent, so a promoted learner keeps its right to vote.
  */
 function isReadyToVote(state: RaftState, target: ConfigurationRecord): boolean {
   const { record, configuration, index } = state.memberships.current

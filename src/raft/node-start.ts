@@ -5,10 +5,10 @@ import type { Disk, Entry, NodeId, Position, Transport } from './types.ts'
 
 export interface RaftNodeLimits {
   readonly tickMs: number
-  /** Waiting for the next turn; beyond it messages are dropped, as a lossy network would. */
+  /** Messages waiting for the next turn; more are dropped, as on a lossy network. */
   readonly inboxMessagesMax: number
   readonly inboxBytesMax: number
-  /** Waiting for the next turn; beyond it proposals are refused OVERLOADED. */
+  /** Proposals waiting for the next turn; more are refused OVERLOADED. */
   readonly inboxProposalsMax: number
   /** Answers that wait for the disk; beyond it new ones are dropped. */
   readonly gatedMessagesMax: number
@@ -22,42 +22,42 @@ export const defaultRaftNodeLimits: RaftNodeLimits = {
   gatedMessagesMax: 16_384,
 }
 
-/** When turns run: the event loop's in a program, virtual time's in a simulation. */
+/** Runs turns: on the event loop in a program, in virtual time in a simulation. */
 export interface Scheduler {
-  /** Runs `task` once, soon, after whatever else has arrived meanwhile. */
+  /** Runs `task` once, soon, after all other events that are already pending. */
   soon(task: () => void): void
-  /** Runs `task` once, after `delayMs`. @returns what cancels it. */
+  /**
+   * Runs `task` once, after `delayMs`.
+   * @returns a function that cancels it.
+   */
   after(delayMs: number, task: () => void): () => void
 }
 
 /**
- * All but onRestore are called within a turn and must not wait; what they throw is fatal to the
- * node.
+ * The node calls all of them except onRestore within a turn, so they must not wait. An error they
+ * throw stops the node.
  */
 export interface RaftNodeCallbacks {
   /**
-   * Takes entries in index order, without gaps, each once; durable here and committed. Answer with
-   * `applied`.
+   * Receives entries that are committed and durable on this node, in index order, without gaps,
+   * each once. Answer with `applied`.
    */
   onCommitted(entries: readonly Entry[]): void
-  /**
-   * The fate of `propose`d proposals, by their ids: accepted at (index, term), or refused before
-   * logging.
-   */
+  /** Result of each proposal, by its id: accepted at (index, term), or refused before logging. */
   onProposals(results: readonly ProposalResult[]): void
-  /** Role, term, leader or configuration moved; also once at start. */
+  /** Role, term, leader or configuration changed; also called once at start. */
   onStatus(status: CoreStatus): void
-  /** `to` needs a snapshot. Answer with snapshotSent or snapshotFailed, always. */
+  /** Peer `to` needs a snapshot. Always answer with snapshotSent or snapshotFailed. */
   onSendSnapshot(to: NodeId): void
   /**
-   * The snapshot received for `position` is taken: resolve once it is the live state, durably. The
-   * log is reset after that. Entries handed to onCommitted before this call are older than
-   * `position`, those after it follow it.
+   * The core accepted the snapshot received for `position`. Resolve once it is durably the live
+   * state; the log is reset after that. Entries handed to onCommitted before this call are older
+   * than `position`, later ones follow it.
    */
   onRestore(position: Position, configuration: Uint8Array): PromiseLike<void>
   /**
-   * Once. The node does nothing any more and the process must stop: a later start repairs what can
-   * be repaired.
+   * Called once. The node has stopped and the process must exit; the next start repairs what it
+   * can.
    */
   onFatal(error: Error): void
 }

@@ -31,10 +31,10 @@ interface TransferWait {
 }
 
 /**
- * Drives one {@link Core} against a real disk, real peers and a state machine. The only file of
- * this folder that waits: one turn at a time steps in whatever has arrived, so that it shares one
- * write and one round of messages, and messages that rest on a write are held until the disk
- * reports it. No turn waits for disk, peer or state machine.
+ * Drives one {@link Core} with a real disk, real peers and a state machine. It is the only file of
+ * this folder that waits. One turn at a time steps in all pending inputs, so that they share one
+ * write and one round of messages. A message that depends on a write is held until the disk reports
+ * that write. No turn waits for disk, peer or state machine.
  */
 export class RaftNode {
   readonly #core: Core
@@ -52,16 +52,19 @@ export class RaftNode {
   #inboxMessages = 0
   #inboxBytes = 0
   #proposals: Proposal[] = []
-  #turnedAway: ProposalResult[] = []
+  #refusedProposals: ProposalResult[] = []
   #durableToken = 0
   #gated: OutgoingMessage[] = []
-  /** Waiting behind a restore that is under way. */
+  /** Disk operations that wait until the current restore ends. */
   #diskBacklog: DiskOperation[] = []
   #isRestoring = false
   #reads = new Map<number, (result: ReadResult) => void>()
   #changes = new Map<number, (result: ProposalResult) => void>()
   #transfers: TransferWait[] = []
-  /** Own numbers fall, so that they never meet those of the caller's proposals. */
+  /**
+   * Ids of the node's own requests count down from -1, so that they never collide with the caller's
+   * proposal ids (>= 0).
+   */
   #nextOwnId = -1
 
   constructor(start: RaftNodeStart) {
@@ -93,8 +96,8 @@ export class RaftNode {
   }
 
   /**
-   * Ends without a farewell; hand over first with transferLeadership. The disk is the caller's to
-   * close.
+   * Stops at once; to keep leadership from lapsing, call transferLeadership first. The caller
+   * closes the disk.
    */
   stop(): void {
     if (!this.#isRunning) return
@@ -109,8 +112,9 @@ export class RaftNode {
   }
 
   /**
-   * Takes a message of the mesh; `message.from` is who the connection has proven to be, `storeId`
-   * on which disk (absent where disks are not told apart). Dropped when too many wait.
+   * Receives a message from the mesh. `message.from` is the authenticated peer and `storeId` its
+   * authenticated disk (absent where disks are not distinguished). The message is dropped when the
+   * inbox is full.
    */
   receive(message: Message, storeId?: Uint8Array): void {
     const bytes = messageBytes(message)
@@ -123,20 +127,20 @@ export class RaftNode {
   }
 
   /**
-   * Ids are the caller's, >= 0. Each is answered once through onProposals, in a later turn, unless
-   * the node stops.
+   * The caller chooses the ids, >= 0. Each is answered once through onProposals, in a later turn,
+   * unless the node stops.
    */
   propose(proposals: readonly Proposal[]): void {
     for (const proposal of proposals) {
       if (this.#proposals.length < this.#limits.inboxProposalsMax) this.#proposals.push(proposal)
-      else this.#turnedAway.push({ id: proposal.id, ok: false, code: 'OVERLOADED' })
+      else this.#refusedProposals.push({ id: proposal.id, ok: false, code: 'OVERLOADED' })
     }
     this.#plan()
   }
 
   /**
-   * Resolves with an index that, once applied here, makes a read linearizable; refused when this
-   * node does not lead.
+   * Resolves with an index. A read is linearizable once this node has applied that index. Refused
+   * when this node does not lead.
    */
   readIndex(): Promise<ReadResult> {
     const id = this.#takeOwnId()
@@ -148,10 +152,10 @@ export class RaftNode {
   }
 
   /**
-   * Resolves once the joint step is logged or refused; the change is over when a committed
-   * configuration that is not joint and has a higher index is seen in onStatus.
-   * @param basedOn index of the configuration that `target` was derived from; refused when it is
-   * not in force any more.
+   * Resolves once the joint configuration is logged or refused. The change is complete when
+   * onStatus reports a committed configuration that is not joint and has a higher index.
+   * @param basedOn index of the configuration that `target` was derived from; the change is refused
+   * if another one is in force.
    */
   changeConfiguration(target: ConfigurationRecord, basedOn?: Index): Promise<ProposalResult> {
     const id = this.#takeOwnId()
@@ -165,8 +169,8 @@ export class RaftNode {
   }
 
   /**
-   * @returns whether this node has given up leadership; false when it does not lead or nobody took
-   * over in time.
+   * @returns whether leadership was transferred; false when this node does not lead or no voter
+   * took over in time.
    */
   transferLeadership(target: NodeId | null): Promise<boolean> {
     const { role, term } = this.#core.status
@@ -177,7 +181,7 @@ export class RaftNode {
     })
   }
 
-  /** Takes the input `applied`. */
+  /** Reports that apply has reached `index`. */
   applied(index: Index, timeMs: number, setbackMs = 0): void {
     this.#submit({ type: 'applied', index, timeMs, setbackMs })
   }
@@ -195,7 +199,7 @@ export class RaftNode {
     this.#submit({ type: 'snapshotFailed', to })
   }
 
-  /** The connection to `to` broke: what was on its way may be lost. */
+  /** The connection to `to` broke; messages in flight may be lost. */
   unreachable(to: NodeId): void {
     this.#submit({ type: 'unreachable', to })
   }
@@ -216,7 +220,9 @@ export class RaftNode {
     this.#plan()
   }
 
-  /** One turn after the I/O of this loop iteration, so that all of it shares the turn. */
+  /**
+   * Runs one turn after the I/O of this event loop iteration, so that all of it shares the turn.
+   */
   #plan(): void {
     if (!this.#isRunning || this.#isTurnPlanned) return
     this.#isTurnPlanned = true
@@ -233,8 +239,8 @@ export class RaftNode {
 
   #turn(): void {
     const ticks = this.#ticks.take()
-    // Ticks that make nothing due passed before the inputs came: a leader that is heard now was
-    // silent until now, and not after it.
+    // Ticks that make nothing due are stepped before the inputs: a leader whose message arrived now
+    // was silent before it, not after it.
     const quietTicks = Math.min(ticks, this.#core.quietTicks)
     for (let at = 0; at < quietTicks; at += 1) this.#tick()
     const inputs = this.#inbox
@@ -246,8 +252,8 @@ export class RaftNode {
       this.#core.step(input)
     }
     this.#stepProposals()
-    // The one that may make something due comes last, so that a leader's message that arrived
-    // during a stall is heard before its silence is counted.
+    // The tick that may make something due comes last, so that a leader's message that arrived
+    // during a stall counts before its silence does.
     if (ticks > quietTicks) this.#tick()
     this.#releaseGated()
     for (let effects = this.#core.takeEffects(); effects !== null;) {
@@ -263,9 +269,9 @@ export class RaftNode {
   }
 
   #stepProposals(): void {
-    if (this.#turnedAway.length > 0) {
-      this.#callbacks.onProposals(this.#turnedAway)
-      this.#turnedAway = []
+    if (this.#refusedProposals.length > 0) {
+      this.#callbacks.onProposals(this.#refusedProposals)
+      this.#refusedProposals = []
     }
     if (this.#proposals.length === 0) return
     const proposals = this.#proposals
@@ -275,8 +281,8 @@ export class RaftNode {
   }
 
   #carryOut(effects: Effects): void {
-    // Messages first: what they rest on holds them back, and the others need not wait for a write
-    // call that blocks.
+    // Messages first: those that depend on a write are held back anyway, and the others need not
+    // wait for a blocking write call.
     for (const outgoing of effects.messages) this.#send(outgoing)
     for (const operation of effects.disk) this.#toDisk(operation)
     // @guard 41-failing-leader-callback-is-passed-over
@@ -327,8 +333,8 @@ export class RaftNode {
   }
 
   /**
-   * Everything for the disk queues up behind it; the core goes on, and its promises wait for their
-   * writes.
+   * Later disk operations wait until the restore ends. The core continues, and its promises wait
+   * for their writes.
    */
   #restore(position: Position, configuration: Uint8Array): void {
     this.#isRestoring = true

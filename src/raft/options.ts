@@ -10,26 +10,31 @@ export interface CoreOptions {
   readonly electionTimeoutTicks: number
   /** Each wait for a leader is drawn from electionTimeoutTicks..electionTimeoutTicksMax. */
   readonly electionTimeoutTicksMax: number
-  /** Most bytes of one append request; a single larger entry still goes alone. */
+  /** Maximum bytes of one append request; a larger single entry is sent alone. */
   readonly appendBytesMax: number
-  /** Sent to one peer and not yet acknowledged. */
+  /** Maximum bytes sent to one peer and not yet acknowledged. */
   readonly windowBytesMax: number
   readonly windowMessagesMax: number
   /**
-   * Logged by this leader and not yet committed and applied; beyond it proposals are refused before
-   * logging.
+   * Maximum bytes that this leader has logged but not yet committed and applied; beyond it,
+   * proposals are refused before logging.
    */
   readonly uncommittedBytesMax: number
-  /** Handed to apply and not yet reported applied; beyond it proposals are refused. */
+  /**
+   * Maximum entries handed to apply and not yet reported applied; beyond it, proposals are refused.
+   */
   readonly applyLagEntriesMax: number
-  /** Committed entries handed out at once; of those not reported applied, twice as many. */
+  /**
+   * Maximum bytes of committed entries handed to apply at once. Up to twice as many may be handed
+   * out and not yet reported applied.
+   */
   readonly applyBytesMax: number
   readonly readsMax: number
   /** How far log time may run ahead of the quorum's clocks. */
   readonly clockSkewMaxMs: number
-  /** A learner may become a voter when it lacks no more than this. */
+  /** A learner may become a voter when it lacks at most this many entries. */
   readonly promotionLagEntriesMax: number
-  /** A leader whose oldest write has waited this long hands over. */
+  /** A leader whose oldest write has waited this long transfers leadership. */
   readonly diskStallTicks: number
 }
 

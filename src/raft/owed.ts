@@ -3,43 +3,43 @@ import type { RaftState } from './state.ts'
 import type { Attestation, Position } from './types.ts'
 
 /*
-A log that was damaged and cut back may lack entries that this node acknowledged and others count on. `RaftState.owed` is the best
-position that the log may have ended at. Until the log on disk is at least as up to date as that (paper 5.4.1), the node does
-not campaign, and gives its vote only to whoever is: as it would with the log that it had. That is enough. Whoever held a
-committed entry ended, from then on, in its term or a later one, and any log at least as up to date as such a one holds the
-entry too (leader completeness, paper 5.4.3). Following and acknowledging go on meanwhile, for an acknowledgement speaks of
-what is on disk now.
+A log that was damaged and truncated may lack entries that this node acknowledged and that others rely on. `RaftState.owed` is
+the highest position at which the lost log may have ended (the missing tail). Until the log on disk is at least as up to date as
+that position (paper 5.4.1), the node does not campaign, and it votes only for candidates that are at least as up to date. It
+votes exactly as it would with its undamaged log. That is enough: the log of a node that held a committed entry always ends in
+the term of that entry or a later one, and every log that is at least as up to date holds the entry too (leader completeness,
+paper 5.4.3). The node still follows and acknowledges meanwhile, because an acknowledgement speaks of the current disk.
 
-What the disk held last may be unknown: the debt is then the whole of the last term it knew of. The leader of such a term, or
-of a later one, can say how much of that is real: its log holds all that it ever sent, and all that earlier leaders committed.
-So the end of its log at any moment after this start covers every debt. That it was after this start is known by the start's
-own number, which comes back with it.
+The last position of the lost log may be unknown. The missing tail is then the whole last term that the node knew of. The leader
+of that term, or of a later one, knows how much of it is real: its log holds every entry it sent, and every entry that earlier
+leaders committed. So the end of its log at any moment after this start covers every missing tail. The leader returns the boot
+number of this start, which proves that the moment was after it.
 */
 
 /**
- * End of the log as far as this node's promises go: what a candidate's log must not fall short
- * of.
+ * End of the log including its missing tail. This node grants its vote only to candidates whose log
+ * reaches it.
  */
 export function promisedLast({ owed, log }: RaftState): Position {
   return owed === null || isAtLeast(log.last, owed) ? log.last : owed
 }
 
-/** Called whenever more of the log is durable. */
-export function settleIfPaid(state: RaftState): void {
+/** Clears the missing tail once the durable log covers it. */
+export function clearOwedIfCovered(state: RaftState): void {
   // @guard debt-is-settled-by-the-disk
   if (state.owed === null || !isAtLeast(state.onDisk.last, state.owed)) return
   state.owed = null
   state.disk.push({ type: 'settle', owed: null })
 }
 
-/** Takes the word of the leader of the term that this node is in. */
-export function hearAttestation(state: RaftState, attested: Attestation | undefined): void {
+/** Bounds the missing tail by the log end that the current leader attests. */
+export function applyAttestation(state: RaftState, attested: Attestation | undefined): void {
   // @guard debt-is-covered-after-this-start
   if (state.owed === null || attested?.boot !== state.boot) return
-  // Its first entry was of its own term, so its last one is.
+  // A leader first appends an entry of its own term, so its last entry has that term.
   const covering = { term: state.term, index: attested.lastIndex }
   if (isAtLeast(covering, state.owed)) return
   state.owed = covering
   state.disk.push({ type: 'settle', owed: covering })
-  settleIfPaid(state)
+  clearOwedIfCovered(state)
 }

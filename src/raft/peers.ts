@@ -4,8 +4,8 @@ import { Progress } from './progress.ts'
 import type { RaftState } from './state.ts'
 
 /**
- * Brings the leader's list of peers in line with the configuration in force. A peer that came back
- * with another disk starts from nothing: what the old disk acknowledged is not on the new one.
+ * Updates the leader's peers to the configuration in force. A peer with a new disk starts from
+ * nothing, because the new disk lacks what the old one acknowledged.
  */
 export function syncPeers(state: RaftState, before: ConfigurationRecord | null = null): void {
   const ids = memberIds(state.configuration)

@@ -1,32 +1,37 @@
 import type { Index, NodeId } from './types.ts'
 
 /**
- * probe: one request at a time until the logs are known to agree. replicate: requests follow one
- * another without waiting, up to the window. snapshot: what the peer needs is gone from the log;
- * nothing is sent until it has it.
+ * probe: one request at a time until the logs are known to agree. replicate: pipelined requests, up
+ * to the window. snapshot: the peer needs compacted entries; the leader sends none until the peer
+ * has the snapshot.
  */
 export type ProgressState = 'probe' | 'replicate' | 'snapshot'
 
 /**
- * Knowledge of the leader about one peer. `matchIndex` falls only for a peer that says it has lost
- * what it acknowledged; `nextIndex` > `matchIndex` always holds.
+ * The leader's view of one peer. `matchIndex` falls only when the peer reports that it lost entries
+ * it had acknowledged. `nextIndex` is always greater than `matchIndex`.
  */
 export class Progress {
   readonly id: NodeId
   matchIndex: Index = 0
   nextIndex: Index
   state: ProgressState = 'probe'
-  /** probe: one request is out; the next waits for an answer or a heartbeat's. */
+  /**
+   * probe: one request is in flight; the next one waits for its answer or for a heartbeat response.
+   */
   isProbeOut = false
   lastContactTick: number
   ackedReadSequence = 0
-  /** The highest commit index this peer has been told of. */
+  /** The highest commit index sent to this peer. */
   commitSent: Index = 0
-  /** snapshot: when its sender reported the end; null while it is on its way. */
+  /** snapshot: tick at which the sender reported its end; null while it is being sent. */
   snapshotSentTick: number | null = null
-  /** When a request was last sent to find out where the peer stands, or whether one was lost. */
+  /** Tick of the last probe for the peer's position or for a lost request. */
   lastProbeTick = 0
-  /** The start of its store in which it owes, as it said last; null while it owes nothing. */
+  /**
+   * The boot number under which the peer last reported a missing tail (owed.ts); null when it has
+   * none.
+   */
   owingBoot: number | null = null
   #inflightIndexes: Index[] = []
   #inflightBytes: number[] = []
@@ -54,13 +59,13 @@ export class Progress {
   }
 
   /**
-   * Late and repeated answers change nothing.
-   * @returns whether the peer is now known to have more.
+   * Late and repeated answers have no effect.
+   * @returns whether `matchIndex` advanced.
    */
   acknowledge(matchIndex: Index): boolean {
-    const isNews = matchIndex > this.matchIndex
+    const isAdvance = matchIndex > this.matchIndex
     // @guard match-index-regresses
-    if (isNews) this.matchIndex = matchIndex
+    if (isAdvance) this.matchIndex = matchIndex
     if (this.nextIndex <= this.matchIndex) this.nextIndex = this.matchIndex + 1
     let done = 0
     while ((this.#inflightIndexes[done] ?? Infinity) <= this.matchIndex) {
@@ -71,14 +76,15 @@ export class Progress {
       this.#inflightIndexes.splice(0, done)
       this.#inflightBytes.splice(0, done)
     }
-    return isNews
+    return isAdvance
   }
 
   /**
-   * Notes that what it acknowledged is on its disk no more. Said late or twice this costs a probe:
-   * what was committed by counting it stays so, for the peer votes for nobody who lacks it.
+   * The peer reported that it lost entries it had acknowledged. A late or repeated report costs
+   * only a probe. Entries committed by counting this peer stay committed, because it votes only for
+   * candidates that hold them.
    */
-  forget(): void {
+  forgetMatch(): void {
     this.matchIndex = 0
   }
 

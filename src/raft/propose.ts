@@ -16,7 +16,7 @@ export function propose(state: RaftState, proposals: readonly Proposal[], nowMs:
   for (const proposal of proposals) log(state, proposal, timeMs)
 }
 
-/** Proposals that waited for the clocks of a quorum, in the order they came. */
+/** Logs the proposals that waited for the clocks of a quorum, in their order of arrival. */
 export function releaseHeld(state: RaftState): void {
   if (state.held.length === 0 || isClockUnknown(state)) return
   const held = state.held
@@ -26,8 +26,8 @@ export function releaseHeld(state: RaftState): void {
 }
 
 /**
- * Only for the round trip after an election: a new leader with a wrong clock must not stamp by it
- * unchecked.
+ * True only for the round trip after an election: a new leader with a wrong clock must not stamp
+ * entries unchecked.
  */
 function isClockUnknown(state: RaftState): boolean {
   if (state.role !== 'leader') return false
@@ -36,7 +36,7 @@ function isClockUnknown(state: RaftState): boolean {
 
 function log(state: RaftState, proposal: Proposal, timeMs: number): void {
   const { id, data } = proposal
-  const code = refusalOf(state, data, unappliedBytes(state))
+  const code = refusalCode(state, data, unappliedBytes(state))
   if (code !== null) {
     state.proposalResults.push({ id, ok: false, code })
     return
@@ -47,7 +47,7 @@ function log(state: RaftState, proposal: Proposal, timeMs: number): void {
 
 function hold(state: RaftState, proposal: Proposal): void {
   const { id, data } = proposal
-  const code = refusalOf(state, data, unappliedBytes(state) + state.heldBytes)
+  const code = refusalCode(state, data, unappliedBytes(state) + state.heldBytes)
   if (code !== null) {
     state.proposalResults.push({ id, ok: false, code })
     return
@@ -56,19 +56,16 @@ function hold(state: RaftState, proposal: Proposal): void {
   state.heldBytes += data.length + ENTRY_HEADER_BYTES
 }
 
-/**
- * Bytes that this node has logged and not applied; they can not be forgotten, whoever else has
- * them.
- */
+/** Bytes logged here and not applied. They cannot be dropped, even when other nodes have them. */
 function unappliedBytes({ log, applied }: RaftState): number {
   return log.bytesBetween(applied, log.lastIndex)
 }
 
 /**
- * Refuses before logging: what is logged takes effect sooner or later, whatever its caller was
- * told.
+ * Refusals happen before logging, because a logged entry takes effect eventually, no matter what
+ * its client was answered.
  */
-function refusalOf(
+function refusalCode(
   state: RaftState,
   data: Uint8Array,
   bytesAhead: number,

@@ -1,13 +1,13 @@
 import type { Configuration, NodeId } from './types.ts'
 
 /**
- * The highest value that a majority of `voters` has reached. Infinity for no voters: an absent half
- * hinders nothing.
+ * The highest value that a majority of `voters` has reached; Infinity for no voters, because an
+ * absent half constrains nothing.
  */
 export function majorityValue(voters: readonly NodeId[], valueOf: (id: NodeId) => number): number {
   if (voters.length === 0) return Infinity
-  // Sorted on every call: progress moves out of order, and a list kept sorted by hand has cost
-  // others a commit.
+  // Sorted on every call: progress changes out of order, and another implementation lost a commit
+  // by keeping a sorted list by hand.
   // @guard 13-quorum-of-an-unsorted-list
   const values = voters.map(valueOf).sort((a, b) => b - a)
   // @guard 14-half-is-a-majority
@@ -28,7 +28,7 @@ export function quorumValue(configuration: Configuration, valueOf: (id: NodeId) 
 
 export type ElectionOutcome = 'won' | 'lost' | 'pending'
 
-/** Votes of nodes that are no voters count for nothing. */
+/** Votes of non-voters are ignored. */
 export function electionOutcome(
   configuration: Configuration,
   votes: ReadonlyMap<NodeId, boolean>,

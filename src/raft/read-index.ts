@@ -8,10 +8,10 @@ interface Round {
 }
 
 /**
- * Linearizable reads without a log entry (dissertation 6.4). A round takes the commit index, and
- * holds once a quorum has answered a heartbeat that left after the round began. Rounds are numbered
- * and the number never falls or repeats, so a late answer to an older heartbeat cannot confirm a
- * newer read. One round is out at a time; reads that arrive meanwhile share the next.
+ * Linearizable reads without a log entry (dissertation 6.4). A round records the commit index, and
+ * is confirmed once a quorum has answered a heartbeat that left after the round began. Round
+ * numbers only increase, so a late answer to an older heartbeat cannot confirm a newer read. One
+ * round is in flight at a time; reads that arrive meanwhile share the next.
  */
 export class ReadQueue {
   readonly #readsMax: number
@@ -51,8 +51,8 @@ export class ReadQueue {
   }
 
   /**
-   * Begins a round for all that wait; those of a round still out join it, for a later answer
-   * confirms them too.
+   * Begins a round for all waiting reads. Reads of a round still in flight join it, because a later
+   * answer confirms them too.
    */
   begin(commit: Index): void {
     // @guard 24-joining-read-keeps-the-old-round-number
@@ -62,7 +62,7 @@ export class ReadQueue {
     this.#waiting = []
   }
 
-  /** @param sequence the highest that a quorum has answered. */
+  /** @param sequence the highest round that a quorum has answered. */
   confirm(sequence: number): void {
     // @guard older-round-confirms-newer-read
     if (this.#out === null || sequence < this.#out.sequence) return

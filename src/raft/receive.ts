@@ -13,8 +13,8 @@ import type { RaftState } from './state.ts'
 import type { Message, NodeId } from './types.ts'
 
 /**
- * The rules about terms stand here, once, before any message is looked at (paper 5.1, and figure 2
- * "All servers").
+ * Applies the rules about terms once, before any message is handled (paper 5.1, and figure 2 "All
+ * servers").
  */
 export function onMessage(state: RaftState, message: Message, storeId: Uint8Array | null): void {
   if (message.to !== state.id || message.from === state.id) return
@@ -22,15 +22,14 @@ export function onMessage(state: RaftState, message: Message, storeId: Uint8Arra
   if (isAnswer(message) && !isCounted(state, message.from, storeId)) return
   if (message.term > state.term && !adoptTerm(state, message)) return
   // @guard message-of-an-older-term
-  if (message.term < state.term && !isJudgedBelowTerm(state, message)) return
+  if (message.term < state.term && !isAnsweredBelowTerm(state, message)) return
   dispatch(state, message)
 }
 
 /**
- * Answers of those who take no part are not heard: a removed node's higher term unseats nobody. Nor
- * are those of a disk that is not the one in force: what a lost disk acknowledged is not on the one
- * in its place, and that one, which forgot what was promised under its name, stands for nobody
- * before it was let in.
+ * Whether answers of this sender count. A removed node's higher term must not depose the leader.
+ * Answers from a disk other than the one in force do not count either. A replacement disk lacks
+ * what the lost disk acknowledged and promised, so it has no say until a configuration lists it.
  */
 function isCounted(state: RaftState, from: NodeId, storeId: Uint8Array | null): boolean {
   // @guard answers-of-another-disk
@@ -42,7 +41,7 @@ function isAnswer(message: Message): boolean {
   return type === 'voteResponse' || type === 'appendResponse' || type === 'heartbeatResponse'
 }
 
-/** @returns whether the message is to be looked at further. */
+/** @returns whether to handle the message further. */
 function adoptTerm(state: RaftState, message: Message): boolean {
   switch (message.type) {
     case 'voteRequest':
@@ -73,8 +72,8 @@ function adoptTerm(state: RaftState, message: Message): boolean {
   }
 }
 
-/** @returns whether a message of an earlier term is still worth an answer. */
-function isJudgedBelowTerm(state: RaftState, message: Message): boolean {
+/** @returns whether a message of an earlier term still needs an answer. */
+function isAnsweredBelowTerm(state: RaftState, message: Message): boolean {
   switch (message.type) {
     case 'voteRequest':
     case 'snapshot':

@@ -17,8 +17,8 @@ type HeartbeatResponse = Extract<Message, { type: 'heartbeatResponse' }>
 export function tickLeader(state: RaftState): void {
   // @guard check-quorum, 21-neither-pre-vote-nor-quorum-check:3
   if (!hasQuorumContact(state)) {
-    // Cut off: the others have elected someone else or will, and nobody here should wait for us
-    // (dissertation 6.2).
+    // Without a quorum, the other nodes have elected or will elect another leader. Stepping down
+    // keeps clients from waiting for this one (dissertation 6.2).
     becomeFollower(state, state.term, null)
     return
   }
@@ -33,8 +33,8 @@ export function tickLeader(state: RaftState): void {
 }
 
 /**
- * See `Core.quietTicks`. All else that a leader does by the clock may wait for its next heartbeat:
- * to step down, and to give up a snapshot, a transfer or a disk that takes too long.
+ * See `Core.quietTicks`. All other timed work of a leader may wait for its next heartbeat: stepping
+ * down, and timing out a snapshot, a transfer or a stalled disk.
  */
 export function quietLeaderTicks({ options, heartbeatElapsedTicks }: RaftState): number {
   return Math.max(0, options.heartbeatTicks - heartbeatElapsedTicks - 1)
@@ -47,9 +47,7 @@ function hasQuorumContact(state: RaftState): boolean {
   return state.ticks - contactTick <= state.options.electionTimeoutTicks
 }
 
-/**
- * A snapshot that was sent but never acknowledged was not taken: look again where the peer stands.
- */
+/** A snapshot that was sent but never acknowledged was lost; probe the peer's position again. */
 function expireSnapshots(state: RaftState): void {
   for (const progress of state.progress.values()) {
     if (progress.state !== 'snapshot' || progress.snapshotSentTick === null) continue
@@ -59,8 +57,8 @@ function expireSnapshots(state: RaftState): void {
 }
 
 /**
- * Everything the leader owes its peers after the inputs of one turn, so that what came in together
- * leaves together.
+ * Sends everything due to the peers after the inputs of one turn, so that inputs of one turn share
+ * messages.
  */
 export function sendDue(state: RaftState): void {
   if (state.role !== 'leader') return
@@ -74,19 +72,20 @@ export function sendDue(state: RaftState): void {
 }
 
 /**
- * The commit index is told as soon as it moves, for a controller answers a write only once it has
- * applied it. Neither message carries it further than the peer is known to agree.
+ * Sends the commit index as soon as it moves, because a controller answers a write only once it has
+ * applied it. Neither message carries an index beyond the peer's match index.
  */
 function sendCommit(state: RaftState, progress: Progress): void {
   // @guard heartbeat-commit-limited-to-the-peer, 07-follower-commits-past-what-matched:1
   // @guard 38-commit-told-beyond-the-log:1
   const commit = Math.min(state.commit, progress.matchIndex)
-  const isNews = commit > progress.commitSent
+  const isAdvance = commit > progress.commitSent
   progress.commitSent = Math.max(progress.commitSent, commit)
   // @guard commit-is-told-at-once
   if (state.isHeartbeatDue) sendHeartbeat(state, progress)
-  else if (isNews) {
-    // Not answered: half the messages of a lone write would be answers that tell nothing.
+  else if (isAdvance) {
+    // Followers do not answer a commit notice: for a single write, half of all messages would be
+    // answers without information.
     state.send(progress.id, { type: 'commitNotice', commit }, 0)
   }
 }
@@ -94,8 +93,8 @@ function sendCommit(state: RaftState, progress: Progress): void {
 function beginReadRound(state: RaftState): void {
   // @guard own-term-gate-on-reads, 23-read-before-an-own-commit
   if (!state.reads.hasWaiting || !state.hasCommittedInTerm) return
-  // A round still out is given until the next heartbeat; then it and all that wait go round
-  // together.
+  // A round in flight has until the next heartbeat. Then its reads and the waiting ones share a new
+  // round.
   if (state.reads.isRoundOut && !state.isHeartbeatDue) return
   state.reads.begin(state.commit)
   state.isHeartbeatDue = true
@@ -111,7 +110,7 @@ function confirmReads(state: RaftState): void {
   state.reads.confirm(acked)
 }
 
-/** Peers at the same place are sent the same array, so that the mesh need pack it only once. */
+/** Peers with the same next index get the same array, so that the mesh packs it only once. */
 interface SharedSlice {
   from: Index
   entries: readonly Entry[]
@@ -135,10 +134,11 @@ function sendAppends(state: RaftState, progress: Progress, shared: SharedSlice):
     if (progress.state === 'probe') {
       progress.isProbeOut = true
       progress.lastProbeTick = state.ticks
-    } else progress.addInflight(from + entries.length - 1, bytesOf(entries))
-    // A follower takes what it is told here as far as this request goes.
-    const told = Math.min(state.commit, from + entries.length - 1)
-    if (progress.state === 'replicate') progress.commitSent = Math.max(progress.commitSent, told)
+    } else progress.addInflight(from + entries.length - 1, totalBytes(entries))
+    // A follower applies the commit index of this request only up to the last entry of the request.
+    const commitSent = Math.min(state.commit, from + entries.length - 1)
+    if (progress.state === 'replicate')
+      progress.commitSent = Math.max(progress.commitSent, commitSent)
   }
 }
 
@@ -157,15 +157,15 @@ function isSendPossible(state: RaftState, progress: Progress): boolean {
   }
 }
 
-function bytesOf(entries: readonly Entry[]): number {
+function totalBytes(entries: readonly Entry[]): number {
   let bytes = entries.length * ENTRY_HEADER_BYTES
   for (const entry of entries) bytes += entry.data.length
   return bytes
 }
 
 /**
- * May leave before the entries are on the leader's own disk: the disk works beside the network
- * (dissertation 10.2.1).
+ * The request may leave before the entries are on the leader's own disk, which works in parallel
+ * with the network (dissertation 10.2.1).
  */
 function sendAppend(
   state: RaftState,
@@ -177,7 +177,7 @@ function sendAppend(
   state.send(progress.id, { type: 'appendRequest', previous, commit, entries }, 0)
 }
 
-/** Only to a peer that is there: a snapshot is much work to send to nobody. */
+/** Sends a snapshot only to a peer that answered lately, because sending one is expensive. */
 function requestSnapshot(state: RaftState, progress: Progress): void {
   const silenceTicks = state.ticks - progress.lastContactTick
   if (silenceTicks >= state.options.electionTimeoutTicks) {
@@ -198,20 +198,20 @@ export function onAppendResponse(state: RaftState, message: AppendResponse): voi
 
 function onMatch(state: RaftState, progress: Progress, matchIndex: Index): void {
   if (matchIndex > state.log.lastIndex) return
-  const isNews = progress.acknowledge(matchIndex)
+  const isAdvance = progress.acknowledge(matchIndex)
   const isInLog = progress.matchIndex >= state.log.base.index
-  if (progress.state === 'probe' || (progress.state === 'snapshot' && isInLog && isNews)) {
+  if (progress.state === 'probe' || (progress.state === 'snapshot' && isInLog && isAdvance)) {
     progress.becomeReplicate()
   }
-  if (!isNews) return
+  if (!isAdvance) return
   continueTransfer(state)
-  // Last: a leader may find itself out of office here.
+  // Last, because this node may step down here.
   advanceCommit(state)
 }
 
 /**
- * The logs differ before what was sent. Goes back a whole term of the follower's a round, never
- * below what matched.
+ * The logs differ before the entries sent. The leader goes back one whole term of the follower per
+ * round, never below the match index.
  */
 function onRefused(state: RaftState, progress: Progress, message: AppendResponse): void {
   const { rejectedIndex, hint, hasLost = false } = message
@@ -219,7 +219,7 @@ function onRefused(state: RaftState, progress: Progress, message: AppendResponse
   if (rejectedIndex <= progress.matchIndex) {
     // @guard lost-log-is-sent-again
     if (!hasLost || progress.state === 'snapshot') return
-    progress.forget()
+    progress.forgetMatch()
     progress.becomeProbe(rejectedIndex + 1)
   }
   // @guard 10-late-refusal-takes-next-back:2
@@ -241,30 +241,30 @@ export function onHeartbeatResponse(state: RaftState, message: HeartbeatResponse
   progress.ackedReadSequence = Math.max(progress.ackedReadSequence, message.readSequence)
   progress.owingBoot = message.owingBoot ?? null
   state.logTime.observe(message.from, message.clockMs, state.nowMs)
-  lookForLoss(state, progress)
+  probeForLoss(state, progress)
   confirmReads(state)
   releaseHeld(state)
 }
 
 /**
- * A probe without an answer goes out again. A request lost from a row of them is noticed by asking
- * whether the follower has all that was sent: it refuses at once if not, and its answer merely
- * waits for its disk if so. Once a heartbeat.
+ * Sends a probe without an answer again. To detect a lost request in a pipeline, it asks whether
+ * the follower has everything sent so far: the follower refuses at once if it does not, and
+ * otherwise its answer only waits for its disk. At most once per heartbeat.
  */
-function lookForLoss(state: RaftState, progress: Progress): void {
+function probeForLoss(state: RaftState, progress: Progress): void {
   if (state.ticks - progress.lastProbeTick < state.options.heartbeatTicks) return
   // @guard lost-probe-is-sent-again
   if (progress.state === 'probe') progress.isProbeOut = false
   if (progress.state !== 'replicate') return
-  // One that owes may lack what it acknowledged in an earlier life, and would not be asked for it
-  // otherwise.
+  // A peer with a missing tail may lack entries it acknowledged before, and would otherwise not be
+  // probed.
   // @guard log-that-owes-is-asked-for
   if (progress.matchIndex >= progress.nextIndex - 1 && progress.owingBoot === null) return
   progress.lastProbeTick = state.ticks
   const previousTerm = state.log.termAt(progress.nextIndex - 1)
   if (previousTerm === null) {
-    // The log was compacted past what is on its way, so the question can no longer be put: start
-    // over from what matched.
+    // The log was compacted past the requests in flight, so this probe is impossible: start over
+    // from the match index.
     progress.becomeProbe(0)
     return
   }
@@ -276,7 +276,7 @@ export function onSnapshotSent(state: RaftState, to: string): void {
   if (progress?.state === 'snapshot') progress.snapshotSentTick = state.ticks
 }
 
-/** Tried again when the peer next answers a heartbeat. */
+/** The leader tries again when the peer next answers a heartbeat. */
 export function onSnapshotFailed(state: RaftState, to: string): void {
   const progress = state.progress.get(to)
   if (progress?.state !== 'snapshot') return
@@ -289,7 +289,7 @@ export function onUnreachable(state: RaftState, to: string): void {
   if (progress?.state === 'replicate') progress.becomeProbe(0)
 }
 
-/** The leader's own disk has taken more. */
+/** More entries are durable on the leader's own disk. */
 export function onOwnEntriesDurable(state: RaftState): void {
   assert(state.role === 'leader', 'only a leader counts its own disk')
   advanceCommit(state)

@@ -32,12 +32,12 @@ function enterRole(state: RaftState, role: Role, leader: NodeId | null): void {
   state.resetElectionTimer()
 }
 
-/** Also for a node that stays a follower and learns a new term or leader. */
+/** Also called for a follower that learns of a new term or leader. */
 export function becomeFollower(state: RaftState, term: Term, leader: NodeId | null): void {
   const isNewTerm = term > state.term
   if (isNewTerm) {
     state.setTermAndVote(term, null)
-    // Nothing is yet known to equal the new leader's log, beyond what is committed.
+    // The log is not yet known to match the new leader's log beyond the commit index.
     // @guard match-forgotten-with-the-term
     state.matched = state.commit
   }
@@ -45,7 +45,9 @@ export function becomeFollower(state: RaftState, term: Term, leader: NodeId | nu
   state.leaderSilenceTicks = 0
 }
 
-/** Asks whether an election could be won, without disturbing anyone's term (dissertation 9.6). */
+/**
+ * Asks whether this node could win an election, without raising any node's term (dissertation 9.6).
+ */
 export function becomePreCandidate(state: RaftState): void {
   assert(state.role !== 'leader', 'a leader does not campaign')
   enterRole(state, 'preCandidate', null)
@@ -68,10 +70,11 @@ export function becomeLeader(state: RaftState): void {
   for (let index = commit + 1; index <= log.lastIndex; index += 1) {
     state.uncommittedBytes += entryBytes(log.at(index))
   }
-  // An entry of the new term is what lets those before it commit (paper 5.4.2, figure 8; 8).
+  // Earlier entries commit only together with an entry of the new term (paper 5.4.2, figure 8; 8).
   // @guard entry-of-the-own-term-at-once
   appendAsLeader(state, 'noop', NO_BYTES)
-  // Heartbeats go out at once, for the answers bring the clocks that proposals are stamped by.
+  // Heartbeats go out at once, because their answers report the clocks that bound the stamps of
+  // proposals.
   // @guard heartbeat-at-once
   state.isHeartbeatDue = true
 }

@@ -28,9 +28,9 @@ export interface Transfer {
 }
 
 /**
- * A term that is durable, and a position up to which the log was durable then. It says no more than
- * what is on disk and, while the term in memory is durable, no less than any acknowledgement that
- * has left: those wait for the same reports.
+ * A durable term, and a position up to which the log is durable. It never claims more than the disk
+ * holds. While the term in memory is durable, it covers every acknowledgement that was sent,
+ * because those wait for the same reports.
  */
 export interface OnDisk {
   readonly term: Term
@@ -55,16 +55,16 @@ export interface StateStart {
 }
 
 /**
- * Everything one node knows (Raft paper, figure 2), shared by the subjects of this folder. Only
- * they may change it.
+ * All state of one node (Raft paper, figure 2), shared by the files of this folder. Only they may
+ * change it.
  */
 export class RaftState {
   readonly id: NodeId
-  /** Id of the disk below; null where disks are not told apart. */
+  /** Id of the disk below; null where disks are not distinguished. */
   readonly storeId: Uint8Array | null
   readonly options: CoreOptions
   readonly random: Random
-  /** Number of the start of the disk. */
+  /** Counts the starts of the disk. */
   readonly boot: number
   readonly log: RaftLog
   readonly memberships: MembershipHistory
@@ -76,44 +76,44 @@ export class RaftState {
   leader: NodeId | null = null
   #term: Term
   #votedFor: NodeId | null
-  /** State that this node would find if it started again now, as far as it knows. */
+  /** Term and position that a restart would find on disk, as far as this node knows. */
   onDisk: OnDisk
-  /** Position up to which the log may lack what was promised: see owed.ts. */
+  /** Position up to which the log may lack entries this node acknowledged: see owed.ts. */
   owed: Position | null
-  /** Never falls. */
+  /** Commit index; never decreases. */
   commit: Index
   /**
-   * Highest index known to equal this term's leader's log: commit follows the leader only up to
-   * here.
+   * Highest index at which the log is known to match this term's leader; a follower commits only up
+   * to it.
    */
   matched: Index
-  /** Handed to apply. */
+  /** Last index handed to apply. */
   emitted: Index
-  /** Reported applied. */
+  /** Last index reported applied. */
   applied: Index
-  /** Stamps never fall below it: log time of the state, which may lie before the kept log. */
+  /** Lower bound of stamps: log time of the state, which may precede the kept log. */
   timeFloorMs: number
-  /** Stamps are so much ahead of the clocks, since log time was brought back; never falls. */
+  /** How far stamps are ahead of the clocks since log time was reset; never decreases. */
   setbackMs: number
 
   ticks = 0
   nowMs = 0
-  /** Since a leader was heard, a vote was given, or an election began. */
+  /** Ticks since this node heard a leader, gave a vote or began an election. */
   electionElapsedTicks = 0
   electionDeadlineTicks = 0
-  /** Since a message of the current leader; what protects it from elections. */
+  /** Ticks since the last message of the current leader, which protects it from elections. */
   leaderSilenceTicks = 0
   heartbeatElapsedTicks = 0
 
   votes = new Map<NodeId, boolean>()
-  /** Its own vote counts once this write is durable; null when no vote of its own is on its way. */
+  /** The node's own vote counts once this write is durable; null when no such vote is pending. */
   ownVoteToken: number | null = null
-  /** Whether this campaign was ordered by the leader (dissertation 3.10). */
+  /** Whether the leader requested this campaign (dissertation 3.10). */
   isTransferCampaign = false
 
-  /** Leader only; the leader itself is not in it. */
+  /** Leader only: progress of each peer, without the leader itself. */
   progress = new Map<NodeId, Progress>()
-  /** Leader only: peers that the configuration in force leaves out, until it is committed. */
+  /** Leader only: peers that the configuration in force removes, until it is committed. */
   departing: Progress[] = []
   uncommittedBytes = 0
   /** Proposals that arrived before a quorum's clocks were known. */
@@ -164,10 +164,10 @@ export class RaftState {
   }
 
   /**
-   * Whether this disk may give votes. One that was wiped, rolled back or has just joined does not
-   * know what was promised under its name, so it abstains until its own log has a configuration
-   * that names this very disk: by then the leader has re-admitted it, and what its predecessor
-   * promised is no longer counted on.
+   * Whether this disk may vote. A disk that was wiped, rolled back or has just joined does not know
+   * what the node promised under this name. It abstains until its own log holds a configuration
+   * that lists this disk. The leader has then re-admitted it, and no longer counts on the promises
+   * of the previous disk.
    *
    * An uncommitted configuration does not take the vote away: see {@link isEligible}.
    */
@@ -175,18 +175,18 @@ export class RaftState {
     const { id, storeId } = this
     if (storeId === null) return true
     const standing = this.memberships.notOvertaken(this.commit)
-    // Index 0 has what the node was told before it had a log.
+    // Index 0 is the configuration that the node had before it had a log.
     // @guard vote-held-by-the-log-alone, 37-another-disk-votes-under-the-old-name
     return standing.some(({ index, record }) => index > 0 && listsStore(record, id, storeId))
   }
 
   /**
-   * Whether this node campaigns. One that is left out by a configuration it does not know to be
-   * committed still does (dissertation 4.2.2): of two voters the leader removes itself and dies
-   * with the final entry on its own disk alone. The other, whose log is shorter, can then win
-   * nothing without it, and it can win for both.
+   * Whether this node may campaign. A node left out by a configuration that it does not know to be
+   * committed still may (dissertation 4.2.2). Example: a leader of two voters removes itself and
+   * dies with the final entry only on its own disk. The other voter, whose log is shorter, cannot
+   * win without it, but this node can win with both votes.
    *
-   * One that has lost a part of its log does not, until it has made up for it (owed.ts).
+   * A node that lost a part of its log may not, until it has recovered that part (owed.ts).
    */
   get isEligible(): boolean {
     // @guard log-that-owes-does-not-campaign
@@ -197,14 +197,14 @@ export class RaftState {
   }
 
   /**
-   * Paper 5.4.2: what an earlier term left behind is only known committed once an entry of this
-   * term is.
+   * Entries of earlier terms are known to be committed only once an entry of this term is (paper
+   * 5.4.2).
    */
   get hasCommittedInTerm(): boolean {
     return this.log.termAt(this.commit) === this.#term
   }
 
-  /** Term and vote move together, into one write. A vote, once given in a term, stands. */
+  /** Sets term and vote in one write. A vote cannot change within its term. */
   setTermAndVote(term: Term, votedFor: NodeId | null): void {
     assert(term >= this.#term, 'a term never falls')
     assert(
@@ -218,12 +218,14 @@ export class RaftState {
     this.durability.touchHardState()
   }
 
-  /** @param afterToken the write that the message rests on; 0 for one that promises nothing. */
+  /**
+   * @param afterToken token of the write that the message depends on; 0 when it promises nothing.
+   */
   send(to: NodeId, body: MessageBody, afterToken: number, term: Term = this.#term): void {
     this.outbox.push({ message: { ...body, from: this.id, to, term } as Message, afterToken })
   }
 
-  /** Term, vote and entries not yet handed to the disk, as one write. */
+  /** Hands term, vote and new entries to the disk as one write. */
   flushWrite(): void {
     const { durability, log } = this
     const isHardStateDirty = durability.isHardStateDirty

@@ -5,29 +5,28 @@ interface TickTimerParts {
   readonly tickMs: number
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly scheduler: Pick<Scheduler, 'after'>
-  /** A turn is due, in which the timer is asked for the ticks and planned again. */
+  /** Called when a turn is due. That turn calls `take` and `plan`. */
   readonly onDue: () => void
 }
 
 /**
- * The timer looks again after so many ticks, whatever is due; a stall of the process shows in a
- * look that comes late. By the default tick these are 250 ms, as other timers have them.
+ * The timer fires at least once per this many ticks, even if nothing is due; a firing that comes
+ * late reveals a stall of the process. With the default tick that is 250 ms, as for other timers.
  */
-const LOOK_TICKS = 5
-/** So many are enough for the heartbeats that are overdue to leave, and far from a timeout. */
+const CHECK_TICKS = 5
+/** Enough for overdue heartbeats to leave, and far below an election timeout. */
 const TICKS_OF_STALL_MAX = 2
 
 /**
- * Counts the ticks that pass, and wakes the node only when one passes that something depends on: an
- * idle follower that hears its leader is woken by its messages, and by a look now and then. Ticks
- * lie at multiples of `tickMs` and looks at multiples of LOOK_TICKS, so that they wake the thread
- * together with other timers.
+ * Counts ticks, and wakes the node only for a tick that something depends on. An idle follower that
+ * hears its leader wakes only for messages and for the periodic check. Ticks lie at multiples of
+ * `tickMs` and checks at multiples of CHECK_TICKS, so that they coincide with other timers.
  */
 export class TickTimer {
   readonly #parts: TickTimerParts
-  /** Ticks since the zero of the clock that the core has been told of. */
+  /** Last tick that the core has received, counted from the zero of the clock. */
   #countedTick = 0
-  /** The timer fires then. */
+  /** Tick at which the timer fires. */
   #dueTick = Infinity
   #cancel: (() => void) | null = null
 
@@ -46,9 +45,9 @@ export class TickTimer {
   }
 
   /**
-   * Takes the ticks that have passed since the last call. After a stall it counts two at
-   * most: the process did not run then, so the leader was not silent, and to count all that were
-   * missed would begin an election.
+   * Takes the ticks that have passed since the last call. After a stall it counts two at most. The
+   * process did not run during the stall, so the leader was not silent, and counting all missed
+   * ticks would start an election.
    */
   take(): number {
     const nowTick = this.#passedTicks()
@@ -58,18 +57,18 @@ export class TickTimer {
     return nowTick > this.#dueTick ? Math.min(passed, TICKS_OF_STALL_MAX) : passed
   }
 
-  /** @param quietTicks how many ticks may pass before one that something depends on. */
+  /** @param quietTicks ticks that may pass before one that something depends on. */
   plan(quietTicks: number): void {
     const { tickMs, clock, scheduler, onDue } = this.#parts
-    const untilLook = LOOK_TICKS - (this.#countedTick % LOOK_TICKS)
-    const dueTick = this.#countedTick + Math.min(quietTicks + 1, untilLook)
+    const ticksToCheck = CHECK_TICKS - (this.#countedTick % CHECK_TICKS)
+    const dueTick = this.#countedTick + Math.min(quietTicks + 1, ticksToCheck)
     if (this.#cancel !== null) {
-      // Left alone when it fires earlier: a timer that is cancelled wakes the thread all the same.
+      // A timer that fires earlier is kept, because a canceled timer wakes the thread anyway.
       if (dueTick >= this.#dueTick) return
       this.#cancel()
     }
     this.#dueTick = dueTick
-    // A timer of Node runs up to a millisecond early otherwise, and once more.
+    // Rounded up, because a Node timer may fire up to 1 ms early and would have to run again.
     const delayMs = Math.max(0, Math.ceil(dueTick * tickMs - clock.monotonicMs()))
     this.#cancel = scheduler.after(delayMs, () => {
       this.#cancel = null

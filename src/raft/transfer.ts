@@ -2,8 +2,8 @@ import type { RaftState } from './state.ts'
 import type { NodeId } from './types.ts'
 
 /**
- * The voter other than this node that was heard of lately and has most of the log; null when there
- * is none.
+ * The most up-to-date other voter that answered within an election timeout; null when there is
+ * none.
  */
 export function furthestVoter(state: RaftState): NodeId | null {
   let best: NodeId | null = null
@@ -21,8 +21,8 @@ export function furthestVoter(state: RaftState): NodeId | null {
 }
 
 /**
- * Leadership transfer (dissertation 3.10): proposals are refused while the target catches up, then
- * it is told to campaign at once. Given up after an election timeout.
+ * Leadership transfer (dissertation 3.10): the leader refuses proposals while the target catches
+ * up, then asks it to campaign at once. It abandons the transfer after an election timeout.
  */
 export function startTransfer(state: RaftState, target: NodeId | null): void {
   if (state.role !== 'leader') return
@@ -33,7 +33,7 @@ export function startTransfer(state: RaftState, target: NodeId | null): void {
   continueTransfer(state)
 }
 
-/** Called whenever the target may have caught up. */
+/** Called when the target may have caught up. */
 export function continueTransfer(state: RaftState): void {
   const { transfer } = state
   if (transfer === null || transfer.isTimeoutNowSent) return
@@ -51,7 +51,7 @@ export function tickTransfer(state: RaftState): void {
     if (ageTicks >= electionTimeoutTicks) state.transfer = null
     return
   }
-  // A leader that cannot write goes on committing through the others but can apply nothing itself.
+  // A leader that cannot write still commits through the other nodes but applies nothing itself.
   const stalledSince = state.durability.oldestPendingTick
   if (stalledSince !== null && state.ticks - stalledSince >= diskStallTicks) {
     // @guard slow-disk-hands-over

@@ -1,19 +1,19 @@
 /**
- * The words of the consensus core. Terms and indexes are safe integers; a 64-bit field of the wire
- * or the disk is checked at the codec's edge. Words are those of the Raft paper and dissertation.
+ * Types of the consensus core, named as in the Raft paper and dissertation. Terms and indexes are
+ * safe integers; codecs check 64-bit fields of the wire and the disk.
  */
 
 export type NodeId = string
 export type Term = number
 export type Index = number
 
-/** A place in the log. Travels as one value, so that term and index are never swapped. */
+/** A position in the log. Term and index are one value, so that they cannot be swapped. */
 export interface Position {
   readonly term: Term
   readonly index: Index
 }
 
-/** End of the leader's log after it had heard of start `boot` of a node that owes. */
+/** End of the leader's log after it heard of start `boot` of a node with a missing tail. */
 export interface Attestation {
   readonly boot: number
   readonly lastIndex: Index
@@ -22,7 +22,7 @@ export interface Attestation {
 export type EntryType = 'noop' | 'configuration' | 'command'
 
 /**
- * Immutable once made. `timeMs` is the leader's stamp (log time): UTC ms, never running back along
+ * A log entry; immutable. `timeMs` is the leader's stamp (log time): UTC ms, never decreasing along
  * the log.
  */
 export interface Entry {
@@ -44,8 +44,8 @@ export interface HardState {
 }
 
 /**
- * Members that count. Two non-empty voter sets while a change is joint (Raft paper section 6).
- * Lists are sorted.
+ * Members of a cluster. Both voter sets are non-empty while a change is joint (Raft paper section
+ * 6). Lists are sorted.
  */
 export interface Configuration {
   readonly voters: readonly NodeId[]
@@ -75,8 +75,8 @@ export type MessageBody =
       readonly hint: Position
       readonly rejectedIndex: Index
       /**
-       * A refusal by a log that lost entries it may have acknowledged: what it said before counts
-       * no more.
+       * Set when the refusing log may have lost acknowledged entries: its earlier acknowledgements
+       * no longer count.
        */
       readonly hasLost?: boolean
     }
@@ -84,25 +84,25 @@ export type MessageBody =
       readonly type: 'heartbeatRequest'
       readonly commit: Index
       readonly readSequence: number
-      /** Sent to a node that has said that it owes. */
+      /** Sent to a peer that reported a missing tail (owed.ts). */
       readonly attested?: Attestation
     }
   | {
       readonly type: 'heartbeatResponse'
       readonly readSequence: number
       readonly clockMs: number
-      /** Number of the start of its store, while its log owes (owed.ts). */
+      /** Boot number of the sender's store, while its log has a missing tail (owed.ts). */
       readonly owingBoot?: number
     }
   /**
-   * Says between heartbeats that the commit index has moved; not answered, as the next heartbeat
-   * says it again.
+   * Reports a new commit index between heartbeats; not answered, because the next heartbeat repeats
+   * it.
    */
   | { readonly type: 'commitNotice'; readonly commit: Index }
   | { readonly type: 'timeoutNow' }
   /**
-   * A whole snapshot, already received and verified beside the live state; the driver steps this in
-   * when the last chunk has checked out. The core decides whether it is taken.
+   * A whole snapshot, already received and verified beside the live state. The driver steps this in
+   * after it has verified the last chunk. The core decides whether to install it.
    */
   | {
       readonly type: 'snapshot'
@@ -119,57 +119,60 @@ export type Message = MessageBody & {
 
 export type Role = 'follower' | 'preCandidate' | 'candidate' | 'leader'
 
-/** One ordered write. Nothing that depends on it may leave before `token` is reported durable. */
+/**
+ * One ordered write. Messages that depend on it must not leave before the disk reports `token`
+ * durable.
+ */
 export interface DiskWrite {
   readonly token: number
   /** Written and synced before the entries (zoo 4). */
   readonly hardState: HardState | null
   /**
-   * Consecutive. The first index may be <= the last one on disk: everything from there on is
+   * Consecutive entries. The first index may be <= the last one on disk: everything from it on is
    * replaced.
    */
   readonly entries: readonly Entry[]
-  /** Highest index known committed: a hint that spares re-learning it at start; not a promise. */
+  /** Highest index known to be committed. Not a promise: it only saves re-learning it at start. */
   readonly commit: Index
 }
 
 /**
- * The log on disk. Writes are taken in order and reported in order; several may share one sync
- * (group commit). After a failure nothing more is reported durable and the owner must stop (an
- * fsync error loses pages for good).
+ * The log on disk. Writes are carried out and reported in order; several may share one sync (group
+ * commit). After a failure it reports nothing more as durable, and the owner must stop, because a
+ * failed fsync loses pages permanently.
  */
 export interface Disk {
   write(write: DiskWrite): void
   /**
-   * The entries through `position` may be dropped; called only when the state up to there is
-   * durable elsewhere.
+   * The disk may drop entries through `position`. Called only when the state up to it is durable
+   * elsewhere.
    */
   compact(position: Position): void
   /**
-   * Replaces the whole log by an empty one that continues after `position`. Ordered with writes;
+   * Replaces the whole log with an empty one that continues after `position`. Ordered with writes;
    * reports `token`.
    */
   reset(position: Position, token: number): void
   /**
-   * The log lacks no more than what `owed` says, null: nothing (raft/owed.ts). Ordered with writes,
-   * and not reported: one that a crash takes away is said again after the next start.
+   * Records that the log lacks at most the entries up to `owed`, or none when null (raft/owed.ts).
+   * Ordered with writes, and not reported: if a crash loses it, the node settles again after its
+   * next start.
    */
   settle(owed: Position | null): void
   /**
-   * Set once, before the first write. Tokens come back in order; a later token implies the earlier
-   * ones.
+   * Set once, before the first write. Tokens are reported in order; a later token implies the
+   * earlier ones.
    */
   onDurable: (token: number) => void
   onFailed: (error: Error) => void
   close(): Promise<void>
 }
 
-/** State that a start finds on disk. Entries are consecutive and begin after `base`. */
+/** State found on disk at start. Entries are consecutive and begin after `base`. */
 export interface RestoredLog {
   readonly hardState: HardState
   /**
-   * Beginning of the kept log: the last position compacted away; {term: 0, index: 0} when nothing
-   * was.
+   * Base of the kept log: the last compacted position; {term: 0, index: 0} before any compaction.
    */
   readonly base: Position
   readonly entries: readonly Entry[]
@@ -177,8 +180,8 @@ export interface RestoredLog {
   /** Counts the starts of this store; already advanced and durable for this start. */
   readonly boot: number
   /**
-   * The best position that this disk may have held and that the log, damaged since, may lack; null:
-   * it is whole.
+   * Highest position that the log, damaged since, may have held and may now lack; null: the log is
+   * whole.
    */
   readonly owed: Position | null
 }

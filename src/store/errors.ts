@@ -2,9 +2,9 @@ import { AssertionError } from '../lib/assert.ts'
 import { errorCode, errorMessage } from '../lib/error-code.ts'
 
 /**
- * CORRUPT: what lies on disk contradicts itself or what was promised. VOTE_LOST: so much so that
- * this disk must not vote again. FOREIGN: it belongs to another store.
- * BAD_SNAPSHOT: received bytes do not check out. The rest is what the words say.
+ * CORRUPT: data on disk contradicts itself or something this member acknowledged. VOTE_LOST: the
+ * stored term and vote are lost, so this disk must not vote again. FOREIGN: it belongs to another
+ * store. BAD_SNAPSHOT: received bytes are invalid. The other codes mean what they say.
  */
 export type StoreErrorCode =
   | 'CORRUPT'
@@ -21,15 +21,15 @@ export type StoreErrorCode =
   | 'IO'
 
 /**
- * Message: one sentence or two for the operator, saying what, where and what to do. `code` is
- * stable, the text is not.
+ * The message is one or two sentences for the operator: the problem, its place and the remedy.
+ * `code` is stable, the text is not.
  */
 export class StoreError extends Error {
   override readonly name = 'StoreError'
   readonly code: StoreErrorCode
-  /** File or folder that it is about. */
+  /** File or folder with the problem. */
   readonly path: string
-  /** Finding without the remedy, for callers that have another one. */
+  /** The problem without the remedy, for callers that have another remedy. */
   readonly finding: string
 
   constructor(
@@ -76,8 +76,8 @@ export function newerFormat(path: string, found: number, known: number): StoreEr
 }
 
 /**
- * Explains a failed system call to the operator. `doing` completes "cannot …". Errors that are
- * ours already, and mistakes of our own code, come back as they are.
+ * Turns a failed system call into an error for the operator. `doing` completes "cannot …". A
+ * StoreError or AssertionError is returned unchanged.
  */
 export function asStoreError(error: unknown, doing: string, path: string): Error {
   if (error instanceof StoreError || error instanceof AssertionError) return error

@@ -16,32 +16,32 @@ import {
 import { asStoreError } from './errors.ts'
 
 /**
- * The blocking file calls that durability rests on, as one seam: tests count them, fail them and
- * cut the power between them. Every call throws a {@link StoreError}.
+ * The blocking file calls that durability depends on, behind one interface: tests count them, make
+ * them fail, and cut the power between them. Every call throws a {@link StoreError}.
  */
 export interface FileSystem {
   /** Opens for writing; `isNew`: the file must not exist yet. New files are 0600. */
   open(path: string, isNew: boolean): number
-  /** All of `bytes`, at `position`. */
+  /** Writes all of `bytes` at `position`. */
   write(fd: number, path: string, bytes: Uint8Array, position: number): void
   /** fdatasync: the bytes written, and the size if it grew. */
   sync(fd: number, path: string): void
   close(fd: number): void
   read(path: string): Uint8Array<ArrayBuffer>
-  /** Names, sorted. */
+  /** Sorted names in a folder. */
   list(folder: string): string[]
   exists(path: string): boolean
   /** New folders are 0700. */
   makeFolder(path: string): void
   rename(from: string, to: string): void
-  /** A file or a whole folder; nothing there is no error. */
+  /** Removes a file or a whole folder; a missing one is no error. */
   remove(path: string): void
   /**
    * Makes creations, renames and removals in `folder` durable (zoo 32: a file without this may
    * vanish).
    */
   syncFolder(folder: string): void
-  /** Bytes that an ordinary user may still take on the file system of `path`. */
+  /** Bytes available to unprivileged users on the file system of `path`. */
   freeBytes(path: string): number
 }
 
@@ -55,7 +55,7 @@ function guarded<T>(doing: string, path: string, call: () => T): T {
 
 function writeFully(fd: number, bytes: Uint8Array, position: number): void {
   let done = 0
-  // A write may be cut short (signal, quota); the rest would otherwise be missing without an error.
+  // A write may be short (signal, quota); the rest would be missing without an error.
   while (done < bytes.length) {
     done += writeSync(fd, bytes, done, bytes.length - done, position + done)
   }
@@ -76,7 +76,7 @@ export const nodeFileSystem: FileSystem = {
     guarded('write', path, () => writeFully(fd, bytes, position)),
   sync: (fd, path) => guarded('sync', path, () => fdatasyncSync(fd)),
   close: (fd) => closeSync(fd),
-  // A copy: small files come in a slice of a shared pool, which callers must not keep views into.
+  // A copy, because Node reads small files into a shared pool that callers must not keep views of.
   read: (path) => guarded('read', path, () => new Uint8Array(readFileSync(path))),
   list: (folder) => guarded('list', folder, () => readdirSync(folder).sort()),
   exists: existsSync,
@@ -92,9 +92,7 @@ export const nodeFileSystem: FileSystem = {
     }),
 }
 
-/**
- * Durable replacement of a small file: readers find the old or the new text, never a part (zoo 3).
- */
+/** Durably replaces a small file: readers find the old or the new text, never a part (zoo 3). */
 export function replaceFile(files: FileSystem, folder: string, name: string, text: string): void {
   const temporary = `${folder}/${name}.new`
   files.remove(temporary)

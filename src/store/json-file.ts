@@ -2,7 +2,7 @@ import { canonicalJson } from '../lib/text/canonical-json.ts'
 import { isJsonObject } from '../lib/text/json-value.ts'
 import { crc32 } from 'node:zlib'
 
-/** The object that a small file beside the log holds; null when it holds none. */
+/** The JSON object in a small file of the data folder; null when it holds none. */
 export function parseObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text)
@@ -12,7 +12,7 @@ export function parseObject(text: string): Record<string, unknown> | null {
   }
 }
 
-/** Checksum that such a file has of its other members, in hex. */
-export function checkOf(members: object): string {
+/** Checksum of the other members of such a file, in hex. */
+export function jsonChecksum(members: object): string {
   return crc32(canonicalJson(members)).toString(16).padStart(8, '0')
 }

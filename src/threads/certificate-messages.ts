@@ -7,13 +7,13 @@ import {
 import { type CertificateSigner, loadIssuer } from '../pki/authority/enrolled-certificate.ts'
 import type { IssuedCertificate } from '../ports/certificate-issuer.ts'
 
-/** Goes to the thread and nowhere else. */
+/** An authority with its key; it is sent only to the certificate thread. */
 export interface AuthorityKey {
   readonly certificatePem: string
   readonly privateKeyPem: string
 }
 
-/** Message to the thread. */
+/** Command to the certificate thread. */
 export interface CertificateCommand {
   readonly order: CertificateOrder
   readonly nowMs: number
@@ -27,7 +27,7 @@ export type CertificateResult =
     }
   | { readonly type: 'refused'; readonly fault: CertificateFault; readonly reason: string }
 
-/** Carries out commands, one after the other, for the thread of certificates. */
+/** Carries out commands in the certificate thread, one after the other. */
 export class CertificateCommands {
   readonly #settings: IssuingSettings
   #loaded: { readonly authority: AuthorityKey; readonly issuer: CertificateSigner } | null = null
@@ -36,7 +36,7 @@ export class CertificateCommands {
     this.#settings = settings
   }
 
-  /** A refusal is returned as a value, as errors lose their kind between threads. */
+  /** Returns a refusal as a value, because errors lose their class between threads. */
   carryOut({ order, nowMs, authority }: CertificateCommand): CertificateResult {
     const issuer = this.#issuerOf(authority)
     try {
@@ -48,7 +48,7 @@ export class CertificateCommands {
     }
   }
 
-  /** The authority is loaded again only when it was rotated, as this checks a key. */
+  /** Loads the authority again only after a rotation, because loading checks a key. */
   #issuerOf(authority: AuthorityKey): CertificateSigner {
     const isLoaded =
       this.#loaded?.authority.certificatePem === authority.certificatePem &&

@@ -4,8 +4,8 @@ import { present } from '../lib/assert.ts'
 import type { IssuingSettings } from '../pki/authority/certificate-order.ts'
 import { type CertificateCommand, CertificateCommands } from './certificate-messages.ts'
 
-// Thread of certificates: requests of anybody are read, their signatures checked and certificates
-// signed here alone.
+// Certificate thread. Only this thread parses untrusted requests, checks their signatures and signs
+// certificates.
 
 const main = present(parentPort, 'certificates have a thread of their own')
 const commands = new CertificateCommands(workerData as IssuingSettings)

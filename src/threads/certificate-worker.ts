@@ -15,11 +15,11 @@ import type { AuthorityKey, CertificateCommand, CertificateResult } from './cert
 import { TaskOverrun, WorkerQueue } from './worker-queue.ts'
 
 export interface CertificateWorkerLimits {
-  /** One order at work; beyond it the thread is ended and another takes its place. */
+  /** Maximum processor time of one order; beyond it, the thread is ended and replaced. */
   readonly certificateMsMax: number
-  /** Wait in line; who has waited for longer is sent away. */
+  /** Maximum wait in the queue; an order that has waited longer is refused. */
   readonly certificateWaitMsMax: number
-  /** Orders in line, of all callers. */
+  /** Maximum orders in the queue, of all callers. */
   readonly certificatesWaitingMax: number
 }
 
@@ -27,21 +27,23 @@ export interface CertificateWorkerParts {
   readonly limits: CertificateWorkerLimits
   readonly settings: IssuingSettings
   /**
-   * The authority in force, null while this controller holds none. Asked at each order, as it is
-   * rotated.
+   * The current authority, null while this controller has none. Called for each order, because the
+   * authority is rotated.
    */
   readonly authority: () => AuthorityKey | null
   readonly clock: Clock
 }
 
-/** The heap of the thread. */
+/** Heap limit of the thread. */
 const HEAP_MEGABYTES_MAX = 64
-/** The thread has the next order when it is done with one, and callers still take turns. */
+/**
+ * Orders in the thread at a time: the thread always has a next order, and callers still take turns.
+ */
 const IN_THREAD_MAX = 8
 
 type IssuedCertificates = readonly [IssuedCertificate, ...IssuedCertificate[]]
 
-/** Issues certificates in a thread of its own. */
+/** Issues certificates in a separate thread. */
 export class CertificateWorker implements CertificateIssuer {
   readonly #parts: CertificateWorkerParts
   readonly #queue: WorkerQueue<CertificateCommand, CertificateResult>

@@ -3,21 +3,22 @@ import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-const LOOK_MS = 250
+const CHECK_MS = 250
 
 /**
- * V8 starts a collection for the sake of buffers only when some hundred megabytes of them are dead;
- * here one is made as soon as they have grown by so much. `minor`: of the young ones alone, a few
- * milliseconds whatever the size of the heap. `major`: of all, for a thread whose heap is small.
+ * V8 collects garbage because of buffers only when hundreds of megabytes of them are dead. This
+ * function starts a collection as soon as they have grown by `growthBytesMax`. `minor` collects
+ * only the young generation and takes a few milliseconds for any heap size. `major` collects
+ * everything, for threads with a small heap.
  */
 export function collectBuffers(type: 'minor' | 'major', growthBytesMax: number): void {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as (options: { readonly type: string }) => void
-  // Threads that are started later would compile all modules of Node by themselves with that flag.
+  // Threads started later with that flag would compile all modules of Node again.
   setFlagsFromString('--no-expose-gc')
   const external = (): number => getHeapStatistics().external_memory
   let after = external()
-  periodicScheduler.every(LOOK_MS, () => {
+  periodicScheduler.every(CHECK_MS, () => {
     const now = external()
     if (now < after) after = now
     if (now - after < growthBytesMax) return
@@ -29,11 +30,11 @@ export function collectBuffers(type: 'minor' | 'major', growthBytesMax: number):
 const HEAP_GROWTH_PERCENT = 25
 
 /**
- * Collects each heap when it has grown by a quarter: by itself it would grow to several times what
- * is in use. This is set once a process has started. On its command line it
- * would make V8 refuse the compiled code that Node brings of its own modules, which takes a third
- * more processor time at each start, and short commands need no bound.
+ * Collects each heap when it has grown by a quarter; by default it would grow to several times its
+ * live size. Call it after the start of a process. As a command-line flag it would make V8 reject
+ * Node's precompiled modules, which costs a third more processor time at each start; short commands
+ * need no limit.
  */
-export function boundHeapGrowth(): void {
+export function limitHeapGrowth(): void {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`)
 }

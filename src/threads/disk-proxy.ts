@@ -4,7 +4,7 @@ import { type DiskVitals, NO_DISK_VITALS } from '../ports/stats.ts'
 import type { PortLink } from './port-link.ts'
 import type { WalCommand, WalEvent } from './wal-messages.ts'
 
-/** The log's thread as seen from the Raft thread. */
+/** The disk of the WAL thread, as a proxy for the Raft thread. */
 export class DiskProxy implements Disk {
   onDurable: (token: number) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined

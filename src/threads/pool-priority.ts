@@ -1,24 +1,23 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 
-/** Name that libuv gives the threads of its pool (since 1.50). */
+/** Name of libuv's pool threads (since 1.50). */
 const POOL_THREAD = 'libuv-worker'
 /**
- * One tenth of a normal thread's share where both want the processor, all of it where nobody else
- * does. The lowest priority (19) would be a seventieth, and log-ins would not end while writes
- * leave no core idle.
+ * One tenth of a normal thread's share under contention, and all idle time. The lowest priority
+ * (19) would be a seventieth, and log-ins would never end while writes keep all cores busy.
  */
 const NICE = 10
 
 /**
- * Lets the threads of libuv's pool stand back behind all others of this process. Password hashes
- * run there, tens of milliseconds each: with a few at work on every core, each of the dozen thread
- * wake-ups of a write would wait a time slice, and heartbeats with them. What else runs there (the
- * state written behind) is in nobody's way.
+ * Lowers the priority of libuv's pool threads below all other threads of this process. Password
+ * hashes run there, tens of milliseconds each. With a few of them on every core, each of a dozen
+ * thread wake-ups of a write would wait a time slice, and so would heartbeats. The other work in
+ * the pool, asynchronous state writes, is not urgent.
  *
- * On Linux a priority belongs to a thread; elsewhere, and where it is not allowed, nothing is
- * changed. Call it once the pool is at work: its threads start with the first job.
- * @returns how many threads stand back.
+ * On Linux, a priority belongs to a thread. On other systems, or without permission, nothing
+ * changes. Call it once the pool is in use, because its threads start with the first job.
+ * @returns the number of threads with lowered priority.
  */
 export function lowerPoolPriority(): number {
   if (process.platform !== 'linux') return 0

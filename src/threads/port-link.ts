@@ -3,13 +3,13 @@ import type { MessagePort } from 'node:worker_threads'
 import type { ThreadLink } from '../cluster/link.ts'
 
 /**
- * A link over a message port. What is posted within one turn crosses as one message with all its
- * buffers, as each crossing costs far more than what it carries.
+ * A link over a message port. All posts of one event loop turn are sent as one message with all
+ * their buffers, because each message costs far more than its content.
  */
 export class PortLink<In, Out> implements ThreadLink<In, Out> {
   readonly #port: MessagePort
   #handler: ((message: In) => void) | null = null
-  /** Came before anybody listened. */
+  /** Messages that arrived before a handler was set. */
   #early: In[] = []
   #posts: Out[] = []
   #transfer: ArrayBuffer[] = []

@@ -12,7 +12,7 @@ import { DiskProxy } from './disk-proxy.ts'
 import { PortLink } from './port-link.ts'
 import type { WalCommand, WalEvent } from './wal-messages.ts'
 
-// Thread of consensus and mesh: heartbeats go out in time here, however busy the API is.
+// Raft thread, with consensus and mesh: it sends heartbeats in time even when the API is busy.
 
 export interface RaftThreadData {
   readonly host: ConsensusOptions
@@ -42,5 +42,5 @@ wal.onMessage = (event) => {
   }
 }
 
-// Now, as a thread may be killed: the next start then needs no compiler.
+// Flushed now, because the thread may be killed later. The next start then needs no compilation.
 flushCompileCache()

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 
-/** `data` undefined: the schema itself is to be judged. */
+/** `data` undefined: validate the schema itself. */
 export interface SchemaQuestion {
   readonly schema: JsonObject
   readonly data: Json | undefined

@@ -4,15 +4,14 @@ import { dataFault, schemaFault } from '../api/schemas/json-schema.ts'
 import { present } from '../lib/assert.ts'
 import type { SchemaQuestion } from './schema-messages.ts'
 
-// Thread of the schemas that users bring: it is ended from outside when one of them does not come
-// to an end.
+// Schema thread, for schemas of users: the main thread ends it when a schema takes too long.
 
 const main = present(parentPort, 'schemas have a thread of their own')
 
 main.on('message', ({ schema, data }: SchemaQuestion) => {
   main.postMessage(data === undefined ? schemaFault(schema) : dataFault(schema, data))
 })
-// The first judgement of a thread takes many times longer than the next ones: what is late is not
-// to be the schema's fault.
+// The first validation in a thread takes many times longer than later ones, so it is done here and
+// not counted against a user's schema.
 dataFault({ type: 'object', properties: { at: { type: 'string', format: 'date-time' } } }, {})
 main.postMessage('ready')

@@ -6,22 +6,20 @@ import type { SchemaQuestion } from './schema-messages.ts'
 import { TaskOverrun, WorkerQueue } from './worker-queue.ts'
 
 export interface SchemaWorkerLimits {
-  /**
-   * Processor time of one judgement; beyond it the thread is ended and another takes its place.
-   */
+  /** Maximum processor time of one validation; beyond it, the thread is ended and replaced. */
   readonly schemaMsMax: number
-  /** Wait in line; who has waited for longer is sent away. */
+  /** Maximum wait in the queue; a validation that has waited longer is refused. */
   readonly schemaWaitMsMax: number
-  /** Time in all for one judgement, where the processor has no time for it. */
+  /** Maximum total time of one validation, when the processor is busy. */
   readonly schemaLateMsMax: number
-  /** Judgements in line, of all callers. */
+  /** Maximum validations in the queue, of all callers. */
   readonly schemasWaitingMax: number
 }
 
-/** The heap of the thread; a schema that needs more ends the thread, not the process. */
+/** Heap limit of the thread; a schema that needs more ends the thread, not the process. */
 const HEAP_MEGABYTES_MAX = 128
 
-/** Judges one schema or value at a time. */
+/** Validates one schema or value at a time. */
 export class SchemaWorker implements SchemaJudge {
   readonly #limits: SchemaWorkerLimits
   readonly #queue: WorkerQueue<SchemaQuestion, FieldFault | null>

@@ -18,29 +18,30 @@ import type { WalReport, WalThreadData } from './wal-messages.ts'
 import { threadFile } from './thread-file.ts'
 
 export interface HostStart {
-  /** Data folder, formed, its lock held by the caller. */
+  /** A formed data folder, whose lock the caller holds. */
   readonly dir: string
   readonly log: Omit<LogOptions, 'files'>
   readonly host: ConsensusOptions
 }
 
 export interface StartedHost {
-  /** For the ClusterNode, whose `start` sets the host going. */
+  /** Link for the ClusterNode, whose `start` starts the host. */
   readonly link: MainLink
   /** Counts the starts of this store; part of the origin of every command. */
   readonly boot: number
   /** Bytes of a torn write that were cut from the end of the log. */
   readonly cutBytes: number
-  /** Known to be committed by this member before, whatever was lost since. */
+  /** Commit index that this member knew before, even if the entries were lost since. */
   readonly committedIndex: Index
   /** Repair of damage to the log; null when there was none. */
   readonly repair: LogRepair | null
-  /** After the ClusterNode's `stop`, or its failure: resolves when nothing of the host is left. */
+  /** Resolves when the host has ended. Call it after the ClusterNode's `stop` or failure. */
   close(): Promise<void>
 }
 
 /**
- * Log and consensus in this thread: for debugging, and for machines with one core to spare at most.
+ * Starts log and consensus in this thread, for debugging and for machines with at most one spare
+ * core.
  * @throws {StoreError} when the log cannot be opened.
  */
 export function startInline(start: HostStart): StartedHost {
@@ -56,8 +57,8 @@ export function startInline(start: HostStart): StartedHost {
 }
 
 /**
- * Log and consensus in threads of their own. A thread that dies is told through the link as
- * `fatal`, with its reason.
+ * Starts log and consensus in separate threads. If a thread dies, the link delivers `fatal` with
+ * the reason.
  * @throws {StoreError} when the log cannot be opened; both threads have ended then.
  */
 export async function startThreads(start: HostStart): Promise<StartedHost> {
@@ -87,8 +88,8 @@ export async function startThreads(start: HostStart): Promise<StartedHost> {
 }
 
 /**
- * Messages between the threads are garbage once they are through, outside of the heap and therefore
- * unseen by it: a small young generation is collected, and that memory given back, all the sooner.
+ * Messages between threads are garbage after delivery, but outside of the heap, so V8 does not see
+ * their size. A small young generation is collected sooner and frees that memory.
  */
 const SEMI_SPACE_MEGABYTES_MAX = 2
 
@@ -98,8 +99,8 @@ function spawn(
   data: WalThreadData | RaftThreadData,
   transferList: MessagePort[],
 ): Worker {
-  // Not by `resourceLimits`, which the option that the process was started with goes before. The
-  // heap of this thread was laid out by then, and stays as it is.
+  // Set by a flag, because a command-line option of the process overrides `resourceLimits`. The
+  // heap of the current thread is already allocated and does not change.
   setFlagsFromString(`--max-semi-space-size=${SEMI_SPACE_MEGABYTES_MAX}`)
   return new Worker(file, { name, workerData: data, transferList })
 }
@@ -120,7 +121,7 @@ async function firstReport(wal: Worker): Promise<WalReport> {
   })
 }
 
-/** The link to the host's thread, which also tells when one of the threads behind it is gone. */
+/** The link to the host's thread, which also reports when one of its threads ends. */
 class WatchedLink extends PortLink<HostEvent, HostCommand> {
   #isStopping = false
   #isOver = false
@@ -152,7 +153,8 @@ class WatchedLink extends PortLink<HostEvent, HostCommand> {
       this.#isOver = true
       this.deliver({ type: 'fatal', because: `the ${name} thread ${how}` })
     } else if (name === 'consensus') {
-      // It may not have come to say so; whoever waits for it must not wait for ever.
+      // The thread may have ended without reporting it; callers that wait for `stopped` must not
+      // hang.
       this.deliver({ type: 'stopped' })
     }
   }

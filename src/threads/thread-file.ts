@@ -1,20 +1,18 @@
 import { extname } from 'node:path'
 import type { ResourceLimits } from 'node:worker_threads'
 
-/**
- * Path of the program of a thread: beside this file, as source or built, whichever this one is.
- */
+/** Path of a thread's program, beside this file, as source or built like this file. */
 export function threadFile(name: 'wal' | 'raft' | 'schema' | 'certificate'): URL {
   return new URL(`./${name}-thread${extname(import.meta.filename)}`, import.meta.url)
 }
 
 /**
- * A thread at the end of its heap is given 16 MiB more to end in. Where one collection can move
- * more young objects than that into the old ones, V8 ends the whole process instead.
+ * V8 gives a thread at its heap limit another 16 MiB to shut down. If one collection could move
+ * more young objects than that to the old generation, V8 would end the whole process.
  */
 const YOUNG_MEGABYTES_MAX = 4
 
-/** Limits of a thread that must end alone when it needs more memory than it may have. */
+/** Heap limits for a thread: exceeding them ends only the thread. */
 export function heapLimits(megabytesMax: number): ResourceLimits {
   return { maxOldGenerationSizeMb: megabytesMax, maxYoungGenerationSizeMb: YOUNG_MEGABYTES_MAX }
 }

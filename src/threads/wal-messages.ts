@@ -5,17 +5,17 @@ import type { LogOptions } from '../store/log/open-log.ts'
 import type { LogRepair } from '../store/log/repair-log.ts'
 import type { DiskVitals } from '../ports/stats.ts'
 
-/** Data that the log's thread is started with. */
+/** Start data of the WAL thread. */
 export interface WalThreadData {
   readonly dir: string
   readonly options: Omit<LogOptions, 'files'>
-  /** Port to the thread of the Raft host. */
+  /** Port to the Raft thread. */
   readonly port: MessagePort
 }
 
 /**
- * Commands of the Raft thread, in order. Entries are packed (src/raft/entry-codec.ts) in a buffer
- * given away.
+ * Commands of the Raft thread, in order. Entries are packed (src/raft/entry-codec.ts) in a
+ * transferred buffer.
  */
 export type WalCommand =
   | {
@@ -47,7 +47,10 @@ export type WalEvent =
   /** Every second. */
   | ({ readonly type: 'vitals' } & DiskVitals)
 
-/** Report to main: what it has to know before the host starts, or why nothing can start. */
+/**
+ * Report to the main thread: data it needs before the host starts, or the reason why it cannot
+ * start.
+ */
 export type WalReport =
   | {
       readonly type: 'opened'
@@ -60,6 +63,6 @@ export type WalReport =
       readonly type: 'refused'
       readonly because: string
       readonly code: string
-      /** Without the remedy; that of `StoreError`. */
+      /** `StoreError.finding`: the problem without the remedy. */
       readonly finding?: string
     }

@@ -14,8 +14,7 @@ import { systemClock } from '../lib/clock.ts'
 import { PortLink } from './port-link.ts'
 import type { WalCommand, WalEvent, WalReport, WalThreadData } from './wal-messages.ts'
 
-// Thread of the log: its writes and syncs block, and nothing else lives here that they could hold
-// up.
+// WAL thread: its writes and syncs block, so nothing else runs here.
 
 const { dir, options, port } = workerData as WalThreadData
 const main = present(parentPort, 'the log has a thread of its own')
@@ -55,7 +54,7 @@ function serve(disk: FileDisk): void {
       case 'write': {
         const { token, hardState, commit } = command
         disk.write({ token, hardState, entries: decodeEntries(command.entries), commit })
-        // The disk has copied them into its own buffer.
+        // The disk has copied the entries into its own buffer.
         releaseBuffer(command.entries)
         break
       }
@@ -82,5 +81,5 @@ function serve(disk: FileDisk): void {
 const disk = open()
 if (disk !== null) serve(disk)
 
-// Now, as a thread may be killed: the next start then needs no compiler.
+// Flushed now, because the thread may be killed later. The next start then needs no compilation.
 flushCompileCache()

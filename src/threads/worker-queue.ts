@@ -7,13 +7,13 @@ import { Problem } from '../lib/problems.ts'
 import { heapLimits, threadFile } from './thread-file.ts'
 
 export interface WorkerQueueLimits {
-  /** Processor time of one task; beyond it the thread is ended and another takes its place. */
+  /** Maximum processor time of one task; beyond it, the thread is ended and replaced. */
   readonly taskMsMax: number
-  /** Time in all for one task, where the processor has no time for it. */
+  /** Maximum total time of one task, when the processor is busy. */
   readonly lateMsMax: number
-  /** A task that has waited in line for longer is refused. */
+  /** Maximum wait in the queue; a task that has waited longer is refused. */
   readonly waitMsMax: number
-  /** Tasks in line, of all callers. */
+  /** Maximum tasks in the queue, of all callers. */
   readonly waitingMax: number
 }
 
@@ -21,13 +21,13 @@ export interface WorkerQueueParts {
   readonly thread: 'schema' | 'certificate'
   readonly workerData?: unknown
   readonly heapMegabytesMax: number
-  /** Tasks in the thread at a time: callers take turns for those that are not in it yet. */
+  /** Tasks in the thread at a time; callers take turns for the rest. */
   readonly inThreadMax: number
   readonly limits: WorkerQueueLimits
   readonly clock: Clock
 }
 
-/** Why a task was ended together with its thread, or was not begun. */
+/** Reason why a task was ended with its thread, or not started. */
 export type OverrunReason = 'processor time' | 'memory' | 'late' | 'not started'
 
 export class TaskOverrun extends Error {
@@ -39,10 +39,10 @@ export class TaskOverrun extends Error {
   }
 }
 
-/** A thread works so long after its start, as a machine under load takes its time. */
+/** Maximum time from the start of a thread until it is ready, on a machine under load. */
 const START_MS_MAX = 8_000
-/** Between two looks at a task that is late. */
-const LOOK_MS_MIN = 20
+/** Minimum time between two checks of a late task. */
+const CHECK_MS_MIN = 20
 
 interface Job<Message, Result> {
   readonly message: () => Message
@@ -51,23 +51,23 @@ interface Job<Message, Result> {
   readonly reject: (error: Error) => void
 }
 
-/** The begin of the first task in the thread. */
+/** Start of the task that the thread is running. */
 interface Begin {
   /** Monotonic ms. */
   readonly atMs: number
-  /** Processor time of the thread until then. */
+  /** Processor time of the thread at that moment. */
   readonly used: ReturnType<Worker['cpuUsage']>
 }
 
 /**
- * One thread and the tasks of callers, in turn. The thread sends one message when it is ready, then
- * one result for each message, in their order. It starts with the first task, keeps no process
- * alive, and is replaced when a task overruns or ends it.
+ * A thread that runs the tasks of callers in turn. The thread sends one message when it is ready,
+ * then one result per message, in order. It starts with the first task, does not keep the process
+ * alive, and is replaced when a task exceeds its limits or ends it.
  */
 export class WorkerQueue<Message, Result> {
   readonly #parts: WorkerQueueParts
   readonly #queue: FairQueue<Job<Message, Result>>
-  /** Tasks in the thread, the one at work first. */
+  /** Tasks in the thread, the running one first. */
   #jobs: Job<Message, Result>[] = []
   #worker: Worker | null = null
   #isReady = false
@@ -80,7 +80,8 @@ export class WorkerQueue<Message, Result> {
   }
 
   /**
-   * @param message Made when it is sent to the thread; what it throws refuses the task.
+   * @param message creates the message when it is sent to the thread; an error it throws rejects
+   * the task.
    * @throws {TaskOverrun}
    */
   run(caller: string, message: () => Message): Promise<Result> {
@@ -167,29 +168,30 @@ export class WorkerQueue<Message, Result> {
     if (this.#timer === undefined) this.#watch(worker)
   }
 
-  /** The first task in the thread has begun when the one before it was answered. */
+  /** The first task in the thread starts when the previous one is answered. */
   #watch(worker: Worker): void {
     const begin: Begin = { atMs: this.#parts.clock.monotonicMs(), used: worker.cpuUsage() }
-    // Looked at when it is late; of a thread that has ended by then there is nothing to tell.
+    // Read only if the task is late; if the thread has ended by that time, the error does not
+    // matter.
     begin.used.catch(() => undefined)
-    this.#lookIn(this.#parts.limits.taskMsMax, worker, begin)
+    this.#checkIn(this.#parts.limits.taskMsMax, worker, begin)
   }
 
-  #lookIn(ms: number, worker: Worker, begin: Begin): void {
+  #checkIn(ms: number, worker: Worker, begin: Begin): void {
     const job = this.#jobs[0]
     this.#timer = setTimeout(() => {
       const isAtWork = (): boolean => worker === this.#worker && job === this.#jobs[0]
-      this.#look(worker, begin, isAtWork).catch((error: unknown) => {
+      this.#check(worker, begin, isAtWork).catch((error: unknown) => {
         if (isAtWork()) this.#replace(worker, error as Error)
       })
     }, ms)
   }
 
   /**
-   * A task that is late has used its time, or had none of the processor: the one is its caller's
-   * fault, the other is not.
+   * A late task either used its processor time, which is its caller's fault, or got no processor
+   * time, which is not.
    */
-  async #look(worker: Worker, begin: Begin, isAtWork: () => boolean): Promise<void> {
+  async #check(worker: Worker, begin: Begin, isAtWork: () => boolean): Promise<void> {
     const { taskMsMax, lateMsMax } = this.#parts.limits
     const { user, system } = await worker.cpuUsage(await begin.used)
     if (!isAtWork()) return
@@ -198,7 +200,7 @@ export class WorkerQueue<Message, Result> {
     // @guard schema-judge-kept-busy--late
     if (leftMs <= 0) this.#replace(worker, new TaskOverrun('processor time'))
     else if (isLate) this.#replace(worker, new TaskOverrun('late'))
-    else this.#lookIn(Math.max(leftMs, LOOK_MS_MIN), worker, begin)
+    else this.#checkIn(Math.max(leftMs, CHECK_MS_MIN), worker, begin)
   }
 
   #takeJobs(): Job<Message, Result>[] {
@@ -208,8 +210,8 @@ export class WorkerQueue<Message, Result> {
   }
 
   /**
-   * The task at work is refused, or all that the thread was to do when it did not even start; the
-   * rest gets a fresh thread.
+   * Rejects the running task, or all tasks of a thread that never started; the others get a new
+   * thread.
    */
   #replace(worker: Worker, error: Error): void {
     if (worker !== this.#worker) return

@@ -6,13 +6,13 @@ import {
   PasswordVerifier,
 } from '../../src/auth/factors/password-verifier.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import { sharerAt } from '../../src/lib/bounds/source.ts'
+import { addressShareKey } from '../../src/lib/bounds/source.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 
 const bob = from('10.0.0.2')
 
 function from(address: string): HashCaller & { isGone: boolean } {
-  return { sharer: sharerAt(address), isGone: false }
+  return { sharer: addressShareKey(address), isGone: false }
 }
 
 test('a password is hashed by Argon2id with 19 MiB, two passes, and a salt of its own', async () => {

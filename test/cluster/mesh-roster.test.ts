@@ -10,7 +10,7 @@ import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import { MembershipCache } from '../../src/cluster/mesh/membership-cache.ts'
 import { RollbackDetector } from '../../src/cluster/mesh/rollback-detector.ts'
 import type { MembershipRecord } from '../../src/ports/membership-cache.ts'
-import { countedBy } from '../../src/raft/configuration.ts'
+import { configurationFromRecord } from '../../src/raft/configuration.ts'
 import type { CoreStatus } from '../../src/raft/effects.ts'
 import {
   CLUSTER_ID,
@@ -54,7 +54,7 @@ function statusOf(
     role: 'follower',
     term: 1,
     leader: null,
-    configuration: countedBy(record),
+    configuration: configurationFromRecord(record),
     configurationRecord: record,
     configurationIndex: index,
     isConfigurationCommitted: before === null,

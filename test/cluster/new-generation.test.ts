@@ -70,7 +70,7 @@ test('of a damaged log it keeps what is certain, and owes nobody the rest', asyn
   expect(read.survivor.finding).toContain('damaged')
   expect(read.survivor.last.index).toBeLessThan(entries.at(-1)?.index ?? 0)
   beginGeneration(data, read, { generation: 2, nowMs })
-  expect(inspectLog(data)).toMatchObject({ finding: null, isOwing: false })
+  expect(inspectLog(data)).toMatchObject({ finding: null, hasMissingTail: false })
 })
 
 test('a fence outlives restarts, and one that cannot be read fences as well', () => {

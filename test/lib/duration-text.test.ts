@@ -10,6 +10,6 @@ test.each([
   [12.25, '12.25ms'],
   [999.999_999, '999.999999ms'],
   [1500, '1.5s'],
-])('%d ms are told as %s', (ms, text) => {
+])('%d ms are formatted as %s', (ms, text) => {
   expect(durationText(ms)).toBe(text)
 })

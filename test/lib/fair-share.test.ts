@@ -10,14 +10,14 @@ function fill(share: FairShare, caller: string): number {
   return taken
 }
 
-test('one caller alone leaves a quarter for whoever comes', () => {
+test('a single caller leaves a quarter for others', () => {
   const share = new FairShare(100)
   expect(fill(share, 'a')).toBe(75)
   expect(fill(share, 'b')).toBe(25)
   expect(share.hasRoomFor('c')).toBe(false)
 })
 
-test('who had more than its part gets none until it is down to it, and the others theirs', () => {
+test('a caller above its part gets no more until it has shrunk to that part, while others get theirs', () => {
   const share = new FairShare(100)
   fill(share, 'a')
   fill(share, 'b')
@@ -27,7 +27,7 @@ test('who had more than its part gets none until it is down to it, and the other
   expect(fill(share, 'a')).toBe(15)
 })
 
-test('of many callers each gets an equal part, and all of it is used', () => {
+test('many callers each get an equal part and together use all of it', () => {
   const share = new FairShare(1000)
   const callers = Array.from({ length: 10 }, (_, i) => `caller ${i}`)
   const taken = new Map<string, number>()
@@ -41,7 +41,7 @@ test('of many callers each gets an equal part, and all of it is used', () => {
   expect([...taken.values()]).toEqual(callers.map(() => 100))
 })
 
-test('room of one is for anybody', () => {
+test('a capacity of one is available to any caller', () => {
   const share = new FairShare(1)
   expect(fill(share, 'a')).toBe(1)
   expect(share.hasRoomFor('b')).toBe(false)

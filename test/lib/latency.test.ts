@@ -4,7 +4,7 @@ import { LATENCY_BOUNDS_MS, LatencyHistogram } from '../../src/lib/runtime/laten
 import { LoopDelay } from '../../src/lib/runtime/loop-delay.ts'
 import { eventually } from '../support/eventually.ts'
 
-test('the percentile is that of the last ten seconds, the counts those since the start', () => {
+test('the percentile covers the last ten seconds, the counts everything since the start', () => {
   const histogram = new LatencyHistogram()
   for (let n = 0; n < 98; n += 1) histogram.record(0.9, 1000)
   for (let n = 0; n < 2; n += 1) histogram.record(400, 1000)
@@ -22,17 +22,17 @@ test('the percentile is that of the last ten seconds, the counts those since the
   expect(histogram.counts(13_000).count).toBe(101)
 })
 
-test('what is beyond the last bound counts as long as it took', () => {
+test('a latency beyond the last bound counts with its full duration', () => {
   const histogram = new LatencyHistogram()
   histogram.record(42_000, 0)
   expect(histogram.counts(0)).toMatchObject({ count: 1, p99Ms: 42_000 })
   expect(histogram.counts(0).buckets.at(-1)).toBe(0)
 })
 
-test('a blocked event loop shows as the delay of its timers', async () => {
+test('a blocked event loop shows as timer delay', async () => {
   const delay = new LoopDelay()
   try {
-    // What is measured is the time since the last sample, so that there must have been one.
+    // The delay is measured from the last sample, so wait for a first one.
     await new Promise((resolve) => setTimeout(resolve, 300))
     const endMs = performance.now() + 500
     while (performance.now() < endMs);

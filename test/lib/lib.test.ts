@@ -5,18 +5,18 @@ import { newShortId, seededRandom } from '../../src/lib/random.ts'
 import { formatUuid, newUuidv7, parseUuid, uuidv7TimeMs } from '../../src/lib/text/uuid.ts'
 
 describe('canonical JSON', () => {
-  test('equal values give equal bytes, whatever order their keys were set in', () => {
+  test('equal values give equal bytes in any key order', () => {
     expect(canonicalJson({ b: 1, a: [{ d: null, c: 'x' }] })).toBe(
       canonicalJson({ a: [{ c: 'x', d: null }], b: 1 }),
     )
   })
-  test('a member that is undefined is left out, as JSON does', () => {
+  test('an undefined member is omitted, as in JSON', () => {
     expect(canonicalJson({ a: undefined, b: 'é\n' })).toBe('{"b":"é\\n"}')
   })
 })
 
 describe('a bounded queue', () => {
-  test('refuses when full, keeps order, and takes again once drained', () => {
+  test('refuses when full, keeps order, and accepts again once drained', () => {
     const queue = new BoundedQueue<number>(2)
     expect([queue.push(1), queue.push(2), queue.push(3)]).toEqual([true, true, false])
     expect(queue.shift()).toBe(1)
@@ -24,7 +24,7 @@ describe('a bounded queue', () => {
     expect(queue.drain()).toEqual([2, 4])
     expect(queue.length).toBe(0)
   })
-  test('keeps order over many turns of push and shift', () => {
+  test('keeps order over many pushes and shifts', () => {
     const queue = new BoundedQueue<number>(5000)
     let next = 0
     for (let i = 0; i < 20_000; i += 1) {
@@ -44,7 +44,7 @@ describe('a bounded queue', () => {
 })
 
 describe('random', () => {
-  test('one seed gives one sequence, another seed another', () => {
+  test('equal seeds give equal sequences, different seeds different ones', () => {
     const take = (seed: number): number[] => {
       const random = seededRandom(seed)
       return Array.from({ length: 50 }, () => random.integer(3, 9))
@@ -54,12 +54,12 @@ describe('random', () => {
     expect(Math.min(...take(7), ...take(8))).toBe(3)
     expect(Math.max(...take(7), ...take(8))).toBe(9)
   })
-  test('short ids are of the alphabet that a path and a filter string bear', () => {
+  test('short ids use only characters that are safe in a path and a filter string', () => {
     const ids = new Set(Array.from({ length: 1000 }, newShortId))
     expect(ids.size).toBe(1000)
     for (const id of ids) expect(id).toMatch(/^[0-9A-Za-z_-]{12}$/)
   })
-  test('an entity id begins with no hyphen, so that a command line takes none for an option', () => {
+  test('an entity id never begins with a hyphen, so that no command parses it as an option', () => {
     const first = new Set(Array.from({ length: 4096 }, () => newShortId().charAt(0)))
     expect(first.size).toBe(63)
     expect(first).not.toContain('-')
@@ -67,12 +67,12 @@ describe('random', () => {
 })
 
 describe('UUIDs', () => {
-  test('a UUIDv7 carries its time and survives its text form (RFC 9562)', () => {
+  test('a UUIDv7 has its time and round-trips through text (RFC 9562)', () => {
     const id = newUuidv7(1_700_000_000_123)
     expect(uuidv7TimeMs(id)).toBe(1_700_000_000_123)
     expect(parseUuid(formatUuid(id))).toEqual(id)
   })
-  test('another version has no time, and other text is no UUID', () => {
+  test('another version has no time, and invalid text is not a UUID', () => {
     const v4 = parseUuid('9f6f8cde-4d3c-4e0f-9b1a-0123456789ab')
     expect(v4 === null ? 'unparsed' : uuidv7TimeMs(v4)).toBe(null)
     expect(parseUuid('9f6f8cde4d3c4e0f9b1a0123456789ab')).toBe(null)
@@ -80,7 +80,7 @@ describe('UUIDs', () => {
   })
 })
 
-test('two values of JSON say the same whatever the order of their members, and else never', () => {
+test('JSON values are equal if and only if they differ at most in the order of members', () => {
   const value = { a: [1, { b: null, c: 'x' }], d: true, e: {} }
   expect(isSameJson(value, { e: {}, d: true, a: [1, { c: 'x', b: null }] })).toBe(true)
   const others = [

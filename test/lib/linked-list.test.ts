@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { LinkedList, type Neighbours } from '../../src/lib/linked-list.ts'
+import { LinkedList, type ListLinks } from '../../src/lib/linked-list.ts'
 
-interface Member extends Neighbours<Member> {
+interface Member extends ListLinks<Member> {
   readonly name: string
 }
 
@@ -17,7 +17,7 @@ describe('A linked list', () => {
     expect(list.isEmpty).toBe(false)
   })
 
-  test('loses members at its ends and in its middle, each once', () => {
+  test('removes members at its ends and in its middle, each once', () => {
     const all = ['a', 'b', 'c', 'd'].map(member)
     const list = new LinkedList<Member>()
     for (const each of all) list.append(each)
@@ -33,7 +33,7 @@ describe('A linked list', () => {
     expect(list.isEmpty).toBe(true)
   })
 
-  test('takes a member again, as its last one', () => {
+  test('accepts a removed member again, as its last one', () => {
     const [a, b] = [member('a'), member('b')]
     const list = new LinkedList<Member>()
     list.append(a)
@@ -41,13 +41,13 @@ describe('A linked list', () => {
     list.remove(a)
     list.append(a)
     expect(namesOf(list)).toEqual(['b', 'a'])
-    // The last one as well, whose place is that of the one before it then.
+    // The last member as well, after the one before it was removed.
     list.remove(a)
     list.append(a)
     expect(namesOf(list)).toEqual(['b', 'a'])
   })
 
-  test('may lose the member that it has just given', () => {
+  test('allows removing the member that it just yielded', () => {
     const list = new LinkedList<Member>()
     for (const name of ['a', 'b', 'c']) list.append(member(name))
     const given: string[] = []

@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest'
 
-import { inOwnBuffer } from '../../src/lib/runtime/own-buffer.ts'
+import { withOwnBuffer } from '../../src/lib/runtime/own-buffer.ts'
 
 describe('bytes in their own buffer', () => {
-  test('are the same object if nothing else is in the buffer', () => {
+  test('are the same object if they fill the buffer', () => {
     const bytes = new Uint8Array([1, 2, 3])
-    expect(inOwnBuffer(bytes)).toBe(bytes)
+    expect(withOwnBuffer(bytes)).toBe(bytes)
   })
 
   test('are a copy if they are a view of a larger buffer', () => {
     const large = new Uint8Array([0, 1, 2, 3, 4])
-    const owned = inOwnBuffer(large.subarray(1, 4))
+    const owned = withOwnBuffer(large.subarray(1, 4))
     expect([...owned]).toEqual([1, 2, 3])
     expect(owned.buffer.byteLength).toBe(3)
     structuredClone(owned, { transfer: [owned.buffer] })
@@ -20,12 +20,12 @@ describe('bytes in their own buffer', () => {
   test('can be empty in a buffer that was transferred before', () => {
     const shared = new Uint8Array(0)
     for (let times = 0; times < 2; times += 1) {
-      const { buffer } = inOwnBuffer(shared)
+      const { buffer } = withOwnBuffer(shared)
       expect(structuredClone(buffer, { transfer: [buffer] }).byteLength).toBe(0)
     }
     const detached = new Uint8Array(0)
     structuredClone(detached.buffer, { transfer: [detached.buffer] })
-    const { buffer } = inOwnBuffer(detached)
+    const { buffer } = withOwnBuffer(detached)
     expect(structuredClone(buffer, { transfer: [buffer] }).byteLength).toBe(0)
   })
 })

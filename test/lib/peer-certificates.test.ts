@@ -13,7 +13,8 @@ import { issueLeaf, LEAF_LIFETIME_MS, validityFrom } from '../../src/pki/authori
 import { type Certificate, parseCertificates } from '../../src/pki/certificate.ts'
 import { networkAuthorities, newCa } from '../support/authorities.ts'
 
-// Method: real handshakes with a server that knows no authority, as where clients of any CA may connect.
+// Method: real handshakes with a server that trusts no authority, as when clients of any CA may
+// connect.
 
 const nowMs = Date.now()
 const { issuing, anchorsPem } = await networkAuthorities(nowMs)
@@ -52,7 +53,7 @@ afterAll(() => {
   server.close()
 })
 
-/** What the server sees of a client that presents these certificates. */
+/** Reads the certificates that the server receives from a client. */
 async function seenOf<T>(
   presented: readonly Certificate[],
   privateKeyPem: string,
@@ -82,7 +83,7 @@ const hexOf = (certificates: readonly Certificate[]) =>
   certificates.map(({ der }) => Buffer.from(der).toString('hex'))
 
 describe('the certificates of a peer', () => {
-  test('are those that it presents, in its order', async () => {
+  test('are those it presented, in the same order', async () => {
     for (const others of [
       [],
       [intermediate],
@@ -95,7 +96,7 @@ describe('the certificates of a peer', () => {
     }
   })
 
-  test('are no more than are asked for', async () => {
+  test('are limited to the requested number', async () => {
     const look = (socket: TLSSocket) => peerChainDer(socket, 2)?.length
     const presented = [leaf, intermediate, root]
     expect(await seenOf(presented, ordinary.privateKeyPem, look)).toBe(2)
@@ -105,13 +106,13 @@ describe('the certificates of a peer', () => {
     expect(await seenOf([foreign], stranger.privateKeyPem, chainOf)).toEqual(hexOf([foreign]))
   })
 
-  test('have the bytes and the digest of the first as its own', async () => {
+  test("have the leaf's bytes and digest first", async () => {
     const look = (socket: TLSSocket) => [peerLeafDer(socket), peerLeafSha256(socket)]
     const seen = await seenOf([leaf, intermediate], ordinary.privateKeyPem, look)
     expect(seen).toEqual([leaf.der, leaf.sha256])
   })
 
-  test('are none where the client presents none, and none once the connection has ended', async () => {
+  test('are null when the client presents none, and once the connection has ended', async () => {
     const look = (socket: TLSSocket) => [
       chainOf(socket),
       peerLeafDer(socket),
@@ -123,7 +124,7 @@ describe('the certificates of a peer', () => {
     expect(seen).toEqual([null, null, ''])
   })
 
-  test('count as none beyond their bound', async () => {
+  test('are null when they exceed the size limit', async () => {
     const name = `https://${'a'.repeat(180)}`
     const large = await leafOf(Array.from({ length: 200 }, (_, at) => `${name}/${at}`))
     const [first] = parseCertificates(large.certificatePem)

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { periodicScheduler } from '../../src/lib/periodic-scheduler.ts'
 import { eventually } from '../support/eventually.ts'
 
-test('what has the same period, or a multiple of it, runs in one turn', async () => {
+test('work with the same period, or a multiple of it, runs in one turn', async () => {
   const turns: string[][] = []
   let turn: string[] | null = null
   const note = (name: string) => () => {
@@ -26,7 +26,7 @@ test('what has the same period, or a multiple of it, runs in one turn', async ()
   }
 })
 
-test('what is stopped runs no more, and one that stops ends no other', async () => {
+test('stopped work does not run again, and stopping it stops no other work', async () => {
   const counts = { stopped: 0, kept: 0 }
   const stop = periodicScheduler.every(10, () => {
     counts.stopped += 1
@@ -44,7 +44,7 @@ test('what is stopped runs no more, and one that stops ends no other', async () 
   expect(counts).toEqual({ stopped: 1, kept })
 })
 
-test('what a stall has missed is not made up for', async () => {
+test('runs missed during a stall are skipped', async () => {
   const ranAtMs: number[] = []
   const stop = periodicScheduler.every(10, () => ranAtMs.push(performance.now()))
   await eventually(() => expect(ranAtMs).not.toEqual([]))
@@ -53,7 +53,8 @@ test('what a stall has missed is not made up for', async () => {
   while (performance.now() < endMs);
   await eventually(() => expect(ranAtMs.length).toBeGreaterThanOrEqual(10))
   stop()
-  // The first is late, and the last may be; a machine that is busy makes it more. Twenty would be made up for within a few ms.
+  // The first run is late, and the last may be, especially on a busy machine. Twenty missed runs
+  // would take only a few ms if they were repeated.
   const [first = 0, tenth = 0] = [ranAtMs[0], ranAtMs[9]]
   expect(tenth - first).toBeGreaterThanOrEqual(70)
 })

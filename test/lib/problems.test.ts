@@ -12,7 +12,7 @@ import { readCodes } from '../contract/facts.ts'
 
 const page = join(import.meta.dirname, '../../docs/integrate/errors.md')
 
-/** The table as the code has it, each row with the remedy that the page gives for its code and status. */
+/** The problem table of the code, each row with the page's remedy for its code and status. */
 function table(remedies: ReadonlyMap<string, string>): string {
   const rows = Object.entries(problems).map(([code, { http, retry, message }]) => {
     const wire = wireCode[code as ProblemCode] ?? code
@@ -36,13 +36,13 @@ ${rows.join('\n')}
 `
 }
 
-/** What the page says to do, by code and status; people write it there. */
+/** Remedies of the page by code and status; people write them there. */
 function remediesOf(text: string): Map<string, string> {
   const rows = text.matchAll(/^\| `([A-Z_]+)` \| (\d+) \|.*\| ([^|]*) \|$/gm)
   return new Map([...rows].map(([, code, status, remedy = '']) => [`${code} ${status}`, remedy]))
 }
 
-test('docs/integrate/errors.md lists the problems of the table, no more and no less, each with a remedy', () => {
+test('docs/integrate/errors.md lists exactly the problems of the table, each with a remedy', () => {
   const remedies = remediesOf(readFileSync(page, 'utf8'))
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, table(remedies))
   expect(readFileSync(page, 'utf8')).toBe(table(remedies))
@@ -50,7 +50,7 @@ test('docs/integrate/errors.md lists the problems of the table, no more and no l
   expect(without, 'write the remedy into the page').toEqual([])
 })
 
-test('a problem of a field names the field, and a plain one says its default message', () => {
+test('a field problem names the field, and a plain problem has its default message', () => {
   expect(fieldProblem('name', 'name is required').fault).toEqual({
     field: 'name',
     reason: 'name is required',
@@ -59,12 +59,12 @@ test('a problem of a field names the field, and a plain one says its default mes
   expect(new Problem('NOT_FOUND').message).toBe(problems.NOT_FOUND.message)
 })
 
-test('codes of the API family come with the statuses that its clients know', () => {
+test('OpenZiti codes have the statuses that its clients expect', () => {
   const known = readCodes()
   expect(known.size).toBeGreaterThan(50)
-  // The mission has 404 for a token that nobody knows, and clients look at the code.
+  // Flotilla answers 404 for an unknown token; clients check only the code.
   known.set('INVALID_ENROLLMENT_TOKEN', 404)
-  // The mission has 401 for a code that is wrong.
+  // Flotilla answers 401 for a wrong code.
   known.set('MFA_INVALID_TOKEN', 401)
   const others = Object.entries(problems).filter(([code, { http }]) => {
     const wire = wireCode[code as ProblemCode]

@@ -9,7 +9,7 @@ const limits = {
   waitingRequestsMax: 16,
 }
 
-/** A share whose time passes only as its tasks say. */
+/** A share whose clock advances only when a test advances it. */
 function shareOf(): { share: ProcessorShare; pass: (ms: number) => void } {
   let nowMs = 0
   const share = new ProcessorShare(limits, { monotonicMs: () => nowMs })
@@ -36,7 +36,7 @@ test('a caller that has used little is served at once', () => {
   expect(ran).toEqual([0, 1, 2, 3, 4])
 })
 
-test('a caller that has used much waits, in the order of its requests, and others do not', async () => {
+test('a caller that has used much waits, in the order of its requests, while others do not', async () => {
   const { share, pass } = shareOf()
   const ran: string[] = []
   share.run('a', () => pass(30))
@@ -57,7 +57,7 @@ test('callers that wait take turns', async () => {
   expect(ran).toEqual(['a1', 'b1', 'a2', 'a3'])
 })
 
-test('a slice is over after its time: the event loop goes round before the next', async () => {
+test('a slice ends after its time, and the event loop runs before the next one', async () => {
   const { share, pass } = shareOf()
   const ran: number[] = []
   share.run('a', () => pass(30))
@@ -73,7 +73,7 @@ test('a slice is over after its time: the event loop goes round before the next'
   expect(ran).toEqual([1, 2])
 })
 
-test('what was used is forgotten with time', () => {
+test('recorded use decays over time', () => {
   const { share, pass } = shareOf()
   share.run('a', () => pass(30))
   pass(41)
@@ -88,13 +88,13 @@ function* counting(count: number, pass: (ms: number) => void): Generator<void, n
   return count
 }
 
-test('short work gives its result at once, long work a promise of it', async () => {
+test('short work returns its result at once, long work a promise', async () => {
   const { share, pass } = shareOf()
   expect(share.finish('a', counting(2, pass))).toBe(2)
   await expect(share.finish('a', counting(50, pass))).resolves.toBe(50)
 })
 
-test('short work is ended before the next of its caller begins, long work takes turns with it', async () => {
+test("short work ends before its caller's next task starts, long work takes turns with it", async () => {
   const { share, pass } = shareOf()
   share.run('a', () => pass(30))
   const told: string[] = []
@@ -124,7 +124,7 @@ test('short work is ended before the next of its caller begins, long work takes 
   ])
 })
 
-test('a task that begins another one of its caller has it run at once, and is counted once', () => {
+test('a task started by a running task of the same caller runs at once and is counted once', () => {
   const { share, pass } = shareOf()
   const ran: string[] = []
   share.run('a', () => {
@@ -139,7 +139,7 @@ test('a task that begins another one of its caller has it run at once, and is co
   expect(ran).toEqual(['of another', 'next', 'beyond its share'])
 })
 
-test('an error of a later step rejects', async () => {
+test('an error in a later step rejects the promise', async () => {
   const { share, pass } = shareOf()
   function* failing(): Generator<void, never> {
     yield* counting(10, pass)
@@ -148,7 +148,7 @@ test('an error of a later step rejects', async () => {
   await expect(share.finish('a', failing())).rejects.toMatchObject({ code: 'TIMEOUT' })
 })
 
-test('more than may wait is refused, for the caller that has its part and not for others', () => {
+test('a caller that has used its share of the queue is refused, others are not', () => {
   const { share, pass } = shareOf()
   for (const caller of ['a', 'b']) share.run(caller, () => pass(30))
   const fill = (): void => {
@@ -158,7 +158,7 @@ test('more than may wait is refused, for the caller that has its part and not fo
   expect(share.run('b', () => undefined)).toBe(true)
 })
 
-test('long work is followed by a rest of as long as it took, short work by none', async () => {
+test('long work is followed by a rest as long as the work took, short work by none', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout'] })
   try {
     const { share, pass } = shareOf()

@@ -44,7 +44,7 @@ function openFile(bytesMax = 1000, keep = 2): RotatingFile {
 const textOf = (name: string): string => readFileSync(name, 'utf8')
 const config = { id: 'ctrl1', logLevel: 'info', audit: { log: false } } as const
 
-/** Resolves when the line is in a file. */
+/** Resolves when the line is written. */
 async function write(writer: LineWriter, line: string): Promise<void> {
   writer.write(`${line}\n`)
   await eventually(() => {
@@ -55,7 +55,7 @@ async function write(writer: LineWriter, line: string): Promise<void> {
   })
 }
 
-test('a log that is full is renamed, and as many earlier ones are kept as were asked for', async () => {
+test('a full log is renamed, and the configured number of earlier ones is kept', async () => {
   const writer = new LineWriter(openFile(100, 2))
   for (let n = 0; n < 8; n += 1) await write(writer, `line ${n} ${'x'.repeat(40)}`)
   const heads = (name: string): string[] => textOf(name).match(/line [0-9]/g) ?? []
@@ -65,7 +65,7 @@ test('a log that is full is renamed, and as many earlier ones are kept as were a
   expect(existsSync(`${path}.3`)).toBe(false)
 })
 
-test('every line of a burst that fills many files is in one of them, once and whole', async () => {
+test('every line of a burst over many files is in one of them, once and complete', async () => {
   const { log } = logOver(new LineWriter(openFile(128 * 1024, 100)), config)
   for (let i = 0; i < 10_000; i += 1) log.info({ i }, 'a line of the burst')
   const files = (): string[] =>
@@ -85,7 +85,7 @@ test('every line of a burst that fills many files is in one of them, once and wh
   for (const one of files()) expect(statSync(one).size).toBeLessThanOrEqual(128 * 1024)
 })
 
-test('the files are for their owner alone, also one that was there before', async () => {
+test('only the owner may read the files, including one that existed before', async () => {
   writeFileSync(path, 'before\n', { mode: 0o644 })
   chmodSync(path, 0o644)
   const writer = new LineWriter(openFile(20, 2))
@@ -94,7 +94,7 @@ test('the files are for their owner alone, also one that was there before', asyn
   for (const one of [path, `${path}.1`, `${path}.2`]) expect(statSync(one).mode & 0o777).toBe(0o600)
 })
 
-test('a file that somebody else moves away is made anew', async () => {
+test('a file that another program moves away is created again', async () => {
   const writer = new LineWriter(openFile())
   await write(writer, 'before')
   renameSync(path, join(folder, 'moved'))
@@ -103,9 +103,9 @@ test('a file that somebody else moves away is made anew', async () => {
   expect(textOf(path)).toBe('after\n')
 })
 
-test('lines go on into the open file while it cannot be renamed, and older files stay', async () => {
+test('lines continue in the open file while it cannot be renamed, and older files stay', async () => {
   const writer = new LineWriter(openFile(20, 3))
-  // A folder with something in it in the place of an earlier file: nothing can be renamed over it.
+  // A non-empty folder in the place of an earlier file makes the rename fail.
   mkdirSync(join(`${path}.3`, 'in the way'), { recursive: true })
   writeFileSync(`${path}.1`, 'first\n')
   writeFileSync(`${path}.2`, 'second\n')
@@ -118,7 +118,7 @@ test('lines go on into the open file while it cannot be renamed, and older files
   expect([textOf(`${path}.2`), textOf(`${path}.3`)]).toEqual(['first\n', 'second\n'])
 })
 
-test('what a full disk loses is counted in the log once there is room again', async () => {
+test('lines lost to a full disk are counted in the log once there is space again', async () => {
   const file = openFile(1_000_000)
   const full = openSync('/dev/full', 'w')
   let isFull = true
@@ -149,7 +149,7 @@ test('what a full disk loses is counted in the log once there is room again', as
 test.each([
   ['a link', (to: string) => symlinkSync(join(folder, 'elsewhere'), to)],
   ['a folder', (to: string) => mkdirSync(to)],
-])('%s in the place of the file ends the start with one sentence', (_what, make) => {
+])('%s at the path of the file fails the start with one sentence', (_what, make) => {
   make(path)
   const logFile = { path, bytesMax: 1000, keep: 1 }
   expect(() => createLog({ ...config, logFile })).toThrow(/logFile\.path: .* cannot be written/)

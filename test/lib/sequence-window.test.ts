@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { SequenceWindow } from '../../src/lib/sequence-window.ts'
 
 describe('A window of sequences', () => {
-  test('numbers its values from 1 on', () => {
+  test('numbers its values from 1', () => {
     const window = new SequenceWindow<string>()
     expect([window.lowest, window.next, window.size]).toEqual([1, 1, 0])
     expect(['a', 'b', 'c'].map((value) => window.add(value))).toEqual([1, 2, 3])
@@ -16,7 +16,7 @@ describe('A window of sequences', () => {
     expect([window.lowest, window.next, window.size]).toEqual([1, 4, 3])
   })
 
-  test('its lowest number passes those that are gone, and no others', () => {
+  test('skips only removed values in its lowest number', () => {
     const window = new SequenceWindow<string>()
     for (const value of ['a', 'b', 'c']) window.add(value)
     expect(window.remove(2)).toBe('b')
@@ -28,13 +28,13 @@ describe('A window of sequences', () => {
     expect([window.lowest, window.next, window.size]).toEqual([4, 4, 0])
   })
 
-  test('holds what a map holds, however values come and go', () => {
+  test('holds the same values as a map after random additions and removals', () => {
     const window = new SequenceWindow<number>()
     const map = new Map<number, number>()
     let random = 1
     for (let step = 0; step < 20_000; step += 1) {
       random = (random * 48_271) % 2_147_483_647
-      // It grows to hundreds of values, and is emptied again.
+      // The window grows to hundreds of values and is emptied again.
       const isGrowing = Math.floor(step / 1000) % 2 === 0
       if (random % 10 < (isGrowing ? 7 : 2)) {
         const number = window.add(random)
@@ -51,7 +51,7 @@ describe('A window of sequences', () => {
     expect([...window.values()]).toEqual([...map.values()])
   })
 
-  test('leaves out what is removed while its values are gone through', () => {
+  test('omits values removed during iteration', () => {
     const window = new SequenceWindow<string>()
     for (const value of ['a', 'b', 'c']) window.add(value)
     const seen: string[] = []

@@ -7,10 +7,10 @@ import {
   printableLine,
   printableText,
   printableValue,
-  unprintableIn,
+  firstUnprintable,
 } from '../../src/lib/text/terminal-text.ts'
 
-/** Every character that a terminal acts on, or that changes the order of what it shows. */
+/** Every character that a terminal interprets, or that changes the order of text. */
 const controls = [
   ...range(0, 0x1f),
   ...range(0x7f, 0x9f),
@@ -26,10 +26,10 @@ function range(first: number, last: number): number[] {
 
 const plain = 'Ünïcode, 漢字 \u{1f600} עברית a\u200db \u00a0'
 
-describe('text of others at a terminal', () => {
-  test('has no character that the terminal acts on', () => {
+describe('untrusted text at a terminal', () => {
+  test('has no character that the terminal interprets', () => {
     for (const control of controls) {
-      expect(unprintableIn(`a${control}b`)).toBe(
+      expect(firstUnprintable(`a${control}b`)).toBe(
         `U+${control.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`,
       )
       expect(printableLine(`a${control}b`)).toMatch(/^a[ ?]b$/)
@@ -37,8 +37,8 @@ describe('text of others at a terminal', () => {
     }
   })
 
-  test('stays as it is where it has none', () => {
-    expect(unprintableIn(plain)).toBeNull()
+  test('stays unchanged without such characters', () => {
+    expect(firstUnprintable(plain)).toBeNull()
     expect([printableLine, printableText, escapeUnprintable].map((show) => show(plain))).toEqual([
       plain,
       plain,
@@ -46,12 +46,12 @@ describe('text of others at a terminal', () => {
     ])
   })
 
-  test('is one line, with a space for its line breaks and a mark for other controls', () => {
+  test('is one line, with spaces for line breaks and question marks for other controls', () => {
     expect(printableLine('a\r\n\tb\u2028c\u001b[2Jd\u202e\u009be')).toBe('a b c?[2Jd?e')
     expect(printableLine('abcdef', 3)).toBe('abc')
   })
 
-  test('keeps the lines of a text, and loses a carriage return that would write over one', () => {
+  test('keeps its lines, without carriage returns that would overwrite a line', () => {
     expect(printableText('one\r\ntwo\tx\rthree\u009b')).toBe('one\ntwo\tx?three?')
   })
 
@@ -73,8 +73,8 @@ describe.each([
     plain: ['', 'a: b', ' x', 'yes', '1', 'one\ntwo\n', 'tab\there', null, 1.5, false],
   }
 
-  test('has no character that a terminal acts on', () => {
-    expect(unprintableIn(write(value).replaceAll('\n', '').replaceAll('\t', ''))).toBeNull()
+  test('has no character that a terminal interprets', () => {
+    expect(firstUnprintable(write(value).replaceAll('\n', '').replaceAll('\t', ''))).toBeNull()
   })
 
   test('parses to the same value', () => {

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 
-import { NO_TRACE, traceBytes, tracedBy, traceOf } from '../../src/lib/trace-context.ts'
+import { NO_TRACE, traceBytes, decodeTrace, traceOf } from '../../src/lib/trace-context.ts'
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 const parentSpanId = '00f067aa0ba902b7'
 const given = `00-${traceId}-${parentSpanId}-01`
 
-test('a valid traceparent is taken, with a span of its own and the wish of its sender', () => {
+test("a valid traceparent is used, with a new span and the sender's sampled flag", () => {
   const trace = traceOf(given)
   expect(trace).toMatchObject({ traceId, parentSpanId, isSampled: true })
   expect(trace.spanId).toMatch(/^[0-9a-f]{16}$/)
@@ -26,24 +26,24 @@ test.each([
   ['a line break', `${given}\n`],
   ['a megabyte', given.repeat(20_000)],
   ['a list', [given]],
-])('%s begins a trace of its own, which nobody asked to record', (_what, header) => {
+])('%s begins a new trace that is not sampled', (_what, header) => {
   const trace = traceOf(header)
   expect(trace).toMatchObject({ parentSpanId: '', isSampled: false })
   expect(trace.traceId).toMatch(/^[0-9a-f]{32}$/)
   expect(trace.traceId).not.toBe(traceId)
 })
 
-test('ids are never the same, as far as a thousand of them tell', () => {
+test('a thousand ids are all different', () => {
   const made = Array.from({ length: 1000 }, () => traceOf(undefined))
   expect(new Set(made.map((trace) => trace.traceId)).size).toBe(1000)
   expect(new Set(made.map(({ spanId }) => spanId)).size).toBe(1000)
 })
 
-test('to another controller goes what is recorded alone, and nothing else is taken for it', () => {
+test('only a sampled trace is sent to another controller, and other bytes do not decode as one', () => {
   const trace = traceOf(given)
-  expect(tracedBy(traceBytes(trace))).toEqual({ traceId, parentSpanId: trace.spanId })
+  expect(decodeTrace(traceBytes(trace))).toEqual({ traceId, parentSpanId: trace.spanId })
   expect(traceBytes(traceOf(undefined))).toBe(NO_TRACE)
   expect(traceBytes(undefined)).toBe(NO_TRACE)
-  expect(tracedBy(NO_TRACE)).toBeNull()
-  expect(tracedBy(new Uint8Array(5000))).toBeNull()
+  expect(decodeTrace(NO_TRACE)).toBeNull()
+  expect(decodeTrace(new Uint8Array(5000))).toBeNull()
 })

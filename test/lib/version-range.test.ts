@@ -10,7 +10,7 @@ test.each([
   '==1.0.0-rc.1+build.5',
   '1.x',
   '1.2.x || 2.x.x',
-])('%s is a range of versions', (text) => {
+])('%s is a version range', (text) => {
   expect(isVersionRange(text)).toBe(true)
 })
 
@@ -28,7 +28,7 @@ test.each([
   '~1.0.0',
   '1.0.0,2.0.0',
   `${'9'.repeat(16)}.0.0`,
-])('%j is none', (text) => {
+])('%j is not a version range', (text) => {
   expect(isVersionRange(text)).toBe(false)
 })
 
@@ -85,11 +85,11 @@ test.each([
   '1.0.0-.',
   '1.0.0+.',
   `1.0.0-${'a'.repeat(65)}`,
-])('the version %j is not whole and in no range', (version) => {
+])('the version %j is incomplete and in no range', (version) => {
   expect(isInVersionRange(version, '>=0.0.0')).toBe(false)
 })
 
-test('what is no range holds no version', () => {
+test('an invalid range holds no version', () => {
   expect(isInVersionRange('1.0.0', '1')).toBe(false)
   expect(isInVersionRange('1.0.0', '')).toBe(false)
 })

@@ -56,7 +56,7 @@ function leafWith(changes: Partial<LeafOptions>): Promise<CertifiedKey> {
   })
 }
 
-/** What the check says of a leaf: its fault, or 'none'. */
+/** The fault that the check reports, or 'none'. */
 function faultOf(check: () => unknown): string {
   try {
     check()
@@ -73,7 +73,7 @@ const controllerFault = async (changes: Partial<LeafOptions>): Promise<string> =
 }
 
 describe('An issued controller certificate', () => {
-  test('carries its SPIFFE id, its id as common name, and its hosts', () => {
+  test('has its SPIFFE id, its id as common name, and its hosts', () => {
     const [own, ...chain] = parseCertificates(leaf.certificatePem)
     expect(own.uris).toEqual(['spiffe://test.example/controller/ctrl1'])
     expect(own.commonName).toBe('ctrl1')
@@ -86,12 +86,12 @@ describe('An issued controller certificate', () => {
     expect(chain.map((certificate) => certificate.commonName)).toEqual(['test issuer'])
   })
 
-  test('verifies for whoever holds just the root', () => {
+  test('verifies for a peer that holds only the root', () => {
     const anchors = parseCertificates(root.certificatePem)
     expect(() => checkChain(parseCertificates(leaf.certificatePem), anchors, now)).not.toThrow()
   })
 
-  test('has the key it was issued for, and no other', async () => {
+  test('has only the key it was issued for', async () => {
     const [own] = parseCertificates(leaf.certificatePem)
     const other = await leafWith({})
     expect(() => checkKeyMatches(own, leaf.privateKeyPem)).not.toThrow()
@@ -130,7 +130,7 @@ describe('A leaf is refused as a controller', () => {
     expect(await controllerFault({ uris: [uri] })).toBe('none')
   })
 
-  test('without a URI name, even if its common name and DNS name say so', async () => {
+  test('without a URI name, even if its common name and DNS name fit', async () => {
     expect(await controllerFault({ uris: [], hosts: ['ctrl1'] })).toBe('wrong-identity')
   })
 
@@ -163,7 +163,7 @@ describe('A leaf is refused as a controller', () => {
 })
 
 describe('Time and chain', () => {
-  test('an expired and a not yet valid certificate are told apart', async () => {
+  test('an expired certificate is distinguished from one that is not yet valid', async () => {
     const expired = await leafWith({
       validity: { notBeforeMs: now - 2 * DAY_MS, notAfterMs: now - DAY_MS },
     })
@@ -220,13 +220,13 @@ describe('Time and chain', () => {
   })
 })
 
-describe('What cannot be read', () => {
+describe('Unreadable input', () => {
   test.each([
     ['nothing', ''],
     ['text', 'hello'],
     ['a block of rubbish', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'],
     ['a truncated block', '-----BEGIN CERTIFICATE-----\nMIIB'],
-  ])('is refused with a sentence (%s)', (_title, pem) => {
+  ])('is refused with one sentence (%s)', (_title, pem) => {
     expect(faultOf(() => parseCertificates(pem))).toBe('unreadable')
   })
 
@@ -236,7 +236,7 @@ describe('What cannot be read', () => {
     expect(parseCertificates(pem, { certificatesMax: 17 })).toHaveLength(17)
   })
 
-  test('a certificate damaged anywhere is refused, or untrusted; it never passes', () => {
+  test('a certificate damaged anywhere is unreadable or untrusted', () => {
     const anchors = parseCertificates(root.certificatePem)
     const [own, ...chain] = parseCertificates(leaf.certificatePem)
     const faults = new Set<string>()

@@ -48,7 +48,7 @@ describe('A certificate request', () => {
     ['EC P-256', generatePrivateKeyPem()],
     ['EC P-384', ecPem('P-384')],
     ['RSA 2048', rsaPem(2048)],
-  ])('by a key of type %s leads to a leaf for that key', async (_type, privateKeyPem) => {
+  ])('with a key of type %s gives a leaf for that key', async (_type, privateKeyPem) => {
     const pem = await createCertificateRequest({ privateKeyPem, id: 'ctrl4' })
     const { commonName, publicKeySpki, publicKeySha256 } = await parseCertificateRequest(pem)
     expect(commonName).toBe('ctrl4')
@@ -70,7 +70,7 @@ describe('A certificate request', () => {
     checkChain(chain, parseCertificates(root.certificatePem), nowMs)
   })
 
-  test('by a weak key is refused', async () => {
+  test('with a weak key is refused', async () => {
     await expect(
       createCertificateRequest({ privateKeyPem: rsaPem(1024), id: 'a' }),
     ).rejects.toThrow('2,048')
@@ -79,7 +79,7 @@ describe('A certificate request', () => {
     ).rejects.toThrow('P-256')
   })
 
-  test('that holds the key of somebody else is refused', async () => {
+  test('that contains another party’s key is refused', async () => {
     const own = generatePrivateKeyPem()
     const pem = await createCertificateRequest({ privateKeyPem: own, id: 'ctrl4' })
     const der = Buffer.from(pem.replace(/-----[^-]+-----/g, ''), 'base64')
@@ -90,7 +90,7 @@ describe('A certificate request', () => {
     await expect(parseCertificateRequest(stolen)).rejects.toMatchObject({ fault: 'untrusted' })
   })
 
-  test('of any other form is refused', async () => {
+  test('in any other form is refused', async () => {
     const pem = await createCertificateRequest({
       privateKeyPem: generatePrivateKeyPem(),
       id: 'ctrl4',

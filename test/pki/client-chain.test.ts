@@ -58,7 +58,7 @@ const low = makeAuthority('low', { issuer: middle })
 const leaf = makeClient('client', low)
 
 describe('The chain of a client', () => {
-  test('leads to an anchor, whatever order its intermediates come in', () => {
+  test('leads to an anchor with intermediates in any order', () => {
     for (const others of [
       [middle, low],
       [low, middle],
@@ -68,13 +68,13 @@ describe('The chain of a client', () => {
     }
   })
 
-  test('ends at the first anchor that it leads to, which need not be self-signed', () => {
+  test('ends at the first anchor it reaches, which need not be self-signed', () => {
     expect(verify([leaf], [low])).toMatchObject(path(leaf, low))
     expect(verify([leaf, low, middle], [low, root])).toMatchObject(path(leaf, low))
     expect(verify([leaf, low, middle], [root, low])).toMatchObject(path(leaf, low, middle, root))
   })
 
-  test('leads nowhere when one is missing, or the anchor is another of the same name', () => {
+  test('fails when an intermediate is missing, or the anchor is another one of the same name', () => {
     const none = refused('does not lead to any of the 1 CA certificates')
     expect(verify([leaf, low], [root])).toMatchObject(none)
     expect(verify([leaf, middle], [root])).toMatchObject(none)
@@ -84,7 +84,7 @@ describe('The chain of a client', () => {
     expect(verify([leaf, low, middle], [namesake, root])).toMatchObject({ ok: true })
   })
 
-  test('trusts nothing that the client presents: not its own root, not itself', () => {
+  test('trusts neither a root that the client presents nor the leaf itself', () => {
     expect(verify([leaf, low, middle, root], [makeAuthority('other')])).toMatchObject({ ok: false })
     const own = makeCertificate({ name: 'own' })
     expect(verify([own], [own])).toMatchObject({ ok: false })
@@ -125,7 +125,7 @@ describe('An authority', () => {
     expect(verify([makeClient('client', old), old], [root])).toMatchObject({ ok: true })
   })
 
-  test('that expired, or is not valid yet, leads no one to an anchor, an anchor included', () => {
+  test('that expired or is not yet valid breaks the chain, even as anchor', () => {
     const past = { notBeforeMs: testNowMs - 2 * DAY_MS, notAfterMs: testNowMs - 1000 }
     const future = { notBeforeMs: testNowMs + 1000, notAfterMs: testNowMs + DAY_MS }
     for (const [times, reason] of [
@@ -151,11 +151,11 @@ describe('An authority', () => {
     )
     const client = makeClient('client', rsaRoot, { signing: sha1WithRsa })
     expect(verify([client], [rsaRoot])).toMatchObject(refused('SHA-1'))
-    // Nobody relies on what an anchor says of itself.
+    // The anchor's own signature is not checked.
     expect(verify([makeClient('client', rsaRoot)], [rsaRoot])).toMatchObject({ ok: true })
   })
 
-  test('with a critical extension that nobody here knows is refused; any other is passed over', () => {
+  test('with an unknown critical extension is refused; a non-critical one is ignored', () => {
     const extension = (isCritical: boolean): DerTree =>
       encodeExtension('2a0304', isCritical, tagged(derTag.null))
     for (const isCritical of [true, false]) {
@@ -180,7 +180,7 @@ describe('Path length', () => {
     )
   })
 
-  test('does not count authorities that issued themselves', () => {
+  test('does not count self-issued authorities', () => {
     const top = makeAuthority('top', { pathLength: 0 })
     const renewed = makeAuthority('top', { issuer: top })
     const client = makeClient('client', renewed)
@@ -193,7 +193,7 @@ describe('Path length', () => {
 })
 
 describe('The purpose', () => {
-  test('is judged on request, of leaf and authorities; none is every purpose', () => {
+  test('is checked on request in leaf and authorities; without the extension every purpose is allowed', () => {
     const server = makeCertificate({
       name: 's',
       issuer: root,
@@ -213,7 +213,7 @@ describe('The purpose', () => {
   })
 })
 
-test('the time of the leaf is enforced or told, as the caller wants', () => {
+test('the leaf’s validity is enforced or reported, as the caller chooses', () => {
   const past = { notBeforeMs: testNowMs - 2 * DAY_MS, notAfterMs: testNowMs - 1000 }
   const future = { notBeforeMs: testNowMs + 1000, notAfterMs: testNowMs + DAY_MS }
   const leafTime = 'reported'
@@ -235,7 +235,7 @@ describe('A leaf', () => {
     expect(verify([client], [root])).toMatchObject(refused('a key of no kind allowed'))
   })
 
-  test('that was changed after it was signed is refused', () => {
+  test('that was changed after signing is refused', () => {
     const other = makeAuthority('root')
     const client = makeClient('client', other)
     expect(verify([client], [root])).toMatchObject(refused('not signed by "CN=root"'))
@@ -244,7 +244,7 @@ describe('A leaf', () => {
 
 describe('Work', () => {
   const keys = Array.from({ length: 6 }, () => newEcKey())
-  /** Each of some authorities has a certificate from each other one. */
+  /** Authorities that are all cross-signed by one another. */
   const crossed = keys.flatMap((own, to) =>
     keys.flatMap((issuerKeys, from) => {
       if (from === to) return []
@@ -255,18 +255,18 @@ describe('Work', () => {
   const [own = newEcKey()] = keys
   const issuer = makeAuthority('ca0', { keys: own })
 
-  test('ends with authorities that signed each other, whoever is trusted', () => {
+  test('ends with cross-signed authorities, whichever is trusted', () => {
     const client = makeClient('client', issuer)
     const presented = crossed.slice(0, clientChainLimits.presentedMax - 1)
     expect(verify([client, ...presented], [root])).toMatchObject({ ok: false })
     expect(verify([client, ...presented], [issuer])).toMatchObject(path(client, issuer))
-    // The anchor stands above all of them, and each path of theirs breaks at the leaf.
+    // The anchor is above all of them, and each of their paths fails at the leaf.
     const wrong = makeClient('client', makeAuthority('ca0'))
     const anchors = [makeAuthority('ca5', { keys: keys[5] ?? own })]
     expect(verify([wrong, ...presented], anchors)).toMatchObject({ ok: false })
   })
 
-  test('is not bought by a chain that no anchor leads to', () => {
+  test('is not spent on a chain that no anchor reaches', () => {
     const client = makeClient('client', issuer)
     let looked = 0
     const anchor = new Proxy(root.certificate, {
@@ -284,7 +284,7 @@ describe('Work', () => {
     expect(looked).toBe(0)
   })
 
-  test('has an end at a chain that is too long, in depth or in number', () => {
+  test('is limited for a chain that is too deep or too long', () => {
     let above = root
     const presented: Made[] = []
     for (let at = 0; at < clientChainLimits.depthMax; at += 1) {
@@ -315,7 +315,7 @@ describe('Name constraints', () => {
     const through = makeAuthority('through', { issuer: bound })
     const far = makeClient('client', through, { extensions: [named] })
     const answer = verify([client, bound], [root])
-    // They hold as far down as the leaf is, and for an anchor as well.
+    // Constraints apply down to the leaf, also those of an anchor.
     expect(verify([far, through, bound], [root]).ok).toBe(answer.ok)
     expect(verify([client], [bound]).ok).toBe(answer.ok)
     return answer
@@ -363,7 +363,7 @@ describe('Name constraints', () => {
     )
   })
 
-  test('refuse names that can not be compared', () => {
+  test('refuse names that cannot be compared', () => {
     for (const [permitted, named] of [
       [['uri', 'good.example'], { uris: ['urn:x:y'] }],
       [['uri', 'good.example'], { uris: ['https://10.0.0.1/'] }],
@@ -374,13 +374,13 @@ describe('Name constraints', () => {
     }
   })
 
-  test('exclude a wildcard that stands for an excluded host', () => {
+  test('exclude a wildcard that matches an excluded host', () => {
     const wild = alternativeNames({ dnsNames: ['*.good.example'] })
     expect(judge([], [['dns', 'secret.good.example']], wild)).toMatchObject({ ok: false })
     expect(judge([], [['dns', 'x.secret.good.example']], wild)).toMatchObject({ ok: true })
   })
 
-  test('hold for the subject, and for a mail address in it that no alternative name tells', () => {
+  test('apply to the subject, and to an email address in it if there are no alternative names', () => {
     const attribute = (oid: string, text: string): Buffer =>
       tagged(derTag.set, [derTag.sequence, oid, [derTag.utf8String, Buffer.from(text)]])
     const organization = attribute('55040a', 'Good  Inc')
@@ -403,7 +403,7 @@ describe('Name constraints', () => {
     expect(judged(mail, other)).toMatchObject({ ok: false })
   })
 
-  test('hold for intermediates, but for those that issued themselves', () => {
+  test('apply to intermediates, except self-issued ones', () => {
     const inside = tagged(derTag.sequence, commonNameOnly('bound').der.subarray(2))
     const extensions = [nameConstraints([['directory', inside]])]
     const bound = makeAuthority('top', { issuer: root, extensions })
@@ -416,13 +416,13 @@ describe('Name constraints', () => {
     )
   })
 
-  test('that do not parse refuse whatever is below them', () => {
+  test('that do not parse refuse all certificates below them', () => {
     for (const base of [['ip', ip(1, 2, 3)] as const, ['dns', 'a b'] as const]) {
       expect(judge([base], [])).toMatchObject(refused('can not be read'))
     }
   })
 
-  test('are compared no more often than there is work for', () => {
+  test('are limited in the number of comparisons', () => {
     const dnsNames = Array.from({ length: 250 }, (_, at) => `n${at}.good.example`)
     const excluded = Array.from({ length: 250 }, (_, at) => ['dns', `x${at}.example`] as const)
     expect(judge([], excluded, alternativeNames({ dnsNames }))).toMatchObject(refused('too many'))

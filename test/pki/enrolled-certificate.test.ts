@@ -64,7 +64,7 @@ const asked = alternativeNames({
 })
 
 describe('A certificate of an identity', () => {
-  test('has the subject of the request, one SPIFFE id and nothing else that was asked for', () => {
+  test('has the subject of the request, one SPIFFE id and no other requested names', () => {
     const issued = certifyIdentity(enrollment({ extensions: [asked] }), 'id-1')
     const [leaf, above, ...others] = parseCertificates(issued.chainPem)
     expect(leaf.commonName).toBe('somebody')
@@ -89,7 +89,7 @@ describe('A certificate of an identity', () => {
     expect([leaf.notBeforeMs, leaf.notAfterMs]).toEqual([issued.notBeforeMs, issued.notAfterMs])
   })
 
-  test('reads the same in another program', () => {
+  test('parses the same in another library', () => {
     const { leafPem } = certifyIdentity(enrollment({ extensions: [asked] }), 'id-1')
     const other = new OtherReader(leafPem)
     expect(other.subject).toBe('CN=somebody')
@@ -106,7 +106,7 @@ describe('A certificate of an identity', () => {
     )
   })
 
-  test('has a serial number of its own: positive, at most 20 bytes', () => {
+  test('has a unique serial number: positive, at most 20 bytes', () => {
     const made = enrollment()
     const serials = Array.from({ length: 300 }, () => {
       const { serialNumber } = new X509Certificate(certifyIdentity(made, 'id-1').leafPem)
@@ -117,7 +117,7 @@ describe('A certificate of an identity', () => {
     expect(serials.every((serial) => serial > 0n && serial < 1n << 159n)).toBe(true)
   })
 
-  test('never ends after its issuer, and an issuer that has ended issues nothing', () => {
+  test('never expires after its issuer, and an expired issuer issues nothing', () => {
     const late = issuer.certificate.notAfterMs - DAY_MS
     const issued = certifyIdentity(enrollment({}, { nowMs: late }), 'id-1')
     expect(issued.notAfterMs).toBe(issuer.certificate.notAfterMs)
@@ -125,7 +125,7 @@ describe('A certificate of an identity', () => {
     expect(() => certifyIdentity(over, 'id-1')).toThrow('the issuing authority expired')
   })
 
-  test('tells a time beyond 2049', () => {
+  test('encodes a time after 2049', () => {
     const until = Date.UTC(2060, 5, 1)
     const made = makeAuthority('lasting', { notAfterMs: until + DAY_MS })
     const lasting = loadIssuer({
@@ -137,7 +137,7 @@ describe('A certificate of an identity', () => {
     expect(parseCertificate(leafPem).notAfterMs).toBe(until)
   })
 
-  test('is signed by whatever key the authority has', () => {
+  test('is signed by any kind of authority key', () => {
     for (const keys of [newRsaKey()]) {
       const made = makeAuthority('of rsa', { keys })
       const rsa = loadIssuer({
@@ -147,7 +147,7 @@ describe('A certificate of an identity', () => {
       const issued = certifyIdentity(enrollment({}, { issuer: rsa }), 'id-1')
       const leaf = parseCertificate(issued.leafPem)
       expect(leaf.native.verify(keys.publicKey)).toBe(true)
-      // A root that signs itself is not sent along.
+      // A self-signed root is not included.
       expect(issued.chainPem).toBe(issued.leafPem)
     }
   })
@@ -158,7 +158,7 @@ describe('A certificate of an identity', () => {
     expect(extensions.get(extensionOids.subjectAlternativeName)?.isCritical).toBe(true)
   })
 
-  test('is refused for an id that would name something else', () => {
+  test('is refused for an id that would form another SPIFFE id', () => {
     for (const id of ['', 'a/b', '..', 'a b', 'controller/ctrl1', 'ä', `${'x'.repeat(3000)}`]) {
       expect(() => certifyIdentity(enrollment(), id), id.slice(0, 20)).toThrow('SPIFFE')
     }
@@ -166,7 +166,7 @@ describe('A certificate of an identity', () => {
 })
 
 describe('The next certificate of an identity', () => {
-  test('has the names of the current one when the network issued that', () => {
+  test('keeps the names of the current one if the network issued it', () => {
     const parts = { certificate: issuer.certificate }
     const privateKey = issuer.key
     const keys = { privateKey, publicKey: issuer.certificate.native.publicKey }
@@ -178,7 +178,7 @@ describe('The next certificate of an identity', () => {
     expect(leaf.ipAddresses).toEqual(['10.0.0.1', 'fe80::1'])
   })
 
-  test('has its SPIFFE id alone when somebody else did, under the same name too', () => {
+  test('has only its SPIFFE id if another authority issued the current one, even under the same name', () => {
     const impostor = makeAuthority('network issuing')
     for (const other of [impostor, makeAuthority('other')]) {
       const current = makeClient('now', other, { extensions: [asked] })
@@ -190,7 +190,7 @@ describe('The next certificate of an identity', () => {
   })
 })
 
-test('a certificate of a session has nothing of its request but the key', () => {
+test('a session certificate takes only the key from its request', () => {
   const ids = { identityId: 'id-1', apiSessionId: 's-1', certificateId: 'c-1' }
   const made = enrollment({ extensions: [asked] }, { lifetimeMs: DAY_MS / 2 })
   const issued = certifySession(made, ids)
@@ -229,7 +229,7 @@ describe('A certificate of a router', () => {
     return certifyRouterServer(made, 'r1', { ...free, ...naming }).hosts
   }
 
-  test('as server has the hosts of its request, as client none, each a purpose of its own', () => {
+  test('has the requested hosts as server and none as client, each with its own purpose', () => {
     const made = enrollment({ subject, extensions: [asked] })
     const naming = { ...free, allowed: ['*.b.example', 'a.example', '10.0.0.1', 'FE80::1'] }
     const own = 'spiffe://test.internal/router/r1'
@@ -246,13 +246,13 @@ describe('A certificate of a router', () => {
     expect(purposesOf(client.contents.extensions)).toEqual([purposeOids.clientAuth])
   })
 
-  test('has its id as common name, whatever its server request says', () => {
+  test('has its id as common name regardless of the server request', () => {
     const other = enrollment({ subject: commonNameOnly('r2').der })
     expect(() => certifyRouterClient(other, 'r1')).toThrow('must be the id of the router')
     expect(certifyRouterServer(other, 'r1', free).subject).toBe('CN=r1')
   })
 
-  test('names no controller at an enrollment, in whatever spelling', () => {
+  test('names no controller at enrollment, in any spelling', () => {
     const reserved = ['ctrl1.example', '10.0.0.1', '2001:db8::7', '[2001:DB8::8]']
     for (const name of ['ctrl1.example', 'CTRL1.example.']) {
       expect(() => hostsFor([name], { reserved })).toThrow('is that of a controller')
@@ -272,13 +272,13 @@ describe('A certificate of a router', () => {
     ])
   })
 
-  test('names no wildcard that an administrator has not allowed', () => {
+  test('names a wildcard only if an administrator allowed it', () => {
     expect(() => hostsFor(['*.com'], {})).toThrow('is a wildcard')
     expect(hostsFor(['*.r1.example'], { allowed: ['*.r1.example'] })).toEqual(['*.r1.example'])
     expect(() => hostsFor(['*.r2.example'], { allowed: ['*.r1.example'] })).toThrow('wildcard')
   })
 
-  test('names the loopback at any time: it is that of whoever verifies it', () => {
+  test('may always name the loopback, which means the verifier’s own host', () => {
     const local = ['localhost', 'r1.localhost']
     const addresses = [Buffer.from([127, 0, 0, 1]), Buffer.from(`${'00'.repeat(15)}01`, 'hex')]
     const reserved = ['localhost', '127.0.0.1', '::1']
@@ -292,13 +292,13 @@ describe('A certificate of a router', () => {
     expect(() => hostsFor(['localhost.example'], { reserved, allowed: ['x'] })).toThrow('allowed')
   })
 
-  test('leaves out the hosts of other routers', () => {
+  test('omits hosts of other routers', () => {
     expect(hostsFor(['r1.example', 'r2.example'], { withheld: ['r2.example'] })).toEqual([
       'r1.example',
     ])
   })
 
-  test('is extended to nothing that it does not name already, but what an administrator allowed', () => {
+  test('is extended only with names that it already has or an administrator allowed', () => {
     const first = asking({
       dnsNames: ['a.example', 'b.example'],
       emails: ['a@b.example'],
@@ -346,7 +346,7 @@ describe('A certificate of a router', () => {
     'spiffe://other.internal/x',
     ' spiffe://test.internal/controller/ctrl1',
     'no uri',
-  ])('may not be named %s', (uri) => {
+  ])('may not have the name %s', (uri) => {
     const made = asking({ uris: [uri] })
     expect(() => certifyRouterServer(made, 'r1', free)).toThrow('alternative name')
   })
@@ -359,12 +359,12 @@ describe('A certificate of a router', () => {
     { dnsNames: ['a.*.b'] },
     { emails: ['a'] },
     { emails: ['a@b@c d'] },
-  ])('may not be named %o', (names) => {
+  ])('may not have the names %o', (names) => {
     expect(() => certifyRouterServer(asking(names), 'r1', free)).toThrow('alternative name')
   })
 })
 
-test('an authority with the key of another one is refused', () => {
+test('an authority with another authority’s key is refused', () => {
   expect(() => loadIssuer({ ...issuing, privateKeyPem: root.privateKeyPem })).toThrow(
     'does not belong',
   )

@@ -32,14 +32,14 @@ test.each([
   ['EC P-521', newEcKey('P-521')],
   ['RSA 2048', rsa],
   ['Ed25519', newEdKey()],
-])('a request by a key of type %s is read', (_type, keys) => {
+])('a request with a key of type %s is accepted', (_type, keys) => {
   const request = readEnrollmentRequest(requestPem({ keys, subject: commonNameOnly('r1').der }))
   expect(request.commonName).toBe('r1')
   expect(request.publicKeySpki).toEqual(spkiOf(keys))
   expect(formatName(request.subject)).toBe('CN=r1')
 })
 
-test('a request signed by RSA-PSS is read, and one whose parameters stand for SHA-1 is not', () => {
+test('an RSA-PSS request is accepted, unless its parameters mean SHA-1', () => {
   const keys = rsa
   const good = requestPem({ keys, signing: rsaPss('sha256', SHA256) })
   expect(readEnrollmentRequest(good).commonName).toBe('somebody')
@@ -47,12 +47,12 @@ test('a request signed by RSA-PSS is read, and one whose parameters stand for SH
   expect(() => readEnrollmentRequest(old)).toThrow('SHA-1')
 })
 
-test('a request of another program is read', async () => {
+test('a request of another program is accepted', async () => {
   const pem = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'r7' })
   expect(readEnrollmentRequest(pem)).toMatchObject({ commonName: 'r7', names: { uris: [] } })
 })
 
-test('the names that it asks for are given by type', () => {
+test('the requested names are listed by type', () => {
   const names = {
     dnsNames: ['a.example', '*.b.example'],
     emails: ['a@b.example'],
@@ -61,11 +61,11 @@ test('the names that it asks for are given by type', () => {
   }
   const pem = requestPem({ extensions: [alternativeNames(names)] })
   expect(readEnrollmentRequest(pem).names).toMatchObject(names)
-  // A request need not ask for anything.
+  // A request may ask for no extensions.
   expect(readEnrollmentRequest(requestPem({ attributes: [] })).names.dnsNames).toEqual([])
 })
 
-test('a bit that is flipped anywhere is never taken', () => {
+test('a request with any flipped bit is refused', () => {
   const der = requestDer({ keys: newEdKey() })
   for (let at = 0; at < der.length; at += 1) {
     const harmed = Buffer.from(der)
@@ -74,7 +74,7 @@ test('a bit that is flipped anywhere is never taken', () => {
   }
 })
 
-test('a request that is cut off anywhere is never taken', () => {
+test('a request truncated anywhere is refused', () => {
   const der = requestDer()
   for (let length = 0; length < der.length; length += 1) {
     const part = pemText('CERTIFICATE REQUEST', der.subarray(0, length))
@@ -82,7 +82,7 @@ test('a request that is cut off anywhere is never taken', () => {
   }
 })
 
-test('a request signed with another key than the one in it is refused', () => {
+test('a request signed with another key than its own is refused', () => {
   const pem = requestPem({ spki: spkiOf(newEcKey()) })
   expect(() => readEnrollmentRequest(pem)).toThrow('not signed by the key that is in it')
 })
@@ -102,7 +102,7 @@ test.each([
   expect(() => readEnrollmentRequest(pem)).toThrow('RSA of 2,048 to 8,192 bits')
 })
 
-test('a point that is compressed is refused, as a key has one encoding', () => {
+test('a compressed point is refused, because a key has one encoding', () => {
   const keys = newEcKey()
   const spki = spkiOf(keys)
   const point = Buffer.from([2 + ((spki.at(-1) ?? 0) & 1), ...spki.subarray(27, 59)])
@@ -120,7 +120,7 @@ test.each([
   expect(() => readEnrollmentRequest(pem)).toThrow('asks for a CA certificate')
 })
 
-test('extensions that are asked for twice are refused, in one list or in two', () => {
+test('extensions requested twice are refused, in one list or in two', () => {
   const plain = basicConstraints(false)
   for (const attributes of [
     [extensionRequest([plain, basicConstraints(true)])],
@@ -132,14 +132,14 @@ test('extensions that are asked for twice are refused, in one list or in two', (
   }
 })
 
-test('a subject beyond its bound is refused, in a text of any size', () => {
+test('a subject above its size limit is refused in any encoding', () => {
   const large = requestPem({ subject: commonNameOnly('x'.repeat(5000)).der })
   expect(() => readEnrollmentRequest(large)).toThrow('4096 bytes')
   const huge = requestPem({ subject: commonNameOnly('x'.repeat(64 * 1024)).der })
   expect(() => readEnrollmentRequest(huge)).toThrow('exactly one certificate request')
 })
 
-test('more names than there may be are refused, and so is a name with a NUL in it', () => {
+test('too many names are refused, and so is a name with a NUL', () => {
   const many = alternativeNames({ dnsNames: Array.from({ length: 65 }, (_, at) => `n${at}`) })
   expect(() => readEnrollmentRequest(requestPem({ extensions: [many] }))).toThrow(
     'readable certificate request',
@@ -150,7 +150,7 @@ test('more names than there may be are refused, and so is a name with a NUL in i
   )
 })
 
-test('anything beside one block is refused', () => {
+test('text outside the one PEM block is refused', () => {
   const pem = requestPem()
   const der = requestDer()
   for (const text of [

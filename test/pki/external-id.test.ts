@@ -16,7 +16,7 @@ const idOf = (changes: Partial<ExternalIdRule>, from = names): string | null => 
   return found.ok ? found.externalId : null
 }
 
-describe('An external id', () => {
+describe('an external id', () => {
   test.each<[Partial<ExternalIdRule>, string | null]>([
     [{}, 'corp/ann'],
     [{ index: 1 }, null],
@@ -39,11 +39,11 @@ describe('An external id', () => {
     [{ location: 'SAN_URI', matcher: 'SCHEME', matcherCriteria: 'http' }, null],
     [{ location: 'SAN_URI', matcher: 'PREFIX', matcherCriteria: 'https:' }, null],
     [{ index: 1_000_000, parser: 'SPLIT', parserCriteria: '/' }, null],
-  ])('by %o is %s', (changes, expected) => {
+  ])('by the rule %o is %s', (changes, expected) => {
     expect(idOf(changes)).toBe(expected)
   })
 
-  test('says why there is none', () => {
+  test('is missing with a reason', () => {
     const reasonOf = (changes: Partial<ExternalIdRule>): unknown =>
       externalIdOf({ ...rule, ...changes }, names)
     expect(reasonOf({ matcher: 'PREFIX', matcherCriteria: 'x' })).toMatchObject({
@@ -56,7 +56,7 @@ describe('An external id', () => {
     })
   })
 
-  test('is split as the language splits', () => {
+  test('is split like String.split', () => {
     for (const text of ['', 'a', 'aa', 'aba', 'abababa', 'xaabaabaay', 'aabaaabaab'.repeat(3)]) {
       for (const parserCriteria of ['a', 'ab', 'aba', 'aab', 'aabaa', 'baab']) {
         const parts = text.split(parserCriteria)
@@ -71,7 +71,7 @@ describe('An external id', () => {
     }
   })
 
-  test('is found by a separator that is made to fit half of every place', () => {
+  test('is split in linear time on an adversarial separator', () => {
     const half = 'a'.repeat(2000)
     const separator = `${half}b${half}`
     const changes: Partial<ExternalIdRule> = { parser: 'SPLIT', parserCriteria: separator }
@@ -83,7 +83,7 @@ describe('An external id', () => {
     ).toBeNull()
   })
 
-  test('is read from a certificate, all of its common names in their order', () => {
+  test('is read from all common names of a certificate in order', () => {
     const subject = Buffer.from('301a310b300906035504030c026161310b300906035504030c026262', 'hex')
     const { certificate } = makeCertificate({
       name: subject,

@@ -15,7 +15,7 @@ import { memberLeaf, signerOf } from '../support/member-leaf.ts'
 const nowSeconds = Math.floor(Date.now() / 1000)
 const claims = { iss: 'https://ctrl1.test', sub: 'service', exp: nowSeconds + 3600 }
 
-test('a token names the leaf that signed it and is good for every member', async () => {
+test('a token names its signing leaf and verifies at every member', async () => {
   const [one, two] = [await memberLeaf('ctrl1'), await memberLeaf('ctrl2')]
   const token = await signerOf(one, [one, two]).sign(claims)
   expect(decodeProtectedHeader(token)).toEqual({
@@ -27,13 +27,13 @@ test('a token names the leaf that signed it and is good for every member', async
   expect(await signerOf(two, [one, two]).verify(token)).toEqual(claims)
 })
 
-test('a token of no current member is nothing', async () => {
+test('a token of a non-member is rejected', async () => {
   const [one, stranger] = [await memberLeaf('ctrl1'), await memberLeaf('ctrl9')]
   const token = await signerOf(stranger, []).sign(claims)
   expect(await signerOf(one, [one]).verify(token)).toBeNull()
 })
 
-test('a certificate over another key than the one its member is known by vouches for nothing', async () => {
+test('a certificate with another key than the member’s pinned one verifies nothing', async () => {
   const [one, two, stranger] = [
     await memberLeaf('ctrl1'),
     await memberLeaf('ctrl2'),
@@ -45,7 +45,7 @@ test('a certificate over another key than the one its member is known by vouches
   expect(await signerOf(one, [one, stranger]).verify(token)).toEqual(claims)
 })
 
-test('what was signed before the leaf was renewed over its key stays good', async () => {
+test('a token stays valid when its leaf is renewed with the same key', async () => {
   const one = await memberLeaf('ctrl1')
   const token = await signerOf(one, []).sign(claims)
   const root = await createRootAuthority({
@@ -72,7 +72,7 @@ test('what was signed before the leaf was renewed over its key stays good', asyn
   expect(await renewed.verify(token)).toEqual(claims)
 })
 
-test('a token whose time is over or not yet come, changed, unsigned, or too long is nothing', async () => {
+test('an expired, premature, changed, unsigned or oversized token is rejected', async () => {
   const one = await memberLeaf('ctrl1')
   const signer = signerOf(one, [])
   const token = await signer.sign(claims)
@@ -94,7 +94,7 @@ test('a token whose time is over or not yet come, changed, unsigned, or too long
   }
 })
 
-test('the public key of a leaf is no shared secret', async () => {
+test('a token signed with the public key as HMAC secret is rejected', async () => {
   const one = await memberLeaf('ctrl1')
   const { publicKey } = parseCertificate(one.certificatePem).native
   const secret = publicKey.export({ type: 'spki', format: 'pem' })
@@ -104,7 +104,7 @@ test('the public key of a leaf is no shared secret', async () => {
   expect(await signerOf(one, []).verify(token)).toBeNull()
 })
 
-test('the key says the algorithm', () => {
+test('the key determines the algorithm', () => {
   const ec = (namedCurve: string) => generateKeyPairSync('ec', { namedCurve }).privateKey
   expect(jwtAlgorithmOf(ec('P-256'))).toBe('ES256')
   expect(jwtAlgorithmOf(ec('P-384'))).toBe('ES384')

@@ -29,7 +29,7 @@ import {
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const SECOND_MS = 1000
-/** Midnight, so that days count evenly. All times below are days from here. */
+/** Midnight, so that days are whole. All times below are days after this. */
 const start = Date.UTC(2030, 0, 1)
 const at = (days: number): number => start + days * DAY_MS
 const days = (from: number, to: number): Validity => ({ notBeforeMs: at(from), notAfterMs: at(to) })
@@ -81,7 +81,7 @@ describe('The three alarm days', () => {
     expect(expirySentence(life, true) === null).toBe(level === 'none')
   })
 
-  test('hold for the issuing authority and the root as well, each with its own remedy', async () => {
+  test('apply to the issuing authority and the root too, each with its own remedy', async () => {
     const chain = await leafOf(days(1790, 1820))
     const health = certificateHealth({ chain, anchors, nowMs: at(1796) })
     expect(health.authorities.map(({ kind, level }) => [kind, level])).toEqual([
@@ -95,7 +95,7 @@ describe('The three alarm days', () => {
     expect(expirySentence(last, true)).toContain('plan a new root')
   })
 
-  test('come at fractions of a short life, below the third at which it renews itself', async () => {
+  test('come at fractions of a short lifetime, below the third at which a leaf renews itself', async () => {
     const [leaf] = await leafOf(days(0, 12))
     const levelWith = (left: number): string => certificateLife(leaf, at(12 - left)).level
     expect([12, 4, 3.01].map(levelWith)).toEqual(['none', 'none', 'none'])
@@ -103,7 +103,7 @@ describe('The three alarm days', () => {
     expect(certificateLife(leaf, at(0)).renewAtMs).toBe(at(8))
   })
 
-  test('say who has to act: the controller, or whoever issued the certificate', async () => {
+  test('name who must act: the controller or the issuer of the certificate', async () => {
     const [leaf] = await leafOf(days(0, 365))
     const life = certificateLife(leaf, at(360))
     expect(expirySentence(life, true)).toContain(
@@ -115,7 +115,7 @@ describe('The three alarm days', () => {
 })
 
 describe('Health', () => {
-  test('counts whole days, and is as bad as the worst of the chain', async () => {
+  test('counts whole days, and has the worst level of the chain', async () => {
     const chain = await leafOf(days(1460, 1825))
     const health = certificateHealth({ chain, anchors, nowMs: at(1819) - 1 })
     expect(health.isTrusted).toBe(true)
@@ -126,7 +126,7 @@ describe('Health', () => {
     expect(certificateHealth({ chain, anchors, nowMs: at(1826) }).leaf.daysLeft).toBe(-1)
   })
 
-  test('tells a chain that leads nowhere', async () => {
+  test('reports a chain without an anchor', async () => {
     const other = await createRootAuthority({ commonName: 'test root', validity: days(0, 3650) })
     const chain = await leafOf(days(0, 365))
     const foreign = parseCertificates(other.certificatePem)
@@ -147,14 +147,14 @@ describe('A leaf is renewed', () => {
       nowMs,
     })
 
-  test('when a third of its time is left, not a moment before', async () => {
+  test('when a third of its lifetime is left, not earlier', async () => {
     const chain = await leafOf(days(0, 300))
     expect(reasonAt(chain, at(200) - 1)).toBeNull()
     expect(reasonAt(chain, at(200))).toBe('due')
     expect(reasonAt(chain, at(301))).toBe('due')
   })
 
-  test('at once when it lacks a host, or its time has not come after the clock was wrong', async () => {
+  test('at once when it lacks a host, or is not yet valid after a clock error', async () => {
     const chain = await leafOf(days(0, 300))
     expect(reasonAt(chain, at(1), { hosts: ['127.0.0.1', 'new.example'] })).toBe('missing-host')
     expect(missingHosts(chain[0], ['localhost', '127.0.0.1', '::1', 'new.example'])).toEqual([
@@ -176,7 +176,7 @@ describe('A leaf is renewed', () => {
     }
   })
 
-  test('not again and again by an authority that itself ends soon', async () => {
+  test('only while it gains lifetime under an authority that expires soon', async () => {
     const [issuer] = parseCertificates(issuing.certificatePem)
     const validity = validityWithin(issuer, at(1725), LEAF_LIFETIME_MS)
     expect(validity.notAfterMs).toBe(issuer.notAfterMs)
@@ -201,7 +201,7 @@ describe('A leaf is renewed', () => {
   }
 })
 
-test('A leaf from before an authority was renewed stays valid, whichever of the two its chain carries', async () => {
+test('a leaf from before a renewal of its authority stays valid with either authority certificate in its chain', async () => {
   const [before] = parseCertificates(issuing.certificatePem)
   const chain = await leafOf(days(0, 300))
   const spki = before.native.publicKey.export({ type: 'spki', format: 'der' })
@@ -216,7 +216,7 @@ test('A leaf from before an authority was renewed stays valid, whichever of the 
   expect(() => checkChain([chain[0], after], anchors, at(100))).not.toThrow()
 })
 
-test('Of two certificates for one key the one that is valid now is taken, in whatever order they stand', async () => {
+test('of two certificates for one key, the one valid now is used, in any order', async () => {
   const [long] = await leafOf(days(0, 300))
   const [before] = parseCertificates(issuing.certificatePem)
   const spki = Uint8Array.from(before.native.publicKey.export({ type: 'spki', format: 'der' }))
@@ -232,7 +232,7 @@ test('Of two certificates for one key the one that is valid now is taken, in wha
   expect(() => checkChain([long, ended], anchors, at(100))).toThrow('it expired at')
 })
 
-test('A leaf is signed anew for the key that stays with its controller', async () => {
+test('a leaf is issued for a key that stays with its controller', async () => {
   const [leaf] = await leafOf(days(0, 300))
   const certificatePem = await issueControllerCertificateFor({
     issuer: issuing,

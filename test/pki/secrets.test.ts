@@ -24,7 +24,7 @@ afterEach(() => {
 })
 
 describe('A secret file', () => {
-  test('is 0600 whatever the umask, and replaces an older one whole', () => {
+  test('has mode 0600 with any umask, and replaces an older one atomically', () => {
     const path = join(folder, 'a.key')
     const umask = process.umask(0o777)
     try {
@@ -40,13 +40,13 @@ describe('A secret file', () => {
     expect(readdirSync(folder)).toEqual(['a.key'])
   })
 
-  test('is read without a word when only its owner can', () => {
+  test('is read without a warning when only its owner may', () => {
     const path = join(folder, 'a.key')
     writeSecretFile(path, 'text')
     expect(readSecretFile(path)).toEqual({ text: 'text', warning: null })
   })
 
-  test('that its group can read gives a warning; that others can read or change is refused', () => {
+  test('that its group may read gives a warning; one that others may read or change is refused', () => {
     const path = join(folder, 'a.key')
     writeSecretFile(path, 'secret-content')
     chmodSync(path, 0o640)
@@ -59,7 +59,7 @@ describe('A secret file', () => {
     }
   })
 
-  test('that is missing, a folder, or too large is refused with a sentence', () => {
+  test('that is missing, a folder, or too large is refused with one sentence', () => {
     expect(() => readSecretFile(join(folder, 'none'))).toThrow('file not found')
     mkdirSync(join(folder, 'dir'), { mode: 0o700 })
     expect(() => readSecretFile(join(folder, 'dir'))).toThrow('not a regular file')
@@ -68,7 +68,7 @@ describe('A secret file', () => {
   })
 })
 
-test('a cluster key is random bytes, another one each time', () => {
+test('a new cluster key is random each time', () => {
   expect(newClusterKey()).toHaveLength(CLUSTER_KEY_BYTES)
   expect(newClusterKey()).not.toEqual(newClusterKey())
 })

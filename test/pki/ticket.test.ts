@@ -34,7 +34,7 @@ function faultOf(candidate: string): string {
   }
 }
 
-/** A ticket around any JSON, its checksum right: only an edit by somebody who means it looks like this. */
+/** A ticket with any JSON and a valid checksum, as only deliberate forgery produces. */
 function forged(change: object): string {
   const body = text.split('.')[1] ?? ''
   const value = JSON.parse(Buffer.from(body, 'base64url').toString()) as object
@@ -44,20 +44,20 @@ function forged(change: object): string {
 }
 
 describe('A ticket', () => {
-  test('is one line of text that gives the same ticket back', () => {
+  test('is one line of text that parses to the same ticket', () => {
     expect(text).toMatch(/^flotilla-ticket-1\.[A-Za-z0-9_.-]+$/)
     expect(parseTicket(text)).toEqual(ticket)
     expect(parseTicket(` ${text}\r\n`)).toEqual(ticket)
     expect(formatTicket(parseTicket(text))).toBe(text)
   })
 
-  test('has a digest of its whole text, blanks around it aside', () => {
+  test('has a digest of its whole text without surrounding blanks', () => {
     const expected = createHash('sha256').update(text).digest()
     expect(Buffer.from(ticketDigest(`${text}\n`))).toEqual(expected)
     expect(Buffer.from(ticketDigest(text.slice(0, -1)))).not.toEqual(expected)
   })
 
-  test('is refused as cut off or edited when any character of it is lost or changed', () => {
+  test('is refused as damaged when any character is lost or changed', () => {
     const start = 'flotilla-ticket-1.'.length
     for (let at = start; at < text.length; at += 7) {
       const other = text[at] === 'A' ? 'B' : 'A'
@@ -70,7 +70,7 @@ describe('A ticket', () => {
     expect(faultOf(`${text}x`)).toBe('damaged')
   })
 
-  test('is told apart from any other text and from a newer format', () => {
+  test('is distinguished from any other text and from a newer format', () => {
     for (const other of ['', 'hello', '{}', text.slice(5), 'x'.repeat(100_000)]) {
       expect(faultOf(other)).toBe('no-ticket')
     }
@@ -89,18 +89,18 @@ describe('A ticket', () => {
     ['an expiry that is no number', { expiresAtMs: 'never' }],
     ['a role that is none', { isVoter: 'yes' }],
     ['a trust domain that is none', { trustDomain: 'A b' }],
-  ])('with %s is refused though its checksum is right', (_what, change) => {
+  ])('with %s is refused despite a valid checksum', (_what, change) => {
     expect(faultOf(forged({}))).toBe('none')
     expect(faultOf(forged(change))).toBe('damaged')
   })
 
-  test('says nothing of its secret in an error', () => {
+  test('never shows its secret in an error', () => {
     const secret = Buffer.from(ticket.secret).toString('base64url')
     expect(() => parseTicket(text.slice(0, -3))).toThrow(TicketError)
     expect(() => parseTicket(text.slice(0, -3))).not.toThrow(secret.slice(0, 8))
   })
 
-  test('is never made longer than one can be read', () => {
+  test('is never created longer than the readable maximum', () => {
     const caPem = ticket.caPem.repeat(400)
     expect(() => formatTicket({ ...ticket, caPem })).toThrow('too long')
     expect(text.length).toBeLessThan(TICKET_CHARACTERS_MAX)

@@ -5,8 +5,8 @@ import {
   base32,
   isSameCode,
   recoveryCode,
-  stepAt,
-  stepOf,
+  totpStepAt,
+  totpStep,
   totpCode,
 } from '../../src/pki/secrets/totp.ts'
 import { codeOf, secretOf } from '../support/totp.ts'
@@ -22,8 +22,8 @@ const rfcCodes = [
   [20_000_000_000, '353130'],
 ] as const
 
-test.each(rfcCodes)('at %d s the code of the RFC is %s', (seconds, code) => {
-  expect(totpCode(rfcSecret, stepAt(seconds * 1000))).toBe(code)
+test.each(rfcCodes)('at %d s the code is %s, as in the RFC', (seconds, code) => {
+  expect(totpCode(rfcSecret, totpStepAt(seconds * 1000))).toBe(code)
 })
 
 test.each([
@@ -48,30 +48,30 @@ test('an authenticator app that reads the provisioning URL shows the same codes'
   }
 })
 
-describe('the step of a code', () => {
+describe('the step of a TOTP code', () => {
   const nowMs = 1_700_000_000_000
-  const now = stepAt(nowMs)
+  const now = totpStepAt(nowMs)
   const codeAt = (step: number): string => totpCode(rfcSecret, step)
 
-  test('is found one step before and after the present one, and no further', () => {
-    const found = [-2, -1, 0, 1, 2].map((by) => stepOf(rfcSecret, codeAt(now + by), nowMs, 0))
+  test('is found at most one step before or after the current one', () => {
+    const found = [-2, -1, 0, 1, 2].map((by) => totpStep(rfcSecret, codeAt(now + by), nowMs, 0))
     expect(found).toEqual([null, now - 1, now, now + 1, null])
   })
 
-  test('is not found at or before the last one that was taken', () => {
-    const found = [-1, 0, 1].map((by) => stepOf(rfcSecret, codeAt(now + by), nowMs, now))
+  test('is not found at or before the last used step', () => {
+    const found = [-1, 0, 1].map((by) => totpStep(rfcSecret, codeAt(now + by), nowMs, now))
     expect(found).toEqual([null, null, now + 1])
   })
 
-  test('is that of no text that is not exactly the code', () => {
+  test('is found only for exactly the code', () => {
     const code = codeAt(now)
     for (const text of ['', ` ${code}`, `${code} `, code.slice(1), `${code}0`, '١٢٣٤٥٦']) {
-      expect(stepOf(rfcSecret, text, nowMs, 0)).toBeNull()
+      expect(totpStep(rfcSecret, text, nowMs, 0)).toBeNull()
     }
   })
 })
 
-test('a recovery code is no time-based code, whatever was drawn', () => {
+test('a recovery code never equals a time-based code', () => {
   const drawn = [Buffer.alloc(6, 31), Buffer.from([0, 26, 27, 31, 1, 2])]
   expect(recoveryCode(() => drawn.shift() ?? Buffer.alloc(0))).toBe('A237BC')
   expect(isSameCode('ABCDEF', 'abcdef')).toBe(false)
@@ -83,22 +83,22 @@ describe('a sealed factor', () => {
   const factor = newFactor(20)
   const sealed = sealFactor(key, factor, context)
 
-  test('is opened by its key for what it was made for', () => {
+  test('opens with its key and context', () => {
     expect(openFactor(key, sealed, context)).toEqual(factor)
     expect(factor.secret).toHaveLength(20)
     expect(new Set(factor.recoveryCodes).size).toBe(20)
   })
 
-  test('is another text each time, and fits the bound of the record', () => {
+  test('differs each time, and fits the size limit of the record', () => {
     expect(sealFactor(key, factor, context)).not.toBe(sealed)
     expect(sealed.length).toBeLessThan(1024)
   })
 
-  test.each(Object.keys(context))('is opened under no other %s', (member) => {
+  test.each(Object.keys(context))('does not open with another %s', (member) => {
     expect(openFactor(key, sealed, { ...context, [member]: 'another' })).toBeNull()
   })
 
-  test('is opened by no other key, nor with any byte changed or cut off', () => {
+  test('does not open with another key, a changed byte or a missing byte', () => {
     expect(openFactor(randomBytes(32), sealed, context)).toBeNull()
     const bytes = Buffer.from(sealed, 'base64url')
     for (let at = 0; at < bytes.length; at += 1) {

@@ -37,7 +37,7 @@ test.each([
   ['EC P-256', p256],
   ['EC P-384', curve('P-384')],
   ['RSA 2048', rsa(2048)],
-])('a secret wrapped for a key of type %s is opened by that key alone', async (_type, keys) => {
+])("only the recipient's key of type %s opens a wrapped secret", async (_type, keys) => {
   const jwe = await wrapSecret(secret, keys.spki, context)
   expect(await openSecret(jwe, keys.pem, context)).toEqual(secret)
   await expect(openSecret(jwe, curve('P-256').pem, context)).rejects.toThrow(WrappedSecretError)
@@ -50,7 +50,7 @@ test.each([
   ['Ed25519', () => exported(generateKeyPairSync('ed25519') as never).spki],
   ['no key', () => Uint8Array.of(1, 2, 3)],
   ['a key too large', () => new Uint8Array(5000)],
-])('%s is not wrapped for', async (_name, spki) => {
+])('wrapping for %s is refused', async (_name, spki) => {
   await expect(wrapSecret(secret, spki(), context)).rejects.toMatchObject({ fault: 'unreadable' })
 })
 
@@ -59,7 +59,7 @@ test.each([
   ['name', { ...context, name: 'issuingAuthority' }],
   ['version', { ...context, version: 2 }],
   ['node', { ...context, nodeId: 'ctrl2' }],
-])('a wrapped secret does not pass for that of another %s', async (_what, other) => {
+])('a wrapped secret does not open for another %s', async (_what, other) => {
   const jwe = await wrapSecret(secret, p256.spki, context)
   await expect(openSecret(jwe, p256.pem, other)).rejects.toThrow('encrypted for another purpose')
 })
@@ -68,7 +68,7 @@ describe('A changed wrapped secret', () => {
   const parts = async (): Promise<string[]> =>
     (await wrapSecret(secret, p256.spki, context)).split('.')
 
-  test('is not opened, whichever part was changed', async () => {
+  test('does not open, whichever part was changed', async () => {
     const whole = await parts()
     for (const [at, part] of whole.entries()) {
       const middle = Math.floor(part.length / 2)
@@ -81,7 +81,7 @@ describe('A changed wrapped secret', () => {
     }
   })
 
-  test('is not opened with a header that names other algorithms or extensions', async () => {
+  test('does not open with a header that names other algorithms or extensions', async () => {
     const whole = await parts()
     const header = JSON.parse(Buffer.from(whole[0] ?? '', 'base64url').toString()) as object
     for (const extra of [
@@ -100,7 +100,7 @@ describe('A changed wrapped secret', () => {
     }
   })
 
-  test('is not opened with a shortened tag, and no text of any other form is', async () => {
+  test('does not open with a shortened tag or in any other form', async () => {
     const whole = await parts()
     const shortTag = whole.with(4, (whole[4] ?? '').slice(0, 11)).join('.')
     const texts = [shortTag, '', 'x', '....', whole.slice(0, 4).join('.'), `${whole.join('.')}.x`]
@@ -110,13 +110,13 @@ describe('A changed wrapped secret', () => {
   })
 })
 
-test('secrets are bounded', async () => {
+test('the size of a secret is limited', async () => {
   for (const bytes of [0, SECRET_BYTES_MAX + 1]) {
     await expect(wrapSecret(new Uint8Array(bytes), p256.spki, context)).rejects.toThrow('bytes')
   }
 })
 
-test('a secret that was wrapped before is opened: its form does not change', async () => {
+test('a secret wrapped by an earlier version opens', async () => {
   const pem = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgKL33qEVSb6Wfeeum
 /ArOe+x/k28axyWi6xqgaXNW3l6hRANCAAQSHopyELMDM2zfEwZO5mt9C8chrvHu

@@ -5,7 +5,7 @@ import { assert } from '../../src/lib/assert.ts'
 import type { Index, Message, NodeId } from '../../src/raft/types.ts'
 import type { Core } from '../../src/raft/core.ts'
 
-/** A node, and the disk that outlives it. */
+/** A node, and its disk, which survives crashes. */
 interface Announced {
   readonly id: NodeId
   readonly core: Core
@@ -13,13 +13,16 @@ interface Announced {
 }
 
 /**
- * What honest disks say of themselves when they connect, held against all that they have said before: whatever crashes,
- * elections, truncations and snapshots come, the witness never takes one of them for rolled back.
+ * Collects what honest disks report about themselves when they connect, and compares it with their
+ * earlier reports. No matter which crashes, elections, truncations and snapshots happen, the
+ * detector must not judge one of them rolled back.
  */
 export class Announcements {
   readonly #witnesses = new Map<Announced['platter'], RollbackDetector>()
 
-  /** As the mesh notes what comes on a peer's streams, and at the earliest: when it leaves. */
+  /**
+   * Records a message as a peer's mesh would, but at the earliest possible moment: when it leaves.
+   */
   onSend({ id, platter }: Announced, message: Message): void {
     const isPreVote =
       (message.type === 'voteRequest' || message.type === 'voteResponse') && message.pre
@@ -35,7 +38,10 @@ export class Announcements {
     this.#of(platter).noteApplied(id, BigInt(platter.boot), index)
   }
 
-  /** It connects now. @param applied as far as its state machine has told the node. */
+  /**
+   * The node connects now.
+   * @param applied highest index that its state machine has reported to the node.
+   */
   greet({ id, platter, core }: Announced, applied: Index): void {
     const { onDisk, isOnDiskWhole, owed } = core.fullStatus
     if (!isOnDiskWhole) return

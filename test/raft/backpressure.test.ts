@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { ScriptCluster } from './script-cluster.ts'
 
-// What is committed and not applied stays in memory, so there is an end to it on leader and follower alike.
+// Committed entries stay in memory until they are applied, so leader and follower limit them.
 
 const three = { voters: ['1', '2', '3'] }
 
-test('a follower that does not apply takes no more of the log for the moment, and goes on where it was', () => {
+test('a follower whose apply lags drops further entries, and resumes once it has applied', () => {
   const cluster = new ScriptCluster(three, { uncommittedBytesMax: 1000 })
   cluster.elect('1')
   cluster.settle()
@@ -26,7 +26,7 @@ test('a follower that does not apply takes no more of the log for the moment, an
   expect(cluster.core('2').fullStatus).toMatchObject({ applied: 15, commit: 15 })
 })
 
-test('a leader that does not apply refuses more before it is logged', () => {
+test('a leader whose apply lags refuses proposals before logging them', () => {
   const cluster = new ScriptCluster(three, { uncommittedBytesMax: 1000 })
   cluster.elect('1')
   cluster.settle()

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Durability } from '../../src/raft/durability.ts'
 
-test('a promise waits for the write that holds it: one to come, one on its way, or none any more', () => {
+test('a promise waits for its write, whether that write is future, pending or already durable', () => {
   const durability = new Durability(2)
   expect(durability.tokenFor(2)).toBe(0)
   expect(durability.tokenFor(3)).toBe(1)
@@ -12,12 +12,12 @@ test('a promise waits for the write that holds it: one to come, one on its way, 
   expect(durability.durableIndex).toBe(3)
 })
 
-test('a late report does not count for entries that have been replaced since (append, overwrite, report)', () => {
+test('a late report does not count replaced entries (append, overwrite, report)', () => {
   const durability = new Durability(2)
   durability.issue(3, 0)
   durability.touchHardState()
   durability.issue(3, 0)
-  // Entry 3 is replaced while both writes are on their way.
+  // Entry 3 is replaced while both writes are pending.
   durability.truncate(3)
   durability.persisted(2)
   expect(durability.durableIndex).toBe(2)
@@ -27,7 +27,7 @@ test('a late report does not count for entries that have been replaced since (ap
   expect(durability.durableIndex).toBe(3)
 })
 
-test('entries count no earlier than the term they were accepted in', () => {
+test('an entry is durable only together with the term in which it was accepted', () => {
   const durability = new Durability(2)
   durability.issue(4, 0)
   durability.touchHardState()
@@ -37,7 +37,7 @@ test('entries count no earlier than the term they were accepted in', () => {
   expect(durability.tokenFor(4)).toBe(2)
 })
 
-test('nothing of a log that is being replaced counts before the replacement is durable', () => {
+test('no entry of a log that is being replaced counts before the replacement is durable', () => {
   const durability = new Durability(9)
   durability.issue(12, 0)
   const token = durability.reset(50, 9, 0)
@@ -48,7 +48,7 @@ test('nothing of a log that is being replaced counts before the replacement is d
   expect(durability.durableIndex).toBe(50)
 })
 
-test('a report of a write that was never issued is a mistake that stops the node', () => {
+test('a report of a write that was never issued fails an assertion', () => {
   expect(() => {
     new Durability(2).persisted(1)
   }).toThrow('never issued')

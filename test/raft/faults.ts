@@ -2,7 +2,7 @@ import type { Random } from '../../src/lib/random.ts'
 import { type CoreOptions, defaultCoreOptions } from '../../src/raft/options.ts'
 import type { NodeId } from '../../src/raft/types.ts'
 
-/** How ill fate is disposed in one run. Chances are per message, per sync, or per 100 ms and node. Times ms. */
+/** Faults of one run. Chances are per message, per sync, or per 100 ms and node. Times ms. */
 export interface Faults {
   readonly nodes: number
   readonly lossChance: number
@@ -24,11 +24,14 @@ export interface Faults {
   readonly compactMs: number
   readonly clockOffsetsMs: ReadonlyMap<NodeId, number>
   readonly isStampChecked: boolean
-  /** Of a disk whose node crashes: a part of its log is gone when it starts again. */
+  /** Chance that a disk loses a part of its log when its node crashes. */
   readonly damageChance: number
 }
 
-/** Each kind of fault is absent from some runs: what always happens hides what happens only without it. */
+/**
+ * Each kind of fault is absent from some runs, because a constant fault would hide bugs that occur
+ * only without it.
+ */
 export function drawFaults(chance: Random): Faults {
   const sometimes = (value: number): number => (chance.next() < 0.6 ? value * chance.next() : 0)
   const nodes = chance.next() < 0.6 ? 3 : 5
@@ -60,7 +63,7 @@ export function drawFaults(chance: Random): Faults {
   }
 }
 
-/** Small limits, so that each is met. */
+/** Limits small enough that a run reaches each of them. */
 export function drawOptions(chance: Random): CoreOptions {
   if (chance.next() < 0.3) return defaultCoreOptions
   return {

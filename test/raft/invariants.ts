@@ -4,7 +4,7 @@ import type { Configuration, Entry, Index, Message, NodeId, Term } from '../../s
 import { isQuorum } from './slow-quorum.ts'
 import type { Platter } from './simulated-disk.ts'
 
-/** One life of one node: its disk identity outlives a crash, its view of the core does not. */
+/** One run of one node between two crashes: the disk survives a crash, the core does not. */
 export interface Watched {
   readonly id: NodeId
   readonly store: number
@@ -12,7 +12,7 @@ export interface Watched {
   readonly core: Core
 }
 
-/** What stands on a disk. */
+/** Entries on a disk. */
 export interface Held {
   holds(index: Index, term: Term): boolean
 }
@@ -35,11 +35,13 @@ export function fingerprint(entry: Entry): string {
 }
 
 /**
- * The guarantees of figure 3 of the Raft paper and those this core adds, looked at from outside after every turn:
- * I1 one leader a term, I2 a leader only appends, I3 log matching, I4 leader completeness, I5 one history for all,
- * I6 committed means durable on a quorum, I7 committed by an entry of the leader's own term, I8 nothing regresses, also
- * across crashes, I9 no hole between state and log, I10 nothing is promised before it is durable, I11 the configuration in
- * force is the last in the log, I12 one change at a time, I13 only voters lead, I16 every start succeeds, I17 bounds.
+ * Checks the guarantees of figure 3 of the Raft paper, and those that this core adds, from outside
+ * after every turn: I1 one leader per term, I2 a leader only appends, I3 log matching, I4 leader
+ * completeness, I5 one history for all nodes, I6 committed means durable on a quorum, I7 the entry
+ * that commits is of the leader's own term, I8 nothing regresses, even across crashes, I9 no gap
+ * between state and log, I10 nothing is promised before it is durable, I11 the configuration in
+ * force is the last in the log, I12 one change at a time, I13 only voters lead, I16 every start
+ * succeeds, I17 bounds.
  */
 export class Invariants {
   /** index → term of the entry committed there. */
@@ -137,8 +139,8 @@ export class Invariants {
   }
 
   /**
-   * I6 and I7. The commit was decided by the configuration in force before the turn, or, where the turn changed it and
-   * went on, by the one in force after it.
+   * I6 and I7. The commit was decided by the configuration in force before the turn. If the turn
+   * changed it and committed more, the configuration after it decides.
    */
   #assertDurableQuorum(
     node: Watched,
@@ -164,7 +166,9 @@ export class Invariants {
     }
   }
 
-  /** Whatever is handed to a disk: equal place means equal entry and equal past (I3). */
+  /**
+   * Checks each write to a disk: the same position means the same entry and the same prefix (I3).
+   */
   onWrite(entries: readonly Entry[], previousTerm: Term | null): void {
     let previous = previousTerm
     for (const entry of entries) {
@@ -183,7 +187,10 @@ export class Invariants {
     }
   }
 
-  /** A message leaves: what it says must be on the sender's disk by now (I10), and votes are given once (zoo 1). */
+  /**
+   * Checks a message that leaves: its promises must be on the sender's disk (I10), and a node votes
+   * once per term (zoo 1).
+   */
   onSend(sender: Watched, message: Message): void {
     const { platter } = sender
     const isPreVote = message.type.startsWith('vote') && 'pre' in message && message.pre
@@ -199,8 +206,8 @@ export class Invariants {
     if (message.type !== 'appendResponse' || !message.success) return
     if (platter.hardState.term !== message.term) return
     assert(platter.lastIndex >= message.matchIndex, 'I10: an acknowledgement ahead of its entries')
-    // A node that is already in a later term may have replaced the entry in memory; what it says of the earlier one is
-    // still true of its disk.
+    // A node that is already in a later term may have replaced the entry in memory. The message
+    // about the earlier term is still true of its disk.
     if (sender.core.status.term !== message.term) return
     const term = sender.core.termAt(message.matchIndex)
     assert(
@@ -230,13 +237,14 @@ export class Invariants {
     this.#appliedAs[entry.index] = value
   }
 
-  /** Slower checks, for now and then: I11 and I12. */
+  /** Slower checks, run occasionally: I11 and I12. */
   assertConfigurations(node: Watched): void {
     const now = node.core.fullStatus
     const entries = node.core.entries(now.base.index + 1, now.last.index)
     const changes = entries.filter((entry) => entry.type === 'configuration')
     const last = changes.at(-1)
-    // A node that started from its state knows the configuration of that place without the entry it came with.
+    // A node that started from its state knows the configuration at that position without its log
+    // entry.
     const isOfStart = now.configurationIndex <= now.applied && (last?.index ?? 0) <= now.applied
     assert(
       isOfStart || now.configurationIndex === last?.index,
@@ -247,7 +255,7 @@ export class Invariants {
     assert(uncommitted.length <= 1, `I12: ${node.id} has two changes under way`)
   }
 
-  /** Terms on disk outlive every crash (I8, I16). */
+  /** Terms on disk survive every crash (I8, I16). */
   onRestart(platter: Platter, core: Core): void {
     const before = this.#platterTerms.get(platter) ?? 0
     assert(platter.hardState.term >= before, 'I8: a term was forgotten in a crash')

@@ -4,7 +4,8 @@ import type { Message } from '../../src/raft/types.ts'
 import { text } from './members.ts'
 import { ScriptCluster } from './script-cluster.ts'
 
-// Goal: stamps never run back, whatever the clocks do, and what is judged by them goes on.
+// Goal: stamps never decrease, no matter what the clocks do, and lifetimes measured by them still
+// end.
 
 const three = { voters: ['1', '2', '3'] }
 
@@ -15,7 +16,9 @@ function stamps(cluster: ScriptCluster): number[] {
     .map((entry) => entry.timeMs)
 }
 
-/** Stamps of so many entries of leader 1, a tick before each, while the clocks say so. */
+/**
+ * Stamps of `count` entries of leader 1, with a tick before each, while all clocks show `clockMs`.
+ */
 function stampedAt(cluster: ScriptCluster, clockMs: number, count: number, tickMs = 50): number[] {
   for (let at = 1; at <= count; at += 1) {
     const nowMs = clockMs + at * tickMs
@@ -39,7 +42,7 @@ function stampedAt(cluster: ScriptCluster, clockMs: number, count: number, tickM
 const rightMs = 1_700_000_000_000
 const dayMs = 24 * 60 * 60 * 1000
 
-test('log time that is far ahead of the clocks goes on at half their pace', () => {
+test('log time far ahead of the clocks advances at half their pace', () => {
   const cluster = new ScriptCluster(three)
   cluster.elect('1')
   const [wrongMs = 0] = stampedAt(cluster, rightMs + dayMs, 1)
@@ -53,7 +56,7 @@ test('log time that is far ahead of the clocks goes on at half their pace', () =
   expect(new Set(stampedAt(small, rightMs, 9)), 'a skew is waited out').toEqual(new Set([aheadMs]))
 })
 
-test('where log time was brought back, stamps are ahead of the clocks by as much and never run back', () => {
+test('after a reset of log time, stamps stay ahead of the clocks by the setback and never decrease', () => {
   const cluster = new ScriptCluster(three)
   cluster.elect('1')
   const [wrongMs = 0] = stampedAt(cluster, rightMs + dayMs, 1)

@@ -9,7 +9,7 @@ import type { Entry, NodeId } from '../../src/raft/types.ts'
 export interface MemberList {
   readonly voters: readonly NodeId[]
   readonly learners?: readonly NodeId[]
-  /** Which disk a member has; 1 unless it came back with another. */
+  /** Disk number of each member; 1 unless the member came back with another disk. */
   readonly stores?: ReadonlyMap<NodeId, number>
 }
 

@@ -15,9 +15,10 @@ import type { Disk, DiskWrite, Entry, Message, NodeId, Position } from '../../sr
 import { configurationOf, formingEntries, text } from './members.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The driver on the real event loop. What it must hold back is checked here and, under faults, by the simulation.
+// The driver on the real event loop. These tests check which messages it holds back; the simulation
+// checks the same under faults.
 
-/** Reports what it is told to, when it is told to. */
+/** A disk that reports writes as durable only when the test says so. */
 class ManualDisk implements Disk {
   onDurable: (token: number) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined
@@ -77,7 +78,7 @@ interface HarnessOptions {
   readonly callbacks?: Partial<RaftNodeCallbacks>
   readonly clock?: Clock
   readonly scheduler?: Scheduler
-  /** Whether committed entries are reported applied by themselves. */
+  /** Whether committed entries are reported applied automatically. */
   readonly isApplying?: boolean
 }
 
@@ -183,7 +184,7 @@ async function leaderOf(all: ReadonlyMap<NodeId, Harness>): Promise<Harness> {
   return leader
 }
 
-test('three nodes elect a leader, and what it accepts is applied by all in the same order', async () => {
+test('three nodes elect a leader, and all apply its entries in the same order', async () => {
   const all = three()
   const leader = await leaderOf(all)
   leader.node.propose(proposals(1, 500))
@@ -207,7 +208,7 @@ test('proposals of one loop turn share one write', async () => {
   expect(one.disk.writes.slice(before).map((write) => write.entries.length)).toEqual([64])
 })
 
-test('a sole member hands nothing to apply before its own disk has it', async () => {
+test('a sole member applies an entry only after its own disk has it', async () => {
   const one = await soleLeader()
   one.disk.isHeld = true
   one.node.propose(proposals(1, 1))
@@ -222,7 +223,7 @@ test('a sole member hands nothing to apply before its own disk has it', async ()
   })
 })
 
-test('an acknowledgement stays until the disk reports the write it rests on, and a heartbeat’s answer does not', async () => {
+test('an acknowledgement waits for its write to be durable; a heartbeat response does not', async () => {
   const one = harness('1', ['1', '2', '3'])
   const message = { from: '2', to: '1', term: 2 } as const
   one.node.receive({ ...message, type: 'heartbeatRequest', commit: 0, readSequence: 1 })
@@ -246,7 +247,7 @@ test('an acknowledgement stays until the disk reports the write it rests on, and
   })
 })
 
-test('the log is reset only after the received state is in place, and later writes queue behind it', async () => {
+test('the log is reset only after the received state is installed, and later writes wait for it', async () => {
   let finish: () => void = () => undefined
   const one = harness('1', ['1', '2', '3'], {
     callbacks: { onRestore: () => new Promise((resolve) => (finish = resolve)) },
@@ -279,7 +280,7 @@ test('the log is reset only after the received state is in place, and later writ
   })
 })
 
-test('entries that are not reported applied hold back further ones and then further proposals', async () => {
+test('unapplied entries hold back further entries, then further proposals', async () => {
   const one = await soleLeader({ core: { applyLagEntriesMax: 10 }, isApplying: false })
   one.node.propose(proposals(1, 25))
   await until(() => {
@@ -305,7 +306,7 @@ test('more proposals than one turn takes are refused rather than queued', async 
   expect(one.results.filter((result) => !result.ok).map((result) => result.id)).toEqual([4, 5])
 })
 
-test('messages beyond the inbox are dropped like lost ones', async () => {
+test('messages beyond the inbox limit are dropped like lost ones', async () => {
   const one = harness('1', ['1', '2', '3'], { limits: { inboxMessagesMax: 2 } })
   for (let readSequence = 1; readSequence <= 5; readSequence += 1) {
     const body = { type: 'heartbeatRequest', commit: 0, readSequence } as const
@@ -326,7 +327,7 @@ test('reads are answered by the leader and refused by others', async () => {
   expect(await follower?.node.readIndex()).toMatchObject({ ok: false, code: 'NOT_LEADER' })
 })
 
-test('leadership is handed over, and a transfer that nobody takes up is reported as such', async () => {
+test('leadership is transferred, and a transfer that no voter completes resolves to false', async () => {
   const all = three()
   const leader = await leaderOf(all)
   await until(() => {
@@ -339,7 +340,7 @@ test('leadership is handed over, and a transfer that nobody takes up is reported
   expect(await next.node.transferLeadership('nobody')).toBe(false)
 })
 
-test('a configuration change is answered once it is logged, and seen left in the status', async () => {
+test('a configuration change resolves once it is logged, and the status shows when it is complete', async () => {
   const all = three()
   const leader = await leaderOf(all)
   const keep = [leader.node.status().id, '1', '2', '3'].slice(0, 3)
@@ -357,7 +358,7 @@ test('a configuration change is answered once it is logged, and seen left in the
   })
 })
 
-/** Time that a test lets pass, and the timer and turns that a node has planned. */
+/** Virtual time, with the timer and turns that a node has scheduled. */
 class ManualLoop {
   nowMs = 0
   firings = 0
@@ -380,7 +381,7 @@ class ManualLoop {
     for (let task = this.#turns.shift(); task !== undefined; task = this.#turns.shift()) task()
   }
 
-  /** Runs what becomes due on the way. */
+  /** Advances time and runs everything that becomes due. */
   pass(ms: number): void {
     const endMs = this.nowMs + ms
     for (let timer = this.#timer; timer !== null && timer.dueMs <= endMs; timer = this.#timer) {
@@ -390,7 +391,7 @@ class ManualLoop {
     this.nowMs = endMs
   }
 
-  /** Nothing runs meanwhile. */
+  /** Advances time while nothing runs, as in a stalled process. */
   stall(ms: number): void {
     this.nowMs += ms
     if (this.#timer !== null && this.#timer.dueMs <= this.nowMs) this.#fire()
@@ -405,7 +406,7 @@ class ManualLoop {
   }
 }
 
-/** A follower of 2 in term 2, which has just been heard. */
+/** A follower of node 2 in term 2 that has just heard its leader. */
 function follower(): {
   readonly loop: ManualLoop
   readonly one: Harness
@@ -423,13 +424,13 @@ function follower(): {
   return { loop, one, hear }
 }
 
-test('after a stall two ticks are due at most, not all that were missed', () => {
+test('after a stall at most two ticks are due, not all missed ones', () => {
   const { loop, one } = follower()
   loop.stall(1000)
   expect(one.node.status()).toMatchObject({ role: 'follower', leaderSilenceTicks: 2 })
 })
 
-test('a follower that hears its leader is woken by looks alone, and counts every tick', () => {
+test('a follower that hears its leader wakes only for periodic checks, and counts every tick', () => {
   const { loop, one, hear } = follower()
   loop.pass(50)
   hear()
@@ -439,7 +440,7 @@ test('a follower that hears its leader is woken by looks alone, and counts every
     hear()
     expect(one.node.status()).toMatchObject({ role: 'follower', leaderSilenceTicks: 0 })
   }
-  // In forty ticks, each fifth.
+  // Every fifth of forty ticks.
   expect(loop.firings - before).toBe(8)
   loop.pass(30)
   one.node.applied(2, 0)
@@ -447,7 +448,7 @@ test('a follower that hears its leader is woken by looks alone, and counts every
   expect(one.node.status().leaderSilenceTicks).toBe(3)
 })
 
-test('a leader that falls silent is missed after as many ticks, however often the node is woken', () => {
+test('the election timeout takes the same number of ticks no matter how often the node wakes', () => {
   const ticksToCampaign = (stepMs: number): number => {
     const { loop, one } = follower()
     const startMs = loop.nowMs
@@ -478,7 +479,7 @@ test.for<[string, (one: Harness) => void]>([
       one.node.propose(proposals(1, 1))
     },
   ],
-])('%s stops the node, once and for good', async ([, provoke]) => {
+])('%s stops the node once and permanently', async ([, provoke]) => {
   let isBroken = false
   const one = await soleLeader({
     callbacks: {

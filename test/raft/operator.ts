@@ -6,8 +6,8 @@ import type { SimulatedCluster } from './simulated-cluster.ts'
 import type { SimulatedNode } from './simulated-node.ts'
 
 /**
- * Whoever changes the membership: adds learners on empty disks, promotes, demotes, removes, replaces, and lets in again
- * those whose disk was wiped or put back to an old copy.
+ * An operator who changes the membership: adds learners on empty disks, promotes, demotes, removes
+ * and replaces members, and re-admits those whose disk was wiped or restored from an old copy.
  */
 export class Operator {
   readonly #cluster: SimulatedCluster
@@ -24,9 +24,9 @@ export class Operator {
   }
 
   /**
-   * A voter's disk is wiped, or put back to an old copy and so given a new store id; it comes back under its name and has
-   * to be let in again. Now and then it is up before that, and no mesh keeps the others from hearing it: that it abstains
-   * must do.
+   * Wipes a voter's disk or restores an old copy, and so gives it a new store id. The voter returns
+   * under its name and needs re-admission. Sometimes it runs before that without a mesh that hides
+   * it from the others; its abstention alone must keep the cluster safe.
    */
   #burn(): void {
     const { leader, chance, nodes } = this.#cluster
@@ -36,7 +36,7 @@ export class Operator {
     const id = this.#worstLoss(configuration.voters, leader)
     const node = id === undefined ? undefined : nodes.get(id)
     if (node === undefined || node === leader) return
-    // What the two of them had just counted is then known to nobody who may answer for it.
+    // The entries that these two just counted are then known to no node that may vouch for them.
     if (chance.next() < 0.5) this.#cluster.crash(leader)
     this.#burnt = { id: node.id, store: this.#nextStore }
     this.#nextStore += 1
@@ -49,7 +49,7 @@ export class Operator {
     this.#cluster.startNode(again)
   }
 
-  /** Mostly the voter that has acknowledged most. */
+  /** Usually the voter that has acknowledged most. */
   #worstLoss(voters: readonly NodeId[], leader: SimulatedNode): NodeId | undefined {
     const { chance } = this.#cluster
     if (chance.next() < 0.3) return voters[chance.integer(0, voters.length - 1)]
@@ -61,7 +61,10 @@ export class Operator {
     return this.#burnt?.id === id
   }
 
-  /** Asks until the leader has the new disk in its books as a learner's, then starts on it. Goes on after the faults. */
+  /**
+   * Retries until the leader lists the new disk as a learner, then starts the node on it. Continues
+   * after the faults end.
+   */
   repair(): void {
     const { leader } = this.#cluster
     if (this.#burnt === null || leader === null) return
@@ -82,7 +85,7 @@ export class Operator {
     void leader.node.changeConfiguration(configurationOf({ voters, learners, stores }))
   }
 
-  /** Asks whoever leads for one change, drawn at random; it may be refused. */
+  /** Requests one random change from the current leader, which may refuse it. */
   act(): void {
     const { leader, chance } = this.#cluster
     if (this.#burnt !== null) return
@@ -93,7 +96,7 @@ export class Operator {
     if (leader === null) return
     const { configuration, configurationRecord, isConfigurationCommitted } = leader.core.status
     if (configuration.outgoingVoters.length > 0) return
-    // An impatient one now and then asks again before the last change is through.
+    // Sometimes requests another change before the last one is complete.
     if (!isConfigurationCommitted && chance.next() < 0.5) return
     const stores = new Map(configurationRecord.members.map((one) => [one.id, one.storeId[0] ?? 0]))
     const voters = new Set(configuration.voters)
@@ -145,7 +148,10 @@ export class Operator {
     this.#cluster.startNode(node)
   }
 
-  /** Keeps the newest configuration that anyone knows to be committed, and who was ever in one. */
+  /**
+   * Keeps the newest configuration that any node knows to be committed, and every member that was
+   * ever in one.
+   */
   learn(status: CoreStatus): void {
     if (!status.isConfigurationCommitted || status.configurationIndex <= this.#committedIndex)
       return
@@ -156,7 +162,7 @@ export class Operator {
     }
   }
 
-  /** A machine whose removal is committed is wiped; its name may be used again, with another disk. */
+  /** Wipes a machine whose removal is committed. Its name may be used again, with another disk. */
   tidy(): void {
     if (this.#committed === null || this.#committed.outgoingVoters.length > 0) return
     for (const [id, node] of this.#cluster.nodes) {

@@ -3,7 +3,7 @@ import type { PeerStatus } from '../../src/raft/core.ts'
 import type { Message, Position } from '../../src/raft/types.ts'
 import { ScriptCluster } from './script-cluster.ts'
 
-// What the golden scripts do not show of a node that owes (src/raft/owed.ts).
+// Rules of a node with a missing tail that the golden scripts do not show (src/raft/owed.ts).
 
 /** 1 leads 2 and 3 with entries up to 6. */
 function led(): ScriptCluster {
@@ -32,13 +32,13 @@ function refusal(rejectedIndex: number, hint: Position, hasLost: boolean): Messa
   }
 }
 
-test('a refusal of one that has lost nothing is late, and changes nothing below what matched', () => {
+test('a late refusal of a peer that lost nothing does not lower its match index', () => {
   const cluster = led()
   cluster.receive(refusal(6, { term: 2, index: 3 }, false))
   expect(peer(cluster, '2')).toMatchObject({ matchIndex: 6, state: 'replicate' })
 })
 
-test('a late or repeated refusal of one that had lost costs a probe, and the commit index stands', () => {
+test('a late or repeated refusal of a peer with a missing tail costs a probe and keeps the commit index', () => {
   const cluster = led()
   for (let time = 1; time <= 3; time += 1) {
     cluster.receive(refusal(6, { term: 2, index: 3 }, true))
@@ -57,7 +57,7 @@ function cutOff(cluster: ScriptCluster, from: string, ...others: readonly string
   }
 }
 
-test('what was lost is not counted any more: of five, a write waits for three that hold it', () => {
+test('lost entries no longer count: with five voters, a write waits for three that hold it', () => {
   const cluster = new ScriptCluster({ voters: ['1', '2', '3', '4', '5'] })
   cluster.elect('1')
   cutOff(cluster, '1', '3', '4', '5')
@@ -78,7 +78,7 @@ test('what was lost is not counted any more: of five, a write waits for three th
   expect(cluster.core('1').fullStatus.commit).toBe(last.index)
 })
 
-test('a node that owes does not campaign, also when the leader orders it to', () => {
+test('a node with a missing tail does not campaign, even when the leader asks it to', () => {
   const cluster = led()
   cluster.crash('2')
   cluster.damage('2', 3, { term: 2, index: Number.MAX_SAFE_INTEGER })
@@ -95,7 +95,7 @@ test('a node that owes does not campaign, also when the leader orders it to', ()
   expect(cluster.core('2').fullStatus).toMatchObject({ role: 'follower', term: 2 })
 })
 
-test('where a leader said that its log ends, asked in an earlier start, covers no debt of this one', () => {
+test('an attestation for an earlier start does not bound the missing tail of this start', () => {
   const cluster = led()
   const wholeTerm = { term: 2, index: Number.MAX_SAFE_INTEGER }
   const heartbeat = (boot: number): Message => ({
@@ -118,7 +118,7 @@ test('where a leader said that its log ends, asked in an earlier start, covers n
   expect(cluster.core('2').fullStatus.owed).toBeNull()
 })
 
-test('what is owed stays owed over starts, until it is paid', () => {
+test('a missing tail survives restarts until the log covers it', () => {
   const cluster = led()
   cluster.crash('2')
   cluster.damage('2', 4, null)

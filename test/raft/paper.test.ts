@@ -5,11 +5,12 @@ import type { Entry, Message, MessageBody, NodeId, Term } from '../../src/raft/t
 import { configurationOf, text } from './members.ts'
 import { ScriptCluster } from './script-cluster.ts'
 
-// Rules of the Raft paper (Ongaro & Ousterhout 2014) and of Ongaro's dissertation, one test a rule.
+// Rules of the Raft paper (Ongaro & Ousterhout 2014) and of Ongaro's dissertation, one test per
+// rule.
 
 const three = { voters: ['1', '2', '3'] }
 
-/** Node 1 receives `body` from `from`, disks included; what it answers is returned. */
+/** Delivers `body` from `from` to node 1, disks included, and returns its answers. */
 function ask(cluster: ScriptCluster, from: NodeId, term: Term, body: MessageBody): Message[] {
   cluster.flights = []
   cluster.receive({ ...body, from, to: '1', term } as Message)
@@ -57,7 +58,7 @@ const termsOf = (cluster: ScriptCluster, id: NodeId): Term[] =>
     .map((entry) => entry.term)
 
 describe('elections (5.2, 5.4.1)', () => {
-  test('a node votes for one candidate a term, also when asked again after a crash', () => {
+  test('a node votes for one candidate per term, even after a crash', () => {
     const cluster = restarted({ term: 1, terms: [] })
     const [first] = ask(cluster, '2', 5, requestVote(1, 2))
     expect(first).toMatchObject({ type: 'voteResponse', granted: true, term: 5 })
@@ -69,7 +70,7 @@ describe('elections (5.2, 5.4.1)', () => {
     expect(again).toMatchObject({ granted: true, term: 5 })
   })
 
-  test('term and vote reach the disk in one write, so that no crash leaves a new term with an old vote', () => {
+  test('term and vote reach the disk in one write, so a crash cannot leave a new term with an old vote', () => {
     const cluster = restarted({ term: 4, vote: '2', terms: [] })
     ask(cluster, '3', 5, requestVote(1, 2))
     expect(cluster.platter('1').hardState).toEqual({ term: 5, votedFor: '3' })
@@ -97,7 +98,7 @@ describe('elections (5.2, 5.4.1)', () => {
     expect(cluster.core('1').status).toMatchObject({ role: 'follower', leader: '3' })
   })
 
-  test('votes of nodes that are no voters do not elect', () => {
+  test('votes of non-voters are not counted', () => {
     const cluster = new ScriptCluster({ voters: ['1', '2', '3'], learners: ['4', '5'] })
     cluster.campaign('1')
     for (const from of ['4', '5']) {
@@ -113,7 +114,7 @@ describe('elections (5.2, 5.4.1)', () => {
     expect(cluster.flights).toEqual([])
   })
 
-  test('whoever hears a leader refuses its vote and keeps its term; an ordered hand-over is let through', () => {
+  test('a node that hears a leader refuses to vote and keeps its term, except in a leadership transfer', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('2')
     expect(ask(cluster, '3', 9, requestVote(9, 99))).toEqual([])
@@ -122,7 +123,7 @@ describe('elections (5.2, 5.4.1)', () => {
     expect(ask(cluster, '3', 9, transfer)).toMatchObject([{ granted: true, term: 9 }])
   })
 
-  test('a pre-vote moves nobody’s term and uses up nobody’s vote', () => {
+  test('a pre-vote raises no term and uses no vote', () => {
     const cluster = restarted({ term: 3, terms: [] })
     const pre = { ...requestVote(9, 99), pre: true } as MessageBody
     expect(ask(cluster, '2', 4, pre)).toMatchObject([{ granted: true, pre: true, term: 4 }])
@@ -130,7 +131,7 @@ describe('elections (5.2, 5.4.1)', () => {
     expect(cluster.core('1').fullStatus).toMatchObject({ term: 3, votedFor: null })
   })
 
-  test('an order to campaign from anyone but the leader is not followed', () => {
+  test('a timeoutNow from a node other than the leader is ignored', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('2')
     ask(cluster, '3', 2, { type: 'timeoutNow' })
@@ -139,7 +140,7 @@ describe('elections (5.2, 5.4.1)', () => {
 })
 
 describe('replication (5.3)', () => {
-  test('a request whose previous entry is missing or of another term is refused with where to look', () => {
+  test('a request whose previous entry is missing or of another term is refused with a hint', () => {
     const cluster = restarted({ term: 3, terms: [2, 2, 3] })
     expect(ask(cluster, '2', 5, append(9, 4, []))).toMatchObject([
       { success: false, rejectedIndex: 9, hint: { index: 5, term: 3 } },
@@ -149,14 +150,14 @@ describe('replication (5.3)', () => {
     ])
   })
 
-  test('an entry that differs is replaced with all after it', () => {
+  test('a conflicting entry is replaced together with all entries after it', () => {
     const cluster = restarted({ term: 3, terms: [2, 2, 2, 3] })
     ask(cluster, '2', 5, append(3, 2, [command(4, 4)]))
     expect(termsOf(cluster, '1')).toEqual([1, 1, 2, 4])
     expect(cluster.platter('1').entries.map((entry) => entry.term)).toEqual([1, 1, 2, 4])
   })
 
-  test('a late request with less than is there cuts nothing off', () => {
+  test('a late, shorter request truncates nothing', () => {
     const cluster = restarted({ term: 1, terms: [] })
     ask(cluster, '2', 5, append(2, 1, [command(3, 5), command(4, 5)]))
     expect(ask(cluster, '2', 5, append(2, 1, [command(3, 5)]))).toMatchObject([
@@ -165,7 +166,7 @@ describe('replication (5.3)', () => {
     expect(termsOf(cluster, '1')).toEqual([1, 1, 5, 5])
   })
 
-  test('a follower commits what matches the leader, not what merely lies in its log', () => {
+  test('a follower commits only entries known to match the leader', () => {
     const cluster = restarted({ term: 3, terms: [3, 3, 3] })
     ask(cluster, '2', 5, append(2, 1, [command(3, 5)], 5))
     expect(cluster.core('1').fullStatus.commit).toBe(3)
@@ -174,14 +175,14 @@ describe('replication (5.3)', () => {
     expect(other.core('1').fullStatus.commit).toBe(2)
   })
 
-  test('a commit index beyond a fresh learner’s log does not harm it', () => {
+  test('a commit index beyond a new learner’s log is harmless', () => {
     const cluster = new ScriptCluster({ voters: ['2', '3'], learners: ['4'] })
     cluster.add('1')
     ask(cluster, '2', 5, { type: 'heartbeatRequest', commit: 900, readSequence: 0 })
     expect(cluster.core('1').fullStatus).toMatchObject({ commit: 0, term: 5 })
   })
 
-  test('a request that begins before what is compacted is taken from where it is new', () => {
+  test('a request that begins before the compacted entries is applied from its first new entry', () => {
     const cluster = restarted({ term: 1, terms: [] })
     ask(cluster, '2', 5, append(2, 1, [command(3, 5), command(4, 5)], 4))
     cluster.step('1', { type: 'compact', position: { term: 5, index: 4 } })
@@ -190,14 +191,14 @@ describe('replication (5.3)', () => {
     expect(cluster.appliedBy('1').map((entry) => entry.index)).toEqual([3, 4, 5])
   })
 
-  test('a request whose entries do not follow one another is dropped', () => {
+  test('a request whose entries are not consecutive is dropped', () => {
     const cluster = restarted({ term: 1, terms: [] })
     expect(ask(cluster, '2', 5, append(2, 1, [command(4, 5)]))).toEqual([])
     expect(ask(cluster, '2', 5, append(2, 1, [command(3, 6)]))).toEqual([])
     expect(termsOf(cluster, '1')).toEqual([1, 1])
   })
 
-  test('repeated, late and reordered answers never take back what a peer has acknowledged', () => {
+  test('repeated, late and reordered answers never lower a peer’s match index', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.propose('1', 'a', 'b')
@@ -211,7 +212,7 @@ describe('replication (5.3)', () => {
     expect(peer()).toMatchObject({ matchIndex: 5, nextIndex: 6, state: 'replicate' })
   })
 
-  test('a lost request is noticed and sent again', () => {
+  test('a lost request is detected and sent again', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.propose('1', 'lost on the way')
@@ -224,7 +225,7 @@ describe('replication (5.3)', () => {
     expect(cluster.core('1').fullStatus.commit).toBe(4)
   })
 
-  test('a write reported late does not count for the entries that have since taken its place', () => {
+  test('a late write report does not count entries that replaced its entries', () => {
     const cluster = restarted({ term: 1, terms: [] })
     cluster.holdDisk('1', true)
     cluster.receive({
@@ -248,7 +249,7 @@ describe('replication (5.3)', () => {
 })
 
 describe('commit (5.4.2) and leaders', () => {
-  test('a sole voter acknowledges only what is on its own disk', () => {
+  test('a sole voter acknowledges only entries on its own disk', () => {
     const cluster = new ScriptCluster({ voters: ['1'] })
     cluster.tick('1')
     cluster.settle()
@@ -261,7 +262,7 @@ describe('commit (5.4.2) and leaders', () => {
     expect(cluster.appliedBy('1').at(-1)?.index).toBe(4)
   })
 
-  test('the leader counts its own disk like any other: two of three are a quorum only with what both have written', () => {
+  test('the leader counts its own disk like any other: two of three are a quorum only when both have written', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.cut('1', '3')
@@ -277,7 +278,7 @@ describe('commit (5.4.2) and leaders', () => {
     expect(cluster.core('1').fullStatus.commit).toBe(4)
   })
 
-  test('a sole voter that restarts applies again what its state had not reached', () => {
+  test('a sole voter that restarts applies the entries that its state had not reached', () => {
     const cluster = new ScriptCluster({ voters: ['1'] })
     cluster.setLog('1', { term: 1, terms: [1, 1] })
     cluster.restart('1')
@@ -286,7 +287,7 @@ describe('commit (5.4.2) and leaders', () => {
     expect(cluster.appliedBy('1').map((entry) => entry.index)).toEqual([3, 4, 5])
   })
 
-  test('what is uncommitted is bounded: beyond it a proposal is refused before it is logged', () => {
+  test('uncommitted bytes are bounded: beyond the limit a proposal is refused before it is logged', () => {
     const cluster = new ScriptCluster(three, { uncommittedBytesMax: 200 })
     cluster.elect('1')
     cluster.events = []
@@ -297,14 +298,14 @@ describe('commit (5.4.2) and leaders', () => {
     expect(cluster.events.at(-1)).toBe('1 accepts 2/5')
   })
 
-  test('a body beyond the limit of the log format is refused whatever the load', () => {
+  test('a body beyond the limit of the log format is refused at any load', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.propose('1', 'x'.repeat(8 * 1024 * 1024 + 1))
     expect(cluster.events.at(-1)).toBe('1 refuses TOO_LARGE')
   })
 
-  test('a transfer ends with the leadership it began in: elected again, the node takes proposals', () => {
+  test('a transfer ends with its leadership: elected again, the node accepts proposals', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     for (const other of ['2', '3']) {
@@ -324,7 +325,7 @@ describe('commit (5.4.2) and leaders', () => {
     expect(cluster.events).toEqual(['1 accepts 3/5'])
   })
 
-  test('a leader whose disk hangs hands over to one that works', () => {
+  test('a leader whose disk hangs transfers leadership to a working node', () => {
     const cluster = new ScriptCluster(three, { diskStallTicks: 6 })
     cluster.elect('1')
     cluster.holdDisk('1', true)
@@ -344,7 +345,7 @@ describe('log time', () => {
       .entries(3, Infinity)
       .map((entry) => entry.timeMs)
 
-  test('a leader whose clock is far ahead of the others stamps no further than the allowed skew', () => {
+  test('a leader whose clock is far ahead of the others stamps at most the allowed skew ahead', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     const honestMs = 1_700_000_000_000
@@ -366,7 +367,7 @@ describe('log time', () => {
     expect(stamps(cluster).at(-1)).toBe(honestMs + 2_000)
   })
 
-  test('a clock that is set back does not take log time with it', () => {
+  test('a clock that is set back does not set log time back', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.propose('1', 'a')
@@ -411,7 +412,7 @@ describe('membership (6)', () => {
     expect(cluster.events).toEqual(['1 refuses CHANGE_IN_PROGRESS'])
   })
 
-  test('a change is refused until the one before it is committed to its end', () => {
+  test('a change is refused until the previous one is fully committed', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.change('1', { voters: ['1', '2'] })
@@ -419,7 +420,8 @@ describe('membership (6)', () => {
     cluster.deliver('1', '2')
     cluster.settle(['2'])
     cluster.deliver('2', '1')
-    // The joint step is committed and left, but the leaving is on no other disk yet.
+    // The joint configuration is committed and left, but no other disk has the entry that leaves it
+    // yet.
     const { configuration, isConfigurationCommitted } = cluster.core('1').status
     expect(configuration).toEqual({ voters: ['1', '2'], outgoingVoters: [], learners: [] })
     expect(isConfigurationCommitted).toBe(false)
@@ -430,7 +432,7 @@ describe('membership (6)', () => {
     expect(cluster.events).toEqual(['1 refuses CHANGE_IN_PROGRESS', '1 accepts 2/6'])
   })
 
-  test('a change that was derived from members of before is refused, so that it undoes nothing', () => {
+  test('a change derived from an outdated configuration is refused', () => {
     const cluster = new ScriptCluster({ voters: ['1', '2', '3'], learners: ['4'] })
     cluster.elect('1')
     const { configurationIndex: before } = cluster.core('1').status
@@ -438,7 +440,7 @@ describe('membership (6)', () => {
     cluster.settle()
     const { configurationIndex: after } = cluster.core('1').status
     cluster.events = []
-    // Derived while 4 was a member still.
+    // Derived while 4 was still a member.
     cluster.change('1', { voters: ['1', '2', '3'], learners: ['4', '5'] }, before)
     expect(cluster.core('1').status.configuration.learners).toEqual([])
     cluster.change('1', { voters: ['1', '2', '3'], learners: ['5'] }, after)
@@ -446,7 +448,7 @@ describe('membership (6)', () => {
     expect(cluster.events[1]).toMatch(/^1 accepts/)
   })
 
-  test('a member that comes back with another disk has to be a learner first, and starts from nothing', () => {
+  test('a member that returns with another disk must first be a learner, and starts from nothing', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     const stores = new Map([['3', 2]])
@@ -460,7 +462,7 @@ describe('membership (6)', () => {
     expect(peer).toMatchObject({ matchIndex: 0, state: 'probe' })
   })
 
-  test('what a node was told of the members before it had a log gives it no vote', () => {
+  test('a node may not vote by the configuration it had before its log', () => {
     const cluster = new ScriptCluster(three)
     cluster.wipe('1', 1)
     const [vote] = ask(cluster, '2', 2, requestVote(2, 9))
@@ -469,7 +471,7 @@ describe('membership (6)', () => {
     expect(cluster.core('1').status.role).toBe('follower')
   })
 
-  test('what an old disk acknowledged does not count for the one that has taken its place', () => {
+  test('acknowledgements of an old disk do not count for its replacement', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     const stores = new Map([['3', 2]])
@@ -488,7 +490,7 @@ describe('membership (6)', () => {
     expect(match()).toBe(index - 1)
   })
 
-  test('nor does what a new disk acknowledges, before its leader has a configuration that names it', () => {
+  test('acknowledgements of a new disk do not count before the leader’s configuration lists it', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.cut('1', '2')
@@ -507,7 +509,7 @@ describe('membership (6)', () => {
 
   test.for<[string, readonly NodeId[], readonly NodeId[]]>([
     ['another voter leaves', ['1'], ['3']],
-    ['another voter comes', ['1', '2', '4'], ['3']],
+    ['another voter joins', ['1', '2', '4'], ['3']],
     ['another disk is replaced', ['1'], ['2', '3']],
   ])('a disk of a voter is not replaced while %s', ([, voters, learners]) => {
     const cluster = new ScriptCluster({ ...three, learners: ['4'] })
@@ -529,7 +531,7 @@ describe('membership (6)', () => {
     expect(cluster.events).toEqual(['1 refuses INVALID_CONFIGURATION'])
   })
 
-  test('a new leader leaves the joint configuration that it inherits', () => {
+  test('a new leader leaves an inherited joint configuration', () => {
     const cluster = new ScriptCluster({ voters: ['1', '2', '3'], learners: ['4'] })
     cluster.elect('1')
     cluster.change('1', { voters: ['1', '2', '3', '4'] })
@@ -544,7 +546,7 @@ describe('membership (6)', () => {
     })
   })
 
-  test('an answer of a node that is no member unseats nobody', () => {
+  test('an answer of a non-member deposes no leader', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     const hint = { term: 0, index: 0 }
@@ -562,7 +564,7 @@ describe('snapshots (7)', () => {
     configuration,
   })
 
-  test('a snapshot of what is already committed is not taken', () => {
+  test('a snapshot of committed entries is ignored', () => {
     const cluster = restarted({ term: 1, terms: [] })
     ask(cluster, '2', 5, append(2, 1, [command(3, 5), command(4, 5)], 4))
     cluster.step('1', { type: 'compact', position: { term: 5, index: 4 } })
@@ -570,7 +572,7 @@ describe('snapshots (7)', () => {
     expect(cluster.events).toEqual([])
   })
 
-  test('a snapshot of what is already in the log keeps the log', () => {
+  test('a snapshot of entries already in the log keeps the log', () => {
     const cluster = restarted({ term: 1, terms: [] })
     ask(cluster, '2', 5, append(2, 1, [command(3, 5), command(4, 5)]))
     ask(cluster, '2', 5, snapshot(3, 5))
@@ -578,7 +580,7 @@ describe('snapshots (7)', () => {
     expect(cluster.core('1').fullStatus.commit).toBe(3)
   })
 
-  test('an uncommitted configuration goes with the log that a snapshot replaces', () => {
+  test('an uncommitted configuration is dropped with the log that a snapshot replaces', () => {
     const cluster = new ScriptCluster({ voters: ['1', '2', '3'], learners: ['4'] })
     cluster.elect('1')
     cluster.change('1', { voters: ['1', '2', '4'] })
@@ -589,7 +591,7 @@ describe('snapshots (7)', () => {
     })
   })
 
-  test('a snapshot is acknowledged once the log on disk has been replaced', () => {
+  test('a snapshot is acknowledged once the log on disk is replaced', () => {
     const cluster = restarted({ term: 1, terms: [] })
     cluster.holdDisk('1', true)
     expect(ask(cluster, '2', 5, snapshot(9, 4))).toEqual([])
@@ -598,7 +600,7 @@ describe('snapshots (7)', () => {
     expect(cluster.platter('1').base).toEqual({ index: 9, term: 4 })
   })
 
-  test('while a snapshot takes the place of the log on disk, the node does not say what is there', () => {
+  test('while a snapshot replaces the log on disk, the node does not report its disk state', () => {
     const cluster = restarted({ term: 5, terms: [1, 1] })
     expect(cluster.core('1').fullStatus.isOnDiskWhole).toBe(true)
     cluster.holdDisk('1', true)
@@ -612,7 +614,7 @@ describe('snapshots (7)', () => {
     })
   })
 
-  test('a start between taking over a snapshot and replacing the log finishes the work', () => {
+  test('a start between installing a snapshot and replacing the log completes the replacement', () => {
     const cluster = restarted({ term: 1, terms: [] })
     cluster.holdDisk('1', true)
     ask(cluster, '2', 5, snapshot(9, 4))
@@ -627,7 +629,7 @@ describe('snapshots (7)', () => {
 })
 
 describe('reads (6.4 of the dissertation)', () => {
-  test('an answer to a heartbeat that left before the read was asked for does not confirm it', () => {
+  test('an answer to a heartbeat that left before the read began does not confirm it', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.tick('1', 2)

@@ -4,7 +4,7 @@ import { electionOutcome, majorityValue, quorumValue } from '../../src/raft/quor
 import type { Configuration, NodeId } from '../../src/raft/types.ts'
 import { isMajority, isQuorum } from './slow-quorum.ts'
 
-// The quorum arithmetic against a slow twin that only counts.
+// Compares the quorum arithmetic with a slow implementation that only counts.
 
 function slowMajorityValue(voters: readonly NodeId[], valueOf: (id: NodeId) => number): number {
   if (voters.length === 0) return Infinity
@@ -27,7 +27,7 @@ function drawConfiguration(): Configuration {
   }
 }
 
-test('the value a quorum has reached is what counting heads gives, in any order and in both halves', () => {
+test('the quorum value equals the counted one, in any order and in both halves', () => {
   for (let round = 0; round < 5_000; round += 1) {
     const configuration = drawConfiguration()
     const values = new Map([...names, 'x', 'y'].map((id) => [id, random.integer(0, 5)]))
@@ -40,7 +40,7 @@ test('the value a quorum has reached is what counting heads gives, in any order 
   }
 })
 
-test('an election is won with both halves, lost when that is out of reach, and open otherwise', () => {
+test('an election is won with both halves, lost when that is impossible, and open otherwise', () => {
   for (let round = 0; round < 5_000; round += 1) {
     const configuration = drawConfiguration()
     const votes = new Map<NodeId, boolean>()

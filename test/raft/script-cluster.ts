@@ -2,7 +2,7 @@ import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { assert, present } from '../../src/lib/assert.ts'
 import type { Random } from '../../src/lib/random.ts'
-import { countedBy } from '../../src/raft/configuration.ts'
+import { configurationFromRecord } from '../../src/raft/configuration.ts'
 import { Core } from '../../src/raft/core.ts'
 import type { Effects, OutgoingMessage } from '../../src/raft/effects.ts'
 import type { Input } from '../../src/raft/input.ts'
@@ -13,7 +13,7 @@ import { Platter, SimulatedDisk } from './simulated-disk.ts'
 
 const NOW_MS = 1_700_000_000_000
 
-/** Every wait is the longest, so that who campaigns is who is made to. */
+/** Every random timeout is the longest, so that only the node that a script picks campaigns. */
 const longest: Random = { next: () => 0.5, integer: (_min, max) => max }
 
 interface Life {
@@ -26,7 +26,7 @@ interface Life {
 
 interface ScriptNode {
   readonly id: NodeId
-  /** Which disk it has; another after a wipe. */
+  /** Number of its disk; changes after a wipe. */
   readonly store: number
   readonly platter: Platter
   applied: Position
@@ -37,9 +37,12 @@ interface ScriptNode {
   life: Life | null
 }
 
-/** Cores that move only when told to: the stage of the golden scripts and of the tests of the paper's rules. */
+/**
+ * Cores that run only when a test steps them, for the golden scripts and the tests of the paper's
+ * rules.
+ */
 export class ScriptCluster {
-  /** What happened since it was last taken, a line each. */
+  /** Events since the last take, one line each. */
   events: string[] = []
   isTracing = false
   flights: Message[] = []
@@ -87,7 +90,10 @@ export class ScriptCluster {
     this.restart(id)
   }
 
-  /** Puts a node's disk into a state that would take long to reach: `terms` of the entries after the forming two. */
+  /**
+   * Sets a node's disk to a state that would take long to reach: `terms` are those of the entries
+   * after the two forming entries.
+   */
   setLog(
     id: NodeId,
     log: { readonly term: Term; readonly vote?: NodeId; readonly terms: readonly Term[] },
@@ -152,9 +158,9 @@ export class ScriptCluster {
     return this.#applied.get(id) ?? []
   }
 
-  /** The configuration of the forming entry, in words. */
+  /** The configuration of the forming entry as text. */
   get startsWith(): string {
-    return describeConfiguration(countedBy(configurationOf(this.#list)))
+    return describeConfiguration(configurationFromRecord(configurationOf(this.#list)))
   }
 
   get ids(): readonly NodeId[] {
@@ -165,7 +171,10 @@ export class ScriptCluster {
     return (this.#nodes.get(id)?.life ?? null) !== null
   }
 
-  /** Cuts a stopped node's log back to its first entries: what it had said to hold, it owes from then on. */
+  /**
+   * Truncates a stopped node's log to its first entries; the entries it had acknowledged after them
+   * become its missing tail.
+   */
   damage(id: NodeId, lastIndex: number, owed: Position | null): void {
     const node = this.#node(id)
     assert(node.life === null, 'a disk is damaged while its node is down')
@@ -179,7 +188,7 @@ export class ScriptCluster {
     }
   }
 
-  /** While held, nothing that is handed to apply is reported applied. */
+  /** While held, entries handed to apply are not reported applied. */
   holdApply(id: NodeId, isHeld: boolean): void {
     const node = this.#node(id)
     node.isApplyHeld = isHeld
@@ -192,7 +201,7 @@ export class ScriptCluster {
     this.#node(id).isDiskHeld = isHeld
   }
 
-  /** The sync that is on its way ends, also on a disk that is held. */
+  /** Completes the pending sync, even of a disk that is held. */
   sync(id: NodeId): void {
     this.#life(id).syncs.shift()?.()
   }
@@ -229,7 +238,7 @@ export class ScriptCluster {
     this.step(message.to, { type: 'message', message, ...storeId, nowMs })
   }
 
-  /** Sets a node's clock off from where all of them start. */
+  /** Sets the offset of a node's clock from the common start time. */
   setClock(id: NodeId, offsetMs: number): void {
     this.#clockOffsetsMs.set(id, offsetMs)
   }
@@ -247,12 +256,14 @@ export class ScriptCluster {
     this.#cuts.clear()
   }
 
-  /** Lets a node's wait run out, whatever else goes on. Its questions are left in flight. */
+  /** Ticks a node until its election timeout ends. Its vote requests stay in flight. */
   campaign(id: NodeId): void {
     for (let at = 0; at < 30 && this.core(id).status.role === 'follower'; at += 1) this.tick(id)
   }
 
-  /** Those who can hear `id` forget their leader; then it campaigns, and all goes its way. */
+  /**
+   * All nodes that can hear `id` forget their leader; then `id` campaigns and everything settles.
+   */
   elect(id: NodeId): void {
     this.flights = []
     for (const other of this.ids) {
@@ -266,7 +277,7 @@ export class ScriptCluster {
     this.settle()
   }
 
-  /** Delivers and syncs until nothing more comes of it, among `ids` or all. */
+  /** Delivers and syncs among `ids`, or all nodes, until nothing more happens. */
   settle(ids: readonly NodeId[] = this.ids): void {
     for (let rounds = 0; rounds < 10_000; rounds += 1) {
       for (const id of ids) this.#syncAll(id)
@@ -278,7 +289,10 @@ export class ScriptCluster {
     assert(false, 'the cluster does not settle')
   }
 
-  /** Of one link, what is on its way now. With `isKept` it stays on its way, to arrive once more. */
+  /**
+   * Delivers the messages in flight on one link. With `isKept` they stay in flight and arrive a
+   * second time later.
+   */
   deliver(from: NodeId, to: NodeId, isKept = false): void {
     const isOnLink = (one: Message): boolean => one.from === from && one.to === to
     const due = this.flights.filter(isOnLink)
@@ -286,13 +300,13 @@ export class ScriptCluster {
     for (const message of due) this.#deliver(message)
   }
 
-  /** A message that nobody here has sent, seen in the trace like any other. */
+  /** Delivers a message that no node sent; the trace shows it like any other. */
   say(message: Message, store?: number): void {
     if (this.isTracing) this.events.push(describeMessage(message))
     this.receive(message, store)
   }
 
-  /** The whole state of `from` as it has applied it, as `to` receives it. */
+  /** Delivers a snapshot of the applied state of `from` to `to`. */
   deliverSnapshot(from: NodeId, to: NodeId): void {
     const { position, configuration } = this.snapshotOf(from)
     const { term } = this.core(from).status
@@ -382,7 +396,7 @@ export class ScriptCluster {
   }
 }
 
-/** When a leader stamped what follows the forming entries, against where all clocks start. */
+/** Stamps of the entries after the forming ones, relative to the start time of all clocks. */
 export function describeStamps(cluster: ScriptCluster, id: NodeId): string {
   const { base, last } = cluster.core(id).fullStatus
   const entries = cluster.core(id).entries(Math.max(base.index, 2) + 1, last.index)
@@ -394,7 +408,7 @@ export function describeStamps(cluster: ScriptCluster, id: NodeId): string {
   return `${id} has stamped ${stamps.join(', ')}`
 }
 
-/** What a node says of its own disk to those who may meet it again with an older one. */
+/** The disk state that a node reports to its peers, so that they notice an older copy later. */
 export function describeDisk(cluster: ScriptCluster, id: NodeId): string {
   const { onDisk, isOnDiskWhole } = cluster.core(id).fullStatus
   const doubt = isOnDiskWhole ? '' : ', or less than was promised'
@@ -414,7 +428,7 @@ export function describeEntry(entry: Entry): string {
   if (entry.type !== 'configuration') {
     return `${place(entry)} "${new TextDecoder().decode(entry.data)}"`
   }
-  const configuration = countedBy(fromBinary(ConfigurationSchema, entry.data))
+  const configuration = configurationFromRecord(fromBinary(ConfigurationSchema, entry.data))
   return `${place(entry)} {${describeConfiguration(configuration)}}`
 }
 
@@ -426,7 +440,7 @@ function describeConfiguration(configuration: Configuration): string {
   return parts.join(' ')
 }
 
-/** The forming entries are left out: they are the same everywhere. */
+/** State of a node as text, without the forming entries, which all nodes have. */
 export function describeNode(cluster: ScriptCluster, id: NodeId): string {
   if (!cluster.isRunning(id)) return `${id} down`
   const { role, term, commit, applied, base, last, owed } = cluster.core(id).fullStatus

@@ -3,14 +3,14 @@ import { basename } from 'node:path'
 import { assert } from '../../src/lib/assert.ts'
 import { ScriptRunner } from './script-runner.ts'
 
-// A script is comments that tell its rule, then scenes: commands, `----`, what came of them.
+// A script is comments that state its rule, then scenes: commands, `----`, their results.
 
-/** What the first lines of a script say. */
+/** Fields of the first lines of a script. */
 export interface ScriptHead {
-  /** Of the Raft paper, of the dissertation, or of the divergences in `docs/internals/divergence.md`. */
+  /** Section of the Raft paper, of the dissertation, or of `docs/internals/divergence.md`. */
   readonly section: string
   readonly rule: string
-  /** What would break without the rule. */
+  /** The failure that the rule prevents. */
   readonly without: string
 }
 
@@ -26,7 +26,7 @@ export function headOf(script: string): ScriptHead {
   return { section, rule: rule ?? '', without: without ?? '' }
 }
 
-/** @returns the script with what comes of it now. */
+/** @returns the script with its current results. */
 export function play(script: string): string {
   const runner = new ScriptRunner()
   const scenes = script.trimEnd().split(/\n\n+/)
@@ -41,8 +41,8 @@ export function play(script: string): string {
 }
 
 /**
- * Holds a file to what it should say; with FLOTILLA_RECORD=1 it is written anew instead. A recording changes only with a
- * reason.
+ * Compares a file with its expected content; with FLOTILLA_RECORD=1 it writes the file instead. A
+ * recording changes only with a reason.
  * @throws when they differ and nothing is recorded.
  */
 export function holdTo(

@@ -2,7 +2,7 @@ import { assert, present } from '../../src/lib/assert.ts'
 import type { Entry, Index, Message, MessageBody, NodeId, Position } from '../../src/raft/types.ts'
 import { FORMED_MS, text } from './members.ts'
 
-/** Reads a message in the words in which the trace of a script shows it. */
+/** Parses a message in the notation of a script's trace. */
 export function parseMessage(from: NodeId, to: NodeId, type: string, rest: string): Message {
   const words = rest.replace(/entries=\[.*\]/, '').split(/\s+/)
   const value = (name: string): string => {

@@ -61,7 +61,7 @@ function members(words: readonly string[]): MemberList {
   }
 }
 
-/** Options of the core that the words name, beside those of the members. */
+/** Core options among the words, other than the members. */
 function options(words: readonly string[]): Partial<CoreOptions> {
   const isOption = ([name]: [string, string]): boolean => name in defaultCoreOptions
   const given = [...named(words)].filter(isOption)
@@ -71,7 +71,7 @@ function options(words: readonly string[]): Partial<CoreOptions> {
   ]) as Partial<CoreOptions>
 }
 
-/** @returns what came of the commands: events in their order, then every node as it stands. */
+/** Runs the commands of a scene; returns the events in order, then the state of every node. */
 export class ScriptRunner {
   #cluster: ScriptCluster | null = null
 

@@ -23,7 +23,7 @@ for (const name of names) {
   })
 }
 
-test('every script stands in one chapter, and every chapter in the table of contents', () => {
+test('every script is in one chapter, and every chapter in the table of contents', () => {
   const files = readdirSync(folder).filter((file) => file.endsWith('.txt'))
   expect(files.map((file) => file.replace('.txt', ''))).toEqual([...names].sort())
   holdTo(join(folder, 'README.md'), contents)
@@ -47,7 +47,7 @@ test.for<[string, readonly string[]]>([
   expect(rules.filter((rule) => !found.has(rule))).toEqual([])
 })
 
-test('every divergence from the paper says what shows it, and every script of one names its topic', () => {
+test('every divergence from the paper names its script, and every such script names its topic', () => {
   const rows = divergences()
   expect(rows.length).toBeGreaterThan(0)
   expect(rows.filter(({ shownBy }) => shownBy === '')).toEqual([])
@@ -60,7 +60,7 @@ test('every divergence from the paper says what shows it, and every script of on
   expect(told.filter((topic) => topic !== undefined && !topics.has(topic))).toEqual([])
 })
 
-/** Where the core is told to differ from the paper. */
+/** Divergences of the core from the paper that the docs list. */
 function divergences(): { readonly topic: string; readonly shownBy: string }[] {
   const page = readFileSync(join(import.meta.dirname, '../../docs/internals/divergence.md'), 'utf8')
   const [, rest = ''] = page.split('## From the Raft paper\n')
@@ -72,7 +72,7 @@ function divergences(): { readonly topic: string; readonly shownBy: string }[] {
   })
 }
 
-test('a script that comes out otherwise than it is recorded fails, and is written anew only by the flag', () => {
+test('a script whose result differs from its recording fails, and only the flag rewrites it', () => {
   const dir = mkdtempSync(join(tmpdir(), 'flotilla-script-'))
   const path = join(dir, 'script.txt')
   const [name = ''] = names

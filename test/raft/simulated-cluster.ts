@@ -26,8 +26,8 @@ const START_MS = 1_700_000_000_000
 const SPARE_IDS = 2
 
 /**
- * A whole cluster in one thread and virtual time: one seed decides every delay, loss, crash, partition, request and
- * election timeout, so that a run can be repeated to the last step.
+ * A whole cluster in one thread and virtual time. One seed decides every delay, loss, crash,
+ * partition, request and election timeout, so that a run can be repeated step by step.
  */
 export class SimulatedCluster implements World {
   readonly seed: number
@@ -38,9 +38,9 @@ export class SimulatedCluster implements World {
   readonly options: CoreOptions
   readonly time = new VirtualTime()
   readonly chance: Random
-  /** Whether clients still ask. */
+  /** Whether clients still send requests. */
   isServing = true
-  /** Disks keep what they have. */
+  /** Whether disks are spared from damage. */
   isDamageSpared = false
   acknowledged = 0
   readsDone = 0
@@ -52,7 +52,7 @@ export class SimulatedCluster implements World {
   readonly #operator: Operator
   readonly #announcements = new Announcements()
   #isHealed = false
-  /** Node → side of the partition; unequal sides do not hear each other. */
+  /** Node → side of the partition; nodes on different sides do not hear each other. */
   #sides = new Map<NodeId, number>()
   /** One-way cuts, "from>to". */
   #deaf = new Set<string>()
@@ -102,16 +102,18 @@ export class SimulatedCluster implements World {
     return this.time.nowMs
   }
 
-  /** Runs to that time, every fault and request included; checks stand behind each step. */
+  /**
+   * Runs until that time with all faults and requests, and checks the invariants after each step.
+   */
   async runUntil(untilMs: number): Promise<void> {
     while (this.time.runNext(untilMs)) {
       this.#steps += 1
-      // Lets what waits for a promise go on: restores and reads.
+      // Lets pending promises continue: restores and reads.
       await Promise.resolve()
     }
   }
 
-  /** No more faults from here on; all that is down starts again. */
+  /** Stops all faults and restarts every node that is down. */
   heal(): void {
     this.#isHealed = true
     this.#sides.clear()
@@ -135,14 +137,17 @@ export class SimulatedCluster implements World {
     return found
   }
 
-  /** Grows as long as anyone gets further. */
+  /** Grows while any node makes progress. */
   get progress(): number {
     let sum = 0
     for (const node of this.nodes.values()) sum += node.machine.position.index
     return sum
   }
 
-  /** null when the cluster is at rest and of one mind; otherwise what is missing. */
+  /**
+   * null when the cluster is at rest and all nodes agree; otherwise a description of the
+   * difference.
+   */
   unrest(): string | null {
     const { leader } = this
     if (leader === null) return 'no leader'
@@ -161,14 +166,14 @@ export class SimulatedCluster implements World {
     return null
   }
 
-  /** I14: what a client was told is done is in the one history, as it was told. */
+  /** I14: every acknowledged write is in the one history, as acknowledged. */
   assertAcknowledgedKept(): void {
     for (const [index] of this.#acknowledgedBodies) {
       assert(index <= this.invariants.committedIndex, `I14: acknowledged ${index} is gone`)
     }
   }
 
-  // What the nodes ask of their world.
+  // Functions that the nodes call.
 
   after(delayMs: number, task: () => void): void {
     this.time.after(delayMs, task)
@@ -288,7 +293,7 @@ export class SimulatedCluster implements World {
     })
   }
 
-  // Nodes and their fates.
+  // Nodes and their faults.
 
   addNode(
     id: NodeId,
@@ -321,7 +326,7 @@ export class SimulatedCluster implements World {
     node.crash(this.chance.next() < 0.5 ? this.chance.next() : 0)
     const isDamaged = this.chance.next() < this.faults.damageChance
     if (isDamaged && !this.isDamageSpared) this.#damage(node)
-    // Nobody is there to be told how it ended.
+    // No client is left to receive the outcome.
     this.#accepted.delete(node.id)
     for (const key of this.#open.keys()) if (key.startsWith(`${node.id}/`)) this.#open.delete(key)
     this.after(this.chance.integer(10, 4_000), () => {
@@ -329,7 +334,7 @@ export class SimulatedCluster implements World {
     })
   }
 
-  /** One disk at a time: of three voters the second one would be one too many. */
+  /** One disk at a time: with a second damaged one of three voters, a majority would be lost. */
   #damage({ id, platter, persisted }: SimulatedNode): void {
     const { chance } = this
     if ([...this.nodes.values()].some((node) => node.platter.owed !== null)) return
@@ -344,11 +349,11 @@ export class SimulatedCluster implements World {
   #deliver(from: SimulatedNode, message: Message): void {
     const target = this.nodes.get(message.to)
     if (target?.isRunning !== true || !this.#isReachable(from, target)) return
-    // As a stranger it is heard without the mesh that would tell one disk from another.
+    // A stranger's messages carry no store id, as if there were no mesh to tell disks apart.
     target.node.receive(message, from.isHeardAsStranger ? undefined : Uint8Array.of(from.store))
   }
 
-  /** The mesh as well: each side knows the other by the disk it was admitted with. */
+  /** Reachability includes the mesh: each side knows the other by the disk it was admitted with. */
   #isReachable(from: SimulatedNode, to: SimulatedNode): boolean {
     if (this.nodes.get(from.id) !== from || !from.isRunning) return false
     if (this.#deaf.has(`${from.id}>${to.id}`)) return false
@@ -397,7 +402,7 @@ export class SimulatedCluster implements World {
 
   // Clients.
 
-  /** Also to nodes that no longer lead, or lead only in their own eyes. */
+  /** Proposals also go to nodes that no longer lead, or only believe that they lead. */
   #propose(): void {
     if (!this.isServing) return
     for (const node of this.nodes.values()) {
@@ -415,7 +420,7 @@ export class SimulatedCluster implements World {
     }
   }
 
-  /** I15: a read sees all that was completed anywhere before it was asked for. */
+  /** I15: a read sees all writes that completed anywhere before it began. */
   #read(): void {
     for (const node of this.nodes.values()) {
       if (!node.isRunning || node.core.status.role !== 'leader') continue
@@ -457,26 +462,34 @@ export class SimulatedCluster implements World {
     const { uncommittedBytes, peers } = node.core.fullStatus
     const entryMax = 4_096
     const { uncommittedBytesMax, windowBytesMax, appendBytesMax } = this.options
-    // A new leader starts with what earlier ones left it, each of which kept to the bound.
+    // A new leader inherits the uncommitted entries of earlier leaders, each of which kept the
+    // bound.
     assert(uncommittedBytes <= uncommittedBytesMax * 8 + entryMax, 'I17: too much uncommitted')
     for (const { bytesInFlight } of peers) {
       assert(bytesInFlight <= windowBytesMax + appendBytesMax + entryMax, 'I17: window exceeded')
     }
   }
 
-  /** With most clocks right, log time is never further ahead than the allowed skew, whoever leads. */
+  /**
+   * If most clocks are right, log time is never further ahead than the allowed skew, no matter who
+   * leads.
+   */
   #assertStamp(entry: Entry): void {
     if (entry.index <= 2 || !this.faults.isStampChecked) return
     const latest = START_MS + this.nowMs + this.options.clockSkewMaxMs
     assert(entry.timeMs <= latest, `log time is ${entry.timeMs - latest} ms too far ahead`)
   }
 
-  /** The disks that a name stands for: a burnt one for what it had acknowledged, and the one in its place. */
+  /**
+   * The disk that counts under each name: a destroyed disk for its acknowledgements, or its
+   * replacement.
+   */
   #currentPlatters(): ReadonlyMap<NodeId, Held> {
     const platters = new Map<NodeId, Held>(this.#graves)
     for (const [id, { platter }] of this.nodes) {
       const grave = this.#graves.get(id)
-      // A log that owes an entry votes for nobody who lacks it: for an election that is as good as holding it.
+      // A node whose missing tail includes an entry votes only for candidates that hold it. For an
+      // election that is as good as holding it.
       const holds = (index: Index, term: Term): boolean =>
         platter.holds(index, term) ||
         (platter.owed !== null && isAtLeast(platter.owed, { index, term })) ||

@@ -16,7 +16,7 @@ type Operation =
   | { readonly type: 'compact'; readonly position: Position }
   | { readonly type: 'settle'; readonly owed: Position | null }
 
-/** What outlives a crash. */
+/** State that survives a crash. */
 export class Platter {
   hardState: HardState = { term: 0, votedFor: null }
   base: Position = { term: 0, index: 0 }
@@ -34,14 +34,15 @@ export class Platter {
     return this.entries[index - this.base.index - 1]?.term ?? null
   }
 
-  /** Whether it holds that entry, or had it and has compacted it since. */
+  /** Whether it holds that entry, or has compacted it. */
   holds(index: Index, term: Term): boolean {
     return index <= this.base.index || this.termAt(index) === term
   }
 
   /**
-   * The log begins anew after `state`, with `keptCount` of the entries that followed; the rest it owes. @param isEndKnown
-   * whether it is known how far it went.
+   * Restarts the log after `state` with `keptCount` of the entries that followed; the rest becomes
+   * its missing tail.
+   * @param isEndKnown whether the end of the lost log is known.
    */
   damage(state: Position, keptCount: number, isEndKnown: boolean): void {
     const last = { term: this.termAt(this.lastIndex) ?? 0, index: this.lastIndex }
@@ -81,12 +82,15 @@ export class Platter {
 }
 
 export interface DiskTiming {
-  /** How long the next sync takes, ms. */
+  /** Duration of the next sync, ms. */
   syncMs(): number
   after(delayMs: number, task: () => void): void
 }
 
-/** A disk that writes in order, syncs late, and at a crash has kept some prefix of what was on its way. */
+/**
+ * A disk that writes in order and syncs late. At a crash it keeps a random prefix of the pending
+ * writes.
+ */
 export class SimulatedDisk implements Disk {
   readonly platter: Platter
   onDurable: (token: number) => void = () => undefined
@@ -121,7 +125,7 @@ export class SimulatedDisk implements Disk {
     return Promise.resolve()
   }
 
-  /** @param torn how much of the first write on its way had reached the disk, 0..1; the rest is gone. */
+  /** @param torn share of the first pending write that reached the disk, 0..1; the rest is lost. */
   crash(torn: number): void {
     this.#isDead = true
     const first = this.#queue[0]

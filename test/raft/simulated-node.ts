@@ -14,7 +14,7 @@ import type { Disk, DiskWrite, Entry, Message, NodeId, Position } from '../../sr
 import type { Watched } from './invariants.ts'
 import { Platter, SimulatedDisk } from './simulated-disk.ts'
 
-/** The state machine, boiled down to what tells one history from another. */
+/** A minimal state machine that still distinguishes histories. */
 export interface MachineState {
   readonly position: Position
   readonly digest: number
@@ -22,10 +22,10 @@ export interface MachineState {
   readonly configuration: ConfigurationRecord
 }
 
-/** What a node asks of the world around it. All times ms. */
+/** Environment of a simulated node. All times ms. */
 export interface World {
   after(delayMs: number, task: () => void): void
-  /** Without the skew of any clock. */
+  /** True time, without clock skew. */
   readonly nowMs: number
   clockMs(id: NodeId): number
   syncMs(id: NodeId): number
@@ -47,14 +47,20 @@ function digestOf(previous: number, entry: Entry): number {
   return (digest + entry.term) >>> 0
 }
 
-/** One controller: the real core and the real driver, over a disk and a state machine that a crash cuts short. */
+/**
+ * One controller: the real core and the real driver, with a disk and a state machine that a crash
+ * interrupts.
+ */
 export class SimulatedNode implements Watched {
   readonly id: NodeId
   readonly store: number
   readonly platter = new Platter()
-  /** Heard by those who do not know its disk, as if no mesh stood between. */
+  /**
+   * Whether its peers receive its messages without a store id, as if there were no mesh between
+   * them.
+   */
   isHeardAsStranger = false
-  /** On disk, like the platter. */
+  /** State on disk, like the platter. */
   persisted: MachineState
   machine: MachineState
   #core: Core | null = null
@@ -62,7 +68,7 @@ export class SimulatedNode implements Watched {
   #disk: SimulatedDisk | null = null
   #life = 0
   #applyQueue: (readonly Entry[])[] = []
-  /** Snapshots that have arrived whole, by index. */
+  /** Fully received snapshots, by index. */
   readonly received = new Map<number, MachineState>()
   readonly #world: World
   readonly #options: CoreOptions
@@ -100,7 +106,10 @@ export class SimulatedNode implements Watched {
     return this.#life
   }
 
-  /** Its disk as an old copy of another's: some of the log, an earlier term, the vote forgotten. @param share 0..1 */
+  /**
+   * Makes its disk an old copy of another node's: part of the log, an earlier term, no vote.
+   * @param share share of the log that is copied, 0..1.
+   */
   copyFrom(other: SimulatedNode, share: number): void {
     const { base, entries } = other.platter
     const least = Math.max(0, other.persisted.position.index - base.index)
@@ -154,7 +163,7 @@ export class SimulatedNode implements Watched {
     this.#life += 1
   }
 
-  /** The state reaches its own store, as it does behind apply now and then. */
+  /** Persists the state, which happens asynchronously after apply. */
   persist(): void {
     this.persisted = this.machine
   }
@@ -237,7 +246,7 @@ export class SimulatedNode implements Watched {
     })
   }
 
-  /** Behind the consensus turn, in another thread as it were; batches in order. */
+  /** Applies batches in order, asynchronously, as another thread would. */
   #apply(entries: readonly Entry[]): void {
     this.#applyQueue.push(entries)
     if (this.#applyQueue.length === 1) this.#applyNext()
@@ -254,7 +263,7 @@ export class SimulatedNode implements Watched {
 
   #applyEntry(entry: Entry): void {
     const { position, digest, timeMs, configuration } = this.machine
-    // A snapshot taken over meanwhile holds it already.
+    // A snapshot installed meanwhile already contains this entry.
     if (entry.index <= position.index) return
     assert(entry.index === position.index + 1, `${this.id} applies ${entry.index} out of order`)
     assert(entry.timeMs >= timeMs, `log time ran back at ${entry.index}`)

@@ -1,7 +1,9 @@
-// Goal: lose, repeat, delay, reorder, cut off, crash and damage as we may, the guarantees of figure 3 of the Raft paper hold, and
-// once the faults stop the cluster comes to rest.
-// Method: one seed decides every delay, loss, crash, request and timeout, and the clock is a counter; the core and its
-// driver are those of the program. `make sim SEED=n` repeats a failure exactly.
+// Goal: the guarantees of figure 3 of the Raft paper hold under lost, repeated, delayed and
+// reordered messages, partitions, crashes and damaged disks, and the cluster comes to rest once the
+// faults stop.
+// Method: one seed decides every delay, loss, crash, request and timeout, and the clock is a
+// counter; the core and its driver are those of the program. `make sim SEED=n` repeats a failure
+// exactly.
 import { expect, test } from 'vitest'
 import { SimulatedCluster } from './simulated-cluster.ts'
 
@@ -25,7 +27,7 @@ async function run(seed: number, print?: (line: string) => void): Promise<Simula
   await cluster.runUntil(cluster.nowMs + SERVING_MS)
   expect(cluster.acknowledged, 'writes go on after the faults').toBeGreaterThan(acknowledgedBefore)
   cluster.isServing = false
-  // With small windows there may be long to go; what must not happen is that nothing moves.
+  // With small windows this may take long, but every round must make progress.
   let lastProgress = -1
   while (cluster.unrest() !== null && cluster.progress > lastProgress) {
     lastProgress = cluster.progress
@@ -58,13 +60,13 @@ test(`the guarantees hold under faults and the cluster comes to rest after them 
     hash = cluster.trace.hex
   }
   console.log(`simulated ${count} seeds`, totals, `last trace ${hash}`)
-  // A simulation in which nothing happens holds every guarantee.
+  // An idle simulation would hold every guarantee, so require activity.
   expect(totals.acknowledged).toBeGreaterThan(count)
   expect(totals.reads).toBeGreaterThan(0)
   if (count >= 20) expect(totals.damages).toBeGreaterThan(0)
 }, 0)
 
-test('the same seed gives the same run to the last step, and another seed another', async () => {
+test('the same seed repeats the run step by step, and another seed differs', async () => {
   const [one, again, other] = [await run(1), await run(1), await run(2)]
   expect(again.trace.hex).toBe(one.trace.hex)
   expect(other.trace.hex).not.toBe(one.trace.hex)

@@ -1,6 +1,7 @@
 import type { Configuration, NodeId } from '../../src/raft/types.ts'
 
-// Majorities by counting heads: the twin that the fast arithmetic is held against, and the judge of the simulation.
+// Majorities by counting: the reference for the fast arithmetic and for the checks of the
+// simulation.
 
 export function isMajority(voters: readonly NodeId[], holds: (id: NodeId) => boolean): boolean {
   return voters.length === 0 || voters.filter(holds).length * 2 > voters.length

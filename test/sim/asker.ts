@@ -1,24 +1,24 @@
 import type { Controller, Life } from './controller.ts'
 import type { VirtualLoop } from './virtual-loop.ts'
 
-/** Asks controllers from outside; the answer of one whose process ends meanwhile never comes. */
+/** Sends requests to controllers as a client; no answer comes if the process ends meanwhile. */
 export class Asker {
   readonly #loop: VirtualLoop
-  /** Those who wait for an answer of a process that may end. */
+  /** Pending requests to a process that may end. */
   readonly #waiting = new Map<Life, Set<(isOver: true) => void>>()
 
   constructor(loop: VirtualLoop) {
     this.#loop = loop
   }
 
-  /** The process is gone: its clients' connections break. */
+  /** The process has ended: its clients' connections break. */
   onOver(life: Life): void {
     const waiting = this.#waiting.get(life)
     this.#waiting.delete(life)
     for (const end of waiting ?? []) end(true)
   }
 
-  /** @returns 'over' when the process that was asked has ended. */
+  /** @returns 'over' when the process that received the request has ended. */
   async ask<T>(controller: Controller, question: (life: Life) => Promise<T>): Promise<T | 'over'> {
     const { life } = controller
     if (life === null) return 'over'

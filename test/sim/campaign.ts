@@ -10,7 +10,7 @@ export interface CampaignOptions {
   readonly seeds: number
   readonly workers: number
   readonly untilFailure: boolean
-  /** A seed that takes longer hangs. */
+  /** A seed that takes longer is treated as hanging. */
   readonly seedMsMax: number
   readonly onResult: (result: Result, done: number) => void
 }
@@ -18,7 +18,7 @@ export interface CampaignOptions {
 export interface CampaignResult {
   readonly done: number
   readonly failures: readonly (Result & { readonly ok: false })[]
-  /** Of the traces of all seeds, in the order of the seeds. */
+  /** Hash of the traces of all seeds, in the order of the seeds. */
   readonly trace: string
   readonly tally: Tally
   readonly steps: number
@@ -28,7 +28,7 @@ export interface CampaignResult {
   readonly checkedMs: number
 }
 
-/** Seeds spread over processes; what comes of them does not depend on how many there are. */
+/** Runs seeds in several processes; the results do not depend on the number of processes. */
 export async function runCampaign(options: CampaignOptions): Promise<CampaignResult> {
   const results = new Map<number, Result>()
   const end = options.first + options.seeds
@@ -63,7 +63,10 @@ async function runWorker(
   }
 }
 
-/** One process after the other: one that hangs or dies costs its seed, which has failed then. @returns the next seed. */
+/**
+ * Runs seeds in one process after the other. A process that hangs or dies fails its current seed.
+ * @returns the next seed.
+ */
 async function runUntilGone(
   first: number,
   take: () => number | null,

@@ -21,7 +21,7 @@ import type { Tally } from './tally.ts'
 import type { VirtualLoop } from './virtual-loop.ts'
 import { anySystem, commandData } from '../support/commands.ts'
 
-/** What clients ask of the world around them. */
+/** Functions that clients need from the simulated world. */
 export interface ClientWorld {
   readonly loop: VirtualLoop
   readonly chance: Random
@@ -34,13 +34,13 @@ export interface ClientWorld {
   running(): readonly Controller[]
 }
 
-/** How an operation ended for its client. */
+/** Outcome of an operation as its client knows it. */
 type Fate = 'open' | 'done' | 'refused' | 'unknown'
 
 interface Operation {
   readonly number: number
   readonly begunMs: number
-  /** Highest index that any operation had completed at, when this one began. */
+  /** Highest index at which any operation had completed when this one began. */
   readonly completedBefore: Index
   fate: Fate
 }
@@ -50,9 +50,9 @@ const utf8 = new TextEncoder()
 const text = new TextDecoder()
 
 /**
- * The registers exist from the first log on.
- * @param isRestored as the state of a cluster does that restores: of the level that this needs, and
- * with somebody who logs in.
+ * Commands of the first log, which create the registers.
+ * @param isRestored adds what a restoring cluster needs: the feature level, and an identity that
+ * logs in.
  */
 export function formingCommands(isRestored: boolean): readonly Uint8Array[] {
   const registers = REGISTERS.map((id) => {
@@ -78,7 +78,7 @@ function writeOf(id: string, fields: Parameters<typeof canonicalJson>[0]): Uint8
   return toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity: 'service', id, json }))
 }
 
-/** Of what an entry does; null for one that is no client's. */
+/** Effect of a client's entry. */
 interface Effect {
   readonly number: number
   /** The register written; null for a service created. */
@@ -88,9 +88,9 @@ interface Effect {
 }
 
 /**
- * Clients of the cluster: they write registers, create services and read, each through whichever
- * controller comes first, ask again under the same request id when they do not know what came of
- * it, and hold what they are told against the one history (I14, I15).
+ * Clients of the cluster. They write registers, create services and read, each through an arbitrary
+ * controller. If the outcome is unknown, they repeat the request with the same request id. They
+ * compare all answers with the one history (I14, I15).
  */
 export class Clients {
   acknowledged = 0
@@ -98,7 +98,7 @@ export class Clients {
   readonly #operations = new Map<number, Operation>()
   /** Operation → index at which it took effect. */
   readonly #effects = new Map<number, Index>()
-  /** What the entry of an index is, once it is known. */
+  /** Effect of each applied index; null for entries of others. */
   readonly #entries = new Map<Index, Effect | null>()
   readonly #outcomes = new Map<Index, string>()
   #completedIndex: Index = 0
@@ -114,7 +114,7 @@ export class Clients {
     return this.#open
   }
 
-  /** Every entry that a controller applies, and what came of it there. */
+  /** Called for every entry that a controller applies, with its outcome. */
   onApplied(controller: Controller, entry: Entry, applied: AppliedEntry): void {
     const outcome = JSON.stringify(applied.outcome)
     const known = this.#outcomes.get(entry.index)
@@ -134,8 +134,8 @@ export class Clients {
   }
 
   /**
-   * I14, at rest: what was acknowledged is there once, what was refused is nowhere, nothing is
-   * there twice.
+   * I14, at rest: every acknowledged operation took effect exactly once, no refused one did, and
+   * none took effect twice.
    */
   assertKept(controller: Controller): void {
     const { machine } = controller.life ?? {}
@@ -170,7 +170,10 @@ export class Clients {
     else if (effect.service !== null) records.created(entry.index, 'services', effect.service)
   }
 
-  /** One write through each of them. @returns who has answered, as it goes on. */
+  /**
+   * Writes once through each controller.
+   * @returns the controllers that have answered, updated as answers arrive.
+   */
   probe(controllers: readonly Controller[]): ReadonlySet<Controller> {
     const answered = new Set<Controller>()
     const ask = async (controller: Controller): Promise<void> => {
@@ -227,7 +230,7 @@ export class Clients {
     for (let attempt = 0; asked !== null && attempt < attemptsMax; attempt += 1) {
       const input = inputOf(operation.number, attempt, { register, padding, isIdentified, idMs })
       const fate = await this.#propose(asked, operation, input)
-      // Refused this time, but what an earlier attempt came to is not known by that.
+      // This attempt was refused, but the outcome of an earlier attempt is still unknown.
       if (fate === 'refused' && operation.fate === 'unknown') break
       operation.fate = fate
       if (fate !== 'unknown') break
@@ -271,7 +274,7 @@ export class Clients {
     }
   }
 
-  /** I15: a read sees all that was completed anywhere before it was asked for. */
+  /** I15: a read sees all writes that completed anywhere before it began. */
   async #read(controller: Controller): Promise<void> {
     const completed = this.#completedIndex
     const register = REGISTERS[this.#world.chance.integer(0, 2)] ?? ''
@@ -311,7 +314,7 @@ function inputOf(
     readonly register: string | undefined
     readonly padding: string
     readonly isIdentified: boolean
-    /** Log time when it was first asked for. */
+    /** Log time of the first attempt. */
     readonly idMs: number
   },
 ): ProposalInput {
@@ -322,8 +325,7 @@ function inputOf(
     register === undefined
       ? {
           kind: CommandKind.ENTITY_CREATE,
-          // Each attempt would make a service of its own: that only one does is up to the request
-          // id.
+          // Each attempt would create another service; only the request id prevents that.
           payload: writeOf(name, { name, encryptionRequired: true, roleAttributes: attributes }),
         }
       : {

@@ -33,7 +33,7 @@ export const CLUSTER_ID = 'simulated'
 export const TRUST_DOMAIN = 'test.flotilla'
 export const DATA = '/data'
 
-/** What a controller asks of the world around it. Times ms. */
+/** Functions that a controller needs from the simulated world. Times ms. */
 export interface ControllerWorld extends MeshWorld {
   readonly keyring: TestCertificates
   readonly plan: Plan
@@ -45,16 +45,16 @@ export interface ControllerWorld extends MeshWorld {
   onWrite(controller: Controller, write: DiskWrite): void
   onApplied(controller: Controller, entry: Entry, applied: AppliedEntry): void
   onRestored(controller: Controller, isInMidApply: boolean): void
-  /** Its log may lack what it acknowledged, and says so. */
+  /** The controller reports that its log has a missing tail. */
   onOwing(controller: Controller): void
   onStarted(controller: Controller): void
-  /** It could not start, or has stopped by itself. */
+  /** It could not start, or stopped on its own. */
   onDown(controller: Controller, error: Error): void
   onSelfRefused(controller: Controller, refusal: SelfRefusal): void
   onHostEvent(controller: Controller, event: HostEvent): void
 }
 
-/** A process that runs. */
+/** A running process. */
 export interface Life {
   readonly threads: { readonly main: Context; readonly raft: Context; readonly wal: Context }
   readonly machine: StateMachine
@@ -71,26 +71,27 @@ export function storeIdOf(store: number): Uint8Array {
 }
 
 /**
- * One controller: a name, a disk, and, while it runs, the production parts in their three threads: the cluster node and the
- * state machine, the host with core and driver, the log. Only the wire and the platters are simulated.
+ * One controller: a name, a disk, and, while it runs, the production parts in three threads: the
+ * cluster node with the state machine, the host with core and driver, and the log. Only the network
+ * and the disks are simulated.
  */
 export class Controller {
   readonly id: NodeId
-  /** Names its disk: another one under the same name is another store. */
+  /** Number of its disk; another disk under the same name is another store. */
   readonly store: number
   files = new FaultyMemoryFiles()
   stateDisk: MemoryState = emptyMemoryState()
   roster: MembershipRecord | null = null
   platter = new Platter()
   life: Life | null = null
-  /** Of the machine that runs, for backups. */
+  /** State of the running machine, for backups. */
   state: ClusterState | null = null
   isStarting = false
-  /** Something was done to it that ends a process: its end is no fault of the program. */
+  /** A fault was injected that may end the process, so its end is not a bug. */
   mayFail = false
   readonly #world: ControllerWorld
   #threads: Context[] = []
-  /** Of the last entry handed to apply. */
+  /** Index of the last entry handed to apply. */
   #handed: Index = 0
   #busyMs = 0
 
@@ -108,7 +109,7 @@ export class Controller {
     return this.life?.core
   }
 
-  /** A data folder whose log begins with these entries, or, for one that joins, with none. */
+  /** Forms a data folder whose log begins with these entries; none for a joining controller. */
   form(entries: readonly Entry[]): void {
     const { segmentBytes } = this.#world.plan
     const identity = {
@@ -130,18 +131,21 @@ export class Controller {
     this.platter.hardState = { term: entries.at(-1)?.term ?? 0, votedFor: null }
   }
 
-  /** Its disk was put back to an old copy: what it has promised since is forgotten, and it does not know. */
+  /**
+   * Forgets the model's promises: the disk was restored from an old copy without the controller's
+   * knowledge.
+   */
   forgetPromises(): void {
     this.platter = new Platter()
     this.platter.isDamaged = true
   }
 
-  /** Whether its own newest configuration has that member. */
+  /** Whether its newest configuration lists that member. */
   lists(id: NodeId): boolean {
     return this.core?.status.configurationRecord.members.some((one) => one.id === id) === true
   }
 
-  /** Begins a start; the world is told how it ends. */
+  /** Starts the process; the world is notified of the result. */
   start(): void {
     assert(this.life === null && !this.isStarting, `${this.id} is stopped`)
     const { loop } = this.#world
@@ -166,7 +170,10 @@ export class Controller {
     })
   }
 
-  /** Nothing of it runs on, and what was not synced may be gone. @param noticeMs until peers hear that its streams ended. */
+  /**
+   * Ends the process; unsynced data may be lost.
+   * @param noticeMs time until peers notice that its streams ended.
+   */
   crash(): void {
     const { chance } = this.#world
     for (const thread of this.#threads) thread.isOver = true
@@ -182,7 +189,7 @@ export class Controller {
     this.files.bytesLeft = before.bytesLeft
   }
 
-  /** @param untilMs of virtual time. */
+  /** @param untilMs virtual time. */
   pause(untilMs: number): void {
     for (const thread of this.#threads) thread.pausedUntilMs = untilMs
   }
@@ -191,7 +198,7 @@ export class Controller {
     return this.#threads.some(({ pausedUntilMs }) => pausedUntilMs > nowMs)
   }
 
-  /** After each event of one of its threads: time that it took is time in which that thread does nothing else. */
+  /** Called after each event of one of its threads: busy time of the event blocks that thread. */
   settle(context: Context): void {
     if (this.#busyMs === 0) return
     context.pausedUntilMs = Math.max(context.pausedUntilMs, this.#world.loop.nowMs + this.#busyMs)
@@ -333,7 +340,7 @@ export class Controller {
     void clusterNode.start()
   }
 
-  /** A damaged one is given up, and filled by the log or by the peers. */
+  /** Discards a damaged state, which the log or the peers then restore. */
   async #openState(open: () => Promise<StateMachine>): Promise<StateMachine> {
     try {
       return await open()
@@ -351,7 +358,7 @@ export class Controller {
 
   #clock(): Clock {
     const clock = this.#world.clockOf(this.id)
-    // Its zero is the start of the process, so that the ticks of controllers fall apart.
+    // Its zero is the start of the process, so that controllers tick at different times.
     const startedMs = clock.monotonicMs()
     return {
       nowMs: () => Math.floor(clock.nowMs() + this.#busyMs),
@@ -386,18 +393,18 @@ export class Controller {
     this.#world.onHostEvent(this, event)
   }
 
-  /** Of the last entry in its state. */
+  /** Index of the last entry in its state. */
   get applied(): Index {
     return this.life?.machine.progress().applied ?? 0
   }
 
-  /** Whether the power went within a write. */
+  /** Whether the power failed during a write. */
   get isCut(): boolean {
     return this.files.callsLeft <= 0
   }
 }
 
-/** Where routers are told to connect. */
+/** Address that routers receive. */
 function routerAddressOf(id: NodeId): { api: string; url: string; version: string } {
   return { api: ROUTER_ADDRESS_NAME, url: `tls:${id}:6262`, version: '' }
 }

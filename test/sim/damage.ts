@@ -9,9 +9,9 @@ import type { Damage } from './plan.ts'
 const SEGMENT_HEADER_BYTES = 4_096
 
 /**
- * Harms what lies on the disk of a controller that is down. Records of the very last flush are spared: whether they were
- * ever synced nobody can tell from the disk (docs/internals/engine.md), which makes their loss a power cut.
- * @returns whether there was anything to harm.
+ * Damages the disk of a stopped controller. It spares records of the very last flush: the disk does
+ * not show whether they were ever synced (docs/internals/engine.md), so their loss equals a power cut.
+ * @returns whether there was anything to damage.
  */
 export function harm(controller: Controller, what: Damage, chance: Random): boolean {
   const { files } = controller
@@ -71,7 +71,7 @@ function flipIn(bytes: Uint8Array, from: number, to: number, chance: Random): vo
   bytes[at] = (bytes[at] ?? 0) ^ (1 << chance.integer(0, 7))
 }
 
-/** Where the records of a segment end, in the last one short of those that no later flush bears witness to. */
+/** End of a segment's records; in the last segment, of those that a later flush proves. */
 function provenEnd(bytes: Uint8Array, controller: Controller, isLast: boolean): number {
   const header = decodeSegmentHeader(bytes)
   if (header === null || typeof header === 'number') return SEGMENT_HEADER_BYTES
@@ -103,7 +103,7 @@ function flip(controller: Controller, segments: readonly string[], chance: Rando
   return isHarmed
 }
 
-/** A block of one place lies at another. */
+/** Writes a block to the wrong place. */
 function misdirect(controller: Controller, segments: readonly string[], chance: Random): boolean {
   const { files } = controller
   const at = chance.integer(0, segments.length - 1)
@@ -123,10 +123,13 @@ function misdirect(controller: Controller, segments: readonly string[], chance: 
   return isHarmed
 }
 
-/** A folder with files of another store, or of a release to come, is refused for one reason and stays as it is. */
+/**
+ * Checks that a folder with files of another store, or of a future release, is refused with the
+ * right code and not changed.
+ */
 export function refusesForeign(controller: Controller, what: Damage): string | null {
   const { files } = controller
-  // All of them: one that a crash kept from being removed is not looked at.
+  // All copies, because recovery does not read one that a crash kept from being removed.
   const paths = files
     .paths()
     .filter((one) => one.endsWith('.seg') && !one.includes('/damaged/'))

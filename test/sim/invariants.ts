@@ -12,7 +12,7 @@ import { isQuorum } from '../raft/slow-quorum.ts'
 import type { Platter } from './platter.ts'
 import type { Tally } from './tally.ts'
 
-/** One life of one node: its disk's identity outlives a crash, its view of the core does not. */
+/** One run of one node between two crashes: the disk survives a crash, the core does not. */
 export interface Watched {
   readonly id: NodeId
   readonly store: number
@@ -20,7 +20,7 @@ export interface Watched {
   readonly core: Core
 }
 
-/** What stands on a disk. */
+/** Entries on a disk. */
 export interface Held {
   holds(index: Index, term: Term): boolean
 }
@@ -38,7 +38,7 @@ interface Seen {
   readonly matches: ReadonlyMap<NodeId, Index>
 }
 
-/** FNV-1a over what an entry says; equal entries are equal, and others differ as far as chance goes. */
+/** FNV-1a over the content of an entry; different entries differ with high probability. */
 export function fingerprint({ type, timeMs, data }: Entry): number {
   let hash = (0x811c9dc5 ^ type.length ^ (timeMs % 4294967291)) >>> 0
   for (const byte of data) hash = Math.imul(hash ^ byte, 0x01000193)
@@ -46,19 +46,20 @@ export function fingerprint({ type, timeMs, data }: Entry): number {
 }
 
 /**
- * What holds after every step, looked at from outside (the numbers are those of docs/internals/engine.md): I1 one leader a term, I2 a
- * leader only appends, I3 log matching, I4 leader completeness, I5 one history for all, I6 committed means durable on a
- * quorum of the configurations in force, I7 committed by an entry of the leader's own term, I8 nothing regresses, also
- * across crashes, I9 no hole between state and log, I10 nothing is promised before it is durable, I11 the configuration in
- * force is the last in the log, I12 one change at a time and none before a commit of the own term, I13 only voters lead,
- * I16 every start succeeds, I17 bounds.
+ * Invariants checked from outside after every step (numbered as in docs/internals/engine.md): I1 one leader
+ * per term, I2 a leader only appends, I3 log matching, I4 leader completeness, I5 one history for
+ * all nodes, I6 committed means durable on a quorum of the configurations in force, I7 the entry
+ * that commits is of the leader's own term, I8 nothing regresses, even across crashes, I9 no gap
+ * between state and log, I10 nothing is promised before it is durable, I11 the configuration in
+ * force is the last in the log, I12 one change at a time and none before a commit of the own term,
+ * I13 only voters lead, I16 every start succeeds, I17 bounds.
  */
 export class Invariants {
   /** index → term of the entry committed there. */
   readonly history: Term[] = []
   /** Term → the newest index that its leader committed. */
   readonly #committedIn = new Map<Term, Index>()
-  /** Those whose log may lack what they acknowledged: they tell their leader to forget it. */
+  /** Nodes whose log may lack acknowledged entries; they report it to their leader. */
   readonly forgetful = new Set<NodeId>()
   readonly #tally: Tally
   readonly #leaders = new Map<Term, NodeId>()
@@ -165,7 +166,8 @@ export class Invariants {
     assert(isVoter || !now.isConfigurationCommitted, `I13: ${node.id} leads and is no voter`)
     if (before?.role === 'leader' && before.term === now.term) return
     this.#tally.note('election won')
-    // One that is late, paused with the votes on their way, say, answers for the terms before its own alone.
+    // A late leader, for example one paused before it received its votes, must hold only entries
+    // committed in earlier terms.
     const committed = this.#committedBefore(now.term)
     assert(now.last.index >= committed, `I4: leader ${node.id} lacks committed entries`)
     for (let index = now.base.index + 1; index <= committed; index += 1) {
@@ -208,8 +210,8 @@ export class Invariants {
   }
 
   /**
-   * I6 and I7. The commit was decided by the configuration in force before the turn, or, where the turn changed it and
-   * went on, by the one in force after it.
+   * I6 and I7. The commit was decided by the configuration in force before the turn. If the turn
+   * changed it and committed more, the configuration after it decides.
    */
   #assertDurableQuorum(
     node: Watched,
@@ -228,11 +230,11 @@ export class Invariants {
     )
   }
 
-  /** I11, I12: looked at whenever another configuration comes into force. */
+  /** I11 and I12, checked whenever the configuration in force changes. */
   #onConfiguration(node: Watched, before: Seen | undefined, now: FullStatus): void {
     const { configurationIndex: index } = now
     const canonical = this.#configurations.get(index)
-    // One of an earlier term that is not replaced yet may stand at the same place.
+    // An entry of an earlier term that is not replaced yet may have the same index.
     if (canonical !== undefined && index <= now.commit) {
       const own = encodeConfiguration(now.configurationRecord)
       assert(
@@ -261,7 +263,9 @@ export class Invariants {
     )
   }
 
-  /** I11 after an install: nothing is left in the log that could be in force, so it is what is committed by then. */
+  /**
+   * I11 after an install: the log holds no configuration, so the committed one must be in force.
+   */
   #assertOfSnapshot(node: Watched, now: FullStatus): void {
     if (now.last.index > now.base.index) return
     const index = Math.max(...[...this.#configurations.keys()].filter((at) => at <= now.base.index))
@@ -289,7 +293,9 @@ export class Invariants {
     }
   }
 
-  /** Whatever is handed to a disk: equal place means equal entry and equal past (I3). */
+  /**
+   * Checks each write to a disk: the same position means the same entry and the same prefix (I3).
+   */
   onWrite(
     node: Pick<Watched, 'platter'>,
     entries: readonly Entry[],
@@ -315,7 +321,10 @@ export class Invariants {
     }
   }
 
-  /** A message leaves: what it says must be on the sender's disk by now (I10), and votes are given once (zoo 1). */
+  /**
+   * Checks a message that leaves: its promises must be on the sender's disk (I10), and a node votes
+   * once per term (zoo 1).
+   */
   onSend(sender: Watched, message: Message): void {
     const { platter } = sender
     const isPreVote =
@@ -332,8 +341,8 @@ export class Invariants {
     if (message.type !== 'appendResponse' || !message.success) return
     if (platter.hardState.term !== message.term) return
     assert(platter.lastIndex >= message.matchIndex, 'I10: an acknowledgement ahead of its entries')
-    // A node that is already in a later term may have replaced the entry in memory; what it says of the earlier one is
-    // still true of its disk.
+    // A node that is already in a later term may have replaced the entry in memory. The message
+    // about the earlier term is still true of its disk.
     if (sender.core.status.term !== message.term) return
     const term = sender.core.termAt(message.matchIndex)
     assert(
@@ -373,20 +382,21 @@ export class Invariants {
     this.#digests.set(index, digest)
   }
 
-  /** Slower checks, for now and then: I11 and I12. */
+  /** Slower checks, run occasionally: I11 and I12. */
   assertConfigurations(node: Watched): void {
     const now = node.core.fullStatus
     const entries = node.core.entries(now.base.index + 1, now.last.index)
     const changes = entries.filter((entry) => entry.type === 'configuration')
     const last = changes.at(-1)
-    // A node that started from its state knows the configuration of that place without the entry it came with.
+    // A node that started from its state knows the configuration at that position without its log
+    // entry.
     const isOfStart = now.configurationIndex <= now.applied && (last?.index ?? 0) <= now.applied
     assert(
       isOfStart || now.configurationIndex === last?.index,
       `I11: the configuration of ${node.id} is not the last one in its log`,
     )
     if (now.role !== 'leader') return
-    // A new leader may not know yet that the first of two is committed; what counts is that it is.
+    // A new leader may not know yet that the first of two changes is committed.
     const known = Math.max(now.commit, this.committedIndex)
     const uncommitted = changes.filter((entry) => entry.index > known)
     assert(uncommitted.length <= 1, `I12: ${node.id} has two changes under way`)
@@ -403,7 +413,7 @@ export class Invariants {
   }
 }
 
-/** Whether both list that member with the same disk: another one starts with nothing. */
+/** Whether both list that member with the same disk; another disk starts with nothing. */
 function isSameDisk(id: NodeId, before: ConfigurationRecord, now: ConfigurationRecord): boolean {
   const [old, current] = [before, now].map(({ members }) =>
     members.find((member) => member.id === id),

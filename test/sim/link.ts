@@ -1,19 +1,22 @@
 import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
 import type { SimulatedMesh } from './simulated-mesh.ts'
 
-/** What a controller has dialled to another: a Raft stream one way, and a forwarding stream with its answers. */
+/**
+ * Streams from one controller to another: a Raft stream in one direction, and a forwarding stream
+ * with answers.
+ */
 export interface Link {
   readonly caller: SimulatedMesh
   readonly callee: SimulatedMesh
   readonly callerHello: Hello
-  /** Nothing arrives on it any more. */
+  /** Nothing arrives on it anymore. */
   isOver: boolean
-  /** Let go by the caller: what was handed over still arrives, for a while. */
+  /** Closed by the caller: data already sent still arrives for a while. */
   isDraining: boolean
-  /** Something was lost on the way: both ends will notice. */
+  /** A frame was lost; both ends will notice. */
   isBreaking: boolean
   queuedBytes: number
-  /** Frames of a stream keep their order: none arrives before these times, ms. */
+  /** Earliest arrival of the next frame per direction, ms, because frames keep their order. */
   forwardMs: number
   answerMs: number
 }

@@ -14,8 +14,8 @@ const kind = CommandKind.LOG_TIME_RESET
 const BACK_MS = 20_000
 
 /**
- * An operator who brings log time back among all faults, whether it is ahead or not: every
- * controller must come to the same, and no request may take effect twice.
+ * An operator who resets log time among all faults, whether it is ahead or not. All controllers
+ * must reach the same state, and no request may take effect twice.
  */
 export async function bringLogTimeBack(
   { asker, tally }: { readonly asker: Asker; readonly tally: Tally },
@@ -35,7 +35,7 @@ export async function bringLogTimeBack(
   }
 }
 
-/** Whether an entry has brought log time back. */
+/** Whether an entry has reset log time. */
 export function hasBroughtBack({ type, data }: Entry, { outcome }: AppliedEntry): boolean {
   if (type !== 'command' || outcome?.ok !== true || outcome.id === '0') return false
   return fromBinary(CommandSchema, data).kind === kind

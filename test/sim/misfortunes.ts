@@ -32,17 +32,17 @@ interface Backup {
 
 const BACKUP_MS = 700
 const OLD_MS = 2_500
-/** Until somebody looks after a clock that has jumped. */
+/** Time until an operator fixes a clock that has jumped, ms. */
 const OPERATOR_MS = 1_000
-/** Longer than a late message takes. */
+/** Longer than the delay of any late message, ms. */
 const ON_ITS_WAY_MS = 2_000
 const OVERSIZED = new Uint8Array(FRAME_BYTES_MAX + 1)
 
-/** Carries out what a plan has in store, each event with chances of its own. */
+/** Carries out the events of a plan, each with its own random numbers. */
 export class Misfortunes {
   readonly #world: World
   readonly #operator: Operator
-  /** Who comes back when, after the power has gone in a write. */
+  /** Downtime of controllers whose power failed during a write, ms. */
   readonly #downMs = new Map<Controller, number>()
   readonly #slowDisks = new Map<NodeId, { readonly untilMs: number; readonly syncMs: number }>()
   readonly #backups = new Map<Controller, Backup>()
@@ -60,7 +60,7 @@ export class Misfortunes {
     if (world.plan.events.some(({ what }) => what.type === 'disk rolled back')) this.#backUp()
   }
 
-  /** What a start after the faults still has to make good; null when nothing. */
+  /** Repair that a start after the faults still owes; null: none. */
   get unrepaired(): string | null {
     for (const { id, core } of this.#world.running()) {
       if ((core?.fullStatus.owed ?? null) !== null) return `${id} has not got back what it lost`
@@ -68,7 +68,7 @@ export class Misfortunes {
     return null
   }
 
-  /** Put back to an old copy: what it forgot it will never say. */
+  /** True for a disk restored from an old copy, which cannot report what it forgot. */
   isOld(platter: Platter): boolean {
     return this.#old.has(platter)
   }
@@ -78,7 +78,7 @@ export class Misfortunes {
     return slow !== undefined && slow.untilMs > this.#world.loop.nowMs ? slow.syncMs : 0
   }
 
-  /** A process that could not start, or has ended itself. */
+  /** Called when a process could not start, or ended itself. */
   onDown(controller: Controller, error: Error): void {
     const { world } = { world: this.#world }
     if (controller.isCut) {
@@ -225,7 +225,7 @@ export class Misfortunes {
         this.#wipe(this.#at(what.target, chance), what.downMs, chance)
         return
       case 'restore':
-        // Where the level of both is in force.
+        // Only where the feature level of both is active.
         if (this.#world.plan.seed % 4 === 0) this.#bringLogTimeBack()
         this.#world.restorers.begin(what, chance, (leader) => {
           this.#crash(leader, chance.integer(50, 1_500))
@@ -377,12 +377,12 @@ export class Misfortunes {
     this.#world.tally.note('disk wiped')
     const leader = this.#world.leader()
     this.#crash(controller, downMs)
-    // What the two of them had just counted is then known to nobody who may answer for it.
+    // The entries that these two just counted are then known to no node that may vouch for them.
     if (chance.next() < 0.5) this.#crash(leader, downMs)
     this.#enterAnew(controller, downMs)
   }
 
-  /** With an empty disk under the old name; the others let it in when they are asked to. */
+  /** Returns with an empty disk under the old name; the others re-admit it on request. */
   #enterAnew(controller: Controller, downMs: number): void {
     const { world } = { world: this.#world }
     const record = world.leader()?.core?.status
@@ -419,7 +419,7 @@ export class Misfortunes {
     })
   }
 
-  /** To a copy that is old enough for its peers to know better. */
+  /** Restores a copy that is old enough for its peers to detect it. */
   #rollBack(controller: Controller | null, downMs: number): void {
     if (controller === null || !this.#mayForget(controller)) return
     const backup = this.#backups.get(controller)
@@ -439,13 +439,13 @@ export class Misfortunes {
   }
 
   /**
-   * One voter at a time may lose what it promised, out of three at least, and none while members change: more is beyond
-   * what any quorum can make good.
+   * One voter of at least three may lose its promises at a time, and none while members change: no
+   * quorum can compensate more.
    */
   #mayForget(controller: Controller): boolean {
     const status = this.#world.leader()?.core?.status
-    // A removal that is on its way may be logged once the disk is gone. The leader then needs this vote in the new
-    // configuration, and no other member has a log as long as the leader's.
+    // A removal in flight may be logged after the disk is lost. The leader then needs this vote in
+    // the new configuration, and no other member has a log as long as the leader's.
     if (status === undefined || this.#operator.hasWishes) return false
     const { configuration, isConfigurationCommitted } = status
     if (!isConfigurationCommitted || configuration.outgoingVoters.length > 0) return false
@@ -456,8 +456,9 @@ export class Misfortunes {
   }
 
   /**
-   * Only whom the newest committed configuration does not list with this disk may be told so. It may have come back while
-   * the word was on its way; but it must not believe a word that is no newer than what it was told as it joined.
+   * Only a controller whose disk the newest committed configuration does not list may be told that
+   * it is removed. It may have been re-admitted while the message was in flight, but it must reject
+   * a message no newer than the configuration it joined with.
    */
   #assertNotListed(controller: Controller, index: Index): void {
     const world = this.#world
@@ -505,7 +506,7 @@ export class Misfortunes {
         receive(OVERSIZED)
         break
       case 'frame of another version':
-        // Field 99 of a kind that no release knows yet.
+        // Field 99 with an unknown wire type.
         receive(Uint8Array.of(0x9a, 0x06, 0x02, 0x01, 0x02))
         break
       case 'message from the future': {

@@ -3,12 +3,15 @@ import type { NodeId } from '../../src/raft/types.ts'
 import type { Rates } from './plan.ts'
 import type { Tally } from './tally.ts'
 
-/** What lies between the controllers: who hears whom now, and how late. Directed: one way may be cut alone. */
+/**
+ * The network between controllers: which direction of each pair works, and its delay. One direction
+ * may be cut alone.
+ */
 export class Network {
   readonly #chance: Random
   readonly #rates: Rates
   readonly #tally: Tally
-  /** "from>to" that carries nothing. */
+  /** "from>to" pairs that are cut. */
   readonly #cut = new Set<string>()
   /** "from>to" → extra delay, ms. */
   readonly #slow = new Map<string, number>()
@@ -37,7 +40,7 @@ export class Network {
     this.#slow.clear()
   }
 
-  /** One way, ms. */
+  /** One-way delay, ms. */
   delayMs(from: NodeId, to: NodeId): number {
     const extraMs = this.#slow.get(`${from}>${to}`) ?? 0
     return (
@@ -45,7 +48,7 @@ export class Network {
     )
   }
 
-  /** The delays, ms, of the copies of a Raft message that arrive: none when it is lost. */
+  /** Delays, ms, of the delivered copies of a Raft message; empty when it is lost. */
   copiesOf(from: NodeId, to: NodeId): readonly number[] {
     if (this.isHealed) return [this.delayMs(from, to)]
     const { lossChance, repeatChance, lateChance } = this.#rates
@@ -61,7 +64,7 @@ export class Network {
     return delays
   }
 
-  /** Of a stream, before the next frame. */
+  /** Whether a stream breaks before the next frame. */
   isReset(): boolean {
     return !this.isHealed && this.#happens(this.#rates.resetChance)
   }

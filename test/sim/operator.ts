@@ -21,7 +21,7 @@ import type { Verb } from './plan.ts'
 import type { Tally } from './tally.ts'
 import type { VirtualLoop } from './virtual-loop.ts'
 
-/** What whoever changes the members asks of the world around. */
+/** Functions that the operator needs from the simulated world. */
 export interface OperatorWorld {
   readonly loop: VirtualLoop
   readonly chance: Random
@@ -30,16 +30,16 @@ export interface OperatorWorld {
   readonly controllers: ReadonlyMap<NodeId, Controller>
   readonly isHealed: boolean
   leader(): Controller | null
-  /** A machine with an empty disk under that name. */
+  /** Installs a machine with an empty disk under that name. */
   install(id: NodeId): Controller
   retire(controller: Controller): void
 }
 
-/** Asked of one leader after the other until it is so, or no longer wanted. */
+/** A requested change, sent to each new leader until it is done or no longer wanted. */
 interface Wish {
   readonly what: string
   readonly untilMs: number
-  /** The leadership that it was last asked of. */
+  /** The leader process that received the last request. */
   askedOf: Life | null
   isOver: boolean
   wanted(leader: Controller): WantedChange | null
@@ -53,17 +53,21 @@ const WISH_MS = 4_000
 const SPARES = ['n6', 'n7', 'n8'] as const
 
 /**
- * Operators, and what the steward of a leader does by itself: they add, promote, demote, remove and replace members and
- * hand leadership over, in the midst of all faults, by the judgements of production (src/cluster/membership).
+ * Operators and the leader's automatic maintenance: they add, promote, demote, remove and replace
+ * members and transfer leadership amid all faults, with the production rules
+ * (src/cluster/membership).
  */
 export class Operator {
   readonly #world: OperatorWorld
   readonly #spares: NodeId[]
   readonly #changers = new WeakMap<Life, MemberChanger>()
   #wishes: Wish[] = []
-  /** Members whose disk is another than the one listed, and that have to be let in (again). */
+  /** Members whose disk is not the listed one, and that need (re-)admission. */
   readonly #entering = new Map<NodeId, Controller>()
-  /** Whose machine was taken away once it was told that it is removed, and until when its removal is asked for again, ms. */
+  /**
+   * Members whose machine was removed after they learned of their removal, and the time until which
+   * the removal is requested again, ms.
+   */
   readonly #gone = new Map<NodeId, number>()
 
   constructor(world: OperatorWorld) {
@@ -72,22 +76,25 @@ export class Operator {
     this.#look()
   }
 
-  /** Whose disk has forgotten what it promised, until it is let in with the one in its place. */
+  /** True for a member whose disk lost its promises, until its new disk is admitted. */
   isEntering(id: NodeId): boolean {
     return this.#entering.has(id)
   }
 
-  /** A change is asked for, or some voter has lost its disk, or has an old one and may not have been told yet. */
+  /**
+   * Whether a change is requested, or a voter has lost its disk or has an old one and may not know
+   * it yet.
+   */
   get hasWishes(): boolean {
     return this.#wishes.length > 0 || this.#entering.size > 0
   }
 
-  /** A disk that nobody knows: asks to be let in for as long as it takes. */
+  /** Admits a controller with an unknown disk, and retries until it succeeds. */
   enter(controller: Controller): void {
     this.#entering.set(controller.id, controller)
   }
 
-  /** Was told that it is no member any more: its machine may be used for another. */
+  /** Called when a controller learns that it was removed: its machine may be reused. */
   onRemoved(controller: Controller): void {
     const { id } = controller
     this.#entering.delete(id)
@@ -147,8 +154,8 @@ export class Operator {
 
   #add(leader: Controller): void {
     const known = leader.core?.status
-    // A join is answered once the configuration is settled: a member that knows an older one, all of whose members may
-    // leave, would know nobody.
+    // A join is answered once the configuration is settled. A member that knows only an older one,
+    // whose members may all leave, would know no current member.
     if (known?.configurationIndex !== known?.committedConfigurationIndex) {
       if (!this.#world.isHealed) this.#world.loop.after(LOOK_AGAIN_MS, () => this.act('add'))
       return
@@ -171,7 +178,7 @@ export class Operator {
     controller.start()
   }
 
-  /** Two of them at once, one with a view that is out of date by then. */
+  /** Requests two changes at once, one of them from an outdated configuration. */
   #quarrel(leader: Controller, record: ConfigurationRecord): void {
     const { life } = leader
     const basis = leader.core?.status.configurationIndex ?? 0
@@ -241,10 +248,10 @@ export class Operator {
     })
   }
 
-  /** @returns null: nothing to ask a leader for. */
+  /** @returns null when there is nothing to request. */
   #judge(controller: Controller, record: ConfigurationRecord): Admission | null {
     const { id } = controller
-    // Removed meanwhile, it asks no more: let in now, it would be a member without a machine.
+    // It was removed meanwhile: admitted now, it would be a member without a machine.
     if (this.#entering.get(id) !== controller) return null
     const { publicKeySha256 } = this.#world.keyring.of(id)
     const request = {
@@ -278,7 +285,7 @@ export class Operator {
       }
       const changer = this.#changerOf(leader)
       if (changer.isBusy || leader.life === null || status === undefined) continue
-      // Whoever asks in vain must not keep the duties of a leader from the changer.
+      // Futile requests must not keep the changer from the leader's duties.
       if (this.#judge(controller, status.configurationRecord) === null) continue
       this.#within(leader.life, async () => {
         await changer.run({
@@ -297,7 +304,10 @@ export class Operator {
     }
   }
 
-  /** A change that lets it in may have been on its way when it was removed: then it is a member without a machine. */
+  /**
+   * A change that admits it may have been in flight when it was removed, and left a member without
+   * a machine.
+   */
   #takeOutTheGone(leader: Controller): void {
     for (const { id } of leader.core?.status.configurationRecord.members ?? []) {
       const askedUntilMs = this.#gone.get(id) ?? Infinity
@@ -308,7 +318,7 @@ export class Operator {
     }
   }
 
-  /** Promotes who has caught up, and settles removals; secrets are not simulated. */
+  /** Promotes learners that have caught up, and settles removals; secrets are not simulated. */
   #steward(leader: Controller): void {
     const changer = this.#changerOf(leader)
     const record = leader.core?.status.configurationRecord
@@ -346,7 +356,7 @@ export class Operator {
     return made
   }
 
-  /** As the leader's own process does it; ends with that process. */
+  /** Runs work in the leader's process; it ends with that process. */
   #within(life: Life, work: () => Promise<void>): void {
     this.#world.loop.within(life.threads.main, () => {
       void work().catch((error: unknown) => {

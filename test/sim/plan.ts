@@ -5,7 +5,7 @@ import { type Random, seededRandom } from '../../src/lib/random.ts'
 import { type CoreOptions, defaultCoreOptions } from '../../src/raft/options.ts'
 import type { CircuitPlan } from './circuits/circuit-plan.ts'
 
-/** How ill fate is disposed in one run. Chances are per message, frame or sync; times ms. */
+/** Fault rates of one run. Chances are per message, frame or sync; times ms. */
 export interface Rates {
   readonly lossChance: number
   readonly repeatChance: number
@@ -19,23 +19,26 @@ export interface Rates {
   readonly chunkMsMax: number
 }
 
-/** What clients and operators do. Times ms. */
+/** Load by clients and operators. Times ms. */
 export interface Load {
   readonly clients: number
-  /** Between two operations of a client. */
+  /** Maximum pause between two operations of a client. */
   readonly thinkMsMax: number
   readonly readShare: number
   readonly bodyBytesMax: number
-  /** Of operations whose fate is unknown: asked again under the same id, elsewhere. */
+  /**
+   * Share of operations with unknown outcome that are retried with the same id at another
+   * controller.
+   */
   readonly retryShare: number
 }
 
-/** At which controller, drawn when the time has come. */
+/** Affected controller, drawn when the event is due. */
 export type Target = 'leader' | 'follower' | 'any'
 
 export type Misfortune =
   | { readonly type: 'crash'; readonly target: Target; readonly downMs: number }
-  /** The power goes at one of the next calls of the file system. */
+  /** The power fails at one of the next calls of the file system. */
   | {
       readonly type: 'crash within a write'
       readonly target: Target
@@ -70,21 +73,24 @@ export type Misfortune =
   | { readonly type: 'disk rolled back'; readonly target: Target; readonly downMs: number }
   | { readonly type: 'operator'; readonly verb: Verb }
   | { readonly type: 'bad input'; readonly what: BadInput }
-  /** A backup is taken and, a while later, put in the place of all records. */
+  /** A backup is taken and later restored in place of all records. */
   | {
       readonly type: 'restore'
-      /** From the backup to its restore, ms. */
+      /** Time from the backup to its restore, ms. */
       readonly lagMs: number
       readonly blocks: number
       readonly chunksPerBlock: number
       readonly ending: 'swapped' | 'swapped twice' | 'abandoned' | 'left'
       readonly isLeaderKilled: boolean
-      /** The backup says that it is of another cluster. */
+      /** The backup claims to be of another cluster. */
       readonly isOfOther: boolean
     }
   | RouterMisfortune
 
-/** Of routers, their links, and their channels to controllers; at which of them is drawn when the time has come. */
+/**
+ * Faults of routers, their links, and their control channels; the affected router is drawn when the
+ * event is due.
+ */
 export type RouterMisfortune =
   | { readonly type: 'router crash'; readonly isSilent: boolean; readonly downMs: number }
   | { readonly type: 'router pause'; readonly forMs: number }
@@ -127,22 +133,25 @@ export type BadInput =
 export interface Event {
   readonly atMs: number
   readonly what: Misfortune
-  /** Of all that is drawn when its time has come, so that leaving out another event changes nothing here. */
+  /**
+   * Seed for all values drawn when the event is due, so that removing another event changes nothing
+   * here.
+   */
   readonly salt: number
 }
 
-/** All that decides a run, drawn from its seed: a failing one is made smaller by taking things away. */
+/** All inputs of a run, drawn from its seed. A failing plan is shrunk by removing parts. */
 export interface Plan {
   readonly seed: number
   readonly voters: number
   readonly learners: number
   readonly faultyMs: number
-  /** The faults end here at the latest, so that no seed takes all the time there is. */
+  /** Maximum number of steps with faults, which limits the time of a seed. */
   readonly faultySteps: number
   readonly rates: Rates
   readonly load: Load
   readonly events: readonly Event[]
-  /** Offsets of clocks, ms, by the place of the controller. */
+  /** Clock offsets, ms, by the position of the controller. */
   readonly clockOffsetsMs: readonly number[]
   readonly core: CoreOptions
   readonly clusterNode: {
@@ -153,19 +162,22 @@ export interface Plan {
   readonly writeBehind: WriteBehindLimits
   readonly segmentBytes: number
   readonly chunkBytes: number
-  /** Frames cross as bytes. */
+  /** Whether frames are sent as bytes. */
   readonly isWired: boolean
-  /** Null: there are no routers. */
+  /** Null: no routers. */
   readonly circuits: CircuitPlan | null
 }
 
 const KIB = 1024
 const FAULTY_MS = 8_000
 const SPECIAL_EVERY = 10
-/** Of every so many seeds one restores: what it takes beside, another begin of the log, is absent from the others. */
+/** One of this many seeds restores backups; the others never restart the log, as a restore does. */
 const RESTORE_EVERY = 5
 
-/** Each kind is absent from some runs: what always happens hides what happens only without it. */
+/**
+ * Each kind of fault is absent from some runs, because a constant fault would hide bugs that occur
+ * only without it.
+ */
 export function drawPlan(seed: number): Plan {
   const chance = seededRandom(seed)
   const some = (value: number, share = 0.6): number =>
@@ -227,7 +239,7 @@ const ENDINGS = [
   ...(['abandoned', 'left'] as const),
 ]
 
-/** Drawn apart, so that the rest of the plan is what it would be without. */
+/** Drawn from a separate generator, so that the rest of the plan does not change. */
 function withRestores(plan: Plan): Plan {
   const chance = seededRandom(plan.seed ^ 0x7e57)
   const events: Event[] = [...plan.events]
@@ -254,7 +266,10 @@ function withRestores(plan: Plan): Plan {
   return { ...plan, events: events.sort((a, b) => a.atMs - b.atMs || a.salt - b.salt) }
 }
 
-/** Followers come back to little log and much to apply: they are sent snapshots, while others lead and members change. */
+/**
+ * Followers return to a short log and long apply: they receive snapshots while leaders and members
+ * change.
+ */
 function leftBehind(plan: Plan, chance: Random): Plan {
   const events: Event[] = plan.events.filter(
     ({ what }) => what.type === 'operator' || what.type === 'crash within a write',
@@ -303,7 +318,7 @@ function leftBehind(plan: Plan, chance: Random): Plan {
   }
 }
 
-/** No link and no disk fails by chance: whoever leads and is cut off from less than half has no excuse to lose its office. */
+/** No link and no disk fails by chance: a leader that can reach a majority must stay leader. */
 function calm(plan: Plan, chance: Random): Plan {
   const events: Event[] = []
   const add = (what: Misfortune): void => {
@@ -341,14 +356,14 @@ function pick<T>(chance: Random, values: readonly T[]): T {
   return value
 }
 
-/** What is let gather is more than what is written at once, as in production. */
+/** Draws buffers larger than one write, as in production. */
 function drawWriteBehind(chance: Random): WriteBehindLimits {
   const flushBytes = pick(chance, [512, 64 * KIB])
   const flushPeriodMs = pick(chance, [20, 200, 1_000])
   return { flushPeriodMs, flushBytes, dirtyCharactersMax: flushBytes * pick(chance, [4, 16]) }
 }
 
-/** Small limits, so that each is met. */
+/** Limits small enough that a run reaches each of them. */
 function drawOptions(chance: Random): CoreOptions {
   if (chance.next() < 0.3) return defaultCoreOptions
   return {
@@ -365,7 +380,7 @@ function drawOptions(chance: Random): CoreOptions {
   }
 }
 
-/** The make-up of one run: how often each kind of misfortune comes, none of it in many. */
+/** Draws how often each kind of fault occurs in one run; many runs have none of a kind. */
 function drawEvents(chance: Random): readonly Event[] {
   const events: Event[] = []
   const add = (max: number, share: number, make: () => Misfortune): void => {
@@ -417,7 +432,7 @@ function drawEvents(chance: Random): readonly Event[] {
   add(2, 0.15, () => ({ type: 'disk wiped', target: 'any', downMs: downMs() }))
   add(4, 0.2, () => ({ type: 'disk rolled back', target: 'any', downMs: downMs() }))
   add(14, 0.6, () => ({ type: 'operator', verb: pick(chance, VERBS) }))
-  // A change that is logged and not known to its majority is what has to be rolled back.
+  // A change that is logged but unknown to its majority must be rolled back.
   for (const { atMs, what } of Array.from(events)) {
     if (what.type !== 'operator' || chance.next() < 0.6) continue
     events.push({
@@ -426,7 +441,8 @@ function drawEvents(chance: Random): readonly Event[] {
       salt: chance.integer(0, 2 ** 31),
     })
   }
-  // What a leader has written in vain must not prevail, once it is back, over what its successor has committed meanwhile.
+  // Uncommitted entries of an old leader must not override, after its return, entries that its
+  // successor committed.
   if (chance.next() < 0.25) {
     const forMs = pick(chance, [1_500, 2_500])
     const atMs = chance.integer(1_500, FAULTY_MS - 2 * forMs)
@@ -476,7 +492,7 @@ const BAD_INPUTS: readonly BadInput[] = [
   'snapshot manifest wrong',
 ]
 
-/** A line each, for a person: what was drawn, and what befalls whom when. */
+/** The plan for a person: values and events, one line each. */
 export function describePlan(plan: Plan): string {
   const { seed, voters, learners, rates, load, events } = plan
   const lines = [

@@ -16,23 +16,23 @@ type Operation =
   | { readonly type: 'compact'; readonly position: Position }
 
 /**
- * What the log of one disk has promised: the model that the real log is held against. Only what was reported durable
- * counts; what is on its way may or may not be there after a crash.
+ * Model of the promises of one disk's log, which the real log is compared with. Only writes
+ * reported durable count; pending ones may or may not survive a crash.
  */
 export class Platter {
   hardState: HardState = { term: 0, votedFor: null }
   base: Position = { term: 0, index: 0 }
   entries: Entry[] = []
   boot = 0
-  /** Behind its back something was changed on the disk: it may lack what it promised, if it says so. */
+  /** The disk was damaged: the log may lack promised entries if it reports that. */
   isDamaged = false
-  /** The same of one of the two places of term and vote. */
+  /** Whether one of the two meta slots was damaged. */
   isSlotDamaged = false
-  /** What it says it may lack. */
+  /** The missing tail that it reported. */
   owed: Position | null = null
   #pending: Operation[] = []
 
-  /** Of the last entry that was handed over, durable or not. */
+  /** Index of the last entry handed over, durable or not. */
   get writtenIndex(): Index {
     for (let at = this.#pending.length - 1; at >= 0; at -= 1) {
       const operation = this.#pending[at]
@@ -53,8 +53,8 @@ export class Platter {
   }
 
   /**
-   * Whether it holds that entry, or had it and has compacted it since. A log that owes an entry votes for nobody who lacks it:
-   * for an election that is as good as holding it.
+   * Whether it holds that entry, or has compacted it. A node whose missing tail includes an entry
+   * votes only for candidates that hold it; for an election that is as good as holding it.
    */
   holds(index: Index, term: Term): boolean {
     if (index <= this.base.index || this.termAt(index) === term) return true
@@ -78,8 +78,8 @@ export class Platter {
   }
 
   /**
-   * A start has found this. @throws when it is less than was promised: a promise may only be gone where a write that was
-   * on its way had replaced it.
+   * Checks what a start has found.
+   * @throws when a promise is missing and no pending write may have replaced it.
    */
   restart(id: string, { hardState, base, entries, boot, owed }: RestoredLog): void {
     const isSameTerm = hardState.term === this.hardState.term

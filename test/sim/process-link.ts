@@ -1,7 +1,7 @@
 import type { HostCommand, HostEvent, HostLink, MainLink } from '../../src/cluster/link.ts'
 import type { Context, VirtualLoop } from './virtual-loop.ts'
 
-/** Two threads of one process and the port between them: in order, each in its own event loop. */
+/** Links two threads of one process by a port: in order, each in its own event loop. */
 export function linkThreads(
   loop: VirtualLoop,
   threads: { readonly main: Context; readonly raft: Context },

@@ -1,13 +1,13 @@
 import type { Index } from '../../src/raft/types.ts'
 
-/** What the state holds of what was written in a run. */
+/** Expected records of a run. */
 export interface ModelledRecords {
   /** Register → value. */
   readonly registers: Map<string, number>
   readonly services: Set<string>
-  /** Of kinds that a restore leaves as they are. */
+  /** Records of kinds that a restore does not change. */
   readonly kept: Set<string>
-  /** Of kinds that a restore ends. */
+  /** Records of kinds that a restore deletes. */
   readonly ended: Set<string>
 }
 
@@ -17,15 +17,15 @@ type Step =
   | { readonly index: Index; readonly type: 'restore'; readonly of: Index }
 
 /**
- * The one history of what clients have written, and of the restores that replaced it: what was
- * acknowledged before a restore counts for as much as its backup holds of it.
+ * The history of all client writes, and of the restores that replaced them. A write before a
+ * restore counts only if the restored backup holds it.
  */
 export class RecordsModel {
   readonly #steps: Step[] = []
   /** Register → its value after each index that changed it, oldest first. */
   readonly #registers = new Map<string, { readonly index: Index; readonly value: number }[]>()
 
-  /** Before it, a register is not there. */
+  /** Records the creation of a register. */
   formed(index: Index, register: string): void {
     this.#registers.set(register, [{ index, value: 0 }])
   }
@@ -39,7 +39,7 @@ export class RecordsModel {
     this.#steps.push({ index, type, id })
   }
 
-  /** @param of the index that its backup was taken at. */
+  /** @param of index of the backup. */
   restored(index: Index, of: Index): void {
     this.#steps.push({ index, type: 'restore', of })
     for (const [id, values] of this.#registers) values.push({ index, value: this.valueAt(id, of) })

@@ -10,10 +10,10 @@ import {
 import type { ProblemCode } from '../../src/lib/problems.ts'
 import type { Entry } from '../../src/raft/types.ts'
 
-/** What an entry of a restore has to come to. */
+/** Expected result of a restore entry. */
 export interface RestoreStep {
   readonly code: 'done' | ProblemCode
-  /** Of the restore whose records took the place of all others; null: nothing was replaced. */
+  /** Id of the restore that replaced all records; null: nothing was replaced. */
   readonly swapped: string | null
 }
 
@@ -22,8 +22,8 @@ const done: RestoreStep = { code: 'done', swapped: null }
 const refused: RestoreStep = { code: 'RESTORE_REFUSED', swapped: null }
 
 /**
- * What restores do, by what the documents say of them and not by the code: one at a time, whole or
- * not at all, once.
+ * Model of restores, written from the documentation rather than the code: one at a time, all or
+ * nothing, once.
  */
 export class RestoreModel {
   #logTimeMs = 0
@@ -33,9 +33,9 @@ export class RestoreModel {
   #lastId = ''
 
   /**
-   * Each entry of the log, once, in its order.
-   * @param isPassedOver it took effect before, by an earlier entry.
-   * @returns null for one that is no step of a restore.
+   * Takes each entry of the log once, in order.
+   * @param isPassedOver the request already took effect by an earlier entry.
+   * @returns null for an entry that is not part of a restore.
    */
   onEntry(entry: Entry, isPassedOver: boolean): RestoreStep | null {
     this.#logTimeMs = Math.max(this.#logTimeMs, entry.timeMs)
@@ -44,7 +44,7 @@ export class RestoreModel {
     return this.#step(fromBinary(CommandSchema, entry.data))
   }
 
-  /** What is staged is dropped with the time that it was staged by. */
+  /** A reset of log time drops staged data. */
   onLogTimeReset(): void {
     this.#drop()
   }

@@ -31,7 +31,7 @@ import type { Tally } from './tally.ts'
 import type { VirtualLoop } from './virtual-loop.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-/** What those who restore ask of the world around them. */
+/** Functions that restores need from the simulated world. */
 export interface RestorerWorld {
   readonly loop: VirtualLoop
   readonly tally: Tally
@@ -57,9 +57,9 @@ const passing = new Set(['OUTCOME_UNKNOWN', 'CLUSTER_NO_LEADER', 'SERVER_TOO_MAN
 const utf8 = new TextEncoder()
 
 /**
- * Operators who put a backup into the running cluster, command by command, through whichever
- * controller answers: some give up, some are gone, two come at once. What it comes to is held
- * against a model: all of it or nothing, on every controller (I21).
+ * Operators who restore a backup into the running cluster, command by command, through any
+ * controller: some abandon it, some disconnect, two run at once. The result is compared with a
+ * model: all or nothing, on every controller (I21).
  */
 export class Restorers {
   open = 0
@@ -67,10 +67,7 @@ export class Restorers {
   readonly #model = new RestoreModel()
   /** Index at which the backup of a restore was taken. */
   readonly #takenAt = new Map<string, Index>()
-  /**
-   * Indexes of entries that are a step of a restore: those that replace nothing must change no
-   * record.
-   */
+  /** Indexes of restore entries; those that replace nothing must change no record. */
   readonly #steps = new Set<Index>()
   #known: Index = 0
   #staged: string | null = null
@@ -79,7 +76,7 @@ export class Restorers {
     this.#world = world
   }
 
-  /** @param crash ends the process of a controller for a while. */
+  /** @param crash ends a controller's process for a while. */
   begin(wish: RestoreWish, chance: Random, crash: (controller: Controller | null) => void): void {
     this.open += 1
     void this.#run(wish, chance, crash).finally(() => {
@@ -88,15 +85,15 @@ export class Restorers {
   }
 
   /**
-   * Every entry that a controller applies: the first time it moves the model, and each time the
-   * records are looked at.
+   * Takes every entry that a controller applies. The first time, it updates the model; each time,
+   * it checks the records.
    */
   onApplied(controller: Controller, entry: Entry, applied: AppliedEntry): void {
     if (entry.index > this.#known) this.#onFirstApplied(entry, applied)
     if (this.#steps.has(entry.index)) this.assertRecords(controller, entry.index)
   }
 
-  /** I21: the records are those of the one history, whatever restores took place in it. */
+  /** I21: the records match the history with all its restores. */
   assertRecords(controller: Controller, index: Index): void {
     const { machine } = controller.life ?? {}
     assert(machine !== undefined, 'it runs')
@@ -138,7 +135,7 @@ export class Restorers {
     this.#world.tally.note('restore done')
   }
 
-  /** What `writeOthers` has written. */
+  /** Records a write of `writeOthers`. */
   #noteOther({ index }: Entry, id: string): void {
     const [type] = /^(kept|ended)-/.exec(id) ?? []
     if (type === 'kept-') this.#world.records.created(index, 'kept', id)
@@ -169,11 +166,11 @@ export class Restorers {
     await this.#end(content, wish, chance)
   }
 
-  /** Of what a controller has applied by now, cut into many chunks. */
+  /** Takes a backup of a controller's current state, cut into many chunks. */
   #takeBackup(wish: RestoreWish, chance: Random): Content | null {
     const running = this.#world.running()
     const state = running[chance.integer(0, running.length - 1)]?.state ?? null
-    // One that has just begun to apply the log again may hold less than the cluster began with.
+    // A controller that has just begun to replay the log may hold less than the cluster began with.
     const isFormed = state !== null && REGISTERS.every((id) => state.get('service', id))
     if (!isFormed) return null
     const id = `restore-${this.#takenAt.size + 1}`
@@ -185,7 +182,10 @@ export class Restorers {
     return { id, chunks, sha256: Uint8Array.from(sum.digest()), clusterId }
   }
 
-  /** After the backup: a record of a kind that a restore keeps, and one of a kind that it ends. */
+  /**
+   * Writes, after the backup, a record of a kind that a restore keeps, and one of a kind that it
+   * deletes.
+   */
   async #writeOthers(id: string): Promise<void> {
     const json = utf8.encode(canonicalJson({ type: 'IDENTITY', expiresAt: null }))
     const write = create(EntityWriteSchema, { entity: 'revocation', id: `kept-${id}`, json })
@@ -208,8 +208,8 @@ export class Restorers {
   }
 
   /**
-   * Where another one is staged, it is waited for or taken away. @returns whether this one is
-   * staged now.
+   * Waits for another staged restore or discards it.
+   * @returns whether this one is now staged.
    */
   async #begin(content: Content, wish: RestoreWish, chance: Random): Promise<boolean> {
     const { id, chunks, sha256, clusterId } = content
@@ -261,7 +261,7 @@ export class Restorers {
     const input = { kind: CommandKind.RESTORE_END, payload, actor: anySystem }
     const came = await this.#propose(input)
     if (came !== 'done' || ending !== 'swapped twice') return
-    // As of somebody who never heard the answer: what was written since must stay.
+    // Repeats the command like a client that never received the answer: later writes must stay.
     await this.#world.asker.pause(chance.integer(200, 1_200))
     await this.#propose(input)
     this.#world.tally.note('restore ended again')
@@ -278,7 +278,10 @@ export class Restorers {
     if (came === 'done') this.#world.tally.note('restore abandoned')
   }
 
-  /** Until it is known what came of it. @returns done, the code of the refusal, or gave up. */
+  /**
+   * Retries until the outcome is known.
+   * @returns done, the code of the refusal, or gave up.
+   */
   async #propose(input: ProposalInput): Promise<string> {
     const { asker, loop } = this.#world
     for (let attempt = 0; attempt < TRIES_MAX && this.#world.isServing; attempt += 1) {
@@ -306,7 +309,7 @@ export class Restorers {
   }
 }
 
-/** The records that a restore brings back, in so many blocks, each cut into so many chunks. */
+/** The restored records in `blocks` blocks, each cut into `chunksPerBlock` chunks. */
 function chunksOf(state: ClusterState, { blocks, chunksPerBlock }: RestoreWish): Content['chunks'] {
   const lines = [...restoredKinds].flatMap((kind) => {
     const table = state.table(kind)

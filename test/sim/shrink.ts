@@ -13,8 +13,8 @@ const RUNS_MAX = 80
 const MS_MAX = 120_000
 
 /**
- * Takes away from a plan that fails whatever it fails without as well: first events (delta debugging, Zeller & Hildebrandt
- * 2002), then ill rates one by one. What is left is a script that a person can follow.
+ * Removes from a failing plan everything it fails without: first events (delta debugging, Zeller &
+ * Hildebrandt 2002), then fault rates one by one. The rest is a script that a person can follow.
  */
 export async function shrink(
   plan: Plan,

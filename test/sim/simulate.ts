@@ -14,12 +14,12 @@ export type Result =
     }
 
 let current: World | null = null
-// What goes wrong where nobody waits for it belongs to the run of the moment.
+// An unhandled rejection fails the current run.
 process.on('unhandledRejection', (error) => {
   current?.fail(error)
 })
 
-/** Runs one plan from beginning to end. */
+/** Runs one plan from start to end. */
 export async function simulate(
   plan: Plan,
   keyring: TestCertificates,

@@ -33,26 +33,26 @@ import type { Network } from './network.ts'
 import type { Tally } from './tally.ts'
 import type { Context, VirtualLoop } from './virtual-loop.ts'
 
-/** What a mesh asks of the world around it. */
+/** Functions that a mesh needs from the simulated world. */
 export interface MeshWorld {
   readonly loop: VirtualLoop
   readonly network: Network
   readonly tally: Tally
-  /** Frames cross as the bytes of production, not as objects. */
+  /** Whether frames are sent as production bytes rather than as objects. */
   readonly isWired: boolean
   random(): number
-  /** The mesh that listens under that id now. */
+  /** The mesh that currently listens under that id. */
   meshOf(id: NodeId): SimulatedMesh | null
   leafOf(id: NodeId): Uint8Array
   onSend(from: SimulatedMesh, message: Message): void
   onDeliver(to: SimulatedMesh, from: NodeId, message: Message): void
-  /** What becomes of a chunk on its way. */
+  /** The chunk as it arrives, possibly damaged. */
   tamper(chunk: SnapshotChunk): SnapshotChunk
 }
 
 interface PeerRecord {
   link: Link | null
-  /** Counted with each attempt, so that a late answer to an older one is not taken for the present one's. */
+  /** Number of the connection attempt, so that a late answer to an older one is ignored. */
   attempt: number
   failures: number
   lastHeardMs: number | null
@@ -72,9 +72,9 @@ const RAFT_QUEUE_BYTES_MAX = 2 * FRAME_BYTES_MAX
 const FRAME_OVERHEAD_BYTES = 64
 
 /**
- * The mesh of one controller on a simulated network, in the place of gRPC over TLS. Who is let in is judged by the rules of
- * production (handshake.ts, witness.ts) on the same certificates and first frames; streams are dialled, refused, broken,
- * half-open and dialled again.
+ * The mesh of one controller on a simulated network, in place of gRPC over TLS. Production rules
+ * (handshake.ts, rollback-detector.ts) admit peers by the same certificates and first frames.
+ * Streams are dialed, refused, broken, half-open and dialed again.
  */
 export class SimulatedMesh implements HostMesh {
   readonly id: NodeId
@@ -86,7 +86,7 @@ export class SimulatedMesh implements HostMesh {
   readonly #events: MeshEvents
   readonly #witness: RollbackDetector
   readonly #peers = new Map<NodeId, PeerRecord>()
-  /** By caller: what it dialled to us. */
+  /** Incoming links, by caller. */
   readonly #inbound = new Map<NodeId, Link>()
   #encoder = new MessageEncoder()
   #roster: PeerTrust
@@ -137,7 +137,7 @@ export class SimulatedMesh implements HostMesh {
     this.closeAll()
   }
 
-  /** All streams end, as when the process does. */
+  /** Ends all streams, as the end of the process does. */
   closeAll(): void {
     for (const { link } of this.#peers.values()) if (link !== null) this.#break(link, 0)
     for (const link of this.#inbound.values()) this.#break(link, 0)
@@ -221,19 +221,22 @@ export class SimulatedMesh implements HostMesh {
     })
   }
 
-  /** Bytes of whoever sits on the stream that `from` dialled to us. */
+  /** Receives bytes from an attacker on the stream that `from` dialed. */
   receiveRaw(from: NodeId, bytes: Uint8Array): void {
     const link = this.#inbound.get(from)
     if (link !== undefined) this.#arrive(link, bytes)
   }
 
-  /** Whether what is sent there arrives; one that is broken looks whole until that is noticed. */
+  /** Whether sent data arrives there; a broken link looks intact until that is noticed. */
   hasLinkTo(id: NodeId): boolean {
     const link = this.#peers.get(id)?.link
     return link !== undefined && link !== null && !link.isBreaking
   }
 
-  /** A caller that says this first, whoever it is. @returns the verdict, as the caller would be told. */
+  /**
+   * Handles the first frame of an arbitrary caller.
+   * @returns the verdict that the caller would receive.
+   */
   greet(leafDer: Uint8Array, hello: Hello, expectedId: NodeId | null): Verdict {
     const verdict = judgePeer({ leafDer, hello, expectedId }, this.#roster)
     if (!verdict.ok) return verdict
@@ -310,7 +313,7 @@ export class SimulatedMesh implements HostMesh {
     }
     const hello = this.#options.hello()
     const outMs = network.delayMs(this.id, id)
-    // A callee that ends, or stands still, before it has said anything.
+    // The callee ended, or stalled, before its first frame.
     loop.afterIn(this.context, HELLO_TIMEOUT_MS, () => this.#redial(id, attempt))
     loop.after(outMs, () => {
       const callee = this.#world.meshOf(id)
@@ -323,7 +326,7 @@ export class SimulatedMesh implements HostMesh {
     })
   }
 
-  /** As the callee. */
+  /** Answers a call as the callee. */
   #answerCall(caller: SimulatedMesh, hello: Hello, attempt: number): void {
     const { loop, network, tally } = this.#world
     if (!this.#isRunning) return
@@ -389,7 +392,7 @@ export class SimulatedMesh implements HostMesh {
     this.#events.onLink(id, true)
   }
 
-  /** @param afterMs until either end notices, at the most. */
+  /** @param afterMs maximum time until either end notices. */
   #break(link: Link, afterMs: number): void {
     if (link.isOver || link.isBreaking) return
     link.isBreaking = true
@@ -436,7 +439,7 @@ export class SimulatedMesh implements HostMesh {
     }
   }
 
-  /** Snapshots rest on the order of the stream. */
+  /** Sends snapshots, which depend on the order of the stream. */
   #sendInOrder(to: NodeId, content: RaftContent, encode: () => Uint8Array): boolean {
     const link = this.#peers.get(to)?.link
     if (link === undefined || link === null || link.isDraining) return false
@@ -462,7 +465,7 @@ export class SimulatedMesh implements HostMesh {
     return atMs
   }
 
-  /** What does not get through is not sent again by anyone: the stream has a hole and ends when that is noticed. */
+  /** A lost frame is not sent again: the stream has a gap, and ends when that is noticed. */
   #isCarried(link: Link, from: NodeId, to: NodeId): boolean {
     if (link.isOver) return false
     if (!this.#world.network.isCut(from, to)) return !link.isBreaking
@@ -486,7 +489,7 @@ export class SimulatedMesh implements HostMesh {
     this.#events.onRaft(from, decoded, link.callerHello.storeId)
   }
 
-  /** @returns null when it is none that can be read: the stream ends, as in production. */
+  /** @returns null for an unreadable frame: the stream ends, as in production. */
   #decode(link: Link, bytes: Uint8Array): RaftContent | null {
     try {
       if (bytes.length > FRAME_BYTES_MAX) throw new RangeError('the frame is too large')

@@ -4,8 +4,8 @@ import type { Platter } from './platter.ts'
 import type { Context, VirtualLoop } from './virtual-loop.ts'
 
 /**
- * The log's thread: production's log over simulated files, reached by messages that keep their order. Its own event loop
- * comes round as late as the disk takes to sync.
+ * The WAL thread: the production log over simulated files, reached by ordered messages. Its event
+ * loop is blocked for the duration of each sync.
  */
 export class SimulatedWal implements Disk {
   onDurable: (token: number) => void = () => undefined

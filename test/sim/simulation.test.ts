@@ -1,6 +1,8 @@
-// Goal: lose, repeat, delay, reorder, cut off, crash, damage, wipe and change members as we may, the invariants hold after
-// every step, and once the faults stop the cluster serves through every controller and comes to rest.
-// Method: whole controllers on virtual time, each seed another run; `make sim SEED=n` repeats one exactly.
+// Goal: the invariants hold after every step under lost, repeated, delayed and reordered messages,
+// partitions, crashes, damage, wiped disks and membership changes. Once the faults stop, the
+// cluster serves through every controller and comes to rest.
+// Method: whole controllers in virtual time, each seed another run; `make sim SEED=n` repeats one
+// exactly.
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -28,7 +30,7 @@ test('the invariants hold under faults, and the cluster serves and comes to rest
   expect(lastLine(text)).toMatch(/^trace [0-9a-f]{16}$/)
 }, 0)
 
-test('the same seed is the same run to the last step, whatever time zone, language, heap and number of processes', async () => {
+test('the same seed repeats the run step by step with any time zone, language, heap size and number of processes', async () => {
   const one = await simulate(['--first', '7', '--seeds', '2', '--workers', '1'], {
     TZ: 'Asia/Tokyo',
   })
@@ -42,7 +44,7 @@ test('the same seed is the same run to the last step, whatever time zone, langua
   expect(lastLine(another)).not.toBe(lastLine(one))
 }, 0)
 
-test('what is no number is refused with the usage', async () => {
+test('an argument that is not a number is refused with the usage', async () => {
   const wrong = simulate(['--seeds', 'many'])
   await expect(wrong).rejects.toMatchObject({ code: 2 })
   await expect(wrong).rejects.toThrow(/--seeds takes a number/)

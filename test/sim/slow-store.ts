@@ -8,9 +8,9 @@ import type {
 import { type MemoryState, MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 
 export interface StoreTiming {
-  /** How long the next write takes, ms. */
+  /** Duration of the next write, ms. */
   writeMs(): number
-  /** How long the next step of a snapshot takes, ms. */
+  /** Duration of the next step of a snapshot, ms. */
   stepMs(): number
 }
 
@@ -18,7 +18,7 @@ async function pause(delayMs: number): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, delayMs))
 }
 
-/** The state store on a disk that takes its time: a crash in between finds the batch before or the one after. */
+/** The state store on a slow disk: a crash during a write leaves the batch before or after it. */
 export class SlowStore implements StateStore {
   readonly #inner: MemoryStateStore
   readonly #timing: StoreTiming

@@ -10,9 +10,9 @@ const STEADY_MS = 3_000
 const TICK_MS = defaultRaftNodeLimits.tickMs
 
 /**
- * I19: a leader that can talk with a majority both ways stays. Looked at where nothing else may unseat it: no message is
- * lost or late by chance and no disk is so slow that its leader hands over; partitions of others, crashes of others and slow
- * followers are as they come.
+ * I19: a leader that can exchange messages with a majority stays leader. Checked in runs where
+ * nothing else may depose it: no message is lost or late by chance, and no disk is so slow that its
+ * leader transfers leadership. Partitions and crashes of others, and slow followers, may occur.
  */
 export class Stability {
   readonly #world: World
@@ -20,7 +20,7 @@ export class Stability {
   #leader: {
     readonly id: NodeId
     readonly term: Term
-    /** A process that has ended leads nobody. */
+    /** Null after the process ended: it no longer leads. */
     readonly life: Life | null
     sinceMs: number
   } | null = null
@@ -53,7 +53,8 @@ export class Stability {
       if (!isConnected || status.configuration.outgoingVoters.length > 0)
         this.#leader.sinceMs = nowMs
     } else if (this.#leader?.id === controller.id) {
-      // By a later term, or by itself because it hears no majority: what becomes of its term after that unseats nobody.
+      // Deposed by a later term, or stepped down without a majority: the rest of its term does not
+      // matter.
       this.#assertNotUnseated(nowMs)
       this.#leader = null
     }
@@ -82,7 +83,7 @@ export class Stability {
   }
 }
 
-/** Of these none takes a leader's majority from it without its being seen here. */
+/** None of these faults takes a leader's majority away unnoticed by this check. */
 const HARMLESS: ReadonlySet<string> = new Set([
   'crash',
   'crash within a write',

@@ -1,4 +1,7 @@
-/** What may befall a simulated cluster. Each must happen in every longer campaign, or it proves nothing about it. */
+/**
+ * Faults of a simulated cluster. Each must occur in every longer campaign, or the campaign proves
+ * nothing about it.
+ */
 const FAULT_KINDS = [
   // The network.
   'message lost',
@@ -40,7 +43,7 @@ const FAULT_KINDS = [
   'member replaced',
   'transfer asked for',
   'two admins at once',
-  // What comes from those who should not be there, or is not what it should be.
+  // Frames of attackers, and invalid frames.
   'frame too large',
   'frame of another version',
   'hello of another cluster',
@@ -53,7 +56,7 @@ const FAULT_KINDS = [
   'log of a newer format',
 ] as const
 
-/** What shows that the engine was put to work. */
+/** Events that show that the engine was exercised. */
 const EVENT_KINDS = [
   'election won',
   'log truncated',
@@ -86,7 +89,7 @@ const EVENT_KINDS = [
   'log time brought back',
 ] as const
 
-/** What may befall routers, beside what befalls their controllers. */
+/** Faults of routers, in addition to those of their controllers. */
 const ROUTER_FAULT_KINDS = [
   'frame lost',
   'frame repeated',
@@ -101,7 +104,7 @@ const ROUTER_FAULT_KINDS = [
   'router pause',
 ] as const
 
-/** What shows that circuits were put to work. */
+/** Events that show that circuits were exercised. */
 const CIRCUIT_EVENT_KINDS = [
   'circuit dialed',
   'host dialed',
@@ -113,7 +116,7 @@ const CIRCUIT_EVENT_KINDS = [
   'circuit survived',
 ] as const
 
-/** What befalls the controllers of a run with routers. */
+/** Faults of the controllers in a run with routers. */
 const SHARED_KINDS = [
   'crash',
   'crash of all',
@@ -127,7 +130,7 @@ const SHARED_KINDS = [
 export type FaultKind = (typeof FAULT_KINDS)[number] | (typeof ROUTER_FAULT_KINDS)[number]
 export type EventKind = (typeof EVENT_KINDS)[number] | (typeof CIRCUIT_EVENT_KINDS)[number]
 
-/** What each kind of run is to meet, sooner or later. */
+/** Faults and events that each kind of campaign must contain. */
 export const kindsOf = {
   cluster: { faults: FAULT_KINDS, events: EVENT_KINDS },
   circuits: {
@@ -137,7 +140,7 @@ export const kindsOf = {
 } as const
 export type Subject = keyof typeof kindsOf
 
-/** Counts by kind; kinds that never happened stand there with 0. */
+/** Counts by kind; kinds that never occurred have 0. */
 export class Tally {
   readonly counts: Record<string, number>
 
@@ -159,7 +162,7 @@ export class Tally {
     }
   }
 
-  /** Kinds that never happened. */
+  /** Kinds that never occurred. */
   get missing(): readonly string[] {
     return this.#kinds.filter((kind) => this.counts[kind] === 0)
   }

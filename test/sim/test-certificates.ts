@@ -9,7 +9,10 @@ export interface Credentials {
   readonly publicKeySha256: Uint8Array
 }
 
-/** Certificates are costly and no part of what is simulated: made once a process, before its time is virtual. */
+/**
+ * Certificates are slow to generate and not part of the simulation, so each process generates them
+ * once, before time is virtual.
+ */
 export class TestCertificates {
   readonly #credentials: ReadonlyMap<NodeId, Credentials>
 

@@ -1,4 +1,4 @@
-/** A running hash over what happened, in order: two runs that differ anywhere end differently. */
+/** A running hash over all events in order: two runs that differ anywhere have different hashes. */
 export class TraceHash {
   #a = 0x811c9dc5
   #b = 0x01000193

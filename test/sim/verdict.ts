@@ -1,6 +1,9 @@
-/** How a run ended that should not have ended so. */
+/** Failure of a run. */
 export interface Failure {
-  /** I1 to I21, C1 to C9 of circuits, liveness, bad input, assert: one of the program's own, crash: any other error. */
+  /**
+   * I1 to I21, C1 to C9 for circuits, `liveness`, `bad input`, `assert` for a failed assertion, or
+   * `crash` for any other error.
+   */
   readonly invariant: string
   readonly message: string
   readonly step: number

@@ -4,16 +4,19 @@ import { periodicScheduler } from '../../src/lib/periodic-scheduler.ts'
 import { VirtualTime } from './virtual-time.ts'
 
 /**
- * One life of one process: what it has set going ends with it, and while it is paused nothing of it runs, as with a
+ * One run of one process: its tasks end with it. While it is paused, none of them runs, as in a
  * process that is stopped, swapped out or collecting garbage.
  */
 export class Context {
   readonly name: string
   isOver = false
   pausedUntilMs = 0
-  /** Immediates of one event loop keep their order, however late they run. */
+  /**
+   * Time of the last immediate: immediates of one event loop keep their order, however late they
+   * run.
+   */
   lastImmediateMs = 0
-  /** How long an immediate of this context takes to come round, ms. */
+  /** Delay of an immediate in this context, ms. */
   immediateMs: () => number = () => 0
 
   constructor(name: string) {
@@ -46,34 +49,38 @@ class VirtualTimer {
 }
 
 /**
- * Whose event runs. One for all loops: a storage stays in the context that goes on after it, so with one a loop each event
- * would carry those of all seeds before it.
+ * The process whose event is running. One storage for all loops: a storage stays in contexts that
+ * continue later, so with one per loop each event would carry those of all earlier seeds.
  */
 const OWNER = new AsyncLocalStorage<Context | null>()
 
 type Task = (...values: unknown[]) => void
 
-// Kept from before time becomes virtual.
+// Kept before time becomes virtual.
 const realImmediate = setImmediate
-/** Now and then the thread's own loop comes round, which tells of promises that were rejected and that nobody looked at. */
+/** Steps between two turns of the thread's real event loop, which reports unhandled rejections. */
 const STEPS_BETWEEN_ROUNDS = 256
 
-/** Between two events what waits for a promise goes on; so many links of a chain of promises at the most. */
+/** Pending promises continue between two events; this is the maximum length of a promise chain. */
 const HOPS = 6
 const HOP = Promise.resolve()
 const HOPS_OF_LONG_WORK = 64
 
 /**
- * An event loop on virtual time for many processes in one thread. Once installed, the timers that production code sets
- * are tasks of the process that sets them, so that production code runs as it is, and one seed decides the order of all.
+ * An event loop in virtual time for many processes in one thread. Once installed, timers set by
+ * production code are tasks of the process that sets them. Production code runs unchanged, and one
+ * seed decides the order of everything.
  */
 export class VirtualLoop {
   readonly time = new VirtualTime()
-  /** Long chains of promises (a state being loaded) are under way: more of them may be walked between two events. */
+  /**
+   * Number of long promise chains in progress (for example loading a state), which get more steps
+   * between two events.
+   */
   longWork = 0
-  /** After each event of a process. */
+  /** Called after each event of a process. */
   onEvent: (context: Context) => void = () => undefined
-  /** What an event throws: of a process, or of the world around (null). */
+  /** Called with an error of an event, of a process or of the world (null). */
   onError: (error: unknown, context: Context | null) => void = (error) => {
     throw error
   }
@@ -88,7 +95,7 @@ export class VirtualLoop {
     return this.#steps
   }
 
-  /** Takes the place of the thread's timers. There is no way back: this process simulates and does nothing else. */
+  /** Replaces the thread's timers. This cannot be undone: the process does nothing but simulate. */
   install(): void {
     const set = (task: Task, delayMs: number | undefined, values: unknown[]): VirtualTimer =>
       this.#timer(this.#owner(), Math.max(1, Number(delayMs ?? 1)), task, values)
@@ -107,8 +114,9 @@ export class VirtualLoop {
       clearInterval: clear,
       clearImmediate: clear,
     })
-    // A thread has many processes here, and the one timer that a thread has would be that of the first. A timer each runs
-    // them at other times than multiples of their periods, which no process may rely on.
+    // The shared timer of a thread would belong to the first of many processes here. Separate
+    // timers run at other times than multiples of their periods, and no process may depend on
+    // those.
     Object.assign(periodicScheduler, {
       every: (periodMs: number, task: () => void) => {
         const timer = every(task, periodMs, [])
@@ -117,19 +125,22 @@ export class VirtualLoop {
     })
   }
 
-  /** Of the world: runs whatever becomes of any process. */
+  /** Schedules a task of the world, which runs even if processes end. */
   after(delayMs: number, task: () => void): void {
     this.time.after(delayMs, () => {
       this.#run(null, task)
     })
   }
 
-  /** Runs `task` as part of that process now. */
+  /** Runs `task` in that process now. */
   within<T>(context: Context, task: () => T): T {
     return OWNER.run(context, task)
   }
 
-  /** An event of that process; dropped when it is over by then, late when it is paused. */
+  /**
+   * Schedules an event of that process; it is dropped if the process ended, and late if it is
+   * paused.
+   */
   afterIn(context: Context, delayMs: number, task: () => void): void {
     this.time.after(delayMs, () => {
       this.#enter(context, task)
@@ -146,7 +157,7 @@ export class VirtualLoop {
     }
   }
 
-  /** What was rejected and not looked at has been told after it. */
+  /** Lets the thread report unhandled rejections. */
   async comeRound(): Promise<void> {
     await new Promise((resolve) => realImmediate(resolve))
   }
@@ -188,7 +199,7 @@ export class VirtualLoop {
   #enter(context: Context, task: () => void): void {
     if (context.isOver) return
     if (context.pausedUntilMs > this.nowMs) {
-      // Asked again at its end: what was due meanwhile runs then, in its order.
+      // Retried when the pause ends: tasks due meanwhile run then, in order.
       this.afterIn(context, context.pausedUntilMs - this.nowMs, task)
       return
     }

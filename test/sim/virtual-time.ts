@@ -4,7 +4,7 @@ interface Due {
   readonly task: () => void
 }
 
-/** A clock that is a counter: tasks run in the order of their time, and of their making where times are equal. */
+/** A clock that is a counter. Tasks run in the order of their time, then of their creation. */
 export class VirtualTime {
   nowMs = 0
   #sequence = 0
@@ -16,7 +16,7 @@ export class VirtualTime {
     this.#push({ atMs: this.nowMs + delayMs, sequence: this.#sequence, task })
   }
 
-  /** @returns false when nothing is left to do before `untilMs`; time stands there then. */
+  /** @returns false when nothing is due before `untilMs`, to which time has then advanced. */
   runNext(untilMs: number): boolean {
     const next = this.#heap[0]
     if (next === undefined || next.atMs > untilMs) {

@@ -3,13 +3,13 @@ import { plansOf } from './plans.ts'
 import { type Result, simulate } from './simulate.ts'
 import type { Subject } from './tally.ts'
 
-/** From the one who hands out seeds: null ends it. */
+/** Message from the campaign: the next seed; null ends the worker. */
 export interface Order {
   readonly seed: number | null
   readonly subject: Subject
 }
 
-// Kept from before time becomes virtual: between two seeds the next order must get in.
+// Kept before time becomes virtual: the next order must arrive between two seeds.
 const realImmediate = setImmediate
 const IDS = ['n1', 'n2', 'n3', 'n4', 'n5', 'n6', 'n7', 'n8', 'n9']
 

@@ -34,12 +34,14 @@ const STEPS_MIN = 5_000
 const REST_MS = 1_000
 const LAST_FAILURES_MS = 3_000
 const CLOSE_ENTRIES = 50
-/** How long a cluster without faults may take until it is at rest while it still gets further. */
+/** Maximum time until a cluster without faults is at rest, while it still makes progress. */
 const SETTLE_MS_MAX = 60_000
-/** Chunks of the largest state that a run may have to send, each of which may take `chunkMsMax`. */
+/** Chunks of the largest state in a run; each may take `chunkMsMax`. */
 const CHUNKS_MAX = 4_000
 const STANDSTILL_MS = 12_000
-/** Of a write through any controller once the faults are over: far below the time after which it would be given up. */
+/**
+ * Maximum time of a write through any controller after the faults: far below the proposal timeout.
+ */
 const ANSWER_MS_MAX = 2_500
 
 export interface Finished {
@@ -48,14 +50,17 @@ export interface Finished {
   readonly counts: Readonly<Record<string, number>>
   readonly acknowledged: number
   readonly virtualMs: number
-  /** Real time spent in the invariants, and in the whole of a run in which that is measured; 0 in most. */
+  /**
+   * Real time spent in the invariants and in the whole run, in runs that measure it; otherwise 0.
+   */
   readonly checkMs: number
   readonly checkedMs: number
 }
 
 /**
- * A whole cluster of controllers in one thread on virtual time. The parts of production run as they are; one plan decides
- * every delay, loss, crash, damage and request, so that a run is repeated to the last step.
+ * A whole cluster of controllers in one thread and virtual time. Production parts run unchanged.
+ * One plan decides every delay, loss, crash, damage and request, so that a run can be repeated step
+ * by step.
  */
 export class World implements ControllerWorld {
   readonly plan: Plan
@@ -71,7 +76,7 @@ export class World implements ControllerWorld {
   readonly controllers = new Map<NodeId, Controller>()
   readonly invariants: Invariants
   readonly isWired: boolean
-  /** Null: there are no routers. */
+  /** Null: no routers. */
   readonly circuits: CircuitWorld | null
   isServing = true
   isHealed = false
@@ -81,10 +86,10 @@ export class World implements ControllerWorld {
   readonly #stability: Stability
   readonly #announcements = new Announcements()
   readonly #byContext = new Map<Context, Controller>()
-  /** Lost disks, by name: what they had acknowledged was durable when it was counted. */
+  /** Lost disks, by name: their acknowledged entries were durable when they were counted. */
   readonly #graves = new Map<NodeId, Held>()
   readonly #clockJumps = new Map<NodeId, number>()
-  /** One run of sixteen: looking at the clock costs as well. */
+  /** Whether this run is timed; one in sixteen, because reading the clock costs time. */
   readonly #isTimed: boolean
   readonly #beganMs = performance.now()
   #checkMs = 0
@@ -133,7 +138,7 @@ export class World implements ControllerWorld {
     return this.loop.steps
   }
 
-  /** Runs the plan, then stops all faults and requires that the cluster serves and comes to rest. */
+  /** Runs the plan, then stops all faults and requires the cluster to serve and come to rest. */
   async run(): Promise<Finished> {
     await this.#runUntil(this.plan.faultyMs, this.plan.faultySteps)
     this.heal()
@@ -158,12 +163,12 @@ export class World implements ControllerWorld {
     }
   }
 
-  /** Nothing of it goes on. */
+  /** Ends everything. */
   end(): void {
     for (const controller of this.controllers.values()) controller.crash()
   }
 
-  /** Whatever goes wrong where nobody waits for it. */
+  /** Fails the run with an error that no caller handles. */
   fail(error: unknown): void {
     this.#failure ??= error instanceof Error ? error : new Error(String(error))
   }
@@ -179,7 +184,7 @@ export class World implements ControllerWorld {
       controller.files.isUnreadable = false
       controller.files.failsNextSync = false
       controller.files.callsLeft = Infinity
-      // What went wrong a moment ago may still be on its way to the process.
+      // A recent failure may not have reached the process yet.
       this.loop.after(LAST_FAILURES_MS, () => {
         controller.mayFail = false
       })
@@ -187,7 +192,7 @@ export class World implements ControllerWorld {
     }
   }
 
-  // What others ask.
+  // Queries.
 
   running(): readonly Controller[] {
     return [...this.controllers.values()].filter(({ isRunning }) => isRunning)
@@ -206,14 +211,15 @@ export class World implements ControllerWorld {
   }
 
   /**
-   * Once the faults are over its operators do what the alarm says: nobody writes while it is on. Where the log grows past
-   * what is kept of it before a snapshot is taken in, as small limits and slow disks make it, snapshots go on without end.
+   * After the faults, operators obey the alarm and stop writing while it is on. If the log outgrows
+   * its retention before a snapshot is installed, as with small limits and slow disks, snapshots
+   * would repeat without end.
    */
   get isAskedToWriteLess(): boolean {
     return this.isHealed && this.#outrun !== null
   }
 
-  /** Of the leader, the alarm of a member that is sent snapshot after snapshot. */
+  /** The leader's alarm about a member that receives snapshot after snapshot. */
   get #outrun(): Alarm | null {
     const alarms = this.leader()?.life?.clusterNode.alarms.list() ?? []
     return alarms.find(({ code }) => code === 'SNAPSHOT_LAGGING') ?? null
@@ -269,7 +275,10 @@ export class World implements ControllerWorld {
   }
 
   /** Whether the newest committed configuration has this very disk. */
-  /** @param atMs virtual time at which that was so; now by default. */
+  /**
+   * Whether the newest committed configuration lists this disk.
+   * @param atMs virtual time to look at; now by default.
+   */
   isListed(controller: Controller, atMs = Infinity): boolean {
     return this.invariants
       .membersAt(atMs)
@@ -295,7 +304,7 @@ export class World implements ControllerWorld {
     return controller
   }
 
-  /** Its machine is switched off and its disk thrown away. */
+  /** Switches off its machine and discards its disk. */
   retire(controller: Controller): void {
     this.trace.add(this.loop.nowMs, controller.id, 'retired')
     this.stop(controller)
@@ -303,7 +312,7 @@ export class World implements ControllerWorld {
     this.controllers.delete(controller.id)
   }
 
-  /** Another disk in the place of this one: empty, or an old copy of it. */
+  /** Replaces its disk by an empty one or an old copy. */
   replaceDisk(controller: Controller): Controller {
     this.stop(controller)
     this.#bury(controller)
@@ -312,7 +321,7 @@ export class World implements ControllerWorld {
     return again
   }
 
-  /** Its disk is not the one any more that promised: what was acknowledged by then may still be counted. */
+  /** Its disk no longer holds its promises: entries acknowledged before may still be counted. */
   losePromises(controller: Controller): void {
     this.#bury(controller)
     controller.forgetPromises()
@@ -325,7 +334,7 @@ export class World implements ControllerWorld {
     controller.start()
   }
 
-  /** The process ends without a word. */
+  /** The process ends without notice. */
   stop(controller: Controller): void {
     const { life } = controller
     controller.crash()
@@ -342,7 +351,7 @@ export class World implements ControllerWorld {
     })
   }
 
-  // What controllers tell.
+  // Notifications of controllers.
 
   onOwing({ id }: Controller): void {
     this.invariants.forgetful.add(id)
@@ -466,7 +475,7 @@ export class World implements ControllerWorld {
 
   #onError(error: unknown, context: Context | null): void {
     const controller = context === null ? undefined : this.#byContext.get(context)
-    // The power went in the midst of it: that is looked at after the event.
+    // The power failed during the event, which is handled after it.
     if (isPowerCut(error) && controller !== undefined) return
     this.fail(error)
   }
@@ -522,7 +531,8 @@ export class World implements ControllerWorld {
   #assertBounds({ uncommittedBytes, peers }: FullStatus): void {
     const entryMax = 8 * 1_024
     const { uncommittedBytesMax, windowBytesMax, appendBytesMax } = this.plan.core
-    // A new leader starts with what earlier ones left it, each of which kept to the bound.
+    // A new leader inherits the uncommitted entries of earlier leaders, each of which kept the
+    // bound.
     assert(uncommittedBytes <= uncommittedBytesMax * 8 + entryMax, 'I17: too much uncommitted')
     for (const { bytesInFlight } of peers) {
       assert(bytesInFlight <= windowBytesMax + appendBytesMax + entryMax, 'I17: window exceeded')
@@ -537,7 +547,9 @@ export class World implements ControllerWorld {
     this.#graves.set(controller.id, { holds })
   }
 
-  /** The disks that a name stands for: a lost one for what it had acknowledged, and the one in its place. */
+  /**
+   * The disk that counts under each name: a lost disk for its acknowledgements, or its replacement.
+   */
   #platters(): ReadonlyMap<NodeId, Held> {
     const platters = new Map<NodeId, Held>(this.#graves)
     for (const [id, { platter }] of this.controllers) {
@@ -549,14 +561,14 @@ export class World implements ControllerWorld {
     return platters
   }
 
-  /** I18: a write through every controller is answered soon. */
+  /** I18: every controller soon answers a write. */
   async #serveAgain(): Promise<void> {
     await this.#waitFor('a leader that everybody follows', () => this.#unrest(false))
     const asked = this.running().filter((controller) => this.isListed(controller))
     const answered = this.#clients.probe(asked)
     const answerMsMax = ANSWER_MS_MAX + this.#catchUpMsMax(asked)
     const untilMs = this.loop.nowMs + answerMsMax
-    // Who is taken out meanwhile owes no answer.
+    // A controller that is removed meanwhile need not answer.
     const owing = (): readonly Controller[] =>
       asked.filter((one) => !answered.has(one) && one.isRunning && this.isListed(one))
     while (owing().length > 0 && this.loop.nowMs < untilMs) {
@@ -571,8 +583,9 @@ export class World implements ControllerWorld {
   }
 
   /**
-   * What the slowest store may take to let its controller apply the entries that it is behind. A controller is close
-   * enough when it lacks 50 entries, and one that may hold few entries unwritten applies them at the pace of its store.
+   * Maximum time until the slowest store lets its controller apply its backlog. A controller is
+   * close enough when it lacks 50 entries. One with a small write buffer applies entries at the
+   * pace of its store.
    */
   #catchUpMsMax(asked: readonly Controller[]): number {
     const last = this.leader()?.core?.fullStatus.last.index ?? 0
@@ -618,14 +631,14 @@ export class World implements ControllerWorld {
     return this.#clients.openOperations + this.restorers.open
   }
 
-  /** Grows as long as anyone gets further. */
+  /** Grows while any controller makes progress. */
   #progress(): number {
     let sum = this.#chunks
     for (const controller of this.controllers.values()) sum += controller.applied
     return sum
   }
 
-  /** null when the cluster is of one mind; at rest also: has nothing left to do. */
+  /** null when all controllers agree and, with `isResting`, have nothing left to do. */
   #unrest(isResting: boolean): string | null {
     const leader = this.leader()
     const status = leader?.core?.fullStatus
@@ -639,21 +652,22 @@ export class World implements ControllerWorld {
         return `${id} is ${core.status.role} of ${core.status.leader} in term ${core.status.term}, not of ${leader.id} in ${status.term}`
       }
       if (controller.isPaused(this.loop.nowMs)) return `${id} stands still`
-      // A connection that was cut off may look whole to its ends for as long as a keepalive takes.
+      // A broken connection may look intact to its ends for one keepalive interval.
       for (const other of this.running()) {
         const isLinked = controller === other || controller.life?.mesh.hasLinkTo(other.id) === true
         if (this.isListed(other) && !isLinked) return `${id} has no link to ${other.id}`
       }
-      // Clients go on writing meanwhile, unless an alarm asks them not to: it must catch up all the same.
+      // Clients continue to write meanwhile, unless an alarm asks them not to; the controller must
+      // catch up anyway.
       const { applied } = controller
       if (applied < commit - CLOSE_ENTRIES) return `${id} applied ${applied} of ${commit}`
       const peer = status.peers.find((one) => one.id === id)
       if (peer?.state === 'snapshot') return `${id} is sent a snapshot`
-      // Where it stands is not known yet: it may be that the log no longer holds what it lacks.
+      // Its position is still unknown: the log may no longer hold the entries that it lacks.
       if (peer?.state === 'probe') return `${id} is not known to follow`
     }
     if (this.#operator.hasWishes) return 'members are being changed'
-    // It may end the process of a leader while parts are staged.
+    // A restore may end a leader's process while parts are staged.
     if (this.restorers.open > 0) return 'a restore is under way'
     if (transferTarget !== null) return 'leadership is being handed over'
     if (configuration.outgoingVoters.length > 0) return 'a joint configuration was not left'
@@ -669,7 +683,7 @@ export class World implements ControllerWorld {
     )
     if (waiting !== undefined) return `${waiting.id} was not promoted`
     if (this.#openOperations > 0) return 'requests are not answered'
-    // Everybody follows: an alarm that stays on would keep writes away for ever.
+    // All controllers follow: an alarm that stays on would block writes forever.
     return this.#outrun?.text ?? null
   }
 }

@@ -9,7 +9,8 @@ import { entry, someEntries, summary } from './support/entries.ts'
 import { formedFolder, identity, smallLog, temporaryFolder } from './support/folders.ts'
 import { fastFileSystem, watchedFileSystem } from './support/power-cut.ts'
 
-// Method: before each call that changes the disk, the folder is copied as a crash would leave it; each copy must open.
+// Method: before each call that changes the disk, the test copies the folder, as a crash would
+// leave it; each copy must open.
 
 function crashPoints(
   prepare: (disk: FileDisk) => void,
@@ -31,7 +32,7 @@ function crashPoints(
   return found
 }
 
-/** What a start finds there, and again what the start after that finds, having written on. */
+/** Starts on the folder, writes, starts again, and returns what the first start found. */
 function afterCrash(dir: string): RestoredLog {
   const copy = join(temporaryFolder(), 'data')
   cpSync(dir, copy, { recursive: true })
@@ -80,7 +81,7 @@ test('a crash at any step of a compaction loses no entry after its position', ()
   }
 })
 
-test('a crash at any step of appending over several segments keeps a prefix, and all that was durable before', () => {
+test('a crash at any step of appending over several segments keeps a prefix with all durable entries', () => {
   const found = crashPoints(
     (disk) => {
       disk.write({ token: 1, hardState: null, entries: large.slice(0, 5), commit: 5 })
@@ -99,7 +100,7 @@ test('a crash at any step of appending over several segments keeps a prefix, and
   expect(found.at(-1)?.entries.length).toBe(60)
 })
 
-test('a crash at any step of a replacement reaching back leaves the old tail, or what the new one has got to', () => {
+test('a crash at any step of a replacement across segments leaves the old tail or a prefix of the new one', () => {
   const replacement = someEntries(10, 30, 2, 1500)
   const found = crashPoints(
     (disk) => {
@@ -128,7 +129,7 @@ test('a crash at any step of a replacement reaching back leaves the old tail, or
   expect(found.at(-1)?.entries.length).toBe(39)
 })
 
-test('entries never lie on disk before the term that came with them', () => {
+test('entries never reach the disk before their term', () => {
   const found = crashPoints(
     () => {},
     (disk) => {
@@ -141,13 +142,14 @@ test('entries never lie on disk before the term that came with them', () => {
   )
   for (const { hardState, entries } of found) {
     expect(hardState.term).toBeGreaterThanOrEqual(entries.at(-1)?.term ?? 0)
-    // Writes are taken in order: a term is on disk only after the entries that were written before it.
+    // Writes are carried out in order: a term reaches the disk only after the entries written
+    // before it.
     expect(entries.length).toBeGreaterThanOrEqual((hardState.term - 1) * 2)
   }
   expect(found.at(-1)?.entries.length).toBe(6)
 })
 
-test('a crash at any step of forming leaves no data folder or a whole one, and forming can be tried again', () => {
+test('a crash at any step of forming leaves a complete data folder or none, and forming can be retried', () => {
   const parent = temporaryFolder()
   const dir = join(parent, 'data')
   const entries = someEntries(1, 2)

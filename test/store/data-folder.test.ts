@@ -39,7 +39,7 @@ test('a formed data folder opens with its identity, log and an empty state, clos
   await second.close()
 })
 
-test('a crash between the swap of a received state and the reset of the log is made good at the next start', async () => {
+test('the next start completes a log reset that a crash after the swap of a received state interrupted', async () => {
   const source = await openDataFolder(formedFolder(someEntries(1, 2)), options)
   await source.stateStore.write([{ key: 'a', value: '1' }], markAt(70, 4))
   const dir = formedFolder(someEntries(1, 2))
@@ -58,7 +58,7 @@ test('a crash between the swap of a received state and the reset of the log is m
   await source.close()
 })
 
-test('a second opening of a folder is refused, in this process and in another, until the first one is closed', async () => {
+test('a second open of a folder is refused, in this process and in another, until the first is closed', async () => {
   const dir = formedFolder()
   const first = await openDataFolder(dir, options)
   const refused = { code: 'IN_USE', message: expect.stringContaining(`(pid ${process.pid})`) }
@@ -69,7 +69,7 @@ test('a second opening of a folder is refused, in this process and in another, u
   await second.close()
 })
 
-test('the lock of a process killed with -9 is gone with it', async () => {
+test('the lock of a process killed with SIGKILL is released', async () => {
   const dir = formedFolder()
   const script = join(import.meta.dirname, 'support/lock-holder.ts')
   const holder = spawn(process.execPath, [script, dir], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -85,7 +85,7 @@ test('the lock of a process killed with -9 is gone with it', async () => {
   await opened.close()
 })
 
-test('a refused opening lets go of the lock', async () => {
+test('a refused open releases the lock', async () => {
   const dir = formedFolder(someEntries(1, 2))
   const first = await openDataFolder(dir, options)
   await first.stateStore.write([], markAt(1, 9))
@@ -95,7 +95,7 @@ test('a refused opening lets go of the lock', async () => {
   await lock.release()
 })
 
-test('the log opens in a worker from plain values', async () => {
+test('the log opens in a worker with plain option values', async () => {
   const dir = formedFolder(someEntries(1, 2))
   const script = new URL('./support/log-worker.ts', import.meta.url)
   const statePosition = { term: 1, index: 2 }
@@ -108,7 +108,7 @@ test('the log opens in a worker from plain values', async () => {
   expect(openLog(dir, smallLog).restored.entries.length).toBe(3)
 })
 
-test('forming refuses a folder that holds anything, and leaves it as it is', () => {
+test('forming refuses a folder with content and does not change it', () => {
   const dir = formedFolder()
   expect(() => formDataFolder(dir, { ...identity, entries: [] }, smallLog)).toThrow('is not empty')
   const own = temporaryFolder()
@@ -117,7 +117,7 @@ test('forming refuses a folder that holds anything, and leaves it as it is', () 
   expect(readFileSync(join(own, 'letters'), 'utf8')).toBe('dear')
 })
 
-test('forming takes an empty folder, and keeps what it makes to its owner', () => {
+test('forming accepts an empty folder and gives only its owner access', () => {
   const dir = temporaryFolder()
   formDataFolder(dir, { ...identity, entries: [] }, smallLog)
   expect(readIdentity(dir)).toEqual(identity)
@@ -127,7 +127,7 @@ test('forming takes an empty folder, and keeps what it makes to its owner', () =
   }
 })
 
-test('missing and unwritable folders are told in one sentence each', async () => {
+test('missing and unwritable folders are each reported in one sentence', async () => {
   const parent = temporaryFolder()
   const missing = join(parent, 'nowhere')
   expect(() => readIdentity(missing)).toThrow(
@@ -152,7 +152,7 @@ test('missing and unwritable folders are told in one sentence each', async () =>
   ).toThrow('give the user that runs the controller write access to it')
 })
 
-test('the identity can be replaced by a new generation, and an edit by hand is noticed', () => {
+test('a new generation can replace the identity, and an edit by hand is detected', () => {
   const dir = formedFolder()
   writeIdentity(dir, { ...identity, generation: 2 })
   expect(readIdentity(dir).generation).toBe(2)
@@ -169,7 +169,7 @@ test('the identity can be replaced by a new generation, and an edit by hand is n
   }
 })
 
-test('the bench of the log runs', () => {
+test('the log benchmark runs', () => {
   const folder = temporaryFolder()
   const rows = benchWal({ folder, batchSizes: [1, 8], bodyBytes: 300, rounds: 1, roundMs: 5 })
   expect(rows.map(({ batchSize }) => batchSize)).toEqual([1, 8])

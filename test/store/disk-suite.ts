@@ -5,11 +5,11 @@ import { entry, someEntries, summary } from './support/entries.ts'
 export interface OpenedDisk {
   readonly disk: Disk
   readonly restored: RestoredLog
-  /** Makes what was written durable and reports it. */
+  /** Makes all writes durable and reports them. */
   settle(): Promise<void>
-  /** Closes in order and starts again. */
+  /** Closes in order and restarts. */
   restart(): Promise<OpenedDisk>
-  /** Loses whatever was not settled, and starts again. */
+  /** Loses all writes that were not settled, and restarts. */
   crash(): Promise<OpenedDisk>
 }
 
@@ -30,7 +30,7 @@ function write(
   disk.write({ token, hardState, entries, commit })
 }
 
-/** What every disk of the consensus core must do. */
+/** Behavior required of every disk of the consensus core. */
 export function diskSuite(name: string, open: (entries: readonly Entry[]) => Promise<OpenedDisk>) {
   test(`${name}: a formed log starts with its entries, committed, in the first boot`, async () => {
     const entries = someEntries(1, 2)
@@ -53,7 +53,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await disk.close()
   })
 
-  test(`${name}: tokens are reported in order, and none before it is durable`, async () => {
+  test(`${name}: tokens are reported in order, and only once durable`, async () => {
     const opened = await open([])
     const tokens = tokensOf(opened.disk)
     write(opened.disk, 1, [entry(1)], { term: 1 })
@@ -65,7 +65,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await opened.disk.close()
   })
 
-  test(`${name}: what was reported durable survives a crash, entries of every type and size included`, async () => {
+  test(`${name}: reported writes survive a crash, with entries of every type and size`, async () => {
     const opened = await open([])
     const tokens = tokensOf(opened.disk)
     const entries: Entry[] = [
@@ -85,7 +85,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await disk.close()
   })
 
-  test(`${name}: what the log owes is kept until it is settled`, async () => {
+  test(`${name}: the missing tail is kept until it is settled`, async () => {
     let opened = await open(someEntries(1, 2))
     opened.disk.settle({ term: 4, index: 9 })
     await opened.settle()
@@ -100,7 +100,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await opened.disk.close()
   })
 
-  test(`${name}: term and vote change together, and the newest ones count`, async () => {
+  test(`${name}: term and vote change together, and the newest pair counts`, async () => {
     let opened = await open([])
     for (const [term, votedFor] of [
       [1, 'a'],
@@ -115,7 +115,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await opened.disk.close()
   })
 
-  test(`${name}: an entry at or before the last one replaces everything from there on`, async () => {
+  test(`${name}: an entry at or before the last one replaces all entries from that index on`, async () => {
     const opened = await open([])
     write(opened.disk, 1, someEntries(1, 10))
     await opened.settle()
@@ -132,7 +132,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await last.disk.close()
   })
 
-  test(`${name}: replacement in the same turn as the entries replaced leaves no trace of them`, async () => {
+  test(`${name}: entries replaced in the turn they were written leave no trace`, async () => {
     const opened = await open([])
     write(opened.disk, 1, someEntries(1, 5))
     write(opened.disk, 2, someEntries(3, 1, 2))
@@ -142,7 +142,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await disk.close()
   })
 
-  test(`${name}: replacement that reaches back over many large entries is kept, and compaction after it too`, async () => {
+  test(`${name}: a replacement of many large entries survives a restart, also after compaction`, async () => {
     let opened = await open([])
     for (let index = 1; index <= 30; index += 1) {
       write(opened.disk, index, [entry(index, 1, 3000)])
@@ -166,7 +166,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await opened.disk.close()
   })
 
-  test(`${name}: the commit hint never lies beyond the log and does not run back`, async () => {
+  test(`${name}: the commit hint never exceeds the log and never decreases`, async () => {
     const opened = await open(someEntries(1, 2))
     write(opened.disk, 1, someEntries(3, 2), { commit: 100 })
     await opened.settle()
@@ -179,7 +179,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await last.disk.close()
   })
 
-  test(`${name}: replacing a committed entry is refused as a mistake of the caller`, async () => {
+  test(`${name}: replacing a committed entry fails an assertion`, async () => {
     const opened = await open(someEntries(1, 3))
     opened.disk.onFailed = () => {}
     const replace = async (): Promise<void> => {
@@ -233,7 +233,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await opened.disk.close()
   })
 
-  test(`${name}: closing makes what was written durable, and each start counts`, async () => {
+  test(`${name}: closing makes all writes durable, and each start increments the boot number`, async () => {
     let opened = await open([])
     write(opened.disk, 1, someEntries(1, 3))
     for (let boot = 2; boot < 6; boot += 1) {

@@ -31,7 +31,7 @@ function systemError(code: string): Error {
   return Object.assign(new Error(`${code}: as if`), { code })
 }
 
-test('all writes of one turn share one write and one sync, and are reported after it', async () => {
+test('all writes of one turn share one write and one sync, and are reported after the sync', async () => {
   const files = watchedFileSystem()
   const { disk, seen } = opened({ files, bufferBytes: 65536 })
   const before = { ...files.counts }
@@ -52,7 +52,7 @@ test('all writes of one turn share one write and one sync, and are reported afte
   await disk.close()
 })
 
-test('a write that comes in a report waits for the next sync', async () => {
+test('a write made inside a report waits for the next sync', async () => {
   const { disk, seen } = opened()
   const reported = new Promise((resolve) => {
     disk.onDurable = (token) => {
@@ -88,7 +88,7 @@ const failing: readonly (readonly [string, (files: FileSystem) => void])[] = [
 ]
 
 for (const [call, breakIt] of failing) {
-  test(`after a failed ${call} it fails once, reports nothing and tries nothing again`, async () => {
+  test(`after a failed ${call} the disk fails once, reports nothing and does not retry`, async () => {
     const files = watchedFileSystem()
     const { dir, disk, seen } = opened({ files })
     append(disk, 1)
@@ -97,7 +97,7 @@ for (const [call, breakIt] of failing) {
     breakIt(files)
     append(disk, 2)
     disk.flush()
-    // The disk seems well again, which proves nothing about the pages it lost.
+    // The disk works again, which says nothing about the pages it lost.
     Object.assign(files, real)
     const changes: string[] = []
     files.onChange = (name) => changes.push(name)
@@ -131,7 +131,7 @@ test('a failure inside write is reported later, never from inside the call', asy
   await disk.close()
 })
 
-test('with little space left the running segment is used up, then the log refuses before the disk is full', () => {
+test('with little space left the log uses up its segment, then fails before the disk is full', () => {
   const files = watchedFileSystem()
   const { dir, disk, seen } = opened({ files, freeBytesMin: 1_000_000 })
   files.freeBytes = () => 1_000_100
@@ -154,7 +154,7 @@ test('with little space left the running segment is used up, then the log refuse
   expect(openLog(dir, smallLog).restored.entries.length).toBe(durable)
 })
 
-test('a start with too little space is refused, and the log left alone', () => {
+test('a start with too little space is refused and does not change the log', () => {
   const { dir, disk } = opened()
   disk.closeNow()
   const files = { ...watchedFileSystem(), freeBytes: () => 5000 }
@@ -163,7 +163,7 @@ test('a start with too little space is refused, and the log left alone', () => {
   )
 })
 
-test('mistakes of the caller are thrown at the caller, and nothing is written after them', () => {
+test('a failed assertion is thrown to the caller, and nothing is written after it', () => {
   for (const [entries, message] of [
     [[entry(3)], 'entries leave no gap'],
     [[entry(1), entry(3)], 'entries are consecutive'],
@@ -182,7 +182,7 @@ test('mistakes of the caller are thrown at the caller, and nothing is written af
   disk.closeNow()
 })
 
-test('a record larger than a segment gets a segment of its size, the largest body included', () => {
+test('a record larger than a segment gets a segment of its size, even with the largest body', () => {
   const { dir, disk } = opened()
   const entries = [entry(1), entry(2, 1, 100_000), entry(3, 1, 8 * 1024 * 1024), entry(4)]
   disk.write({ token: 1, hardState: null, entries, commit: 0 })
@@ -190,7 +190,7 @@ test('a record larger than a segment gets a segment of its size, the largest bod
   expect(summary(openLog(dir, smallLog).restored.entries)).toEqual(summary(entries))
 })
 
-test('the next segment is filled with zeros ahead of need, so a segment change waits for little', () => {
+test('the next segment is filled with zeros ahead of need, so a segment change is fast', () => {
   const files = watchedFileSystem()
   const { disk } = opened({ files, segmentBytes: 1024 * 1024 })
   const zerosInFlush: number[] = []
@@ -206,11 +206,12 @@ test('the next segment is filled with zeros ahead of need, so a segment change w
     disk.flush()
   }
   disk.closeNow()
-  // The first change comes at once, as the segment that was formed is small. Later ones write a header page only.
+  // The first segment change comes early, because the formed segment is small. Later ones write a
+  // header page only.
   expect(zerosInFlush.slice(1)).toEqual([1, 1, 1])
 })
 
-test('compaction keeps the number of segments bounded while the log goes on', () => {
+test('compaction bounds the number of segments while the log grows', () => {
   const { dir, disk } = opened({ files: fastFileSystem })
   let most = 0
   for (let index = 1; index <= 400; index += 1) {
@@ -227,7 +228,7 @@ test('compaction keeps the number of segments bounded while the log goes on', ()
   expect(restored.commit).toBe(400)
 })
 
-test('random appends, replacements, terms, compactions, resets and crashes agree with a slow twin', () => {
+test('random appends, replacements, terms, compactions, resets and crashes agree with a reference implementation', () => {
   const options = { ...smallLog, files: fastFileSystem }
   for (let seed = 1; seed <= 12; seed += 1) {
     const random = seededRandom(seed)

@@ -40,7 +40,7 @@ async function harness(dir: string): Promise<OpenedStore> {
 
 stateStoreSuite('LevelDB store', chunkBytes, async () => await harness(temporaryFolder()))
 
-test('memory and LevelDB stores read each other’s snapshots and give the same bytes', async () => {
+test('memory and LevelDB stores read each other’s snapshots and produce the same bytes', async () => {
   const level = await LevelStateStore.open(temporaryFolder(), small)
   const memory = new MemoryStateStore(undefined, { chunkBytes })
   const records = Array.from({ length: 300 }, (_, number) => ({
@@ -57,7 +57,7 @@ test('memory and LevelDB stores read each other’s snapshots and give the same 
   await level.close()
 })
 
-test('after kill -9 the store holds the records and the mark of one batch, never a mix', async () => {
+test('after SIGKILL the store holds the records and the mark of one batch, never a mix', async () => {
   const dir = temporaryFolder()
   const script = join(import.meta.dirname, 'support/write-forever.ts')
   for (let round = 0; round < 3; round += 1) {
@@ -82,7 +82,7 @@ test('after kill -9 the store holds the records and the mark of one batch, never
   }
 })
 
-test('a crash at any step of receiving and swapping leaves the old state or the new one, and no half', async () => {
+test('a crash at any step of receiving and swapping leaves the old state or the new one', async () => {
   const source = new MemoryStateStore(undefined, { chunkBytes })
   const many = Array.from({ length: 500 }, (_, number) => ({ key: `k${number}`, value: 'new' }))
   await source.write(many, markAt(500))
@@ -114,7 +114,7 @@ test('a crash at any step of receiving and swapping leaves the old state or the 
     const expected =
       index === 3 ? [['old', '1']] : many.map(({ key, value }) => [key, value]).sort()
     expect(await recordsOf(opened)).toEqual(expected)
-    // Whatever was left beside the live half is gone.
+    // Leftovers beside the live half are removed.
     expect(readdirSync(join(copy, 'state')).sort()).toEqual([index === 3 ? 'A' : 'B', 'CURRENT'])
     await opened.close()
   }
@@ -122,7 +122,7 @@ test('a crash at any step of receiving and swapping leaves the old state or the 
   expect(new Set(found)).toEqual(new Set([3, 500]))
 })
 
-test('a failed write ends the store: the next one is refused, and a start finds the last durable batch', async () => {
+test('a failed write ends the store: the next write is refused, and a start finds the last durable batch', async () => {
   const dir = temporaryFolder()
   const files = watchedFileSystem()
   const store = await LevelStateStore.open(dir, { ...small, freeBytesMin: 1000, files })
@@ -143,7 +143,7 @@ test('a failed write ends the store: the next one is refused, and a start finds 
   await again.close()
 })
 
-test('a failed change of CURRENT ends the store rather than writing to a half that may not be the live one', async () => {
+test('a failed change of CURRENT ends the store, because it may no longer know the live half', async () => {
   const source = new MemoryStateStore()
   await source.write([{ key: 'n', value: '1' }], markAt(9))
   const files = watchedFileSystem()
@@ -159,7 +159,7 @@ test('a failed change of CURRENT ends the store rather than writing to a half th
   await store.close()
 })
 
-test('a flipped bit in a value is noticed when it is read', async () => {
+test('a flipped bit in a value is detected on reading', async () => {
   const dir = temporaryFolder()
   const store = await LevelStateStore.open(dir, small)
   await store.write([{ key: 'victim', value: 'harmless' }], markAt(1))
@@ -183,7 +183,7 @@ test('a flipped bit in a value is noticed when it is read', async () => {
   await damaged.close()
 })
 
-test('a lost or senseless CURRENT is damage, not a new beginning', async () => {
+test('a missing or invalid CURRENT is damage, not an empty store', async () => {
   const dir = temporaryFolder()
   await (await LevelStateStore.open(dir, small)).close()
   writeFileSync(join(dir, 'state/CURRENT'), 'C\n')
@@ -193,7 +193,7 @@ test('a lost or senseless CURRENT is damage, not a new beginning', async () => {
   expect(existsSync(join(dir, 'state/A'))).toBe(true)
 })
 
-test('a store whose folder is a file or damaged says so in one sentence', async () => {
+test('a store whose folder is damaged or a file is reported in one sentence', async () => {
   const dir = temporaryFolder()
   mkdirSync(join(dir, 'state'))
   writeFileSync(join(dir, 'state/CURRENT'), 'A\n')
@@ -203,7 +203,7 @@ test('a store whose folder is a file or damaged says so in one sentence', async 
   expect(String(error)).not.toContain('\n')
 })
 
-test('reading from a snapshot whose store was closed says that it was closed', async () => {
+test('reading a snapshot of a closed store reports that it was closed', async () => {
   const store = await LevelStateStore.open(temporaryFolder(), small)
   await store.write([{ key: 'a', value: '1' }], markAt(1))
   const snapshot = await store.snapshot()

@@ -22,7 +22,7 @@ const roster = {
 }
 const path = (): string => join(dir, ROSTER_NAME)
 
-test('a roster comes back as it was written, and the last one replaces the others', () => {
+test('a membership record is read as it was written, and the last one replaces the others', () => {
   expect(readRosterFile(dir)).toBeNull()
   writeRosterFile(dir, roster)
   expect(readRosterFile(dir)).toEqual(roster)
@@ -30,7 +30,7 @@ test('a roster comes back as it was written, and the last one replaces the other
   expect(readRosterFile(dir)).toEqual({ ...roster, index: 78, claims: [] })
 })
 
-test('a changed byte, a cut file, another format and too much of it are told apart from no roster', () => {
+test('a changed byte, a truncated file, another format and an oversized file each differ from a missing file', () => {
   writeRosterFile(dir, roster)
   const whole = readFileSync(path(), 'utf8')
   const damaged = [
@@ -58,12 +58,12 @@ const mark = {
   past: { term: 2, index: 5, applied: 5 },
 }
 
-test('what members have said of their disks comes back with it', () => {
+test('the disk records of members are read as they were written', () => {
   writeRosterFile(dir, { ...roster, marks: [mark] })
   expect(readRosterFile(dir)).toEqual({ ...roster, marks: [mark] })
 })
 
-test('of rosters that come faster than the disk takes them the last one is on it in the end', async () => {
+test('the last of many quick membership changes is on disk in the end', async () => {
   const failures: unknown[] = []
   const writer = new MembershipCacheFile(dir, (error) => failures.push(error))
   for (let index = 1; index <= 50; index += 1) writer.write({ ...roster, index, marks: [mark] })

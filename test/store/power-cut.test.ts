@@ -8,12 +8,16 @@ import { someEntries, summary } from './support/entries.ts'
 import { FaultyMemoryFiles, PowerCut } from './support/faulty-memory-files.ts'
 import { identity, smallLog } from './support/folders.ts'
 
-// Goal: whatever a power cut takes of what was not synced, what was reported durable is there at the next start, and
-// what is found there is what was written, in order, up to some point.
-// Method: the real log over files in memory that lose unsynced sectors and names; one seed decides operations, the call
-// at which the power goes, and what is lost. Several lives one after another on the same disk.
+// Goal: reported writes survive every power cut, and a start finds a prefix of the writes, in
+// order.
+// Method: the real log over in-memory files that lose unsynced sectors and names. One seed decides
+// the operations, the call at which the power fails, and what is lost. Each run has several lives
+// on the same disk.
 
-/** The log as it would be after the operations so far; never compacted, so that any base can be compared. */
+/**
+ * Expected log after the operations so far; never compacted, so that it can be compared from any
+ * base.
+ */
 interface Model {
   readonly hardState: HardState
   /** Index that `entries` begin after. */
@@ -38,13 +42,15 @@ function replaced(model: Model, entries: readonly Entry[]): readonly Entry[] {
     : [...model.entries.slice(0, first.index - model.start - 1), ...entries]
 }
 
-/** Everything that a start may find when the power went between `before` and the end of `operation`. */
+/**
+ * All logs that a start may find if the power failed between `before` and the end of `operation`.
+ */
 function outcomes(before: Model, operation: Operation | null): Model[] {
   if (operation === null) return [before]
   if (operation.write === null) return [before, operation.after]
   const { hardState } = operation.after
   const { entries } = operation.write
-  // The old tail may be gone before the first of the entries that replace it is there.
+  // The old tail may be gone before the first of its replacements is on disk.
   const cut = before.entries.slice(0, (entries[0]?.index ?? Infinity) - before.start - 1)
   const prefixes = entries.map((_, count) => replaced(before, entries.slice(0, count + 1)))
   const found = [before, { ...before, hardState }]
@@ -66,7 +72,7 @@ function isOutcome(restored: RestoredLog, model: Model): boolean {
 class Life {
   readonly #disk: FileDisk
   readonly #random: Random
-  /** What was there at the start, then after each operation. */
+  /** The log at the start, then after each operation. */
   readonly operations: Operation[] = []
   readonly #begin: Model
   durableToken = 0
@@ -97,7 +103,7 @@ class Life {
     else this.#append(choice < 11)
   }
 
-  /** All states that a start may find: those from the last durable operation on. */
+  /** All logs that a start may find: those from the last durable operation on. */
   possible(): Model[] {
     const from = this.operations.findIndex(({ token }) => token > this.durableToken)
     if (from === -1) return [this.model]
@@ -152,7 +158,7 @@ class Life {
   }
 }
 
-/** @returns the number of lives that ended by a power cut during work. */
+/** @returns the number of lives that a power cut ended during work. */
 function manyLives(seed: number): number {
   const random = seededRandom(seed)
   let files = new FaultyMemoryFiles()
@@ -186,7 +192,7 @@ function isPowerCut(error: unknown): boolean {
   return error instanceof PowerCut || (error instanceof Error && isPowerCut(error.cause))
 }
 
-/** The power may go again while the log is being mended. */
+/** The power may fail again while the log is repaired. */
 function cutWhileOpening(files: FaultyMemoryFiles, dir: string, random: Random): FaultyMemoryFiles {
   if (random.next() < 0.5) return files
   files.callsLeft = random.integer(1, 12)
@@ -198,15 +204,15 @@ function cutWhileOpening(files: FaultyMemoryFiles, dir: string, random: Random):
   return files.afterPowerCut(random)
 }
 
-test('what was reported durable survives any power cut, and no start finds what was never written', () => {
+test('reported writes survive any power cut, and no start finds data that was never written', () => {
   let cuts = 0
   const seeds = 150
   for (let seed = 1; seed <= seeds; seed += 1) cuts += manyLives(seed)
-  // The power must mostly go in the middle of work, or little was tested.
+  // Most power cuts must come during work, or the test proves little.
   expect(cuts).toBeGreaterThan(seeds * 2)
 })
 
-test('forming a data folder leaves a whole one or none, whatever a power cut takes', () => {
+test('forming a data folder leaves a complete one or none after any power cut', () => {
   let whole = 0
   let none = 0
   for (let seed = 1; seed <= 200; seed += 1) {

@@ -21,9 +21,10 @@ import { entry, someEntries, summary } from './support/entries.ts'
 import { formedFolder, identity, smallLog, temporaryFolder } from './support/folders.ts'
 import { fastFileSystem, watchedFileSystem } from './support/power-cut.ts'
 
-// Goal: after any crash the log holds all that was reported durable, and damage is never taken for a crash.
-// Method: a running folder is copied as it lies there (a crash: the disk never gets to close), then the copy is damaged
-// on purpose and opened.
+// Goal: after any crash the log holds all reported writes, and damage is never mistaken for a
+// crash.
+// Method: the test copies a running folder (a crash: the disk is never closed), damages the copy on
+// purpose, and opens it.
 
 function copyOf(dir: string): string {
   const copy = join(temporaryFolder(), 'data')
@@ -42,7 +43,7 @@ function lastSegment(dir: string): string {
   return segmentsOf(dir).at(-1) ?? ''
 }
 
-/** Bytes up to the last one that is not zero. */
+/** File length without trailing zeros. */
 function usedBytes(path: string): number {
   const bytes = readFileSync(path)
   let used = bytes.length
@@ -73,7 +74,7 @@ function refusal(dir: string, options: LogOptions = {}): StoreError {
   throw new Error('the log was opened although it should have been refused')
 }
 
-/** All files, to see that nothing was changed. */
+/** Contents of all files, to check that nothing changed. */
 function contentOf(dir: string): Map<string, string> {
   const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((file) =>
     file.isFile(),
@@ -86,7 +87,10 @@ function contentOf(dir: string): Map<string, string> {
   )
 }
 
-/** A copy of a folder whose log has `flushes`, each synced on its own, the meta slots knowing of none of them. */
+/**
+ * A copy of a folder whose log has `flushes`, each synced separately and none recorded in the meta
+ * slots.
+ */
 function crashedWith(flushes: readonly (readonly Entry[])[]): string {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
@@ -99,7 +103,7 @@ function crashedWith(flushes: readonly (readonly Entry[])[]): string {
   return copy
 }
 
-test('a log whose last record is zeros from any byte on keeps all records before it and can be written on', () => {
+test('a log whose last record is zeros from any byte on keeps all earlier records and accepts new ones', () => {
   const crashed = crashedWith([[entry(1)], [entry(2)], [entry(3, 1, 50)]])
   const end = usedBytes(lastSegment(crashed))
   // Records end at a multiple of 8.
@@ -117,7 +121,7 @@ test('a log whose last record is zeros from any byte on keeps all records before
   }
 })
 
-test('a last flush of which any sectors are missing is cut at the first bad record, and never misread', () => {
+test('a last flush with any sectors missing is cut at the first invalid record and never misread', () => {
   const random = seededRandom(4)
   const flushes = [someEntries(1, 4), someEntries(5, 12, 1, 700)]
   const crashed = crashedWith(flushes)
@@ -142,7 +146,7 @@ test('a last flush of which any sectors are missing is cut at the first bad reco
   expect(torn).toBeGreaterThan(30)
 })
 
-test('what follows a torn record is wiped, so it cannot be taken for a continuation later', () => {
+test('data after a torn record is zeroed, so that it is never mistaken for a continuation', () => {
   const crashed = crashedWith([someEntries(1, 8)])
   const path = lastSegment(crashed)
   flipBit(path, (SEGMENT_HEADER_BYTES + 104 * 4 + 60) * 8)
@@ -151,7 +155,7 @@ test('what follows a torn record is wiped, so it cannot be taken for a continuat
   expect(usedBytes(path)).toBeLessThanOrEqual(SEGMENT_HEADER_BYTES + 104 * 4)
 })
 
-test('any flipped bit in what a later flush vouches for is corruption, told in a sentence, and changes nothing on disk', () => {
+test('any flipped bit before the last flush is corruption, reported in a sentence without changing the disk', () => {
   const random = seededRandom(7)
   const flushes = [someEntries(1, 3), someEntries(4, 3), [entry(7)]]
   const crashed = crashedWith(flushes)
@@ -178,7 +182,7 @@ test('any flipped bit in what a later flush vouches for is corruption, told in a
   expect(refused).toBeGreaterThan(120)
 })
 
-test('any flipped bit anywhere in a log that was closed in order is corruption, the last record included', () => {
+test('any flipped bit in a log that was closed in order is corruption, even in the last record', () => {
   const random = seededRandom(11)
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
@@ -198,7 +202,7 @@ test('any flipped bit anywhere in a log that was closed in order is corruption, 
   }
 })
 
-test('a flip in the last flush of a crashed log drops that flush at most, and never gives wrong entries', () => {
+test('a flipped bit in the last flush of a crashed log loses at most that flush and gives no wrong entries', () => {
   const random = seededRandom(13)
   const flushes = [someEntries(1, 3), someEntries(4, 3)]
   const crashed = crashedWith(flushes)
@@ -215,13 +219,13 @@ test('a flip in the last flush of a crashed log drops that flush at most, and ne
   }
 })
 
-test('a segment that is shorter than it was made is corruption, also where only zeros are gone', () => {
+test('a truncated segment is corruption, even if only zeros are missing', () => {
   const crashed = crashedWith([[entry(1)], [entry(2)]])
   truncateSync(lastSegment(crashed), usedBytes(lastSegment(crashed)) + 8)
   expect(refusal(crashed).message).toMatch(/the file has \d+ bytes instead of 16384/)
 })
 
-test('records that lost their end to zeros after an orderly close are corruption', () => {
+test('records whose end turned into zeros after an orderly close are corruption', () => {
   const dir = formedFolder(someEntries(1, 5))
   const path = lastSegment(dir)
   const bytes = readFileSync(path)
@@ -232,7 +236,7 @@ test('records that lost their end to zeros after an orderly close are corruption
   )
 })
 
-test('a missing segment is corruption, be it the first, one between or the last', () => {
+test('a missing segment is corruption, whether the first, a middle or the last one', () => {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
   disk.write({ token: 1, hardState: null, entries: someEntries(1, 80, 1, 700), commit: 0 })
@@ -247,7 +251,7 @@ test('a missing segment is corruption, be it the first, one between or the last'
   }
 })
 
-test('records of an earlier place or another store put in the way are not taken for the log', () => {
+test('records of an earlier segment or of another store are not mistaken for the log', () => {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
   disk.write({ token: 1, hardState: null, entries: someEntries(1, 40, 1, 700), commit: 0 })
@@ -260,20 +264,20 @@ test('records of an earlier place or another store put in the way are not taken 
   expect(refusal(copy).code).toBe('CORRUPT')
 })
 
-test('a whole and undamaged record that does not follow from the ones before it breaks the chain', () => {
+test('an intact record that does not follow from the ones before it breaks the chain', () => {
   const [dir, other] = [[entry(1)], [{ ...entry(1), timeMs: 5 }]].map((first) => {
     const folder = formedFolder([...first, entry(2)])
     return lastSegment(folder)
   })
   const bytes = readFileSync(dir ?? '')
-  // As if the disk had brought back what the second record was in another history of the same length.
+  // Simulates a disk that returns the second record of another history of the same length.
   readFileSync(other ?? '').copy(bytes, SEGMENT_HEADER_BYTES + 104, SEGMENT_HEADER_BYTES + 104)
   writeFileSync(dir ?? '', bytes)
   const error = refusal(join(dir ?? '', '../..'))
   expect(error.message).toContain('at byte 4200: the hash chain breaks at the record of index 2')
 })
 
-test('a segment of another history, whole in itself, does not continue the log', () => {
+test('an intact segment of another history does not continue the log', () => {
   const [dir = '', other = ''] = [0, 1].map((later) => {
     const entries = someEntries(1, 40, 1, 700)
     return formedFolder(entries.map((one) => ({ ...one, timeMs: one.timeMs + later })))
@@ -298,13 +302,13 @@ test('a torn record whose body looks like a record of another store is still a t
   const path = lastSegment(crashed)
   flipBit(path, (SEGMENT_HEADER_BYTES + 104 + 40) * 8)
   expect(summary(recover(crashed).entries)).toEqual(summary([entry(1)]))
-  // Were it one of this store, it would speak for itself: written later than what it follows.
+  // A record of this store would be evidence: it was written after the torn one.
   const own = crashedWith([[entry(1)], [entry(2)], [entry(3)]])
   flipBit(lastSegment(own), (SEGMENT_HEADER_BYTES + 104 + 40) * 8)
   expect(refusal(own).code).toBe('CORRUPT')
 })
 
-test('the commit hint kept at a compaction leaves out entries that are not durable yet', () => {
+test('the commit hint stored at a compaction excludes entries that are not durable yet', () => {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
   disk.write({ token: 1, hardState: null, entries: someEntries(1, 60, 1, 1500), commit: 40 })
@@ -316,7 +320,7 @@ test('the commit hint kept at a compaction leaves out entries that are not durab
   disk.closeNow()
   const { base, commit } = recover(copy)
   expect(base.index).toBeGreaterThan(0)
-  // 58 and 59 of term 2 are committed, but here still lie the ones of term 1.
+  // Entries 58 and 59 of term 2 are committed, but this disk still has those of term 1.
   expect(commit).toBeLessThan(58)
 })
 
@@ -331,7 +335,7 @@ test('a header page with any flipped bit is corruption', () => {
   }
 })
 
-test('one meta slot may be torn, rotten or gone: the other one still holds the newest term and vote', () => {
+test('with one meta slot torn, damaged or missing, the other one still has the newest term and vote', () => {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
   disk.write({ token: 1, hardState: { term: 5, votedFor: 'ctrl3' }, entries: [], commit: 0 })
@@ -347,14 +351,14 @@ test('one meta slot may be torn, rotten or gone: the other one still holds the n
       const copy = copyOf(dir)
       damage(join(copy, name))
       expect(recover(copy).hardState).toEqual({ term: 5, votedFor: 'ctrl3' })
-      // The start has mended it: now the other one may be lost.
+      // The start repaired this slot, so now the other one may be lost.
       rmSync(join(copy, name === 'meta.0' ? 'meta.1' : 'meta.0'))
       expect(recover(copy).hardState).toEqual({ term: 5, votedFor: 'ctrl3' })
     }
   }
 })
 
-test('with both meta slots damaged the term and vote are lost, and that is said rather than guessed', () => {
+test('with both meta slots damaged, the loss of term and vote is reported instead of guessed', () => {
   const dir = formedFolder()
   for (const name of ['meta.0', 'meta.1']) flipBit(join(dir, name), 300)
   expect(refusal(dir).message).toContain('the term and vote of this member are lost')
@@ -404,7 +408,7 @@ test('files of another store are refused as foreign', () => {
   }
 })
 
-test('a format of a later program is refused by number, not taken for damage', () => {
+test('a newer format is refused by number, not mistaken for damage', () => {
   const dir = formedFolder(someEntries(1, 2))
   const raise = (path: string, format: number): void => {
     const page = readFileSync(path)
@@ -428,7 +432,7 @@ test('a format of a later program is refused by number, not taken for damage', (
   }
 })
 
-test('a store that ends before the log begins, or contradicts what is committed, is refused', () => {
+test('a store that ends before the log begins, or contradicts committed entries, is refused', () => {
   const dir = formedFolder(someEntries(1, 4))
   expect(refusal(dir, { statePosition: { term: 9, index: 3 } }).message).toContain('is committed')
   const { disk } = openLog(dir, smallLog)
@@ -439,7 +443,7 @@ test('a store that ends before the log begins, or contradicts what is committed,
   expect(recover(dir, { statePosition: { term: 1, index: 100 } }).base.index).toBe(100)
 })
 
-test('a store that a snapshot took past the log makes the log go on after it', () => {
+test('a store that a snapshot took past the log makes the log continue after it', () => {
   const dir = formedFolder(someEntries(1, 4))
   const restored = recover(dir, { statePosition: { term: 3, index: 50 } })
   expect(restored).toMatchObject({ base: { term: 3, index: 50 }, entries: [], commit: 50, boot: 1 })
@@ -447,13 +451,13 @@ test('a store that a snapshot took past the log makes the log go on after it', (
   expect(again).toMatchObject({ base: { term: 3, index: 50 }, entries: [], commit: 50, boot: 2 })
 })
 
-test('a store whose position the log holds leaves the log as it is', () => {
+test('a store whose position is in the log does not change the log', () => {
   const dir = formedFolder(someEntries(1, 4))
   expect(recover(dir, { statePosition: { term: 1, index: 2 } }).entries.length).toBe(4)
   expect(recover(dir, { statePosition: null }).entries.length).toBe(4)
 })
 
-test('what recovery finds only in the system’s cache is synced before it is handed out', () => {
+test('recovery syncs data that was only in the system’s cache before returning it', () => {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
   disk.write({ token: 1, hardState: null, entries: someEntries(1, 3), commit: 0 })
@@ -470,7 +474,7 @@ test('what recovery finds only in the system’s cache is synced before it is ha
   expect(existsSync(join(copy, 'wal/next.tmp'))).toBe(false)
 })
 
-test('the last byte that is not zero is found in segments of any length, wherever it lies', () => {
+test('the last nonzero byte is found at any place in segments of any length', () => {
   const random = seededRandom(11)
   for (let round = 0; round < 500; round += 1) {
     const bytes = new Uint8Array(random.integer(0, 3 * 4096))

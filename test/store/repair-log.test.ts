@@ -10,25 +10,29 @@ import { someEntries, summary } from './support/entries.ts'
 import { FaultyMemoryFiles, PowerCut } from './support/faulty-memory-files.ts'
 import { identity, smallLog } from './support/folders.ts'
 
-// Goal: whatever is damaged, what opens was written, nothing of it is taken for committed that the state does not hold, and
-// what was reported durable is there or owed.
-// Method: one seed decides what is written, how it ends, and the damage. The one window in which a loss leaves no trace is
-// told apart and counted: flushes after the last write of the meta slots, of a log that was not closed in order.
+// Goal: after any damage, every entry of the opened log was written before, the commit index does
+// not exceed the state, and every reported entry is present or part of the missing tail.
+// Method: one seed decides the writes, how they end, and the damage. Only one loss leaves no trace,
+// and the test counts it separately: flushes after the last write of the meta slots, in a log that
+// was not closed in order.
 
 const DIR = '/data'
 const WAL = `${DIR}/wal`
-/** Those that may take several flushes off the end so that nothing is left to tell of them. */
+/** Damages that may remove several flushes from the end without a trace. */
 const WIPING: readonly Damage[] = ['a page of zeros', 'a page of noise', 'a page of another place']
 
 interface Written {
   readonly files: FaultyMemoryFiles
-  /** Where the log ended when it was last reported durable, one flush before, and when the meta slots were last written. */
+  /**
+   * End of the log when it was last reported durable, one flush before that, and when the meta
+   * slots were last written.
+   */
   readonly last: Position
   readonly beforeFlush: Position
   readonly atMetaWrite: Position
   readonly state: Position | null
   readonly isClosed: boolean
-  /** Everything that was ever written, by place. */
+  /** Every entry ever written, by position. */
   readonly known: ReadonlyMap<string, string>
 }
 
@@ -117,7 +121,7 @@ function covers(opened: OpenedLog, position: Position): boolean {
   return laterOf(best, position) === best
 }
 
-/** @returns whether the loss is one that leaves no trace. */
+/** @returns whether the loss left no trace. */
 function judge(opened: OpenedLog, before: Written, kind: Damage, what: string): boolean {
   const { restored, repair } = opened
   for (const one of restored.entries) {
@@ -140,7 +144,7 @@ function isPowerCut(error: unknown): boolean {
   return error instanceof PowerCut || (error instanceof Error && isPowerCut(error.cause))
 }
 
-test.each(DAMAGES)('%s: what is lost is owed, and nothing is invented', (kind) => {
+test.each(DAMAGES)('%s: lost entries become the missing tail, and no entry is invented', (kind) => {
   let repaired = 0
   let silent = 0
   const seeds = 40
@@ -152,7 +156,7 @@ test.each(DAMAGES)('%s: what is lost is owed, and nothing is invented', (kind) =
     const opened = reopen(before)
     if (judge(opened, before, kind, what)) silent += 1
     if (opened.repair !== null) repaired += 1
-    // And it goes on from there, owing the same.
+    // The log continues from there with the same missing tail.
     opened.disk.closeNow()
     before.files.unreadable.clear()
     const again = reopen(before)
@@ -164,7 +168,7 @@ test.each(DAMAGES)('%s: what is lost is owed, and nothing is invented', (kind) =
   expect(silent).toBeLessThan(seeds / 10)
 })
 
-test('a power cut at any step of a repair leaves a folder that is repaired at the next start', () => {
+test('a power cut at any step of a repair leaves a folder that the next start repairs', () => {
   let cuts = 0
   for (let seed = 1; seed <= 80; seed += 1) {
     const random = seededRandom(seed)
@@ -190,7 +194,7 @@ test('a power cut at any step of a repair leaves a folder that is repaired at th
   expect(cuts).toBeGreaterThan(80)
 })
 
-test('the damaged files are kept aside, those of an earlier repair in their place, and never too much', () => {
+test('a repair keeps copies of the damaged files, replaces those of an earlier repair, and limits their size', () => {
   const random = seededRandom(5)
   const before = written(random)
   const { files } = before
@@ -213,7 +217,7 @@ test('the damaged files are kept aside, those of an earlier repair in their plac
   expect(files.exists(`${WAL}/damaged`)).toBe(false)
 })
 
-test('without another voter who could send what is lost, or not knowing of one, nothing is touched', () => {
+test('without a known other voter that could send the lost entries, nothing is changed', () => {
   for (const hasOtherVoters of [false, undefined]) {
     const before = written(seededRandom(6))
     const { files, state } = before
@@ -227,7 +231,7 @@ test('without another voter who could send what is lost, or not knowing of one, 
   }
 })
 
-test('files of another store or of a later format are refused also where others are damaged', () => {
+test('files of another store or of a newer format are refused even if others are damaged', () => {
   const before = written(seededRandom(7), 50)
   const { files } = before
   const [first = '', second = ''] = segmentPaths(files, WAL)
@@ -239,7 +243,7 @@ test('files of another store or of a later format are refused also where others 
   expect(() => reopen(before)).toThrow(/belongs to store/)
 })
 
-test('a log that begins after the state goes on after the state and owes what it had', () => {
+test('a log that begins after the state continues after the state, and its entries become the missing tail', () => {
   const before = written(seededRandom(8))
   const { files, last } = before
   const state = { term: 0, index: 0 }
@@ -252,7 +256,7 @@ test('a log that begins after the state goes on after the state and owes what it
   expect(repair?.finding).toContain('the entries between are lost')
 })
 
-test('a state that a snapshot took past the log owes nothing: its log was only not reset yet', () => {
+test('a state that a snapshot took past the log leaves no missing tail: its log was only not reset yet', () => {
   const before = written(seededRandom(9))
   const state = { term: before.last.term, index: before.last.index + 3 }
   const options = { ...smallLog, files: before.files, statePosition: state, hasOtherVoters: true }
@@ -263,7 +267,7 @@ test('a state that a snapshot took past the log owes nothing: its log was only n
   }
 })
 
-test('a state that apply took past the log owes the whole term: the log has lost its end', () => {
+test('a state that apply took past the log makes the whole term missing: the log lost its end', () => {
   const before = written(seededRandom(9))
   const state = { term: before.last.term, index: before.last.index + 3 }
   const { restored } = reopen({ files: before.files, state })

@@ -23,7 +23,7 @@ import { SnapshotDecoder } from '../../src/store/state/snapshot-stream.ts'
 import { markAt } from './state-store-suite.ts'
 import { temporaryFolder } from './support/folders.ts'
 
-// Goal: a snapshot is whole, durable and where it may be, or it is not there at all.
+// Goal: a snapshot is complete, durable and in the right folder, or does not exist.
 
 const { pauseMsMin, namedMax, unnamedMax, unsyncedBytesMax } = snapshotFileLimits
 const startMs = Date.UTC(2026, 10, 22, 7, 8, 9)
@@ -63,7 +63,7 @@ async function setUp(changes: Partial<SnapshotFilesParts> = {}) {
     files,
     folder,
     names: () => (existsSync(folder) ? readdirSync(folder).sort() : []),
-    /** Past the pause. */
+    /** Takes a snapshot after the pause. */
     takeNext: (path: string | null = null) => {
       clock.ms += pauseMsMin
       return files.take(path)
@@ -86,7 +86,7 @@ function decoded(path: string) {
   return { found, mark: decoder.finish() }
 }
 
-/** Chunks that something is done in between. */
+/** Runs `run` between the chunks of a snapshot. */
 function between(inner: StoreSnapshot, run: (chunk: number) => void): StoreSnapshot {
   return {
     ...inner,
@@ -101,7 +101,7 @@ function between(inner: StoreSnapshot, run: (chunk: number) => void): StoreSnaps
   }
 }
 
-/** One large value: several syncs are needed on the way. */
+/** A store with one large value, whose snapshot needs several syncs. */
 async function large(): Promise<MemoryStateStore> {
   const store = new MemoryStateStore()
   const value = 'x'.repeat(unsyncedBytesMax)
@@ -109,7 +109,7 @@ async function large(): Promise<MemoryStateStore> {
   return store
 }
 
-test('a snapshot holds the very records and their mark, for its owner alone', async () => {
+test('a snapshot holds the records and their mark, readable only by its owner', async () => {
   const { files, folder, names } = await setUp()
   const path = await files.take(null)
   expect(path).toBe(join(folder, 'state-20261122-070809'))
@@ -121,7 +121,7 @@ test('a snapshot holds the very records and their mark, for its owner alone', as
   expect(statSync(folder).mode & 0o777).toBe(0o700)
 })
 
-test('what is written while a snapshot is taken is not in it', async () => {
+test('a snapshot excludes later writes', async () => {
   const dir = temporaryFolder()
   const store = await LevelStateStore.open(dir, { chunkBytes: 1024, freeBytesMin: 0 })
   await store.write(records, markAt(1))
@@ -144,13 +144,13 @@ test.each([
   ['__DB_DIR__/before.upgrade_2-x', 'before.upgrade_2-x'],
   ['__DB_FILE__.__RAFT_INDEX__.__DATE__.__TIME__', 'state.42.20261122.070809'],
   ['a'.repeat(128), 'a'.repeat(128)],
-])('the path %s means a file of the folder', async (path, name) => {
+])('the path %s names a file in the snapshot folder', async (path, name) => {
   const { files, names, folder } = await setUp()
   expect(await files.take(path)).toBe(join(folder, name))
   expect(names()).toEqual([name])
 })
 
-test('a path may be whole, as it is told', async () => {
+test('a path may be absolute, as take() returned it', async () => {
   const { files, folder } = await setUp()
   expect(await files.take(join(folder, 'whole'))).toBe(join(folder, 'whole'))
 })
@@ -184,7 +184,7 @@ test.each([
   expect(readdirSync(dir)).toEqual([])
 })
 
-test('a second one is refused for a minute, and says when to ask again', async () => {
+test('a second snapshot is refused for a minute, with the time to retry after', async () => {
   const { files, clock } = await setUp()
   await problemOf(files.take('../no'))
   await files.take('first')
@@ -195,7 +195,7 @@ test('a second one is refused for a minute, and says when to ask again', async (
   await files.take('second')
 })
 
-test('of two at the same time one is refused', async () => {
+test('of two concurrent snapshots one is refused', async () => {
   const { files, names } = await setUp()
   const [first, second] = await Promise.allSettled([files.take('first'), files.take('second')])
   expect(first.status).toBe('fulfilled')
@@ -203,7 +203,7 @@ test('of two at the same time one is refused', async () => {
   expect(names()).toEqual(['first'])
 })
 
-test('a file that is there is never written over, also when it comes meanwhile', async () => {
+test('an existing file is never overwritten, even if it appears meanwhile', async () => {
   const inner = await filled()
   let put = (): void => undefined
   const snapshot = async () => between(await inner.snapshot(), () => put())
@@ -217,7 +217,7 @@ test('a file that is there is never written over, also when it comes meanwhile',
   for (const name of names()) expect(readFileSync(join(folder, name), 'utf8')).toBe('mine')
 })
 
-test('of those without a name of their own the newest are kept, and no other file is touched', async () => {
+test('the newest automatically named snapshots are kept, and no other file is removed', async () => {
   const { folder, names, takeNext } = await setUp()
   mkdirSync(folder)
   const others = ['README', 'state-2020', 'state-20200101-000000x']
@@ -225,14 +225,14 @@ test('of those without a name of their own the newest are kept, and no other fil
   const written: string[] = []
   for (let n = 0; n < unnamedMax + 3; n += 1) {
     const path = await takeNext()
-    // As far apart as the clock of the test says.
+    // File times as far apart as the test clock says.
     utimesSync(path, n, n)
     written.push(path.slice(folder.length + 1))
   }
   expect(names()).toEqual([...others, ...written.slice(-unnamedMax)].sort())
 })
 
-test('named ones are kept, and refused beyond the bound', async () => {
+test('named snapshots are kept, and refused beyond the limit', async () => {
   const { files, names, takeNext } = await setUp()
   for (let n = 0; n < namedMax; n += 1) await takeNext(`named-${n}`)
   const problem = await problemOf(takeNext('one-more'))
@@ -242,7 +242,7 @@ test('named ones are kept, and refused beyond the bound', async () => {
   expect(names()).toHaveLength(namedMax + 1)
 })
 
-test('a disk with too little room refuses before anything is written', async () => {
+test('too little free space refuses a snapshot before anything is written', async () => {
   const wanted: string[] = []
   const freeBytes = (folder: string): Promise<number> => {
     wanted.push(folder)
@@ -260,7 +260,7 @@ test('a disk with too little room refuses before anything is written', async () 
   await files.take(null)
 })
 
-test('a disk that fills on the way keeps nothing of it', async () => {
+test('a disk that fills up meanwhile keeps no part of the snapshot', async () => {
   let free = 10_000
   const { files, names, takeNext } = await setUp({
     machine: await large(),
@@ -277,7 +277,7 @@ test('a disk that fills on the way keeps nothing of it', async () => {
   expect((await problemOf(takeNext())).code).toBe('INSUFFICIENT_STORAGE')
 })
 
-test('what a killed process left of one goes at the start, and before the next one', async () => {
+test('a partial snapshot of a killed process is removed at the start and before the next one', async () => {
   const { files, folder, names } = await setUp()
   mkdirSync(folder)
   const leave = (): void => writeFileSync(join(folder, '.left.partial'), 'x')
@@ -290,7 +290,7 @@ test('what a killed process left of one goes at the start, and before the next o
   expect(names()).toEqual(['left.partial', 'next'])
 })
 
-test('a state that is found wrong on the way is not kept', async () => {
+test('a state that is found wrong meanwhile is not kept', async () => {
   let code: ProblemCode | null = null
   const inner = await filled()
   const snapshot = async () =>
@@ -302,7 +302,7 @@ test('a state that is found wrong on the way is not kept', async () => {
   expect(names()).toEqual([])
 })
 
-test('a controller that stops gives the one under way up, waits for it, and takes no other', async () => {
+test('a stopping controller cancels its running snapshot, waits for it, and refuses others', async () => {
   const inner = await large()
   const closing: Promise<void>[] = []
   const snapshot = async () =>
@@ -317,7 +317,7 @@ test('a controller that stops gives the one under way up, waits for it, and take
   expect((await problemOf(made.takeNext())).code).toBe('TIMEOUT')
 })
 
-test('a store that is closed under its reader is no fault of ours, and nothing is kept', async () => {
+test('closing the store during a snapshot is a Problem rather than an internal error, and nothing is kept', async () => {
   const dir = temporaryFolder()
   const store = await LevelStateStore.open(dir, { chunkBytes: 1024, freeBytesMin: 0 })
   const many = Array.from({ length: 5000 }, (_, n) => ({ key: `k${n}`, value: 'x'.repeat(500) }))

@@ -3,7 +3,7 @@ import type { StateStore, StorePosition, StoreReceiver } from '../../src/ports/s
 
 export interface OpenedStore {
   readonly store: StateStore
-  /** Closes it and opens what it kept. */
+  /** Closes the store and opens it again. */
   reopen(): Promise<OpenedStore>
 }
 
@@ -39,7 +39,10 @@ async function writeAll(receiver: StoreReceiver, chunks: Iterable<Uint8Array>): 
 const records = (...pairs: [string, string | null][]): { key: string; value: string | null }[] =>
   pairs.map(([key, value]) => ({ key, value }))
 
-/** What every state store must do. `open` gives an empty one whose snapshots come in chunks of `chunkBytes`. */
+/**
+ * Behavior required of every state store. `open` returns an empty one whose snapshots have chunks
+ * of `chunkBytes`.
+ */
 export function stateStoreSuite(
   name: string,
   chunkBytes: number,
@@ -55,7 +58,7 @@ export function stateStoreSuite(
     return opened
   }
 
-  test(`${name}: a new store has no mark, no records and nothing to send`, async () => {
+  test(`${name}: a new store has no mark, no records and no snapshot`, async () => {
     const { store } = await open()
     expect(store.mark()).toBeNull()
     expect(await recordsOf(store)).toEqual([])
@@ -76,7 +79,7 @@ export function stateStoreSuite(
     await store.close()
   })
 
-  test(`${name}: records come in the order of their UTF-8 bytes, whatever they are written in`, async () => {
+  test(`${name}: records are read in the order of their UTF-8 bytes, in any order of writing`, async () => {
     const { store } = await open()
     // U+FFFD sorts before U+1F600 by bytes and after it by UTF-16 units.
     const keys = ['\u{1f600}', 'b', 'a/2', '\ufffd', 'a', 'a/10', 'é', 'm', 's']
@@ -86,7 +89,7 @@ export function stateStoreSuite(
     await store.close()
   })
 
-  test(`${name}: malformed keys and values are refused as a mistake of the caller`, async () => {
+  test(`${name}: malformed keys and values fail an assertion`, async () => {
     for (const [key, value] of [
       ['', 'x'],
       ['\ud800', 'x'],
@@ -100,7 +103,7 @@ export function stateStoreSuite(
     }
   })
 
-  test(`${name}: a batch of thousands is one batch, with what it deletes and its mark`, async () => {
+  test(`${name}: thousands of records are one batch, with deletions and mark`, async () => {
     const target = await open()
     const many = Array.from({ length: 4500 }, (_, n) => [
       `key-${String(n).padStart(6, '0')}`,
@@ -136,7 +139,7 @@ export function stateStoreSuite(
     await store.close()
   })
 
-  test(`${name}: a received snapshot becomes the store at the swap and not before, and stays`, async () => {
+  test(`${name}: a received snapshot becomes the store at the swap, not before, and persists`, async () => {
     const source = await filled(800)
     const expected = await recordsOf(source.store)
     const target = await open()
@@ -158,7 +161,7 @@ export function stateStoreSuite(
     await source.store.close()
   })
 
-  test(`${name}: it says that a snapshot brought it until something is written past that, over restarts too`, async () => {
+  test(`${name}: it reports that its state came from a snapshot until a later write, even over restarts`, async () => {
     const source = await filled(20)
     const target = await open()
     await target.store.write(records(['old', '1']), markAt(3))
@@ -179,7 +182,7 @@ export function stateStoreSuite(
     await source.store.close()
   })
 
-  test(`${name}: a snapshot that was finished and never swapped in is forgotten at the next start`, async () => {
+  test(`${name}: the next start drops a snapshot that was received but not swapped in`, async () => {
     const source = await filled(20)
     const target = await open()
     await target.store.write(records(['old', '1']), markAt(3))
@@ -193,7 +196,7 @@ export function stateStoreSuite(
     await source.store.close()
   })
 
-  test(`${name}: a snapshot can be received several times over`, async () => {
+  test(`${name}: a snapshot can be received repeatedly`, async () => {
     const source = await filled(20)
     const target = await open()
     for (let round = 1; round <= 3; round += 1) {
@@ -227,7 +230,7 @@ export function stateStoreSuite(
     await source.store.close()
   })
 
-  test(`${name}: a snapshot cut short, continued too far or with any bit flipped is refused, the store untouched`, async () => {
+  test(`${name}: a truncated, overlong or bit-flipped snapshot is refused without changing the store`, async () => {
     const source = await filled(3)
     const whole = Buffer.concat(await chunksOf(source.store))
     const target = await open()
@@ -276,7 +279,7 @@ export function stateStoreSuite(
     await store.close()
   })
 
-  test(`${name}: an oversized chunk is refused before it is kept`, async () => {
+  test(`${name}: an oversized chunk is refused before it is stored`, async () => {
     const { store } = await open()
     const receiver = await store.receive()
     const chunk = new Uint8Array(8 * 1024 * 1024 + 1)
@@ -285,7 +288,7 @@ export function stateStoreSuite(
     await store.close()
   })
 
-  test(`${name}: a value larger than a chunk travels whole`, async () => {
+  test(`${name}: a value larger than a chunk is transferred intact`, async () => {
     const source = await open()
     const value = 'é'.repeat(chunkBytes * 3)
     await source.store.write(records(['big', value], ['end', '']), markAt(1))

@@ -79,7 +79,7 @@ test('certificates of every kind are issued in another thread', async () => {
   expect(parseCertificates(server.chainPem)[0].commonName).toBe('r1')
 })
 
-test('a request that is no good is refused with a sentence, and the next one is served', async () => {
+test('an invalid request is refused with one sentence, and the next one is served', async () => {
   const issuer = start()
   const code = 'COULD_NOT_PROCESS_CSR'
   const bad = [
@@ -105,7 +105,7 @@ test('a request that is no good is refused with a sentence, and the next one is 
   expect((await good).subject).toBe('CN=somebody')
 })
 
-test('the authority in force signs, from the moment that it is', async () => {
+test('a new authority signs from the moment it is current', async () => {
   const issuer = start()
   const before = await issuer.identity(order, 'a')
   held = second
@@ -116,7 +116,7 @@ test('the authority in force signs, from the moment that it is', async () => {
   )
 })
 
-test('without an authority here another controller is to be asked; an expired one issues nothing', async () => {
+test('without an authority the caller is sent to another controller; an expired one issues nothing', async () => {
   const issuer = start()
   held = null
   await expect(issuer.identity(order, 'a')).rejects.toMatchObject({
@@ -127,7 +127,7 @@ test('without an authority here another controller is to be asked; an expired on
   await expect(issuer.identity(order, 'a')).rejects.toMatchObject({ code: 'CERTIFICATE_REFUSED' })
 })
 
-test('an authority whose key can not be used fails its orders, and the next one works again', async () => {
+test('an authority with an unusable key fails its orders, and the next one works again', async () => {
   const issuer = start()
   held = { ...first, privateKeyPem: second.privateKeyPem }
   const failed = await issuer.identity(order, 'a').catch((error: unknown) => error)
@@ -137,7 +137,7 @@ test('an authority whose key can not be used fails its orders, and the next one 
   expect((await issuer.identity(order, 'a')).subject).toBe('CN=somebody')
 })
 
-test('beyond its line it sends away, and nobody alone fills it', async () => {
+test('a full queue refuses orders, and no caller fills it alone', async () => {
   const issuer = start({ certificatesWaitingMax: 8 })
   const many = Array.from({ length: 100 }, () => issuer.identity(order, 'greedy'))
   const other = issuer.identity(order, 'other')
@@ -152,7 +152,7 @@ test('beyond its line it sends away, and nobody alone fills it', async () => {
   expect((await other).subject).toBe('CN=somebody')
 })
 
-test('a thread that hangs is replaced; what it was at is refused, the rest is issued', async () => {
+test('a hanging thread is replaced; its running order is refused, the rest is issued', async () => {
   const issuer = start({ certificateMsMax: 1500 })
   await issuer.identity(order, 'a')
   const post = vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(() => undefined)
@@ -163,14 +163,14 @@ test('a thread that hangs is replaced; what it was at is refused, the rest is is
   for (const end of rest) expect(end.status).toBe('fulfilled')
 })
 
-test('who has waited for too long is sent away', async () => {
+test('an order that has waited too long is refused', async () => {
   const issuer = start({ certificateWaitMsMax: -1 })
   await expect(issuer.identity(order, 'a')).rejects.toMatchObject({
     code: 'SERVER_TOO_MANY_REQUESTS',
   })
 })
 
-test('when it closes, those in line hear of it, and nothing is issued any more', async () => {
+test('closing rejects the queued orders and issues nothing more', async () => {
   const issuer = start()
   const waiting = Array.from({ length: 20 }, () => issuer.identity(order, 'a'))
   const ends = Promise.allSettled(waiting)

@@ -3,17 +3,19 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 
-// Goal: a process whose heap growth is bounded collects it more often, although its flags are set long after its start.
-// Method: processes of their own, as flags of V8 are those of a whole process; each keeps what it allocates.
+// Goal: a process with limited heap growth collects garbage more often, although the flag is set
+// after its start.
+// Method: separate processes, because V8 flags apply to a whole process; each keeps what it
+// allocates.
 
 const run = promisify(execFile)
 const module = join(import.meta.dirname, '../../src/threads/collect-buffers.ts')
 
-/** Counts the collections of a whole heap that grows to some 200 MiB. */
+/** Counts full collections of a heap that grows to about 200 MiB. */
 async function collections(before: string): Promise<number> {
   const script = `
     import { PerformanceObserver, constants } from 'node:perf_hooks'
-    import { boundHeapGrowth } from '${module}'
+    import { limitHeapGrowth } from '${module}'
     let count = 0
     new PerformanceObserver((list) => {
       count += list.getEntries().filter(({ detail }) => detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR).length
@@ -31,9 +33,9 @@ async function collections(before: string): Promise<number> {
   return Number(stdout.split(' ')[0])
 }
 
-test('a heap whose growth is bounded is collected more often than V8 does by itself', async () => {
+test('a heap with limited growth is collected more often than by default', async () => {
   const [bounded, unbounded] = await Promise.all([
-    collections('boundHeapGrowth()'),
+    collections('limitHeapGrowth()'),
     collections(''),
   ])
   expect(bounded).toBeGreaterThan(unbounded)

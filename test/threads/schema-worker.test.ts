@@ -25,11 +25,11 @@ afterEach(async () => {
 })
 
 const port = { type: 'object', properties: { port: { type: 'integer' } } }
-/** 2^40 ways to split the letters, none of which fits. */
+/** 2^40 ways to split the letters, none of which matches. */
 const endless = { type: 'object', properties: { name: { type: 'string', pattern: '^(a+)+$' } } }
 const bomb = { name: `${'a'.repeat(40)}!` }
 
-test('schemas and data are judged in another thread', async () => {
+test('schemas and data are validated in another thread', async () => {
   const judge = start()
   expect(await judge.judgeSchema(port, 'a')).toBeNull()
   expect(await judge.judgeSchema({ type: 'array' }, 'a')).toMatchObject({ field: 'schema' })
@@ -40,7 +40,7 @@ test('schemas and data are judged in another thread', async () => {
   })
 })
 
-test('a regular expression without end is refused in time, holds up nobody here, and the next is judged', async () => {
+test('a catastrophic regular expression is refused in time without blocking this thread, and the next schema is validated', async () => {
   const judge = start()
   let turns = 0
   const timer = setInterval(() => (turns += 1), 5)
@@ -49,16 +49,16 @@ test('a regular expression without end is refused in time, holds up nobody here,
   expect(await refused).toMatchObject({ field: 'data', reason: expect.stringContaining('1000 ms') })
   expect(await next).toBeNull()
   clearInterval(timer)
-  // This thread went on turning all the while.
+  // The event loop of this thread kept running.
   expect(turns).toBeGreaterThan(20)
 })
 
-describe('on a machine that has little time for it', () => {
+describe('on a busy machine', () => {
   const spinners: Worker[] = []
   afterEach(async () => {
     await Promise.all(spinners.splice(0).map((spinner) => spinner.terminate()))
   })
-  /** A judge whose thread runs, beside others that take the processor. */
+  /** A validator whose thread runs beside others that use the processor. */
   async function busy(changes: Partial<typeof limits>): Promise<SchemaWorker> {
     const judge = start(changes)
     expect(await judge.judgeData(port, {}, 'a')).toBeNull()
@@ -68,12 +68,12 @@ describe('on a machine that has little time for it', () => {
   }
   const letters = (count: number) => ({ name: `${'a'.repeat(count)}!` })
 
-  test('an expression that takes little time by itself is judged', async () => {
+  test('an expression that needs little time is validated', async () => {
     const judge = await busy({ schemaMsMax: 1000 })
     expect(await judge.judgeData(endless, letters(23), 'a')).toMatchObject({ field: 'name' })
   })
 
-  test('one that was not given its time is no fault of the caller', async () => {
+  test('a schema that got no processor time is not reported as the caller’s fault', async () => {
     const judge = await busy({ schemaMsMax: 1000, schemaLateMsMax: 1 })
     await expect(judge.judgeData(endless, bomb, 'a')).rejects.toMatchObject({
       code: 'TIMEOUT',
@@ -82,7 +82,7 @@ describe('on a machine that has little time for it', () => {
   })
 })
 
-test('a schema that needs more memory than there is ends its thread, not the process', async () => {
+test('a schema that needs too much memory ends its thread, not the process', async () => {
   const judge = start({ schemaMsMax: 30_000 })
   const properties: Record<string, JsonObject> = {}
   for (let i = 0; i < 6000; i += 1) {
@@ -94,7 +94,7 @@ test('a schema that needs more memory than there is ends its thread, not the pro
   expect(await judge.judgeData(port, { port: 2 }, 'a')).toBeNull()
 })
 
-test('beyond its line it sends away, and who has waited for too long too', async () => {
+test('a full queue refuses schemas, and so does a wait that is too long', async () => {
   const judge = start({ schemasWaitingMax: 1, schemaWaitMsMax: 200 })
   const first = judge.judgeData(endless, bomb, 'a')
   const second = judge.judgeData(port, { port: 2 }, 'a')
@@ -105,7 +105,7 @@ test('beyond its line it sends away, and who has waited for too long too', async
   expect(await first).toMatchObject({ field: 'data' })
 })
 
-test('when it closes, those in line hear of it, and nobody is judged any more', async () => {
+test('closing rejects the queued schemas and validates nothing more', async () => {
   const judge = start()
   const waiting = [judge.judgeData(endless, bomb, 'a'), judge.judgeData(port, {}, 'a')]
   const ends = Promise.allSettled(waiting)

@@ -4,7 +4,7 @@ import {
   type Configuration as ConfigurationRecord,
   ConfigurationSchema,
 } from '../../proto/gen/membership_pb.ts'
-import { countedBy } from '../../src/raft/configuration.ts'
+import { configurationFromRecord } from '../../src/raft/configuration.ts'
 import type { Entry, NodeId } from '../../src/raft/types.ts'
 import type { Server, TraceEntry, TraceMembers } from './trace-event.ts'
 
@@ -30,7 +30,7 @@ export class Naming {
   }
 
   members(record: ConfigurationRecord): TraceMembers {
-    const { voters, outgoingVoters, learners } = countedBy(record)
+    const { voters, outgoingVoters, learners } = configurationFromRecord(record)
     const disksOf = (ids: readonly NodeId[]): Server[] =>
       ids.map((id) => {
         const member = record.members.find((one) => one.id === id)

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { systemClock } from '../../lib/clock.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
-import { LinkedList, type Neighbours } from '../../lib/linked-list.ts'
+import { LinkedList, type ListLinks } from '../../lib/linked-list.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ApiLimits } from '../limits.ts'
 
@@ -38,7 +38,7 @@ function isShared(body: Body): body is Buffer {
 }
 
 /** An answer that its client has not read yet. */
-interface Unread extends Neighbours<Unread> {
+interface Unread extends ListLinks<Unread> {
   readonly response: ServerResponse
   readonly source: string
   readonly bytes: number

@@ -11,7 +11,7 @@ import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { mfaPausedUntilMs } from '../../fsm/apply/authentication.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Factor } from '../../pki/secrets/sealed-factor.ts'
-import { isSameCode, stepOf } from '../../pki/secrets/totp.ts'
+import { isSameCode, totpStep } from '../../pki/secrets/totp.ts'
 import { systemActor } from '../../ports/actor.ts'
 import { FactorVault } from './factor-vault.ts'
 import { type Clock, judgedNowMs } from '../../lib/clock.ts'
@@ -145,7 +145,7 @@ export class SecondFactors {
       const { codesId } = mfa
       if (position >= 0) return { case: 'recoveryCode', value: { codesId, position } }
     }
-    const step = stepOf(secret, code, this.#parts.clock.nowMs(), mfa.lastStep)
+    const step = totpStep(secret, code, this.#parts.clock.nowMs(), mfa.lastStep)
     return step === null ? null : { case: 'step', value: BigInt(step) }
   }
 

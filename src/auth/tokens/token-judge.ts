@@ -5,7 +5,7 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { Problem } from '../../lib/problems.ts'
-import { sharerAt } from '../../lib/bounds/source.ts'
+import { addressShareKey } from '../../lib/bounds/source.ts'
 import { textClaim } from './claims.ts'
 import type { KeySet, KeySets } from './key-sets.ts'
 import { readToken, type UnprovenToken } from './token-text.ts'
@@ -107,7 +107,7 @@ export class TokenJudge {
     if (token === null) return 'invalid'
     const signer = this.signerOf(token)
     if (signer === undefined) return 'invalid'
-    const sharer = sharerAt(address)
+    const sharer = addressShareKey(address)
     if (!this.#checks.hasRoomFor(sharer)) {
       throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
     }

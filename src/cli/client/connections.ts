@@ -5,7 +5,11 @@ import { connect, type TLSSocket } from 'node:tls'
 
 import { Agent } from '../../lib/runtime/node-http.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
-import { type Certificate, faultOfController, parseCertificate } from '../../pki/certificate.ts'
+import {
+  type Certificate,
+  controllerCertificateError,
+  parseCertificate,
+} from '../../pki/certificate.ts'
 
 /** The server that a connection is opened to, and what it must prove. */
 export interface Peer {
@@ -74,7 +78,7 @@ export class Connections extends Agent {
     const shown = peerLeafDer(socket)
     if (shown === null) throw new Error('presented no certificate')
     const leaf = parseCertificate(shown)
-    const fault = faultOfController(leaf)
+    const fault = controllerCertificateError(leaf)
     // @guard router-poses-to-people
     if (fault !== null) throw new Error(fault)
     await this.#peer.judge?.(leaf)

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { sharedOptionsSha256 } from '../../config/controller/fingerprint.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { boundHeapGrowth, collectBuffers } from '../../threads/collect-buffers.ts'
+import { limitHeapGrowth, collectBuffers } from '../../threads/collect-buffers.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { Controller } from '../../controller/controller.ts'
 import { preflight } from '../../controller/start/check.ts'
@@ -146,7 +146,7 @@ class ControllerRun {
     this.#tellUp(log)
     // Now, as a process may be killed: the next start then needs no compiler.
     flushCompileCache()
-    boundHeapGrowth()
+    limitHeapGrowth()
     this.#stop.onHangUp = () => void controller.reloadCertificates()
     const end = await Promise.race([
       this.#stop.requested.then(() => ({ type: 'stopped' }) as const),

@@ -1,7 +1,7 @@
 import { yamlText } from '../../config/engine/yaml-tree.ts'
 import { isObject } from '../../entities/check.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import { printableLine, unprintableIn } from '../../lib/text/terminal-text.ts'
+import { printableLine, firstUnprintable } from '../../lib/text/terminal-text.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { baseColumns, type KindField, typesOf } from './fields.ts'
 import { fieldNamed, type Kind, kindById } from './kinds.ts'
@@ -147,6 +147,6 @@ export function nameIn(kind: Kind, row: Row): string {
   const { name } = row
   const isName = kind.hasName && typeof name === 'string' && name !== ''
   // @guard names-at-a-terminal--name
-  const isSafe = isName && unprintableIn(name) === null && !name.startsWith('-')
+  const isSafe = isName && firstUnprintable(name) === null && !name.startsWith('-')
   return isSafe ? name : printableLine(row.id)
 }

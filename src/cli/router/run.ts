@@ -11,7 +11,7 @@ import { routerProgramLimits } from '../../router/limits.ts'
 import { certificateLimits } from '../../router/identity/limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import { RouterProgram } from '../../router/router.ts'
-import { boundHeapGrowth } from '../../threads/collect-buffers.ts'
+import { limitHeapGrowth } from '../../threads/collect-buffers.ts'
 import { ask } from '../client/https.ts'
 import {
   createProgramLog,
@@ -53,7 +53,7 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
     log.info({ version: programVersion(), pid: process.pid }, 'router running')
     // Before the flags of V8 change, by which it knows what it compiled.
     flushCompileCache()
-    boundHeapGrowth()
+    limitHeapGrowth()
     try {
       await Promise.race([stopped, router.failed])
     } finally {

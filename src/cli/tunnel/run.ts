@@ -10,7 +10,7 @@ import {
   type ConfiguredService,
   configuredService,
 } from '../../overlay/services/offered-services.ts'
-import { boundHeapGrowth } from '../../threads/collect-buffers.ts'
+import { limitHeapGrowth } from '../../threads/collect-buffers.ts'
 import { IdentityTunnel } from '../../tunnel/identity-tunnel.ts'
 import { tunnelLimits } from '../../tunnel/limits.ts'
 import {
@@ -79,7 +79,7 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   log.info({ mode, version: programVersion(), pid: process.pid }, 'tunnel running')
   // Before the flags of V8 change, by which it knows what it compiled.
   flushCompileCache()
-  boundHeapGrowth()
+  limitHeapGrowth()
   try {
     await Promise.race([stopped, startAll(tunnels, stopped)])
   } catch (error) {

@@ -3,7 +3,7 @@ import { lookup } from 'node:dns/promises'
 import { createServer, type Server, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../../lib/clock.ts'
-import { boundConnections } from '../../lib/bounds/connections.ts'
+import { limitConnections } from '../../lib/bounds/connections.ts'
 import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
 import { meshLimits } from './limits.ts'
 import { contextOptions, type MeshIdentity } from './mesh-service.ts'
@@ -78,7 +78,7 @@ export class MeshListener {
       requestCert: true,
       rejectUnauthorized: true,
     })
-    boundConnections(server, {
+    limitConnections(server, {
       connectionsPerSourceMax: meshLimits.meshConnectionsPerSourceMax,
       handshakeTimeoutMs: meshLimits.meshHandshakeTimeoutMs,
       handshakesMax: meshLimits.meshHandshakesMax,

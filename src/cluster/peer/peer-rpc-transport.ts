@@ -12,7 +12,7 @@ import {
 import { PEER_PAYLOAD_BYTES_MAX, type PeerCaller } from '../peer-channel.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { CallFailure, HostCommand, HostEvent } from '../link.ts'
-import { inOwnBuffer } from '../../lib/runtime/own-buffer.ts'
+import { withOwnBuffer } from '../../lib/runtime/own-buffer.ts'
 import { integer } from '../message-codec.ts'
 
 export interface PeerFramesParts {
@@ -81,7 +81,7 @@ export class PeerFrames {
     if (frame.case === 'note') {
       const { topic, payload } = frame.value
       if (payload.length > PEER_PAYLOAD_BYTES_MAX || topic.length > TEXT_CHARACTERS_MAX) return
-      const owned = inOwnBuffer(payload)
+      const owned = withOwnBuffer(payload)
       this.#parts.post({ type: 'note', from, topic, payload: owned }, [owned.buffer])
     } else if (frame.case === 'call' && !isAnswer) {
       this.#onCall(from, integer(frame.value.id), frame.value.request)

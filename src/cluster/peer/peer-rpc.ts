@@ -1,5 +1,5 @@
 import { assert } from '../../lib/assert.ts'
-import { inOwnBuffer } from '../../lib/runtime/own-buffer.ts'
+import { withOwnBuffer } from '../../lib/runtime/own-buffer.ts'
 import { Problem, isProblemCode } from '../../lib/problems.ts'
 import {
   PEER_PAYLOAD_BYTES_MAX,
@@ -46,7 +46,7 @@ export class PeerRpc implements PeerChannel {
   note(to: NodeId, topic: string, payload: Uint8Array): void {
     assert(payload.length <= PEER_PAYLOAD_BYTES_MAX, 'a note is within its limit')
     if (!this.#ready.has(to)) return
-    const owned = inOwnBuffer(payload)
+    const owned = withOwnBuffer(payload)
     this.#post({ type: 'note', to, topic, payload: owned }, [owned.buffer])
   }
 

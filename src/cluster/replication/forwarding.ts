@@ -12,7 +12,7 @@ import {
 import type { ProposalResult } from '../../raft/effects.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { HostEvent, RefusalCode } from '../link.ts'
-import { NO_TRACE, tracedBy } from '../../lib/trace-context.ts'
+import { NO_TRACE, decodeTrace } from '../../lib/trace-context.ts'
 import { integer } from '../message-codec.ts'
 import type { PackedProposal } from './proposal-codec.ts'
 
@@ -206,7 +206,7 @@ export class Forwarding {
   #tellTraced(from: NodeId, proposals: readonly PackedProposal[]): void {
     const message = `proposing a write forwarded by ${from}`
     for (const { trace = NO_TRACE } of proposals) {
-      const ids = tracedBy(trace)
+      const ids = decodeTrace(trace)
       const fields = { peer: from, ...ids }
       if (ids !== null) this.#parts.post({ type: 'log', level: 'info', fields, message })
     }

@@ -7,7 +7,7 @@ import {
   SecretShareSchema,
 } from '../../../proto/gen/command_pb.ts'
 import {
-  isHonoured,
+  isVersionNeeded,
   type SecretExposure,
   type SecretVersion,
   type SharedSecretName,
@@ -24,7 +24,7 @@ import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Logger } from '../logger.ts'
 import type { Keyring } from './keyring.ts'
-import { type Recipient, secretOfAuthority, wrapAll } from './wrap-secrets.ts'
+import { type Recipient, authorityKeyBytes, wrapAll } from './wrap-secrets.ts'
 
 export interface RotationParts {
   readonly proposer: Proposer
@@ -106,7 +106,7 @@ function lacking(
 ): { readonly name: SharedSecretName; readonly version: number }[] {
   return sharedSecretNames.flatMap((name) =>
     versionsOf(state, name)
-      .filter((version) => isHonoured(name, version, state.logTimeMs))
+      .filter((version) => isVersionNeeded(name, version, state.logTimeMs))
       .filter(({ wrapped }) => !Object.hasOwn(wrapped, id))
       .map(({ version }) => ({ name, version })),
   )
@@ -147,7 +147,7 @@ export async function rotateFactorKey(parts: RotationParts, reason: string): Pro
 export async function installIssuing(parts: RotationParts, authority: CertifiedKey): Promise<void> {
   const [certificate] = parseCertificates(authority.certificatePem)
   checkKeyMatches(certificate, authority.privateKeyPem)
-  const secret = secretOfAuthority(authority)
+  const secret = authorityKeyBytes(authority)
   const { certificatePem } = authority
   const version = await putInForce(parts, 'issuingAuthority', secret, certificatePem, 0)
   parts.log.info({ version, sha256: certificate.sha256 }, 'rotated the issuing authority')
@@ -280,11 +280,11 @@ function joiningIds(state: StateView) {
  */
 async function endExposed(parts: RotationParts, reason: string): Promise<void> {
   const { state } = parts
-  const isHonoured = versionsOf(state, 'clusterKey').some(
+  const isHonored = versionsOf(state, 'clusterKey').some(
     ({ exposure, overlapEndsAt }) =>
       exposure !== 'none' && (overlapEndsAt === null || overlapEndsAt > state.logTimeMs),
   )
-  if (!isHonoured) return
+  if (!isHonored) return
   await rotateClusterKey(parts, reason, { isCompromised: true })
   warnOfAuthority(parts)
 }

@@ -46,7 +46,7 @@ export async function wrapAll(
 }
 
 /** The private key of an authority as it is shared. */
-export function secretOfAuthority({ privateKeyPem }: CertifiedKey): Uint8Array {
+export function authorityKeyBytes({ privateKeyPem }: CertifiedKey): Uint8Array {
   return Uint8Array.from(Buffer.from(privateKeyPem))
 }
 
@@ -73,7 +73,7 @@ export async function formingSecrets(input: {
   const versions = [
     { name: 'clusterKey', version: 1, secret: input.clusterKey ?? newClusterKey() },
     { name: 'factorKey', version: 1, secret: newClusterKey() },
-    { name: 'issuingAuthority', version: 1, secret: secretOfAuthority(issuing) },
+    { name: 'issuingAuthority', version: 1, secret: authorityKeyBytes(issuing) },
   ] as const
   const wrapped = await wrapAll(clusterId, versions, admissions)
   const secretRecords = versions.map(({ name, version }) => {

@@ -12,7 +12,7 @@ import {
   type YAMLError,
 } from 'yaml'
 
-import { escapeUnprintable, unprintableIn } from '../../lib/text/terminal-text.ts'
+import { escapeUnprintable, firstUnprintable } from '../../lib/text/terminal-text.ts'
 
 /**
  * Bounds of a YAML file, aliases expanded: a text of some bytes can stand for a tree of any size.
@@ -87,7 +87,7 @@ export function yamlText(value: unknown): string {
 
 /** Line feeds and tabs stand as they are in a block of lines. */
 function needsEscapes(text: string): boolean {
-  return unprintableIn(text.replace(/[\t\n]/g, '')) !== null
+  return firstUnprintable(text.replace(/[\t\n]/g, '')) !== null
 }
 
 class TreeFault extends Error {

@@ -8,7 +8,7 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
-import { lockHolderOf, pidIn } from '../../store/folder/folder-lock.ts'
+import { lastLockHolder, parsePid } from '../../store/folder/folder-lock.ts'
 
 /** The pid file stands beside the configuration. */
 export function pidFileOf(configPath: string): string {
@@ -43,13 +43,13 @@ export function removePidFile(configPath: string, pid = process.pid): void {
  * @returns null when none does.
  */
 export function runningPid(configPath: string, dataFolder: string | null): number | null {
-  const pids = [readPid(configPath), dataFolder === null ? null : lockHolderOf(dataFolder)]
+  const pids = [readPid(configPath), dataFolder === null ? null : lastLockHolder(dataFolder)]
   return pids.find((pid) => pid !== null && runsConfiguration(pid, configPath)) ?? null
 }
 
 function readPid(configPath: string): number | null {
   try {
-    return pidIn(readFileSync(pidFileOf(configPath), 'utf8'))
+    return parsePid(readFileSync(pidFileOf(configPath), 'utf8'))
   } catch {
     return null
   }

@@ -3,7 +3,7 @@ import type { BackupSecret } from '../../backup/content.ts'
 import { BackupWriter } from '../../backup/write-backup.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { isHonoured, type SharedSecretName } from '../../lib/cluster-records.ts'
+import { isVersionNeeded, type SharedSecretName } from '../../lib/cluster-records.ts'
 import { Problem, type ProblemCode } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { Machine } from '../../ports/machine.ts'
@@ -118,7 +118,7 @@ function requireOpened({ machine }: BackupParts, opened: ReadonlyMap<string, Bac
   for (const name of KEPT) {
     const versions = machine.get('sharedSecret', name)?.versions ?? []
     const missing = versions
-      .filter((version) => isHonoured(name, version, machine.logTimeMs))
+      .filter((version) => isVersionNeeded(name, version, machine.logTimeMs))
       .some(({ version }) => !opened.has(`${name} ${version}`))
     if (!missing && (name === 'factorKey' || versions.length > 0)) continue
     throw new Problem('CLUSTER_NO_LEADER', {

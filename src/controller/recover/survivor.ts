@@ -72,7 +72,7 @@ export async function readSurvivor(dataFolder: string): Promise<ReadSurvivor> {
         return { id, isVoter: voter || outgoingVoters.includes(id), address }
       }),
       configurationIndex: newest.index,
-      finding: log.finding ?? (log.isOwing ? 'its log may lack acknowledged entries' : null),
+      finding: log.finding ?? (log.hasMissingTail ? 'its log may lack acknowledged entries' : null),
       fencedBy: readFence(dataFolder)?.generation ?? null,
     },
     configuration: own.configuration,

@@ -1,7 +1,7 @@
 import { systemClock } from '../../lib/clock.ts'
 import { StateDamaged } from '../../fsm/records/load.ts'
 import { StateMachine } from '../../fsm/machine.ts'
-import { setStateAside } from '../../store/state/damaged-state.ts'
+import { moveStateAside } from '../../store/state/damaged-state.ts'
 import { isCorrupt } from '../../store/errors.ts'
 import { LevelStateStore } from '../../store/state/level-state-store.ts'
 
@@ -27,7 +27,7 @@ export async function openState(
   } catch (error) {
     const finding = findingOf(error)
     if (finding === null || !hasOtherVoters) throw error
-    const aside = setStateAside(dir, freeBytesMin)
+    const aside = moveStateAside(dir, freeBytesMin)
     return { machine: await openMachine(dir, freeBytesMin), dropped: { finding, aside } }
   }
 }

@@ -4,8 +4,9 @@ import { integer, timestamp } from '../fields.ts'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * When the client view of an active identity moved: its own mark, or that of all whom the same
- * service policies mean. Ids are `i:<identity id>` and `c:<key of the class>`; served by no API.
+ * Time and log index of the last change to an active identity's client view: its own mark, or the
+ * mark of all identities with the same service policies. Ids are `i:<identity id>` and `c:<key of
+ * the class>`. Not served by any API.
  */
 export const accessMark = defineEntity({
   name: 'accessMark',
@@ -13,11 +14,11 @@ export const accessMark = defineEntity({
   isPublished: false,
   operations: {},
   fields: {
-    /** Log time; null: it has not moved by itself. */
+    /** Log time; null: not changed individually. */
     movedAt: timestamp(hidden),
     /**
-     * Entry that marked a class. Of an identity: marks of its class count from after
-     * this entry.
+     * Log index of the entry that set a class mark. In an identity's mark: the last entry whose
+     * class mark is already included; only later class marks count.
      */
     index: integer(hidden),
   },

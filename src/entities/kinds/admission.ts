@@ -3,7 +3,7 @@ import { boolean, text } from '../fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
-/** Key that may come in as controller `id`, and its store; served by no API. */
+/** Key and store with which controller `id` may join; not served by any API. */
 export const admission = defineEntity({
   name: 'admission',
   plural: 'admissions',
@@ -14,11 +14,11 @@ export const admission = defineEntity({
     publicKeySpki: text(hidden),
     /** 32 hex digits. */
     storeId: text(hidden),
-    /** host:port of its mesh, as it was told on joining. */
+    /** host:port of its mesh, as the controller reported it on joining. */
     address: text(hidden),
     /** Certificate as issued on joining: leaf first, then the intermediates. */
     certificatePem: text(hidden),
-    /** '' for the controllers that the cluster was formed with. */
+    /** '' for the controllers that formed the cluster. */
     ticketId: text(hidden),
     isVoter: boolean(hidden),
   },

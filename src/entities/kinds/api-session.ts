@@ -19,8 +19,8 @@ const whenSet = { shown: 'whenSet' } as const
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * A session of the client or management API. Its token is derived from its id and a key of the
- * cluster, and stored nowhere; `token` of the detail is the id.
+ * A session of the client or management API. Its token is derived from its id and a cluster key,
+ * and is not stored; `token` of the detail is the id.
  */
 export const apiSession = defineEntity({
   name: 'apiSession',
@@ -30,22 +30,22 @@ export const apiSession = defineEntity({
   fields: published({
     identityId: reference('identity', 'cascade', { required: true }),
     authenticatorId: reference('authenticator', 'cascade'),
-    /** Another's CA that said at log-in who holds the certificate; its sessions end with it. */
+    /** Third-party CA that vouched for the certificate; deleting the CA ends the session. */
     caId: reference('ca', 'cascade', hidden),
-    /** External JWT signer whose token it was opened by; its sessions end with it. */
+    /** External JWT signer of the token that opened it; deleting the signer ends the session. */
     signerId: reference('externalJwtSigner', 'cascade', hidden),
-    /** SHA-1 of the client certificate that it was opened by, hex; null: by something else. */
+    /** SHA-1 of the client certificate that opened it, hex; null: opened without one. */
     ...withheld({ certFingerprint: optionalText(hidden) }),
     hasImproperChain: boolean(hidden),
     ipAddress: text({ settable: 'never' }),
-    /** That it was opened at, which says what it is good for; '': from before the field. */
+    /** API that opened it, which limits its use; '': created before this field existed. */
     api: choice(['client', 'management'], { since: 2, ...hidden }),
-    /** Client of OIDC ('': none), and SHA-256 of the code that it redeemed, hex. */
+    /** OIDC client ('': none), and SHA-256 of the redeemed code, hex. */
     clientId: text({ since: 2, ...hidden }),
     ...withheld({ codeHash: text({ since: 2, ...hidden }) }),
-    /** Log time; null once its tokens were used: the same code is answered again only before. */
+    /** Log time; null once its tokens were used: until then the same code is answered again. */
     ...withheld({ codeRedeemedAt: timestamp({ since: 2, ...hidden }) }),
-    /** PEM that came with its log-in ('': none): worth nothing without a certificate. */
+    /** PEM sent with the log-in ('': none); grants nothing without a certificate. */
     ...withheld({ certificateRequest: text({ since: 2, ...hidden, charactersMax: 4096 }) }),
     configTypes: texts({ settable: 'never' }),
     /** Only moves forward. */
@@ -53,11 +53,11 @@ export const apiSession = defineEntity({
     identity: refOf('identity', 'identityId'),
     token: computed({ from: 'field', field: 'id' }, textShape),
     cachedLastActivityAt: computed({ from: 'field', field: 'lastActivityAt' }, dateTime),
-    /** Answers about sessions put here what the policy of the identity asks for. */
+    /** API answers fill this with the requirements of the identity's policy. */
     authQueries: constant([], authQueryList),
     isMfaRequired: constant(false, flag),
     isMfaComplete: boolean({ settable: 'never' }),
-    /** Log time of the last code that was right; null: none was given in this session. */
+    /** Log time of the last correct code in this session; null: none. */
     mfaPassedAt: timestamp(hidden),
     ...certificateHints,
     improperClientCertChain: computed({ from: 'field', field: 'hasImproperChain' }, flag, whenSet),

@@ -1,7 +1,9 @@
 import { defineEntity } from '../define.ts'
 import { integer, text, texts, timestamp } from '../fields.ts'
 
-/** A write as it is remembered; no table holds them, only lists and filters know them as a kind. */
+/**
+ * A write in the audit log. It is not stored in a table; only lists and filters treat it as a kind.
+ */
 export const auditEntry = defineEntity({
   name: 'auditEntry',
   plural: 'auditEntries',
@@ -11,11 +13,9 @@ export const auditEntry = defineEntity({
     at: timestamp(),
     /** Index of the log. */
     index: integer(),
-    /**
-     * Identity id; `controller:ID` for a controller itself, `uid:N (name)` for a user of its host.
-     */
+    /** Identity id, `controller:ID` for a controller, or `uid:N (name)` for a user of its host. */
     actor: text(),
-    /** Name of the actor, as it was then. */
+    /** Name of the actor at that time. */
     actorName: text(),
     session: text(),
     address: text(),
@@ -30,7 +30,7 @@ export const auditEntry = defineEntity({
     /** Other writes of the same entry: `create enrollment <id>`. */
     also: texts(),
     /**
-     * `done`, the code of the refusal, or `requested` for what is told before it is carried out.
+     * `done`, the code of the refusal, or `requested` for an action that is logged before it runs.
      */
     outcome: text(),
     reason: text(),

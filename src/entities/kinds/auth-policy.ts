@@ -21,7 +21,7 @@ const flags = [
 ]
 const numbers = ['primary.updb.minPasswordLength', 'primary.updb.maxAttempts']
 
-/** How the identities that name it may prove who they are. */
+/** Authentication policy of the identities that reference it. */
 export const authPolicy = defineEntity({
   name: 'authPolicy',
   plural: 'authPolicies',
@@ -39,7 +39,8 @@ export const authPolicy = defineEntity({
     }),
     ...withheld({
       /**
-       * Out of the nested lists whenever they are written, so that the signers know who names them.
+       * Copied from the nested lists on each write, so that signers are indexed by the policies
+       * that reference them.
        */
       allowedSignerIds: references('externalJwtSigner', 'refuse', {
         settable: 'never',

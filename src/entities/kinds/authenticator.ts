@@ -5,7 +5,7 @@ import { boolean, choice, optionalText, reference, timestamp } from '../fields.t
 import { published, withheld } from '../published.ts'
 import { refOf } from '../refs.ts'
 
-/** Bounds of user names and passwords, in characters, at log-in and wherever they are set. */
+/** Length limits of user names and passwords in characters, at log-in and when they are set. */
 export const usernameSchema = { type: 'string', minLength: 4, maxLength: 100 } as const
 export const passwordSchema = { type: 'string', minLength: 5, maxLength: 100 } as const
 
@@ -28,16 +28,16 @@ export const authenticator = defineEntity({
     /** PHC string, e.g. `$argon2id$v=19$...`; never shown. */
     ...withheld({ passwordHash: optionalText({ settable: 'proposer', shown: 'never' }) }),
     certPem: optionalText({ ...made, charactersMax: 65_536 }),
-    /** SHA-1 of the DER certificate, lower-case hex: finds the record; `certPem` proves it. */
+    /** SHA-1 of the DER certificate, lowercase hex: finds the record; `certPem` proves it. */
     fingerprint: optionalText({ ...made, unique: 'fingerprint must be unique' }),
-    /** SHA-256 of its public key, lower-case hex. */
+    /** SHA-256 of its public key, lowercase hex. */
     ...withheld({ publicKeyPrint: optionalText({ settable: 'proposer', shown: 'never' }) }),
     /** The third-party CA that issued the certificate; deleting it deletes the authenticator. */
     caId: reference('ca', 'cascade', { settable: 'proposer', shown: 'never' }),
     ...withheld({
       /** SHA-256 of its one-time token, hex: a repeated enrollment gets the same answer. */
       enrolledBy: optionalText({ ...hidden, unique: 'a token is used once' }),
-      /** It takes the place of `certPem` once its holder has shown that it has it. */
+      /** Certificate that replaces `certPem` once its holder has used it. */
       nextCertPem: optionalText({ ...hidden, charactersMax: 65_536 }),
       nextFingerprint: optionalText(hidden),
       nextPublicKeyPrint: optionalText(hidden),

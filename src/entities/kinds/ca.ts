@@ -6,8 +6,7 @@ import { attributes, boolean, nameText, object, text } from '../fields.ts'
 import { published, withheld } from '../published.ts'
 
 /**
- * Somebody else's certificate authority whose certificates may enroll and log in, once it is
- * verified.
+ * A third-party certificate authority. Its certificates may enroll and log in once it is verified.
  */
 export const ca = defineEntity({
   name: 'ca',
@@ -29,7 +28,7 @@ export const ca = defineEntity({
     isOttCaEnrollmentEnabled: boolean({ required: true }),
     isVerified: boolean({ settable: 'never' }),
     ...withheld({
-      /** The common name of the certificate that proves the CA to be at its owner's hand. */
+      /** Common name of the certificate by which the owner proves control of the CA. */
       verificationToken: text({
         settable: 'proposer',
         shown: { field: 'isVerified', is: [false] },

@@ -4,7 +4,7 @@ import * as shapes from '../shapes.ts'
 
 export const urlCharactersMax = 2048
 
-/** Fields of a signer that a client may know before it has logged in. */
+/** Fields of a signer that a client may see before it logs in. */
 export const publicSignerFields = {
   name: nameText(),
   audience: text(),
@@ -19,10 +19,7 @@ export const publicSignerFields = {
   enrollToTokenEnabled: boolean({ shown: 'whenSet' }),
 } as const
 
-/**
- * Signers in force, as clients find them before they log in. Filters reach no further than what is
- * shown.
- */
+/** Enabled signers, as clients see them before they log in. Filters can use only visible fields. */
 export const clientExternalJwtSigner = defineEntity({
   name: 'clientExternalJwtSigner',
   plural: 'clientExternalJwtSigners',
@@ -32,7 +29,7 @@ export const clientExternalJwtSigner = defineEntity({
   operations: {},
   fields: {
     ...publicSignerFields,
-    /** Not kept: clients find it below `externalAuthUrl`. */
+    /** Not stored: clients derive it from `externalAuthUrl`. */
     openIdConfigurationUrl: constant('', shapes.text, { shown: 'whenSet' }),
   },
   symbols: [

@@ -4,8 +4,8 @@ import { choice, nameText, object } from '../fields.ts'
 import { published } from '../published.ts'
 
 /**
- * Type of configs: a JSON Schema (draft-07) that their data is held to, and what they may be
- * given to.
+ * A type of configs: a JSON Schema (draft-07) that validates their data, and the kinds of records
+ * that may use them.
  */
 export const configType = defineEntity({
   name: 'configType',
@@ -16,7 +16,7 @@ export const configType = defineEntity({
   },
   fields: published({
     name: nameText(),
-    /** Judged before it is proposed; empty: anything goes. */
+    /** Validated before it is proposed; empty: any data is valid. */
     schema: object(
       { type: 'object', additionalProperties: true },
       {},

@@ -4,7 +4,7 @@ import { nameText, object, reference } from '../fields.ts'
 import { published } from '../published.ts'
 import { refOf } from '../refs.ts'
 
-/** Data of one config type, for the services (or routers) that name it. */
+/** Data of one config type, for the services or routers that reference it. */
 export const config = defineEntity({
   name: 'config',
   plural: 'configs',
@@ -15,7 +15,7 @@ export const config = defineEntity({
   fields: published({
     name: nameText(),
     configTypeId: reference('configType', 'refuse', { required: true, settable: 'create' }),
-    /** Fits the schema that the type had when it was written. */
+    /** Valid by the schema that the type had at the write. */
     data: object({ type: 'object', additionalProperties: true }, {}, { required: true }),
     configType: refOf('configType', 'configTypeId'),
   }),

@@ -4,7 +4,7 @@ import { defineEntity, type EntityOf } from '../define.ts'
 import { object } from '../fields.ts'
 import { published } from '../published.ts'
 
-/** The record whose settings apply to every controller, where its own record says nothing else. */
+/** The record with the settings of every controller, unless its own record overrides them. */
 export const globalSettingId = 'global'
 
 const uris = {
@@ -18,7 +18,7 @@ export const oidcSettings = {
   properties: { postLogoutUris: uris, redirectUris: uris },
 } as const
 
-/** Settings of one controller, by its id, or of all of them. */
+/** Settings of one controller (the id is the controller's) or of all of them. */
 export const controllerSetting = defineEntity({
   name: 'controllerSetting',
   plural: 'controllerSettings',

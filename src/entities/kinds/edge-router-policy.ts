@@ -5,7 +5,7 @@ import { published } from '../published.ts'
 import { namedRoles } from '../shapes.ts'
 import { listOfKnown } from '../sub-lists.ts'
 
-/** Lets identities use edge routers; the semantic applies to each of its role lists by itself. */
+/** Lets identities use edge routers; the semantic applies to each of its role lists separately. */
 export const edgeRouterPolicy = defineEntity({
   name: 'edgeRouterPolicy',
   plural: 'edgeRouterPolicies',
@@ -16,7 +16,9 @@ export const edgeRouterPolicy = defineEntity({
     semantic: choice(['AllOf', 'AnyOf'], { required: true }),
     identityRoles: roleList('identity'),
     edgeRouterRoles: roleList('edgeRouter'),
-    /** Made with a router that tunnels, for its identity; it goes with it. */
+    /**
+     * True for the policy created with a tunneling router for its identity, and deleted with it.
+     */
     isSystem: boolean({ settable: 'never' }),
     identityRolesDisplay: computed(
       { from: 'rolesDisplay', to: 'identity', by: 'identityRoles' },

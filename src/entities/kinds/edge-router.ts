@@ -16,7 +16,7 @@ import {
 import { text } from '../shapes.ts'
 import { listOfKnown } from '../sub-lists.ts'
 
-/** A router that clients connect to, as policies let them. */
+/** A router that clients connect to, if policies allow it. */
 export const edgeRouter = defineEntity({
   name: 'edgeRouter',
   plural: 'edgeRouters',
@@ -30,7 +30,7 @@ export const edgeRouter = defineEntity({
     isVerified: boolean({ settable: 'proposer' }),
     fingerprint: optionalText({ ...uniqueFingerprint, shown: 'whenSet' }),
     certPem: optionalText({ settable: 'proposer', charactersMax: 65_536 }),
-    /** It hosts and dials services as an identity of its own. */
+    /** Whether the router hosts and dials services with an identity of its own. */
     isTunnelerEnabled: boolean(),
     roleAttributes: attributes(),
     appData: map(),

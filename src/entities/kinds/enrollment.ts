@@ -8,18 +8,21 @@ import { nullableRefOf, refOf, refWithUrlNameOf } from '../refs.ts'
 export const enrollmentMethods = ['ott', 'ottca', 'updb', 'erott', 'trott'] as const
 export type EnrollmentMethod = (typeof enrollmentMethods)[number]
 
-/** RFC 3339, as bodies give times. */
+/** RFC 3339 time of a request body. */
 export const expirySchema = { type: 'string', format: 'date-time', maxLength: 64 } as const
 
 const idSchema = { type: 'string', maxLength: 128 } as const
-/** Made with its token; the rules judge what they name, in the order in which they tell of it. */
+/**
+ * Created with the token. The enrollment rules check these references, so that faults are reported
+ * in their order.
+ */
 const subject = { settable: 'proposer', shown: 'whenSet', isJudgedByRules: true } as const
 const made = { settable: 'proposer' } as const
 const whenSet = { shown: 'whenSet' } as const
 
 /**
- * A one-time token by which an identity or a router gets its credential; outstanding until it is
- * used or deleted.
+ * A one-time token by which an identity or a router obtains its credential; valid until it is used
+ * or deleted.
  */
 export const enrollment = defineEntity({
   name: 'enrollment',
@@ -38,16 +41,16 @@ export const enrollment = defineEntity({
     ...withheld({
       /** UUIDv4. */
       token: text({ ...made, charactersMax: 64, unique: 'token must be unique' }),
-      /** Says who is to enroll, where and until when, signed by the controller that made it. */
+      /** Names who may enroll, where and until when; signed by the controller that created it. */
       jwt: optionalText({ ...made, ...whenSet, charactersMax: 16_384 }),
     }),
     expiresAt: timestamp(made),
     identityId: reference('identity', 'cascade', subject),
     edgeRouterId: reference('edgeRouter', 'cascade', subject),
     transitRouterId: reference('transitRouter', 'cascade', subject),
-    /** Authority whose certificates an `ottca` enrollment takes. */
+    /** Authority whose certificates an `ottca` enrollment accepts. */
     caId: reference('ca', 'cascade', subject),
-    /** That an `updb` enrollment is for. */
+    /** User name of an `updb` enrollment. */
     username: optionalText({ ...made, ...whenSet, charactersMax: usernameSchema.maxLength }),
     identity: refWithUrlNameOf('identity', 'identityId', whenSet),
     edgeRouter: refOf('edgeRouter', 'edgeRouterId', whenSet),

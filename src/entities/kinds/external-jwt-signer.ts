@@ -10,8 +10,8 @@ const derived = { settable: 'proposer' } as const
 const audienceMember = { type: ['string', 'null'], maxLength: 4096 } as const
 
 /**
- * Somebody else whose tokens are taken for a log-in: by one certificate, or by the keys that an
- * address serves.
+ * A third party whose tokens are accepted for log-in, verified by one certificate or by the keys at
+ * a JWKS address.
  */
 export const externalJwtSigner = defineEntity({
   name: 'externalJwtSigner',

@@ -13,8 +13,8 @@ import {
 import { flag } from '../shapes.ts'
 
 /**
- * Any router, as the fabric API shows it. One that is made there has an id of its maker's choice
- * and needs no enrollment.
+ * Any router, as the fabric API shows it. The fabric API creates routers with a given id and
+ * without enrollment.
  */
 export const fabricRouter = defineEntity({
   name: 'fabricRouter',
@@ -40,7 +40,7 @@ export const fabricRouter = defineEntity({
     versionInfo,
   },
   body: {
-    // It stands in paths, filters and the common name of its certificate.
+    // The id is used in paths, filters and the common name of its certificate.
     id: atCreate({ type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' }, 'required'),
     fingerprint: inEveryBody({
       type: 'string',

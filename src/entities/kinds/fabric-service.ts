@@ -3,7 +3,7 @@ import { defineEntity } from '../define.ts'
 import { boolean, choice, integer, nameText } from '../fields.ts'
 import { terminatorStrategies } from './service.ts'
 
-/** Any service, as the fabric API shows it. One that is made there exists for the fabric alone. */
+/** Any service, as the fabric API shows it. A service created there is fabric-only. */
 export const fabricService = defineEntity({
   name: 'fabricService',
   plural: 'fabricServices',

@@ -12,10 +12,7 @@ import {
   terminatorSymbols,
 } from '../parts/terminator-fields.ts'
 
-/**
- * Any terminator, as the fabric API shows it: those of services that exist for the fabric alone
- * among them.
- */
+/** Any terminator, as the fabric API shows it, including those of fabric-only services. */
 export const fabricTerminator = defineEntity({
   name: 'fabricTerminator',
   plural: 'fabricTerminators',

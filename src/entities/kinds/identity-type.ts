@@ -2,7 +2,7 @@ import { defineEntity } from '../define.ts'
 import { nameText } from '../fields.ts'
 import { published } from '../published.ts'
 
-/** Seeded and read only. */
+/** Identity types; seeded and read-only. */
 export const identityType = defineEntity({
   name: 'identityType',
   plural: 'identityTypes',

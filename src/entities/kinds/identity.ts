@@ -28,9 +28,9 @@ const cost = { type: 'integer', minimum: 0, maximum: costMax } as const
 const precedence = { type: 'string', enum: precedences } as const
 const connection = { type: 'string', enum: ['online', 'offline', 'unknown'] } as const
 const kind = { type: 'string', enum: ['User', 'Device', 'Service', 'Router', 'Default'] } as const
-/** Made of `type` in bodies. Below level 2 there are `Default` and `Router` alone. */
+/** Derived from `type` in bodies. Below feature level 2 only `Default` and `Router` exist. */
 const typeRules = { settable: 'proposer', otherwise: 'Default', writableSince: 2 } as const
-/** A person, a device or a program that may hold a session. */
+/** A person, device or program that may have sessions. */
 export const identity = defineEntity({
   name: 'identity',
   plural: 'identities',

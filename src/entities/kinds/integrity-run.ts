@@ -1,7 +1,7 @@
 import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, object, text, timestamp } from '../fields.ts'
 
-/** The one record of the kind: the run under way, or the last one. */
+/** Id of the only record of the kind: the current or last run. */
 export const integrityRunId = 'run'
 
 export interface IntegrityFinding {
@@ -13,8 +13,8 @@ export interface IntegrityFinding {
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * A look through what is derived from the records, with its results; shown by operations of its
- * own.
+ * A consistency check of data derived from records, with its results; served by dedicated
+ * operations.
  */
 export const integrityRun = defineEntity({
   name: 'integrityRun',
@@ -25,11 +25,11 @@ export const integrityRun = defineEntity({
     runId: text(hidden),
     isFixing: boolean(hidden),
     isInProgress: boolean(hidden),
-    /** The controller that has taken it up; '' until one has. */
+    /** Controller that runs it; '' until one has started. */
     runner: text(hidden),
     startedAt: timestamp(hidden),
     endedAt: timestamp(hidden),
-    /** Why it did not go through; '' when it did, and while it goes on. */
+    /** Reason of a failure; '' after success and while it runs. */
     error: text(hidden),
     findings: object<readonly IntegrityFinding[]>({ type: 'array' }, [], hidden),
     hasMore: boolean(hidden),

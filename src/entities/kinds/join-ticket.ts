@@ -4,8 +4,8 @@ import { boolean, text, timestamp } from '../fields.ts'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * A single-use permission to join, by its digest; served by no API. `usedBy…` is '' until it is
- * used.
+ * A single-use permission to join, stored as a digest; not served by any API. `usedBy…` is '' until
+ * it is used.
  */
 export const joinTicket = defineEntity({
   name: 'joinTicket',
@@ -15,7 +15,7 @@ export const joinTicket = defineEntity({
   fields: {
     /** Hex of the SHA-256 of the ticket's text. */
     digest: text(hidden),
-    /** False: who joins by it stays a learner. */
+    /** False: a controller that joins with it stays a learner. */
     isVoter: boolean(hidden),
     /** UTC ms of log time. */
     expiresAt: timestamp(hidden),

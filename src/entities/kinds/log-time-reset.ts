@@ -1,14 +1,14 @@
 import { defineEntity, type EntityOf } from '../define.ts'
 import { integer, timestamp } from '../fields.ts'
 
-/** The one record of the kind. */
+/** Id of the only record of the kind. */
 export const logTimeResetId = 'last'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Trace of the times that log time was brought back; served by no API. Stamps of the log
- * never run back, so that from a reset on log time is behind them.
+ * Records resets of log time; not served by any API. Stamps of the log never decrease, so after a
+ * reset log time is behind them.
  */
 export const logTimeReset = defineEntity({
   name: 'logTimeReset',
@@ -17,9 +17,9 @@ export const logTimeReset = defineEntity({
   isPublished: false,
   operations: {},
   fields: {
-    /** How far log time is behind the stamps; it only grows. */
+    /** How far log time is behind the stamps; only increases. */
     setbackMs: integer(hidden),
-    /** Request ids that were made before this time are expired, unless they are remembered. */
+    /** Request ids created before this time are expired, unless their outcome is still stored. */
     requestFloorMs: timestamp(hidden),
   },
   symbols: [],

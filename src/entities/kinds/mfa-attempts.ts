@@ -4,8 +4,8 @@ import { integer, reference, timestamp } from '../fields.ts'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Attempts of one identity to give a code since the last one that was right. The id is the
- * identity's, so there is at most one record for each; served by no API.
+ * Failed code attempts of one identity since the last correct code. The id is the identity's, so
+ * there is at most one record per identity; not served by any API.
  */
 export const mfaAttempts = defineEntity({
   name: 'mfaAttempts',
@@ -15,7 +15,7 @@ export const mfaAttempts = defineEntity({
   fields: {
     identityId: reference('identity', 'cascade', { ...hidden, required: true }),
     count: integer(hidden),
-    /** Log time of the last one that was reserved; a pause is counted from it. */
+    /** Log time of the last recorded attempt; a pause starts at it. */
     lastAt: timestamp(hidden),
   },
   symbols: [],

@@ -4,13 +4,15 @@ import { published, withheld } from '../published.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
-/** Characters of one sealed factor; a secret and its recovery codes take a tenth of it. */
+/**
+ * Maximum characters of one encrypted factor; a secret and its recovery codes take a tenth of it.
+ */
 export const sealedCharactersMax = 4096
 
 /**
  * The second factor of one identity: time-based one-time codes (RFC 6238) and recovery codes. The
- * id is the identity's, so there is at most one record for each; what is secret of it stands here
- * only encrypted.
+ * id is the identity's, so there is at most one record per identity. Secrets are stored only
+ * encrypted.
  */
 export const mfa = defineEntity({
   name: 'mfa',
@@ -20,26 +22,23 @@ export const mfa = defineEntity({
   fields: published({
     identityId: reference('identity', 'cascade', { ...hidden, required: true }),
     /**
-     * False until a first code has shown that its holder has the secret: no session is asked for
-     * codes before.
+     * False until a first correct code proves that the holder has the secret; before that, no
+     * session requires codes.
      */
     isVerified: boolean({ settable: 'never' }),
     ...withheld({
       /**
-       * Drawn with the secret, and with each set of recovery codes: what was judged on others
-       * counts no more.
+       * New random ids for each secret and each set of recovery codes. A check against an earlier
+       * id is void.
        */
       secretId: text(hidden),
       codesId: text(hidden),
-      /** Secret and recovery codes, encrypted by that version of the factor key. */
+      /** Secret and recovery codes, encrypted with version `keyVersion` of the factor key. */
       sealed: text({ ...hidden, charactersMax: sealedCharactersMax }),
       keyVersion: integer(hidden),
-      /**
-       * The latest time step whose code was accepted; neither it nor an earlier one is accepted
-       * again.
-       */
+      /** The latest accepted time step; codes of it and of earlier steps are refused. */
       lastStep: integer(hidden),
-      /** Positions of the recovery codes that were used, in the order of their use. */
+      /** Positions of the used recovery codes, in order of use. */
       usedCodes: object<readonly number[]>({ type: 'array' }, [], hidden),
     }),
   }),

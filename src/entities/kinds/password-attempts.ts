@@ -4,9 +4,9 @@ import { integer, reference, timestamp } from '../fields.ts'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Attempts at the password of one authenticator since it was last proven, under an auth policy that
- * counts them. The id is the authenticator's, so there is at most one record for each; served by no
- * API.
+ * Failed password attempts of one authenticator since the last success, if its auth policy counts
+ * them. The id is the authenticator's, so there is at most one record per authenticator; not served
+ * by any API.
  */
 export const passwordAttempts = defineEntity({
   name: 'passwordAttempts',
@@ -16,7 +16,7 @@ export const passwordAttempts = defineEntity({
   fields: {
     authenticatorId: reference('authenticator', 'cascade', { ...hidden, required: true }),
     count: integer(hidden),
-    /** Log time of the last one that was reserved; a lockout is counted from it. */
+    /** Log time of the last recorded attempt; a lockout starts at it. */
     lastAt: timestamp(hidden),
   },
   symbols: [],

@@ -4,8 +4,8 @@ import { published } from '../published.ts'
 import { operatingSystem } from '../parts/posture-check-subjects.ts'
 
 /**
- * Seeded and read only: the types of posture checks that speak of operating systems. `MFA` is a
- * type without an entry.
+ * Posture check types that depend on operating systems; seeded and read-only. The type `MFA` has no
+ * entry.
  */
 export const postureCheckType = defineEntity({
   name: 'postureCheckType',

@@ -19,7 +19,7 @@ import { oneOfProcesses, operatingSystem, runningProcess } from '../parts/postur
 export const postureTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'PROCESS_MULTI', 'MFA'] as const
 export type PostureType = (typeof postureTypes)[number]
 
-/** The fields that each type has, those it can not be without first. */
+/** Fields of each type, the required ones first. */
 export const postureFields: Readonly<
   Record<PostureType, Readonly<Record<'required' | 'optional', readonly (keyof PostureCheck)[]>>>
 > = {
@@ -37,7 +37,7 @@ export const postureFields: Readonly<
 const of = (...types: readonly PostureType[]) => ({ shown: { field: 'typeId', is: types } })
 
 /**
- * Check that a device must satisfy before a service policy grants anything; its type never changes.
+ * A check that a device must pass before a service policy grants access; its type never changes.
  */
 export const postureCheck = defineEntity({
   name: 'postureCheck',
@@ -52,7 +52,7 @@ export const postureCheck = defineEntity({
     version: constant(1, { type: 'integer' }),
     operatingSystems: objects(operatingSystem, { ...of('OS'), itemsMin: 1, itemsMax: 64 }),
     domains: texts({ ...of('DOMAIN'), itemsMin: 1 }),
-    /** Lower-case hex, nothing between the digits. */
+    /** Lowercase hex without separators. */
     macAddresses: texts({ ...of('MAC'), itemsMin: 1 }),
     process: object<JsonObject | null>(runningProcess, null, {
       ...of('PROCESS'),
@@ -60,7 +60,7 @@ export const postureCheck = defineEntity({
     }),
     processes: objects(oneOfProcesses, { ...of('PROCESS_MULTI'), itemsMin: 1, itemsMax: 256 }),
     semantic: choice(['AllOf', 'AnyOf'], of('PROCESS_MULTI')),
-    /** -1: a code that was given once does. */
+    /** -1: a code given once is enough. */
     timeoutSeconds: integer({ ...of('MFA'), minimum: -1 }),
     promptOnWake: boolean(of('MFA')),
     promptOnUnlock: boolean(of('MFA')),

@@ -4,9 +4,8 @@ import { choice, timestamp } from '../fields.ts'
 import { published } from '../published.ts'
 
 /**
- * Tokens that a controller signed and that are honoured no longer: the one of that id, or those of
- * an identity or session of that id that were signed before. It is kept until none of them could be
- * valid any more.
+ * Revokes controller-signed tokens: the token with this id, or all earlier tokens of the identity
+ * or session with this id. The record is kept until all of them have expired.
  */
 export const revocation = defineEntity({
   name: 'revocation',

@@ -4,8 +4,8 @@ import { published, withheld } from '../published.ts'
 import { refOf } from '../refs.ts'
 
 /**
- * A config that an identity gets of a service in place of the service's own of that type. Its id is
- * made of identity, service and config type, so there is one for each.
+ * A config that replaces the service's own config of that type for one identity. Its id is built
+ * from identity, service and config type, so there is at most one of each.
  */
 export const serviceConfig = defineEntity({
   name: 'serviceConfig',
@@ -16,7 +16,7 @@ export const serviceConfig = defineEntity({
     identityId: reference('identity', 'cascade', { required: true }),
     serviceId: reference('service', 'cascade', { required: true }),
     configId: reference('config', 'refuse', { required: true }),
-    /** `<identity id>:<service id>`: leads from the two to what the one gets of the other. */
+    /** `<identity id>:<service id>`: finds the configs of an identity for a service. */
     ...withheld({ holder: text({ settable: 'never', shown: 'never' }) }),
     config: refOf('config', 'configId'),
     service: refOf('service', 'serviceId'),

@@ -4,10 +4,7 @@ import { choice, computed, nameText, roleList } from '../fields.ts'
 import { published } from '../published.ts'
 import { namedRoles } from '../shapes.ts'
 
-/**
- * Lets services be reached through edge routers; the semantic applies to each of its role lists by
- * itself.
- */
+/** Lets services use edge routers; the semantic applies to each of its role lists separately. */
 export const serviceEdgeRouterPolicy = defineEntity({
   name: 'serviceEdgeRouterPolicy',
   plural: 'serviceEdgeRouterPolicies',

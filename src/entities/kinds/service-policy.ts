@@ -5,7 +5,7 @@ import { published } from '../published.ts'
 import { namedRoles } from '../shapes.ts'
 
 /**
- * Lets identities dial or bind services; the semantic applies to each of its role lists by itself.
+ * Lets identities dial or bind services; the semantic applies to each of its role lists separately.
  */
 export const servicePolicy = defineEntity({
   name: 'servicePolicy',
@@ -20,7 +20,9 @@ export const servicePolicy = defineEntity({
     semantic: choice(['AllOf', 'AnyOf'], { required: true }),
     identityRoles: roleList('identity'),
     serviceRoles: roleList('service'),
-    /** Without a check that it names, the policy would grant to devices that it shuts out. */
+    /**
+     * Without its posture checks, the policy would grant access to devices that it must exclude.
+     */
     // @guard posture-checks-taken-away--named
     postureCheckRoles: roleList('postureCheck', { refusedFrom: 2 }),
     isSystem: boolean({ settable: 'never', shown: 'never' }),

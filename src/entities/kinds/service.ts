@@ -6,7 +6,7 @@ import { configsByType, dialBindList, policyQueryList } from '../shapes.ts'
 
 export const terminatorStrategies = ['smartrouting', 'weighted', 'random', 'sticky'] as const
 
-/** Service that clients dial and hosts bind. */
+/** A service that clients dial and hosts bind. */
 export const service = defineEntity({
   name: 'service',
   plural: 'services',

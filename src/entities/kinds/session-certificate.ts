@@ -5,8 +5,8 @@ import { published, withheld } from '../published.ts'
 const made = { settable: 'never' } as const
 
 /**
- * A short-lived certificate of one API session, by which its client connects to routers; it ends
- * with the session.
+ * A short-lived certificate of one API session, with which its client connects to routers. It is
+ * deleted with the session.
  */
 export const sessionCertificate = defineEntity({
   name: 'sessionCertificate',
@@ -19,7 +19,7 @@ export const sessionCertificate = defineEntity({
     identityId: reference('identity', 'cascade', { ...made, shown: 'never' }),
     /** PEM: leaf first, then the intermediates. */
     ...withheld({ certificate: text({ ...made, charactersMax: 65_536 }) }),
-    /** SHA-1 of the leaf in DER, lower-case hex. */
+    /** SHA-1 of the leaf in DER, lowercase hex. */
     fingerprint: optionalText({ ...made, unique: 'fingerprint must be unique' }),
     subject: text({ ...made, charactersMax: 8192 }),
     validFrom: timestamp(made),

@@ -5,9 +5,8 @@ import { refOf } from '../refs.ts'
 import { text } from '../shapes.ts'
 
 /**
- * Right of an API session to dial or host: one for each service and type. Its token for
- * routers is signed anew each time it is created and stored nowhere; `token` of the detail is the
- * id.
+ * Permission of an API session to dial or bind one service; one per service and type. Its token for
+ * routers is signed again each time and is not stored; `token` of the detail is the id.
  */
 export const session = defineEntity({
   name: 'session',

@@ -3,8 +3,8 @@ import { defineEntity, type EntityOf } from '../define.ts'
 import { object } from '../fields.ts'
 
 /**
- * A secret of the cluster, wrapped for each controller; what it is stands nowhere in the clear.
- * Served by no API.
+ * A secret of the cluster, encrypted for each controller and never stored in the clear. Not served
+ * by any API.
  */
 export const sharedSecret = defineEntity({
   name: 'sharedSecret',
@@ -12,7 +12,7 @@ export const sharedSecret = defineEntity({
   isPublished: false,
   operations: {},
   fields: {
-    /** Ascending; the last one is in force, those before it only verify. */
+    /** Ascending versions. The last one is current; the others only verify or decrypt. */
     versions: object<readonly SecretVersion[]>({ type: 'array' }, [], {
       settable: 'never',
       shown: 'never',

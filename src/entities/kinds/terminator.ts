@@ -13,7 +13,10 @@ import {
   terminatorSymbols,
 } from '../parts/terminator-fields.ts'
 
-/** Place where a service is hosted: an address that a router dials, or a host behind it. */
+/**
+ * An endpoint that hosts a service: an address that a router dials, or a host connected to a
+ * router.
+ */
 export const terminator = defineEntity({
   name: 'terminator',
   plural: 'terminators',
@@ -22,7 +25,7 @@ export const terminator = defineEntity({
   operations: { management: crud('terminator') },
   fields: published({
     ...terminatorFields,
-    /** `identity` in bodies: of several hosts of one service, which one. */
+    /** `identity` in bodies: selects one of several hosts of a service. */
     instanceId: text({ settable: 'proposer', shown: 'never', charactersMax: 512 }),
     /** Base64; never shown. */
     ...withheld({
@@ -34,11 +37,11 @@ export const terminator = defineEntity({
     }),
     hostId: text({ settable: 'proposer', shown: 'never', charactersMax: 128 }),
     sourceCtrl: text({ settable: 'never', shown: 'never' }),
-    /** Header number → base64: what the host tells whoever dials it, as the key of its end. */
+    /** Header number → base64: data that the host sends to dialers, such as its public key. */
     ...withheld({ peerData: map<string>({ settable: 'never', shown: 'never' }) }),
-    /** Made by its router for a host, and the host's alone to change. */
+    /** True when a router created it for a host, which alone may change it. */
     isSystem: boolean({ settable: 'never', shown: 'never' }),
-    /** Whether its service exists for the fabric alone. */
+    /** Whether its service is fabric-only. */
     isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
     identity: computed({ from: 'field', field: 'instanceId' }, textShape),
   }),

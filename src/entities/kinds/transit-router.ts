@@ -2,9 +2,7 @@ import { crud } from '../crud.ts'
 import { defineEntity } from '../define.ts'
 import { connectedSymbol, routerSymbols, transitFields } from '../parts/router-fields.ts'
 
-/**
- * The other name of `router` on the management API, and the one that references to routers carry.
- */
+/** The name of `router` on the management API and in references to routers. */
 export const transitRouter = defineEntity({
   name: 'transitRouter',
   plural: 'transitRouters',

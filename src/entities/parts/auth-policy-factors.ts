@@ -1,7 +1,7 @@
 import { fieldLimits } from '../fields.ts'
 import { flag } from '../shapes.ts'
 
-/** Attempts and minutes; what is negative in a body means no end. */
+/** Attempts and minutes; a negative number means unlimited. */
 const count = { type: 'integer', maximum: 52_560_000 } as const
 const signerId = { type: 'string', maxLength: 128 } as const
 
@@ -27,7 +27,7 @@ export const primarySchema = {
         allowed: flag,
         lockoutDurationMinutes: count,
         maxAttempts: count,
-        // No password is longer than that.
+        // The maximum password length.
         minPasswordLength: { type: 'integer', maximum: 100 },
         requireMixedCase: flag,
         requireNumberChar: flag,
@@ -56,7 +56,7 @@ export const secondarySchema = {
   required: ['requireTotp'],
 } as const
 
-/** A type, not an interface: only so is it assignable to JSON. */
+/** A type rather than an interface, because only a type is assignable to JSON. */
 export type PrimaryRules = {
   readonly cert: { readonly allowed: boolean; readonly allowExpiredCerts: boolean }
   readonly extJwt: { readonly allowed: boolean; readonly allowedSigners: readonly string[] }
@@ -70,16 +70,16 @@ export type PrimaryRules = {
     readonly requireSpecialChar: boolean
   }
 }
-/** A type, not an interface: only so is it assignable to JSON. */
+/** A type rather than an interface, because only a type is assignable to JSON. */
 export type SecondaryRules = {
   readonly requireExtJwtSigner: string | null
   readonly requireTotp: boolean
 }
 
 /**
- * Rules of the seeded policy, and zeros of the two stored fields: a policy without them has these.
- * Never add a member or change one, or two releases would store different bytes for one record. A
- * new rule is a field of its own in `kinds/auth-policy.ts`, with `since` (ADR 14).
+ * Rules of the seeded policy, and zero values of the two stored fields: a policy without them has
+ * these. Never add or change a member, or two releases would store different bytes for one record.
+ * A new rule is a separate field in `kinds/auth-policy.ts`, with `since` (ADR 14).
  */
 export const openPrimary: PrimaryRules = {
   cert: { allowExpiredCerts: true, allowed: true },

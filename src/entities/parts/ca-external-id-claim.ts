@@ -3,8 +3,8 @@ const matchers = ['ALL', 'PREFIX', 'SUFFIX', 'SCHEME'] as const
 const parsers = ['NONE', 'SPLIT'] as const
 
 /**
- * Place of the external id of its holder in a client certificate. A type, not an interface: only so
- * is it assignable to JSON.
+ * Location of the holder's external id in a client certificate. A type rather than an interface,
+ * because only a type is assignable to JSON.
  */
 export type ExternalIdClaim = {
   readonly index: number
@@ -28,7 +28,7 @@ export const claimSchema = {
   required: ['index', 'location', 'matcher', 'matcherCriteria', 'parser', 'parserCriteria'],
 } as const
 
-/** Claim that a patch begins with where none is stored; it says nothing yet about the location. */
+/** Claim that a patch is merged into when none is stored; its location is not set yet. */
 export const noClaim = {
   index: 0,
   location: '',

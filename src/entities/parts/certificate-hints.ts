@@ -5,7 +5,7 @@ const whenSet = { shown: 'whenSet' } as const
 const ofAuthenticator = (field: string) =>
   ({ from: 'fieldOf', to: 'authenticator', by: 'authenticatorId', field }) as const
 
-/** Whether the client of a session may renew the certificate that it logged in by, and is to. */
+/** Whether the client of a session may renew its log-in certificate, and whether it should. */
 export const certificateHints = {
   isCertExtendable: computed(ofAuthenticator('isIssuedByNetwork'), flag),
   isCertExtendRequested: computed(ofAuthenticator('isExtendRequested'), flag, whenSet),

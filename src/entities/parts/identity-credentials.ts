@@ -61,7 +61,10 @@ const ownEnrollments = computed(
   enrollments,
 )
 
-/** Its log-in by password, after too many wrong ones; without an end, an administrator ends it. */
+/**
+ * Lockout of password log-in after too many wrong attempts; without an end, an administrator must
+ * unlock it.
+ */
 const passwordLock = computed(
   { from: 'passwordLock' },
   {
@@ -79,7 +82,9 @@ export const ownCredentials = {
   passwordLock,
 } as const
 
-/** Enrollments that an identity is made with: a user name, the id of a CA, or just one. */
+/**
+ * Enrollments created with an identity: for a user name, for a CA by id, or a plain one-time token.
+ */
 export const wantedEnrollments = {
   type: 'object',
   properties: {

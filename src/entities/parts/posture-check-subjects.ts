@@ -1,4 +1,4 @@
-/** Subjects of checks on a client's machine, as their bodies say them. */
+/** Subjects of checks on a client's machine, as in request bodies. */
 const osTypes = ['Windows', 'WindowsServer', 'Android', 'iOS', 'Linux', 'macOS'] as const
 const osType = { type: 'string', enum: osTypes } as const
 const bounded = { type: 'string', maxLength: 512 } as const

@@ -23,10 +23,10 @@ const listeners = {
   additionalProperties: { type: 'array', maxItems: 64, items: { type: 'string', maxLength: 512 } },
 } as const
 
-/** A certificate names at most so many (`REQUEST_NAMES_MAX`), each as long as a DNS name. */
+/** A certificate has at most this many names (`REQUEST_NAMES_MAX`), each as long as a DNS name. */
 const hosts = { since: 2, itemsMax: 64, charactersMax: 255 } as const
 
-/** Fields of every router, whatever kind it is. */
+/** Fields of every kind of router. */
 export const routerFields = {
   name: nameText(),
   cost: integer({ maximum: routerCostMax }),
@@ -35,11 +35,11 @@ export const routerFields = {
   ctrlChanListeners: object(listeners, {}, { shown: 'whenSet' }),
   configs: references('config', 'strip'),
   /**
-   * Hosts that its server certificate may name, those of others among them; empty: those that it
-   * enrolls with, but for those of others. Set by administrators alone.
+   * Hosts that its server certificate may name, even those of other routers. Empty: the hosts of
+   * its enrollment request, except those of other routers. Only administrators set it.
    */
   allowedNames: texts(hosts),
-  /** Hosts that its server certificate names, each in one spelling. */
+  /** Hosts in its server certificate, each in normalized spelling. */
   certificateNames: texts({ ...hosts, settable: 'never' }),
   interfaces: notBuiltYetField([], interfaceList),
 } as const
@@ -51,9 +51,7 @@ export const enrolledFields = {
   unverifiedFingerprint: notBuiltYetField(null, nullableText),
 } as const
 
-/**
- * The token that the router is still to be enrolled by: of the enrollment that names it by `by`.
- */
+/** Token of the router's open enrollment, which references it by `by`. */
 export function outstandingEnrollment(by: 'edgeRouterId' | 'transitRouterId') {
   const from = (field: string) => ({ from: 'fieldOfNaming', of: 'enrollment', by, field }) as const
   const whenSet = { shown: 'whenSet' } as const
@@ -66,7 +64,7 @@ export function outstandingEnrollment(by: 'edgeRouterId' | 'transitRouterId') {
 }
 
 const program = { type: 'object', additionalProperties: text } as const
-/** Clients of the API family look for its members also where the router has never come. */
+/** OpenZiti clients read its members even if the router never connected. */
 export const versionInfoOrEmpty = computed(
   { from: 'routerStatus', shows: 'versionInfoOrEmpty' },
   program,
@@ -74,7 +72,7 @@ export const versionInfoOrEmpty = computed(
 export const shownVersion = computed({ from: 'routerStatus', shows: 'version' }, text, {
   shown: 'whenSet',
 })
-/** Capabilities by their names, as far as clients make use of them. */
+/** Names of the capabilities that clients use. */
 export const capabilities = computed(
   { from: 'routerStatus', shows: 'capabilities' },
   { type: 'array', items: text },
@@ -84,12 +82,12 @@ export const capabilitiesMask = computed(
   { type: 'integer' },
 )
 
-/** Version of its program, while it is connected. */
+/** Program version, while the router is connected. */
 export const versionInfo = computed({ from: 'routerStatus', shows: 'versionInfo' }, program, {
   shown: 'whenSet',
 })
 
-/** Fingerprint of the certificate that it enrolled with; null before. */
+/** Fingerprint of its enrolled certificate; null before enrollment. */
 export const uniqueFingerprint = {
   settable: 'proposer',
   charactersMax: 128,
@@ -97,7 +95,8 @@ export const uniqueFingerprint = {
 } as const
 
 /**
- * Any router, as `/routers` and `/transit-routers` show it; those made elsewhere count as enrolled.
+ * Any router, as `/routers` and `/transit-routers` show it; routers created by other APIs count as
+ * enrolled.
  */
 export const transitFields = {
   ...routerFields,
@@ -111,22 +110,19 @@ export const transitFields = {
   certPem: optionalText({ settable: 'proposer', charactersMax: 65_536, ...hidden }),
   ...withheld({
     /**
-     * Issued beside `certPem` at the enrollment; kept for a router that lost the answer and asks
+     * Issued with `certPem` at the enrollment; stored for a router that lost the answer and asks
      * again.
      */
     serverCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
-    /**
-     * Certificates that take the place of those in force once the router has shown that it has
-     * them.
-     */
+    /** Certificates that replace the current ones once the router has used them. */
     nextCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
     nextServerCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
     nextFingerprint: optionalText({ settable: 'never', ...hidden }),
     nextCertificateNames: texts({ ...hosts, settable: 'never', ...hidden }),
-    /** SHA-256 of the one-time token that it was enrolled by, hex. */
+    /** SHA-256 of the one-time token of its enrollment, hex. */
     enrolledBy: optionalText({ settable: 'never', unique: 'a token is used once', ...hidden }),
   }),
-  /** It was made by `/routers` or `/transit-routers`, and can be changed there. */
+  /** Whether it was created by `/routers` or `/transit-routers`, and can be changed there. */
   isTransit: boolean({ settable: 'proposer', ...hidden }),
 } as const
 

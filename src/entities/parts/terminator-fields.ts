@@ -7,9 +7,9 @@ export const precedences = ['default', 'required', 'failed'] as const
 const idSchema = { type: 'string', maxLength: 128 } as const
 export const terminatorBounds = { addressCharactersMax: 1024, secretCharactersMax: 4096 } as const
 
-/** Fields of a terminator that the fabric can tell, on every API. */
+/** Fields of a terminator that every API shows. */
 export const terminatorFields = {
-  /** Made by the preparer of `service` and `router` in the body; the service stays. */
+  /** Derived by the preparer from `service` and `router` in the body; the service never changes. */
   serviceId: reference('service', 'cascade', { settable: 'proposer' }),
   routerId: reference('transitRouter', 'cascade', { settable: 'proposer' }),
   binding: text({ charactersMax: 128 }),
@@ -24,7 +24,7 @@ export const terminatorFields = {
 export const terminatorBody = {
   service: inEveryBody(idSchema, 'create', 'replace'),
   router: inEveryBody(idSchema, 'create', 'replace'),
-  // An empty one stands for the one that its address calls for.
+  // Empty: the binding that the address implies.
   binding: inEveryBody({ type: 'string', maxLength: 128 }, 'create', 'replace'),
 } as const
 
@@ -42,7 +42,7 @@ export function terminatorSymbols<S extends string, R extends string>(service: S
     'binding',
     'address',
     'instanceId',
-    // Bodies name it so, and rows show it so.
+    // The name in bodies and rows.
     { name: 'identity', field: 'instanceId' },
     'hostId',
     'sourceCtrl',

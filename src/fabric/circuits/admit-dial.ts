@@ -39,7 +39,7 @@ export interface AdmittedDial {
 
 export interface AskingRouter {
   readonly router: { readonly id: string }
-  readonly judgesPosture: boolean
+  readonly evaluatesPosture: boolean
 }
 
 /** @throws {CircuitRefused} */
@@ -66,7 +66,7 @@ export async function admitDial(
 
 async function admitClient(
   { clients }: DialJudges,
-  { router, judgesPosture: isJudgedByRouter }: AskingRouter,
+  { router, evaluatesPosture: isJudgedByRouter }: AskingRouter,
   {
     of: _of,
     circuitId: _id,

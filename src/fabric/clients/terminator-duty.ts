@@ -92,7 +92,7 @@ export class TerminatorDuty implements RouterDuty {
         sessionToken: asked.sessionToken,
         apiSessionToken: asked.apiSessionToken,
         fingerprints: asked.fingerprints,
-        isJudgedByRouter: connection.judgesPosture,
+        isJudgedByRouter: connection.evaluatesPosture,
       })
       if (judged.ok) {
         const { sessionId } = judged.client

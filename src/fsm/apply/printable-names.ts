@@ -1,7 +1,7 @@
 import type { Entity } from '../../entities/define.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { unprintableIn } from '../../lib/text/terminal-text.ts'
+import { firstUnprintable } from '../../lib/text/terminal-text.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { faulty } from './outcome.ts'
@@ -34,7 +34,7 @@ export function unprintableFields(
 /** @param field that the text is for. */
 export function unprintableName(state: Levelled, field: string, text: string): Outcome | null {
   if (state.featureLevel < PRINTABLE_FROM_LEVEL) return null
-  const found = unprintableIn(text)
+  const found = firstUnprintable(text)
   if (found === null) return null
   const reason = `${field} must not contain control characters or controls of the text direction, found ${found}`
   return faulty({ field, reason })

@@ -7,7 +7,7 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
 import {
-  isHonoured,
+  isVersionNeeded,
   isRandomKey,
   type SecretExposure,
   type SecretVersion,
@@ -78,7 +78,7 @@ export function missingSecret(
   }
   for (const { id, versions } of secrets(state)) {
     for (const version of versions) {
-      if (!isHonoured(id as SharedSecretName, version, logTimeMs)) continue
+      if (!isVersionNeeded(id as SharedSecretName, version, logTimeMs)) continue
       // A secret was rotated after they were wrapped: to be wrapped anew.
       if (find(given, id, version.version, nodeId) === undefined) return refused('REVISION_MOVED')
     }

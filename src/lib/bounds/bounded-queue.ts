@@ -1,4 +1,4 @@
-/** First in, first out, with a cap: `push` says no rather than growing without end. */
+/** A FIFO queue with a capacity: `push` refuses an item rather than growing without limit. */
 export class BoundedQueue<T> {
   #items: T[] = []
   #head = 0
@@ -12,14 +12,14 @@ export class BoundedQueue<T> {
     return this.#items.length - this.#head
   }
 
-  /** @returns false when the queue is full; the caller must answer for it. */
+  /** @returns false when the queue is full; the caller must handle the refusal. */
   push(item: T): boolean {
     if (this.length >= this.#capacity) return false
     this.#items.push(item)
     return true
   }
 
-  /** The item that `shift` would take. */
+  /** The item that `shift` would return. */
   peek(): T | undefined {
     return this.#items[this.#head]
   }

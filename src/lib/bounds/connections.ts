@@ -6,27 +6,24 @@ import type { KeyedRate } from './keyed-rate.ts'
 import { sourceOf } from './source.ts'
 
 export interface ConnectionBounds {
-  /** Connections that one source holds; more are closed at once. */
+  /** Maximum open connections of one source; further ones are closed at once. */
   readonly connectionsPerSourceMax: number
-  /**
-   * Time from the first packet to the end of the TLS handshake; null for plain HTTP, which has
-   * none.
-   */
+  /** Maximum time from the first packet to the end of the TLS handshake; null for plain HTTP. */
   readonly handshakeTimeoutMs: number | null
   /**
-   * Handshakes under way, of all and of one source. One more ends the one that has taken longest,
-   * of the source or of the one that has most: those who mean it are done in a moment, and get
-   * through beside any number that wait.
+   * Maximum handshakes in progress, in total and per source. One more ends the longest-running one
+   * of the source, or of the source with the most. Honest clients finish their handshake quickly,
+   * so slow ones cannot block them.
    */
   readonly handshakesMax?: number
   readonly handshakesPerSourceMax?: number
-  /** How fast a source may open connections; those beyond are closed at once. */
+  /** Maximum rate at which a source may open connections; those beyond are closed at once. */
   readonly rate?: KeyedRate
-  /** Room that the listener shares with others. */
+  /** Connection capacity that the listener shares with others. */
   readonly room?: FairShare
 }
 
-/** Bounds of connections that have not proven who they are. */
+/** Limits for connections that are not authenticated yet. */
 export type PendingBounds = Pick<
   ConnectionBounds,
   'handshakeTimeoutMs' | 'handshakesMax' | 'handshakesPerSourceMax'
@@ -39,13 +36,13 @@ interface Handshake {
 }
 
 /**
- * Bounds how many connections one source opens and holds, and how long a TLS handshake may take.
- * The deadline counts from the first packet: Node's own handshake timeout starts again with each
- * byte, and leaves the connection open when it expires.
+ * Limits how many connections one source opens and holds, and how long a TLS handshake may take.
+ * The deadline counts from the first packet: Node's own handshake timeout restarts with each byte,
+ * and leaves the connection open when it expires.
  *
- * To be called when the server has all its own listeners: what is refused does not get to them.
+ * Call it after the server has all its own listeners, which then do not see refused connections.
  */
-export function boundConnections(server: Server, bounds: ConnectionBounds): void {
+export function limitConnections(server: Server, bounds: ConnectionBounds): void {
   const sources = new KeyedCounts()
   const handshakes = new PendingConnections(bounds)
   const admitted = server.listeners('connection') as ((socket: Socket) => void)[]
@@ -77,7 +74,9 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): void
   })
 }
 
-/** Connections that have a time to prove who they are; too many of one source end its oldest. */
+/**
+ * Connections that must authenticate within a deadline; too many of one source close its oldest.
+ */
 export class PendingConnections {
   readonly #bounds: PendingBounds
   /**

@@ -2,21 +2,24 @@ import { readFileSync } from 'node:fs'
 
 import { FairShare } from './fair-share.ts'
 
-/** File descriptors of the process: when there is none left, no file and no connection opens. */
+/**
+ * Limits of file descriptors. When the process has none left, it can open no file and no
+ * connection.
+ */
 export const descriptorLimits = {
   /**
-   * Kept from clients and routers: for the log, the state, peers and whatever else is opened. Half
-   * of all, where there are fewer than twice as many.
+   * Descriptors reserved from clients and routers, for the log, the state, peers and other files.
+   * At most half of all descriptors.
    */
   descriptorsReservedMax: 1024,
-  /** Number assumed where the system does not say how many there are. */
+  /** Assumed limit if the system does not report one. */
   descriptorsAssumed: 4096,
 } as const
 
-/** @returns the limit of this process; null when the system does not say. */
+/** @returns the descriptor limit of this process; null when the system does not report it. */
 export function descriptorsMax(): number | null {
   try {
-    // Node raises the soft limit to the hard one at its start, so this does not change any more.
+    // Node raises the soft limit to the hard one at start, so it does not change afterwards.
     const line = /^Max open files +(\d+|unlimited) /m.exec(
       readFileSync('/proc/self/limits', 'utf8'),
     )
@@ -27,13 +30,13 @@ export function descriptorsMax(): number | null {
   }
 }
 
-/** How many sockets clients and routers may hold, of so many descriptors. */
+/** Maximum sockets of clients and routers, given the number of descriptors. */
 export function clientSocketsMax(descriptors: number): number {
   const half = Math.floor(descriptors / 2)
   return descriptors - Math.min(descriptorLimits.descriptorsReservedMax, half)
 }
 
-/** The sockets of all listeners of this process that clients and routers connect to, by source. */
+/** Sockets of clients and routers on all listeners of this process, by source. */
 export const clientSockets = new FairShare(
   clientSocketsMax(descriptorsMax() ?? descriptorLimits.descriptorsAssumed),
 )

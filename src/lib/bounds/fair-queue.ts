@@ -1,8 +1,8 @@
 import { FairShare } from './fair-share.ts'
 
 /**
- * A queue of bounded length that callers share: each has a line of its own, and the lines are
- * served in turn, so that who puts much into it waits for it alone.
+ * A bounded queue shared by callers. Each caller has its own line, and the lines are served in
+ * turn, so a caller that queues much delays only itself.
  */
 export class FairQueue<T> {
   readonly #lines = new Map<string, T[]>()
@@ -13,8 +13,8 @@ export class FairQueue<T> {
   }
 
   /**
-   * @param isNext whether it goes before all that waits in the caller's own line.
-   * @returns false when there is no room, or none for this caller.
+   * @param isNext puts the item at the front of the caller's line.
+   * @returns false when the queue is full, or the caller has used its share.
    */
   push(caller: string, item: T, isNext = false): boolean {
     if (!this.#room.hasRoomFor(caller)) return false
@@ -27,8 +27,8 @@ export class FairQueue<T> {
   }
 
   /**
-   * The first of the line whose turn it is.
-   * @param isReady false: the caller has no turn now, and keeps its place.
+   * Takes the first item of the line whose turn it is.
+   * @param isReady false skips the caller, which keeps its place.
    */
   shift(isReady: (caller: string) => boolean = () => true): T | undefined {
     for (const [caller, line] of this.#lines) {

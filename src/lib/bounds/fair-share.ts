@@ -1,17 +1,13 @@
 import { KeyedCounts } from './keyed-counts.ts'
 
-/**
- * Most of the room for one: the rest is for others that come while one caller takes what it can
- * get.
- */
+/** Maximum share of one caller. The rest stays available for others that arrive later. */
 const OWN_PART_MAX = 0.75
-/** Above it room is scarce, and each caller is held to its part. */
+/** Above this use, capacity is scarce and each caller is limited to an equal part. */
 const SCARCE_PART = 0.5
 
 /**
- * Room of a fixed size that callers share. While there is plenty each takes what it needs; when it
- * gets scarce nobody gets more who has an equal part of it already; and nobody alone can ever fill
- * it.
+ * A fixed capacity shared by callers. While there is plenty, each takes what it needs. When it gets
+ * scarce, a caller that holds an equal part gets no more. No single caller can fill it.
  */
 export class FairShare {
   readonly #max: number
@@ -22,17 +18,20 @@ export class FairShare {
     this.#max = max
   }
 
-  /** Whether there is no room for any caller. */
+  /** Whether the capacity is exhausted for all callers. */
   get isFull(): boolean {
     return this.#total >= this.#max
   }
 
-  /** The caller that has most; '' when none has any. */
+  /** The caller that holds most; '' when no caller holds any. */
   largest(): string {
     return this.#taken.largest()
   }
 
-  /** Whether the caller may take some more: it is asked before, so the last one may go beyond. */
+  /**
+   * Whether the caller may take more. The amount is not known yet, so the last take may exceed the
+   * limit.
+   */
   hasRoomFor(caller: string): boolean {
     if (this.#total < this.#max * SCARCE_PART) return true
     if (this.#total >= this.#max) return false
@@ -47,7 +46,7 @@ export class FairShare {
     this.#total += amount
   }
 
-  /** Gives back what `take` took. */
+  /** Returns capacity taken by `take`. */
   giveBack(caller: string, amount = 1): void {
     this.#taken.add(caller, -amount)
     this.#total -= amount

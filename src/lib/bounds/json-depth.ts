@@ -1,7 +1,7 @@
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** How deep a JSON text nests, strings left aside; linear in its length. */
+/** Nesting depth of a JSON text, ignoring strings; takes linear time. */
 export function jsonDepth(text: string): number {
   let depth = 0
   let deepest = 0

@@ -1,8 +1,8 @@
-/** How many there are of each key that has any. */
+/** Counts per key; a key with count 0 is removed. */
 export class KeyedCounts {
   readonly #counts = new Map<string, number>()
 
-  /** Keys that have any. */
+  /** Number of keys with a count above 0. */
   get size(): number {
     return this.#counts.size
   }
@@ -11,14 +11,14 @@ export class KeyedCounts {
     return this.#counts.get(key) ?? 0
   }
 
-  /** @param amount negative: so many less. */
+  /** @param amount negative to subtract. */
   add(key: string, amount: number): void {
     const count = this.of(key) + amount
     if (count > 0) this.#counts.set(key, count)
     else this.#counts.delete(key)
   }
 
-  /** The key that has most; '' when none has any. */
+  /** The key with the highest count; '' when there is none. */
   largest(): string {
     let largest = ''
     let most = 0

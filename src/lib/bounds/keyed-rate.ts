@@ -1,21 +1,19 @@
 import type { Clock } from '../clock.ts'
 
 export interface Rate {
-  /** Times at once, after a quiet time. */
+  /** Uses allowed at once after an idle period. */
   readonly burst: number
-  /** Times a second, on and on. */
+  /** Sustained uses per second. */
   readonly perSecond: number
 }
 
 interface Budget {
   left: number
-  /** Monotonic ms as of which it is so much. */
+  /** Monotonic ms at which `left` was computed. */
   atMs: number
 }
 
-/**
- * Budget of one that may do something so many times at once and so many times a second after that.
- */
+/** A token bucket: `burst` uses at once, then `perSecond`. */
 export class RateBudget {
   readonly #rate: Rate
   readonly #clock: Pick<Clock, 'monotonicMs'>
@@ -27,15 +25,15 @@ export class RateBudget {
     this.#budget = { left: rate.burst, atMs: clock.monotonicMs() }
   }
 
-  /** @returns false when that is once too often. */
+  /** @returns false when the rate is exceeded. */
   take(): boolean {
     return takeFrom(this.#budget, this.#rate, this.#clock.monotonicMs())
   }
 }
 
 /**
- * A budget for each of many keys, which fills again by and by; those that were not used for longest
- * are forgotten first. It bounds no sum over the keys: that is a `Quota`.
+ * A token bucket per key; the least recently used keys are evicted first. It does not limit the sum
+ * over all keys: that is a `Quota`.
  */
 export class KeyedRate {
   readonly #rate: Rate
@@ -49,7 +47,7 @@ export class KeyedRate {
     this.#clock = clock
   }
 
-  /** @returns false when that is once too often for the key. */
+  /** @returns false when the key exceeds its rate. */
   take(key: string): boolean {
     const atMs = this.#clock.monotonicMs()
     const budget = this.#budgets.get(key) ?? { left: this.#rate.burst, atMs }

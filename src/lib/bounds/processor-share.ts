@@ -3,30 +3,30 @@ import { FairQueue } from './fair-queue.ts'
 import { Problem } from '../problems.ts'
 
 export interface ShareLimits {
-  /** Time that a caller may use without waiting, beyond its free part. */
+  /** Processor time that a caller may use without waiting, beyond its free part. */
   readonly processorBurstMs: number
-  /** Time that waiting work gets between two turns of the event loop. */
+  /** Time that waiting work gets per turn of the event loop. */
   readonly processorSliceMs: number
-  /** Callers whose use is remembered. */
+  /** Maximum callers whose use is tracked. */
   readonly processorCallersMax: number
-  /** Tasks that wait, shared by callers. */
+  /** Maximum waiting tasks, shared by callers. */
   readonly waitingRequestsMax: number
 }
 
-/** Part of the main thread that a caller may use without waiting for others. */
+/** Fraction of the main thread that a caller may use without waiting for others. */
 const FREE_PART = 0.25
 
-/** Pause before room to wait is asked for again, where there was none. */
-const ASK_AGAIN_MS = 10
+/** Delay before retrying when the queue of waiting tasks was full, ms. */
+const RETRY_MS = 10
 
 /**
- * Work of more slices is long: it goes behind what else its caller waits for, or is followed by a
- * rest. A busy machine makes two slices of what fits into one.
+ * Work that takes more slices counts as long: it goes to the end of its caller's line, or is
+ * followed by a rest. On a busy machine, work that fits in one slice may take two.
  */
 const SHORT_SLICES_MAX = 3
 const REST_MS_MAX = 1000
 
-/** Time that a caller has used lately: a bucket that leaks at {@link FREE_PART}. */
+/** Recent processor time of a caller: a leaky bucket that drains at {@link FREE_PART}. */
 interface Use {
   usedMs: number
   /** Monotonic ms. */
@@ -35,9 +35,9 @@ interface Use {
 
 /**
  * Shares the processor time of the main thread between callers. A caller that has used little
- * lately is served at once. The work of one that has used more waits in its own line; the lines
- * take turns, and between slices the event loop serves everybody else. Long work is made of steps,
- * so that it takes turns with itself.
+ * lately is served at once. The work of other callers waits in a line per caller; the lines take
+ * turns, and between slices the event loop serves everything else. Long work consists of steps, so
+ * that it can be interrupted.
  */
 export class ProcessorShare {
   readonly #limits: ShareLimits
@@ -46,7 +46,7 @@ export class ProcessorShare {
   readonly #waiting: FairQueue<() => void>
   readonly #waitingCounts = new Map<string, number>()
   #isScheduled = false
-  /** The caller whose task runs: what that begins itself is a part of it. */
+  /** Caller whose task is running; a task that it starts itself is part of that task. */
   #running: string | null = null
 
   constructor(limits: ShareLimits, clock: Pick<Clock, 'monotonicMs'>) {
@@ -56,11 +56,11 @@ export class ProcessorShare {
   }
 
   /**
-   * Runs the task now, or when it is its caller's turn. A task of that caller that begins another
-   * one runs it as a part of itself.
-   * @returns whether it had to wait.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too much of the caller's, or of all, waits
-   * already.
+   * Runs the task now, or when it is its caller's turn. A task that the caller's running task
+   * starts runs as part of it.
+   * @returns whether the task had to wait.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many tasks of the caller, or of all
+   * callers, already wait.
    */
   run(caller: string, task: () => void): boolean {
     if (caller === this.#running) {
@@ -77,22 +77,22 @@ export class ProcessorShare {
   }
 
   /**
-   * Takes the steps to their end: what fits into a slice at once, the rest in the caller's turns.
-   * Each step should take well below a millisecond. Short work is ended before the next of its
-   * caller goes on: 32 lists that grow side by side are all in memory until the last row.
-   * @throws what a step throws; SERVER_TOO_MANY_REQUESTS when too much waits already.
+   * Runs all steps: one slice at once, the rest in the caller's turns. Each step should take well
+   * below 1 ms. Short work ends before the next task of its caller continues: 32 lists built
+   * concurrently would all stay in memory until the last row.
+   * @throws errors of a step; SERVER_TOO_MANY_REQUESTS when too many tasks already wait.
    */
   finish<T>(caller: string, steps: Iterator<void, T>): T | Promise<T> {
     const first = this.#slice(steps)
     if (first.done === true) return first.value
     return new Promise((resolve, reject) => {
       let slices = 1
-      const goOn = (): void => {
+      const resume = (): void => {
         try {
           const next = this.#slice(steps)
           slices += 1
           if (next.done === true) resolve(next.value)
-          else this.#enqueue(caller, goOn, slices <= SHORT_SLICES_MAX)
+          else this.#enqueue(caller, resume, slices <= SHORT_SLICES_MAX)
         } catch (error) {
           fail(error)
         }
@@ -103,7 +103,7 @@ export class ProcessorShare {
         reject(error as Error)
       }
       try {
-        this.#enqueue(caller, goOn, true)
+        this.#enqueue(caller, resume, true)
       } catch (error) {
         fail(error)
       }
@@ -111,11 +111,11 @@ export class ProcessorShare {
   }
 
   /**
-   * Begins the work now, or when it is its caller's turn, and takes the steps that it gives to
-   * their end. It is never refused, so a caller begins one at a time: it waits for room as well.
-   * Long work is followed by a rest of as long as it took, or a caller that always has more to say
-   * takes all of the processor that is left, from other processes of the machine as well.
-   * @returns when it is over, with the rest; null: it is.
+   * Starts the work now, or when it is its caller's turn, and runs all its steps. The work is never
+   * refused: it also waits for space in the queue, so a caller must start one at a time. Long work
+   * is followed by a rest as long as the work took. Otherwise a caller with endless work would use
+   * all remaining processor time, even of other processes.
+   * @returns a promise for the end including the rest; null when the work is already complete.
    */
   begin(caller: string, work: () => Iterator<void> | null): Promise<void> | null {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -123,7 +123,7 @@ export class ProcessorShare {
     let isOver = false
     let tookMs = 0
     let slices = 0
-    const goOn = (): void => {
+    const resume = (): void => {
       const fromMs = this.#clock.monotonicMs()
       try {
         isOver = steps === null || this.#slice(steps).done === true
@@ -134,7 +134,7 @@ export class ProcessorShare {
       tookMs += this.#clock.monotonicMs() - fromMs
       slices += 1
       // @guard heavy-frames-of-a-router--rest
-      if (!isOver) this.#enqueueAtLast(caller, goOn)
+      if (!isOver) this.#enqueueAtLast(caller, resume)
       else if (slices > SHORT_SLICES_MAX) setTimeout(resolve, Math.min(tookMs, REST_MS_MAX))
       else resolve()
     }
@@ -145,7 +145,7 @@ export class ProcessorShare {
         reject(error as Error)
         return
       }
-      goOn()
+      resume()
     }
     const nowMs = this.#clock.monotonicMs()
     if (this.#mustWait(caller, nowMs)) this.#enqueueAtLast(caller, task)
@@ -157,7 +157,7 @@ export class ProcessorShare {
     try {
       this.#enqueue(caller, task)
     } catch {
-      setTimeout(() => this.#enqueueAtLast(caller, task), ASK_AGAIN_MS)
+      setTimeout(() => this.#enqueueAtLast(caller, task), RETRY_MS)
     }
   }
 
@@ -171,8 +171,8 @@ export class ProcessorShare {
   }
 
   /**
-   * Also behind what waits already: the requests of one caller are begun in the order in which they
-   * came.
+   * A caller with waiting tasks waits too, so that its requests start in the order of their
+   * arrival.
    */
   #mustWait(caller: string, nowMs: number): boolean {
     if (this.#waitingCounts.has(caller)) return true

@@ -1,16 +1,16 @@
 import type { Clock } from '../clock.ts'
 
 export interface QuotaLimits {
-  /** Most of one caller, in a window of time. */
+  /** Maximum of one caller in a window of time. */
   readonly ofOneMax: number
-  /** Most of all callers. */
+  /** Maximum of all callers together. */
   readonly allMax: number
   readonly windowMs: number
 }
 
 /**
- * So much a caller, and so much in all, in each window of time. One that only paces each caller is
- * a `KeyedRate`.
+ * A limit per caller and a limit in total, in each window of time. To limit only the rate of each
+ * caller, use a `KeyedRate`.
  */
 export class Quota {
   readonly #limits: QuotaLimits
@@ -21,7 +21,9 @@ export class Quota {
   #taken = 0
   #dropped = 0
 
-  /** @param onDropped told once in a window, at its end, of how much there was too much. */
+  /**
+   * @param onDropped called at the end of a window with the number of refusals, if there were any.
+   */
   constructor(
     limits: QuotaLimits,
     clock: Pick<Clock, 'monotonicMs'>,
@@ -38,20 +40,20 @@ export class Quota {
     return Math.max(0, this.#limits.windowMs - (this.#clock.monotonicMs() - this.#beganMs))
   }
 
-  /** @returns whether `take` would say yes; counts nothing. */
+  /** @returns whether `take` would return true; does not count. */
   hasLeft(caller: string, ofOneMax = this.#limits.ofOneMax): boolean {
     const nowMs = this.#clock.monotonicMs()
     if (nowMs - this.#beganMs >= this.#limits.windowMs) this.#startNext(nowMs)
     return (this.#takenBy.get(caller) ?? 0) < ofOneMax && this.#taken < this.#limits.allMax
   }
 
-  /** @returns whether there is one more for that caller; a yes counts as one. */
+  /** @returns whether the caller is within its limits; if so, counts one use. */
   take(caller: string, ofOneMax = this.#limits.ofOneMax): boolean {
     if (!this.hasLeft(caller, ofOneMax)) {
       this.#dropped += 1
       return false
     }
-    // No more callers than there is in all.
+    // The total limit also bounds the number of callers.
     this.#takenBy.set(caller, (this.#takenBy.get(caller) ?? 0) + 1)
     this.#taken += 1
     return true

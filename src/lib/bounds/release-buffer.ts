@@ -1,10 +1,10 @@
-/** Smaller ones are left to the garbage collection, which costs less than each of these calls. */
+/** Smaller buffers are left to the garbage collector, which costs less than this call. */
 const LARGE_BYTES = 64 * 1024
 
 /**
- * Gives the memory of a large buffer back at once; `bytes` and all views of it are empty after
- * that. Buffers weigh nothing on the heap, so that a collection may find hundreds of megabytes of
- * them only when it is late. What does not own all of its memory is left alone.
+ * Frees the memory of a large buffer at once; `bytes` and all its views are empty afterwards.
+ * Buffers do not count toward the heap size, so hundreds of megabytes may accumulate before a
+ * collection. A view of a part of a buffer is left alone.
  */
 export function releaseBuffer(bytes: Uint8Array): void {
   const { buffer } = bytes

@@ -2,7 +2,7 @@ import { isIPv6 } from 'node:net'
 
 /** One customer holds a /64 of IPv6 (RFC 6177), so that is one source. */
 export function sourceOf(address: string): string {
-  // Hardly any address needs the long look of `isIPv6`.
+  // A quick check first, because `isIPv6` is slow and rarely needed.
   if (!address.includes(':') || !isIPv6(address) || address.startsWith('::ffff:')) return address
   const [head = '', tail = ''] = address.split('::')
   const first = head === '' ? [] : head.split(':')
@@ -11,7 +11,7 @@ export function sourceOf(address: string): string {
   return [...first, ...Array<string>(zeros).fill('0'), ...last].slice(0, 4).join(':')
 }
 
-/** The sharer of room for all that comes from there and has not proven who it is. */
-export function sharerAt(address: string): string {
+/** Key in a `FairShare` for unauthenticated requests from this address. */
+export function addressShareKey(address: string): string {
   return `from ${sourceOf(address)}`
 }

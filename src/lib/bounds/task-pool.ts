@@ -7,8 +7,8 @@ interface WaitingTask {
 }
 
 /**
- * Runs so many tasks at once. Callers share the workers as well as the places of those that wait:
- * one whose tasks never end leaves workers to the others.
+ * Runs up to `workersMax` tasks at once. Callers share the workers and the queue fairly: a caller
+ * whose tasks never end leaves workers to the others.
  */
 export class TaskPool {
   readonly #workers: FairShare
@@ -20,8 +20,8 @@ export class TaskPool {
   }
 
   /**
-   * @param task never rejects.
-   * @returns false when it is not run: too many wait, or too many of this caller.
+   * @param task must not reject.
+   * @returns false when the task is refused: too many wait, or too many of this caller.
    */
   run(caller: string, task: () => Promise<void>): boolean {
     // @guard dials-of-one-client--workers

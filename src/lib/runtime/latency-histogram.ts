@@ -1,4 +1,4 @@
-/** Upper ends of the buckets, ms; what is longer is in none of them but in the count. */
+/** Upper bounds of the buckets, ms; longer latencies are only in the total count. */
 export const LATENCY_BOUNDS_MS = [
   0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000,
 ] as const
@@ -8,9 +8,9 @@ export interface LatencyCounts {
   /** Since the start. */
   readonly count: number
   readonly sumMs: number
-  /** Since the start: how many took no longer than the bound of the same place. */
+  /** Cumulative counts since the start: latencies up to the bound at the same position. */
   readonly buckets: readonly number[]
-  /** Value of the last ten seconds; 0 when there was nothing. */
+  /** 99th percentile of the last ten seconds; 0 without values. */
   readonly p99Ms: number
 }
 
@@ -20,7 +20,8 @@ const WINDOW_MS = 2000
 const WINDOWS = 5
 
 /**
- * How long something took: counts since the start, and the 99th percentile of the last ten seconds.
+ * A histogram of latencies: counts since the start, and the 99th percentile of the last ten
+ * seconds.
  */
 export class LatencyHistogram {
   readonly #total = new Float64Array(LATENCY_BOUNDS_MS.length + 1)

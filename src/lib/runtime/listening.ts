@@ -1,6 +1,6 @@
 import type { ListenOptions, Server } from 'node:net'
 
-/** Resolves when the server listens; its errors from then on are the caller's to take. */
+/** Resolves when the server listens. After that, the caller handles its errors. */
 export async function listenAt(server: Server, place: ListenOptions): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)
@@ -9,13 +9,13 @@ export async function listenAt(server: Server, place: ListenOptions): Promise<vo
   server.off('error', reject)
 }
 
-/** The port that a server listens on, also where the system chose it; 0 when it has none. */
+/** The port that a server listens on, even if the system chose it; 0 when it has none. */
 export function portOf(server: Server): number {
   const address = server.address()
   return typeof address === 'object' && address !== null ? address.port : 0
 }
 
-/** Takes no more connections, and resolves when the last one has closed. */
+/** Stops accepting connections, and resolves when the last one has closed. */
 export function closeServer(server: Server): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   server.close(() => resolve())

@@ -10,9 +10,9 @@ export interface LoopDelayGauge {
 }
 
 /**
- * How late the timers of this thread's event loop are: the 99th percentile of the last five to ten
- * seconds. Samples come with the timer that all of a thread share, as ones of their own would wake
- * an idle thread for nothing else.
+ * Delay of the timers of this thread's event loop: the 99th percentile of the last five to ten
+ * seconds. Samples use the shared timer of the thread, because a timer of their own would wake an
+ * idle thread.
  */
 export class LoopDelay implements LoopDelayGauge {
   readonly #stop: () => void

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /**
- * The folder with `package.json` and `bin/`: sources lie deeper in it than the files of an
- * installed package do.
+ * The folder with `package.json` and `bin/`. Sources are deeper below it than the files of an
+ * installed package.
  */
 export const PACKAGE_ROOT = rootAbove(import.meta.dirname)
 

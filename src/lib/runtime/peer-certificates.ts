@@ -9,7 +9,9 @@ import { unsupportedNode } from './supported-node.ts'
  */
 export const PEER_CHAIN_BYTES_MAX = 32 * 1024
 
-/** `getPeerX509Certificate()` of other versions never frees a chain of several certificates. */
+/**
+ * Other Node versions never free a chain of several certificates from `getPeerX509Certificate()`.
+ */
 const freesChains = unsupportedNode() === null
 
 /** A certificate and its issuer; one that is self-signed may name itself. */
@@ -19,28 +21,28 @@ interface LinkedCertificate {
 }
 
 /**
- * The certificate that the peer of a TLS connection presented and proved to hold the key of, in
- * DER. Null: it presented none, or one of more than {@link PEER_CHAIN_BYTES_MAX} bytes, or the
- * connection has ended.
+ * The certificate, in DER, that the peer of a TLS connection presented and proved to hold the key
+ * of. Null when it presented none, or one of more than {@link PEER_CHAIN_BYTES_MAX} bytes, or when
+ * the connection has ended.
  */
 export function peerLeafDer(socket: TLSSocket): Uint8Array | null {
   const { raw } = linked(socket.getPeerCertificate()) ?? {}
   return raw === undefined || raw.length > PEER_CHAIN_BYTES_MAX ? null : Uint8Array.from(raw)
 }
 
-/** Lower-case hex of the SHA-256 of {@link peerLeafDer}; empty where that is null. */
+/** Lowercase hex SHA-256 of {@link peerLeafDer}; empty when that is null. */
 export function peerLeafSha256(socket: TLSSocket): string {
   const der = peerLeafDer(socket)
   return der === null ? '' : createHash('sha256').update(der).digest('hex')
 }
 
 /**
- * The certificates that the peer presented in DER, its own first, the others as presented. On a
- * version of Node that never frees them ({@link unsupportedNode}), only those that issued one
- * another.
+ * The certificates that the peer presented, in DER, the leaf first and the others as presented. On
+ * Node versions that never free them ({@link unsupportedNode}), only those that issued one another.
  *
- * @param certificatesMax further ones are left out.
- * @returns null as {@link peerLeafDer}, the bytes of all that are returned counted together.
+ * @param certificatesMax maximum number returned.
+ * @returns null like {@link peerLeafDer}; the size limit applies to all returned certificates
+ * together.
  */
 export function peerChainDer(
   socket: TLSSocket,

@@ -14,41 +14,43 @@ const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants
 
 export interface RotatingFileOptions {
   readonly path: string
-  /** A file is not made larger than this, but for a single chunk that is larger by itself. */
+  /** Maximum file size; a single larger chunk may exceed it. */
   readonly bytesMax: number
-  /** Earlier files: `path.1` is the newest of them. */
+  /** Number of earlier files to keep; `path.1` is the newest. */
   readonly keep: number
 }
 
 /**
- * A file of lines that is rotated between two writes, so that no line is cut or lost. Where a
- * rotation fails, as it may on a full disk, lines go on into the file that is open
- * and the next write tries again. A file that somebody else has moved away is made anew at the next
- * write.
+ * A file of lines that is rotated between two writes, so that no line is cut or lost. If a rotation
+ * fails, for example on a full disk, lines continue in the open file and the next write tries
+ * again. If another program has moved the file away, the next write creates a new one.
  */
 export class RotatingFile {
   readonly #options: RotatingFileOptions
   #fd: number
 
-  /** @throws {Error} when it cannot be opened, or is not a plain file. */
+  /** @throws {Error} when it cannot be opened or is not a regular file. */
   constructor(options: RotatingFileOptions) {
     this.#options = options
     this.#fd = openLines(options.path)
   }
 
-  /** The file to write so many bytes to, asked before each write while none is under way. */
+  /**
+   * The file descriptor for the next write of `bytes`. Call it before each write, while no write is
+   * in progress.
+   */
   fdFor(bytes: number): number {
     try {
       const { size } = fstatSync(this.#fd)
       if (size > 0 && size + bytes > this.#options.bytesMax) this.#rotate()
       if (this.#isElsewhere()) this.#reopen()
     } catch {
-      // The file that is open takes the lines until a later write can rotate.
+      // The open file receives the lines until a later write can rotate.
     }
     return this.#fd
   }
 
-  /** The same as for the last write. */
+  /** The file descriptor of the last write. */
   get current(): number {
     return this.#fd
   }
@@ -58,12 +60,12 @@ export class RotatingFile {
   }
 
   /**
-   * Files make room up to the first gap alone: a rotation that fails half-way must not push older
-   * ones out when repeated.
+   * Files are shifted only up to the first gap: repeating a failed rotation must not drop older
+   * files.
    */
   #rotate(): void {
-    // After a rotation that could not open the next file, the one that is open has its later name
-    // already.
+    // After a rotation that could not open the next file, the open file already has its rotated
+    // name.
     if (this.#isElsewhere()) return
     const { path, keep } = this.#options
     let gap = 1
@@ -72,7 +74,7 @@ export class RotatingFile {
     renameSync(path, `${path}.1`)
   }
 
-  /** No longer the file that the path leads to. */
+  /** Whether the path no longer names the open file. */
   #isElsewhere(): boolean {
     const there = statSync(this.#options.path, { throwIfNoEntry: false })
     const open = fstatSync(this.#fd)
@@ -86,7 +88,7 @@ export class RotatingFile {
   }
 }
 
-/** Never through a link, and never a pipe or device, which could hold up the thread. */
+/** Does not follow links, and refuses pipes and devices, which could block the thread. */
 function openLines(path: string): number {
   const fd = openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, OWNER_ONLY)
   try {

@@ -6,11 +6,11 @@ import satisfies from 'semver/functions/satisfies.js'
 import { PACKAGE_ROOT } from './package-root.ts'
 
 /**
- * Why the program should not run on a version of Node, with what to do; null: `engines` of
- * `package.json` allows it. `bin/flotilla` refuses such versions; a program that is started without
- * it gets here.
+ * The reason why the program should not run on a Node version, with a remedy; null when `engines`
+ * of `package.json` allows it. `bin/flotilla` refuses other versions; a program started in another
+ * way checks it here.
  *
- * @param version like `v24.21.0`.
+ * @param version for example `v24.21.0`.
  */
 export function unsupportedNode(version: string = process.version): string | null {
   const manifest = JSON.parse(readFileSync(join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {

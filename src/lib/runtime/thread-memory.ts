@@ -1,8 +1,8 @@
 import { getHeapStatistics } from 'node:v8'
 
 /**
- * Memory of the thread that asks. `process.memoryUsage` opens a file for what it says of the
- * process, and so fails where no more files can be opened.
+ * Memory of the calling thread. `process.memoryUsage` opens a file for its process values, so it
+ * fails when no descriptor is left.
  */
 export function threadMemory(): {
   readonly heapUsedBytes: number
@@ -18,13 +18,13 @@ export function threadMemory(): {
   }
 }
 
-/** Memory of the process, as last known: it stays so while no file can be opened. */
+/** Memory of the process; the last known values while no file can be opened. */
 export function processMemory(): NodeJS.MemoryUsage {
   // @guard no-descriptors-left--process
   try {
     last = process.memoryUsage()
   } catch {
-    // No descriptor is left, which is no reason for whoever asks to end.
+    // No descriptor is left, which must not fail the caller.
   }
   return last
 }

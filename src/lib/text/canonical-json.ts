@@ -14,7 +14,7 @@ export function canonicalJson(value: unknown): string {
     const record = value as Record<string, unknown>
     const parts: string[] = []
     const keys = Object.keys(record)
-    // Most objects are in order already, as they were read from text like this.
+    // Most objects are already in order, because they were parsed from canonical text.
     let at = 1
     while (at < keys.length && (keys[at - 1] ?? '') < (keys[at] ?? '')) at += 1
     if (at < keys.length) keys.sort()
@@ -28,8 +28,8 @@ export function canonicalJson(value: unknown): string {
 }
 
 /**
- * Whether two values say the same; the order of an object's members says nothing. Makes no text of
- * them, however large they are.
+ * Whether two values are equal, ignoring the order of object members. Creates no text, even for
+ * large values.
  */
 export function isSameJson(a: Json | undefined, b: Json | undefined): boolean {
   if (a === b) return true

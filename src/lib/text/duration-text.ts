@@ -1,9 +1,6 @@
 const NS_A_MS = 1_000_000
 
-/**
- * A duration as Go prints it and clients of the API family read it: `1.5s`, `12.25ms`, `830µs`,
- * `0s`.
- */
+/** A duration as Go prints it and OpenZiti clients parse it: `1.5s`, `12.25ms`, `830µs`, `0s`. */
 export function durationText(ms: number): string {
   const ns = Math.round(ms * NS_A_MS)
   if (ns === 0) return '0s'

@@ -7,12 +7,12 @@ export function jsonOrNull(text: string): unknown {
   }
 }
 
-/** Whether it is an object, and neither a list nor null. */
+/** Whether the value is an object that is neither a list nor null. */
 export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Whether it is a whole number from 0 on. */
+/** Whether the value is a safe integer >= 0. */
 export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }

@@ -1,4 +1,4 @@
-/** The shapes of names that configuration, certificates and the cluster agree on. */
+/** Syntax of names shared by configuration, certificates and the cluster. */
 
 const CONTROLLER_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const TRUST_DOMAIN = /^[a-z0-9._-]{1,255}$/
@@ -26,8 +26,8 @@ const HOST_PORT =
   /^(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252}))):([0-9]{1,5})$/
 
 /**
- * `host:port`, IPv6 addresses in brackets; ports 1 to 65535.
- * @returns null when the text is none.
+ * Parses `host:port`, IPv6 addresses in brackets; ports 1 to 65535.
+ * @returns null when the text is invalid.
  */
 export function parseHostPort(text: string): HostPort | null {
   const match = HOST_PORT.exec(text)

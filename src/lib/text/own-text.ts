@@ -1,7 +1,4 @@
-/**
- * The beginning of a text as a text of its own: a mere slice keeps all that it was cut from in
- * memory, as long as it is kept itself.
- */
+/** Copies the beginning of a text. A slice would keep the whole original text in memory. */
 export function ownText(text: string, charactersMax: number): string {
   if (text.length <= charactersMax) return text
   // @guard reports-of-a-router--own

@@ -1,6 +1,6 @@
 import { assert } from '../assert.ts'
 
-/** @throws {RangeError} beyond a safe integer. */
+/** @throws {RangeError} when the value is not a safe integer. */
 export function integer(value: bigint): number {
   if (value < 0n || value > BigInt(Number.MAX_SAFE_INTEGER)) {
     throw new RangeError(`${value} is beyond a safe integer`)
@@ -11,8 +11,8 @@ export function integer(value: bigint): number {
 }
 
 /**
- * Looks through a decoded message, so that whoever reads it later can convert each of its integers.
- * @throws {RangeError} when one of them is beyond a safe integer.
+ * Checks a decoded message, so that later readers can convert each of its integers.
+ * @throws {RangeError} when one of them is not a safe integer.
  */
 export function assertSafeIntegers(value: unknown): void {
   if (typeof value === 'bigint') integer(value)

@@ -1,4 +1,4 @@
-/** A time that never was, as the API family writes it. */
+/** The zero time of Go, which OpenZiti sends for "never". */
 export const never = '0001-01-01T00:00:00.000Z'
 
 /** @param atMs UTC; null: never. */

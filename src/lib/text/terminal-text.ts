@@ -1,6 +1,6 @@
 /**
- * Characters that a terminal acts on in place of showing them: C0, DEL and C1 controls, controls
- * of the text direction, and the line separators of Unicode.
+ * Characters that a terminal interprets instead of showing: C0, DEL and C1 controls, bidirectional
+ * controls, and Unicode line separators.
  */
 const UNPRINTABLE =
   '\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069'
@@ -13,27 +13,24 @@ const runsWithinLines = new RegExp(`(?![\\t\\n])[${UNPRINTABLE}]`, 'g')
 const unescaped = new RegExp(`[${UNESCAPED}]`, 'g')
 const WHITE = /^[\t\n\v\f\r\u0085\u2028\u2029]+$/
 
-/** The first character that a terminal would act on, as `U+001B`; null when there is none. */
-export function unprintableIn(text: string): string | null {
+/** The first character that a terminal would interpret, as `U+001B`; null when there is none. */
+export function firstUnprintable(text: string): string | null {
   const found = one.exec(text)
   return found === null ? null : `U+${hexOf(found[0]).toUpperCase()}`
 }
 
-/**
- * Text of others as one line that a terminal only shows: a space for line breaks and tabs, `?` for
- * other controls.
- */
+/** Makes untrusted text one safe line: a space for line breaks and tabs, `?` for other controls. */
 export function printableLine(text: string, charactersMax = Infinity): string {
   const line = text.replace(runs, (run) => (WHITE.test(run) ? ' ' : '?'))
   return line.length > charactersMax ? line.slice(0, charactersMax) : line
 }
 
-/** The same for a text of several lines: line feeds and tabs stay. */
+/** Makes untrusted text of several lines safe: line feeds and tabs stay. */
 export function printableText(text: string): string {
   return text.replaceAll('\r\n', '\n').replace(runsWithinLines, '?')
 }
 
-/** A copy of a JSON value with every text in it as {@link printableLine}. */
+/** A copy of a JSON value with every text in it passed through {@link printableLine}. */
 export function printableValue<T>(value: T): T {
   if (typeof value === 'string') return printableLine(value) as T
   if (Array.isArray(value)) return (value as unknown[]).map(printableValue) as T
@@ -46,8 +43,8 @@ export function printableValue<T>(value: T): T {
 }
 
 /**
- * A text of JSON, or of YAML whose scalars with such characters are in double quotes, with escapes
- * for them: it parses to the same value.
+ * Escapes such characters in JSON, or in YAML whose scalars with such characters are double-quoted.
+ * The result parses to the same value.
  */
 export function escapeUnprintable(text: string): string {
   return text.replace(unescaped, (character) => `\\u${hexOf(character)}`)

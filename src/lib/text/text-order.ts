@@ -1,22 +1,20 @@
-/** Longest step of the search from the end of a list, which halves from there. */
+/** Longest step of the search from the end of a list; the search is binary from there. */
 const NEAR_END_STEP_MAX = 8
 const HIGH_UNIT = /[\ud800-\uffff]/
 
-/**
- * Surrogates stand for characters above all others, but are smaller numbers than U+E000 to U+FFFF.
- */
+/** Surrogates encode characters above U+FFFF, but are smaller numbers than U+E000 to U+FFFF. */
 function rank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
 }
 
-/** Against any other text, such a one stands where `<` says. */
+/** Whether `<` compares this text correctly with any other text. */
 export function isPlainText(text: string): boolean {
   return !HIGH_UNIT.test(text)
 }
 
 /**
- * The order of texts by their UTF-8 bytes: negative, 0 or positive as `a` stands before, at or
- * after `b`. `<` goes by UTF-16 units, which differs where characters above U+FFFF meet those from
+ * Compares texts by their UTF-8 bytes: negative, 0 or positive if `a` is before, equal to or after
+ * `b`. `<` compares UTF-16 units, which differs between characters above U+FFFF and those from
  * U+E000 on.
  */
 export function compareText(a: string, b: string): number {
@@ -33,19 +31,19 @@ export function compareText(a: string, b: string): number {
 
 /** Sorts in place, by {@link compareText}. */
 export function sortTexts(texts: string[]): string[] {
-  // Without a comparison of its own, `sort` goes by UTF-16 units and takes a fraction of the time.
+  // Without a comparison function, `sort` compares UTF-16 units and is several times faster.
   return texts.every(isPlainText) ? texts.sort() : texts.sort(compareText)
 }
 
 /**
- * First position among sorted texts whose text is not below that one.
- * @param isPlain what `isPlainText` says of the text.
+ * First position in a sorted list whose text is not below `text`.
+ * @param isPlain result of `isPlainText(text)`.
  */
 export function lowerBound(sorted: readonly string[], text: string, isPlain: boolean): number {
   let low = 0
   let high = sorted.length
-  // Ids mostly come in order, or nearly: by the time they were drawn, or as the store has them. The
-  // last few are looked at first, as the text of an older one is seldom in the processor's cache.
+  // Ids mostly arrive in order: of creation, or of the store. The last few are compared first,
+  // because older texts are seldom in the processor's cache.
   let step = 1
   while (low < high) {
     const isNearEnd = step <= NEAR_END_STEP_MAX && step <= high - low
@@ -63,9 +61,9 @@ export function lowerBound(sorted: readonly string[], text: string, isPlain: boo
 }
 
 /**
- * Place of the chunk that holds a text or would hold it, among chunks of sorted texts that are
- * sorted themselves; 0 where there is none.
- * @param isPlain what `isPlainText` says of the text.
+ * Index of the chunk that holds or would hold a text, in a sorted list of sorted chunks; 0 if there
+ * is none.
+ * @param isPlain result of `isPlainText(text)`.
  */
 export function chunkOf(
   chunks: readonly (readonly string[])[],

@@ -2,17 +2,17 @@ export interface TextPattern {
   matches(text: string): boolean
 }
 
-/** Longer ones are none. */
+/** Maximum pattern length; a longer one is invalid. */
 export const patternCharactersMax = 256
 
-/** Characters of regular expressions that are not offered. */
+/** Unsupported regular expression characters. */
 const REFUSED = /[\\[\](){}+?]/
 
 /**
- * The part of regular expressions that filters of metrics are made of: text, `.`, `.*`, `*` after
- * anything as in a shell, `^`, `$` and `|`. Matched in time that grows with the product of both
- * lengths, where a regular expression of a caller could take for ever. `\.` is a dot.
- * @returns null when it is no such pattern.
+ * Parses the subset of regular expressions that metric filters use: text, `.`, `.*`, `*` after any
+ * character as in a shell, `^`, `$` and `|`; `\.` is a dot. Matching takes time proportional to the
+ * product of both lengths, while a caller's regular expression could take forever.
+ * @returns null when the pattern is invalid.
  */
 export function parsePattern(text: string): TextPattern | null {
   if (text.length > patternCharactersMax) return null
@@ -46,7 +46,7 @@ function parseBranch(text: string): Branch | null {
   return isAtEnd ? pieces : [...pieces, 'any']
 }
 
-/** Goes back to the last `any` alone, as is enough for patterns without other repetitions. */
+/** Backtracks only to the last `any`, which suffices because patterns have no other repetition. */
 function isMatch(pieces: Branch, text: string): boolean {
   let [at, piece, anyPiece, anyAt] = [0, 0, -1, 0]
   while (at < text.length) {

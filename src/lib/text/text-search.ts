@@ -1,16 +1,15 @@
 /**
- * Up to here the search of the language is quick whatever it is given: a text costs at most so many
- * looks a character.
+ * Up to this length the built-in search is always fast: it costs at most this many comparisons per
+ * character.
  */
 const shortCharactersMax = 16
 
-/** Finds where a pattern stands in a text, from a place on; -1: nowhere. */
+/** Finds a pattern in a text, starting at `from`; -1: not found. */
 export type TextSearch = (text: string, from: number) => number
 
 /**
- * A search whose time is in proportion to the text, whatever the pattern: for some long ones that
- * of the language takes time in proportion to the product of both lengths, and whoever writes one
- * of them may have chosen it to go with the other.
+ * A search in linear time for any pattern. With some long patterns the built-in search takes time
+ * proportional to the product of both lengths, and an attacker may choose pattern and text.
  */
 export function searcherFor(pattern: string): TextSearch {
   // @guard costly-texts--search
@@ -18,9 +17,9 @@ export function searcherFor(pattern: string): TextSearch {
   return linearSearch(pattern)
 }
 
-/** That of Knuth, Morris and Pratt. */
+/** The algorithm of Knuth, Morris and Pratt. */
 function linearSearch(pattern: string): TextSearch {
-  // For each length of a part that fits: how much of it fits again at its own end.
+  // For each matched length: the longest proper prefix that is also a suffix.
   const borders = [0]
   const grow = (length: number, code: number): number => {
     let fits = length

@@ -13,7 +13,7 @@ export function formatUuid(bytes: Uint8Array): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
-/** UTC ms of a UUIDv7 (RFC 9562 section 5.7), or null when it is of another version. */
+/** UTC ms of a UUIDv7 (RFC 9562 section 5.7), or null for another version. */
 export function uuidv7TimeMs(bytes: Uint8Array): number | null {
   if (bytes.length !== 16 || (bytes[6] ?? 0) >>> 4 !== 7) return null
   let time = 0

@@ -8,13 +8,11 @@ const FULL = `${NUMBER}\\.${NUMBER}\\.${NUMBER}${SUFFIX}`
 /** `1.x`, `1.x.x`, `1.2.x`. */
 const WILD = `${NUMBER}\\.(?:x(?:\\.x)?|${NUMBER}\\.x)`
 const COMPARATOR = new RegExp(`^(>=|<=|==|!=|>|<|=|!)?(${FULL}|${WILD})$`)
-/** Devices report versions as `5.15.0-091`, whose number begins with a zero. */
+/** Devices report versions such as `5.15.0-091`, with a leading zero. */
 const LOOSE = true
 const WHOLE = new RegExp(`^${FULL}$`)
 
-/**
- * Splits a range at its separators: blanks, of which none separates an operator from its version.
- */
+/** Splits a range at blanks, except a blank between an operator and its version. */
 function groupsOf(range: string): string[][] {
   return range.split('||').map((group) =>
     group
@@ -25,8 +23,8 @@ function groupsOf(range: string): string[][] {
 }
 
 /**
- * Whether a text is a range of versions as posture checks have them: comparators separated by
- * blanks must all hold, and one of the groups separated by `||`. `>=10.0.0 <11.0.0 || 12.x`.
+ * Whether a text is a version range of a posture check. All comparators separated by blanks must
+ * hold, in at least one of the groups separated by `||`. Example: `>=10.0.0 <11.0.0 || 12.x`.
  */
 export function isVersionRange(text: string): boolean {
   return groupsOf(text).every(
@@ -35,13 +33,14 @@ export function isVersionRange(text: string): boolean {
 }
 
 /**
- * Whether a text is one whole version, `1.2.3` or `1.2.3-rc.1+build` (Semantic Versioning 2.0.0).
+ * Whether a text is one complete version, `1.2.3` or `1.2.3-rc.1+build` (Semantic Versioning
+ * 2.0.0).
  */
 export function isVersion(text: string): boolean {
   return WHOLE.test(text)
 }
 
-/** False also for a version that is not whole, and for what is no range. */
+/** Whether a version is in a range; false for an incomplete version or an invalid range. */
 export function isInVersionRange(version: string, range: string): boolean {
   return (
     isVersion(version) &&
@@ -54,7 +53,7 @@ function holds(version: string, comparator: string): boolean {
   const [, operator = '', bound = ''] = COMPARATOR.exec(comparator) ?? []
   const [first, beyond] = boundsOf(bound)
   const isBelow = compare(version, first, LOOSE) < 0
-  // A wild version is all from its first on, up to the one that is beyond it.
+  // A wildcard version covers all versions from its first up to, but not including, `beyond`.
   const isAbove =
     beyond === null ? compare(version, first, LOOSE) > 0 : compare(version, beyond, LOOSE) >= 0
   switch (operator) {
@@ -74,7 +73,10 @@ function holds(version: string, comparator: string): boolean {
   }
 }
 
-/** The first version of a bound and the first that is past it; null: it is one version. */
+/**
+ * The first version that a bound covers and the first version after it; null: it is a single
+ * version.
+ */
 function boundsOf(bound: string): readonly [first: string, beyond: string | null] {
   if (!bound.includes('x') || isVersion(bound)) return [bound, null]
   const [major = '0', minor = 'x'] = bound.split('.')

@@ -2,7 +2,7 @@ import { createServer as createTcpServer, type Server, type Socket } from 'node:
 import { createServer as createTlsServer, Server as TlsServer } from 'node:tls'
 
 import type { Address } from '../../config/router/values.ts'
-import { boundConnections } from '../../lib/bounds/connections.ts'
+import { limitConnections } from '../../lib/bounds/connections.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { LocalCircuits } from '../circuits/circuit-ends.ts'
@@ -84,7 +84,7 @@ export class StreamListener {
     })
     server.on('tlsClientError', (_error, socket: Socket) => socket.destroy())
     server.on('drop', () => this.#warn('too many connections', {}))
-    boundConnections(server, {
+    limitConnections(server, {
       connectionsPerSourceMax: streamConnectionsPerSourceMax,
       handshakeTimeoutMs: isTls ? parts.handshakeTimeoutMs : null,
       handshakesMax: streamHandshakesMax,

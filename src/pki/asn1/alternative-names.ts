@@ -9,7 +9,7 @@ import {
 } from './der.ts'
 import { type DistinguishedName, readName } from './distinguished-name.ts'
 
-/** The types of a GeneralName (RFC 5280, 4.2.1.6) that this program reads, by their tags. */
+/** Tags of the GeneralName types (RFC 5280, 4.2.1.6) that this program reads. */
 export const nameTag = {
   email: contextTag(1, false),
   dns: contextTag(2, false),
@@ -26,7 +26,7 @@ export interface AlternativeNames {
   /** 4 or 16 bytes each. */
   readonly ipAddresses: readonly Uint8Array[]
   readonly directoryNames: readonly DistinguishedName[]
-  /** Tags of names of other types, which are not read. */
+  /** Tags of names of other types, which are ignored. */
   readonly otherTags: readonly number[]
 }
 
@@ -40,9 +40,9 @@ export const noNames: AlternativeNames = {
 }
 
 /**
- * @param extension what the extension's OCTET STRING holds.
- * @throws {DerError} also when there are more than so many, or a name holds characters that it can
- * not have.
+ * @param extension content of the extension's OCTET STRING.
+ * @throws {DerError} also when there are more than `namesMax`, or a name contains an invalid
+ * character.
  */
 export function readAlternativeNames(extension: Uint8Array, namesMax: number): AlternativeNames {
   const emails: string[] = []
@@ -65,7 +65,7 @@ export function readAlternativeNames(extension: Uint8Array, namesMax: number): A
   return { emails, dnsNames, uris, ipAddresses, directoryNames, otherTags }
 }
 
-/** A NUL or a line end inside of a name has let one name pass for another in many programs. */
+/** A NUL or a line break inside a name has made one name pass for another in many programs. */
 export function ia5Text({ contents }: DerValue): string {
   for (const byte of contents) {
     if (byte < 0x20 || byte > 0x7e) throw new DerError('a character that a name can not have')
@@ -85,8 +85,8 @@ function ipAddress({ contents }: DerValue): Uint8Array {
 }
 
 /**
- * Encodes what the OCTET STRING of the extension holds. Directory names and names of other types
- * are left out.
+ * Encodes the content of the extension's OCTET STRING, without directory names and names of other
+ * types.
  */
 export function encodeAlternativeNames(names: AlternativeNames): DerTree {
   const texts = (tag: number, list: readonly string[]): DerTree[] =>
@@ -100,7 +100,7 @@ export function encodeAlternativeNames(names: AlternativeNames): DerTree {
   ]
 }
 
-/** Dotted, or as RFC 5952 has it: `::1`. */
+/** Dotted decimal, or the RFC 5952 form such as `::1`. */
 export function formatIp(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.')
   const groups: number[] = []

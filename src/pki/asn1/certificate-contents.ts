@@ -30,7 +30,8 @@ export function readCertificate(der: Uint8Array): CertificateContents {
   reader.take(derTag.integer)
   const signedAlgorithm = reader.take(derTag.sequence).whole
   if (!signedAlgorithm.equals(signatureAlgorithm)) {
-    // The outer one is not signed: who changes it must not change how the signature is checked.
+    // The outer algorithm is not signed, so changing it must not change how the signature is
+    // verified.
     throw new DerError('two different signature algorithms')
   }
   const issuer = reader.take(derTag.sequence).whole

@@ -1,13 +1,13 @@
 import { contextTag, derTag, type DerTree, tagged, unsignedInteger } from './der.ts'
 
-/** Contents that a certificate is to have (RFC 5280, 4.1); all but the times in DER. */
+/** Contents of a certificate to be issued (RFC 5280, 4.1); all in DER except the times. */
 export interface CertificateTemplate {
   /** Big-endian, not negative. */
   readonly serial: Uint8Array
   /** An AlgorithmIdentifier. */
   readonly signatureAlgorithm: Uint8Array
   readonly issuer: Uint8Array
-  /** UTC ms; certificates tell whole seconds. */
+  /** UTC ms; certificates hold whole seconds. */
   readonly notBeforeMs: number
   readonly notAfterMs: number
   readonly subject: Uint8Array
@@ -17,7 +17,7 @@ export interface CertificateTemplate {
 
 const VERSION_3: DerTree = [contextTag(0), [derTag.integer, Uint8Array.of(2)]]
 
-/** Encodes what is to be signed. */
+/** Encodes the part to be signed (TBSCertificate). */
 export function encodeTbs(template: CertificateTemplate): Buffer {
   const { serial, signatureAlgorithm, issuer, subject, spki, extensions } = template
   const validity = [encodeTime(template.notBeforeMs), encodeTime(template.notAfterMs)]
@@ -46,7 +46,10 @@ export function encodeCertificate(
 const ZERO = 0x30
 const ZULU = 0x5a
 
-/** Two digits for the year until 2049, four from then on (RFC 5280, 4.1.2.5). */
+/**
+ * UTCTime with two year digits until 2049, GeneralizedTime with four after that (RFC 5280,
+ * 4.1.2.5).
+ */
 function encodeTime(ms: number): DerTree {
   const date = new Date(ms)
   const year = date.getUTCFullYear()

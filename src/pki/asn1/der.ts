@@ -26,17 +26,20 @@ export function contextTag(number: number, isConstructed = true): number {
 }
 
 /**
- * An object identifier as the hex text of its DER contents: it can be compared, and be a key of a
- * map.
+ * An object identifier as the hex text of its DER contents, so that it can be compared and used as
+ * a map key.
  */
 export type Oid = string
 
-/** The bytes are no DER of the type expected. Its message is for logs; it never holds the bytes. */
+/**
+ * The bytes are not valid DER of the expected type. The message is for logs and never contains the
+ * bytes.
+ */
 export class DerError extends Error {
   override readonly name = 'DerError'
 }
 
-/** Both are views of the bytes they were read from. */
+/** One DER value; `contents` and `whole` are views of the parsed bytes. */
 export interface DerValue {
   readonly tag: number
   readonly contents: Buffer
@@ -44,13 +47,13 @@ export interface DerValue {
   readonly whole: Buffer
 }
 
-/** Longer values than this program ever reads have more length bytes. */
+/** Enough for the longest value that this program reads. */
 const LENGTH_BYTES_MAX = 3
 
 /**
- * Reads the values of one constructed type, strictly: definite lengths in their shortest form and
- * one-byte tags only, so that two different texts never have one meaning. It copies nothing and
- * never recurses.
+ * Reads the values of one constructed type strictly: only definite lengths in their shortest form
+ * and one-byte tags, so that two different encodings never have the same meaning. It copies nothing
+ * and does not recurse.
  */
 export class DerReader {
   readonly #bytes: Buffer
@@ -64,7 +67,7 @@ export class DerReader {
     return this.#at === this.#bytes.length
   }
 
-  /** @throws {DerError} when there is none, or it is cut off. */
+  /** @throws {DerError} when there is no further value, or it is truncated. */
   next(): DerValue {
     const from = this.#at
     const tag = this.#byte()
@@ -87,12 +90,12 @@ export class DerReader {
     return value
   }
 
-  /** @returns null, and stays where it is, when the next value has another tag or there is none. */
+  /** @returns null without advancing when the next value has another tag or there is none. */
   optional(tag: number): DerValue | null {
     return !this.isAtEnd && this.#bytes[this.#at] === tag ? this.next() : null
   }
 
-  /** @throws {DerError} when something follows. */
+  /** @throws {DerError} when bytes remain. */
   end(): void {
     if (!this.isAtEnd) throw new DerError('something follows where nothing is expected')
   }
@@ -118,7 +121,10 @@ export class DerReader {
   }
 }
 
-/** The one value of these bytes. @throws {DerError} also when something follows it. */
+/**
+ * The only value in these bytes.
+ * @throws {DerError} also when bytes follow it.
+ */
 export function onlyValue(bytes: Uint8Array, tag: number): DerValue {
   const reader = new DerReader(bytes)
   const value = reader.take(tag)
@@ -126,7 +132,10 @@ export function onlyValue(bytes: Uint8Array, tag: number): DerValue {
   return value
 }
 
-/** The values inside one value, at most so many. @throws {DerError} */
+/**
+ * The values inside one value, at most `valuesMax`.
+ * @throws {DerError}
+ */
 export function valuesOf(value: DerValue, valuesMax: number): DerValue[] {
   const reader = new DerReader(value.contents)
   const values: DerValue[] = []
@@ -137,7 +146,10 @@ export function valuesOf(value: DerValue, valuesMax: number): DerValue[] {
   return values
 }
 
-/** A whole number that is not negative. @throws {DerError} when it is, or does not fit 32 bits. */
+/**
+ * A non-negative integer.
+ * @throws {DerError} when it is negative or does not fit 32 bits.
+ */
 export function smallInteger({ contents }: DerValue): number {
   const [first = 0x80, second = 0] = contents
   if (first >= 0x80 || contents.length > 5) throw new DerError('an integer out of range')
@@ -158,32 +170,35 @@ export function booleanOf({ contents }: DerValue): boolean {
   return byte === 0xff
 }
 
-/** @throws nothing: a value of another tag gives a text that equals no identifier. */
+/** Never throws: a value of another tag gives '', which equals no identifier. */
 export function oidOf({ tag, contents }: DerValue): Oid {
   return tag === derTag.objectIdentifier ? contents.toString('hex') : ''
 }
 
-/** The bytes of a BIT STRING that ends with a whole byte. @throws {DerError} */
+/**
+ * The bytes of a BIT STRING without unused bits.
+ * @throws {DerError}
+ */
 export function wholeBytes({ contents }: DerValue): Buffer {
   if (contents[0] !== 0) throw new DerError('a bit string that does not end with a whole byte')
   return contents.subarray(1)
 }
 
-/** A value to encode: DER as it is, an object identifier, or a tag with what stands inside it. */
+/** A value to encode: DER bytes, an object identifier, or a tag with its contents. */
 export type DerTree = Uint8Array | Oid | DerNode
 type Tagged<Content> = readonly [tag: number, ...contents: readonly Content[]]
 interface DerNode extends Tagged<DerTree> {}
 
-/** Encodes one value with all that stands inside it; each byte is copied once. */
+/** Encodes one value with its contents; each byte is copied once. */
 export function tagged(tag: number, ...contents: readonly DerTree[]): Buffer {
   const pieces: Uint8Array[] = []
   const length = gather([tag, ...contents], pieces)
   return Buffer.concat(pieces, length)
 }
 
-/** @returns the bytes that the pieces of the value come to. */
+/** @returns the number of bytes of the value's pieces. */
 function gather([tag, ...contents]: Tagged<DerTree>, pieces: Uint8Array[]): number {
-  // The head holds the length of the contents, so it takes its place last.
+  // The head contains the length of the contents, so it is filled in last.
   const at = pieces.push(nothing) - 1
   let length = 0
   for (const part of contents) {
@@ -202,7 +217,10 @@ function gather([tag, ...contents]: Tagged<DerTree>, pieces: Uint8Array[]): numb
 
 const nothing = Uint8Array.of()
 
-/** Tag and length: a length below 128 takes one byte; others the number of bytes, then those. */
+/**
+ * Tag and length. A length below 128 takes one byte; a longer one takes a byte with the number of
+ * length bytes, then those.
+ */
 function headOf(tag: number, length: number): readonly number[] {
   if (length < 0x80) return [tag, length]
   if (length < 0x100) return [tag, 0x81, length]
@@ -210,7 +228,10 @@ function headOf(tag: number, length: number): readonly number[] {
   return [tag, 0x83, length >> 16, (length >> 8) & 0xff, length & 0xff]
 }
 
-/** An INTEGER that is not negative, in its shortest form. @param bytes big-endian. */
+/**
+ * A non-negative INTEGER in its shortest form.
+ * @param bytes big-endian.
+ */
 export function unsignedInteger(bytes: Uint8Array): DerTree {
   let from = 0
   while (from < bytes.length - 1 && bytes[from] === 0) from += 1

@@ -1,13 +1,13 @@
 import { DerError, derTag, type DerValue, type Oid, oidOf, tagged, valuesOf } from './der.ts'
 import { attributeNames, attributeOids } from './object-identifiers.ts'
 
-/** Bounds of one name: relative names in it, and attributes in one of these. */
+/** Limits of one name: relative names, and attributes per relative name. */
 const RELATIVE_NAMES_MAX = 64
 const ATTRIBUTES_MAX = 16
 
 export interface NameAttribute {
   readonly type: Oid
-  /** null when the value is no text. */
+  /** null when the value is not a string type. */
   readonly text: string | null
   /** The value in DER. */
   readonly der: Buffer
@@ -44,7 +44,10 @@ function readAttribute(value: DerValue): NameAttribute {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** @returns null for a value that is no text. @throws {DerError} for text that can not be read. */
+/**
+ * @returns null for a value that is not a string type.
+ * @throws {DerError} for an invalid string.
+ */
 function textOf({ tag, contents }: DerValue): string | null {
   switch (tag) {
     case derTag.utf8String:
@@ -83,7 +86,7 @@ function wideText(contents: Buffer, bytesEach: number): string {
   return text
 }
 
-/** The texts of one attribute, in the order of the name. */
+/** The texts of all attributes of one type, in the order of the name. */
 export function textsOf(name: DistinguishedName, type: Oid): string[] {
   const texts: string[] = []
   for (const relative of name.relativeNames) {
@@ -94,7 +97,7 @@ export function textsOf(name: DistinguishedName, type: Oid): string[] {
   return texts
 }
 
-/** A name of one common name. */
+/** A name with only a common name. */
 export function commonNameOnly(text: string): DistinguishedName {
   const type = attributeOids.commonName
   const value = tagged(derTag.utf8String, Buffer.from(text, 'utf8'))
@@ -102,9 +105,7 @@ export function commonNameOnly(text: string): DistinguishedName {
   return { der, relativeNames: [[{ type, text, der: value }]] }
 }
 
-/**
- * Name as RFC 4514 prints it: `CN=a,O=b`, the most specific first, on one line whatever is in it.
- */
+/** Formats a name by RFC 4514: `CN=a,O=b`, the most specific first, always on one line. */
 export function formatName({ relativeNames }: DistinguishedName): string {
   return relativeNames
     .toReversed()
@@ -120,7 +121,7 @@ function formatAttribute({ type, text, der }: NameAttribute): string {
   return `${name}=${escaped(text)}`
 }
 
-/** RFC 4514, 2.4; control characters too, so that a name never breaks a line of a log. */
+/** RFC 4514, 2.4. Control characters are escaped too, so that a name never breaks a log line. */
 function escaped(text: string): string {
   return text
     .replace(/[\\",+<>;]|^[ #]| $/g, (character) => `\\${character}`)
@@ -144,8 +145,8 @@ function dotted(type: Oid): string {
 }
 
 /**
- * Whether a name is, or stands below, another one (RFC 5280, 7.1: texts without regard to case and
- * runs of blanks).
+ * Whether a name equals another one or is below it (RFC 5280, 7.1: ignoring case and runs of
+ * blanks).
  */
 export function isWithin(name: DistinguishedName, above: DistinguishedName): boolean {
   return (

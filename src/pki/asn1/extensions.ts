@@ -26,8 +26,8 @@ export type Extensions = ReadonlyMap<Oid, Extension>
 
 /**
  * @param sequence an Extensions value (RFC 5280, 4.1).
- * @throws {DerError} also for an extension that stands there twice: programs would differ in which
- * one counts.
+ * @throws {DerError} also for a repeated extension, because programs would differ in which one
+ * counts.
  */
 export function readExtensions(sequence: DerValue): Extensions {
   if (sequence.tag !== derTag.sequence) throw new DerError('extensions are a sequence')
@@ -95,7 +95,7 @@ export function purposesOf(extensions: Extensions): readonly Oid[] | null {
   return valuesOf(onlyValue(extension.value, derTag.sequence), PURPOSES_MAX).map(oidOf)
 }
 
-/** @param value what its OCTET STRING is to hold. */
+/** @param value content of its OCTET STRING. */
 export function encodeExtension(type: Oid, isCritical: boolean, value: DerTree): DerTree {
   const critical: DerTree[] = isCritical ? [[derTag.boolean, Uint8Array.of(0xff)]] : []
   return [derTag.sequence, type, ...critical, [derTag.octetString, value]]

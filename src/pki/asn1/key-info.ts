@@ -1,7 +1,7 @@
 import { DerError, DerReader, derTag, oidOf, onlyValue, wholeBytes } from './der.ts'
 import { curveOids, keyOids } from './object-identifiers.ts'
 
-/** The kind of a public key; `other` is every kind that is refused everywhere. */
+/** The kind of a public key; `other` is any kind that is refused everywhere. */
 export type KeyInfo =
   | { readonly kind: 'ec'; readonly curve: 'P-256' | 'P-384' | 'P-521' }
   | { readonly kind: 'rsa'; readonly bits: number; readonly exponent: number }
@@ -16,8 +16,9 @@ const UNCOMPRESSED = 0x04
 const ED25519_BYTES = 32
 
 /**
- * Looks at a SubjectPublicKeyInfo without making a key of it. Only one encoding of each key is
- * known here (named curves, uncompressed points, DER), as keys are compared by the hash of it.
+ * Inspects a SubjectPublicKeyInfo without creating a key object. Accepts only one encoding of each
+ * key (named curves, uncompressed points, DER), because keys are compared by the hash of the
+ * encoding.
  */
 export function keyInfoOf(spki: Uint8Array): KeyInfo {
   try {
@@ -55,7 +56,7 @@ function readRsa(key: Buffer): KeyInfo {
   const exponent = magnitudeOf(reader.take(derTag.integer).contents)
   reader.end()
   const bits = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24
-  // One that is longer than any in use makes each check of a signature take many times longer.
+  // An exponent longer than usual makes each signature check many times slower.
   if (exponent.length > 4) return other
   return { kind: 'rsa', bits, exponent: exponent.readUIntBE(0, exponent.length) }
 }
@@ -74,7 +75,7 @@ const RSA_EXPONENT_MAX = 0x7fff_ffff
 
 export const KEYS_ALLOWED = 'EC P-256, P-384 or P-521, RSA of 2,048 to 8,192 bits, or Ed25519'
 
-/** A key that others than the controllers may have. */
+/** Whether identities, routers and authorities may have this kind of key. */
 export function isAllowedKey(key: KeyInfo): boolean {
   switch (key.kind) {
     case 'ec':

@@ -1,6 +1,6 @@
 import type { Oid } from './der.ts'
 
-/** @param dotted `2.5.29.17`. */
+/** @param dotted for example `2.5.29.17`. */
 function oid(dotted: string): Oid {
   const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number)
   const bytes = [first * 40 + second, ...rest].flatMap((arc) => {
@@ -37,7 +37,7 @@ export const attributeOids = {
   extensionRequest: oid('1.2.840.113549.1.9.14'),
 } as const
 
-/** Short names of the attributes that names are made of (RFC 4514, section 3). */
+/** Short names of name attributes (RFC 4514, section 3). */
 export const attributeNames: ReadonlyMap<Oid, string> = new Map([
   [oid('2.5.4.3'), 'CN'],
   [oid('2.5.4.5'), 'SERIALNUMBER'],
@@ -81,7 +81,7 @@ export const signatureOids = {
   ecdsaWithSha512: oid('1.2.840.10045.4.3.4'),
 } as const
 
-/** Signatures whose hash is broken, by the name that people know them by. */
+/** Signature algorithms with a broken hash, and the common name of that hash. */
 export const brokenSignatures: ReadonlyMap<Oid, string> = new Map([
   [oid('1.2.840.113549.1.1.2'), 'MD2'],
   [oid('1.2.840.113549.1.1.4'), 'MD5'],

@@ -17,7 +17,7 @@ import { brokenSignatures, hashOids, keyOids, signatureOids } from './object-ide
 
 export type Hash = 'sha256' | 'sha384' | 'sha512'
 
-/** How a signature was made; `kind` is that of the key that fits it. */
+/** A signature algorithm; `kind` is the kind of key it needs. */
 export type SignatureAlgorithm =
   | { readonly kind: 'rsa' | 'ec'; readonly hash: Hash }
   | { readonly kind: 'rsa-pss'; readonly hash: Hash; readonly saltBytes: number }
@@ -37,7 +37,8 @@ const SALT_BYTES_MAX = 512
 
 /**
  * @param identifier an AlgorithmIdentifier.
- * @returns a few words that end the sentence "it is signed ..." when no such signature counts.
+ * @returns the algorithm; for an unsupported one, words that complete the sentence "it is signed
+ * ...".
  * @throws {DerError}
  */
 export function readSignatureAlgorithm(identifier: Uint8Array): SignatureAlgorithm | string {
@@ -56,7 +57,7 @@ export function readSignatureAlgorithm(identifier: Uint8Array): SignatureAlgorit
   return algorithm
 }
 
-/** RFC 4055, 3.1: what is left out stands for SHA-1. */
+/** RFC 4055, 3.1: an omitted parameter means SHA-1. */
 function readPss(parameters: DerValue | null): SignatureAlgorithm | string {
   const sha1 = 'with SHA-1, which is broken'
   if (parameters === null) return sha1
@@ -83,7 +84,7 @@ function hashOf(identifier: DerValue): Hash | null {
   return hashOids.get(oidOf(new DerReader(identifier.contents).next())) ?? null
 }
 
-/** False as well when the key is of another kind than the algorithm. */
+/** Verifies a signature; false also when the key does not fit the algorithm. */
 export function isSignedBy(
   key: KeyObject,
   algorithm: SignatureAlgorithm,
@@ -99,12 +100,12 @@ export function isSignedBy(
     const parameters = { key, padding, saltLength: algorithm.saltBytes }
     return verify(algorithm.hash, bytes, parameters, signature)
   } catch {
-    // OpenSSL refuses signatures of some forms with an error.
+    // OpenSSL throws for some malformed signatures.
     return false
   }
 }
 
-/** The algorithm that a key of an authority signs with; null for a kind of key that none has. */
+/** The algorithm that an authority's key signs with; null for an unsupported kind of key. */
 export function signingAlgorithm(
   key: KeyObject,
 ): { readonly hash: Hash; readonly identifier: Buffer } | null {

@@ -20,11 +20,11 @@ const DAY_MS = 24 * 60 * 60 * 1000
 export const ROOT_LIFETIME_MS = 10 * 365 * DAY_MS
 export const ISSUING_LIFETIME_MS = 5 * 365 * DAY_MS
 export const LEAF_LIFETIME_MS = 365 * DAY_MS
-/** Validity begins this much earlier, as the clocks of peers may be behind ours. */
+/** Validity begins this much earlier, because peers' clocks may be behind. */
 export const BACKDATE_MS = 5 * 60 * 1000
 
 /**
- * Algorithm of every key made here. Keys that operators supply may be of other kinds; see
+ * Algorithm of every key generated here. Keys of operators may be of other kinds; see
  * `signingAlgorithmOf`.
  */
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
@@ -35,8 +35,8 @@ const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as con
  */
 export interface CertifiedKey {
   /**
-   * Own certificate first, then the intermediates; never the root, so holders of just the root can
-   * verify.
+   * Own certificate first, then the intermediates. Never the root, so that peers that hold only the
+   * root can verify the chain.
    */
   readonly certificatePem: string
   readonly privateKeyPem: string
@@ -52,7 +52,7 @@ export function validityFrom(nowMs: number, lifetimeMs: number): Validity {
   return { notBeforeMs: nowMs - BACKDATE_MS, notAfterMs: nowMs + lifetimeMs }
 }
 
-/** Self-signed, EC P-256: the anchor of a cluster. */
+/** Creates a self-signed root with an EC P-256 key: the trust anchor of a cluster. */
 export async function createRootAuthority(options: {
   readonly commonName: string
   readonly validity: Validity
@@ -71,7 +71,7 @@ export async function createRootAuthority(options: {
   return { certificatePem: pemOf(certificate), privateKeyPem: exportPrivateKey(keys.privateKey) }
 }
 
-/** Signs leaves and nothing else (path length 0). */
+/** Creates an issuing authority that can sign only leaves (path length 0). */
 export async function createIssuingAuthority(options: {
   readonly commonName: string
   readonly root: CertifiedKey
@@ -89,14 +89,14 @@ export async function createIssuingAuthority(options: {
 }
 
 /**
- * The next certificate of an issuing authority: same name, so that those who hold older leaves know
- * it again. Signed by the root, ending with it at the latest.
- * @param options.publicKeySpki of the key it keeps, DER; null: a new key pair is made.
+ * Renews the certificate of an issuing authority under the same name, so that holders of older
+ * leaves still recognize it. The root signs it, and it expires no later than the root.
+ * @param options.publicKeySpki the key to keep, DER; null: generate a new key pair.
  * @returns its chain as PEM; `privateKeyPem` is null when the key was kept.
  */
 export async function renewIssuingAuthority(options: {
   readonly root: CertifiedKey
-  /** Its present certificate. */
+  /** Its current certificate. */
   readonly presentPem: string
   readonly publicKeySpki: Uint8Array | null
   readonly validity: Validity
@@ -123,13 +123,13 @@ export interface LeafOptions {
   readonly issuer: CertifiedKey
   readonly commonName: string
   readonly uris: readonly string[]
-  /** DNS names and IP addresses, told apart by their form. */
+  /** DNS names and IP addresses, distinguished by their form. */
   readonly hosts: readonly string[]
   readonly validity: Validity
   readonly usages: readonly ('server' | 'client')[]
 }
 
-/** Makes a key pair and a leaf for it. What the names mean is the caller's to judge. */
+/** Generates a key pair and issues a leaf for it. The caller validates the names. */
 export async function issueLeaf(options: LeafOptions): Promise<CertifiedKey> {
   const keys = await generateKeys()
   return {
@@ -139,17 +139,16 @@ export async function issueLeaf(options: LeafOptions): Promise<CertifiedKey> {
 }
 
 /**
- * A leaf for a key that stays where it is.
- * @param publicKeySpki DER; the caller has had its owner prove that it holds the private key.
+ * Issues a leaf for a key whose private part stays with its owner.
+ * @param publicKeySpki DER; the caller has verified that the owner holds the private key.
  * @returns the chain in PEM: leaf first, then the intermediates.
- * @throws {CertificateError} when the key is of no allowed type.
+ * @throws {CertificateError} when the kind of key is not allowed.
  */
 export async function issueLeafFor(
   options: LeafOptions,
   publicKeySpki: Uint8Array,
 ): Promise<string> {
-  // Encoded anew, so that one key never stands in certificates in two ways: it is pinned by the
-  // hash of this.
+  // Encoded again, so that a key has one encoding in all certificates: member records pin its hash.
   const { PublicKey } = await import('./x509.ts')
   const spki = parsePublicKey(publicKeySpki).export({ type: 'spki', format: 'der' })
   return await signLeaf(options, new PublicKey(Uint8Array.from(spki)))
@@ -188,7 +187,7 @@ interface ControllerLeafOptions {
   readonly issuer: CertifiedKey
   readonly trustDomain: string
   readonly id: string
-  /** Every host under which peers or clients reach it. */
+  /** Every host name and address at which peers or clients reach it. */
   readonly hosts: readonly string[]
   readonly validity: Validity
 }
@@ -201,11 +200,10 @@ export async function issueControllerCertificate(
 }
 
 /**
- * The same for a key that stays where it is.
- * @param options.publicKeySpki DER; the caller has had its owner prove that it holds the private
- * key.
+ * Like `issueControllerCertificate`, for a key whose private part stays with its owner.
+ * @param options.publicKeySpki DER; the caller has verified that the owner holds the private key.
  * @returns the chain in PEM: leaf first, then the intermediates.
- * @throws {CertificateError} when the key is of no allowed type.
+ * @throws {CertificateError} when the kind of key is not allowed.
  */
 export async function issueControllerCertificateFor(
   options: ControllerLeafOptions & { readonly publicKeySpki: Uint8Array },
@@ -254,7 +252,7 @@ async function sign(options: {
   const certificate = await X509CertificateGenerator.create({
     serialNumber: newSerialNumber(),
     subject: options.subject,
-    // The issuer's own name object, so that both read byte for byte the same.
+    // The issuer's own name object, so that both are equal byte for byte.
     issuer: signer.subjectName,
     notBefore: new Date(options.validity.notBeforeMs),
     notAfter: new Date(options.validity.notAfterMs),
@@ -266,10 +264,7 @@ async function sign(options: {
   return pemOf(certificate)
 }
 
-/**
- * The identifier that the issuer gives itself: an authority from elsewhere may have made it in
- * another way than we do.
- */
+/** The issuer's own key identifier, because an external authority may compute it differently. */
 async function authorityKeyOf(signer: X509Certificate): Promise<AuthorityKeyIdentifierExtension> {
   const x509 = await import('./x509.ts')
   const own = signer.getExtension(x509.SubjectKeyIdentifierExtension)
@@ -278,7 +273,7 @@ async function authorityKeyOf(signer: X509Certificate): Promise<AuthorityKeyIden
 }
 
 /**
- * For keys of ours, EC P-256; for those that operators supply also P-384, P-521 and RSA.
+ * Algorithm for keys generated here, EC P-256, and for operators' keys, also P-384, P-521 and RSA.
  * @throws {CertificateError} `unreadable` for any other kind.
  */
 export function signingAlgorithmOf(key: KeyObject): {
@@ -311,8 +306,8 @@ async function authorityKey(spki: Uint8Array | null): Promise<PublicKey> {
 }
 
 /**
- * The chain below the root: the issuer's own certificate unless it is self-signed, and what it
- * carries along.
+ * The chain below the root: the issuer's certificate unless it is self-signed, and its
+ * intermediates.
  */
 function intermediatesOf(issuer: CertifiedKey): string {
   return parseCertificates(issuer.certificatePem)

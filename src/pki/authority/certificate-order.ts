@@ -45,11 +45,10 @@ export interface IssuingSettings {
 }
 
 /**
- * Judges the requests of an order and signs what they lead to. It waits for nothing and keeps
- * nothing.
- * @returns one certificate; of a router the client's, then the server's.
- * @throws {CertificateError} `expired` when the issuer is, else about the request; one sentence,
- * fit for its sender.
+ * Validates the requests of an order and signs the certificates. Synchronous and stateless.
+ * @returns one certificate; for a router the client certificate, then the server certificate.
+ * @throws {CertificateError} `expired` when the issuer is, otherwise about the request; one
+ * sentence, fit for its sender.
  */
 export function issueCertificates(
   order: CertificateOrder,
@@ -82,7 +81,7 @@ export function issueCertificates(
   }
 }
 
-/** Two requests come together: a fault of the server's says that it is. */
+/** A router sends two requests, so an error of the server request names it. */
 function ofServer<C>(certify: () => C): C {
   try {
     return certify()

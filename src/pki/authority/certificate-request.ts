@@ -25,8 +25,8 @@ export function generatePrivateKeyPem(kind: KeyKind = 'ec'): string {
 }
 
 /**
- * PEM, PKCS #10 (RFC 2986): says by its signature that the sender holds the key. Only the common
- * name is in it.
+ * Creates a PKCS #10 request (RFC 2986) in PEM, whose signature proves possession of the key. It
+ * contains only the common name.
  */
 export async function createCertificateRequest(options: {
   readonly privateKeyPem: string
@@ -44,8 +44,8 @@ export async function createCertificateRequest(options: {
 }
 
 /**
- * PEM, PKCS #10: what a controller asks of an authority that is not its cluster's. All that its
- * certificate needs is in the request, so that the authority has but to copy and to sign.
+ * Creates a controller's request (PKCS #10, PEM) to an external authority. It contains everything
+ * that the certificate needs, so the authority only copies and signs.
  */
 export async function createControllerRequest(options: {
   readonly privateKeyPem: string
@@ -81,8 +81,8 @@ export async function createControllerRequest(options: {
 }
 
 /**
- * Key pair of a PEM private key, as the library of certificates takes it. @throws
- * {CertificateError}
+ * Key pair of a PEM private key, in the form that @peculiar/x509 needs.
+ * @throws {CertificateError}
  */
 export function keyPairOf(privateKeyPem: string): webcrypto.CryptoKeyPair & {
   readonly algorithm: webcrypto.EcdsaParams | webcrypto.Algorithm
@@ -115,9 +115,9 @@ const PEM_BLOCK =
   /^\s*-----BEGIN (NEW )?CERTIFICATE REQUEST-----[A-Za-z0-9+/=\s]+-----END (NEW )?CERTIFICATE REQUEST-----\s*$/
 
 /**
- * Reads a request from anybody: bounded, its signature verified, its key of an allowed type.
- * Extensions asked for in it are not looked at: what a certificate says is decided by who signs it.
- * @throws {CertificateError} `unreadable`, `untrusted` when the signature is not by the key in it.
+ * Reads an untrusted request: limits its size, verifies its signature and the kind of its key.
+ * Requested extensions are ignored, because the signer decides the content of a certificate.
+ * @throws {CertificateError} `unreadable`; `untrusted` when the signature is not by the key in it.
  */
 export async function parseCertificateRequest(pem: string): Promise<CertificateRequest> {
   if (pem.length > CERTIFICATE_REQUEST_CHARACTERS_MAX || !PEM_BLOCK.test(pem)) {

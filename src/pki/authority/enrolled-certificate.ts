@@ -36,7 +36,7 @@ import { grantedNames, hostKeysOf, type RouterNaming } from './router-names.ts'
 import { identitySpiffeId, parseSpiffeId, routerSpiffeId, sessionSpiffeId } from '../spiffe.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
-/** The clocks of those who verify a certificate may be behind ours by so much. */
+/** Validity begins this much earlier, because verifiers' clocks may be behind. */
 export const ENROLLED_BACKDATE_MS = 60 * 1000
 
 /** An issuing authority, parsed once for many certificates. */
@@ -45,37 +45,37 @@ export interface CertificateSigner {
   readonly key: KeyObject
   readonly hash: Hash
   readonly signatureAlgorithm: Buffer
-  /** The extension that points to it. */
+  /** Content of the authority key identifier extension of its leaves. */
   readonly authorityKeyIdentifier: DerTree
-  /** Its own certificate and what it carries along, without the root. */
+  /** Its own certificate and its intermediates, without the root. */
   readonly intermediatesPem: string
 }
 
-/** A certificate as it is kept and answered. */
+/** An issued certificate as it is stored and returned. */
 export interface EnrolledCertificate {
   readonly leafPem: string
   /** Leaf first, then the intermediates, without the root. */
   readonly chainPem: string
-  /** SHA-1 of the DER, in lower-case hex. */
+  /** SHA-1 of the DER, lowercase hex. */
   readonly fingerprint: string
-  /** SHA-256 of the SubjectPublicKeyInfo, in lower-case hex. */
+  /** SHA-256 of the SubjectPublicKeyInfo, lowercase hex. */
   readonly publicKeyPrint: string
-  /** Subject as RFC 4514 prints it. */
+  /** Subject in the form of RFC 4514. */
   readonly subject: string
-  /** Hosts that it names, each in one spelling. */
+  /** Hosts in the certificate, each in normalized spelling. */
   readonly hosts: readonly string[]
   /** UTC ms. */
   readonly notBeforeMs: number
   readonly notAfterMs: number
 }
 
-/** Parts that every profile needs beside its own names. */
+/** Inputs common to all certificate profiles. */
 export interface EnrolledSubject {
   readonly issuer: CertificateSigner
   readonly trustDomain: string
   readonly request: EnrollmentRequest
   readonly nowMs: number
-  /** Lifetime from now on; a certificate never outlives its issuer. */
+  /** Lifetime from now; a certificate never outlives its issuer. */
   readonly lifetimeMs: number
 }
 
@@ -116,10 +116,7 @@ export function loadIssuer(authority: {
   }
 }
 
-/**
- * The identifier that the authority gives itself: one from elsewhere may have made it in another
- * way than we do.
- */
+/** The authority's own key identifier, because an external authority may compute it differently. */
 function keyIdentifierOf({ contents }: Certificate): Uint8Array {
   const own = contents.extensions.get(extensionOids.subjectKeyIdentifier)
   return own === undefined
@@ -134,8 +131,8 @@ function subjectKeyIdentifier(spki: Uint8Array): Buffer {
 }
 
 /**
- * For an identity: the subject of its request as it is, and one SPIFFE id in place of what names it
- * asked for.
+ * Issues an identity's certificate: the subject of its request, and one SPIFFE id instead of the
+ * requested names.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyIdentity(
@@ -150,8 +147,8 @@ export function certifyIdentity(
 }
 
 /**
- * The next certificate of an identity. It keeps the names of its current one where this issuer
- * signed that; by what others signed, nobody is named anything.
+ * Issues the next certificate of an identity. It keeps the names of the current certificate only if
+ * this issuer signed that; names signed by others are not trusted.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function extendIdentity(
@@ -178,7 +175,7 @@ function isIssuedBy({ contents }: Certificate, { certificate }: CertificateSigne
 }
 
 /**
- * For one API session: nothing of the request but its key.
+ * Issues a certificate for one API session; it takes only the key from the request.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifySession(
@@ -198,7 +195,7 @@ export function certifySession(
 }
 
 /**
- * For a router as client: its id, whatever names its request has beside it. Hosts are names of
+ * Issues a router's client certificate: its id, and no other requested names. Hosts are names of
  * servers, so it has none.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
@@ -221,8 +218,8 @@ export function certifyRouterClient(
 }
 
 /**
- * For a router as server: its id as common name, whatever its request says, and the hosts that it
- * may be named.
+ * Issues a router's server certificate: its id as common name regardless of the request, and the
+ * allowed hosts.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyRouterServer(
@@ -248,7 +245,9 @@ function identityUri({ trustDomain }: EnrolledSubject, identityId: string): stri
   return checkedSpiffeId(identitySpiffeId(trustDomain, identityId), 2)
 }
 
-/** @param segments of its path: an id with a slash would name something else. */
+/**
+ * @param segments number of path segments: an id that contains a slash would name something else.
+ */
 function checkedSpiffeId(uri: string, segments: number): string {
   const found = parseSpiffeId(uri)?.path.split('/').length
   if (found === segments + 1) return uri
@@ -265,8 +264,8 @@ interface Profile {
 }
 
 /**
- * digitalSignature, keyEncipherment, dataEncipherment: whatever the kind of key, as clients of this
- * family expect.
+ * digitalSignature, keyEncipherment, dataEncipherment for every kind of key, as OpenZiti clients
+ * expect.
  */
 const KEY_USAGE = encodeExtension(extensionOids.keyUsage, true, [
   derTag.bitString,
@@ -305,7 +304,7 @@ function extensionsOf({ issuer, request }: EnrolledSubject, profile: Profile): D
   const count = Object.values(names).reduce((sum, { length }) => sum + length, 0)
   const alternative = encodeExtension(
     extensionOids.subjectAlternativeName,
-    // Critical where nothing else names the holder (RFC 5280, 4.2.1.6).
+    // Critical when the subject is empty (RFC 5280, 4.2.1.6).
     subject.relativeNames.length === 0,
     encodeAlternativeNames(names),
   )
@@ -321,7 +320,10 @@ function extensionsOf({ issuer, request }: EnrolledSubject, profile: Profile): D
   ]
 }
 
-/** Validity in whole seconds, as a certificate tells them. @throws {CertificateError} `expired` */
+/**
+ * Validity in whole seconds, the precision of certificates.
+ * @throws {CertificateError} `expired`
+ */
 function validityOf({ issuer, nowMs, lifetimeMs }: EnrolledSubject): {
   readonly notBeforeMs: number
   readonly notAfterMs: number
@@ -342,8 +344,8 @@ const SERIALS_DRAWN = 256
 let serials = Buffer.alloc(0)
 
 /**
- * 159 random bits (RFC 5280, 4.1.2.2: at most 20 bytes, positive). They are drawn many at a time,
- * as each draw is a call of the system.
+ * 159 random bits (RFC 5280, 4.1.2.2: at most 20 bytes, positive). Many are drawn at once, because
+ * each draw is a system call.
  */
 function newSerial(): Uint8Array {
   if (serials.length === 0) serials = randomBytes(SERIALS_DRAWN * SERIAL_BYTES)

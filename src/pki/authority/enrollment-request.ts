@@ -26,25 +26,22 @@ import { isSignedBy, readSignatureAlgorithm } from '../asn1/signature.ts'
 import { CertificateError } from '../certificate.ts'
 import { CERTIFICATE_REQUEST_CHARACTERS_MAX, pemText } from '../pem.ts'
 
-/**
- * Bounds of what is taken from a request: its subject in DER, and the alternative names it asks
- * for.
- */
+/** Limits of a request: bytes of its subject in DER, and number of requested alternative names. */
 export const REQUEST_SUBJECT_BYTES_MAX = 4 * 1024
 export const REQUEST_NAMES_MAX = 64
 const ATTRIBUTES_MAX = 16
 
 /**
- * A request of an identity or a router for a certificate (PKCS #10, RFC 2986), judged as far as
- * anybody's can be.
+ * An identity's or router's certificate request (PKCS #10, RFC 2986) that passed the checks common
+ * to all requests.
  */
 export interface EnrollmentRequest {
   readonly subject: DistinguishedName
   /** null when there is none or more than one. */
   readonly commonName: string | null
-  /** Names that it asks for; whether a certificate names it so is decided by who signs it. */
+  /** Requested names; the signer decides which ones the certificate gets. */
   readonly names: AlternativeNames
-  /** SubjectPublicKeyInfo in DER; a key has only one that is accepted. */
+  /** SubjectPublicKeyInfo in DER; only one encoding of each key is accepted. */
   readonly publicKeySpki: Buffer
 }
 
@@ -53,10 +50,10 @@ const PEM_BLOCK =
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 
 /**
- * Reads a request from anybody: one PEM block with nothing around it, bounded, of a key of an
- * allowed type (which is more than controllers may have), and signed by that key.
+ * Reads an untrusted request: one PEM block with nothing around it, of limited size, with an
+ * allowed kind of key (more kinds than for controllers), signed by that key.
  * @throws {CertificateError} `unreadable`; `untrusted` when the signature is not by the key in it;
- * `wrong-identity` when it asks for a CA certificate. One sentence, fit for the sender.
+ * `wrong-identity` when it requests a CA certificate. One sentence, fit for the sender.
  */
 export function readEnrollmentRequest(pem: string): EnrollmentRequest {
   const der = requestDer(pem)
@@ -121,7 +118,10 @@ function requestedNames(attributes: DerValue | null): AlternativeNames {
   return readAlternativeNames(alternative.value, REQUEST_NAMES_MAX)
 }
 
-/** @returns null when it asks for none. @throws {DerError} also when it asks twice. */
+/**
+ * @returns null when it requests no extensions.
+ * @throws {DerError} also when it requests them twice.
+ */
 function requestedExtensions(attributes: DerValue): Extensions | null {
   let found: Extensions | null = null
   for (const attribute of valuesOf(attributes, ATTRIBUTES_MAX)) {
@@ -157,8 +157,8 @@ function requestKey(spki: Buffer): KeyObject {
     throw new CertificateError('unreadable', `its key is of no kind allowed: ${KEYS_ALLOWED}`)
   }
   try {
-    // Given as DER, Node first tries it as each kind of key object, by exceptions that cost as much
-    // as the key itself.
+    // PEM, because for DER Node first tries every kind of key object by exceptions, which cost as
+    // much as the key itself.
     return createPublicKey(pemText('PUBLIC KEY', spki))
   } catch (error) {
     throw new CertificateError('unreadable', 'its public key can not be read', error)

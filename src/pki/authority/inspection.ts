@@ -18,14 +18,14 @@ export interface InspectedCertificate {
   readonly daysLeft: number
   readonly level: ExpiryLevel
   readonly isNotYetValid: boolean
-  /** Whether it leads to one of the CA certificates; null: there were none to judge with. */
+  /** Whether it chains to one of the CA certificates; null: none were given. */
   readonly isTrusted: boolean | null
   readonly sha256: string
 }
 
 /**
- * A leaf, then the authorities it leads to, then what else stands in its file.
- * @param anchors empty: trust is not judged.
+ * Inspects a leaf, then its authorities, then the other certificates of its file.
+ * @param anchors empty: trust is not evaluated.
  */
 export function inspectChain(
   chain: readonly [Certificate, ...Certificate[]],
@@ -71,7 +71,7 @@ export function inspectOne(
   }
 }
 
-/** Node prints a name's parts on a line each, and it is undefined when there are none. */
+/** Node prints each part of a name on its own line, and returns undefined for an empty name. */
 function oneLine(name: string | undefined): string {
   return (name ?? '').replaceAll('\n', ', ')
 }

@@ -7,16 +7,16 @@ import { isoTime } from '../../lib/text/shown-time.ts'
 const DAY_MS = 24 * 60 * 60 * 1000
 
 /**
- * An authority is renewed by hand with the offline root key, so it is due as soon as it is first
- * warned of.
+ * An operator renews an authority by hand with the offline root key, so it is due as soon as the
+ * first warning appears.
  */
 const AUTHORITY_RENEWAL_MS = 30 * DAY_MS
 
 /**
- * Left to live at which a certificate is warned of, with ever more weight. One that lives for less
- * than some months is warned of at a fraction of its lifetime instead, or it would be from its
- * first day on; the fractions lie below the third at which a leaf renews itself, so that an alarm
- * always means that renewal does not work.
+ * Remaining lifetimes at which warnings of increasing severity begin. A certificate with a lifetime
+ * below some months is warned about at a fraction of it; otherwise the warning would begin on its
+ * first day. The fractions are below the third at which a leaf renews itself, so an alarm always
+ * means that renewal fails.
  */
 const thresholds = [
   { level: 'critical', leftMs: DAY_MS, fraction: 1 / 16 },
@@ -24,7 +24,7 @@ const thresholds = [
   { level: 'soon', leftMs: 30 * DAY_MS, fraction: 1 / 4 },
 ] as const
 
-/** `soon`, `urgent`, `critical`: 30, 7 and 1 days left, or less. */
+/** `soon`, `urgent`, `critical`: at most 30, 7 and 1 days left. */
 export type ExpiryLevel = 'none' | 'soon' | 'urgent' | 'critical' | 'expired'
 
 const LEVELS: readonly ExpiryLevel[] = ['none', 'soon', 'urgent', 'critical', 'expired']
@@ -38,22 +38,22 @@ export interface CertificateLife {
   readonly daysLeft: number
   readonly level: ExpiryLevel
   readonly isNotYetValid: boolean
-  /** Time from which on it should be renewed; UTC ms. */
+  /** Time from which it should be renewed, UTC ms. */
   readonly renewAtMs: number
 }
 
 export interface CertificateHealth {
   readonly leaf: CertificateLife
-  /** Issuer of the leaf, the issuer of that one, and so on. */
+  /** Issuer of the leaf, its issuer, and so on. */
   readonly authorities: readonly CertificateLife[]
-  /** One of them is an anchor; times are not judged here. */
+  /** Whether one of them is an anchor; times are not checked here. */
   readonly isTrusted: boolean
-  /** The worst of all. */
+  /** The worst level of all certificates in the chain. */
   readonly level: ExpiryLevel
 }
 
 /**
- * How long a leaf and the authorities above it have left.
+ * Remaining lifetimes of a leaf and its authorities.
  * @param options.chain leaf first, intermediates in any order.
  * @param options.nowMs UTC.
  */
@@ -115,9 +115,9 @@ const ends = {
 } as const
 
 /**
- * One sentence for an operator: which certificate, when, and what to do.
- * @param isRenewedHere whether a leaf like this one is renewed by the controller itself.
- * @returns null while there is nothing to say.
+ * One sentence for an operator: the certificate, its end and the remedy.
+ * @param isRenewedHere whether the controller renews such a leaf itself.
+ * @returns null when no warning is due.
  */
 export function expirySentence(life: CertificateLife, isRenewedHere: boolean): string | null {
   const { kind, certificate, level } = life
@@ -132,7 +132,7 @@ export function expirySentence(life: CertificateLife, isRenewedHere: boolean): s
   return `${what} ${ends[level]} at ${end}; ${remedyOf(life, isRenewedHere)}`
 }
 
-/** The same for the certificate of another authority that listeners show by name. */
+/** Like `expirySentence`, for a listener's server certificate of an external authority. */
 export function serverExpirySentence(life: CertificateLife, path: string): string | null {
   const { certificate, level } = life
   if (level === 'none') return null
@@ -155,14 +155,14 @@ function remedyOf({ kind, level }: CertificateLife, isRenewedHere: boolean): str
   }
 }
 
-/** Why a controller signs itself another leaf now. */
+/** Reason why a controller renews its own leaf now. */
 export type RenewalReason = 'due' | 'not-yet-valid' | 'new-authority' | 'missing-host' | 'asked-for'
 
 /**
- * Judges a leaf that the issuing authority of the cluster has issued.
- * @param options.issuingPem the authority in force, its own certificate first.
- * @param options.hosts what it must name.
- * @returns null when the leaf is good as it is, or a new one would not be any better.
+ * Decides whether to renew a leaf issued by the cluster's issuing authority.
+ * @param options.issuingPem the current authority, its own certificate first.
+ * @param options.hosts required hosts.
+ * @returns null when the leaf is fine, or a new one would be no better.
  */
 export function renewalReason(options: {
   readonly chain: readonly [Certificate, ...Certificate[]]
@@ -178,16 +178,16 @@ export function renewalReason(options: {
   if (life.isNotYetValid) return 'not-yet-valid'
   if (!isIssuedUnder(chain, issuing)) return 'new-authority'
   if (nowMs < life.renewAtMs) return null
-  // Renewals under an authority that itself ends soon would each add less than the one before, and
-  // never stop.
+  // Under an authority that expires soon, each renewal would gain less than the one before, without
+  // end.
   const gainedMs = validityWithin(issuing, nowMs, LEAF_LIFETIME_MS).notAfterMs - leaf.notAfterMs
   const lifetimeMs = leaf.notAfterMs - leaf.notBeforeMs
   return gainedMs > lifetimeMs / 10 ? 'due' : null
 }
 
 /**
- * Signed by its key, and the chain carries this very certificate of it (which may have been renewed
- * over its key).
+ * Whether the authority's key signed the leaf, and the chain contains this exact authority
+ * certificate (which may have been renewed with the same key).
  */
 function isIssuedUnder(
   [leaf, ...others]: readonly [Certificate, ...Certificate[]],
@@ -199,8 +199,8 @@ function isIssuedUnder(
 }
 
 /**
- * Whether an authority of this name issued the leaf: a cluster keeps the name of its issuing
- * authority when it takes another key, so that its members still know their own leaves by it.
+ * Whether an authority with this name issued the leaf. A cluster keeps the name when its issuing
+ * authority gets a new key, so that members still recognize their own leaves.
  */
 export function hasIssuerName(leaf: Certificate, issuingPem: string): boolean {
   const [issuing] = parseCertificates(issuingPem)
@@ -208,19 +208,18 @@ export function hasIssuerName(leaf: Certificate, issuingPem: string): boolean {
 }
 
 /**
- * @param hosts DNS names and IP addresses. @returns those that clients would not accept the leaf
- * for.
+ * @param hosts DNS names and IP addresses.
+ * @returns the hosts for which clients would reject the leaf.
  */
 export function missingHosts(leaf: Certificate, hosts: readonly string[]): string[] {
-  // Each of the two checks throws for a name of the other kind.
+  // Each of the two checks throws for the other kind of name.
   const names = (host: string): boolean =>
     (isIP(host) === 0 ? leaf.native.checkHost(host) : leaf.native.checkIP(host)) !== undefined
   return hosts.filter((host) => !names(host))
 }
 
 /**
- * Validity as long as asked for, and never beyond the issuer itself: who checks a chain checks the
- * times of all of it.
+ * The requested validity, cut to that of the issuer: verifiers check the times of the whole chain.
  */
 export function validityWithin(issuer: Certificate, nowMs: number, lifetimeMs: number): Validity {
   const { notBeforeMs, notAfterMs } = validityFrom(nowMs, lifetimeMs)

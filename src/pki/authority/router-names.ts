@@ -11,36 +11,39 @@ const EMAIL = /^[!-?A-~]+@[A-Za-z0-9._-]+$/
 const URI = /^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$/
 
 /**
- * The hosts that the server certificate of a router may name. A host is a DNS name or an address,
- * in any spelling.
+ * Rules for the hosts in a router's server certificate. A host is a DNS name or an address, in any
+ * spelling.
  */
 export interface RouterNaming {
   /**
-   * `enrollment`: a person waits for the answer, so what may not be is refused with its name.
-   * `extension`: a program renews, so it is left out, and the router goes on by the rest.
+   * `enrollment`: a person waits for the answer, so a forbidden host is refused by name.
+   * `extension`: a program renews, so a forbidden host is dropped and the router continues with the
+   * rest.
    */
   readonly at: 'enrollment' | 'extension'
   /**
-   * Names that an administrator has allowed, whatever else it names. When it is not empty, it and
-   * the names of the loopback are all that there is.
+   * Hosts allowed by an administrator, even if they would otherwise be forbidden. If not empty,
+   * only these and loopback names are allowed.
    */
   readonly allowed: readonly string[]
   /** Hosts of controllers. */
   readonly reserved: readonly string[]
-  /** Hosts of other routers, left out of the certificate. */
+  /** Hosts of other routers, dropped from the certificate. */
   readonly withheld: readonly string[]
-  /** PEM of the server certificate in force, which an extension does not go beyond. */
+  /** PEM of the current server certificate; an extension may not add hosts to it. */
   readonly currentPem: string | null
 }
 
-/** One spelling a host: names in lower case without a dot at the end, addresses as RFC 5952. */
+/**
+ * Normalizes a host: names in lowercase without a trailing dot, addresses in the form of RFC 5952.
+ */
 export function hostKey(host: string): string {
   const name = host
     .replace(/^\[|\]$/g, '')
     .replace(/\.$/, '')
     .toLowerCase()
   if (isIP(name) !== 6) return name
-  // URLs write addresses so, but for IPv4 addresses in IPv6 ones, which lead to the same host.
+  // URLs use this form, except for IPv4-mapped IPv6 addresses, which reach the same host.
   const written = new URL(`http://[${name}]/`).hostname.slice(1, -1)
   const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(written)
   if (mapped === null) return written
@@ -51,24 +54,24 @@ export function hostKey(host: string): string {
 const LOOPBACK_NAME = /^(?:.+\.)?localhost$|^localhost\.localdomain$|^ip6-(?:localhost|loopback)$/
 
 /**
- * Names that lead every host to itself: no router is reached under them from elsewhere, and no
- * controller either.
+ * Whether a host is a loopback name or address, under which no other machine reaches a router or
+ * controller.
  */
 export function isLoopback(host: string): boolean {
   const key = hostKey(host)
   return LOOPBACK_NAME.test(key) || (isIP(key) === 4 && key.startsWith('127.')) || key === '::1'
 }
 
-/** The hosts among names, each in one spelling. */
+/** The normalized hosts among the names. */
 export function hostKeysOf({ dnsNames, ipAddresses }: AlternativeNames): string[] {
   return [...new Set([...dnsNames, ...ipAddresses.map(formatIp)].map(hostKey))]
 }
 
 /**
- * Names of a router's server certificate, of those that it asks for. It has its SPIFFE id in any
- * case, so that it passes for no controller where that is looked at.
+ * Selects the names of a router's server certificate from the requested ones. The certificate
+ * always has the router's SPIFFE id, so that it cannot pass for a controller's.
  * @param own the SPIFFE id of the router.
- * @throws {CertificateError} `wrong-identity`, with the name.
+ * @throws {CertificateError} `wrong-identity`, with the forbidden name.
  */
 export function grantedNames(
   names: AlternativeNames,
@@ -93,7 +96,7 @@ export function grantedNames(
   }
 }
 
-/** @returns whether a host stays. */
+/** @returns a function that decides whether a host is kept. */
 function hostJudge(
   { at, allowed, reserved, withheld }: RouterNaming,
   current: ReadonlySet<string>,

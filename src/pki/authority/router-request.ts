@@ -30,7 +30,7 @@ export interface RequestedNames {
   readonly email: readonly string[]
 }
 
-/** PEM, PKCS #10 (RFC 2986), with the names that the certificate is to have. */
+/** Creates a PKCS #10 request (RFC 2986) in PEM with the requested names. */
 export async function createRouterRequest(options: {
   readonly privateKeyPem: string
   readonly subject: RouterSubject

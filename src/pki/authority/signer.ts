@@ -13,8 +13,8 @@ import { pemOf, readCertificates } from '../verify/identity-files.ts'
 import { readSecretFile } from '../key-file.ts'
 
 /**
- * An authority that is to sign leaves for a cluster, whoever made it: it may, its key is its own,
- * and every member that trusts `anchors` will accept what it signs.
+ * Checks an authority that will sign leaves for a cluster, generated or external: it may sign, its
+ * key fits, and every member that trusts `anchors` will accept its leaves.
  * @param options.signer its certificate first, then the authorities above it, without the root.
  * @throws {CertificateError} one sentence.
  */
@@ -37,14 +37,14 @@ export function checkSigner(options: {
   checkPathLength(issuingPath(chain, options.anchors, options.nowMs))
 }
 
-/** Without the extension every use is allowed (RFC 5280, 4.2.1.3). */
+/** Without the extension, every use is allowed (RFC 5280, 4.2.1.3). */
 function maySignCertificates({ contents }: Certificate): boolean {
   return keyUsesOf(contents.extensions)?.has(keyUsageBit.keyCertSign) !== false
 }
 
 /**
- * `checkChain` counts from a leaf; here the first one is an authority already, so each has one more
- * below it.
+ * `checkChain` counts path length from a leaf. Here the first certificate is itself an authority,
+ * so each one above has one more below it.
  */
 function checkPathLength([, ...above]: readonly Certificate[]): void {
   for (const [at, authority] of above.entries()) {
@@ -57,8 +57,8 @@ function checkPathLength([, ...above]: readonly Certificate[]): void {
 }
 
 /**
- * The authority that an operator supplies.
- * @param anchors the CA certificates of the cluster to be.
+ * Reads an authority supplied by an operator.
+ * @param anchors the CA certificates of the future cluster.
  * @throws {CertificateError | SecretFileError} one sentence, naming the file.
  */
 export function readSigner(

@@ -1,7 +1,7 @@
 /**
- * The one door to @peculiar/x509, which loads only after the metadata functions it needs. Types
- * aside, it is imported by those functions that issue or ask for a certificate: a controller that
- * starts does neither, and loading it takes a tenth of a second and six megabytes.
+ * The only import of @peculiar/x509, which needs reflect-metadata loaded first. Apart from types,
+ * only functions that issue or request a certificate import this file, lazily: a starting
+ * controller does neither, and loading takes 0.1 s and 6 MB.
  */
 import 'reflect-metadata'
 

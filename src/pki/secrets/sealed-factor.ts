@@ -10,8 +10,8 @@ export interface Factor {
 }
 
 /**
- * Holder of the factor and its id: part of what is authenticated, so that none can be passed off
- * as another.
+ * Holder and ids of the factor. They are authenticated with the ciphertext, so that no factor can
+ * be passed off as another.
  */
 export interface FactorContext {
   readonly clusterId: string
@@ -32,14 +32,17 @@ export function newFactor(recoveryCodes: number): Factor {
   }
 }
 
-/** So many different ones. */
+/** Generates `count` different codes. */
 export function newRecoveryCodes(count: number): string[] {
   const codes = new Set<string>()
   while (codes.size < count) codes.add(recoveryCode(() => randomBytes(6)))
   return [...codes]
 }
 
-/** AES-256-GCM with a nonce of its own, base64url: nonce, ciphertext, tag. @param key 32 bytes. */
+/**
+ * Encrypts with AES-256-GCM and a random nonce; base64url of nonce, ciphertext, tag.
+ * @param key 32 bytes.
+ */
 export function sealFactor(key: Uint8Array, factor: Factor, context: FactorContext): string {
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(CIPHER, key, nonce)
@@ -52,7 +55,7 @@ export function sealFactor(key: Uint8Array, factor: Factor, context: FactorConte
   return Buffer.concat([nonce, ciphertext, cipher.getAuthTag()]).toString('base64url')
 }
 
-/** Null: it was made by another key or for another context, or changed since. */
+/** Decrypts a factor; null when it was made with another key or context, or was changed. */
 export function openFactor(key: Uint8Array, sealed: string, context: FactorContext): Factor | null {
   const bytes = Buffer.from(sealed, 'base64url')
   if (bytes.length <= NONCE_BYTES + TAG_BYTES) return null

@@ -4,22 +4,20 @@ import { canonicalJson, type Json } from '../../lib/text/canonical-json.ts'
 import { isTrustDomain } from '../../lib/text/names.ts'
 import { isCount } from '../../lib/text/json-value.ts'
 
-/** Ticket that admits one new controller. The text is a secret until it is used. */
+/** A ticket that admits one new controller. Its text is a secret until it is used. */
 export interface Ticket {
-  /** Names the ticket in the replicated state; no secret. */
+  /** Id of the ticket in the replicated state; not secret. */
   readonly id: string
   /** 32 random bytes. */
   readonly secret: Uint8Array
   readonly clusterId: string
   readonly generation: number
   readonly trustDomain: string
-  /** The anchors themselves: a joiner trusts these and nothing else. */
+  /** The trust anchors; a joining controller trusts only these. */
   readonly caPem: string
-  /**
-   * Base URLs of the members' fabric API (`https://host:port/fabric/v1`), in the order to be tried.
-   */
+  /** Base URLs of the members' fabric API (`https://host:port/fabric/v1`), in the order to try. */
   readonly addresses: readonly string[]
-  /** False: stays a learner. */
+  /** False: the controller stays a learner. */
   readonly isVoter: boolean
   /** UTC ms, by the cluster's clock. */
   readonly expiresAtMs: number
@@ -27,7 +25,7 @@ export interface Ticket {
 
 export type TicketFault = 'no-ticket' | 'damaged' | 'newer'
 
-/** One sentence with its remedy; never holds a part of the ticket. */
+/** One sentence with its remedy; never contains a part of the ticket. */
 export class TicketError extends Error {
   override readonly name = 'TicketError'
   readonly fault: TicketFault
@@ -44,7 +42,7 @@ export const TICKET_ADDRESSES_MAX = 64
 const PREFIX = 'flotilla-ticket-1.'
 const ANY_PREFIX = /^flotilla-ticket-([0-9]{1,6})\./
 const BODY = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{11})$/
-/** 64 bits against slips of copying. What keeps forgers out is the secret, not this. */
+/** 64 bits against copying errors. The secret, not the checksum, prevents forgery. */
 const CHECKSUM_BYTES = 8
 const ID = /^[A-Za-z0-9_-]{8,64}$/
 const UUID = /^[0-9a-f-]{36}$/
@@ -54,8 +52,8 @@ export function newTicketSecret(): Uint8Array {
 }
 
 /**
- * One line of text without blanks: `flotilla-ticket-1.<base64url of JSON>.<checksum>`. The same
- * ticket gives the same text.
+ * One line of text without blanks: `flotilla-ticket-1.<base64url of JSON>.<checksum>`. Equal
+ * tickets give equal texts.
  * @throws {TicketError} when it would be longer than {@link TICKET_CHARACTERS_MAX}.
  */
 export function formatTicket(ticket: Ticket): string {
@@ -72,12 +70,15 @@ export function formatTicket(ticket: Ticket): string {
   return text
 }
 
-/** SHA-256 of the whole text, 32 bytes: all that the cluster keeps of it. */
+/** SHA-256 of the whole text, 32 bytes; the cluster stores nothing else of it. */
 export function ticketDigest(text: string): Uint8Array {
   return Uint8Array.from(createHash('sha256').update(text.trim()).digest())
 }
 
-/** Blanks and line ends around it are passed over. @throws {TicketError} */
+/**
+ * Parses a ticket, ignoring surrounding white space.
+ * @throws {TicketError}
+ */
 export function parseTicket(text: string): Ticket {
   const trimmed = text.length > 2 * TICKET_CHARACTERS_MAX ? text : text.trim()
   const format = ANY_PREFIX.exec(trimmed)

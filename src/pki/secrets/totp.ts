@@ -1,21 +1,18 @@
 import { timingSafeEqual } from 'node:crypto'
 import { HOTP, Secret } from 'otpauth'
 
-/**
- * RFC 6238 as authenticator apps take it without being told anything: SHA-1, 6 digits, 30 s, from
- * the Unix epoch.
- */
+/** RFC 6238 with the defaults of authenticator apps: SHA-1, 6 digits, 30 s, from the Unix epoch. */
 export const TOTP_STEP_MS = 30_000
 const DIGITS = 6
 /**
- * Steps before and after the current one whose codes are taken: clocks differ, and people need time
- * to type.
+ * Accepted steps before and after the current one, because clocks differ and people need time to
+ * type.
  */
 export const TOTP_SKEW_STEPS = 1
 
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
-export function stepAt(ms: number): number {
+export function totpStepAt(ms: number): number {
   return Math.floor(ms / TOTP_STEP_MS)
 }
 
@@ -26,16 +23,16 @@ export function totpCode(secret: Uint8Array, step: number): string {
 }
 
 /**
- * The time step near `nowMs` that a code belongs to, and that comes after `lastStep`; null: none.
- * Takes the same time for all.
+ * The time step near `nowMs` and after `lastStep` whose code equals `code`; null: none. Takes
+ * constant time.
  */
-export function stepOf(
+export function totpStep(
   secret: Uint8Array,
   code: string,
   nowMs: number,
   lastStep: number,
 ): number | null {
-  const current = stepAt(nowMs)
+  const current = totpStepAt(nowMs)
   let found: number | null = null
   for (let step = current - TOTP_SKEW_STEPS; step <= current + TOTP_SKEW_STEPS; step += 1) {
     if (step < 0) continue
@@ -45,13 +42,13 @@ export function stepOf(
   return found
 }
 
-/** Compares in a time that does not tell how much of a code was right. */
+/** Compares in constant time. */
 export function isSameCode(expected: string, given: string): boolean {
   const [a, b] = [Buffer.from(expected), Buffer.from(given)]
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
-/** RFC 4648 without padding, as provisioning URLs have it. */
+/** RFC 4648 without padding, the form of provisioning URLs. */
 export function base32(bytes: Uint8Array): string {
   return secretOf(bytes).base32
 }
@@ -63,8 +60,8 @@ function secretOf(bytes: Uint8Array): Secret {
 const RECOVERY_CHARACTERS = 6
 
 /**
- * One of 26 * 32^5 texts that no time-based code can be.
- * @param bytes six random ones at each call.
+ * A random recovery code, one of 26 * 32^5; it begins with a letter, so it is never a TOTP code.
+ * @param bytes returns six random bytes per call.
  */
 export function recoveryCode(bytes: () => Uint8Array): string {
   for (;;) {

@@ -6,14 +6,14 @@ import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { parsePrivateKey } from '../certificate.ts'
 import { parsePublicKey } from '../public-key.ts'
 
-/** Most bytes of one secret; a private key in PEM is the largest. */
+/** Maximum bytes of one secret; a private key in PEM is the largest. */
 export const SECRET_BYTES_MAX = 16 * 1024
-/** Most characters of one wrapped secret. */
+/** Maximum characters of one wrapped secret. */
 export const WRAPPED_CHARACTERS_MAX = 32 * 1024
 
 /**
- * Kind of a wrapped secret, and its receiver. Part of what is authenticated: one can not be passed
- * off as another.
+ * Kind and receiver of a wrapped secret. They are authenticated with it, so that no secret can be
+ * passed off as another.
  */
 export interface SecretContext {
   readonly clusterId: string
@@ -22,7 +22,7 @@ export interface SecretContext {
   readonly nodeId: string
 }
 
-/** One sentence; never holds a part of the secret. */
+/** One sentence; never contains a part of the secret. */
 export class WrappedSecretError extends Error {
   override readonly name = 'WrappedSecretError'
 }
@@ -31,10 +31,10 @@ const CONTEXT_MEMBER = 'flotilla'
 const CONTENT_ALGORITHM = 'A256GCM'
 
 /**
- * A secret that the holder of one private key can open: compact JWE, ECDH-ES+A256KW for EC keys,
- * RSA-OAEP-256 for RSA keys, A256GCM. It hides and binds; it does not tell who made it (anyone can
- * wrap for a public key), so it is to be believed only where it comes out of the replicated state.
- * @throws {CertificateError} for a key that is none or not allowed.
+ * Encrypts a secret for the holder of one private key: compact JWE, ECDH-ES+A256KW for EC keys,
+ * RSA-OAEP-256 for RSA keys, A256GCM. It does not prove who made it, because anyone can encrypt for
+ * a public key: trust it only if it comes from the replicated state.
+ * @throws {CertificateError} for an invalid or unsupported key.
  */
 export async function wrapSecret(
   secret: Uint8Array,
@@ -51,7 +51,7 @@ export async function wrapSecret(
     .encrypt(key)
 }
 
-/** @throws {WrappedSecretError} when it was made for another key or context, or changed since. */
+/** @throws {WrappedSecretError} when it was made for another key or context, or was changed. */
 export async function openSecret(
   jwe: string,
   privateKeyPem: string,
@@ -73,12 +73,12 @@ export async function openSecret(
 }
 
 /**
- * The algorithms follow from the recipient's key and never from the text, so that a forged header
- * can select nothing.
+ * The recipient's key determines the algorithms, never the text, so that a forged header cannot
+ * select any.
  */
 async function decrypt(jwe: string, key: KeyObject): ReturnType<typeof compactDecrypt> {
   if (jwe.length > WRAPPED_CHARACTERS_MAX) throw new RangeError('too long')
-  // Compressed content would have another size than the bounded text that it comes from.
+  // Compressed content could expand beyond the size limit of the text.
   if (decodeProtectedHeader(jwe).zip !== undefined) throw new RangeError('compressed')
   return await compactDecrypt(jwe, key, {
     keyManagementAlgorithms: [keyAlgorithmOf(key)],

@@ -10,40 +10,37 @@ import { type Certificate } from '../certificate.ts'
 import { constraintFault, type ConstraintWork, nameConstraintsOf } from './name-constraints.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
-/** Bounds of the search for one chain; what goes beyond is refused. */
+/** Limits of one chain search; a chain beyond them is refused. */
 export const clientChainLimits = {
-  /** Certificates of one path, leaf and anchor included. */
+  /** Certificates in one path, including leaf and anchor. */
   depthMax: 10,
-  /** Certificates that a client presents. */
+  /** Certificates presented by a client. */
   presentedMax: 16,
-  /** Signatures that are checked. */
+  /** Signature checks. */
   signaturesMax: 64,
-  /** Authorities that are tried, on all paths together. */
+  /** Authorities tried, on all paths together. */
   stepsMax: 256,
   /** Comparisons of a name with a constraint. */
   comparisonsMax: 20_000,
 } as const
 
-/** Chain of a connection: leaf first, then the others that its client presented. */
+/** Chain of a connection: leaf first, then the other certificates that the client presented. */
 export type PeerChain = readonly [Certificate, ...Certificate[]]
 
 export interface ClientChainQuestion {
-  /** Chain as presented: the leaf first, intermediates in any order. */
+  /** The presented chain: leaf first, intermediates in any order. */
   readonly chain: PeerChain
   /**
-   * Anchors, the first of which are tried first. Each must be a CA certificate; it need not be
-   * self-signed.
+   * Trust anchors, tried in this order. Each must be a CA certificate; it need not be self-signed.
    */
   readonly anchors: readonly Certificate[]
   /** UTC ms. */
   readonly nowMs: number
-  /**
-   * An extended key usage, in whichever certificate of the path it stands, must allow clientAuth.
-   */
+  /** If true, every extended key usage in the path must allow clientAuth. */
   readonly requiresClientAuth: boolean
   /**
-   * `reported`: a leaf out of its time is accepted, and `leafTime` tells. Authorities must always
-   * be in theirs.
+   * `reported`: a leaf outside its validity is accepted and `leafTime` reports it. Authorities must
+   * always be valid.
    */
   readonly leafTime: 'enforced' | 'reported'
 }
@@ -57,13 +54,13 @@ export type ClientChain =
       readonly path: readonly [Certificate, ...Certificate[]]
       readonly leafTime: LeafTime
     }
-  /** One sentence, fit for a log. */
+  /** One sentence for a log. */
   | { readonly ok: false; readonly reason: string }
 
 /**
- * Verifies the certificates of a client up to an anchor (RFC 5280, section 6, without policies). It
- * looks from the anchors down, so that no signature is checked of an authority that no anchor leads
- * to, whatever a client presents.
+ * Verifies a client's certificates up to an anchor (RFC 5280, section 6, without policies). The
+ * search starts at the anchors, so it never checks a signature of an authority that does not chain
+ * to an anchor, no matter what the client presents.
  */
 export function verifyClientChain(question: ClientChainQuestion): ClientChain {
   const [leaf, ...others] = question.chain
@@ -83,7 +80,7 @@ function timeOf({ notBeforeMs, notAfterMs }: Certificate, nowMs: number): LeafTi
   return nowMs < notBeforeMs ? 'not-yet-valid' : 'valid'
 }
 
-/** An extension that does not parse refuses its certificate. */
+/** An invalid extension makes its certificate invalid. */
 function attempt(judge: () => string | null): string | null {
   try {
     return judge()
@@ -111,10 +108,10 @@ function timeFault({ notBeforeMs, notAfterMs }: Certificate, time: LeafTime): st
     : `is not valid before ${isoTime(notBeforeMs)}`
 }
 
-/** Extensions that this program heeds, or that say nothing about whom to trust. */
+/** Extensions that this program processes, or that do not affect trust. */
 const known: ReadonlySet<string> = new Set(Object.values(extensionOids))
 
-/** Fault that any certificate of a path may have. */
+/** Checks that apply to every certificate of a path. */
 function commonFault(
   { contents }: Certificate,
   { requiresClientAuth }: ClientChainQuestion,
@@ -147,13 +144,13 @@ function authorityFault(authority: Certificate, question: ClientChainQuestion): 
 type Path = readonly [Certificate, ...Certificate[]]
 
 /**
- * Depth first from each anchor towards the leaf. Each signature is checked once, however many paths
- * it is part of.
+ * Depth-first search from each anchor to the leaf. Each signature is checked once, even if it is
+ * part of many paths.
  */
 class PathSearch {
   readonly #question: ClientChainQuestion
   readonly #leaf: Certificate
-  /** Presented ones that the leaf leads to by names alone. */
+  /** Presented certificates above the leaf, by names only. */
   readonly #between: readonly Certificate[]
   readonly #signed = new Map<Certificate, Map<Certificate, string | null>>()
   readonly #faults = new Map<Certificate, string | null>()
@@ -169,7 +166,7 @@ class PathSearch {
     this.#between = ancestorsOf(leaf, others)
   }
 
-  /** Why there is no path: what stood in the way of the first one tried. */
+  /** Reason why there is no path: the first obstacle found. */
   get reason(): string {
     const count = this.#question.anchors.length
     return (
@@ -192,7 +189,7 @@ class PathSearch {
     return isIssuer(this.#leaf) || this.#between.some(isIssuer)
   }
 
-  /** @param path its lowest certificate first, the anchor last. */
+  /** @param path lowest certificate first, anchor last. */
   #descend(path: Path): Path | null {
     const [authority] = path
     this.#stepsLeft -= 1
@@ -239,7 +236,7 @@ class PathSearch {
     return fault
   }
 
-  /** @returns words that follow "is"; null when the signature is good. */
+  /** @returns words that follow "is"; null when the signature is valid. */
   #signatureFault(certificate: Certificate, issuer: Certificate): string | null {
     const known = this.#signed.get(certificate)?.get(issuer)
     if (known !== undefined) return known
@@ -252,15 +249,12 @@ class PathSearch {
   }
 }
 
-/** Names are one when their bytes are. */
+/** Names are equal if their bytes are. */
 function hasIssuerName(certificate: Certificate, issuer: Certificate): boolean {
   return certificate.contents.issuer.equals(issuer.contents.subject.der)
 }
 
-/**
- * Authorities that were signed by several others have one certificate from each; no path holds two
- * of them.
- */
+/** A cross-signed authority has one certificate per signer; a path contains at most one of them. */
 function isSameAuthority(one: Certificate, other: Certificate): boolean {
   return (
     one.contents.subject.der.equals(other.contents.subject.der) &&
@@ -282,7 +276,7 @@ function ancestorsOf(leaf: Certificate, others: readonly Certificate[]): readonl
   return [...found.values()]
 }
 
-/** Making a key of its encoding takes as long as checking a signature with it. */
+/** Cached, because decoding a key takes as long as checking a signature with it. */
 const keys = new WeakMap<Certificate, KeyObject>()
 
 function keyOf(certificate: Certificate): KeyObject {
@@ -291,7 +285,7 @@ function keyOf(certificate: Certificate): KeyObject {
   return key
 }
 
-/** @returns words that follow "is"; null when the signature is good. */
+/** @returns words that follow "is"; null when the signature is valid. */
 function signatureFault({ contents }: Certificate, issuer: Certificate): string | null {
   const algorithm = algorithmOf(contents.signatureAlgorithm)
   if (typeof algorithm === 'string') return `signed ${algorithm}`
@@ -308,7 +302,7 @@ function algorithmOf(identifier: Uint8Array): SignatureAlgorithm | string {
   }
 }
 
-/** Fault that depends on where in a path a certificate stands. */
+/** Checks that depend on the position in the path. */
 function faultOfPath([leaf, ...authorities]: Path, work: ConstraintWork): string | null {
   const below: Certificate[] = [leaf]
   let depth = 0
@@ -321,7 +315,7 @@ function faultOfPath([leaf, ...authorities]: Path, work: ConstraintWork): string
     }
     const constraints = nameConstraintsOf(extensions)
     for (const one of constraints === null ? [] : below) {
-      // An authority that signed itself a new certificate is under its own names (RFC 5280, 6.1.3).
+      // A self-issued certificate of an authority is exempt (RFC 5280, 6.1.3).
       if (one !== leaf && isSelfIssued(one)) continue
       const named = { subject: one.contents.subject, names: one.names }
       const fault = constraints && constraintFault(constraints, named, work)
@@ -338,7 +332,7 @@ function isSelfIssued({ contents }: Certificate): boolean {
   return contents.issuer.equals(contents.subject.der)
 }
 
-/** For a log: bounded, and on one line. */
+/** For a log: of limited length, on one line. */
 function nameOf({ contents }: Certificate): string {
   return JSON.stringify(formatName(contents.subject).slice(0, 128))
 }

@@ -4,9 +4,8 @@ import { type Certificate, CertificateError, isAmong, issuingPath } from '../cer
 import { verifyClientChain } from './client-chain.ts'
 
 /**
- * A controller shows its one certificate to peers that dial it and to peers that it dials. TLS
- * refuses one that is not meant for both, on each of the two ways for itself, so a controller with
- * such a one would be half in its cluster.
+ * A controller presents the same certificate as client and as server. TLS checks each use
+ * separately, so a controller whose certificate allows only one would work in one direction only.
  * @throws {CertificateError} `wrong-usage`.
  */
 export function checkControllerUsage({ contents: { extensions } }: Certificate): void {
@@ -31,8 +30,8 @@ export function checkControllerUsage({ contents: { extensions } }: Certificate):
 }
 
 /**
- * OpenSSL verifies up to a root, and takes no intermediate for an anchor: with one alone in the
- * bundle every peer would refuse every other.
+ * OpenSSL verifies up to a root and does not accept an intermediate as anchor: with only an
+ * intermediate in the bundle, every peer would refuse every other.
  * @throws {CertificateError} `untrusted`.
  */
 export function checkEndsAtRoot(
@@ -49,8 +48,8 @@ export function checkEndsAtRoot(
 }
 
 /**
- * Checks as controllers judge the certificates of identities and routers, which is stricter than
- * `checkChain`: name constraints, critical extensions and kinds of keys count as well.
+ * Verifies a path like certificates of identities and routers, which is stricter than `checkChain`:
+ * it also checks name constraints, critical extensions and kinds of keys.
  * @throws {CertificateError} `untrusted`.
  */
 export function checkClientPath(
@@ -58,7 +57,7 @@ export function checkClientPath(
   anchors: readonly Certificate[],
   nowMs: number,
 ): void {
-  // An intermediate among the anchors would cut the path short, and hide what the root says.
+  // An intermediate among the anchors would end the path before the root's constraints are checked.
   const between = anchors.filter((one) => !isSelfSigned(one) && !isAmong(others, one))
   const judged = verifyClientChain({
     chain: [leaf, ...others, ...between],

@@ -17,14 +17,14 @@ import { readSecretFile } from '../key-file.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { parsePublicKey } from '../public-key.ts'
 
-/** Absolute paths of what a controller proves itself with. */
+/** Absolute paths of a controller's identity files. */
 export interface IdentityPaths {
   readonly cert: string
   readonly key: string
   readonly ca: string
 }
 
-/** Read and found to belong together. */
+/** Identity files that were read and belong together. */
 export interface IdentitySet {
   readonly chain: readonly [Certificate, ...Certificate[]]
   readonly anchors: readonly Certificate[]
@@ -37,8 +37,8 @@ export interface IdentityOwner {
   readonly id: string
   readonly trustDomain: string
   /**
-   * Key by which the other members know it: SHA-256 of the SubjectPublicKeyInfo in DER; null where
-   * none knows it yet.
+   * Pinned key of this controller: SHA-256 of the SubjectPublicKeyInfo in DER; null before any
+   * member knows it.
    */
   readonly publicKeySha256: Uint8Array | null
 }
@@ -51,16 +51,16 @@ export interface IdentityFault {
 }
 
 export interface JudgedIdentity {
-  /** Null when there is a fault. */
+  /** Null when there are faults. */
   readonly set: IdentitySet | null
   readonly faults: readonly IdentityFault[]
-  /** About the key file, which may be used all the same. */
+  /** A warning about the key file, which is still usable. */
   readonly warning: string | null
 }
 
 /**
- * The one judgement of what a controller proves itself with: before a start, at it, and of files
- * that are exchanged while it runs.
+ * Validates a controller's identity files: before a start, at the start, and when files are
+ * replaced at run time.
  */
 export function judgeIdentity(
   paths: IdentityPaths,
@@ -94,7 +94,7 @@ export function judgeIdentity(
       })
     }
     if (key !== null) step('key', 'key', () => checkKeyMatches(leaf, key.text))
-    // The secrets of the cluster are wrapped for it, which takes a key of certain kinds.
+    // Cluster secrets are encrypted for this key, which must be of a supported kind.
     step('key', 'kind', () =>
       parsePublicKey(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
     )
@@ -110,13 +110,13 @@ export function judgeIdentity(
     privateKeyPem: key.text,
     caPem: pemOf(anchors),
   }
-  // TLS has rules of its own, as on the length of keys and on digests.
+  // TLS has further rules, for example on key lengths and digests.
   const { certificatePem: cert, privateKeyPem, caPem: ca } = set
   step('cert', 'tls', () => createSecureContext({ cert, key: privateKeyPem, ca }))
   return { set: faults.length === 0 ? set : null, faults, warning }
 }
 
-/** @throws {CertificateError | SecretFileError} the first thing that is wrong, naming the file. */
+/** @throws {CertificateError | SecretFileError} the first problem, naming the file. */
 export function readIdentitySet(
   paths: IdentityPaths,
   owner: IdentityOwner,
@@ -162,8 +162,8 @@ export function pemOf(certificates: readonly Certificate[]): string {
 }
 
 /**
- * Differs as soon as one of the files was written or exchanged; a missing one counts as a state of
- * its own. Nothing is read but the entries of the folders.
+ * A stamp that changes when one of the files is written or replaced; a missing file has a stamp,
+ * too. Reads only file metadata.
  */
 export function fileStamp(paths: { readonly [name in 'cert' | 'key' | 'ca']?: string }): string {
   const { cert, key, ca } = paths
@@ -179,7 +179,10 @@ function stampOf(path: string): string {
   }
 }
 
-/** Runs a step; a fault in it names the file. @throws {CertificateError} */
+/**
+ * Runs a step and adds the path to its error.
+ * @throws {CertificateError}
+ */
 export function naming<T>(path: string, step: () => T): T {
   try {
     return step()

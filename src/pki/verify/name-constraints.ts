@@ -23,38 +23,41 @@ import {
 import type { Extensions } from '../asn1/extensions.ts'
 import { attributeOids, extensionOids } from '../asn1/object-identifiers.ts'
 
-/** Subtrees of one certificate, permitted and excluded ones each. */
+/** Maximum subtrees of one certificate, counted separately for permitted and excluded. */
 const SUBTREES_MAX = 256
 
-/** The names that an authority may give to what stands below it (RFC 5280, 4.2.1.10). */
+/** Constraints on the names of certificates below an authority (RFC 5280, 4.2.1.10). */
 export interface NameConstraints {
   readonly permitted: readonly Subtree[]
   readonly excluded: readonly Subtree[]
 }
 
 interface Subtree {
-  /** The type of names it speaks of, as in `nameTag`, or one of those that are not read. */
+  /** Tag of the constrained names, as in `nameTag` or of a type that is not read. */
   readonly tag: number
-  /** @returns null when the name is of a form that can not be compared. */
+  /** @returns null when the name cannot be compared. */
   readonly holds: (name: Name) => boolean | null
-  /** The same where a name is judged that stands for many; only a wildcard does. */
+  /** Like `holds`, for a name that matches many hosts: a wildcard. */
   readonly mayHold: (name: Name) => boolean | null
 }
 
 type Name = string | Uint8Array | DistinguishedName
 
-/** Certificate whose names are judged. */
+/** Certificate whose names are checked. */
 export interface NamedCertificate {
   readonly subject: DistinguishedName
   readonly names: AlternativeNames
 }
 
-/** Comparisons that are left; shared by all constraints of one chain. */
+/** Remaining comparisons, shared by all constraints of one chain. */
 export interface ConstraintWork {
   left: number
 }
 
-/** @returns null when it sets none. @throws {DerError} */
+/**
+ * @returns null when there is no such extension.
+ * @throws {DerError}
+ */
 export function nameConstraintsOf(extensions: Extensions): NameConstraints | null {
   const extension = extensions.get(extensionOids.nameConstraints)
   if (extension === undefined) return null
@@ -68,8 +71,7 @@ export function nameConstraintsOf(extensions: Extensions): NameConstraints | nul
 function subtreesOf(list: DerValue | null): Subtree[] {
   if (list === null) return []
   return valuesOf(list, SUBTREES_MAX).map((value) => {
-    // Minimum and maximum are not used (RFC 5280); one that is there would mean what nobody here
-    // judges.
+    // RFC 5280 does not use minimum and maximum, so a subtree with one is refused.
     const [base, ...distances] = value.tag === derTag.sequence ? valuesOf(value, 3) : []
     if (base === undefined || distances.length > 0) throw new DerError('no subtree of names')
     return subtreeOf(base)
@@ -100,7 +102,7 @@ function plainSubtree(tag: number, holds: NameTest): Subtree {
   return { tag, holds, mayHold: holds }
 }
 
-/** A host, and all below it; with a leading dot only those below it. */
+/** A host and all below it; with a leading dot only those below it. */
 function dnsSubtree(constraint: string): Subtree {
   const base = constraint.replace(/^\./, '')
   const isBelowOnly = base !== constraint
@@ -113,7 +115,7 @@ function dnsSubtree(constraint: string): Subtree {
   const mayHold: NameTest = (name) => {
     const host = hostOf(name)
     const parent = base.slice(base.indexOf('.') + 1)
-    // `*.example.org` is also `secret.example.org`.
+    // `*.example.org` also matches `secret.example.org`.
     if (host?.startsWith('*.') === true && host.slice(2) === parent && !isBelowOnly) return true
     return holds(name)
   }
@@ -168,7 +170,7 @@ function hostTest(constraint: string): (host: string) => boolean {
 }
 
 /**
- * The host of a URI; one without a host, or with an address for one, can not be compared (RFC
+ * Compares the host of a URI; a URI without a host, or with an address, cannot be compared (RFC
  * 5280).
  */
 function uriTest(constraint: string): NameTest {
@@ -206,8 +208,8 @@ function directoryTest(above: DistinguishedName): NameTest {
 }
 
 /**
- * @param work counted down by each comparison.
- * @returns words that end a sentence about the certificate; null when its names are within the
+ * @param work decremented by each comparison.
+ * @returns words that complete a sentence about the certificate; null when its names satisfy the
  * constraints.
  */
 export function constraintFault(
@@ -249,7 +251,8 @@ function isAllowed(
 }
 
 /**
- * An address in the subject counts where no alternative name could tell it (RFC 5280, 4.2.1.10).
+ * An email address in the subject counts only if there are no alternative names (RFC 5280,
+ * 4.2.1.10).
  */
 function emailsOf(subject: DistinguishedName, names: AlternativeNames): readonly string[] {
   const { emails, dnsNames, uris, ipAddresses, directoryNames, otherTags } = names
@@ -258,7 +261,7 @@ function emailsOf(subject: DistinguishedName, names: AlternativeNames): readonly
   return textsOf(subject, attributeOids.emailAddress)
 }
 
-/** For a log: bounded, and on one line. */
+/** For a log: of limited length, on one line. */
 function printed(name: Name): string {
   const text =
     typeof name === 'string' ? name : name instanceof Uint8Array ? formatIp(name) : formatName(name)

@@ -9,7 +9,7 @@ import {
 import { naming, pemOf, readCertificates } from './identity-files.ts'
 import { readSecretFile } from '../key-file.ts'
 
-/** Absolute paths of what a listener shows for some names. */
+/** Absolute paths of a listener's certificate for some host names. */
 export interface ServerCertificatePaths {
   readonly cert: string
   readonly key: string
@@ -22,8 +22,8 @@ export interface ServerCertificateSet {
 }
 
 /**
- * Reads a certificate that any authority may have issued: who trusts it is for clients to say.
- * @throws {CertificateError | SecretFileError} the first thing that is wrong, naming the file.
+ * Reads a certificate of any authority; clients decide whether they trust it.
+ * @throws {CertificateError | SecretFileError} the first problem, naming the file.
  */
 export function readServerCertificate(
   { cert, key }: ServerCertificatePaths,

@@ -14,7 +14,7 @@ import {
 import { channelLimits } from '../../channel/limits.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import type { Address } from '../../config/router/values.ts'
-import { boundConnections } from '../../lib/bounds/connections.ts'
+import { limitConnections } from '../../lib/bounds/connections.ts'
 import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
 import { sourceOf } from '../../lib/bounds/source.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -94,7 +94,7 @@ export class EdgeListener {
       ALPNProtocols: [EDGE_PROTOCOL],
     })
     this.#server.maxConnections = edgeLimits.clientConnectionsOpenMax
-    boundConnections(this.#server, {
+    limitConnections(this.#server, {
       connectionsPerSourceMax: edgeLimits.clientConnectionsPerSourceMax,
       handshakeTimeoutMs: parts.handshakeTimeoutMs,
       handshakesMax: edgeLimits.clientsWaitingMax,

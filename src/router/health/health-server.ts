@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:https'
 
-import { boundConnections } from '../../lib/bounds/connections.ts'
+import { limitConnections } from '../../lib/bounds/connections.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { certificateByName } from '../../overlay/sockets/listener-certificates.ts'
@@ -103,7 +103,7 @@ export class HealthServers {
       request.resume()
     })
     server.on('tlsClientError', (_error, socket) => socket.destroy())
-    boundConnections(server, {
+    limitConnections(server, {
       // @guard health-checks-kept-busy--held
       connectionsPerSourceMax: limits.healthConnectionsPerSourceMax,
       // @guard health-checks-kept-busy--time

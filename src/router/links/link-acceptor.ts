@@ -5,7 +5,7 @@ import { Channel } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { helloAccepted, helloRefused } from '../../channel/hello.ts'
 import type { ChannelLimits } from '../../channel/limits.ts'
-import { boundConnections, endpointOf, PendingConnections } from '../../lib/bounds/connections.ts'
+import { limitConnections, endpointOf, PendingConnections } from '../../lib/bounds/connections.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
@@ -73,7 +73,7 @@ export class LinkAcceptor {
       handshakeTimeout: parts.handshakeTimeoutMs,
     })
     this.#server.maxConnections = linkLimits.linkConnectionsMax
-    boundConnections(this.#server, {
+    limitConnections(this.#server, {
       connectionsPerSourceMax: linkLimits.linkConnectionsPerSourceMax,
       handshakeTimeoutMs: parts.handshakeTimeoutMs,
       // @guard link-listener-kept-busy--all

@@ -3,26 +3,25 @@ import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
 export const FENCE_NAME = 'FENCE'
 const FILE_BYTES_MAX = 4096
 
-/** That the cluster goes on without this data folder. */
+/** Records that the cluster continues without this data folder. */
 export interface Fence {
-  /** Generation of the cluster, which is past that of the folder. */
+  /** Generation of the cluster, later than that of the folder. */
   readonly generation: number
-  /** The controller that said so. */
+  /** Controller that refused this one. */
   readonly by: string
 }
 
 /**
- * `FENCE` of a data folder: a member of a newer generation has refused it. A restart must not
- * forget that, since members of the older generation would otherwise be a cluster of their own for
- * as long as they do not reach the newer one.
+ * The file `FENCE` of a data folder: a member of a newer generation refused it. It must survive a
+ * restart. Otherwise members of the older generation could form a cluster of their own while they
+ * cannot reach the newer one.
  */
 export function writeFence(dir: string, fence: Fence, files: FileSystem = nodeFileSystem): void {
   replaceFile(files, dir, FENCE_NAME, `${JSON.stringify(fence)}\n`)
 }
 
 /**
- * @returns null when there is none. One that cannot be read fences as well: by whom is not known
- * then.
+ * @returns null when there is no fence. An unreadable fence counts as one by an unknown controller.
  */
 export function readFence(dir: string, files: FileSystem = nodeFileSystem): Fence | null {
   const path = `${dir}/${FENCE_NAME}`

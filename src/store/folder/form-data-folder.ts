@@ -7,7 +7,7 @@ import { FILE_DISK_DEFAULTS, FileDisk, type FileDiskOptions } from '../log/file-
 import { nodeFileSystem, type FileSystem } from '../file-system.ts'
 import { writeIdentity, type DataIdentity } from '../log/identity.ts'
 import { MetaSlots, NODE_ID_BYTES_MAX } from '../log/meta-slots.ts'
-import { makeSegment } from '../log/new-segment.ts'
+import { createSegment } from '../log/new-segment.ts'
 import { logFolder } from '../log/open-log.ts'
 import { SegmentPreparer } from '../log/segment-preparer.ts'
 import { SEGMENT_HEADER_BYTES, STORE_ID_BYTES, ZERO_CHAIN } from '../log/wal-format.ts'
@@ -18,21 +18,19 @@ export interface FormOptions extends Partial<
   readonly files?: FileSystem
 }
 
-/**
- * The log of a new data folder: what it continues, and the entries after that, taken as committed.
- */
+/** First log of a new data folder: its base, and the committed entries after it. */
 export interface FirstLog {
-  /** Position of the state that lies in the folder. */
+  /** Position of the state in the folder. */
   readonly base: Position
   /** Consecutive from the index after `base`. */
   readonly entries: readonly Entry[]
 }
 
 /**
- * Makes a new data folder whose log holds `entries`, consecutive from index 1 and taken as
- * committed; none for a member that joins. `dir` may be absent or empty. Built beside it and
- * renamed, so that after a crash at any point there is either a whole data folder or none; what a
- * crash left beside it is removed by the next attempt.
+ * Creates a data folder whose log holds `entries`, consecutive from index 1 and committed; empty
+ * for a member that joins. `dir` may be absent or empty. The folder is built beside `dir` and
+ * renamed, so that a crash leaves either a complete data folder or none. The next attempt removes
+ * leftovers of a crash.
  * @throws {StoreError} NOT_EMPTY, NOT_WRITABLE, MISSING (the parent folder), NO_SPACE.
  */
 export function formDataFolder(
@@ -46,10 +44,9 @@ export function formDataFolder(
 }
 
 /**
- * Does as `formDataFolder`, for a folder that begins with a state.
- * @param fill puts the state into the folder that it is given, closes it again, and says how the
- * log goes on.
- * @throws {StoreError} as `formDataFolder`, and what `fill` throws; nothing is left then.
+ * Like `formDataFolder`, for a folder that begins with a state.
+ * @param fill writes the state to the given folder, closes it, and returns the log that follows it.
+ * @throws {StoreError} as `formDataFolder`, and errors of `fill`; nothing is left then.
  */
 export async function formFilledFolder(
   dir: string,
@@ -95,7 +92,7 @@ function finishForming(
   const files = options.files ?? nodeFileSystem
   writeFirstLog(files, building, storeId, log, options)
   files.syncFolder(building)
-  // Over an empty folder, rename replaces it; over one that was filled meanwhile it fails.
+  // Rename replaces an empty folder, and fails if the folder was filled meanwhile.
   files.rename(building, target)
   files.syncFolder(dirname(target))
 }
@@ -122,7 +119,7 @@ function writeFirstLog(
   const folder = logFolder(dir)
   files.makeFolder(folder)
   const preparer = new SegmentPreparer(files, folder, settings)
-  const segment = makeSegment(files, folder, preparer, {
+  const segment = createSegment(files, folder, preparer, {
     storeId,
     sequence: 1,
     isReset: false,
@@ -144,7 +141,7 @@ function writeFirstLog(
   }
   const disk = new FileDisk(files, { folder, storeId, meta }, state, settings)
   disk.write({ token: 0, hardState: null, entries, commit: base.index + entries.length })
-  // Closing writes the slots for the first time: term, commit and what is synced.
+  // Closing writes the meta slots for the first time: term, commit index and synced offset.
   disk.closeNow()
   if (disk.failure !== null) throw disk.failure
 }

@@ -4,7 +4,7 @@ import { rename, writeFile } from 'node:fs/promises'
 const FILE_NAME = 'known-members.json'
 const FILE_BYTES_MAX = 4 * 1024 * 1024
 
-/** Reports of members on themselves; the shape is that of the cluster room. */
+/** Last report of a member about itself; the shape is defined in src/cluster. */
 export interface SavedMember {
   readonly version: string
   readonly startedAtMs: number
@@ -17,8 +17,8 @@ export interface SavedMember {
 }
 
 /**
- * `known-members.json` of a data folder: what to show of members that are away. Nothing rests on
- * it, so it is not synced, and one that can not be read counts as none.
+ * The file `known-members.json` of a data folder: last known details of unreachable members, for
+ * display only. It is therefore not synced, and an unreadable file counts as none.
  */
 export class KnownMembersFile {
   readonly #path: string

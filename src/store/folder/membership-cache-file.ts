@@ -5,7 +5,7 @@ import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import type { MembershipRecord, DiskPromise, PeerDiskRecord } from '../../ports/membership-cache.ts'
 import { corrupt, newerFormat } from '../errors.ts'
 import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
-import { checkOf, parseObject } from '../json-file.ts'
+import { jsonChecksum, parseObject } from '../json-file.ts'
 import { isCount } from '../../lib/text/json-value.ts'
 
 export const ROSTER_NAME = 'ROSTER'
@@ -15,7 +15,10 @@ const CLAIMS_MAX = 256
 const MARKS_MAX = 256
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
-/** Durable and atomic. Only what is public is in it; `check` is a CRC-32 of the other members. */
+/**
+ * Writes the file durably and atomically. It holds public data only; `check` is a CRC-32 of the
+ * other members.
+ */
 export function writeRosterFile(
   dir: string,
   roster: MembershipRecord,
@@ -25,8 +28,8 @@ export function writeRosterFile(
 }
 
 /**
- * Writes a roster that changes while others wait for this thread: off it, one after the other, the
- * newest only.
+ * Writes membership changes asynchronously, one at a time and only the newest, so that the calling
+ * thread does not wait.
  */
 export class MembershipCacheFile {
   readonly #dir: string
@@ -45,7 +48,7 @@ export class MembershipCacheFile {
     this.#writing ??= this.#writeAll()
   }
 
-  /** Resolves once all that was given is on disk, or could not be put there. */
+  /** Resolves once all records were written or failed. */
   async settled(): Promise<void> {
     await this.#writing
   }
@@ -89,15 +92,15 @@ function textOf(roster: MembershipRecord): string {
     claims: roster.claims.slice(0, CLAIMS_MAX).map((one) => Buffer.from(one).toString('base64')),
     marks: roster.marks.slice(0, MARKS_MAX).map(textMark),
   }
-  const text = `${canonicalJson({ ...members, check: checkOf(members) })}\n`
+  const text = `${canonicalJson({ ...members, check: jsonChecksum(members) })}\n`
   assert(text.length <= FILE_BYTES_MAX, 'a roster is within its limit')
   return text
 }
 
 /**
- * @returns null when there is none.
- * @throws {StoreError} CORRUPT or NEWER_FORMAT. A member that has run can do without it: log and
- * state say the same.
+ * @returns null when there is no file.
+ * @throws {StoreError} CORRUPT or NEWER_FORMAT. A member that has run before can continue without
+ * the file, because log and state hold the same.
  */
 export function readRosterFile(
   dir: string,
@@ -113,7 +116,7 @@ export function readRosterFile(
   if (typeof format === 'number' && format > ROSTER_FORMAT) {
     throw newerFormat(path, format, ROSTER_FORMAT)
   }
-  const roster = check === checkOf(members) ? rosterOf(members) : null
+  const roster = check === jsonChecksum(members) ? rosterOf(members) : null
   if (roster === null) throw corrupt(path, 'its checksum does not match')
   return roster
 }
@@ -138,7 +141,7 @@ function textMark({ storeId, boot, startedAtMs, ...mark }: PeerDiskRecord): obje
 
 const COUNT = /^[0-9]{1,20}$/
 
-/** @returns null for one that says less than it must: it is as good as none. */
+/** @returns null for an incomplete record, which counts as absent. */
 function markOf(value: unknown): PeerDiskRecord | null {
   if (typeof value !== 'object' || value === null) return null
   const { id, generation, boot, startedAtMs, ...found } = value as Record<string, unknown>

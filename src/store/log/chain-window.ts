@@ -5,8 +5,8 @@ import { CHAIN_BYTES } from './wal-format.ts'
 const SLOT_BYTES = CHAIN_BYTES + 8
 
 /**
- * Chain and term of the entries that may still be replaced: from the last committed one to the end
- * of the log. One flat buffer, so that a long tail costs 24 bytes an entry and no objects.
+ * Chains and terms of the entries that may still be replaced: from the last committed entry to the
+ * end of the log. It is one flat buffer, so a long tail costs 24 bytes per entry and no objects.
  */
 export class ChainWindow {
   #bytes: Uint8Array
@@ -36,7 +36,7 @@ export class ChainWindow {
     return this.#view.getFloat64(this.#slotAt(index) + CHAIN_BYTES, true)
   }
 
-  /** A view: read it before the window changes. */
+  /** @returns a view, valid until the window changes. */
   chainAt(index: Index): Uint8Array {
     const at = this.#slotAt(index)
     return this.#bytes.subarray(at, at + CHAIN_BYTES)
@@ -50,13 +50,13 @@ export class ChainWindow {
     this.#length += 1
   }
 
-  /** Forgets everything after `index`. */
+  /** Drops all entries after `index`. */
   truncateAfter(index: Index): void {
     assert(index >= this.#floor, 'a committed entry is never replaced')
     this.#length = Math.min(this.#length, index - this.#floor + 1)
   }
 
-  /** Forgets everything before `index`, which stays. */
+  /** Drops all entries before `index` and keeps `index`. */
   dropBefore(index: Index): void {
     const count = Math.min(index - this.#floor, this.#length - 1)
     if (count <= 0) return
@@ -65,7 +65,7 @@ export class ChainWindow {
     this.#floor += count
   }
 
-  /** Forgets everything and goes on after `position`. */
+  /** Drops all entries; the window continues after `position`. */
   restart(position: Position, chain: Uint8Array): void {
     this.#start = 0
     this.#length = 0
@@ -82,7 +82,8 @@ export class ChainWindow {
   #makeRoom(): void {
     const from = this.#start * SLOT_BYTES
     const end = (this.#start + this.#length) * SLOT_BYTES
-    // Moving down costs less than growing while at least half of the buffer is behind the floor.
+    // Moving the entries down costs less than growing while at least half of the buffer is unused
+    // below the floor.
     if (this.#start > this.#length) {
       this.#bytes.copyWithin(0, from, end)
     } else {

@@ -9,7 +9,7 @@ import type { ChainWindow } from './chain-window.ts'
 import { asStoreError } from '../errors.ts'
 import type { FileSystem } from '../file-system.ts'
 import type { MetaSlots } from './meta-slots.ts'
-import { makeSegment } from './new-segment.ts'
+import { createSegment } from './new-segment.ts'
 import type { Segment } from './recovery.ts'
 import { SegmentPreparer } from './segment-preparer.ts'
 import {
@@ -26,9 +26,9 @@ import {
 export interface FileDiskOptions {
   /** Size of a new segment file. */
   readonly segmentBytes: number
-  /** Bytes encoded before they are handed to the system; a flush may take several such writes. */
+  /** Size of the encode buffer. A flush larger than this takes several writes. */
   readonly bufferBytes: number
-  /** Kept free on the file system of the log. */
+  /** Bytes that the log leaves free on its file system. */
   readonly freeBytesMin: number
 }
 
@@ -38,14 +38,14 @@ export const FILE_DISK_DEFAULTS: FileDiskOptions = {
   freeBytesMin: 64 * 1024 * 1024,
 }
 
-/** State from which a log goes on: what recovery found, or what forming began. */
+/** State from which a log continues: the result of recovery, or of forming a data folder. */
 export interface LogState {
   readonly hardState: HardState
   readonly commit: Index
   readonly boot: number
   readonly chains: ChainWindow
   readonly segments: readonly Segment[]
-  /** The last segment's file, and where the next record goes. */
+  /** File descriptor of the last segment. `end` is the offset of the next record. */
   readonly fd: number
   readonly end: number
   readonly capacity: number
@@ -53,11 +53,11 @@ export interface LogState {
 }
 
 /**
- * The log in segment files (wal-format.ts). All calls block, so it belongs on a thread of its own,
- * or inline in tests. Records are encoded as they come; whatever was written in one turn of the
- * loop shares one fdatasync, and its tokens are reported after it, in order. The first error ends
- * it: nothing is written, retried or reported after `onFailed`, since a failed fsync may have
- * dropped the pages for good.
+ * The log in segment files (wal-format.ts). All calls block, so it runs on a thread of its own, or
+ * inline in tests. Records are encoded as they arrive. All writes of one event loop turn share one
+ * fdatasync, and their tokens are reported after it, in order. The first error ends the disk: after
+ * `onFailed` it writes, retries and reports nothing, because a failed fsync may have dropped the
+ * pages permanently.
  */
 export class FileDisk implements Disk {
   onDurable: (token: number) => void = () => {}
@@ -72,7 +72,7 @@ export class FileDisk implements Disk {
 
   #hardState: HardState
   readonly #boot: number
-  /** Known committed; the entries may not be durable yet. */
+  /** Known commit index; its entries may not be durable yet. */
   #commit: Index
   /** End of the log on disk. */
   #durableLast: Position
@@ -83,13 +83,13 @@ export class FileDisk implements Disk {
   #capacity: number
   #seed: number
   /**
-   * Encoded, not handed to the system yet: `#used` bytes that belong at `#bufferAt` of the segment.
+   * Encoded bytes not yet written: `#used` bytes that belong at offset `#bufferAt` of the segment.
    */
   #buffer: Buffer
   #view: DataView
   #bufferAt: number
   #used = 0
-  /** Everything of the segment before this is synced; the running flush began here. */
+  /** All bytes of the segment before this offset are synced; the current flush began here. */
   #syncedEnd: number
   #bytesSinceStep = 0
 
@@ -127,7 +127,7 @@ export class FileDisk implements Disk {
     this.#chains.dropBefore(this.#commit)
   }
 
-  /** Failure that ended it; null while it works. */
+  /** The error that ended the disk; null while it works. */
   get failure(): Error | null {
     return this.#failure
   }
@@ -146,7 +146,7 @@ export class FileDisk implements Disk {
     this.#report(write.token)
   }
 
-  /** Removes whole segments, so the log may go on to begin before `position`. */
+  /** Removes whole segments only, so the log may still begin before `position`. */
   compact(position: Position): void {
     assert(!this.#isClosed, 'a closed disk takes no writes')
     this.#do('compact the log', () => {
@@ -156,7 +156,7 @@ export class FileDisk implements Disk {
       if (first <= 0) return
       const removed = this.#segments.slice(0, first)
       this.#segments = this.#segments.slice(first)
-      // The slots first: a crash in between leaves files that recovery knows to be leftovers.
+      // Meta slots first: after a crash in between, recovery recognizes the old files as leftovers.
       this.#writeMeta()
       for (const segment of removed) this.#files.remove(segment.path)
     })
@@ -173,8 +173,8 @@ export class FileDisk implements Disk {
       this.#chains.restart(position, ZERO_CHAIN)
       this.#commit = position.index
       this.#durableLast = position
-      // The new segment is the log now; before, recovery removes it as an unfinished
-      // reset.
+      // This write makes the new segment the log. Before it, recovery removes the segment as an
+      // unfinished reset.
       this.#writeMeta()
       for (const segment of removed) this.#files.remove(segment.path)
     })
@@ -189,7 +189,7 @@ export class FileDisk implements Disk {
     })
   }
 
-  /** Writes and syncs what waits and reports it now, instead of at the end of the turn. */
+  /** Writes, syncs and reports pending data now, instead of at the end of the turn. */
   flush(): void {
     this.#isScheduled = false
     this.#do('sync the log', () => this.#sync())
@@ -209,7 +209,7 @@ export class FileDisk implements Disk {
     return Promise.resolve()
   }
 
-  /** Flushes, and records in the meta slots that all of it was synced. Idempotent. */
+  /** Flushes, and records in the meta slots that everything is synced. Idempotent. */
   closeNow(): void {
     if (this.#isClosed) return
     this.flush()
@@ -221,15 +221,15 @@ export class FileDisk implements Disk {
     this.#meta.close()
   }
 
-  /** Runs `work` unless something failed before; an error of the system ends the disk. */
+  /** Runs `work` unless the disk failed before; a system error ends the disk. */
   #do(doing: string, work: () => void): void {
     if (this.#failure !== null) return
     try {
       work()
     } catch (error) {
       const failure = asStoreError(error, doing, this.#folder)
-      // A mistake of our own must not run on either: no more writes, and the caller sees it at
-      // once.
+      // A failed assertion also ends the disk: it writes nothing more, and the caller gets the
+      // error at once.
       this.#failure = failure
       this.#schedule()
       if (failure.name === 'AssertionError') throw failure
@@ -265,7 +265,7 @@ export class FileDisk implements Disk {
   // @guard 05-commit-durable-before-its-entries:2
   #writeHardState(hardState: HardState): void {
     assert(hardState.term >= this.#hardState.term, 'the term never runs back')
-    // Writes are taken in order: what came before is durable before the term moves.
+    // Writes are carried out in order: earlier entries must be durable before the term changes.
     // @guard 02-term-and-vote-in-two-writes
     this.#sync()
     this.#hardState = hardState
@@ -278,7 +278,8 @@ export class FileDisk implements Disk {
     assert(first !== undefined, 'a log has at least one segment')
     this.#meta.write({
       hardState: this.#hardState,
-      // Never more than what is durable: a start must not find a commit beyond its log (zoo 5).
+      // The stored commit index is at most the durable one: a start must not find a commit beyond
+      // its log (zoo 5).
       commit: Math.min(this.#commit, this.#durableLast.index),
       boot: this.#boot,
       firstSegment: first.sequence,
@@ -298,8 +299,8 @@ export class FileDisk implements Disk {
     if (first.index <= last.index) {
       this.#chains.truncateAfter(first.index - 1)
       if (first.index <= this.#durableLast.index) this.#durableLast = this.#chains.last
-      // The stretch replaced may reach into older segments; a new one keeps headers older than
-      // their records.
+      // The replaced entries may reach into older segments. A new segment keeps each header older
+      // than its records.
       if (first.index <= this.#currentSegment().previousIndex) this.#changeSegment(0)
     }
     for (const entry of entries) this.#appendOne(entry)
@@ -333,7 +334,7 @@ export class FileDisk implements Disk {
     this.#view = new DataView(this.#buffer.buffer)
   }
 
-  /** Hands the buffer to the system; not yet durable. */
+  /** Writes the buffer to the file; not yet durable. */
   #handOver(): void {
     if (this.#used === 0) return
     const { path } = this.#currentSegment()
@@ -351,7 +352,7 @@ export class FileDisk implements Disk {
     this.#durableLast = this.#chains.last
   }
 
-  /** Goes on in a new segment after the chain window's end. */
+  /** Continues in a new segment after the last entry. */
   #changeSegment(recordLength: number): void {
     const previous = this.#chains.last
     this.#handOver()
@@ -365,7 +366,7 @@ export class FileDisk implements Disk {
     this.#writeMeta()
   }
 
-  /** The segment before must be synced. Durable under its name when this returns. */
+  /** The previous segment must be synced. The new one is durable under its name on return. */
   #beginSegment(
     previous: Position,
     previousChain: Uint8Array,
@@ -374,7 +375,7 @@ export class FileDisk implements Disk {
     const sequence = this.#currentSegment().sequence + 1
     const storeId = this.#storeId
     const segment = { storeId, sequence, previous, previousChain, ...options }
-    const made = makeSegment(this.#files, this.#folder, this.#preparer, segment)
+    const made = createSegment(this.#files, this.#folder, this.#preparer, segment)
     this.#files.close(this.#fd)
     this.#segments.push({ path: made.path, sequence, previousIndex: previous.index })
     this.#fd = made.fd
@@ -385,8 +386,8 @@ export class FileDisk implements Disk {
   }
 
   /**
-   * Position of the newest segment that begins at or before `index` and that no later one reaches
-   * back behind.
+   * Position in the list of the newest segment that begins at or before `index` and that no later
+   * segment reaches behind.
    */
   #firstSegmentFor(index: Index): number {
     let lowest = Infinity

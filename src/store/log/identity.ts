@@ -3,31 +3,26 @@ import { corrupt, newerFormat, StoreError } from '../errors.ts'
 import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
 import { NODE_ID_BYTES_MAX } from './meta-slots.ts'
 import { STORE_ID_BYTES } from './wal-format.ts'
-import { checkOf, parseObject } from '../json-file.ts'
+import { jsonChecksum, parseObject } from '../json-file.ts'
 
-/**
- * Owner of a data folder. `storeId` is 16 random bytes, new for each folder that is ever formed.
- */
+/** Identity of a data folder. `storeId` is 16 random bytes, new for every folder that is formed. */
 export interface DataIdentity {
   readonly nodeId: string
   readonly storeId: Uint8Array
   readonly clusterId: string
-  /** Counts the forced new beginnings of the cluster. */
+  /** Counts how often an operator forced a new cluster from this one (`recover`). */
   readonly generation: number
 }
 
 export const IDENTITY_NAME = 'IDENTITY'
 const IDENTITY_FORMAT = 1
 
-/**
- * JSON text of one line; `check` is a CRC-32 of the other members, so that a slip of the editor is
- * noticed.
- */
+/** One line of JSON. `check` is a CRC-32 of the other members, which detects accidental edits. */
 export function encodeIdentity(identity: DataIdentity): string {
   const { nodeId, clusterId, generation } = identity
   const storeId = Buffer.from(identity.storeId).toString('hex')
   const members = { format: IDENTITY_FORMAT, nodeId, storeId, clusterId, generation }
-  const check = checkOf(members)
+  const check = jsonChecksum(members)
   return `${canonicalJson({ ...members, check })}\n`
 }
 
@@ -55,7 +50,7 @@ export function readIdentity(dir: string, files: FileSystem = nodeFileSystem): D
   if (typeof format === 'number' && format > IDENTITY_FORMAT) {
     throw newerFormat(path, format, IDENTITY_FORMAT)
   }
-  const expected = checkOf(members)
+  const expected = jsonChecksum(members)
   const identity = identityOf(members)
   if (check !== expected || identity === null) {
     throw corrupt(path, 'its checksum does not match; it must not be edited by hand')
@@ -75,7 +70,8 @@ function identityOf(members: Record<string, unknown>): DataIdentity | null {
 }
 
 /**
- * Durable and atomic; for forming a folder and for a forced new generation, with the folder locked.
+ * Writes IDENTITY durably and atomically, when forming a folder or forcing a new generation. The
+ * caller holds the lock of the folder.
  */
 export function writeIdentity(
   dir: string,

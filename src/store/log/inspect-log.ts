@@ -6,20 +6,20 @@ import { readMeta } from './meta-slots.ts'
 import { logFolder } from './open-log.ts'
 import { recoverLog } from './recovery.ts'
 
-/** Contents of a log that nobody runs on. */
+/** Contents of the log of a stopped controller. */
 export interface InspectedLog {
   readonly identity: DataIdentity
   readonly hardState: HardState
-  /** Known to be committed by this member. */
+  /** Commit index known to this member. */
   readonly commit: Index
   readonly base: Position
-  /** All that can be read, after `base`. */
+  /** All readable entries after `base`. */
   readonly entries: readonly Entry[]
   readonly last: Position
-  /** Damage; null: none. */
+  /** Description of the damage; null: none. */
   readonly finding: string | null
-  /** It lacks what it may have acknowledged (raft/owed.ts). */
-  readonly isOwing: boolean
+  /** Whether the log may lack entries it acknowledged (raft/owed.ts). */
+  readonly hasMissingTail: boolean
 }
 
 /**
@@ -41,6 +41,6 @@ export function inspectLog(dir: string, files: FileSystem = nodeFileSystem): Ins
     entries,
     last,
     finding: 'damage' in log ? log.damage.finding : null,
-    isOwing: meta.owed !== null && laterOf(last, meta.owed) !== last,
+    hasMissingTail: meta.owed !== null && laterOf(last, meta.owed) !== last,
   }
 }

@@ -12,18 +12,15 @@ import {
   type SegmentHeader,
 } from './wal-format.ts'
 
-/** Evidence in the files of a damaged log of where it ended. */
+/** Evidence in the files of a damaged log about where it ended. */
 export interface LogEvidence {
-  /** The best position, by term and then by index, that anything speaks of. */
+  /** Highest position, by term and then by index, that any file mentions. */
   readonly best: Position
-  /** Whether the log certainly went no further than that. */
+  /** Whether the log certainly did not extend beyond `best`. */
   readonly isEndKnown: boolean
-  /**
-   * The lowest index that was written after the place in question; entries from there on were
-   * replaced.
-   */
+  /** Lowest index written after the given place in the log. Entries from it on were replaced. */
   readonly lowestAfter: Index
-  /** Highest sequence of a segment that is there or was. */
+  /** Highest sequence of any segment that exists or existed. */
   readonly newestSegment: number
   /** Paths of the segments, oldest first. */
   readonly paths: readonly string[]
@@ -35,15 +32,15 @@ export function laterOf(a: Position, b: Position): Position {
 }
 
 /**
- * Looks at every byte of every segment for headers and records that are whole.
+ * Searches every segment byte by byte for intact headers and records.
  *
- * The end is known when the log was closed in order and the meta slots tell its last position, or
- * when the newest segment is there with all that is known to have been synced, and nothing but
- * zeros behind. What was flushed after that and has become zeros leaves no trace, in a damaged log
- * as in any other: the peers, who remember what was acknowledged to them, are the ones to notice
- * (cluster/witness.ts).
+ * The end is known if the log was closed in order and the meta slots have its last position. It is
+ * also known if the newest segment exists, holds everything known to be synced, and has only zeros
+ * after that. A later flush that turned into zeros leaves no trace, in a damaged log as in an
+ * intact one. Only the peers can detect that, because they remember what this member acknowledged
+ * to them (cluster/mesh/rollback-detector.ts).
  *
- * @param after what `lowestAfter` is told of.
+ * @param after the place that `lowestAfter` refers to.
  * @throws {StoreError} FOREIGN or NEWER_FORMAT.
  */
 export function gatherEvidence(
@@ -51,7 +48,7 @@ export function gatherEvidence(
   folder: string,
   { storeId, meta, after }: { storeId: Uint8Array; meta: Meta; after: LogPlace },
 ): LogEvidence {
-  const search = new Search(storeId, meta, after)
+  const search = new EvidenceSearch(storeId, meta, after)
   const names = files.exists(folder) ? files.list(folder) : []
   const paths: { path: string; sequence: number }[] = []
   for (const name of names) {
@@ -59,19 +56,19 @@ export function gatherEvidence(
     if (parsed === null) continue
     const path = `${folder}/${name}`
     paths.push({ path, sequence: parsed.sequence })
-    if (parsed.sequence >= meta.firstSegment) search.look(files, path, parsed)
+    if (parsed.sequence >= meta.firstSegment) search.examine(files, path, parsed)
   }
   paths.sort((a, b) => a.sequence - b.sequence)
   return search.result(paths.map(({ path }) => path))
 }
 
-class Search {
+class EvidenceSearch {
   readonly #storeId: Uint8Array
   readonly #meta: Meta
   readonly #after: LogPlace
   #best: Position
   #lowestAfter = Infinity
-  /** Newest of the segments that count, and whether the end of that one is intact. */
+  /** Sequence of the newest segment that is not part of an unfinished reset. */
   #newestCounted = 0
   #isNewestIntact = false
   #newestSegment: number
@@ -85,12 +82,12 @@ class Search {
     this.#newestSegment = Math.max(meta.firstSegment, meta.synced.segment)
   }
 
-  look(files: FileSystem, path: string, name: { firstIndex: Index; sequence: number }): void {
+  examine(files: FileSystem, path: string, name: { firstIndex: Index; sequence: number }): void {
     const { sequence } = name
     this.#newestSegment = Math.max(this.#newestSegment, sequence)
     const bytes = readOrNull(files, path)
     const header = bytes === null ? null : this.#headerOf(path, bytes)
-    // Segments of a reset, or a repair, that never came to count say nothing.
+    // Segments of an unfinished reset or repair are not evidence.
     if (header?.isReset === true && sequence > this.#meta.synced.segment) return
     if (sequence > this.#after.sequence) this.#noteAfter(name.firstIndex)
     const isNewest = sequence >= this.#newestCounted
@@ -100,7 +97,7 @@ class Search {
     }
     if (bytes === null) return
     if (header !== null) this.#best = laterOf(this.#best, header.previous)
-    // A misdirected write may have brought the content of another segment.
+    // A misdirected write may have left the content of another segment here.
     const end = this.#searchRecords(bytes, header?.sequence ?? sequence, sequence)
     const { synced } = this.#meta
     const isLong = sequence !== synced.segment || end >= synced.offset
@@ -113,11 +110,11 @@ class Search {
 
   result(paths: readonly string[]): LogEvidence {
     const { synced, isClosed, last } = this.#meta
-    const isToldByClose = isClosed && last !== null
-    const isToldByFiles = this.#isNewestIntact && this.#newestCounted >= synced.segment
+    const isKnownByClose = isClosed && last !== null
+    const isKnownByFiles = this.#isNewestIntact && this.#newestCounted >= synced.segment
     return {
       best: this.#best,
-      isEndKnown: isToldByClose || isToldByFiles,
+      isEndKnown: isKnownByClose || isKnownByFiles,
       lowestAfter: this.#lowestAfter,
       newestSegment: this.#newestSegment,
       paths,
@@ -131,7 +128,7 @@ class Search {
     return header
   }
 
-  /** @returns the end of the last whole record. */
+  /** @returns the end of the last intact record. */
   #searchRecords(bytes: Uint8Array, seedSequence: number, sequence: number): number {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
     const seed = recordSeed(this.#storeId, seedSequence)

@@ -7,36 +7,39 @@ import type { FileSystem } from '../file-system.ts'
 import { WAL_FORMAT } from './wal-format.ts'
 
 /**
- * Values that must be exact at every start, in one page that is written as one (zoo 2, 3).
+ * Values that must be exact at every start, in one page that is written at once (zoo 2, 3).
  *
  * Page: 0 magic "FLOTMETA" · 8 u32 format · 12 u32 bytes of votedFor (0xffffffff: nobody) · 16
  *       store id (16) · 32 u64 sequence of the write · 40 u64 term · 48 u64 commit · 56 u64 boot ·
  *       64 u64 first segment · 72 u64 synced segment · 80 u64 synced offset · 88 votedFor, UTF-8 ·
- *       zeros · 1024 u32 flags (1: the last position is told, 2: closed in order, 4: it owes) ·
+ *       zeros · 1024 u32 flags (1: has the last position, 2: closed in order, 4: owed is set) ·
  *       1028 zeros · 1032 u64 index, 1040 u64 term of the last entry · 1048 u64 index, 1056 u64
  *       term owed · zeros · 4092 u32 CRC-32 of all before it
  *
- * Format 1; 2 while something is owed, since a program that does not know of it would vote as if
- * nothing were.
+ * Format 1, or 2 while the log has a missing tail (raft/owed.ts), because an older program would
+ * ignore it and vote.
  *
- * A write goes to one slot, is synced, then to the other. It counts once both are synced, so
- * whichever single slot is torn by a power cut or rots later, the other one holds the newest page
- * that was ever promised.
+ * A write goes to one slot, is synced, and then goes to the other. It takes effect once both are
+ * synced. If a power cut tears one slot, or it decays later, the other one holds the newest
+ * acknowledged page.
  */
 export interface Meta {
   readonly hardState: HardState
-  /** Known committed and durable here. */
+  /** Highest index known to be committed and durable here. */
   readonly commit: Index
   readonly boot: number
-  /** Sequence of the segment that the log begins with. Older ones are leftovers. */
+  /** Sequence of the first segment of the log. Older ones are leftovers. */
   readonly firstSegment: number
-  /** Everything before this place was synced: what is damaged there is no torn tail. */
+  /** Everything before this place was synced, so damage before it is not a torn tail. */
   readonly synced: { readonly segment: number; readonly offset: number }
-  /** End of the log at that place; null: a program before this one has not told. */
+  /** End of the log at `synced`; null: written by an older program that did not record it. */
   readonly last: Position | null
-  /** Nothing was written after that place. */
+  /** Whether nothing was written after `synced`. */
   readonly isClosed: boolean
-  /** Position up to which the log may lack what was promised (raft/owed.ts); null: nothing. */
+  /**
+   * Position up to which the log may lack entries this member acknowledged (raft/owed.ts); null:
+   * none.
+   */
   readonly owed: Position | null
 }
 
@@ -99,7 +102,7 @@ interface ReadPage {
 export interface FoundMeta {
   readonly meta: Meta
   readonly sequence: number
-  /** The slot that the next write must begin with: the one whose loss would cost nothing. */
+  /** Slot that the next write must start with: the one that does not hold the newest page. */
   readonly writeFirst: 0 | 1
 }
 
@@ -133,8 +136,8 @@ function decodeMeta(page: Uint8Array, path: string): ReadPage | null {
 }
 
 /**
- * The newest page that checks out.
- * @throws {StoreError} VOTE_LOST when neither slot can be read; FOREIGN when they belong to another
+ * Reads the newest valid page.
+ * @throws {StoreError} VOTE_LOST when neither slot is valid; FOREIGN when they belong to another
  * store.
  */
 export function readMeta(files: FileSystem, dir: string, storeId: Uint8Array): FoundMeta {

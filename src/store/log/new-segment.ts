@@ -10,8 +10,11 @@ export interface NewSegment {
   readonly bytes: number
 }
 
-/** A segment that continues the log after `previous`; durable under its name when this returns. */
-export function makeSegment(
+/**
+ * Creates a segment that continues the log after `previous`; it is durable under its name on
+ * return.
+ */
+export function createSegment(
   files: FileSystem,
   folder: string,
   preparer: SegmentPreparer,
@@ -21,7 +24,7 @@ export function makeSegment(
     readonly isReset: boolean
     readonly previous: Position
     readonly previousChain: Uint8Array
-    /** Bytes of the record that it is made for. */
+    /** Bytes of the first record, which must fit. */
     readonly recordBytes: number
   },
 ): NewSegment {

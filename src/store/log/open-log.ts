@@ -10,22 +10,25 @@ import { recoverLog, type DamagedLog, type RecoveredLog } from './recovery.ts'
 import { repairLog, UNKNOWN_INDEX, type LogRepair } from './repair-log.ts'
 import { PREPARED_NAME } from './segment-preparer.ts'
 
-/** Plain values only, so that they can cross to a worker; `files` stays out of it there. */
+/**
+ * Plain values except `files`, so that the options can be sent to a worker; leave `files` out
+ * there.
+ */
 export interface LogOptions extends Partial<FileDiskOptions> {
   /**
-   * Position of the state store (its mark), null when it is empty. The log is checked against it,
-   * and continued after it when a crash came between the installation of a snapshot and the reset
-   * of the log. Absent: not checked.
+   * Position of the state store (its mark), null when it is empty. The log is checked against it.
+   * If a crash came between the installation of a snapshot and the reset of the log, the log
+   * continues after it. Absent: not checked.
    */
   readonly statePosition?: Position | null
   /**
-   * Whether the state at `statePosition` is as a snapshot brought it (`StateStore.cameBySnapshot`).
-   * Then a log that does not reach it was only not reset yet; else it has lost what was applied.
+   * Whether the state at `statePosition` came from a snapshot (`StateStore.cameBySnapshot`). If so,
+   * a log that ends before it was merely not reset yet; if not, it lost applied entries.
    */
   readonly stateCameBySnapshot?: boolean
   /**
-   * Whether there are voters beside this member, who can send it what it has lost. Without them a
-   * damaged log is refused, as it is when this is not known.
+   * Whether other voters can send this member its lost entries. If not, or if absent, a damaged log
+   * is refused.
    */
   readonly hasOtherVoters?: boolean
   readonly files?: FileSystem
@@ -35,12 +38,9 @@ export interface OpenedLog {
   readonly identity: DataIdentity
   readonly restored: RestoredLog
   readonly disk: FileDisk
-  /**
-   * Bytes of a torn write that were cut from the end of the log: worth a line in the log of the
-   * program.
-   */
+  /** Bytes of a torn write that were cut from the end of the log, for the program's log. */
   readonly cutBytes: number
-  /** Known to be committed by this member before, whatever was lost since. */
+  /** Commit index that this member knew, even if the entries were lost since. */
   readonly committedIndex: Index
   /** Repair of damage; null when there was none. */
   readonly repair: LogRepair | null
@@ -52,13 +52,13 @@ export function logFolder(dir: string): string {
 }
 
 /**
- * Opens the log of a formed data folder, which the caller must hold the lock of (`lockDataFolder`),
- * with the state store opened before, since the log is checked against its mark. Blocking. All that
- * it returns is durable: what recovery found in the system's cache is synced before anyone may
- * promise it again. A damaged log is repaired (repair-log.ts) where peers can make up for what is
- * lost.
- * @throws {StoreError} with nothing changed on disk when the log is foreign, too new, or damaged
- * beyond that.
+ * Opens the log of a formed data folder. The caller holds the lock of the folder (`lockDataFolder`)
+ * and has opened the state store, because the log is checked against its mark. Blocking. Everything
+ * returned is durable: recovery syncs data that it found only in the system's cache before anyone
+ * may promise it again. A damaged log is repaired (repair-log.ts) if peers can send the lost
+ * entries.
+ * @throws {StoreError} with nothing changed on disk, when the log is foreign, too new, or damaged
+ * beyond repair.
  */
 export function openLog(dir: string, options: LogOptions = {}): OpenedLog {
   const files = options.files ?? nodeFileSystem
@@ -67,7 +67,7 @@ export function openLog(dir: string, options: LogOptions = {}): OpenedLog {
   const found = readMeta(files, dir, storeId)
   const folder = logFolder(dir)
   const settings = { ...FILE_DISK_DEFAULTS, ...definedOnly(options) }
-  const log = damagedOr(recoverLog(files, folder, storeId, found.meta), folder, options)
+  const log = asDamagedIfGap(recoverLog(files, folder, storeId, found.meta), folder, options)
   if ('damage' in log) {
     const { hasOtherVoters, statePosition } = options
     if (hasOtherVoters !== true || statePosition === undefined) throw log.damage
@@ -89,9 +89,9 @@ export function openLog(dir: string, options: LogOptions = {}): OpenedLog {
 }
 
 /**
- * Looks at the log of a folder that no controller runs on, and changes nothing.
- * @returns CORRUPT: a start would repair it, with peers; VOTE_LOST; null when nothing is wrong.
- * @throws {StoreError} FOREIGN, NEWER_FORMAT and what else keeps it from being read.
+ * Checks the log of a stopped controller without changing it.
+ * @returns CORRUPT: a start would repair it, with peers; VOTE_LOST; null when it is intact.
+ * @throws {StoreError} FOREIGN, NEWER_FORMAT, or an error that prevents reading.
  */
 export function findDamage(dir: string, files: FileSystem = nodeFileSystem): StoreError | null {
   const { storeId } = readIdentity(dir, files)
@@ -114,9 +114,10 @@ interface Place {
 }
 
 /**
- * A log that begins after what the state holds is as good as damaged: what lies between is nowhere.
+ * Treats a log that begins after the state's position as damaged, because the entries between are
+ * missing.
  */
-function damagedOr(
+function asDamagedIfGap(
   log: RecoveredLog | DamagedLog,
   folder: string,
   { statePosition }: LogOptions,
@@ -145,7 +146,7 @@ function openWhole(
   const { hardState } = found.meta
   const { last } = recovered.chains
   const commit = Math.min(found.meta.commit, last.index)
-  const owed = owedBy(found.meta, last, mustReset, options)
+  const owed = missingTail(found.meta, last, mustReset, options)
   const { storeId } = identity
   const { sequence, writeFirst } = found
   const meta = new MetaSlots(files, dir, { storeId, sequence, writeFirst })
@@ -168,12 +169,13 @@ function openWhole(
 }
 
 /**
- * Debt that is left from an earlier repair. And where apply got past the log, which it never does
- * before the log is durable, the log has lost its end without a trace: all of the term is owed
- * until a leader says how far it went. Owed after a snapshot too, a power cut before the reset of
- * the log could cost a vote that the leader-to-be needs.
+ * Computes the missing tail. It may be left from an earlier repair. And if the state is past the
+ * log's end without a snapshot, the log lost its end without a trace, because apply never gets past
+ * the durable log. Then the whole term is missing until a leader reports its end. After a snapshot
+ * this does not apply: the log was only not reset yet, and an added missing tail could withhold a
+ * vote that a candidate needs.
  */
-function owedBy(
+function missingTail(
   meta: Meta,
   last: Position,
   mustReset: Position | null,
@@ -209,8 +211,8 @@ function openedMeta(
 
 /**
  * Compares log and state.
- * @returns the position to continue after when the state came by snapshot and the log does not
- * reach it, else null.
+ * @returns the position to continue after if the state came from a snapshot and the log ends before
+ * it, else null.
  */
 function mustContinueAfter(
   folder: string,
@@ -244,8 +246,8 @@ function requireSpace(files: FileSystem, folder: string, freeBytesMin: number): 
 }
 
 /**
- * Removes leftovers, zeros the torn end, and makes all that is kept durable.
- * @returns the open last segment.
+ * Removes leftovers, zeros the torn end, and makes everything kept durable.
+ * @returns the file descriptor of the last segment.
  */
 function cleanUp(files: FileSystem, folder: string, recovered: RecoveredLog): number {
   for (const path of recovered.leftovers) files.remove(path)
@@ -255,8 +257,8 @@ function cleanUp(files: FileSystem, folder: string, recovered: RecoveredLog): nu
   assert(last !== undefined, 'a log has at least one segment')
   const fd = files.open(last.path, false)
   const { cut } = recovered
-  // Left in place, good records behind the torn one could be taken for the continuation of later
-  // ones.
+  // If left in place, intact records behind the torn one could be mistaken for the continuation of
+  // later ones.
   if (cut !== null) files.write(fd, cut.path, new Uint8Array(cut.to - cut.from), cut.from)
   files.sync(fd, last.path)
   return fd

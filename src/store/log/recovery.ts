@@ -20,24 +20,27 @@ import {
 export interface Segment {
   readonly path: string
   readonly sequence: number
-  /** Index of the entry before its first one. */
+  /** Index of the entry before its first entry. */
   readonly previousIndex: Index
 }
 
 /**
- * Contents of the files, found by reading only. `cut`, `leftovers` are still to be cleaned away.
+ * Contents of the log files, read without changing them. The caller cleans up `cut` and
+ * `leftovers`.
  */
 export interface RecoveredLog {
   readonly base: Position
   readonly entries: Entry[]
   readonly chains: ChainWindow
   readonly segments: Segment[]
-  /** End of the good records of the last segment, and the size of its file. */
+  /**
+   * Offset of the end of the valid records in the last segment. `capacity` is the size of its file.
+   */
   readonly end: number
   readonly capacity: number
-  /** The torn end of the log, beyond `end`; null when there is only zeros. */
+  /** The torn end of the log after `end`; null when only zeros follow. */
   readonly cut: { readonly path: string; readonly from: number; readonly to: number } | null
-  /** Paths of segments that a finished compaction or reset, or an unfinished reset, left behind. */
+  /** Paths of segments left behind by a finished compaction or reset, or by an unfinished reset. */
   readonly leftovers: readonly string[]
 }
 
@@ -47,14 +50,12 @@ export interface LogPlace {
   readonly offset: number
 }
 
-/**
- * A log of which something is gone that was synced. `entries`: what follows `base` without a fault.
- */
+/** A log that lost synced data. `entries`: the intact entries after `base`. */
 export interface DamagedLog {
   readonly damage: StoreError
   readonly base: Position
   readonly entries: readonly Entry[]
-  /** Everything before it was read. */
+  /** End of the intact part. */
   readonly until: LogPlace
 }
 
@@ -64,7 +65,7 @@ interface ReadSegment extends Segment {
 }
 
 /**
- * Reads the whole log and judges it; changes nothing on disk.
+ * Reads and validates the whole log; changes nothing on disk.
  * @throws {StoreError} FOREIGN or NEWER_FORMAT.
  */
 export function recoverLog(
@@ -94,7 +95,7 @@ function readLog(
     const read = readSegment(files, segment, storeId)
     const isLast = position === current.length - 1 && gap === null
     if (isLast && position > 0 && read.header.isReset) {
-      // A crash between the new segment and the meta slots: the reset never counted.
+      // A crash came between the new segment and the meta slots, so the reset did not take effect.
       leftovers.push(segment.path)
       return
     }
@@ -104,10 +105,7 @@ function readLog(
   return log.finish(leftovers)
 }
 
-/**
- * Segments in order of sequence, from the first one that counts, up to the first that is not there
- * once.
- */
+/** Segments by sequence, from the first one of the log to the last one without a gap. */
 function chooseSegments(
   files: FileSystem,
   folder: string,
@@ -136,10 +134,7 @@ function chooseSegments(
   return { current, leftovers, gap: null }
 }
 
-/**
- * Reads a file; bytes that the device cannot give back are damaged like those it gives back
- * changed.
- */
+/** Reads a file. Bytes that the device cannot read count as damaged, like changed bytes. */
 function readBytes(files: FileSystem, path: string): Uint8Array {
   try {
     return files.read(path)
@@ -199,8 +194,8 @@ class LogReader {
   }
 
   addSegment(segment: ReadSegment): void {
-    // Only the last segment may end in a torn write: it was synced whole before the next one was
-    // made.
+    // Only the last segment may end in a torn write, because each is synced completely before the
+    // next is created.
     if (this.#cut !== null) {
       throw corrupt(
         this.#cut.path,
@@ -266,8 +261,9 @@ class LogReader {
     if (!isSame) {
       throw corrupt(segment.path, 'the segment does not continue the one before it', 0)
     }
-    // Begun for a replacement: were the old tail kept while its records are missing, later entries
-    // would follow it here, and a compaction that begins the log with this segment would lose it.
+    // This segment was created to replace entries. If the old tail were kept while its replacement
+    // is missing, later entries would follow it here, and a compaction that makes this segment the
+    // first would lose it.
     this.#chains.truncateAfter(previous.index)
     this.#entries.length = previous.index - this.#base.index
   }
@@ -315,8 +311,8 @@ class LogReader {
   }
 
   /**
-   * Moves the bodies of one segment into one buffer of their size, so that the zeros after them are
-   * not kept.
+   * Copies the bodies of one segment into a buffer of their total size, so that the zeros after
+   * them are not kept in memory.
    */
   #keepBodies(bytes: Uint8Array, found: readonly FoundRecord[]): void {
     let total = 0
@@ -332,7 +328,8 @@ class LogReader {
   }
 
   /**
-   * @throws when the bad record at `at` cannot be the torn end of the last flush (wal-format.ts).
+   * @throws {StoreError} CORRUPT when the invalid record at `at` cannot be the torn end of the last
+   * flush (wal-format.ts).
    */
   #judgeTail(segment: ReadSegment, view: DataView, seed: number, at: number): void {
     for (let later = at + 8; later < segment.bytes.length; later += 8) {
@@ -355,7 +352,7 @@ const ZEROS = new Uint8Array(4096)
 /** @returns the offset of the last byte that is not zero, or one less than `from`. */
 export function lastNonZero(bytes: Uint8Array, from: number): number {
   let end = bytes.length
-  // A segment is made at its full size: most of its bytes are zero for long.
+  // A segment is created at its full size, so most of it is zero for a long time.
   while (end - from >= ZEROS.length && isZeros(bytes.subarray(end - ZEROS.length, end))) {
     end -= ZEROS.length
   }

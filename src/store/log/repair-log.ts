@@ -6,27 +6,30 @@ import type { FileSystem } from '../file-system.ts'
 import type { DataIdentity } from './identity.ts'
 import { gatherEvidence, laterOf, type LogEvidence } from './log-evidence.ts'
 import { MetaSlots, type FoundMeta } from './meta-slots.ts'
-import { makeSegment } from './new-segment.ts'
+import { createSegment } from './new-segment.ts'
 import type { DamagedLog } from './recovery.ts'
 import { PREPARED_NAME, SegmentPreparer } from './segment-preparer.ts'
 import { SEGMENT_HEADER_BYTES, ZERO_CHAIN } from './wal-format.ts'
 
-/** Inside the folder of the log: what a repair has taken out of it. */
+/** Folder inside the log folder that keeps the files removed by a repair. */
 export const DAMAGED_NAME = 'damaged'
 export const DAMAGED_BYTES_MAX = 64 * 1024 * 1024
 
-/** Index of a debt whose end is not known. */
+/** Index of a missing tail whose end is unknown. */
 export const UNKNOWN_INDEX = Number.MAX_SAFE_INTEGER
 
-/** Damage of a log, and what has come of it. */
+/** Outcome of a log repair. */
 export interface LogRepair {
-  /** One sentence's beginning: where the damage is, and what. */
+  /** Beginning of a sentence for the operator: the damaged place and the damage. */
   readonly finding: string
-  /** End of the log now. */
+  /** End of the repaired log. */
   readonly kept: Position
-  /** null: nothing that was promised is lost. `UNKNOWN_INDEX`: all of that term may be. */
+  /**
+   * Missing tail (raft/owed.ts). null: no acknowledged entry is lost. `UNKNOWN_INDEX`: the whole
+   * term may be lost.
+   */
   readonly owed: Position | null
-  /** Folder of the damaged files; null when they could not be kept. */
+  /** Folder with copies of the damaged files; null when they could not be kept. */
   readonly aside: string | null
 }
 
@@ -46,10 +49,10 @@ interface Place {
 }
 
 /**
- * Lets a damaged log begin anew after the state, with the entries after it that are certain, and
- * notes durably what it may lack of what was promised. The one step that counts is the write of the
- * meta slots: before it the old files are the log, and a start finds the damage again; after it
- * they are leftovers. The debt is part of that step.
+ * Restarts a damaged log after the state with the entries that are certain, and durably records its
+ * missing tail. Only the write of the meta slots takes effect: before it, the old files are the log
+ * and a start finds the damage again; after it, they are leftovers. The missing tail is part of
+ * that write.
  * @throws {StoreError}
  */
 export function repairLog(
@@ -63,17 +66,18 @@ export function repairLog(
   const { meta } = found
   const evidence = gatherEvidence(files, folder, { storeId, meta, after: log.until })
   const base = state ?? { term: 0, index: 0 }
-  const kept = certainAfter(base, log, evidence)
+  const kept = certainEntriesAfter(base, log, evidence)
   const last = kept.at(-1) ?? base
   const unknown = { term: meta.hardState.term, index: UNKNOWN_INDEX }
-  // Owed in full until the kept entries are written again: a crash may leave some of them.
+  // The missing tail includes the kept entries until they are written again, because a crash may
+  // leave only some of them.
   const best = laterOf(evidence.best, laterOf(last, base))
   const owed = evidence.isEndKnown ? best : laterOf(best, unknown)
-  const aside = keepAside(place, log.damage.path, evidence.paths)
+  const aside = copyDamagedFiles(place, log.damage.path, evidence.paths)
 
   files.remove(`${folder}/${PREPARED_NAME}`)
   const sequence = evidence.newestSegment + 1
-  const segment = makeSegment(files, folder, new SegmentPreparer(files, folder, settings), {
+  const segment = createSegment(files, folder, new SegmentPreparer(files, folder, settings), {
     storeId,
     sequence,
     isReset: true,
@@ -133,10 +137,14 @@ export function repairLog(
 }
 
 /**
- * Entries after `base` that were read without a fault. Not those that something later has replaced,
- * which the fault may be hiding: they would come back as if they had never been overwritten.
+ * Intact entries after `base`, without those that a later record has replaced. The damage may hide
+ * that replacement, and the replaced entries would reappear as if they had never been overwritten.
  */
-function certainAfter(base: Position, log: DamagedLog, evidence: LogEvidence): readonly Entry[] {
+function certainEntriesAfter(
+  base: Position,
+  log: DamagedLog,
+  evidence: LogEvidence,
+): readonly Entry[] {
   const from = base.index - log.base.index
   const known = from === 0 ? log.base : log.entries[from - 1]
   if (known === undefined || known.term !== base.term) return []
@@ -144,11 +152,10 @@ function certainAfter(base: Position, log: DamagedLog, evidence: LogEvidence): r
 }
 
 /**
- * Copies the files for whoever wants to look into the damage, the damaged one first, in place of
- * those of an earlier repair. It is no part of the repair: without the space for it, it is left
- * out.
+ * Copies the files for later analysis, the damaged one first, and replaces those of an earlier
+ * repair. The repair does not depend on it: without enough space the copy is skipped.
  */
-function keepAside(
+function copyDamagedFiles(
   { files, folder, settings }: Place,
   first: string,
   paths: readonly string[],

@@ -7,7 +7,7 @@ const STEP_BYTES_MIN = 64 * 1024
 const STEP_BYTES_MAX = 4 * SLICE_BYTES
 const ZEROS = new Uint8Array(SLICE_BYTES)
 
-/** A file of zeros, open for writing, of at least the size asked for. */
+/** A file of zeros, open for writing, of at least the requested size. */
 export interface PreparedFile {
   readonly fd: number
   readonly path: string
@@ -17,8 +17,7 @@ export interface PreparedFile {
 /**
  * Fills the next segment with zeros ahead of need, a slice after each flush, so that neither a
  * segment change nor a flush waits for 16 MiB of zeros. Keeps `freeBytesMin` of the file system
- * free: the log refuses before the disk is full (a full disk would also take away what is needed to
- * clean up).
+ * free: the log stops before the disk is full, because cleaning up needs space as well.
  */
 export class SegmentPreparer {
   readonly #files: FileSystem
@@ -42,19 +41,19 @@ export class SegmentPreparer {
   }
 
   /**
-   * Fills about twice what was just consumed, so the next file is ready by the time this one is
+   * Fills about twice the consumed bytes, so that the next file is ready when the current one is
    * half full.
    */
   step(consumedBytes: number): void {
     if (this.#filledBytes >= this.#segmentBytes) return
-    // The running segment is still used to its end when space is short; only `take` refuses.
+    // When space is short, the current segment is still used to its end; only `take` refuses.
     const freeBytesNeeded = this.#freeBytesMin + this.#segmentBytes
     if (this.#fd === null && this.#files.freeBytes(this.#folder) < freeBytesNeeded) return
     const stepBytes = Math.min(Math.max(consumedBytes * 2, STEP_BYTES_MIN), STEP_BYTES_MAX)
     this.#fillTo(Math.min(this.#segmentBytes, this.#filledBytes + stepBytes))
   }
 
-  /** @throws {StoreError} NO_SPACE when it would go below `freeBytesMin`. */
+  /** @throws {StoreError} NO_SPACE when less than `freeBytesMin` would stay free. */
   take(bytesMin: number): PreparedFile {
     const bytes = Math.max(bytesMin, this.#segmentBytes, this.#filledBytes)
     const missingBytes = bytes - this.#filledBytes
@@ -87,7 +86,7 @@ export class SegmentPreparer {
     return this.#fd
   }
 
-  /** A sync for each slice keeps the final one short. */
+  /** A sync after each slice keeps the final sync short. */
   #fillTo(end: number): void {
     const fd = this.#opened()
     let unsyncedBytes = this.#filledBytes % SLICE_BYTES

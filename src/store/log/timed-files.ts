@@ -5,7 +5,7 @@ import type { DiskVitals } from '../../ports/stats.ts'
 import { logFolder } from './open-log.ts'
 import type { FileSystem } from '../file-system.ts'
 
-/** The same files, with the time taken. */
+/** Wraps a file system and measures its fsync times and written bytes. */
 export class TimedFiles {
   readonly files: FileSystem
   readonly #inner: FileSystem

@@ -1,6 +1,6 @@
 /**
  * The write-ahead log on disk, format 1. Numbers are little endian; u64 holds a safe integer.
- * Format 1 is frozen: a change takes a new number, and old numbers stay readable.
+ * Format 1 is frozen: a change gets a new number, and old numbers stay readable.
  *
  *     IDENTITY                     JSON, written once (identity.ts)
  *     meta.0 meta.1                4 KiB each, the same content (meta-slots.ts)
@@ -12,28 +12,28 @@
  *
  * Header page: 0 magic "FLOTWAL\n" · 8 u32 format · 12 u32 flags (1: the log was reset here) · 16
  *              store id (16) · 32 u64 sequence · 40 u64 first index · 48 u64 index, 56 u64 term, 64
- *              chain (16) of the entry before · 80 u64 bytes of the file, 0: not told · 88 zeros ·
+ *              chain (16) of the entry before · 80 u64 file size, 0: not recorded · 88 zeros ·
  *              4092 u32 CRC-32 of the bytes before it
  * Record: 0 packed entry header (32, raft/entry-codec.ts) · 32 u32 CRC-32 of the body · 36 chain
  *              (16) · 52 u32 bytes from the first record of its flush to this one · 56 u32 CRC-32
- *              of bytes 0-55, begun from the CRC-32 of store id and sequence, so that a record of
- *              another place is none here · 60 body · zeros up to a multiple of 8
+ *              of bytes 0-55, seeded with the CRC-32 of store id and sequence, so that a record of
+ *              another segment is invalid here · 60 body · zeros up to a multiple of 8
  * Chain: first 16 bytes of SHA-256(chain of the entry before, packed entry header, body); zeros
  *              before the first entry and after a reset
  *
- * Records only ever get appended. A record whose index is not after the last one replaces
- * everything from that index on. When it would reach back before the segment's own first index, a
- * new segment is begun for it. A segment's header cuts the log after its "entry before" even while
- * it has no records, so what comes after that entry is never in an older segment. Segments are
- * consecutive in sequence from the one that the meta slots name as the first. A segment is synced
- * whole before the next one comes into being.
+ * Records are only appended. A record whose index is not after the last one replaces all entries
+ * from that index on. If it would reach back before the first index of its segment, it goes to a
+ * new segment. The header of a segment truncates the log after its "entry before" even while the
+ * segment has no records, so no older segment holds later entries. Segment sequences are
+ * consecutive, starting at the first segment that the meta slots name. A segment is synced
+ * completely before the next one is created.
  *
- * Torn or corrupt: one flush is one unsynced stretch of a segment, and a power cut may keep any of
- * its sectors. So a bad record is the torn end of the log only when it lies beyond what the meta
- * slots call synced and every good record after it says that its own flush began at or before the
- * bad one. All else has been lost after it was promised.
+ * Torn or corrupt: one flush is one unsynced range of a segment, and a power cut may keep any of
+ * its sectors. An invalid record is therefore the torn end of the log only if it lies after the
+ * synced offset of the meta slots, and the flush of every valid record after it began at or before
+ * it. Any other invalid record means that acknowledged data was lost.
  *
- * Zeros of format 1 may be given a meaning as long as a program that overlooks it does no harm.
+ * A later program may give zero bytes of format 1 a meaning if older programs can safely ignore it.
  */
 import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
@@ -65,11 +65,11 @@ export const ZERO_CHAIN = new Uint8Array(CHAIN_BYTES)
 export interface SegmentHeader {
   readonly storeId: Uint8Array
   readonly sequence: number
-  /** The log was replaced here by an empty one that continues after `previous`. */
+  /** A reset: an empty log replaced the old one here and continues after `previous`. */
   readonly isReset: boolean
   readonly previous: Position
   readonly previousChain: Uint8Array
-  /** A file that is shorter was cut: it never shrinks. 0: not told. */
+  /** Size of the file, which never shrinks, so a shorter file was truncated. 0: not recorded. */
   readonly fileBytes: number
 }
 
@@ -90,7 +90,7 @@ export function encodeSegmentHeader(header: SegmentHeader): Uint8Array {
   return page
 }
 
-/** @returns null: damaged; a number: the format of a newer program. */
+/** @returns null: damaged; a number: a newer format. */
 export function decodeSegmentHeader(bytes: Uint8Array): SegmentHeader | number | null {
   if (bytes.length < SEGMENT_HEADER_BYTES) return null
   const view = new DataView(bytes.buffer, bytes.byteOffset, SEGMENT_HEADER_BYTES)
@@ -144,9 +144,9 @@ export function recordSeed(storeId: Uint8Array, sequence: number): number {
 }
 
 /**
- * Completes the record at `at`: the body must be at `at + RECORD_HEADER_BYTES` and the packed entry
- * header directly before it. Hashing over [chain before | header | body] as one stretch spares a
- * copy of every body. The new chain is left at `at + CHAIN_AT`.
+ * Completes the record at `at`. The body must be at `at + RECORD_HEADER_BYTES`, directly after the
+ * packed entry header. Hashing [previous chain | header | body] in one piece saves a copy of every
+ * body. The new chain is written at `at + CHAIN_AT`.
  */
 export function sealRecord(
   buffer: Buffer,
@@ -172,11 +172,11 @@ export interface FoundRecord extends EntryHeader {
   readonly bodyAt: number
   /** Offset just after the record and its padding. */
   readonly end: number
-  /** Offset at which the flush that wrote it began. */
+  /** Offset of the first record of its flush. */
   readonly flushStart: number
 }
 
-/** @returns null when no whole, undamaged record of this segment lies at `at`. */
+/** @returns null when there is no intact record of this segment at `at`. */
 export function findRecord(
   bytes: Uint8Array,
   view: DataView,
@@ -198,7 +198,7 @@ export function findRecord(
   return { ...header, bodyAt, end, flushStart: at - view.getUint32(at + FLUSH_DISTANCE_AT, true) }
 }
 
-/** Chain that the record at `at` must carry when the entry before it carries `previousChain`. */
+/** Expected chain of the record at `at` if the entry before it has `previousChain`. */
 export function expectedChain(
   bytes: Uint8Array,
   at: number,

@@ -3,16 +3,16 @@ import { join } from 'node:path'
 import { nodeFileSystem, type FileSystem } from '../file-system.ts'
 import { STATE_NAME } from './level-state-store.ts'
 
-/** Beside the state: what was taken for damaged last. */
+/** Folder beside the state that keeps the last damaged state. */
 export const DAMAGED_STATE_NAME = 'state.damaged'
 
 /**
- * Takes the state out of a data folder, durably and in one step: the next one to be opened is
- * empty. It is kept for whoever wants to look into the damage, in place of an earlier one, unless
- * too little space would be left for filling the new one. The caller holds the lock of the folder.
- * @returns where it is; null when it was removed.
+ * Moves the state out of a data folder durably and in one step, so that the next open finds an
+ * empty state. The damaged state is kept for analysis and replaces an earlier one, unless too
+ * little space would remain for the new state. The caller holds the lock of the folder.
+ * @returns the new path; null when the state was removed.
  */
-export function setStateAside(
+export function moveStateAside(
   dir: string,
   freeBytesMin: number,
   files: FileSystem = nodeFileSystem,

@@ -4,20 +4,20 @@ import { errorCode, errorMessage } from '../../lib/error-code.ts'
 
 export type LevelDatabase = ClassicLevel<string, string>
 
-/** Small caches: the state is read once, at the start; afterwards LevelDB is only written. */
+/** Small caches suffice: the state is read once at start; afterwards LevelDB is only written. */
 const CACHE_BYTES = 1024 * 1024
 /**
- * LevelDB maps its files into memory and keeps as many open: read through once for a peer, a large
- * state would be resident as a whole. These are the least that it takes, 64 MiB together.
+ * LevelDB maps open files into memory. Without a limit, reading a large state once for a peer would
+ * make all of it resident. These are the smallest values LevelDB accepts, 64 MiB together.
  */
 const OPEN_FILES_MAX = 64
 const FILE_BYTES_MAX = 1024 * 1024
-/** Size of each of the two tables in memory, and of the files that they become. */
+/** Size of each of the two in-memory tables, and of the files written from them. */
 const WRITE_BUFFER_BYTES = 1024 * 1024
 
 /**
- * Explains a LevelDB error to the operator. It tells a full disk only in its text, which is
- * strerror's.
+ * Turns a LevelDB error into one for the operator. LevelDB reports a full disk only in the text,
+ * which is that of strerror.
  */
 export function asLevelError(error: unknown, doing: string, path: string): Error {
   if (error instanceof StoreError) return error
@@ -48,8 +48,8 @@ export function asLevelError(error: unknown, doing: string, path: string): Error
 }
 
 /**
- * LevelDB tells a file of its own that is missing, cut short or unreadable as it tells any failed
- * call. On reading that is damage: the folder itself is made when it is not there.
+ * LevelDB reports a missing, truncated or unreadable file of its own like any failed call. On
+ * reading, that means damage, because LevelDB creates a missing folder itself.
  */
 function isFileDamage(text: string): boolean {
   return /IO error: .*(No such file or directory|Invalid argument|Input\/output error)/.test(text)

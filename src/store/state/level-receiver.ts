@@ -23,16 +23,14 @@ export function requireSpace(settings: Settings, folder: string): void {
   )
 }
 
-/**
- * Removes a folder; what is left of it goes at the next start, so a failure here costs space only.
- */
+/** Removes a folder. The next start removes leftovers, so a failure here costs space only. */
 export async function removeFolder(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => {})
 }
 
 interface ReceiverOwner {
   swap(database: LevelDatabase, mark: StorePosition): Promise<void>
-  /** The receiver is over, by swap or abandonment. */
+  /** Called when the receiver ends, by swap or abandonment. */
   ended(): void
 }
 
@@ -66,8 +64,8 @@ export class LevelReceiver implements StoreReceiver {
 
   async write(chunk: Uint8Array): Promise<void> {
     await this.#step('receiving', async () => {
-      // The bytes may be the caller's again once this resolves; decoded records are text and own
-      // nothing of them, but a part of a record is kept as it came.
+      // The caller may reuse its bytes once this resolves. Decoded records are text and hold no
+      // reference to them, but a partial record is kept as bytes, hence the copy.
       for (const record of this.#decoder.push(chunk.slice())) {
         this.#records.push(record)
         this.#recordChars += record.key.length + record.value.length
@@ -79,8 +77,8 @@ export class LevelReceiver implements StoreReceiver {
   async finish(): Promise<StorePosition> {
     return await this.#step('finished', async () => {
       const mark = this.#decoder.finish()
-      // Every batch was synced, and the mark comes with the last one: without a mark it is no whole
-      // store.
+      // Every batch was synced, and the last one holds the mark: a store without a mark is
+      // incomplete.
       await this.#writeOut(mark)
       const { files } = this.#settings
       files.syncFolder(this.#path)
@@ -124,14 +122,14 @@ export class LevelReceiver implements StoreReceiver {
     }
   }
 
-  /** An abandonment that came meanwhile stands. */
+  /** Changes the state unless the receiver was abandoned meanwhile. */
   #enter(state: ReceiverState): void {
     if (this.#state === 'busy') this.#state = state
   }
 
   async #writeOut(mark: StorePosition | null): Promise<void> {
     assert(this.#database !== null, 'a receiver has begun')
-    // Twice: filling this store must not take the room that the log beside it goes on with.
+    // Twice the minimum: filling this store must leave the log enough space to continue.
     requireSpace({ ...this.#settings, freeBytesMin: 2 * this.#settings.freeBytesMin }, this.#path)
     const records = this.#records
     this.#records = []

@@ -10,9 +10,9 @@ import { decodeMark, encodeMark, STATE_FORMAT } from './state-mark.ts'
 export interface StateStoreOptions {
   /** Size of the chunks of a snapshot. */
   readonly chunkBytes?: number
-  /** Received records are written, and synced, in batches of about this size. */
+  /** Received records are written and synced in batches of about this size. */
   readonly receiveBatchBytes?: number
-  /** Kept free on the file system of the state. */
+  /** Bytes that the store leaves free on its file system. */
   readonly freeBytesMin?: number
   readonly files?: FileSystem
 }
@@ -27,8 +27,8 @@ export const DEFAULTS: Settings = {
 }
 
 /**
- * Keys of the database: the mark, the index that a snapshot brought the state to, and after them,
- * under a prefix, the records.
+ * Keys of the database: the mark, the index of the last received snapshot, and the records under a
+ * prefix.
  */
 const MARK_KEY = 'm'
 export const RECEIVED_KEY = 'o'
@@ -36,12 +36,11 @@ const RECORD_PREFIX = 'r'
 const AFTER_RECORDS = 's'
 const CHECK_CHARS = 8
 const READ_RECORDS = 1000
-/** Put into a batch between two turns of the event loop. */
+/** Records added to a batch per turn of the event loop. */
 const SLICE_RECORDS = 2000
 
 /**
- * LevelDB does not verify its blocks on reads, so each value carries its own CRC-32, of key and
- * value.
+ * LevelDB does not verify its blocks on reads, so each value has its own CRC-32 of key and value.
  */
 function seal(key: string, value: string): string {
   return crc32(value, crc32(key)).toString(16).padStart(CHECK_CHARS, '0') + value
@@ -81,7 +80,7 @@ export async function readReceivedIndex(
   return index
 }
 
-/** Reads by ascending key bytes, from a view that later writes do not change. */
+/** Reads records by ascending key bytes, from a view that later writes do not change. */
 export async function* readBatches(
   database: LevelDatabase,
   path: string,
@@ -116,8 +115,8 @@ export type LevelOperation =
   | { readonly type: 'del'; readonly key: string }
 
 /**
- * Atomic and synced. Large batches are put together a slice at a time, so that whatever else this
- * thread does comes between.
+ * Writes a batch atomically and synced. Large batches are built a slice at a time, so that the
+ * event loop can do other work in between.
  */
 export async function writeLevelBatch(
   database: LevelDatabase,
@@ -137,7 +136,7 @@ export async function writeLevelBatch(
     for (const operation of further) add(batch, operation)
     await batch.write({ sync: true })
   } finally {
-    // After a write it is closed already.
+    // After a write, the batch is already closed.
     await batch.close()
   }
 }

@@ -32,16 +32,16 @@ interface Live {
   readonly half: Half
   readonly database: LevelDatabase
   readonly mark: StorePosition | null
-  /** Index to which the last snapshot that was received took the state. */
+  /** Index of the last snapshot received. */
   readonly receivedIndex: Index | null
 }
 const otherHalf = (half: Half): Half => (half === 'A' ? 'B' : 'A')
 
 /**
- * The applied state in LevelDB, in `state/A` or `state/B`, whichever `state/CURRENT` names. A
- * received snapshot is built in the other one and becomes the live one by a durable change of
- * CURRENT. After a failed write nothing more is written: what LevelDB holds in memory no longer
- * matches the disk.
+ * The applied state in LevelDB, in `state/A` or `state/B`; `state/CURRENT` names the live one. A
+ * received snapshot is built in the other one and becomes live by a durable change of CURRENT.
+ * After a failed write nothing more is written, because LevelDB's memory no longer matches the
+ * disk.
  */
 export class LevelStateStore implements StateStore {
   readonly #folder: string
@@ -64,8 +64,8 @@ export class LevelStateStore implements StateStore {
   }
 
   /**
-   * Opens the store of a data folder, an empty one when there is none yet. Removes what an
-   * interrupted transfer left.
+   * Opens the store of a data folder; creates an empty one if there is none. Removes leftovers of
+   * an interrupted transfer.
    * @throws {StoreError}
    */
   static async open(dir: string, options: StateStoreOptions = {}): Promise<LevelStateStore> {
@@ -82,7 +82,7 @@ export class LevelStateStore implements StateStore {
     try {
       const mark = await readMark(database, path)
       const receivedIndex = await readReceivedIndex(database, path)
-      // Only now: with the live half damaged, nothing may be changed.
+      // Removed only now, because nothing may change if the live half is damaged.
       files.remove(`${folder}/${otherHalf(half)}`)
       files.remove(`${folder}/${CURRENT_NAME}.new`)
       files.syncFolder(folder)
@@ -127,7 +127,7 @@ export class LevelStateStore implements StateStore {
     const path = this.#path
     try {
       const view = database.snapshot()
-      // Read from inside the view: a mark taken beside it could belong to another batch.
+      // Read from the view: a mark read outside of it could belong to another batch.
       const mark = await readMark(database, path, view)
       if (mark === null) {
         await view.close()
@@ -182,7 +182,7 @@ export class LevelStateStore implements StateStore {
     try {
       replaceFile(files, this.#folder, CURRENT_NAME, `${half}\n`)
     } catch (error) {
-      // The half that the next start finds is unknown now, so neither may be written any more.
+      // It is now unknown which half the next start will open, so neither may be written.
       this.#failure = asStoreError(error, 'replace', this.#folder)
       throw this.#failure
     }
@@ -196,7 +196,7 @@ export class LevelStateStore implements StateStore {
   }
 }
 
-/** CURRENT is made before the folder that it names, so without it there never was a store. */
+/** CURRENT is created before the folder it names, so without it there was no store yet. */
 function currentHalf(files: FileSystem, folder: string): Half {
   const path = `${folder}/${CURRENT_NAME}`
   if (files.exists(path)) {

@@ -16,11 +16,11 @@ import {
   type FullRecord,
 } from './snapshot-stream.ts'
 
-/** State that stays when the store is closed or its process ends. */
+/** State that survives closing the store or ending its process. */
 export interface MemoryState {
   records: Map<string, string>
   mark: StorePosition | null
-  /** Index to which the last snapshot that was received took the state. */
+  /** Index of the last snapshot received. */
   receivedIndex: Index | null
 }
 
@@ -37,7 +37,7 @@ export class MemoryStateStore implements StateStore {
   readonly #chunkBytes: number
   #isClosed = false
   #isReceiving = false
-  /** A snapshot or a reader holds the map, so the next write must leave it alone. */
+  /** A snapshot or a reader uses the map, so the next write must copy it. */
   #isShared = false
 
   constructor(

@@ -8,26 +8,26 @@ import { asStoreError, StoreError } from '../errors.ts'
 import { STATE_NAME } from './level-state-store.ts'
 import {
   DEFAULT_PATH,
-  isName,
+  isSnapshotName,
   isPartial,
-  isUnnamed,
-  nameOf,
-  partialNameOf,
+  isAutomaticName,
+  snapshotFileName,
+  partialFileName,
   SNAPSHOTS_NAME,
 } from './snapshot-name.ts'
 import { errorCode } from '../../lib/error-code.ts'
 
 export const snapshotFileLimits = {
-  /** Between the end of one and the begin of the next. */
+  /** Minimum ms between the end of one snapshot and the start of the next. */
   pauseMsMin: 60_000,
-  /** Most snapshots whose name tells the time alone; beyond, the oldest of them goes. */
+  /** Maximum number of automatically named snapshots; beyond it, the oldest is removed. */
   unnamedMax: 8,
   /**
-   * Most of the others, which are nobody's to remove but the operator's; beyond, another one is
-   * refused.
+   * Maximum number of snapshots named by an operator, which only the operator may remove; beyond
+   * it, a further one is refused.
    */
   namedMax: 8,
-  /** Written between two syncs: a large one at the end would hold up those of the log. */
+  /** Bytes written between two syncs. One large sync at the end would delay those of the log. */
   unsyncedBytesMax: 8 * 1024 * 1024,
 } as const
 
@@ -36,25 +36,25 @@ export interface SnapshotFilesParts {
   readonly dir: string
   readonly machine: { snapshot(): Promise<StoreSnapshot> }
   readonly clock: Clock
-  /** The reserve that the store and the log keep free; a snapshot leaves twice as much. */
+  /** Reserve that the store and the log keep free; a snapshot leaves twice as much free. */
   readonly freeBytesMin: number
-  /** A code while the state is not to be answered from, else null. */
+  /** Problem code while reads from the state are refused, else null. */
   readonly refusal: () => ProblemCode | null
   /** Bytes free on the file system of a folder. */
   readonly freeBytes?: (folder: string) => Promise<number>
 }
 
 /**
- * Snapshots of the state as files: the stream of snapshot-stream.ts, which checks itself, and
- * nothing else. A file has its name once it is whole and durable, and no file is ever written over.
- * The caller holds the lock of the data folder.
+ * Snapshots of the state as files. A file holds exactly the stream of snapshot-stream.ts, which has
+ * its own checksum. A file gets its name once it is complete and durable, and no file is
+ * overwritten. The caller holds the lock of the data folder.
  */
 export class SnapshotFiles implements DatabaseSnapshots {
   readonly #parts: SnapshotFilesParts
   readonly #folder: string
   readonly #freeBytes: (folder: string) => Promise<number>
   #running: Promise<string> | null = null
-  /** Monotonic ms at which the last one was done. */
+  /** Monotonic ms at which the last snapshot was complete. */
   #doneMs: number | null = null
   #isClosed = false
 
@@ -64,7 +64,7 @@ export class SnapshotFiles implements DatabaseSnapshots {
     this.#freeBytes = parts.freeBytes ?? freeBytesOf
   }
 
-  /** Takes away what a process that ended in between has left. */
+  /** Removes partial files of a process that was interrupted. */
   async removePartial(): Promise<void> {
     for (const name of await this.#list()) {
       if (isPartial(name)) await rm(join(this.#folder, name), { force: true })
@@ -74,9 +74,9 @@ export class SnapshotFiles implements DatabaseSnapshots {
   async take(path: string | null): Promise<string> {
     const { clock } = this.#parts
     const wanted = path ?? DEFAULT_PATH
-    // A wrong name is told first, by the longest index that there may be.
+    // Checks the name before anything else, with the longest possible index.
     const index = Number.MAX_SAFE_INTEGER
-    nameOf(wanted, { folder: this.#folder, timeMs: clock.nowMs(), index })
+    snapshotFileName(wanted, { folder: this.#folder, timeMs: clock.nowMs(), index })
     this.#checkPause()
     this.#running = this.#take(wanted)
     try {
@@ -90,7 +90,7 @@ export class SnapshotFiles implements DatabaseSnapshots {
     }
   }
 
-  /** Gives up the one that is being written, and takes no other. */
+  /** Cancels the snapshot in progress and refuses further ones. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#running?.catch(() => undefined)
@@ -119,19 +119,19 @@ export class SnapshotFiles implements DatabaseSnapshots {
     try {
       const { index } = snapshot.mark.position
       const facts = { folder: this.#folder, timeMs: this.#parts.clock.nowMs(), index }
-      const name = nameOf(path, facts)
+      const name = snapshotFileName(path, facts)
       await this.#requireRoom(name)
       await this.#write(name, snapshot)
       await this.#removeOldest(name)
       return join(this.#folder, name)
     } finally {
-      // A view of a store that was replaced meanwhile is gone already.
+      // If the store was replaced meanwhile, its view is already closed.
       await snapshot.close().catch(() => undefined)
     }
   }
 
   async #write(name: string, snapshot: StoreSnapshot): Promise<void> {
-    const partial = join(this.#folder, partialNameOf(name))
+    const partial = join(this.#folder, partialFileName(name))
     try {
       const file = await open(partial, 'wx', 0o600)
       try {
@@ -139,9 +139,9 @@ export class SnapshotFiles implements DatabaseSnapshots {
       } finally {
         await file.close()
       }
-      // A state that was found wrong meanwhile is not to be kept.
+      // Do not keep a state that was found wrong meanwhile.
       this.#checkGoesOn()
-      // A rename would write over a file that came in between.
+      // Link instead of rename, which would overwrite a file created meanwhile.
       await link(partial, join(this.#folder, name)).catch((error: unknown) => {
         throw isExisting(error) ? taken(name) : error
       })
@@ -174,8 +174,7 @@ export class SnapshotFiles implements DatabaseSnapshots {
   }
 
   /**
-   * Before anything is written: the state has at least as many bytes in a snapshot as on the disk,
-   * as a rule.
+   * Checks the free space before writing. A snapshot is usually no larger than the state on disk.
    */
   async #requireSpace(neededBytes: number): Promise<void> {
     const wantedBytes = 2 * this.#parts.freeBytesMin + neededBytes
@@ -186,15 +185,15 @@ export class SnapshotFiles implements DatabaseSnapshots {
   }
 
   /**
-   * @throws {Problem} when there is a file of that name, or too many that only an operator may
+   * @throws {Problem} when a file of that name exists, or too many that only an operator may
    * remove.
    */
   async #requireRoom(name: string): Promise<void> {
     const names = await this.#list()
     if (names.includes(name)) throw taken(name)
-    if (isUnnamed(name)) return
+    if (isAutomaticName(name)) return
     const { namedMax } = snapshotFileLimits
-    const named = names.filter((one) => isName(one) && !isUnnamed(one))
+    const named = names.filter((one) => isSnapshotName(one) && !isAutomaticName(one))
     if (named.length < namedMax) return
     throw fieldProblem(
       'path',
@@ -202,9 +201,9 @@ export class SnapshotFiles implements DatabaseSnapshots {
     )
   }
 
-  /** Once there is a newer one. */
+  /** Removes the oldest automatically named snapshots, once a newer one exists. */
   async #removeOldest(written: string): Promise<void> {
-    const names = (await this.#list()).filter((name) => isUnnamed(name) && name !== written)
+    const names = (await this.#list()).filter((name) => isAutomaticName(name) && name !== written)
     const dated = await Promise.all(
       names.map(async (name) => {
         const stats = await lstat(join(this.#folder, name)).catch(() => null)
@@ -212,7 +211,7 @@ export class SnapshotFiles implements DatabaseSnapshots {
       }),
     )
     dated.sort((a, b) => b.ms - a.ms)
-    const kept = snapshotFileLimits.unnamedMax - Number(isUnnamed(written))
+    const kept = snapshotFileLimits.unnamedMax - Number(isAutomaticName(written))
     for (const { name } of dated.slice(kept)) await rm(join(this.#folder, name), { force: true })
   }
 
@@ -230,7 +229,7 @@ function taken(name: string): Problem {
   return fieldProblem('path', 'names a file that exists already', name)
 }
 
-/** Explains a fault of files or store; problems stay as they are. */
+/** Turns an error of files or store into a Problem; a Problem is returned unchanged. */
 function problemOf(error: unknown, folder: string): unknown {
   if (error instanceof Problem) return error
   const cause = asStoreError(error, 'write', folder)
@@ -256,7 +255,9 @@ async function freeBytesOf(folder: string): Promise<number> {
   return bavail * bsize
 }
 
-/** Bytes of its files; those that come and go meanwhile count or not. */
+/**
+ * Total bytes of the files in a folder; files created or removed meanwhile may or may not count.
+ */
 async function folderBytes(folder: string): Promise<number> {
   let bytes = 0
   try {

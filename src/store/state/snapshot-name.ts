@@ -4,15 +4,15 @@ import { STATE_NAME } from './level-state-store.ts'
 
 /** Inside a data folder. */
 export const SNAPSHOTS_NAME = 'snapshots'
-/** The path where none is said. */
+/** Default path of a snapshot. */
 export const DEFAULT_PATH = '__DB_DIR__/__DB_FILE__-__DATE__-__TIME__'
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 const UNNAMED = new RegExp(`^${STATE_NAME}-[0-9]{8}-[0-9]{6}$`)
-/** Begins with what no name may begin with. */
+/** Partial files begin with a dot, which no snapshot name may. */
 const PARTIAL = /^\..*\.partial$/
 
-export interface NameFacts {
+export interface SnapshotNameValues {
   /** Folder of the snapshots. */
   readonly folder: string
   /** UTC ms. */
@@ -21,11 +21,13 @@ export interface NameFacts {
 }
 
 /**
- * The name of the file that a path means, which may only lie directly in the folder of the
- * snapshots.
+ * File name for a requested path, which must lie directly in the snapshot folder.
  * @throws {Problem} COULD_NOT_VALIDATE on `path`.
  */
-export function nameOf(path: string, { folder, timeMs, index }: NameFacts): string {
+export function snapshotFileName(
+  path: string,
+  { folder, timeMs, index }: SnapshotNameValues,
+): string {
   const [date = '', time = ''] = new Date(timeMs).toISOString().replace(/[-:]/g, '').split('T')
   const filled = path
     .replaceAll('__DB_DIR__', () => folder)
@@ -42,17 +44,17 @@ export function nameOf(path: string, { folder, timeMs, index }: NameFacts): stri
   )
 }
 
-/** Whether it is a name as they have it whose path is not said. */
-export function isUnnamed(name: string): boolean {
+/** Whether it is an automatic name, used when no path is given. */
+export function isAutomaticName(name: string): boolean {
   return UNNAMED.test(name)
 }
 
-/** Whether it may be counted as a snapshot. */
-export function isName(name: string): boolean {
+/** Whether it is a valid snapshot name. */
+export function isSnapshotName(name: string): boolean {
   return NAME.test(name)
 }
 
-export function partialNameOf(name: string): string {
+export function partialFileName(name: string): string {
   return `.${name}.partial`
 }
 

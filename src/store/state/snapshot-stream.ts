@@ -1,6 +1,6 @@
 /**
- * A snapshot as it travels, format 1; little endian. Cut into chunks anywhere; the same snapshot
- * always gives the same bytes, so a transfer can go on where it stopped.
+ * Snapshot transfer format 1; little endian. Chunks may be cut anywhere. The same snapshot always
+ * gives the same bytes, so an interrupted transfer can resume.
  *
  *     magic "FLOTSNP1" · u32 bytes of the mark · mark (state-mark.ts)
  *     per record, by ascending key bytes: u32 bytes of the key (not 0) · u32 bytes of the value ·
@@ -29,7 +29,7 @@ const RECORD_HEAD_BYTES = 8
 const COUNT_BYTES = 8
 const DIGEST_BYTES = 32
 
-/** Asserts what a store takes; the other end would refuse it otherwise. */
+/** Asserts that the store accepts the record; the receiver would refuse it otherwise. */
 export function assertRecord(record: StoreRecord): void {
   const { key, value } = record
   assert(key.length > 0 && key.isWellFormed(), 'a key is well-formed text and not empty')
@@ -40,7 +40,7 @@ export function assertRecord(record: StoreRecord): void {
   assert(isShort, `a value has at most ${VALUE_BYTES_MAX} bytes`)
 }
 
-/** Fills chunks of one size; each is handed out once and never touched again. */
+/** Fills chunks of one size; each is handed out once and not modified afterwards. */
 class ChunkFiller {
   readonly #chunkBytes: number
   readonly #hash = createHash('sha256')
@@ -64,7 +64,7 @@ class ChunkFiller {
     }
   }
 
-  /** Digest of all that was put so far. */
+  /** Digest of all bytes so far. */
   digest(): Uint8Array {
     this.#hash.update(this.#chunk.subarray(this.#hashed, this.#used))
     this.#hashed = this.#used
@@ -92,7 +92,7 @@ function twoNumbers(first: number, second: number): Buffer {
   return bytes
 }
 
-/** Reads on only as chunks are taken. Records must come by ascending key bytes. */
+/** Encodes a snapshot lazily, chunk by chunk. Records must come by ascending key bytes. */
 export async function* encodeSnapshot(
   mark: StorePosition,
   batches: AsyncIterable<readonly FullRecord[]>,
@@ -135,9 +135,7 @@ function badSnapshot(what: string): StoreError {
 
 type Step = 'head' | 'mark' | 'recordHead' | 'record' | 'count' | 'digest' | 'done'
 
-/**
- * Takes chunks as they come and gives whole records back. Holds at most one record and one chunk.
- */
+/** Decodes chunks into complete records. Holds at most one record and one chunk. */
 export class SnapshotDecoder {
   readonly #hash = createHash('sha256')
   #pieces: Uint8Array[] = []
@@ -149,7 +147,7 @@ export class SnapshotDecoder {
   #count = 0
   #mark: StorePosition | null = null
 
-  /** @throws {StoreError} BAD_SNAPSHOT, NEWER_FORMAT; nothing may be pushed after it. */
+  /** @throws {StoreError} BAD_SNAPSHOT, NEWER_FORMAT; do not call push again after an error. */
   push(chunk: Uint8Array): FullRecord[] {
     if (chunk.length > CHUNK_BYTES_MAX) throw badSnapshot(`a chunk has ${chunk.length} bytes`)
     this.#pieces.push(chunk)
@@ -163,7 +161,7 @@ export class SnapshotDecoder {
     return records
   }
 
-  /** @throws {StoreError} BAD_SNAPSHOT when the end has not come. */
+  /** @throws {StoreError} BAD_SNAPSHOT when the snapshot is incomplete. */
   finish(): StorePosition {
     if (this.#step !== 'done' || this.#mark === null) throw badSnapshot('its end is missing')
     return this.#mark

@@ -3,7 +3,7 @@ import { isCount } from '../../lib/text/json-value.ts'
 
 export const STATE_FORMAT = 2
 
-/** The text under which a mark lies in a store and travels in a snapshot. */
+/** Text form of a mark in a store and in a snapshot. */
 export function encodeMark(mark: StorePosition): string {
   const { position, timeMs, configuration, featureLevel, digest, entitiesDigest } = mark
   const { term, index } = position
@@ -20,8 +20,8 @@ export function encodeMark(mark: StorePosition): string {
 }
 
 /**
- * @returns null: no mark; a number: another format, that of a newer program or one from before the
- * first release.
+ * @returns null: not a mark; a number: another format, of a newer program or from before the first
+ * release.
  */
 export function decodeMark(text: string): StorePosition | number | null {
   let value: unknown

@@ -2,7 +2,7 @@ import { openSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 
-import { boundConnections } from '../../../src/lib/bounds/connections.ts'
+import { limitConnections } from '../../../src/lib/bounds/connections.ts'
 import { clientSockets } from '../../../src/lib/bounds/descriptors.ts'
 import { processMemory, threadMemory } from '../../../src/lib/runtime/thread-memory.ts'
 
@@ -10,7 +10,7 @@ import { processMemory, threadMemory } from '../../../src/lib/runtime/thread-mem
 // input whether it can still open a file, and what memory it has. `fill` first takes every descriptor that is left.
 
 const server = createServer((socket) => socket.on('error', () => undefined))
-boundConnections(server, {
+limitConnections(server, {
   connectionsPerSourceMax: 10_000,
   handshakeTimeoutMs: null,
   room: clientSockets,

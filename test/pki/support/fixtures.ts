@@ -25,7 +25,7 @@ import { signingAlgorithm } from '../../../src/pki/asn1/signature.ts'
 import { type Certificate, parseCertificate } from '../../../src/pki/certificate.ts'
 import { pemText } from '../../../src/pki/pem.ts'
 
-// Certificates and requests with whatever somebody may have put into them, signed by plain calls of OpenSSL's functions.
+// Certificates and requests with arbitrary content, signed directly with OpenSSL functions.
 
 export const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -42,7 +42,7 @@ export const newEdKey = (): KeyPair => generateKeyPairSync('ed25519')
 export const spkiOf = ({ publicKey }: KeyPair): Buffer =>
   publicKey.export({ type: 'spki', format: 'der' })
 
-/** A signature and how it was made. */
+/** A signature algorithm with its signing function. */
 export interface Signing {
   readonly identifier: Buffer
   readonly sign: (bytes: Buffer, key: KeyObject) => Buffer
@@ -66,7 +66,7 @@ export const sha1WithRsa: Signing = {
   sign: (bytes, key) => sign('sha1', bytes, key),
 }
 
-/** @param hashOid hex; null leaves it out, which stands for SHA-1. */
+/** @param hashOid hex; null omits it, which means SHA-1. */
 export function rsaPss(hash: string, hashOid: string | null, saltLength = 32): Signing {
   const parts =
     hashOid === null
@@ -90,7 +90,7 @@ export interface Made {
 
 export interface CertificateOptions {
   readonly name: string | Buffer
-  /** Absent: it signs itself. */
+  /** Absent: self-signed. */
   readonly issuer?: Made
   readonly keys?: KeyPair
   readonly nowMs?: number
@@ -98,7 +98,7 @@ export interface CertificateOptions {
   readonly notAfterMs?: number
   readonly extensions?: readonly DerTree[]
   readonly signing?: Signing
-  /** Whose name it says that it is from; that of its issuer when absent. */
+  /** Issuer name to write; absent: the issuer's own name. */
   readonly issuerName?: Buffer
 }
 
@@ -154,7 +154,10 @@ export function alternativeNames(names: Partial<AlternativeNames>): DerTree {
   )
 }
 
-/** Each a type of names and the base of a subtree: a text, the bytes of address and mask, or a common name. */
+/**
+ * Each entry is a type of names and the base of a subtree: a text, the bytes of address and mask,
+ * or a common name.
+ */
 export type SubtreeList = readonly (readonly [keyof typeof nameTag, string | Buffer])[]
 
 export function nameConstraints(permitted: SubtreeList, excluded: SubtreeList = []): DerTree {
@@ -169,7 +172,7 @@ export function nameConstraints(permitted: SubtreeList, excluded: SubtreeList = 
   return encodeExtension(extensionOids.nameConstraints, true, value)
 }
 
-/** An authority as most make them. */
+/** A typical authority. */
 export function makeAuthority(
   name: string,
   options: Omit<CertificateOptions, 'name'> & { readonly pathLength?: number } = {},

@@ -2,11 +2,11 @@ import { type Random, seededRandom } from '../../../src/lib/random.ts'
 import { drawPlan, type Event, type Misfortune, type Plan, type Target } from '../plan.ts'
 import type { FrameRates } from './frames.ts'
 
-/** How a router of a run is configured, and its hosts are disposed. Times ms. */
+/** Configuration of a run's routers, and of their hosts. Times ms. */
 export interface RouterPlan {
-  /** Of the section `forwarder`. */
+  /** Values of the section `forwarder`. */
   readonly forwarder: Readonly<Record<string, number>>
-  /** Of the section `link`. */
+  /** Values of the section `link`. */
   readonly link: Readonly<Record<string, number>>
   /** Options of the ends of circuits. */
   readonly xgress: Readonly<Record<string, number>>
@@ -20,10 +20,10 @@ export interface DialPlan {
   readonly serviceId: string
 }
 
-/** The routers of a run, and what is carried by them. */
+/** The routers of a run, and their traffic. */
 export interface CircuitPlan extends RouterPlan {
   readonly routerIds: readonly string[]
-  /** Routers that have a link with each other. */
+  /** Pairs of linked routers. */
   readonly edges: readonly (readonly [string, string])[]
   /** Routers that host a service, by its id. */
   readonly hosts: Readonly<Record<string, readonly string[]>>
@@ -31,24 +31,24 @@ export interface CircuitPlan extends RouterPlan {
   readonly frames: FrameRates
   readonly delayMsMax: number
   readonly dials: readonly DialPlan[]
-  /** Of ends of circuits that send for as long as there is traffic. */
+  /** Share of circuit ends that send while there is traffic. */
   readonly endlessShare: number
   readonly wordsAPieceMax: number
   readonly pauseMsMax: number
   readonly restChance: number
-  /** Nothing befalls routers and links, and one controller is gone at a time: no circuit may end. */
+  /** No faults of routers and links, and one controller at a time is down: no circuit may end. */
   readonly isSteady: boolean
 }
 
 const FAULTY_MS = 8_000
-/** Plans of other seeds that are drawn without what is special about some: their last digit is 1. */
+/** Base for the seeds of plain plans without special features: their last digit is 1. */
 const PLAIN = 10
 const KIB = 1024
 const STEADY_EVERY = 4
 
 /**
- * A run with routers: controllers fare as in other runs, but for what happens to their disks and members, which says
- * nothing about circuits.
+ * A run with routers. Controllers have the usual faults, except those of disks and members, which
+ * do not matter for circuits.
  */
 export function drawCircuitPlan(seed: number): Plan {
   const base = drawPlan(seed * PLAIN + 1)
@@ -124,7 +124,7 @@ function drawCircuits(chance: Random): Omit<CircuitPlan, 'isSteady'> {
   }
 }
 
-/** A ring, so that there is another way where one link is cut, and some links across. */
+/** A ring, so that another path exists when one link is cut, and some cross links. */
 function drawEdges(chance: Random, ids: readonly string[]): readonly (readonly [string, string])[] {
   const edges = new Map<string, readonly [string, string]>()
   for (const [at, id] of ids.entries()) {
@@ -171,7 +171,7 @@ function drawEvents(chance: Random): readonly Event[] {
   return events.sort((a, b) => a.atMs - b.atMs || a.salt - b.salt)
 }
 
-/** Leadership moves, and a controller dies, stands still or is cut off from the others. */
+/** Leadership changes; a controller dies, stalls, or is cut off from the others. */
 function steadyEvents(chance: Random): readonly Event[] {
   const at = (what: Misfortune, fromMs: number, toMs: number): Event => {
     return { atMs: chance.integer(fromMs, toMs), what, salt: chance.integer(0, 2 ** 31) }

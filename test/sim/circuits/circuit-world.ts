@@ -21,7 +21,7 @@ import type { Party, SimulatedSocket } from './simulated-socket.ts'
 import { type Habits, Stream, type StreamEnd } from './streams.ts'
 import { Wires } from './wires.ts'
 
-/** What the routers of a run need of the cluster that they follow. */
+/** Functions that the routers of a run need from the cluster. */
 export interface ClusterWorld {
   readonly loop: VirtualLoop
   readonly tally: Tally
@@ -35,11 +35,11 @@ export interface ClusterWorld {
 }
 
 const START_MS = 1_700_000_000_000
-/** Traffic goes on for so long after the last fault. */
+/** Traffic continues for this time after the last fault, ms. */
 const TRAFFIC_MS = 2_000
 const BOUNDS_EVERY_MS = 500
 
-/** The routers of a run, their links, and the circuits that they carry. */
+/** The routers of a run, their links and circuits. */
 export class CircuitWorld implements RouterWorld {
   readonly loop: VirtualLoop
   readonly tally: Tally
@@ -96,7 +96,7 @@ export class CircuitWorld implements RouterWorld {
     this.#cluster.fail(error)
   }
 
-  /** Its parts are there, and its cluster node is about to start. */
+  /** Called when its parts exist and its cluster node is about to start. */
   onStarted({ id, life }: Controller): void {
     assert(life !== null, 'it has started')
     this.loop.within(life.threads.main, () => {
@@ -174,7 +174,10 @@ export class CircuitWorld implements RouterWorld {
     this.#cluster.trace.add(this.loop.nowMs, routerId, way, controllerId, shown)
   }
 
-  /** @param chance of what is drawn now that its time has come. */
+  /**
+   * Carries out a router fault.
+   * @param chance random numbers for values drawn now.
+   */
   befall(what: RouterMisfortune, chance: Random): void {
     switch (what.type) {
       case 'router crash':
@@ -224,7 +227,10 @@ export class CircuitWorld implements RouterWorld {
     })
   }
 
-  /** After the faults: requires that all is as it should be, then that nothing is left once the circuits are closed. */
+  /**
+   * After the faults: checks all invariants, then closes the circuits and requires that none is
+   * left.
+   */
   async settle(): Promise<void> {
     await this.#invariants.settle()
   }
@@ -290,7 +296,7 @@ export class CircuitWorld implements RouterWorld {
   }
 }
 
-/** The records of services: nobody changes them here. */
+/** The records of services, which no run changes. */
 function hostsOf({ hosts, strategy }: CircuitPlan): Hosts {
   return {
     service: (serviceId) => ({

@@ -1,6 +1,8 @@
-// Goal: whatever befalls routers, their links, their channels and their controllers, circuits that survive carry each byte
-// once and in order, and no circuit is left without an owner, no route without its circuit, once the faults stop.
-// Method: whole controllers with routers on virtual time, each seed another run; `make sim CIRCUITS=1 SEED=n` repeats one.
+// Goal: under faults of routers, links, channels and controllers, surviving circuits deliver each
+// byte once and in order. Once the faults stop, no circuit lacks an owner, and no route lacks its
+// circuit.
+// Method: whole controllers with routers in virtual time, each seed another run; `make sim
+// CIRCUITS=1 SEED=n` repeats one.
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -20,7 +22,7 @@ function lastLine(text: string): string {
   return text.trimEnd().split('\n').at(-1) ?? ''
 }
 
-test('circuits are whole, owned and gone when they are over (8 seeds)', async () => {
+test('circuits are complete, have an owner, and are gone after they end (8 seeds)', async () => {
   const text = await simulate(['--first', '1', '--seeds', '8', '--workers', '2'])
   expect(text).toMatch(/simulated 8 seeds .* 0 failed/)
   for (const kind of ['circuit rerouted', 'circuit survived', 'frame lost', 'router crash']) {
@@ -28,7 +30,7 @@ test('circuits are whole, owned and gone when they are over (8 seeds)', async ()
   }
 }, 0)
 
-test('the same seed is the same run to the last word, in whatever process', async () => {
+test('the same seed repeats the run to the last word in any process', async () => {
   const one = await simulate(['--first', '5', '--seeds', '2', '--workers', '1'])
   const other = await simulate(['--first', '5', '--seeds', '2', '--workers', '2'], {
     TZ: 'America/New_York',

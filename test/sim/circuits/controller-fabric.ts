@@ -36,15 +36,15 @@ const SILENT = { info: nothing, warn: nothing }
 const version = { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'linux', arch: 'x64' }
 
 /**
- * What a simulated controller is to routers, put together of the parts of production as a controller puts them together.
- * Who may connect and dial, and where services are hosted, is the same for all and for ever here.
+ * The router-facing part of a simulated controller, built from production parts as in a controller.
+ * Permissions to connect and dial, and the hosts of services, are fixed.
  */
 export class ControllerFabric {
   readonly channels: RouterChannels
   readonly links: LinkTable
   readonly circuits: CircuitTable
 
-  /** In the main thread of the controller, before its cluster node starts. */
+  /** Call in the controller's main thread, before its cluster node starts. */
   constructor({ id, life, clock, random, hosts, routerIds, tell }: ControllerFabricParts) {
     const { clusterNode, machine } = life
     const channels = new RouterChannels({

@@ -1,7 +1,7 @@
 import type { Random } from '../../../src/lib/random.ts'
 import type { Tally } from '../tally.ts'
 
-/** How frames of circuits fare on links; chances are per frame. */
+/** Fault rates of circuit frames on links; chances are per frame. */
 export interface FrameRates {
   readonly lossChance: number
   readonly repeatChance: number
@@ -10,7 +10,7 @@ export interface FrameRates {
 
 const LATE_MS_MAX = 400
 
-/** Chance of what links do to frames of circuits, until the faults are over. */
+/** Draws the faults of circuit frames on links, until the faults are over. */
 export class Frames {
   isHealed = false
   readonly #chance: Random
@@ -23,7 +23,10 @@ export class Frames {
     this.#tally = tally
   }
 
-  /** The delays, ms, of the copies of a frame that are sent: none when it is lost, 0 for one at once. */
+  /**
+   * Delays, ms, of the delivered copies of a frame: empty when it is lost, 0 for immediate
+   * delivery.
+   */
   delaysOf(): readonly number[] {
     if (this.isHealed) return AT_ONCE
     const { lossChance, repeatChance, lateChance } = this.#rates

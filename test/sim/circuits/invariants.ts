@@ -15,27 +15,27 @@ export interface JudgedWorld {
   readonly tally: { note(kind: 'circuit survived', times?: number): void }
 }
 
-/** Of the plans of runs with routers. */
+/** Maximum controllers in runs with routers. */
 const CONTROLLERS_MAX = 3
 const LOOK_EVERY_MS = 100
-/** Channels that are cut in silence are given up, and dialed again with growing waits. */
+/** Silently cut channels time out and are dialed again with growing delays. */
 const CONNECTED_MS_MAX = 90_000
 const CARRIED_MS_MAX = 60_000
 const OWNED_MS_MAX = 60_000
 const GONE_MS_MAX = 60_000
-/** Controllers tell each other of a circuit within this time. */
+/** Controllers share circuits within this time, ms. */
 const TOLD_MS_MAX = 2_000
-/** What an end may hold beside its buffers: a piece that is cut, and the flags of the protocol. */
+/** Bytes an end may hold besides its buffers: a partial piece, and protocol flags. */
 const SPARE_BYTES = 64 * 1024
 
 /**
- * What holds of circuits. While a run goes on: words come in order, each once, and are those of the circuit (C1); a clean
- * end comes after the last word (C2); tables and buffers keep to their bounds (C3). Once the faults are over: routers and
- * controllers find each other again (liveness); each end that is open has its other end (C4), and gets all that this has
- * sent (C5); what a router carries is of a controller that lists it with this router on its way (C6); what a controller
- * lists is carried by each router on its way (C7); where nothing has befallen routers and links, circuits have outlived the
- * controllers that made them (C9). Once the users have gone: no router carries anything, and no
- * controller lists anything (C8).
+ * Invariants of circuits. During a run: data arrives in order, once, and on the right circuit (C1);
+ * a clean end comes after all data (C2); tables and buffers stay within their bounds (C3). Once the
+ * faults are over: routers and controllers reconnect (liveness); each open end has its other end
+ * (C4) and receives all that it sent (C5); each circuit on a router is listed by a controller with
+ * this router in its path (C6); each listed circuit is on all routers of its path (C7); without
+ * faults of routers and links, circuits outlive their controllers (C9). Once the users have left:
+ * no router and no controller has a circuit (C8).
  */
 export class CircuitInvariants {
   readonly #world: JudgedWorld
@@ -49,7 +49,7 @@ export class CircuitInvariants {
   assertBounds(): void {
     const { rxBufferSize = 0, txPortalMaxSize = 0, txQueueSize = 0 } = this.#world.plan.xgress
     const { dials } = this.#world.plan
-    // A router asks the next controller when the first one is gone before it has answered.
+    // A router tries the next controller when one ends before it has answered.
     const circuitsMax = dials.length * CONTROLLERS_MAX
     const endsMax = circuitsMax * forwardLimits.endsPerCircuitMax
     const pieceBytes = 4 * this.#world.plan.wordsAPieceMax
@@ -78,7 +78,7 @@ export class CircuitInvariants {
     await this.#waitFor(GONE_MS_MAX, () => this.#leftBehind())
   }
 
-  /** An owner that dies has told the others of its circuits by then, but for those it has just made. */
+  /** A dying owner has already shared its circuits, except those created just before. */
   #assertSteady(): void {
     const { streams, controllerLostMs } = this.#world
     for (const { ends, madeMs } of streams.values()) {
@@ -92,7 +92,7 @@ export class CircuitInvariants {
     }
   }
 
-  /** @throws with what is lacking still. */
+  /** @throws with what is still missing. */
   async #waitFor(msMax: number, lack: () => string | null): Promise<void> {
     for (let ms = 0; ms < msMax; ms += LOOK_EVERY_MS) {
       if (lack() === null) return

@@ -3,8 +3,8 @@ import { syncBuiltinESMExports } from 'node:module'
 import { seededRandom } from '../../../src/lib/random.ts'
 
 /**
- * Has the ids that production code draws follow from a seed, as ways are chosen by them. There is no way back: this process
- * simulates and does nothing else.
+ * Derives the ids drawn by production code from a seed, because paths depend on them. This cannot
+ * be undone: the process does nothing but simulate.
  */
 export function seedUuids(seed: number): void {
   const chance = seededRandom(seed)

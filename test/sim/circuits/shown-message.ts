@@ -12,10 +12,13 @@ import { readText } from '../../../src/channel/headers.ts'
 import { controlMessage } from '../../../src/channel/messages/control.ts'
 
 const ERROR_HEADER = 1103
-/** By the number of the subject of a fault. */
+/** Names of fault subjects, by number. */
 const SUBJECTS = Object.keys(FaultSubject)
 
-/** What a message between a router and a controller says of circuits and links, for a trace; null: nothing. */
+/**
+ * Text for the trace of a message about circuits and links between a router and a controller; null:
+ * none.
+ */
 export function shownMessage(
   { contentType, headers, body }: ChannelMessage,
   circuit: (id: string) => string,

@@ -43,12 +43,12 @@ export interface SimulatedLinksParts {
   readonly connections: () => readonly ControlConnection[]
   readonly forwarder: Forwarder
   readonly frames: Frames
-  /** The socket to that router; nothing is heard on it where the way is cut. */
+  /** Opens a socket to that router; nothing arrives on it while the path is cut. */
   readonly onLink: (peerId: string, event: 'up' | 'down') => void
   readonly connect: (peerId: string) => SimulatedSocket
 }
 
-/** A link whose frames of circuits fare as chance has it, as those do that a router on the way drops or sends late. */
+/** A link that drops or delays circuit frames at random, as a router on the path would. */
 class LossyLink extends Link {
   readonly #frames: Frames
 
@@ -73,8 +73,8 @@ class LossyLink extends Link {
 }
 
 /**
- * The links of a simulated router: registry, dialers and messages are those of production; the sockets are simulated, and
- * who is at the other end is taken from them, as it would be from a certificate.
+ * The links of a simulated router: production registry, dialers and messages over simulated
+ * sockets. The socket gives the identity of the other end, as a certificate would.
  */
 export class SimulatedLinks {
   readonly #parts: SimulatedLinksParts
@@ -138,7 +138,7 @@ export class SimulatedLinks {
     )
   }
 
-  /** Another router has dialed this one. */
+  /** Accepts a connection of another router. */
   accept(socket: SimulatedSocket): void {
     const { clock, config, routerId } = this.#parts
     let link: Link | null = null

@@ -34,13 +34,13 @@ export interface RouterWorld extends StreamWorld {
   readonly frames: Frames
   readonly plan: RouterPlan
   clockOf(routerId: string): Clock
-  /** An end of the connection from that router. */
+  /** Connects to that router; returns one end. */
   connectTo(from: Party, name: string): SimulatedSocket
   controllerIds(): readonly string[]
   /** SHA-256 of the public key of a controller, hex. */
   controllerKey(id: string): string
   streamOf(circuitId: string): Stream
-  /** A message between a router and a controller. */
+  /** Called for each message between a router and a controller. */
   onFrame(
     routerId: string,
     controllerId: string,
@@ -65,15 +65,15 @@ const version = { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'linux',
 const REQUEST_MS_MAX = 8_000
 
 /**
- * A router that runs: controllers, forwarder, routes, ends of circuits and the registry of links are those of production.
- * Simulated are the sockets, and the users of its circuits.
+ * A running router with production controllers, forwarder, routes, circuit ends and link registry.
+ * Sockets and circuit users are simulated.
  */
 export class SimulatedRouter {
   readonly id: string
   readonly peerIds: ReadonlySet<string>
   readonly ends = new Set<StreamEnd>()
   life: RouterLife | null = null
-  /** Circuits that its clients wait for. */
+  /** Circuits its clients are waiting for. */
   asked = 0
   readonly #world: RouterWorld
   readonly #config: RouterConfig
@@ -90,7 +90,7 @@ export class SimulatedRouter {
     this.#world.loop.within(context, () => this.#start(context))
   }
 
-  /** The process ends, and all of its ends with it. */
+  /** Ends the process with all of its sockets. */
   stop(): void {
     if (this.life === null) return
     this.life.party.context.isOver = true
@@ -108,12 +108,12 @@ export class SimulatedRouter {
     this.life?.links.accept(socket)
   }
 
-  /** Circuits that it carries, by id. */
+  /** Ids of the circuits it carries. */
   get carried(): readonly string[] {
     return Object.keys(this.life?.forwarder.shown().circuits ?? {})
   }
 
-  /** A client of it dials. */
+  /** Dials as one of its clients. */
   dial(serviceId: string): void {
     const { life } = this
     if (life === null) return
@@ -122,7 +122,7 @@ export class SimulatedRouter {
     })
   }
 
-  /** The users of its circuits go. */
+  /** Closes all its circuits, as their users would. */
   closeAll(): void {
     const { life } = this
     if (life === null) return
@@ -166,7 +166,7 @@ export class SimulatedRouter {
     })
     const messages = combinedTables([links.messages(), forwarder.messages()])
     const controllers: Controllers = new Controllers({
-      // In no folder: a router that starts again knows the controllers of its configuration.
+      // A missing folder: a restarted router knows only the controllers of its configuration.
       endpointsFile: join(tmpdir(), 'flotilla-simulated', 'nowhere', 'endpoints.yml'),
       configuredEndpoints: world.controllerIds().map(addressOf),
       dial: (address, handlers) => this.#dialController(controllers, party, address, handlers),

@@ -1,7 +1,7 @@
 import type { TLSSocket } from 'node:tls'
 import type { Context } from '../virtual-loop.ts'
 
-/** A process that dials or is dialed: its name, and its life as the loop knows it. */
+/** A process at one end of a socket: its name and its run in the loop. */
 export interface Party {
   readonly name: string
   readonly context: Context
@@ -12,18 +12,19 @@ type Listener = (chunk: Uint8Array) => void
 const WAITING_BYTES_MAX = 64 * 1024
 const none = new Uint8Array(0)
 
-/** What a socket asks of the wire that it is an end of. */
+/** Functions that a socket needs from its wire. */
 export interface SocketWire {
   carry(from: SimulatedSocket, bytes: Uint8Array): void
   end(from: SimulatedSocket): void
   destroy(from: SimulatedSocket): void
-  /** Calls it in a later event of the process that the socket is of. */
+  /** Runs the task in a later event of the socket's process. */
   soon(socket: SimulatedSocket, task: () => void): void
 }
 
 /**
- * One end of a connection as the channel uses it: in order and whole until it breaks, with as much room as the other end
- * leaves by not reading. It stands for TCP with TLS; what it is told of its peer is what a certificate would tell.
+ * One end of a connection for the channel: ordered and complete until it breaks, with back pressure
+ * when the other end does not read. It stands for TCP with TLS; it presents its peer as a
+ * certificate would.
  */
 export class SimulatedSocket {
   readonly owner: Party
@@ -54,7 +55,7 @@ export class SimulatedSocket {
     return this.owner.name
   }
 
-  /** The type that the channel and the listeners take. */
+  /** The socket type that channel and listeners expect. */
   get asSocket(): TLSSocket {
     return this as unknown as TLSSocket
   }
@@ -67,7 +68,7 @@ export class SimulatedSocket {
   }
 
   once(event: string, listener: Listener): this {
-    // Each of those that are listened for once comes once.
+    // Events with `once` listeners occur only once.
     return this.on(event, listener)
   }
 
@@ -82,11 +83,11 @@ export class SimulatedSocket {
   }
 
   cork(): void {
-    // Frames cross one by one.
+    // Frames are sent one by one.
   }
 
   uncork(): void {
-    // Frames cross one by one.
+    // Frames are sent one by one.
   }
 
   pause(): void {
@@ -109,14 +110,17 @@ export class SimulatedSocket {
     this.#wire.destroy(this)
   }
 
-  /** Bytes of the other end, as an event of this process. @param onRead when they make room. */
+  /**
+   * Receives bytes from the other end, as an event of this process.
+   * @param onRead called when the bytes are read.
+   */
   arrive(bytes: Uint8Array, onRead: () => void): void {
     if (this.isDestroyed) return
     this.#arrived.push({ bytes, onRead })
     this.#read()
   }
 
-  /** So many bytes have gone. */
+  /** Reports that this many bytes were sent. */
   gone(bytes: number): void {
     if (this.isDestroyed) return
     this.writableLength -= bytes
@@ -127,7 +131,7 @@ export class SimulatedSocket {
     this.#emit('drain', none)
   }
 
-  /** The other end is gone, or has written its last. */
+  /** The other end closed, or finished writing. */
   over(event: 'end' | 'close'): void {
     if (!this.isDestroyed) this.#emit(event, none)
   }

@@ -6,32 +6,35 @@ import type { Piece } from '../../../src/channel/messages/payload.ts'
 export interface StreamWorld {
   readonly chance: Random
   readonly tally: Tally
-  /** Streams without an end send no more, and those with one end. */
+  /** Whether endless streams stop sending and finite ones end. */
   readonly isTrafficOver: boolean
   fail(error: Error): void
-  /** A piece has come to that end. */
+  /** Called when a piece arrives at that end. */
   onPiece(end: StreamEnd): void
 }
 
-/** How one end of a circuit behaves. */
+/** Behavior of one end of a circuit. */
 export interface Habits {
-  /** That it sends before it finishes; Infinity: it goes on for as long as there is traffic. */
+  /** Words it sends before it finishes; Infinity: it sends while there is traffic. */
   readonly words: number
   readonly wordsAPieceMax: number
-  /** Between two pieces, ms. */
+  /** Maximum pause between two pieces, ms. */
   readonly pauseMsMax: number
-  /** Of pieces after which its reader takes a rest. */
+  /** Chance per piece that the reader pauses. */
   readonly restChance: number
 }
 
 const WORD_BYTES = 4
 const REST_MS_MAX = 400
 
-/** All that is known of one circuit from outside: its ends, and what each has sent and got. */
+/**
+ * Everything known about one circuit from outside: its ends, and the data that each sent and
+ * received.
+ */
 export class Stream {
   readonly id: string
   readonly number: number
-  /** Virtual time at which the controller had it laid; null: it was not. */
+  /** Virtual time at which the controller created it; null: not created. */
   madeMs: number | null = null
   readonly ends: StreamEnd[] = []
 
@@ -44,16 +47,16 @@ export class Stream {
     return this.ends.filter(({ isOpen }) => isOpen)
   }
 
-  /** Those at the other side: a host may have been dialed twice, and one of these ends is in use. */
+  /** Ends at the other side: a host may have been dialed twice, and one of the ends is used. */
   others(end: StreamEnd): readonly StreamEnd[] {
     return this.ends.filter(({ side }) => side !== end.side)
   }
 }
 
 /**
- * The user of one end of a circuit. It sends words that are numbered from the first on and different in every stream, and
- * holds each that comes against the one that is due: one that is missing, doubled, out of order or of another circuit shows
- * at once (C1).
+ * The user of one end of a circuit. It sends numbered words that differ in every stream, and
+ * compares each received word with the expected one. A missing, repeated, reordered or foreign word
+ * is detected at once (C1).
  */
 export class StreamEnd implements Application {
   readonly side: 'client' | 'host'
@@ -63,9 +66,9 @@ export class StreamEnd implements Application {
   received = 0
   hasFinished = false
   isPeerFinished = false
-  /** Why it was closed; null: it was not. */
+  /** Reason of its closing; null: not closed. */
   closed: string | null = null
-  /** Its router has ended with it. */
+  /** Whether its router ended with it. */
   isLost = false
   readonly #world: StreamWorld
   readonly #habits: Habits
@@ -89,7 +92,7 @@ export class StreamEnd implements Application {
     return this.closed === null && !this.isLost
   }
 
-  /** In an event of its router. */
+  /** Called in an event of its router. */
   begin(end: CircuitEnd): void {
     this.#end = end
     this.#sendLater()
@@ -117,7 +120,7 @@ export class StreamEnd implements Application {
     return false
   }
 
-  /** C2: an end that is told as clean comes after all that was sent. */
+  /** C2: a clean end comes after all data. */
   onFinished(): void {
     this.isPeerFinished = true
     const others = this.stream.others(this)
@@ -135,7 +138,7 @@ export class StreamEnd implements Application {
     this.closed = reason
   }
 
-  /** It sends for as long as there is traffic. */
+  /** Whether it sends while there is traffic. */
   get isEndless(): boolean {
     return this.#habits.words === Infinity
   }
@@ -145,7 +148,7 @@ export class StreamEnd implements Application {
   }
 
   #wrong(message: string): void {
-    // Whatever is thrown here would only close the circuit.
+    // An error thrown here would only close the circuit.
     this.#world.fail(new Error(message))
   }
 
@@ -180,7 +183,7 @@ export class StreamEnd implements Application {
   }
 }
 
-/** Number `at` of one direction of a stream: no two directions have the same words. */
+/** Word number `at` of one direction of a stream; no two directions have the same words. */
 function wordOf(stream: number, side: StreamEnd['side'], at: number): number {
   const of = Math.imul(stream * 2 + (side === 'host' ? 1 : 0) + 1, 0x9e3779b1)
   return (Math.imul(at + 1, 0x85ebca6b) ^ of) >>> 0

@@ -2,12 +2,12 @@ import type { Random } from '../../../src/lib/random.ts'
 import type { VirtualLoop } from '../virtual-loop.ts'
 import { type Party, SimulatedSocket, type SocketWire } from './simulated-socket.ts'
 
-/** What lies between two ends that are connected. */
+/** A connection between two ends. */
 interface Connection {
   readonly ends: readonly [SimulatedSocket, SimulatedSocket]
-  /** Nothing arrives before these times, ms, by the end that it is for. */
+  /** Earliest arrival times, ms, by receiving end. */
   readonly dueMs: Map<SimulatedSocket, number>
-  /** What was sent while nothing passed: it arrives when the way is mended. */
+  /** Data sent while the path is cut; it arrives when the path is restored. */
   held: (() => void)[]
   isBroken: boolean
 }
@@ -15,15 +15,16 @@ interface Connection {
 const REFUSED_MS = 5
 
 /**
- * The connections among routers and controllers. Bytes of one direction keep their order and none is lost before the
- * connection breaks; a way that is cut holds them until it is mended, and who gives up meanwhile loses them.
+ * The connections between routers and controllers. Bytes of one direction keep their order, and
+ * none is lost before the connection breaks. A cut path holds them until it is restored; a party
+ * that gives up meanwhile loses them.
  */
 export class Wires implements SocketWire {
   readonly #loop: VirtualLoop
   readonly #chance: Random
   readonly #delayMsMax: number
   readonly #connections = new Map<SimulatedSocket, Connection>()
-  /** Pairs of names between which nothing passes. */
+  /** Pairs of names whose path is cut. */
   readonly #cut = new Set<string>()
   /** Extra delay of a pair of names, ms. */
   readonly #slow = new Map<string, number>()
@@ -35,8 +36,9 @@ export class Wires implements SocketWire {
   }
 
   /**
-   * @param accept takes the end of the party that is dialed, in one of its own events; null: nobody listens there.
-   * @returns the end of the dialer; where the way is cut, nothing is ever heard on it.
+   * @param accept receives the end of the dialed party, in one of its own events; null: no
+   * listener.
+   * @returns the dialer's end; nothing arrives on it while the path is cut.
    */
   connect(
     from: Party,
@@ -77,7 +79,7 @@ export class Wires implements SocketWire {
     }
   }
 
-  /** Each connection between them breaks: what is on its way is lost, and both ends hear of it. */
+  /** Breaks each connection between them: data in flight is lost, and both ends notice. */
   reset(a: string, b: string): number {
     let count = 0
     for (const connection of new Set(this.#connections.values())) {
@@ -89,7 +91,7 @@ export class Wires implements SocketWire {
     return count
   }
 
-  /** @param isSilent the machine is gone: the peers of the process hear nothing at all. */
+  /** @param isSilent the machine is gone: peers of the process notice nothing. */
   processEnded(name: string, isSilent: boolean): void {
     for (const connection of new Set(this.#connections.values())) {
       const isOwn = connection.ends.some(({ owner }) => owner.name === name)
@@ -118,7 +120,7 @@ export class Wires implements SocketWire {
     this.#send(connection, to, () => to.over('end'))
   }
 
-  /** What was written before arrives or is lost with the connection, as chance has it. */
+  /** Data written before arrives or is lost at random. */
   destroy(from: SimulatedSocket): void {
     const connection = this.#connections.get(from)
     if (connection === undefined) return
@@ -152,7 +154,7 @@ export class Wires implements SocketWire {
     })
   }
 
-  /** In its order, as an event of the process that it is for. */
+  /** Delivers in order, as an event of the receiving process. */
   #send(connection: Connection, to: SimulatedSocket, task: () => void): void {
     const pair = pairOfEnds(connection)
     if (this.#cut.has(pair)) {

@@ -31,7 +31,7 @@ function usedBytes(bytes: Uint8Array): number {
   return used
 }
 
-/** Does that to a place of the log drawn at random. */
+/** Damages a random place of the log in the given way. */
 export function damageLog(
   files: FaultyMemoryFiles,
   folder: string,

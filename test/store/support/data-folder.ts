@@ -21,12 +21,15 @@ export interface DataFolder {
   close(): Promise<void>
 }
 
-/** Opens all of a data folder on one thread, in the order in which a program opens it on several. */
+/**
+ * Opens all parts of a data folder on one thread, in the order in which a program opens them on
+ * several.
+ */
 export async function openDataFolder(
   dir: string,
   options: DataFolderOptions = {},
 ): Promise<DataFolder> {
-  // Before the lock, which would make a folder where there is none.
+  // Read before locking, which would create a missing folder.
   readIdentity(dir)
   const lock = await lockDataFolder(dir)
   try {

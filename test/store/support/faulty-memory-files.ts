@@ -9,7 +9,7 @@ class MemoryFile {
   bytes = new Uint8Array(0)
   /** Content at the last sync. */
   synced = new Uint8Array(0)
-  /** What was written since lies between. */
+  /** Range of the bytes written since. */
   dirtyFrom = Infinity
   dirtyTo = 0
 
@@ -36,13 +36,13 @@ function grown(bytes: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
   return longer
 }
 
-/** Names taken away and given by one call; atomic, as the journal of a file system makes it. */
+/** Names removed and added by one call; atomic, as in the journal of a file system. */
 type Change = readonly (readonly [name: string, node: MemoryNode | null])[]
 
 class MemoryFolder {
   readonly names = new Map<string, MemoryNode>()
   readonly synced = new Map<string, MemoryNode>()
-  /** Since the last sync of the folder, in order. */
+  /** Changes since the last sync of the folder, in order. */
   changes: Change[] = []
 
   change(change: Change): void {
@@ -60,49 +60,50 @@ function applyChange(names: Map<string, MemoryNode>, change: Change): void {
   }
 }
 
-/** Thrown by the call at which the power goes, and by all after it. */
+/** Thrown by the call during which the power fails, and by all later calls. */
 export class PowerCut extends Error {
   override readonly name = 'PowerCut'
 }
 
 /**
- * Files in memory that lose at a power cut whatever they may lose on a real disk: of each file any sectors written since
- * its last sync, of each folder any tail of the changes of names since the folder was synced.
+ * Files in memory that lose at a power cut everything that a real disk may lose: any sectors of a
+ * file written since its last sync, and any tail of a folder's name changes since the folder was
+ * synced.
  */
 export class FaultyMemoryFiles implements FileSystem {
   readonly #root: MemoryFolder
   readonly #open = new Map<number, MemoryFile>()
   #nextFd = 3
-  /** Calls that change something, until the power goes; Infinity: never. */
+  /** Number of changing calls until the power fails; Infinity: never. */
   callsLeft = Infinity
-  /** How much of a write gets through at which the power goes, 0..1. */
+  /** Share of the interrupted write that reaches the disk, 0..1. */
   tornShare = 0.5
-  /** What a full disk has left; a file that would grow beyond it does not. */
+  /** Free bytes of the disk; a file that would grow beyond them does not. */
   bytesLeft = Number.MAX_SAFE_INTEGER
-  /** The next sync fails, and what it was to make durable is lost, as after a failed write-back. */
+  /** The next sync fails and loses its data, as after a failed write-back. */
   failsNextSync = false
-  /** Reads fail, as of a medium that cannot be read. */
+  /** Reads fail, as on an unreadable medium. */
   isUnreadable = false
-  /** Files that the device cannot give back. */
+  /** Files that the device cannot read. */
   readonly unreadable = new Set<string>()
 
   constructor(root: MemoryFolder = new MemoryFolder()) {
     this.#root = root
   }
 
-  /** As it is now on the disk: a backup. */
+  /** A copy of the disk, as in a backup. */
   copy(): FaultyMemoryFiles {
     return new FaultyMemoryFiles(copiedFolder(this.#root))
   }
 
-  /** What a start after the power cut finds. */
+  /** The files that a start after the power cut finds. */
   afterPowerCut(random: Random): FaultyMemoryFiles {
     const kept = new FaultyMemoryFiles(keptFolder(this.#root, random))
     for (const path of this.unreadable) kept.unreadable.add(path)
     return kept
   }
 
-  /** Changes a file behind everyone's back; null: it is gone. */
+  /** Changes a file unnoticed; null: removes it. */
   damage(path: string, bytes: Uint8Array<ArrayBuffer> | null): void {
     if (bytes === null) {
       this.remove(path)
@@ -126,7 +127,7 @@ export class FaultyMemoryFiles implements FileSystem {
   }
 
   write(fd: number, path: string, bytes: Uint8Array, position: number): void {
-    // A write that the power cuts short may have got through in part.
+    // An interrupted write may be partly on disk.
     const share = this.callsLeft <= 1 ? this.tornShare : 1
     const part = bytes.subarray(0, Math.floor(bytes.length * share))
     const file = this.#opened(fd)
@@ -158,7 +159,7 @@ export class FaultyMemoryFiles implements FileSystem {
     return this.#file(path).bytes.slice()
   }
 
-  /** Of all files, in order. */
+  /** Paths of all files, sorted. */
   paths(folder = ''): string[] {
     return this.list(folder).flatMap((name) => {
       const path = `${folder}/${name}`
@@ -258,7 +259,7 @@ function keptFolder(folder: MemoryFolder, random: Random): MemoryFolder {
 
 function keptFile({ bytes, synced }: MemoryFile, random: Random): MemoryFile {
   const kept = new MemoryFile()
-  // A size that grew is kept or not; bytes beyond the synced ones may still be zeros.
+  // A grown size may be lost; bytes beyond the synced ones may still be zeros.
   const mixed = new Uint8Array(random.next() < 0.5 ? bytes.length : synced.length)
   const lossRate = [0, 0.1, 0.5, 1][random.integer(0, 3)] ?? 0
   for (let at = 0; at < mixed.length; at += SECTOR_BYTES) {

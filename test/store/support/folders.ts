@@ -12,7 +12,7 @@ afterEach(() => {
   for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true })
 })
 
-/** Removed after the test. */
+/** A temporary folder that is removed after the test. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'flotilla-store-'))
   made.push(folder)
@@ -26,7 +26,7 @@ export const identity: DataIdentity = {
   generation: 1,
 }
 
-/** Small files, and no reserve: tests share whatever disk there is. */
+/** Small files without a reserve, because tests share the disk of the machine. */
 export const smallLog = { segmentBytes: 16 * 1024, bufferBytes: 4096, freeBytesMin: 0 }
 
 /** @returns a formed data folder. */

@@ -1,4 +1,4 @@
-// Run as a process of its own: holds a data folder until it is killed.
+// Run as a separate process: locks a data folder until it is killed.
 import { lockDataFolder } from '../../../src/store/folder/folder-lock.ts'
 
 await lockDataFolder(process.argv[2] ?? '')

@@ -1,12 +1,12 @@
 import { nodeFileSystem, type FileSystem } from '../../../src/store/file-system.ts'
 
 export interface WatchedFileSystem extends FileSystem {
-  /** Called before each call that changes something on disk. May throw in its place. */
+  /** Called before each call that changes the disk; it may throw instead of the call. */
   onChange: (call: string, path: string) => void
   readonly counts: { syncs: number; writes: number }
 }
 
-/** The real file system with a watcher at every call that changes the disk. */
+/** The real file system with a hook before every call that changes the disk. */
 export function watchedFileSystem(): WatchedFileSystem {
   const watched: WatchedFileSystem = {
     ...nodeFileSystem,
@@ -46,7 +46,7 @@ export function watchedFileSystem(): WatchedFileSystem {
   return watched
 }
 
-/** Syncs nothing: for opening copies whose power is never cut, many times over. */
+/** A file system without syncs, for opening many copies that face no power cut. */
 export const fastFileSystem: FileSystem = {
   ...nodeFileSystem,
   sync: () => {},

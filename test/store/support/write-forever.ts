@@ -1,5 +1,5 @@
-// Run as a process of its own, to be killed: writes batch after batch, each of ten records that hold its number, and
-// prints the number once the batch is said to be durable.
+// Run as a separate process that a test kills: writes batches, each of ten records with the batch
+// number, and prints the number once the batch is durable.
 import { LevelStateStore } from '../../../src/store/state/level-state-store.ts'
 
 const store = await LevelStateStore.open(process.argv[2] ?? '', { freeBytesMin: 0 })
