@@ -2,7 +2,7 @@ import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { dialError, DialFailure } from '../circuits/circuit-ends.ts'
 import { serviceLimits } from './limits.ts'
 
-/** Wishes of a client of a service; null: it did not say. */
+/** Connection parameters that a client of a service sends; null: not sent. */
 export interface AppData {
   readonly protocol: string | null
   readonly hostname: string | null
@@ -14,7 +14,7 @@ export interface AppData {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** @throws {DialFailure} when it is not JSON text of an object whose values are texts. */
+/** @throws {DialFailure} when it is not a JSON object with text values. */
 export function readAppData(bytes: Uint8Array | undefined): AppData {
   const value = bytes === undefined || bytes.length === 0 ? {} : objectOf(bytes)
   const text = (key: string): string | null => {
@@ -54,7 +54,7 @@ function refused(reason: string): DialFailure {
   return new DialFailure(dialError.rejected, `application data of the client: ${reason}`)
 }
 
-/** The wishes of a client for one connection, as its host reads them; an empty text is left out. */
+/** Connection parameters for a host in their wire names; empty texts are omitted. */
 export interface ToldAppData {
   readonly dst_protocol: string
   readonly dst_ip: string

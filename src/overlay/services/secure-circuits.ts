@@ -10,25 +10,25 @@ import { newKeyPair, SecureStream, type SessionKeys, sessionKeys } from './secur
 import { peerKey } from './tunnel-messages.ts'
 
 export interface SecureCircuitsParts extends Pick<LocalCircuits, 'open'> {
-  /** Told to the host of the service. */
+  /** Sent to the host of the service. */
   readonly appData: ToldAppData
-  /** Instance of the service that is dialed; '' for any. */
+  /** Service instance to dial; '' for any. */
   readonly instanceId: string
-  /** Whether the service requires encryption, as of now. */
+  /** Whether the service requires encryption now. */
   readonly isEncrypted: () => boolean
 }
 
-/** Circuits of one offered or intercepted service: encrypted where the service requires it. */
+/** Circuits of one offered or intercepted service, encrypted if the service requires it. */
 export class SecureCircuits {
   readonly #parts: SecureCircuitsParts
-  /** Circuits that are created and not opened yet, by id; null: in the clear. */
+  /** Keys of circuits that are created but not opened, by id; null: unencrypted. */
   readonly #keys = new Map<string, SessionKeys | null>()
 
   constructor(parts: SecureCircuitsParts) {
     this.#parts = parts
   }
 
-  /** The circuit that it is for is opened here once it is there. */
+  /** Data for a new circuit, which must then be opened with `open`. */
   wish(): CircuitWish {
     const { instanceId, isEncrypted } = this.#parts
     const own = isEncrypted() ? newKeyPair() : null

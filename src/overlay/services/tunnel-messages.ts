@@ -16,7 +16,7 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import type { CircuitExchange, CircuitWish } from '../circuits/circuit-source.ts'
 import type { Precedence } from './host-config.ts'
 
-/** Content types between routers and controllers that are about tunnels. */
+/** Content types of messages about tunnels between routers and controllers. */
 export const tunnelMessage = {
   removeTerminators: 1038,
   error: 20_002,
@@ -29,7 +29,7 @@ export const tunnelMessage = {
   terminatorCreated: 20_414,
 } as const
 
-/** Keys of data that the ends of a circuit send each other. */
+/** Keys of peer data between the ends of a circuit. */
 export const peerKey = {
   publicKey: 1003,
   appData: 1011,
@@ -55,11 +55,11 @@ export interface OfferedTerminator {
   readonly cost: number
   readonly precedence: Precedence
   readonly instanceId: string
-  /** Key of the host for all of its clients; absent: it has one for each. */
+  /** Key of the host for all clients; absent: a key for each circuit. */
   readonly publicKey?: Uint8Array
 }
 
-/** @param startMs UTC: comes back in the answer. */
+/** @param startMs UTC; the answer repeats it. */
 export function createTunnelTerminatorMessage(
   offered: OfferedTerminator,
   startMs: number,
@@ -89,7 +89,7 @@ const outcomes: ReadonlyMap<CreateTerminatorResult, TerminatorAnswer['outcome']>
   [CreateTerminatorResult.FAILED_ID_CONFLICT, 'taken'],
 ])
 
-/** @throws when the bytes are no such message. */
+/** @throws when the bytes are not a valid message. */
 export function readTunnelTerminatorAnswer(body: Uint8Array): TerminatorAnswer {
   const { terminatorId, result, msg } = fromBinary(CreateTunnelTerminatorAnswerSchema, body)
   return { id: terminatorId, outcome: outcomes.get(result) ?? 'refused', message: msg }
@@ -146,8 +146,8 @@ export interface CreatedCircuit {
 }
 
 /**
- * @returns why there is no circuit, as a text.
- * @throws when the bytes are no such message.
+ * @returns the circuit, or a text that explains why there is none.
+ * @throws when the bytes are not a valid message.
  */
 export function readCreatedCircuit({ contentType, body }: ChannelMessage): CreatedCircuit | string {
   if (contentType !== tunnelMessage.circuitCreated) {
@@ -160,7 +160,7 @@ export function readCreatedCircuit({ contentType, body }: ChannelMessage): Creat
   return { id: circuitId, address, peerData: new Map(data) }
 }
 
-/** How a tunnel asks controllers for a circuit. */
+/** Circuit request of a tunnel to a controller. */
 export function tunnelExchange(service: string, wish: CircuitWish): CircuitExchange {
   return {
     message: createTunnelCircuitMessage(service, wish.instanceId, wish.peerData),
@@ -172,5 +172,5 @@ export function tunnelExchange(service: string, wish: CircuitWish): CircuitExcha
   }
 }
 
-/** One that asks for nothing of the other end. */
+/** Sends and expects no data of the other end. */
 export const noWish: CircuitWish = { instanceId: '', peerData: new Map(), take: () => null }

@@ -22,7 +22,7 @@ const {
 } = socketLimits
 
 export interface DatagramListenerParts extends ListenerParts {
-  /** Silence after which a peer is forgotten, and its circuit ends. */
+  /** Idle time after which a peer is dropped and its circuit ends. */
   readonly idleMs: number
 }
 
@@ -30,7 +30,7 @@ export interface DatagramListenerParts extends ListenerParts {
 interface Peer {
   readonly key: string
   readonly from: RemoteInfo
-  /** Null while its circuit is asked for, and when it was refused. */
+  /** null while its circuit is requested, and after a refusal. */
   application: DatagramApplication | null
   isRefused: boolean
   readonly waiting: Uint8Array[]
@@ -68,7 +68,7 @@ export class DatagramListener {
     this.#socket.on('error', (error) => this.#warn('listener failed', { err: error }))
   }
 
-  /** All circuits of it end. */
+  /** Also ends all circuits of the listener. */
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true

@@ -2,7 +2,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { dialError, DialFailure } from '../circuits/circuit-ends.ts'
 import { dialErrorOf } from '../circuits/dial-error.ts'
 
-/** The failure to reach a target, as controllers and clients read it. */
+/** Failure to connect to a target, with its code for controllers and clients. */
 export function dialFault(destination: string, error: unknown): DialFailure {
   if (error instanceof DialFailure) return error
   const reason = `cannot reach ${destination}: ${errorMessage(error)}`

@@ -3,10 +3,10 @@ import { textValue } from '../../channel/headers.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import { misconfigured } from './dial-fault.ts'
 
-/** Keys of the addresses of the connection to a target, among what the ends of a circuit send. */
+/** Peer data keys for the addresses of the connection to a target. */
 const peerDataKey = { localAddress: 1110, remoteAddress: 1111 } as const
 
-/** @throws {DialFailure} when it is no address, or its protocol is none of these. */
+/** @throws {DialFailure} when it is not an address with one of these protocols. */
 export function targetOf(destination: string, protocols: readonly string[]): Address {
   const address = parseAddress(destination)
   if (address === null || address.port === 0) {
