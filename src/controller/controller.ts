@@ -46,7 +46,7 @@ import { programVersion } from './version.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { unsupportedNode } from '../lib/runtime/supported-node.ts'
 
-/** Parts that are open before anything is served. */
+/** Components that are open before the controller serves requests. */
 interface Opened {
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
@@ -56,7 +56,7 @@ interface Opened {
   readonly storeId: Uint8Array
 }
 
-/** One controller: everything from the data folder to the listeners. */
+/** A running controller: all components from the data folder to the listeners. */
 export class Controller {
   readonly #parts: ControllerParts
   readonly #releases: Releases
@@ -66,10 +66,10 @@ export class Controller {
   #membership: ReturnType<typeof startMembership> | null = null
   #certificates: Certificates | null = null
   #secrets: Keyring | null = null
-  /** Members as they stood beside the log at the start. */
+  /** Members in the membership cache at the start. */
   #roster: MembershipRecord | null = null
   #hasDroppedState = false
-  /** Index that a state that was given up had reached at least. */
+  /** Minimum index that a discarded state had reached. */
   #lostIndex = 0
   #hasFailed = false
   #isOusted = false
@@ -81,7 +81,7 @@ export class Controller {
     this.#inForce = new IdentityInForce(parts.credentials)
   }
 
-  /** @throws StoreError, or what listening throws; everything is closed again then. */
+  /** @throws {StoreError} or the error of a listener, after everything is closed again. */
   static async start(parts: ControllerParts): Promise<Controller> {
     const controller = new Controller(parts)
     try {
@@ -93,15 +93,12 @@ export class Controller {
     }
   }
 
-  /** The way of every write, for programs that embed a controller. */
+  /** Submits writes; for programs that embed a controller. */
   get proposer(): Proposer {
     return present(this.#clusterNode, 'a started controller has a clusterNode')
   }
 
-  /**
-   * Reads certificate, key and CA files again; a set that is not good is told to the log, and the
-   * one in force stays so.
-   */
+  /** Rereads certificate, key and CA files. Logs an invalid set and keeps the present one. */
   async reloadCertificates(): Promise<void> {
     try {
       await this.#certificates?.reload()
@@ -114,8 +111,8 @@ export class Controller {
   }
 
   /**
-   * Hands leadership over while it still serves, answers what is under way, and lets go of the data
-   * folder. Requests in these moments find the next leader, so a planned stop fails none.
+   * Transfers leadership while still serving, answers requests in progress and releases the data
+   * folder. New requests find the next leader, so a planned stop makes none fail.
    */
   async stop(): Promise<void> {
     this.#clusterNode?.announceLeave()
@@ -131,7 +128,7 @@ export class Controller {
     this.#roster = this.#readRoster()
     const machine = await this.#openState()
     const events = openEvents(this.#parts, identity, machine, this.#startedAtMs)
-    // The store's first jobs have started the pool.
+    // The first jobs of the store have started the thread pool.
     const threads = lowerPoolPriority()
     if (threads === 0)
       this.#parts.log.warn(
@@ -169,7 +166,7 @@ export class Controller {
 
   async #joinCluster(folder: DataIdentity, machine: StateMachine): Promise<ClusterNode> {
     const fatal = Promise.withResolvers<never>()
-    // Once started, the failure is told by onFatal alone.
+    // After the start, only onFatal reports the failure.
     fatal.promise.catch(() => undefined)
     const { clusterNode, committedIndex } = await openClusterNode({
       controller: this.#parts,
@@ -213,8 +210,8 @@ export class Controller {
   }
 
   /**
-   * Reads the kept members, which can be learned again from any peer that is still where the log
-   * says, so damage to it is no reason to stop.
+   * Reads the membership cache. A damaged cache does not prevent the start: any peer at an address
+   * from the log can send the members again.
    */
   #readRoster(): MembershipRecord | null {
     try {
@@ -304,7 +301,7 @@ export class Controller {
     routers.serve(served, new RouterNamingRules(certifier), proposer)
     await routers.open(credentials)
     this.#releases.push(() => routers.close())
-    // Before the listeners, which wait for what is under way.
+    // Closed before the listeners, because closing a listener waits for requests in progress.
     this.#releases.push(() => snapshots.close())
     renewals.push((identity) => listeners.renew(identity))
     renewals.push((identity) => routers.renew(identity))
@@ -335,8 +332,8 @@ export class Controller {
   }
 
   /**
-   * Looks after the certificates of mesh and listeners, once it is started. @param renewals told of
-   * each renewal.
+   * Manages the certificates of mesh and listeners; not started. @param renewals called for each
+   * renewal.
    */
   #certify(opened: Opened, renewals: readonly ((identity: MeshIdentity) => void)[]): Certificates {
     const { clusterNode, machine, secrets } = opened
@@ -368,9 +365,7 @@ export class Controller {
     return certificates
   }
 
-  /**
-   * The shared secrets, opened with the key of this controller; in force before the first request.
-   */
+  /** Decrypts the shared secrets with the key of this controller, before the first request. */
   async #keepSecrets(machine: StateMachine): Promise<Keyring> {
     const { config, credentials, log } = this.#parts
     const keyring = new Keyring({
@@ -390,7 +385,7 @@ export class Controller {
     return this.#hasFailed || this.#clusterNode?.isQuarantined === true
   }
 
-  /** Refusal of every request, but for those about this controller itself. */
+  /** Problem code for all requests, except those about this controller itself. */
   #requestRefusal({ clusterNode, machine, storeId }: Opened): () => ProblemCode | null {
     const settled = new StartupReadiness({
       selfId: this.#parts.config.id,

@@ -42,7 +42,7 @@ export type WalEvent =
       readonly owed: Position | null
     }
   | { readonly type: 'durable'; readonly token: number }
-  | { readonly type: 'failed'; readonly because: string }
+  | { readonly type: 'failed'; readonly reason: string }
   | { readonly type: 'closed' }
   /** Every second. */
   | ({ readonly type: 'vitals' } & DiskVitals)
@@ -58,7 +58,7 @@ export type WalReport =
     }
   | {
       readonly type: 'refused'
-      readonly because: string
+      readonly reason: string
       readonly code: string
       /** Without the remedy; that of `StoreError`. */
       readonly finding?: string

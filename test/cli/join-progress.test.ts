@@ -94,7 +94,7 @@ test('A refusal ends a controller only when it was removed, and its disk only wh
   const fenced = fateOfRefusal('ctrl2', { ...from, reason: 'fenced' })
   expect(fenced).toMatchObject({ type: 'fenced', fence: { generation: 2, by: 'ctrl1' } })
   expect(fenced?.sentence).toContain('recovered without ctrl2 (generation 2, reported by ctrl1)')
-  const refused = { outcome: 'refused', because: 'so it is', configurationIndex: 9 } as const
+  const refused = { outcome: 'refused', detail: 'so it is', configurationIndex: 9 } as const
   for (const reason of ['removed', 'not-admitted'] as const) {
     expect(fateOfAnswer({ ...refused, reason })).toEqual({ type: 'removed', sentence: 'so it is' })
   }

@@ -91,7 +91,7 @@ describe('A plan', () => {
   ]
   test.each(plans)('of %s, %s: %s', (members, change, after, before, then, confirmation) => {
     const planned = planChange(nowOf(members), changeOf(change))
-    if (!planned.ok) throw new Error(planned.because)
+    if (!planned.ok) throw new Error(planned.reason)
     expect(namesOf(planned.target)).toBe(after)
     expect(isWellFormedTarget(planned.target)).toBe(true)
     expect(planned.plan).toMatchObject({
@@ -131,11 +131,11 @@ describe('A plan', () => {
     ['C1 c2', 'replace c2 c2', {}, 'c2 cannot replace itself'],
     ['C1 C2', 'replace c1 c9', {}, 'c9 is not a member'],
   ]
-  test.each(refusals)('of %s, %s is refused (%o): %s', (members, change, changes, because) => {
+  test.each(refusals)('of %s, %s is refused (%o): %s', (members, change, changes, reason) => {
     const planned = planChange(nowOf(members, changes), changeOf(change))
     expect(planned).toMatchObject({
       ok: false,
-      because: expect.stringContaining(because) as string,
+      reason: expect.stringContaining(reason) as string,
     })
   })
 
@@ -147,7 +147,7 @@ describe('A plan', () => {
   test('warns of an even number, of a leader that goes, and of who is out of contact', () => {
     const warningsOf = (members: string, change: string, changes: Changes = {}): string => {
       const planned = planChange(nowOf(members, changes), changeOf(change))
-      return planned.ok ? planned.plan.warnings.join('; ') : planned.because
+      return planned.ok ? planned.plan.warnings.join('; ') : planned.reason
     }
     expect(warningsOf('C1 C2 C3', 'remove c3')).toContain('prefer an odd number')
     expect(warningsOf('C1 C2 C3 C4', 'remove c1')).toContain(
@@ -165,13 +165,13 @@ describe('A plan', () => {
 
   test('of a removal mentions who has departed, once, and worse when it is called compromised later', () => {
     const first = planChange(nowOf('C1 C2 C3'), changeOf('remove c3'))
-    if (!first.ok) throw new Error(first.because)
+    if (!first.ok) throw new Error(first.reason)
     expect(first.target.departed).toMatchObject([{ id: 'c3', compromised: false }])
     const { departed } = first.target
     const again = planChange(nowOf('C1 C2', { departed, admitted: ['c3'] }), changeOf('remove c3'))
     expect(again).toMatchObject({ ok: true, plan: { isNeeded: false } })
     const worse = planChange(nowOf('C1 C2', { departed }), changeOf('remove c3 compromised'))
-    if (!worse.ok) throw new Error(worse.because)
+    if (!worse.ok) throw new Error(worse.reason)
     expect(worse.plan.isNeeded).toBe(true)
     expect(worse.target.departed).toMatchObject([{ id: 'c3', compromised: true }])
   })
@@ -179,7 +179,7 @@ describe('A plan', () => {
   test('of a removal notes the key that routers are to refuse, where every member knows such notes', () => {
     const removed = (levelInForce: number) => {
       const planned = planChange(nowOf('C1 C2 C3', { levelInForce }), changeOf('remove c3'))
-      if (!planned.ok) throw new Error(planned.because)
+      if (!planned.ok) throw new Error(planned.reason)
       return planned.target.removed
     }
     expect(removed(REMOVED_KEYS_LEVEL)).toMatchObject([{ id: 'c3', publicKeySha256: keyOf('c3') }])
@@ -198,7 +198,7 @@ describe('A plan', () => {
 
   test('of removing who was admitted and never came takes its admission back', () => {
     const planned = planChange(nowOf('C1 C2', { admitted: ['c3'] }), changeOf('remove c3'))
-    if (!planned.ok) throw new Error(planned.because)
+    if (!planned.ok) throw new Error(planned.reason)
     expect(planned.target.departed).toMatchObject([{ id: 'c3' }])
     expect(planned.plan.warnings).toEqual([
       'c3 was admitted and never connected; its admission is revoked',
@@ -318,7 +318,7 @@ describe('Entering', () => {
       const old = judgeEntry(caller(id), request(id, { storeId: otherStore }), seen)
       expect(old).toMatchObject({ verdict: 'refused', reason: 'too-old' })
       expect(old).toMatchObject({
-        because: expect.stringContaining('the cluster is at feature level 2') as string,
+        reason: expect.stringContaining('the cluster is at feature level 2') as string,
       })
       const newer = request(id, { storeId: otherStore, featureLevel: 3 })
       expect('target' in judgeEntry(caller(id), newer, seen)).toBe(true)
@@ -328,7 +328,7 @@ describe('Entering', () => {
   test('of a controller that is no member is refused with the configuration that says so', () => {
     const verdict = judgeEntry(caller('c3'), request('c3'), context('C1 C2'))
     expect(verdict).toMatchObject({
-      because: expect.stringContaining('configuration 12') as string,
+      reason: expect.stringContaining('configuration 12') as string,
     })
   })
 })

@@ -282,7 +282,7 @@ test('nobody comes in without an admission, by another key, or beside the one th
   expect(await managed.enter(stranger, addresses)).toMatchObject({
     outcome: 'refused',
     reason: 'not-admitted',
-    because: expect.stringContaining('flotilla cluster invite') as string,
+    detail: expect.stringContaining('flotilla cluster invite') as string,
   })
   const follower = managed.cluster.node('n2')
   const copy = { ...follower, startedAtMs: follower.startedAtMs - 1 }

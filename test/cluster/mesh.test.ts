@@ -106,7 +106,7 @@ interface Attack {
   readonly method?: 'forward'
   /** Absent: it is cut off with the handshake, and hears nothing. */
   readonly code?: Status
-  readonly because: RegExp
+  readonly reason: RegExp
 }
 
 const attacks: readonly Attack[] = [
@@ -114,62 +114,62 @@ const attacks: readonly Attack[] = [
     name: 'a member of another cluster',
     frames: [hello({ clusterId: 'c2' })],
     code: Status.FAILED_PRECONDITION,
-    because: /cluster "c2"/,
+    reason: /cluster "c2"/,
   },
   {
     name: 'a member of another generation of the cluster',
     frames: [hello({ generation: 2 })],
     code: Status.FAILED_PRECONDITION,
-    because: /generation 2/,
+    reason: /generation 2/,
   },
   {
     name: 'a member that calls itself by the id of another',
     frames: [hello({ nodeId: 'a' })],
     code: Status.FAILED_PRECONDITION,
-    because: /identifies itself as "a"/,
+    reason: /identifies itself as "a"/,
   },
   {
     name: 'a member whose data folder was wiped',
     frames: [hello({ storeId: storeIdOf('new') })],
     code: Status.FAILED_PRECONDITION,
-    because: /data folder/,
+    reason: /data folder/,
   },
   {
     name: 'a member without a store id',
     frames: [hello({ storeId: new Uint8Array(0) })],
     code: Status.FAILED_PRECONDITION,
-    because: /data folder/,
+    reason: /data folder/,
   },
   {
     name: 'a leaf of our CA for an identity, not a controller',
     identity: () => impostor([`spiffe://${TRUST_DOMAIN}/identity/b`]),
-    because: /names no controller/,
+    reason: /names no controller/,
   },
   {
     name: 'a leaf of our CA for a router',
     identity: () => impostor([`spiffe://${TRUST_DOMAIN}/router/b`]),
-    because: /names no controller/,
+    reason: /names no controller/,
   },
   {
     name: 'a leaf of another trust domain',
     identity: () => impostor([controllerSpiffeId('other.flotilla', 'b')]),
-    because: /names no controller/,
+    reason: /names no controller/,
   },
   {
     name: 'a leaf with two SPIFFE ids',
     identity: () => impostor(['a', 'b'].map((id) => controllerSpiffeId(TRUST_DOMAIN, id))),
-    because: /names no controller/,
+    reason: /names no controller/,
   },
   {
     name: 'a leaf without a SPIFFE id',
     identity: () => impostor([]),
-    because: /names no controller/,
+    reason: /names no controller/,
   },
   {
     name: 'a leaf that names a controller who is no member',
     identity: () => controllerIdentity(authority, 'z'),
     code: Status.PERMISSION_DENIED,
-    because: /not a member of this cluster/,
+    reason: /not a member of this cluster/,
   },
   {
     name: 'a roster of one who is no member',
@@ -180,53 +180,53 @@ const attacks: readonly Attack[] = [
     ],
     method: 'forward',
     code: Status.PERMISSION_DENIED,
-    because: /not a member of this cluster/,
+    reason: /not a member of this cluster/,
   },
   {
     name: 'a leaf of our CA for the right member with a key that is not pinned',
     identity: () => controllerIdentity(authority, 'b'),
     code: Status.PERMISSION_DENIED,
-    because: /not the one pinned/,
+    reason: /not the one pinned/,
   },
   {
     name: 'a copy of our own identity',
     identity: () => a,
     code: Status.PERMISSION_DENIED,
-    because: /this controller itself/,
+    reason: /this controller itself/,
   },
   {
     name: 'a member that says something before its Hello',
     frames: [vote],
     code: Status.INVALID_ARGUMENT,
-    because: /no Hello/,
+    reason: /no Hello/,
   },
   {
     name: 'a member that proposes before its Hello',
     frames: [encodeForward({ case: 'propose', value: create(ProposeSchema, {}) })],
     method: 'forward',
     code: Status.INVALID_ARGUMENT,
-    because: /no Hello/,
+    reason: /no Hello/,
   },
   {
     name: 'a member whose Hello carries more than a Hello may',
     frames: [hello({ version: 'x'.repeat(10_000) })],
     code: Status.INVALID_ARGUMENT,
-    because: /Hello frame is too large/,
+    reason: /Hello frame is too large/,
   },
 ]
 
 test.each(attacks)('refused with a status and one line in the log: $name', async (case_) => {
-  const { identity, frames, method, code = Status.UNAVAILABLE, because } = case_
+  const { identity, frames, method, code = Status.UNAVAILABLE, reason } = case_
   const raftBefore = victim.raft.length
   const linesBefore = victim.log.lines.length
   const end = await attack((await identity?.()) ?? b, frames ?? [hello(), vote], method)
   expect(end).toMatchObject({ code, frames: 0 })
-  if (case_.code !== undefined) expect(end.details).toMatch(because)
+  if (case_.code !== undefined) expect(end.details).toMatch(reason)
   expect(victim.raft.length).toBe(raftBefore)
   // The same peer and reason is told once a minute; an earlier case may have told it.
   const told = victim.log.lines.slice(linesBefore)
   expect(told.filter((line) => line.startsWith('warn')).length).toBeLessThanOrEqual(1)
-  expect(victim.log.lines.some((line) => line.startsWith('warn') && because.test(line))).toBe(true)
+  expect(victim.log.lines.some((line) => line.startsWith('warn') && reason.test(line))).toBe(true)
 })
 
 test('a peer that is refused again and again is told of once', async () => {

@@ -28,7 +28,7 @@ function facts(id: string, change: Partial<Survivor> = {}): Survivor {
 
 function refusal(own: Survivor, others: Survivor[] = [], acceptsLoss = false): string {
   const planned = planRecovery(own, others, acceptsLoss)
-  return planned.ok ? 'planned' : planned.because
+  return planned.ok ? 'planned' : planned.reason
 }
 
 test('the one whose log goes furthest goes on alone, and the operator reads what may be lost', () => {

@@ -32,7 +32,7 @@ function receiver() {
       post: (event) => events.push(event),
       send: (_to, _term, ack) => acks.push(ack),
       onReceived: (snapshot) => received.push(snapshot),
-      onFailed: (_from, because) => failures.push(because),
+      onFailed: (_from, reason) => failures.push(reason),
     },
   )
   const finish = (): void => {
@@ -78,10 +78,10 @@ test.each<[string, SnapshotChunk[], RegExp]>([
     [chunk(0, new Uint8Array(100)), chunk(1, new Uint8Array(100), { last: false })],
     /received more than was requested/,
   ],
-])('a snapshot is given up, and the sender told, at %s', (_name, chunks, because) => {
+])('a snapshot is given up, and the sender told, at %s', (_name, chunks, reason) => {
   const { made, acks, failures, events } = receiver()
   for (const each of chunks) made.onChunk('leader', 3, each)
-  expect(failures).toEqual([expect.stringMatching(because)])
+  expect(failures).toEqual([expect.stringMatching(reason)])
   expect(acks.at(-1)).toMatchObject({ failed: true })
   expect(events.at(-1)).toEqual({ type: 'receiveAbandoned', id: 1 })
   made.onChunk('leader', 3, chunk(1, second))

@@ -128,7 +128,7 @@ async function rig() {
       received.push(snapshot)
       void receiver.restore(snapshot.position)
     },
-    onFailed: (_from, because) => failures.push(because),
+    onFailed: (_from, reason) => failures.push(reason),
   })
   serve(from.main, from.desk)
   serve(to.main, to.desk)
@@ -137,14 +137,14 @@ async function rig() {
     if (type === 'snapshotOpened')
       sender.onOpened(command.id, command.position, command.configuration)
     if (type === 'snapshotChunk') sender.onChunk(command.id, command.data, command.isLast)
-    if (type === 'snapshotFailed') sender.onSourceFailed(command.id, command.because)
+    if (type === 'snapshotFailed') sender.onSourceFailed(command.id, command.reason)
   })
   onCommands(to.host, (command) => {
     const { type } = command
     if (type === 'receiveWritten') receiver.onWritten(command.id)
     if (type === 'receiveFinished')
       receiver.onFinished(command.id, command.position, command.configuration)
-    if (type === 'receiveFailed') receiver.onSourceFailed(command.id, command.because)
+    if (type === 'receiveFailed') receiver.onSourceFailed(command.id, command.reason)
     if (type === 'restored') receiver.onRestored(command.id)
   })
   const breakOff = (): void => {
@@ -216,13 +216,13 @@ test.each<[string, (chunk: SnapshotChunk) => SnapshotChunk | null, RegExp]>([
     /checksum mismatch/,
   ],
 ])('%s is refused: the state stays as it is, and nothing is left beside it', async (...row) => {
-  const [, alter, because] = row
+  const [, alter, reason] = row
   const { to, wire, done, failures, received, sender } = await rig()
   wire.alter = alter
   sender.start('slow', 1)
   await until('it is given up', () => done.length > 0)
   expect(done).toEqual(['failed'])
-  expect(failures).toEqual([expect.stringMatching(because)])
+  expect(failures).toEqual([expect.stringMatching(reason)])
   expect(received).toEqual([])
   await until('nothing is left', () => to.halves().join() === 'A,CURRENT')
   expect(await contents(to.store)).toEqual(['old=state'])

@@ -52,7 +52,7 @@ function stage() {
     dropReceived: note('drop'),
     onQuarantine: note('quarantine'),
     hold: note('hold'),
-    letGo: note('let go'),
+    resumeApply: note('let go'),
     derive: () => Promise.resolve(),
     onReplaced: note('replaced'),
     onRelease: note('release'),

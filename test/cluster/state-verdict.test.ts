@@ -55,8 +55,8 @@ test('learners are judged and do not judge', () => {
 class Mark implements QuarantineMark {
   text: string | null = null
   isSet = (): boolean => this.text !== null
-  set = (because: string): void => {
-    this.text = because
+  set = (reason: string): void => {
+    this.text = reason
   }
   clear = (): void => {
     this.text = null

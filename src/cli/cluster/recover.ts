@@ -77,7 +77,7 @@ async function recover(path: string, found: Found, options: RecoverOptions): Pro
   const { config, read, others } = found
   const { survivor } = read
   const planned = planRecovery(survivor, others, options.acceptLoss === true)
-  if (!planned.ok) throw new CommandFailure(EXIT_FAILED, `${planned.because}; nothing changed`)
+  if (!planned.ok) throw new CommandFailure(EXIT_FAILED, `${planned.reason}; nothing changed`)
   const { plan } = planned
   await refuseIfAnyRuns(config, survivor)
   const isJson = options.json === true

@@ -17,16 +17,18 @@ import {
   type TakenBackup,
 } from './take-backup.ts'
 
-/** Backups at a time: each reads the whole state on the thread that serves requests. */
+/**
+ * Maximum backups at a time, because each reads the whole state on the thread that serves requests.
+ */
 const BACKUPS_MAX = 1
 
 interface ControlParts extends BackupParts {
   readonly actions: ActionRecorder
-  /** null: none are taken by schedule. */
+  /** null: no schedule. */
   readonly folder: Pick<BackupFolder, 'list'> | null
 }
 
-/** How operators are handed backups. */
+/** Backups on demand for operators. */
 export function backupControl(parts: ControlParts): BackupControl {
   let running = 0
   const take: BackupControl['take'] = async (request, by) => {
@@ -58,14 +60,15 @@ async function listed(folder: ControlParts['folder']): Promise<ScheduledBackups>
   try {
     return { isScheduled: true, backups: await folder.list() }
   } catch (error) {
-    // It is made with the first one.
+    // The first scheduled backup creates the folder.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     return { isScheduled: true, backups: [] }
   }
 }
 
 /**
- * The bytes, and what came of them, whether they are read to the end, to some point or not at all.
+ * Returns the bytes of a backup. Reports the outcome once the consumer has read all, some or none
+ * of them.
  */
 async function handedOut(
   parts: ControlParts,
@@ -82,14 +85,14 @@ async function handedOut(
     }
   }
   const begun = bytes()
-  // Only what was begun can be ended.
+  // A generator runs its `finally` only after it has started.
   await begun.next()
   return begun
 }
 
 /**
- * Notes who takes the secrets, and with them all that the cluster is trusted by: nothing is handed
- * out before the log says who asked.
+ * Records who takes a backup with secrets, which include the authority of the cluster. No byte is
+ * returned before the log has the record.
  */
 async function tell(
   { actions, ...parts }: ControlParts,
@@ -97,7 +100,7 @@ async function tell(
   by: Actor,
 ): Promise<void> {
   const wanted: ClusterAction = { ...actionOf(parts, wish), outcome: 'requested' }
-  // Without a quorum nothing can be written to the log, and a backup may be all that is left to do.
+  // Without a quorum the log accepts no record, and a backup may be the only remaining option.
   if (wish.isLinearizable) await actions.record(wanted, by)
   else void actions.note(wanted, by)
 }

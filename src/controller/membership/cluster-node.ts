@@ -30,7 +30,7 @@ export interface ClusterNodeSources {
   readonly startedAtMs: number
   readonly folder: DataIdentity
   readonly machine: StateMachine
-  /** Members as they stood beside the log at the start. */
+  /** Members in the membership cache at the start. */
   readonly roster: MembershipRecord | null
   readonly inForce: IdentityInForce
   readonly releases: Releases
@@ -40,8 +40,8 @@ export interface ClusterNodeSources {
 }
 
 /**
- * Starts the threads of consensus and log over the data folder.
- * @returns the node, not started, and how far the log was committed.
+ * Starts the raft and wal threads on the data folder.
+ * @returns the node (not started) and the commit index of its log.
  */
 export async function openClusterNode(
   sources: ClusterNodeSources,
@@ -100,7 +100,7 @@ function nodeOptions(
     boot,
     proposeTimeoutMs: limits.writeTimeoutMs,
     outstandingMax: limits.outstandingWritesMax,
-    // Long before the guard of the log stops this controller.
+    // Raises the alarm long before the log stops accepting entries.
     lowSpaceBytes: 8 * log.lowSpaceBytes,
     retention: {
       entries: log.retainEntries,
