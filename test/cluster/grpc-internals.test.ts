@@ -18,14 +18,14 @@ const service: ServiceDefinition = {
 }
 
 describe('the private members of grpc-js that the mesh relies on', () => {
-  test('were checked for the installed version', () => {
+  test('were reviewed for the installed version', () => {
     const { version } = createRequire(import.meta.url)('@grpc/grpc-js/package.json') as {
       readonly version: string
     }
     expect(version, 'read docs/dependencies.md before this version is changed').toBe('1.14.7')
   })
 
-  test('are in its server', () => {
+  test('exist in its server', () => {
     const server = new Server() as unknown as Readonly<Record<string, unknown>>
     const found = Object.keys(serverInternals).map((name) => [name, typeof server[name]])
     expect(Object.fromEntries(found)).toEqual(serverInternals)

@@ -38,18 +38,18 @@ describe('A text', () => {
     expect(found.join('\n')).toContain(told)
   })
 
-  test('that is no YAML is refused with the line', () => {
+  test('that is not YAML is refused with the line', () => {
     expect(faultsOf('', { text: 'name: n\nhome: [' })[0]).toMatch(/^2: invalid YAML: /)
     expect(faultsOf('', { text: `${LEAST}name: x\n` })[0]).toMatch(/^6: invalid YAML: /)
   })
 
-  test('with broken syntax names its first faults, a line each', () => {
+  test('with broken syntax has one fault for each of the first lines', () => {
     const faults = faultsOf('', { text: `doors: yes\n${'  - kind: a: b\n'.repeat(50)}` })
     expect(faults.length).toBeLessThanOrEqual(3)
     for (const fault of faults) expect(fault).toMatch(/^\d+: invalid YAML: .{1,200}$/)
   })
 
-  test('full of unknown keys has its first faults reported', () => {
+  test('full of unknown keys has a limited number of faults', () => {
     const keys = Array.from({ length: 5000 }, (_, at) => `unknown${at}: 1\n`)
     const loaded = parse(keys.join(''))
     expect(loaded.ok ? 0 : loaded.faults.length).toBe(CONFIG_FAULTS_MAX)
@@ -76,14 +76,14 @@ describe('A file', () => {
     expect(problemsOf(join(folder, 'pipe'))).toEqual(['is not a regular file'])
   })
 
-  test('that is too large or no text is one fault, however many the parser would find in it', () => {
+  test('that is too large or not text is one fault', () => {
     expect(problemsOf(written('big.yml', `${LEAST}#${'x'.repeat(1024 * 1024)}`))).toEqual([
       'is larger than 1048576 bytes',
     ])
     expect(problemsOf(written('binary.yml', 'name: a\0b\n: : :\n'))).toEqual(['is not a text file'])
   })
 
-  test('that is right is loaded with its absolute path', () => {
+  test('that is valid is loaded with its absolute path', () => {
     const path = written('good.yml', LEAST)
     expect(loadConfig(tableOf(null), path, {})).toMatchObject({ ok: true, path })
   })
