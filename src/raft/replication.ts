@@ -137,8 +137,9 @@ function sendAppends(state: RaftState, progress: Progress, shared: SharedSlice):
       progress.lastProbeTick = state.ticks
     } else progress.addInflight(from + entries.length - 1, bytesOf(entries))
     // A follower takes what it is told here as far as this request goes.
-    const told = Math.min(state.commit, from + entries.length - 1)
-    if (progress.state === 'replicate') progress.commitSent = Math.max(progress.commitSent, told)
+    const commitIndex = Math.min(state.commit, from + entries.length - 1)
+    if (progress.state === 'replicate')
+      progress.commitSent = Math.max(progress.commitSent, commitIndex)
   }
 }
 

@@ -135,8 +135,8 @@ export class EdgeChannel {
       throw new Error('the edge router does not leave the ends of circuits to its clients')
     }
     const key = answer.headers.get(edgeHeader.publicKey)
-    const told = key === undefined ? [] : [[edgeHeader.publicKey, key] as const]
-    return { ...made, peerData: new Map(told) }
+    const pairs = key === undefined ? [] : [[edgeHeader.publicKey, key] as const]
+    return { ...made, peerData: new Map(pairs) }
   }
 
   /**
@@ -181,7 +181,7 @@ export class EdgeChannel {
   }
 
   /** Changes how a service is offered, or says how its target is. */
-  tellOfBind(
+  sendForBind(
     contentType: number,
     id: number,
     headers: readonly (readonly [number, Uint8Array])[],
@@ -284,8 +284,8 @@ export class EdgeChannel {
         const value = headers.get(header)
         if (value !== undefined) peerData.set(key, value)
       }
-      const told = await bound.onDial({ ...made, dialerId, peerData })
-      const key = told.get(edgeHeader.publicKey)
+      const answer = await bound.onDial({ ...made, dialerId, peerData })
+      const key = answer.get(edgeHeader.publicKey)
       const more = key === undefined ? [] : [[edgeHeader.publicKey, key] as const]
       const body = int32Value(id)
       this.channel.reply(message, connectionMessage(edgeMessage.dialSuccess, bindId, more, body))

@@ -53,16 +53,16 @@ function linesOf(steps: (progress: JoinProgress) => void, isVoter = true): strin
 test('A join is told from the door to the vote, each step once, and joined is the last word', () => {
   const self = listed('ctrl2', false)
   const lines = linesOf((progress) => {
-    expect(progress.tell(seen([], null), [])).toBe(false)
-    expect(progress.tell(seen([], null), [])).toBe(false)
+    expect(progress.report(seen([], null), [])).toBe(false)
+    expect(progress.report(seen([], null), [])).toBe(false)
     for (const applied of [0, 100, 90_000, 99_500, 99_500]) {
       const members = [at('ctrl1', 100_000, 100_000), at('ctrl2', applied, applied)]
-      expect(progress.tell(seen(members, 'ctrl1'), [listed('ctrl1', true), self])).toBe(false)
+      expect(progress.report(seen(members, 'ctrl1'), [listed('ctrl1', true), self])).toBe(false)
     }
     const members = [at('ctrl1', 100_001, 100_001), at('ctrl2', 100_001, 100_000)]
     const whole = [listed('ctrl1', true), listed('ctrl2', true)]
-    expect(progress.tell(seen(members, 'ctrl1'), whole)).toBe(true)
-    expect(progress.tell(seen(members, 'ctrl1'), whole)).toBe(true)
+    expect(progress.report(seen(members, 'ctrl1'), whole)).toBe(true)
+    expect(progress.report(seen(members, 'ctrl1'), whole)).toBe(true)
   })
   expect(lines).toEqual([
     'ctrl2 requests admission',
@@ -79,8 +79,8 @@ test('A learner has joined once it has caught up, and nobody has without a leade
   const members = [at('ctrl1', 5, 5), at('ctrl2', 5, 5)]
   const lines = linesOf((progress) => {
     const list = [listed('ctrl1', true), listed('ctrl2', false)]
-    expect(progress.tell(seen(members, null), list)).toBe(false)
-    expect(progress.tell(seen(members, 'ctrl1'), list)).toBe(true)
+    expect(progress.report(seen(members, null), list)).toBe(false)
+    expect(progress.report(seen(members, 'ctrl1'), list)).toBe(true)
   }, false)
   expect(lines.at(-1)).toBe('joined: ctrl2 is a learner')
 })

@@ -327,7 +327,7 @@ describe('A request for admission', () => {
       const old = judgeEntry(caller(id), request(id, { storeId: otherStore }), seen)
       expect(old).toMatchObject({ verdict: 'refused', reason: 'too-old' })
       expect(old).toMatchObject({
-        reason: expect.stringContaining('the cluster is at feature level 2') as string,
+        detail: expect.stringContaining('the cluster is at feature level 2') as string,
       })
       const newer = request(id, { storeId: otherStore, featureLevel: 3 })
       expect('target' in judgeEntry(caller(id), newer, seen)).toBe(true)
@@ -337,7 +337,7 @@ describe('A request for admission', () => {
   test('is refused with the index of the configuration when the controller is not a member', () => {
     const verdict = judgeEntry(caller('c3'), request('c3'), context('C1 C2'))
     expect(verdict).toMatchObject({
-      reason: expect.stringContaining('configuration 12') as string,
+      detail: expect.stringContaining('configuration 12') as string,
     })
   })
 })

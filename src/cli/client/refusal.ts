@@ -49,8 +49,8 @@ export function refusalIn(status: number, body: unknown): ApiRefusal {
   const { field, reason, message } = error.cause ?? {}
   const isField = typeof field === 'string' && field !== ''
   const detail = isField ? withField(field, String(reason)) : message
-  const told = typeof detail === 'string' && detail !== '' ? detail : error.message
-  const sentence = remedies[error.code] ?? printableLine(told, SENTENCE_CHARACTERS_MAX)
+  const answerText = typeof detail === 'string' && detail !== '' ? detail : error.message
+  const sentence = remedies[error.code] ?? printableLine(answerText, SENTENCE_CHARACTERS_MAX)
   return new ApiRefusal(status, error.code, sentence, isField ? field : null)
 }
 

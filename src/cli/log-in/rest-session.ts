@@ -15,8 +15,8 @@ interface SessionDetail {
 export async function openRestSession(opening: Opening): Promise<OpenedLogIn> {
   const { data, headers } = await authenticate(clientFor(opening, null), opening)
   const session = sessionIn(data)
-  const told = headers['net-session'] ?? headers['zt-session']
-  const token = isToken(told) ? told : session.token
+  const received = headers['net-session'] ?? headers['zt-session']
+  const token = isToken(received) ? received : session.token
   await completeFactors(clientFor(opening, token), session, opening)
   return { token, renewal: null, identity: session.identity.name }
 }

@@ -63,7 +63,7 @@ export class LeadershipBalancer {
   readonly #healthySinceMs = new Map<NodeId, number>()
   #slowSinceMs: number | null = null
   #leadsSinceMs: number | null = null
-  #toldMs = -Infinity
+  #publishedMs = -Infinity
   #isMoving = false
   #stopTimer: (() => void) | null = null
 
@@ -182,7 +182,7 @@ export class LeadershipBalancer {
   #hold(reason: HoldReason, ms: number): void {
     this.#extend(reason, ms)
     this.#own.add(reason)
-    this.#toldMs = -Infinity
+    this.#publishedMs = -Infinity
     this.#repeatHolds()
   }
 
@@ -193,8 +193,8 @@ export class LeadershipBalancer {
 
   #repeatHolds(): void {
     const nowMs = this.#parts.clock.monotonicMs()
-    if (nowMs - this.#toldMs < REPEAT_MS) return
-    this.#toldMs = nowMs
+    if (nowMs - this.#publishedMs < REPEAT_MS) return
+    this.#publishedMs = nowMs
     for (const reason of this.#own) {
       const remainingMs = Math.ceil(this.#untilMs[reason] - nowMs)
       if (remainingMs > 0) {

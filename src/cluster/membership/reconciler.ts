@@ -198,7 +198,7 @@ export class MembershipReconciler {
     try {
       const done = await this.#do(duty)
       log.info({ duty: duty.type }, done)
-      await this.#tell(duty)
+      await this.#record(duty)
     } catch (error) {
       this.#heldUntilMs.set(duty.type, clock.monotonicMs() + BACK_OFF_MS)
       // An error that stopped one leader would stop each of its successors, so even unexpected
@@ -213,7 +213,7 @@ export class MembershipReconciler {
   }
 
   /** The other duties are commands, which the audit records anyway. */
-  async #tell(duty: ReconcileStep): Promise<void> {
+  async #record(duty: ReconcileStep): Promise<void> {
     const { actions } = this.#parts
     if (duty.type === 'promote') {
       const reason = 'it has caught up'

@@ -23,8 +23,8 @@ export async function resolveAddress(
 }
 
 async function addressesOf(host: string, resolvers: readonly string[]): Promise<string[]> {
-  const told = resolvers.length === 0 ? [] : await askResolvers(host, resolvers)
-  if (told.length > 0) return told
+  const resolved = resolvers.length === 0 ? [] : await askResolvers(host, resolvers)
+  if (resolved.length > 0) return resolved
   const found = await lookup(host, { all: true }).catch(() => [])
   return found.map(({ address }) => address)
 }

@@ -144,17 +144,17 @@ export class MembershipCache {
     // A newer generation means that the cluster was recovered without this member, for any reason
     // of the refusal.
     if (generation > this.#parts.generation) {
-      this.#tell(by, 'fenced', index, generation)
+      this.#report(by, 'fenced', index, generation)
       return
     }
     const newest = this.#newest()
     // Only a configuration later than one with this disk can have removed it.
     const isTakenOut = this.#standing(newest) === 'listed' && index > newest.index
-    if (reason === 'rolled-back') this.#tell(by, 'rolled-back', index)
+    if (reason === 'rolled-back') this.#report(by, 'rolled-back', index)
     else if (reason === 'not-a-member') {
-      this.#tell(by, isTakenOut ? 'removed' : 'not-yet-a-member', index)
+      this.#report(by, isTakenOut ? 'removed' : 'not-yet-a-member', index)
     } else if (reason === 'other-store') {
-      this.#tell(by, isTakenOut ? 'other-store' : 'not-yet-a-member', index)
+      this.#report(by, isTakenOut ? 'other-store' : 'not-yet-a-member', index)
     }
   }
 
@@ -191,8 +191,8 @@ export class MembershipCache {
     const after = this.#newest()
     if (this.#standing(before) !== 'listed') return
     const standing = this.#standing(after)
-    if (standing === 'absent') this.#tell(by, 'removed', after.index)
-    else if (standing === 'other-store') this.#tell(by, 'other-store', after.index)
+    if (standing === 'absent') this.#report(by, 'removed', after.index)
+    else if (standing === 'other-store') this.#report(by, 'other-store', after.index)
   }
 
   #standing({ record }: Known): Standing {
@@ -220,7 +220,7 @@ export class MembershipCache {
     return { members: [...members, ...staying], committedIndex }
   }
 
-  #tell(
+  #report(
     by: NodeId,
     reason: Extract<HostEvent, { type: 'selfRefused' }>['reason'],
     index: Index,

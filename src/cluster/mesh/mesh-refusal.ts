@@ -31,9 +31,9 @@ export function refusalMetadata({ reason, configurationIndex, generation }: Mesh
 export function meshRefusalIn(metadata: Metadata | undefined): MeshRefusal | null {
   const [reason] = metadata?.get(REASON) ?? []
   const [index] = metadata?.get(INDEX) ?? []
-  const [told] = metadata?.get(GENERATION) ?? []
+  const [sent] = metadata?.get(GENERATION) ?? []
   const configurationIndex = Number(index)
-  const generation = Number(told ?? 0)
+  const generation = Number(sent ?? 0)
   if (typeof reason !== 'string' || !isRefusalReason(reason)) return null
   if (!Number.isSafeInteger(configurationIndex) || configurationIndex < 0) return null
   if (!Number.isSafeInteger(generation) || generation < 0) return null

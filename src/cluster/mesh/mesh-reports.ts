@@ -4,7 +4,7 @@ import type { NodeId } from '../../raft/types.ts'
 import type { Verdict } from './handshake.ts'
 import { type Logger, LogThrottle } from '../logger.ts'
 
-const TOLD_MAX = 1000
+const LOGGED_MAX = 1000
 /** Time stamps in errors of gRPC, which would make all of them different. */
 const TIME_IN_TEXT = / \(\d{4}-\d{2}-\d{2}T[\d:.]+Z\)/g
 
@@ -42,7 +42,7 @@ export class MeshReports {
   readonly #log: Logger
   readonly #throttle = new LogThrottle({ windowMs: 60_000, keysMax: 1000 })
   /** Events that are logged only once per process. */
-  readonly #told = new Set<string>()
+  readonly #logged = new Set<string>()
 
   constructor(clock: Clock, log: Logger) {
     this.#clock = clock
@@ -78,8 +78,8 @@ export class MeshReports {
   ): void {
     if (ours.length === 0 || theirs.length === 0 || Buffer.compare(ours, theirs) === 0) return
     const key = `options ${id} ${Buffer.from(theirs.subarray(0, 32)).toString('hex')}`
-    if (this.#told.has(key) || this.#told.size >= TOLD_MAX) return
-    this.#told.add(key)
+    if (this.#logged.has(key) || this.#logged.size >= LOGGED_MAX) return
+    this.#logged.add(key)
     this.#log.warn(
       { peer: id },
       `${id} has different values for options that must be equal on every controller; compare the two configurations and correct one`,

@@ -150,9 +150,9 @@ export class PeerFrames {
       this.#fail(id, `response of ${from} is too large`)
       return
     }
-    const told: CallFailure | null =
+    const sent: CallFailure | null =
       failure === undefined ? null : { code: failure.code, reason: failure.reason }
-    this.#parts.post({ type: 'callAnswered', id, payload, failure: told })
+    this.#parts.post({ type: 'callAnswered', id, payload, failure: sent })
   }
 
   #fail(id: number, reason: string): void {

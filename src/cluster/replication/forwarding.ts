@@ -190,7 +190,7 @@ export class Forwarding {
       trace,
     }))
     if (this.#parts.leader() === this.#parts.selfId) {
-      this.#tellTraced(from, unpacked)
+      this.#logTraced(from, unpacked)
       this.#proposeHere(from, unpacked)
       return
     }
@@ -201,7 +201,7 @@ export class Forwarding {
    * Logs a forwarded write if its request is traced, so that the trace continues on this
    * controller.
    */
-  #tellTraced(from: NodeId, proposals: readonly PackedProposal[]): void {
+  #logTraced(from: NodeId, proposals: readonly PackedProposal[]): void {
     const message = `proposing a write forwarded by ${from}`
     for (const { trace = NO_TRACE } of proposals) {
       const ids = tracedBy(trace)

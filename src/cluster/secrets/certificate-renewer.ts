@@ -115,7 +115,7 @@ export class CertificateRenewer {
       await this.#inTurn(async () => {
         this.#reloadChanged()
         await this.#renewDue()
-        this.#tellExpiry()
+        this.#reportExpiry()
       })
     } catch (error) {
       this.#parts.log.error({ err: error }, 'certificate check failed')
@@ -142,7 +142,7 @@ export class CertificateRenewer {
         )
       }
       await this.#renew(issuing, 'asked-for')
-      this.#tellExpiry()
+      this.#reportExpiry()
     })
   }
 
@@ -154,7 +154,7 @@ export class CertificateRenewer {
   async reload(): Promise<void> {
     await this.#inTurn(() => {
       this.#read()
-      this.#tellExpiry()
+      this.#reportExpiry()
       return Promise.resolve()
     })
   }
@@ -273,7 +273,7 @@ export class CertificateRenewer {
     this.#parts.onRenewed({ certificatePem, privateKeyPem, caPem })
   }
 
-  #tellExpiry(): void {
+  #reportExpiry(): void {
     const isRenewedHere = this.#isRenewedHere(this.#parts.issuing())
     const { leaf, authorities } = this.health()
     const sentences = [leaf, ...authorities]

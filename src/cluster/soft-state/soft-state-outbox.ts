@@ -64,7 +64,7 @@ export class SoftOutbox {
   #keep(slot: string, value: OwnValue): void {
     this.#values.set(slot, value)
     this.#bytes += value.bytes
-    this.#tell(slot, value)
+    this.#enqueue(slot, value)
   }
 
   withdraw(topic: string, key: string, isVital: boolean): void {
@@ -74,7 +74,7 @@ export class SoftOutbox {
     const { batchBytesMax } = this.#options
     // Counted with a small size, so that many withdrawals fit in a batch.
     const bytes = Math.min(key.length + topic.length + 16, batchBytesMax)
-    this.#tell(slot, { topic, key, sequence: this.#sequence, payload: null, bytes, isVital })
+    this.#enqueue(slot, { topic, key, sequence: this.#sequence, payload: null, bytes, isVital })
   }
 
   /** A link is ready: sends all values on a new stream. */
@@ -154,7 +154,7 @@ export class SoftOutbox {
     this.#bytes -= known.bytes
   }
 
-  #tell(slot: string, value: OwnValue): void {
+  #enqueue(slot: string, value: OwnValue): void {
     for (const { urgent, pending } of this.#streams.values()) {
       const waiting = value.isVital ? urgent : pending
       // Moved to the end, where its sequence belongs.

@@ -59,7 +59,7 @@ export class Quarantine {
     this.#parts = parts
     if (parts.mark?.isSet() !== true) return
     this.#phase = 'rebuilding'
-    this.#tell('state divergence was found before this start')
+    this.#raiseAlarm('state divergence was found before this start')
   }
 
   get phase(): QuarantinePhase {
@@ -92,7 +92,7 @@ export class Quarantine {
     this.#failures = 0
     this.#dueMs = nowMs
     const differs = `state at index ${index} differs from ${agreeing.join(' and ')}`
-    this.#tell(
+    this.#raiseAlarm(
       isStuck
         ? `${differs}, also after ${rebuildsMax} rebuilds; out of service until it is restarted`
         : differs,
@@ -133,7 +133,7 @@ export class Quarantine {
     return true
   }
 
-  #tell(reason: string): void {
+  #raiseAlarm(reason: string): void {
     this.#reason = `state differs from the majority; requests are refused: ${reason}`
     this.#parts.alarms.raise('STATE_QUARANTINED', { reason: this.#reason })
   }

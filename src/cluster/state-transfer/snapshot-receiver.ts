@@ -101,7 +101,7 @@ export class SnapshotReceiver {
   onChunk(from: NodeId, term: Term, chunk: SnapshotChunk): void {
     const settled = this.#settled
     if (settled?.from === from && isEqual(settled.snapshotId, chunk.snapshotId)) {
-      this.#tell(settled)
+      this.#sendAck(settled)
       return
     }
     if (!this.#isLeading(from, term)) {
@@ -186,7 +186,7 @@ export class SnapshotReceiver {
    */
   onLinkReady(to: NodeId): void {
     if (this.#transfer?.from === to) this.#acknowledge(this.#transfer)
-    else if (this.#settled?.from === to) this.#tell(this.#settled)
+    else if (this.#settled?.from === to) this.#sendAck(this.#settled)
   }
 
   /** Called periodically. */
@@ -284,10 +284,10 @@ export class SnapshotReceiver {
     if (transfer === null) return
     const { from, term, snapshotId, check } = transfer
     this.#settled = { from, term, snapshotId, number: check.received }
-    this.#tell(this.#settled)
+    this.#sendAck(this.#settled)
   }
 
-  #tell({ from, term, snapshotId, number }: Settled): void {
+  #sendAck({ from, term, snapshotId, number }: Settled): void {
     this.#parts.send(from, term, create(SnapshotAckSchema, { snapshotId, number, failed: false }))
   }
 
@@ -295,7 +295,7 @@ export class SnapshotReceiver {
   #acknowledge({ from, term, snapshotId, written, check }: Transfer): void {
     const { received, isWhole } = check
     const number = isWhole ? Math.min(written, received - 1) : written
-    this.#tell({ from, term, snapshotId, number })
+    this.#sendAck({ from, term, snapshotId, number })
   }
 
   #refuse(to: NodeId, term: Term, snapshotId: Uint8Array): void {

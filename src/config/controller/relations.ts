@@ -26,8 +26,8 @@ function judgeTiming({ raft }: ControllerConfig, fault: ReportFault): void {
       fault(`raft.${key}`, `must be a multiple of raft.tickMs (${raft.tickMs})`)
     }
   }
-  // One lost frame plus one slow disk write can trigger an election if a timeout has fewer than four
-  // heartbeats.
+  // One lost frame plus one slow disk write can trigger an election if the election timeout is
+  // shorter than four heartbeats.
   if (raft.electionTimeoutMs < 4 * raft.heartbeatMs) {
     const problem = `must be at least 4 times raft.heartbeatMs (${raft.heartbeatMs})`
     fault('raft.electionTimeoutMs', problem)

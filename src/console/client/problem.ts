@@ -41,12 +41,17 @@ interface ErrorBody {
 
 /** @param body whatever came; a proxy in between may answer with anything. */
 export function problemOf(status: number, body: unknown): ApiProblem {
-  const { error, error_description: told } = (
+  const { error, error_description: description } = (
     typeof body === 'object' && body !== null ? body : {}
   ) as ErrorBody & { readonly error_description?: unknown }
   // OAuth has a code and a sentence in place of the envelope (RFC 6749, 5.2).
   if (typeof error === 'string') {
-    return new ApiProblem({ status, code: error, message: textOf(told) || error, fault: null })
+    return new ApiProblem({
+      status,
+      code: error,
+      message: textOf(description) || error,
+      fault: null,
+    })
   }
   const { field, reason, message: detail } = error?.cause ?? {}
   const message = textOf(error?.message) || `HTTP ${status}`

@@ -44,7 +44,7 @@ export function backupControl(parts: ControlParts): BackupControl {
       void parts.actions.note({ ...actionOf(parts, wish), outcome }, by)
     }
     try {
-      await tell(parts, wish, by)
+      await recordRequest(parts, wish, by)
       const taken = await takeBackup(parts, wish)
       return await handedOut(parts, taken, end)
     } catch (error) {
@@ -94,7 +94,7 @@ async function handedOut(
  * Records who takes a backup with secrets, which include the authority of the cluster. No byte is
  * returned before the log has the record.
  */
-async function tell(
+async function recordRequest(
   { actions, ...parts }: ControlParts,
   wish: BackupWish,
   by: Actor,

@@ -141,9 +141,9 @@ export class BackupSchedule {
 
   /** Adds the folder and a remedy to errors of the file system. */
   #faultOf(error: unknown): string {
-    const told = operatorFailure(error)
-    const isOfSystem = told !== error && told instanceof Error
-    return isOfSystem ? `${this.#parts.folder.path}: ${told.message}` : errorMessage(error)
+    const shown = operatorFailure(error)
+    const isOfSystem = shown !== error && shown instanceof Error
+    return isOfSystem ? `${this.#parts.folder.path}: ${shown.message}` : errorMessage(error)
   }
 
   async #recipient(): Promise<BackupRecipient> {

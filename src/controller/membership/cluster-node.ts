@@ -51,7 +51,7 @@ export async function openClusterNode(
   const options = consensusOptions(sources)
   const consensus = await startConsensus(sources, options)
   releases.push(() => consensus.close())
-  tellRepairs(consensus, controller)
+  logRepairs(consensus, controller)
   const roster = new MembershipCacheFile(config.data, (err) =>
     log.warn({ err }, 'cannot write the membership cache (ROSTER)'),
   )
@@ -128,7 +128,7 @@ async function startConsensus(
   return config.threads ? await startThreads(start) : startInline(start)
 }
 
-function tellRepairs({ cutBytes, repair }: StartedHost, { log }: ControllerParts): void {
+function logRepairs({ cutBytes, repair }: StartedHost, { log }: ControllerParts): void {
   if (cutBytes > 0) log.warn({ bytes: cutBytes }, 'truncated a torn write at the tail of the log')
   if (repair === null) return
   const { finding, ...fields } = repair

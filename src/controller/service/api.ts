@@ -42,7 +42,7 @@ export interface ApiSources {
       | 'refusal'
       | 'restores'
       | 'snapshots'
-      | 'tell'
+      | 'publishFact'
     >
 }
 

@@ -13,7 +13,7 @@ import { systemClock } from '../../lib/clock.ts'
 import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import type { RouterCertifier } from '../../ports/certificate-issuer.ts'
-import type { TellFact } from '../../ports/live-facts.ts'
+import type { PublishFact } from '../../ports/live-facts.ts'
 import type { LiveLink } from '../../ports/live-links.ts'
 import type { LiveChannel } from '../../ports/live-channels.ts'
 import type { LiveTable } from '../../ports/live-table.ts'
@@ -70,7 +70,7 @@ export interface RouterParts {
   /** Whether the cluster continues without this controller. */
   readonly isOusted: () => boolean
   /** Receives events about routers. */
-  readonly tell: TellFact
+  readonly publishFact: PublishFact
 }
 
 /** Services that decide about clients and tunnels of routers. */
@@ -113,7 +113,7 @@ export class RouterService {
       processor,
       clock: systemClock,
       feed: machine,
-      tell: parts.tell,
+      publishFact: parts.publishFact,
       identity: identityOf(config.id, clusterNode.clusterId),
       gate: gateOf(parts),
       cluster: clusterOf(clusterNode, parts.isOusted),
@@ -124,7 +124,7 @@ export class RouterService {
     this.circuits = circuitTable(
       config.id,
       (id, message) => channels.connection(id)?.channel.send(message),
-      (circuit) => parts.tell(circuitFact(circuit, 'deleted')),
+      (circuit) => parts.publishFact(circuitFact(circuit, 'deleted')),
     )
     this.links = new LinkTable({
       owner: config.id,
@@ -133,11 +133,11 @@ export class RouterService {
         const router = machine.get<Router>('router', id)
         return router !== undefined && (router.disabled || !router.isVerified)
       },
-      tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
+      sendGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
       onSeen: (link, type) =>
-        parts.tell({ kind: 'link', type: seenType(channels, link, type), link }),
+        parts.publishFact({ kind: 'link', type: seenType(channels, link, type), link }),
       onGone: (link) => {
-        parts.tell({ kind: 'link', type: 'fault', link })
+        parts.publishFact({ kind: 'link', type: 'fault', link })
         this.#circuitDuty?.upkeep.onLinkGone(link)
       },
     })
@@ -158,12 +158,13 @@ export class RouterService {
         table: this.links,
         log,
         isCertificateOf,
-        onMetrics: (metrics) => parts.tell({ kind: 'routerMetrics', metrics }),
+        onMetrics: (metrics) => parts.publishFact({ kind: 'routerMetrics', metrics }),
         onOtherFault: (connection, fault) => this.#circuitDuty?.upkeep.onFault(connection, fault),
-        onLinksTold: (routerId, ids) => this.#circuitDuty?.upkeep.onLinksTold(routerId, ids),
+        onLinksReported: (routerId, ids) =>
+          this.#circuitDuty?.upkeep.onLinksReported(routerId, ids),
       }),
     )
-    const connected = new ConnectionDuty(parts.tell)
+    const connected = new ConnectionDuty(parts.publishFact)
     channels.add(connected)
     statuses.connections = (id) => {
       for (const { router } of connections()) if (router.isEdge) return connected.isConnected(id)
@@ -263,7 +264,7 @@ export class RouterService {
       tunnels,
       traces: this.traces,
       reads,
-      tell: this.#parts.tell,
+      publishFact: this.#parts.publishFact,
       onInvalidHost: (host) => invalidHosts.note(host),
       connection: (id) => channels.connection(id),
       draw: () => randomInt(DRAWS) / DRAWS,

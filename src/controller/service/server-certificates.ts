@@ -67,7 +67,7 @@ export class ServerCertificate {
   /** Reads changed files that have settled, and warns before expiry. Never throws. */
   look(): void {
     if (this.#files.areDue()) this.#attempt()
-    this.#tellExpiry()
+    this.#reportExpiry()
   }
 
   /** Reads the files now. @throws {CertificateError | SecretFileError} when they are rejected. */
@@ -75,7 +75,7 @@ export class ServerCertificate {
     this.#files.judge(() => {
       this.#take(readServerCertificate(this.paths, this.#parts.clock.nowMs()))
     })
-    this.#tellExpiry()
+    this.#reportExpiry()
   }
 
   view(): ServerCertificateInForce {
@@ -110,7 +110,7 @@ export class ServerCertificate {
     this.#parts.log.info({ path: this.paths.cert, names }, message)
   }
 
-  #tellExpiry(): void {
+  #reportExpiry(): void {
     const { alarms } = this.#parts
     const { cert } = this.paths
     const life = this.leaf === null ? null : certificateLife(this.leaf, this.#nowMs)

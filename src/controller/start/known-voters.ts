@@ -19,8 +19,8 @@ export function membersOfRoster(roster: MembershipRecord | null): KnownVoters | 
 
 /** Whether the newest of these configurations has voters other than `selfId`. */
 export function hasOtherVoters(selfId: string, known: readonly (KnownVoters | null)[]): boolean {
-  const told = known.filter((one) => one !== null && one.configuration.members.length > 0)
-  const newest = told.sort((a, b) => (b?.index ?? 0) - (a?.index ?? 0))[0]
+  const answered = known.filter((one) => one !== null && one.configuration.members.length > 0)
+  const newest = answered.sort((a, b) => (b?.index ?? 0) - (a?.index ?? 0))[0]
   if (newest === undefined || newest === null) return false
   const { members, outgoingVoters } = newest.configuration
   return members.some(({ id, voter }) => id !== selfId && (voter || outgoingVoters.includes(id)))

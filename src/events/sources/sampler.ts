@@ -39,9 +39,9 @@ export class Sampler {
 
   start(): void {
     const { metricsIntervalMs, entityCountIntervalMs } = this.#parts
-    this.#timers.push(setInterval(() => this.tellMetrics(), metricsIntervalMs))
-    this.#timers.push(setInterval(() => this.tellDials(), metricsIntervalMs))
-    this.#timers.push(setInterval(() => this.tellCounts(), entityCountIntervalMs))
+    this.#timers.push(setInterval(() => this.publishMetrics(), metricsIntervalMs))
+    this.#timers.push(setInterval(() => this.publishDials(), metricsIntervalMs))
+    this.#timers.push(setInterval(() => this.publishCounts(), entityCountIntervalMs))
     for (const timer of this.#timers) timer.unref()
   }
 
@@ -49,21 +49,21 @@ export class Sampler {
     for (const timer of this.#timers.splice(0)) clearInterval(timer)
   }
 
-  tellMetrics(): void {
+  publishMetrics(): void {
     const { bus, clock, cluster } = this.#parts
     if (!bus.isWanted('metrics')) return
     const source = { id: cluster.selfId, eventId: randomUUID(), atMs: clock.nowMs(), tags: {} }
     for (const figure of this.#figures()) bus.emitLive(metricEvent(figure, source))
   }
 
-  tellDials(): void {
+  publishDials(): void {
     const { bus, clock, dials } = this.#parts
     const { counts, interval } = dials.take(clock.nowMs())
     if (!bus.isWanted('service')) return
     for (const count of counts) bus.emitLive(dialEvent(count, interval))
   }
 
-  tellCounts(): void {
+  publishCounts(): void {
     const { bus, clock, cluster, state } = this.#parts
     if (!bus.isWanted('entityCount') || cluster.leaderId() !== cluster.selfId) return
     const counts = Object.keys(publishedRecords).map((kind) => [

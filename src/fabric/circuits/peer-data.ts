@@ -12,14 +12,14 @@ const dialer = { id: 1115, name: 1116 } as const
  * Headers of the host that the dialer is told. Where the host is, and where its target, is not
  * among them.
  */
-const toldToDialer: ReadonlySet<number> = new Set([PUBLIC_KEY, STICKY])
+const sentToDialer: ReadonlySet<number> = new Set([PUBLIC_KEY, STICKY])
 
 /** The part of what a host, or its router, says that goes to the router of the client. */
 export function dialerData(
   said: readonly (readonly [number, Uint8Array])[],
 ): Map<number, Uint8Array> {
   // @guard peer-data-of-others--host
-  return new Map(said.filter(([key]) => toldToDialer.has(key)))
+  return new Map(said.filter(([key]) => sentToDialer.has(key)))
 }
 
 /** Data of a client's router, as the host hears it: who dials, the controller says. */

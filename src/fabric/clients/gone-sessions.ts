@@ -8,7 +8,7 @@ import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
 
 /** Tells a router which of the service sessions that it asks about are gone. */
-export function* tellGoneSessions(
+export function* sendGoneSessions(
   channel: Pick<Channel, 'send'>,
   clients: Pick<RouterClients, 'goneSession'>,
   body: Uint8Array,

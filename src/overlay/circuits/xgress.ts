@@ -385,7 +385,7 @@ export class Xgress implements CircuitEnd {
       this.#deliverAll()
       this.#acknowledgeAll()
       this.#transmit()
-      this.#tellWritable()
+      this.#reportWritable()
       this.#judgeEnd()
     }
     this.#isRunning = false
@@ -474,7 +474,7 @@ export class Xgress implements CircuitEnd {
     if (this.#outbox.isExhausted) this.#over('all sequence numbers are used', true)
   }
 
-  #tellWritable(): void {
+  #reportWritable(): void {
     if (!this.#wantsWritable || this.#isApplicationGone || this.#sendHalf !== 'open') return
     if (!this.#hasRoomToSend) return
     this.#wantsWritable = false

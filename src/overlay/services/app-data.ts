@@ -55,7 +55,7 @@ function refused(reason: string): DialFailure {
 }
 
 /** Connection parameters for a host in their wire names; empty texts are omitted. */
-export interface ToldAppData {
+export interface WireAppData {
   readonly dst_protocol: string
   readonly dst_ip: string
   readonly dst_port: string
@@ -66,7 +66,7 @@ export interface ToldAppData {
   readonly source_addr?: string
 }
 
-export function appDataBytes(told: ToldAppData): Uint8Array {
-  const value = Object.fromEntries(Object.entries(told).filter(([, text]) => text !== ''))
+export function appDataBytes(data: WireAppData): Uint8Array {
+  const value = Object.fromEntries(Object.entries(data).filter(([, text]) => text !== ''))
   return new TextEncoder().encode(JSON.stringify(value))
 }

@@ -5,13 +5,13 @@ import type {
   LocalCircuits,
 } from '../circuits/circuit-ends.ts'
 import type { CircuitWish } from '../circuits/circuit-source.ts'
-import { appDataBytes, type ToldAppData } from './app-data.ts'
+import { appDataBytes, type WireAppData } from './app-data.ts'
 import { newKeyPair, SecureStream, type SessionKeys, sessionKeys } from './secure-stream.ts'
 import { peerKey } from './tunnel-messages.ts'
 
 export interface SecureCircuitsParts extends Pick<LocalCircuits, 'open'> {
   /** Sent to the host of the service. */
-  readonly appData: ToldAppData
+  readonly appData: WireAppData
   /** Service instance to dial; '' for any. */
   readonly instanceId: string
   /** Whether the service requires encryption now. */
@@ -38,8 +38,8 @@ export class SecureCircuits {
     return {
       instanceId,
       peerData,
-      take: ({ id }, told) => {
-        const theirs = told.get(peerKey.publicKey)
+      take: ({ id }, theirData) => {
+        const theirs = theirData.get(peerKey.publicKey)
         if (own !== null && theirs === undefined) {
           return 'the service requires encryption, and its host has no key'
         }

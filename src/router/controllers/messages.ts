@@ -19,7 +19,7 @@ import { formatHostPort, isControllerId } from '../../lib/text/names.ts'
 import type { UsageReport } from '../forward/circuit-usages.ts'
 import { forwardLimits } from '../forward/limits.ts'
 import { type ControllerKey, isControllerAddress } from './endpoints-file.ts'
-import type { MembersTold, ToldController } from './membership.ts'
+import type { ReportedMembers, ReportedController } from './membership.ts'
 
 /** Content types between a router and its controllers. */
 export const controlMessage = {
@@ -69,7 +69,7 @@ export function routerHello(
   }
 }
 
-export interface AddressesUpdate extends Omit<MembersTold, 'senderId'> {
+export interface AddressesUpdate extends Omit<ReportedMembers, 'senderId'> {
   /** Some members are left out for a moment, and the whole list follows. */
   readonly isInterim: boolean
 }
@@ -81,7 +81,7 @@ export interface AddressesUpdate extends Omit<MembersTold, 'senderId'> {
 export function readAddresses(body: Uint8Array): AddressesUpdate {
   const update = fromBinary(UpdateCtrlAddressesSchema, body)
   const { index, isLeader, isInterim } = update
-  const controllers = update.controllers.flatMap((each): ToldController[] => {
+  const controllers = update.controllers.flatMap((each): ReportedController[] => {
     const addresses = each.endpoints.map(({ address }) => address).filter(isControllerAddress)
     const { id } = each
     const keySha256 = keyText(each.publicKeySha256)

@@ -7,7 +7,7 @@ import {
   readSessionsAdded,
   readSessionsRemoved,
   type SyncPart,
-  type ToldSession,
+  type ReceivedSession,
 } from './control-messages.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import type { EdgeApiSession } from './edge-api-session.ts'
@@ -25,7 +25,7 @@ export interface ApiSessionsParts {
 interface Sync {
   readonly id: string
   next: number
-  readonly sessions: Map<string, ToldSession>
+  readonly sessions: Map<string, ReceivedSession>
 }
 
 interface Waiter {
@@ -123,7 +123,7 @@ export class ApiSessions {
     for (const { settle } of this.#waiters) settle(null)
   }
 
-  #sync(connection: ControlConnection, sessions: readonly ToldSession[], part: SyncPart): void {
+  #sync(connection: ControlConnection, sessions: readonly ReceivedSession[], part: SyncPart): void {
     const { id, sequence, isLast } = part
     let sync = this.#syncs.get(connection.id)
     if (sequence === 0) {
@@ -149,7 +149,7 @@ export class ApiSessions {
     this.#parts.onWhole(connection)
   }
 
-  #add(connection: ControlConnection, sessions: readonly ToldSession[]): void {
+  #add(connection: ControlConnection, sessions: readonly ReceivedSession[]): void {
     const changed = new Set<string>()
     for (const session of sessions) {
       const { token, id } = session
@@ -197,7 +197,7 @@ export class ApiSessions {
   }
 }
 
-function isSame(a: ToldSession, b: ToldSession): boolean {
+function isSame(a: ReceivedSession, b: ReceivedSession): boolean {
   return (
     a.id === b.id &&
     a.identityId === b.identityId &&

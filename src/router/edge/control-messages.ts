@@ -61,7 +61,7 @@ const header = {
   failedCircuitId: 1026,
 } as const
 
-export interface ToldSession {
+export interface ReceivedSession {
   readonly id: string
   readonly token: string
   readonly identityId: string
@@ -70,7 +70,7 @@ export interface ToldSession {
 }
 
 export interface SessionNews {
-  readonly sessions: readonly ToldSession[]
+  readonly sessions: readonly ReceivedSession[]
   /** Part of all that there are; null: these come to what is known. */
   readonly part: SyncPart | null
 }

@@ -200,7 +200,7 @@ export class Edge {
     this.#terminators.start()
     const everyMs = config.edge.heartbeatIntervalSeconds * SECOND_MS
     this.#timers = [
-      setInterval(() => this.#tellUsed(), everyMs),
+      setInterval(() => this.#reportUsed(), everyMs),
       setInterval(() => this.#bearers.sweep(), edgeLimits.bearerSweepMs),
     ]
   }
@@ -220,7 +220,7 @@ export class Edge {
 
   onControllerConnected(connection: ControlConnection): void {
     if (this.#parts.config.edge === null) return
-    this.#identities.tellAll(connection)
+    this.#identities.reportAll(connection)
     this.#terminators.onControllerConnected(connection)
     this.#postures.onControllerConnected(connection)
   }
@@ -380,7 +380,7 @@ export class Edge {
   }
 
   /** Controllers end API sessions that nobody uses. Clients of OIDC renew theirs there. */
-  #tellUsed(): void {
+  #reportUsed(): void {
     const tokens = [...this.#byToken.keys()].filter((token) => !BearerSessions.isMeant(token))
     const [controller] = this.#parts.connections()
     for (let at = 0; at < tokens.length; at += TOKENS_AT_ONCE) {

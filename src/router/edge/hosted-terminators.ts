@@ -140,7 +140,7 @@ export class ClientTerminators {
       message,
       connectionMessage(edgeMessage.stateConnected, connectionId, echoed),
     )
-    if (terminator.isEstablished) this.#tellEstablished(terminator)
+    if (terminator.isEstablished) this.#sendEstablished(terminator)
     else this.#sweepSoon()
     if (terminator.listenerId === '') this.#removeOlder(terminator)
   }
@@ -178,7 +178,7 @@ export class ClientTerminators {
 
   /** A controller may have come back without what it was told before. */
   onControllerConnected({ id }: ControlConnection): void {
-    const dueMs = this.#parts.clock.monotonicMs() + edgeLimits.terminatorsToldAgainMs
+    const dueMs = this.#parts.clock.monotonicMs() + edgeLimits.terminatorsRepeatedMs
     for (const terminator of this.#byId.values()) {
       if (terminator.controllerId !== id) continue
       terminator.isEstablished = false
@@ -249,7 +249,7 @@ export class ClientTerminators {
     if (isAtController && this.#removed.size < edgeLimits.terminatorsRemovedWaitingMax) {
       this.#removed.add(terminator.id)
     }
-    void this.#tellRemoved()
+    void this.#reportRemoved()
   }
 
   /** The host is told why, and stops. */
@@ -268,7 +268,7 @@ export class ClientTerminators {
       const isNews = !terminator.isEstablished
       terminator.isEstablished = true
       terminator.strikes = 0
-      if (isNews) this.#tellEstablished(terminator)
+      if (isNews) this.#sendEstablished(terminator)
       return
     }
     if (result === CreateTerminatorResult.FAILED_BUSY) {
@@ -287,7 +287,7 @@ export class ClientTerminators {
     this.#refuseHost(terminator, { text, code, retryHint: hint === 0 ? retryHint.startOver : hint })
   }
 
-  #tellEstablished({ id, client, connectionId, wantsSuccess }: HostedTerminator): void {
+  #sendEstablished({ id, client, connectionId, wantsSuccess }: HostedTerminator): void {
     this.#parts.log.info(
       { terminatorId: id, identityId: client.client.session.identityId },
       'terminator of a client established',
@@ -306,7 +306,7 @@ export class ClientTerminators {
 
   /** Asks controllers for what is due. */
   #sweep(): void {
-    void this.#tellRemoved()
+    void this.#reportRemoved()
     this.#changes.sweep()
     const nowMs = this.#parts.clock.monotonicMs()
     for (const terminator of this.#byId.values()) {
@@ -358,7 +358,7 @@ export class ClientTerminators {
   }
 
   /** Batches are sent until a controller has said yes to each. */
-  async #tellRemoved(): Promise<void> {
+  async #reportRemoved(): Promise<void> {
     const [controller] = this.#parts.connections()
     if (this.#isRemoving || this.#removed.size === 0 || controller === undefined) return
     this.#isRemoving = true

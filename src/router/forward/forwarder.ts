@@ -252,7 +252,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
       clock: this.#parts.clock,
       room: this.#roomOf(circuit),
       transmit: (message, kind) => this.#transmit(circuit, place, stream, message, kind),
-      onEnded: () => this.#tellEnded(circuit, place.isTerminator),
+      onEnded: () => this.#reportEnded(circuit, place.isTerminator),
       onDelivered: (bytes) => this.usages.count(circuit, `${sideOf(place.isTerminator)}.tx`, bytes),
       onClosed: (_reason, endsCircuit) => {
         this.#streams.delete(stream)
@@ -516,10 +516,10 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     endsCircuit: boolean,
   ): void {
     circuit.ends.delete(address)
-    if (endsCircuit) this.#tellEnded(circuit, isTerminator)
+    if (endsCircuit) this.#reportEnded(circuit, isTerminator)
   }
 
-  #tellEnded(circuit: CarriedCircuit, isTerminator: boolean): void {
+  #reportEnded(circuit: CarriedCircuit, isTerminator: boolean): void {
     if (this.#circuits.get(circuit.id) !== circuit || circuit.closedBy !== null) return
     circuit.closedBy = isTerminator ? 'egress' : 'ingress'
     this.#faults.ended(circuit)

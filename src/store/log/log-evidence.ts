@@ -113,11 +113,11 @@ class Search {
 
   result(paths: readonly string[]): LogEvidence {
     const { synced, isClosed, last } = this.#meta
-    const isToldByClose = isClosed && last !== null
-    const isToldByFiles = this.#isNewestIntact && this.#newestCounted >= synced.segment
+    const isProvenByClose = isClosed && last !== null
+    const isProvenByFiles = this.#isNewestIntact && this.#newestCounted >= synced.segment
     return {
       best: this.#best,
-      isEndKnown: isToldByClose || isToldByFiles,
+      isEndKnown: isProvenByClose || isProvenByFiles,
       lowestAfter: this.#lowestAfter,
       newestSegment: this.#newestSegment,
       paths,

@@ -107,7 +107,7 @@ export class CircuitWorld implements RouterWorld {
         random: this.chance,
         hosts: this.#hosts,
         routerIds: this.plan.routerIds,
-        tell: (fact) => this.#onFact(fact),
+        publishFact: (fact) => this.#onFact(fact),
       })
       this.fabrics.set(id, fabric)
     })
