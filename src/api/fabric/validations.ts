@@ -39,7 +39,7 @@ import {
   circuitValues,
   inspectedLinks,
   type InspectedLink,
-} from './told-by-routers.ts'
+} from './inspected-by-routers.ts'
 
 export interface ValidationNeeds {
   readonly state: StateView

@@ -5,7 +5,7 @@ import { ownText } from '../../lib/text/own-text.ts'
 import { type PublishFact, ignoreFact } from '../../ports/live-facts.ts'
 import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
-import { reportedTime } from '../told-time.ts'
+import { reportedTime } from '../reported-time.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
 const { identityConnectsMax, routerClientsMax, routerTextCharactersMax } = routerLimits

@@ -16,7 +16,7 @@ import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
 import { sessionsRemoved, sendGoneSessions } from './gone-sessions.ts'
 import type { ShownSessions } from './shown-sessions.ts'
-import { SentSessions } from './told-sessions.ts'
+import { SentSessions } from './sent-sessions.ts'
 
 const { wholeSessionsEveryMs } = routerLimits
 /** Sessions in one message; routers wait for the last one of them. */

@@ -8,7 +8,7 @@ import {
   usageKinds,
 } from '../../ports/live-facts.ts'
 import { routerLimits } from '../limits.ts'
-import { reportedTime } from '../told-time.ts'
+import { reportedTime } from '../reported-time.ts'
 
 const { routerFiguresMax, routerTextCharactersMax, routerUsagesMax } = routerLimits
 const TAGS_MAX = 32
