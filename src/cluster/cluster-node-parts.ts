@@ -54,7 +54,7 @@ export interface ClusterNodeParts {
   readonly onRoster?: (roster: MembershipRecord) => void
   /** Absent: descriptions of members are lost when the process ends. */
   readonly memory?: MemberMemory
-  /** Resolves after everything derived from the former state has been rebuilt from the new one. */
+  /** Resolves after everything derived from the old state has been rebuilt from the new one. */
   readonly onStateReplaced?: () => Promise<void>
   /** Absent: after a restart, a quarantined state answers requests until it is compared again. */
   readonly quarantineMark?: QuarantineMark

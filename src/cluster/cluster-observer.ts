@@ -19,7 +19,7 @@ import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
 import { votersIn } from './health/failure-tolerance.ts'
 import { nodeHealth } from './health/node-health.ts'
 import { quorumClockMs } from './health/quorum-clock.ts'
-import { type HostStatus, type MachineProgress, NOTHING_HEARD } from './link.ts'
+import { type HostStatus, type MachineProgress, INITIAL_STATUS } from './link.ts'
 import type { Logger } from './logger.ts'
 import { KnownMembers, type MemberMemory } from './soft-state/known-members.ts'
 import { memberViews, type SelfDescription } from './soft-state/member-views.ts'
@@ -54,7 +54,7 @@ export class ClusterObserver {
   readonly #known: KnownMembers
   readonly #alarmWatch: AlarmWatch
   readonly #loopDelay: LoopDelayGauge
-  #status = NOTHING_HEARD
+  #status = INITIAL_STATUS
   #statusAtMs: number
   #configuration: ConfigurationRecord
   #leaderSeenMs: number

@@ -223,7 +223,7 @@ export interface HostStatus {
 }
 
 /** Status before the first one from the host. */
-export const NOTHING_HEARD: HostStatus = {
+export const INITIAL_STATUS: HostStatus = {
   role: 'follower',
   term: 0,
   leader: null,

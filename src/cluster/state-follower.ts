@@ -31,7 +31,7 @@ export interface StateFollowerParts {
   readonly retention: RetentionOptions
   readonly quarantineMark: QuarantineMark | null
   readonly observer: () => ClusterObserver
-  /** Resolves after everything derived from the former state has been rebuilt from the new one. */
+  /** Resolves after everything derived from the old state has been rebuilt from the new one. */
   readonly onStateReplaced: () => Promise<void>
   readonly onApplied: (applied: AppliedEntry) => void
   /** A snapshot is the state now; the outcomes of entries inside it are unknown. */

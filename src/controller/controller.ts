@@ -39,7 +39,11 @@ import { apiLimitsOf } from './settings.ts'
 import { StartupReadiness } from './service/startup-readiness.ts'
 import { openSnapshots } from './service/snapshots.ts'
 import { hasOtherVoters, membersOfRoster } from './start/known-voters.ts'
-import { fateOfAnswer, fateOfRefusal, type RemovalAction } from './start/removal-action.ts'
+import {
+  removalActionOfAnswer,
+  removalActionOfRefusal,
+  type RemovalAction,
+} from './start/removal-action.ts'
 import { checkMemberKey, type MemberKeyParts, watchMemberKey } from './start/member-key.ts'
 import { openState } from './start/open-state.ts'
 import { programVersion } from './version.ts'
@@ -200,7 +204,7 @@ export class Controller {
       this.#membership?.management.onSelfRemoved()
     }
     if (refusal.reason === 'not-yet-a-member') this.#membership?.entrance.onRefused()
-    this.#meet(fateOfRefusal(this.#parts.config.id, refusal))
+    this.#meet(removalActionOfRefusal(this.#parts.config.id, refusal))
   }
 
   #meet(fate: RemovalAction | null): void {
@@ -324,7 +328,7 @@ export class Controller {
       ...opened,
       startedAtMs: this.#startedAtMs,
       releases: this.#releases,
-      onAnswer: (answer) => this.#meet(fateOfAnswer(answer)),
+      onAnswer: (answer) => this.#meet(removalActionOfAnswer(answer)),
     }
     this.#membership = startMembership(parts)
     const { management } = this.#membership

@@ -10,7 +10,7 @@ import type {
   StateView,
 } from '../ports/state-view.ts'
 import { factorTimes, promptedTimes } from './factor-judge.ts'
-import { judgedValues, passes, wantedBy } from './posture-judge.ts'
+import { judgedValues, passes, requiredProcesses } from './posture-judge.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 
 /** Maximum services in one answer. A client with more of them reads its posture queries instead. */
@@ -158,5 +158,5 @@ function ofType(check: PostureCheck, { factor }: Posture): JsonObject {
 }
 
 function processesOf(check: PostureCheck): { readonly osType: string; readonly path: string }[] {
-  return wantedBy(check).map(({ osType, path }) => ({ osType, path }))
+  return requiredProcesses(check).map(({ osType, path }) => ({ osType, path }))
 }

@@ -69,7 +69,7 @@ function slotOfFact({ what, checkId }: PostureFact): string | null {
 
 export type Report = Pick<PostureFact, 'checkId' | 'what'>
 
-export function whatOf(
+export function reportedFact(
   report: PostureReport,
   apiSessionId: string,
   known: PostureFact | undefined,
@@ -138,7 +138,7 @@ export function judgedByRouter(facts: Facts, apiSessionId: string): ReadonlySet<
 }
 
 /** @returns whether the device has reported nothing since the router's verdict. */
-export function isLastWord(facts: Facts, slot: string): boolean {
+export function isUnchangedSinceVerdict(facts: Facts, slot: string): boolean {
   const version = facts.get(slot)?.version ?? 0n
   return [...facts.values()].every(
     (fact) => fact.version <= version || !isDeviceKind(fact.what.case),

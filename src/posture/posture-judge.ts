@@ -65,11 +65,11 @@ function judge(check: PostureCheck, posture: Posture): boolean {
       return check.macAddresses.some((address) => reported.has(address))
     }
     case 'PROCESS': {
-      const [wanted] = wantedBy(check)
+      const [wanted] = requiredProcesses(check)
       return wanted !== undefined && isRunning(wanted, ofCheck(check, wanted, posture))
     }
     case 'PROCESS_MULTI': {
-      const wanted = wantedBy(check)
+      const wanted = requiredProcesses(check)
       const runs = (one: WantedProcess): boolean => isRunning(one, atPath(one.path, posture))
       if (check.semantic === 'AnyOf') return wanted.some(runs)
       return wanted.length > 0 && wanted.every(runs)
@@ -91,13 +91,15 @@ export function judgedValues(check: PostureCheck, posture: Posture): JsonObject 
     case 'MAC':
       return { actualValue: posture.mac?.addresses ?? [], expectedValue: check.macAddresses }
     case 'PROCESS': {
-      const [wanted] = wantedBy(check)
+      const [wanted] = requiredProcesses(check)
       const reported = wanted === undefined ? undefined : ofCheck(check, wanted, posture)
       return { actualValue: shownProcess(wanted, reported), expectedValue: check.process }
     }
     case 'PROCESS_MULTI':
       return {
-        actualValue: wantedBy(check).map((one) => shownProcess(one, atPath(one.path, posture))),
+        actualValue: requiredProcesses(check).map((one) =>
+          shownProcess(one, atPath(one.path, posture)),
+        ),
         expectedValue: check.processes,
         semantic: check.semantic,
       }
@@ -125,7 +127,7 @@ function passesOs(systems: readonly OperatingSystem[], { os }: Posture): boolean
 const wantedOf = new WeakMap<PostureCheck, readonly WantedProcess[]>()
 
 /** Processes that a check requires; exactly one for the type PROCESS. */
-export function wantedBy(check: PostureCheck): readonly WantedProcess[] {
+export function requiredProcesses(check: PostureCheck): readonly WantedProcess[] {
   const known = wantedOf.get(check)
   if (known !== undefined) return known
   const wanted = readWanted(check)

@@ -16,13 +16,13 @@ import {
   type Facts,
   factsOf,
   inOrder,
-  isLastWord,
+  isUnchangedSinceVerdict,
   judgedByRouter,
   pack,
   sameReport,
   slotOf,
   unpack,
-  whatOf,
+  reportedFact,
 } from './posture-facts.ts'
 import { addToSet, removeFromSet } from '../lib/keyed-sets.ts'
 
@@ -139,9 +139,9 @@ export class PostureReports {
     for (const report of reports) {
       const slot = slotOf(report, apiSessionId)
       const known = merged.facts.get(slot)
-      const what = whatOf(report, apiSessionId, known, nowMs)
+      const what = reportedFact(report, apiSessionId, known, nowMs)
       isSame &&= known !== undefined && sameReport(known, what)
-      if (report.kind === 'router') isSame &&= isLastWord(merged.facts, slot)
+      if (report.kind === 'router') isSame &&= isUnchangedSinceVerdict(merged.facts, slot)
       // Another controller's report is lost if that controller fails, so this one stores it as
       // well.
       const isOwn = known !== undefined && facts.get(slot)?.version === known.version

@@ -16,7 +16,7 @@ import {
   readConnectionId,
 } from '../router/edge/edge-messages.ts'
 import { circuitIdOf } from '../overlay/circuits/payload.ts'
-import type { CircuitWish } from '../overlay/circuits/circuit-source.ts'
+import type { CircuitData } from '../overlay/circuits/circuit-source.ts'
 import type { EdgePath, EdgeCircuits } from './edge-circuits.ts'
 import { tunnelLimits } from './limits.ts'
 
@@ -111,12 +111,12 @@ export class EdgeChannel {
    */
   async connect(
     { token, sharer }: { readonly token: string; readonly sharer: string },
-    wish: Pick<CircuitWish, 'instanceId' | 'peerData'>,
+    circuitData: Pick<CircuitData, 'instanceId' | 'peerData'>,
     timeoutMs: number,
   ): Promise<MadeCircuit> {
     if (this.#connections.size >= circuitsPerRouterMax) throw new Error('too many circuits')
     const id = this.#takeId()
-    const { instanceId, peerData } = wish
+    const { instanceId, peerData } = circuitData
     const asked = connectionMessage(
       edgeMessage.connect,
       id,

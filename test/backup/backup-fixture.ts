@@ -14,7 +14,7 @@ import { parseRecipient } from '../../src/backup/encryption.ts'
 import { BackupWriter } from '../../src/backup/write-backup.ts'
 import {
   type BackupParts,
-  type BackupWish,
+  type TakeBackupOptions,
   bytesOf,
   takeBackup,
 } from '../../src/controller/backups/take-backup.ts'
@@ -111,8 +111,10 @@ export class BackedUp {
   }
 
   /** The bytes of a backup file. */
-  async save(wish: Partial<BackupWish> & { readonly publicPem?: string } = {}): Promise<Buffer> {
-    const { publicPem, ...rest } = wish
+  async save(
+    options: Partial<TakeBackupOptions> & { readonly publicPem?: string } = {},
+  ): Promise<Buffer> {
+    const { publicPem, ...rest } = options
     const recipient = publicPem === undefined ? null : parseRecipient(publicPem)
     const taken = await takeBackup(this.parts, {
       recipient,

@@ -6,7 +6,10 @@ import type {
   MemberStatus,
 } from '../../src/api/cluster/cluster-status.ts'
 import { JoinProgress } from '../../src/cli/bootstrap/run-joined.ts'
-import { fateOfAnswer, fateOfRefusal } from '../../src/controller/start/removal-action.ts'
+import {
+  removalActionOfAnswer,
+  removalActionOfRefusal,
+} from '../../src/controller/start/removal-action.ts'
 
 afterEach(() => {
   vi.restoreAllMocks()
@@ -87,18 +90,21 @@ test('A learner has joined once it has caught up, and nobody has without a leade
 
 test('A refusal ends a controller only when it was removed, and its disk only when that is not the known one', () => {
   const from = { by: 'ctrl1', index: 9, generation: 2 }
-  expect(fateOfRefusal('ctrl2', { ...from, reason: 'removed' })?.type).toBe('removed')
-  expect(fateOfRefusal('ctrl2', { ...from, reason: 'rolled-back' })?.type).toBe('rebuild')
-  expect(fateOfRefusal('ctrl2', { ...from, reason: 'other-store' })?.type).toBe('rebuild')
-  expect(fateOfRefusal('ctrl2', { ...from, reason: 'not-yet-a-member' })).toBeNull()
-  const fenced = fateOfRefusal('ctrl2', { ...from, reason: 'fenced' })
+  expect(removalActionOfRefusal('ctrl2', { ...from, reason: 'removed' })?.type).toBe('removed')
+  expect(removalActionOfRefusal('ctrl2', { ...from, reason: 'rolled-back' })?.type).toBe('rebuild')
+  expect(removalActionOfRefusal('ctrl2', { ...from, reason: 'other-store' })?.type).toBe('rebuild')
+  expect(removalActionOfRefusal('ctrl2', { ...from, reason: 'not-yet-a-member' })).toBeNull()
+  const fenced = removalActionOfRefusal('ctrl2', { ...from, reason: 'fenced' })
   expect(fenced).toMatchObject({ type: 'fenced', fence: { generation: 2, by: 'ctrl1' } })
   expect(fenced?.sentence).toContain('recovered without ctrl2 (generation 2, reported by ctrl1)')
   const refused = { outcome: 'refused', detail: 'so it is', configurationIndex: 9 } as const
   for (const reason of ['removed', 'not-admitted'] as const) {
-    expect(fateOfAnswer({ ...refused, reason })).toEqual({ type: 'removed', sentence: 'so it is' })
+    expect(removalActionOfAnswer({ ...refused, reason })).toEqual({
+      type: 'removed',
+      sentence: 'so it is',
+    })
   }
   for (const reason of ['other-key', 'other-cluster', 'store-in-use', 'full'] as const) {
-    expect(fateOfAnswer({ ...refused, reason }), reason).toBeNull()
+    expect(removalActionOfAnswer({ ...refused, reason }), reason).toBeNull()
   }
 })

@@ -77,7 +77,7 @@ export interface TestCluster {
 export interface StartChanges {
   readonly clusterNode?: Partial<ClusterNodeOptions>
   /**
-   * Starts without the former log and state; `nothing`: with a newly formed log, `empty`: with
+   * Starts without the previous log and state; `nothing`: with a newly formed log, `empty`: with
    * none.
    */
   readonly from?: 'memory' | 'nothing' | 'empty'

@@ -122,10 +122,10 @@ function stewardOf(
     secrets: {
       afterRemoval: () => Promise.resolve(),
       isRotationDue: () => false,
-      admittedLongAgo: () => [],
+      membersWithExpiredTickets: () => [],
       rotateIfDue: () => Promise.resolve(),
       membersLackingSecrets: () => [],
-      shareMissing: () => Promise.resolve(false),
+      wrapMissingSecrets: () => Promise.resolve(false),
     },
     featureLevel: {
       own: 2,

@@ -242,7 +242,7 @@ test.each([
   ['an invalid public key of a recipient', () => Promise.reject(new Error('it is no key'))],
 ])(
   'the reconciler reports shared secrets only if there were some, and continues after %s',
-  async (_title, shareMissing) => {
+  async (_title, wrapMissingSecrets) => {
     const consensus = new ScriptedConsensus()
     const said: string[] = []
     let shares = 0
@@ -259,12 +259,12 @@ test.each([
       secrets: {
         afterRemoval: () => Promise.resolve(),
         isRotationDue: () => false,
-        admittedLongAgo: () => [],
+        membersWithExpiredTickets: () => [],
         rotateIfDue: () => Promise.resolve(),
         membersLackingSecrets: () => ['n2'],
-        shareMissing: () => {
+        wrapMissingSecrets: () => {
           shares += 1
-          return shareMissing()
+          return wrapMissingSecrets()
         },
       },
       featureLevel: { own: 1, raise: () => Promise.resolve() },

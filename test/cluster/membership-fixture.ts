@@ -39,7 +39,7 @@ export class ManagedCluster {
   /** A controller that cannot settle removals. */
   stuckInSettling: string | null = null
   /** Admitted controllers whose ticket has expired. */
-  admittedLongAgo: readonly string[] = []
+  membersWithExpiredTickets: readonly string[] = []
   readonly #admissions = new Map<string, EntityRecord>()
   readonly #managements = new Map<string, MemberManagement>()
   readonly #entrances = new Map<string, RejoinLoop>()
@@ -189,10 +189,11 @@ export class ManagedCluster {
           return Promise.resolve()
         },
         isRotationDue: () => false,
-        admittedLongAgo: () => this.admittedLongAgo.filter((id) => this.isAdmitted(id)),
+        membersWithExpiredTickets: () =>
+          this.membersWithExpiredTickets.filter((id) => this.isAdmitted(id)),
         rotateIfDue: () => Promise.resolve(),
         membersLackingSecrets: () => [],
-        shareMissing: () => Promise.resolve(false),
+        wrapMissingSecrets: () => Promise.resolve(false),
       },
       featureLevel: { own: 1, raise: () => Promise.resolve() },
     })

@@ -352,7 +352,7 @@ describe('The next reconcile step', () => {
     silentMs: () => 0,
     isRotationDue: false,
     lacksSecrets: false,
-    admittedLongAgo: [],
+    membersWithExpiredTickets: [],
     featureLevel: { inForce: 1, ofVoters: 1 },
     ...changes,
   })
@@ -400,9 +400,12 @@ describe('The next reconcile step', () => {
   })
 
   test('is to drop a controller that is not a member long after its admission', () => {
-    const admittedLongAgo = ['c1', 'c9']
-    expect(nextDuty(viewOf('C1 C2', { admittedLongAgo }), 1000)).toEqual({ type: 'drop', id: 'c9' })
-    expect(nextDuty(viewOf('C1 C2 C9', { admittedLongAgo }), 1000)).toBeNull()
+    const membersWithExpiredTickets = ['c1', 'c9']
+    expect(nextDuty(viewOf('C1 C2', { membersWithExpiredTickets }), 1000)).toEqual({
+      type: 'drop',
+      id: 'c9',
+    })
+    expect(nextDuty(viewOf('C1 C2 C9', { membersWithExpiredTickets }), 1000)).toBeNull()
   })
 
   test('is to drop a future voter that never connected, but never one that returns with a new disk', () => {

@@ -299,7 +299,7 @@ test('a controller is refused without an admission, with another key, or while i
 test('an admitted controller is dropped when its ticket expired before it connected', async () => {
   const managed = await form(1)
   await managed.admit('n2')
-  managed.admittedLongAgo = ['n1', 'n2']
+  managed.membersWithExpiredTickets = ['n1', 'n2']
   await until('it is dropped', () => managed.settled.some(({ id }) => id === 'n2'))
   expect(managed.isAdmitted('n2')).toBe(false)
   expect(await managed.voters()).toEqual(['n1'])

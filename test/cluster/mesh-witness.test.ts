@@ -134,7 +134,7 @@ test('marks of an earlier process are compared in the same order, unless the gen
   expect(judge(new RollbackDetector(2, kept), { ...later, last: [3, 1] })).toBe('fine')
 })
 
-test('a damaged disk that reports its missing tail is treated as if it had it', () => {
+test('a member that reports the missing tail of its damaged disk is not a rollback', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
   witness.noteMatch('b', 3, 20)

@@ -39,7 +39,7 @@ test('a note is transferred between threads without the rest of its frame', () =
   ])
 })
 
-test('a note of main is transferred to the Raft thread', () => {
+test('a note from the main thread is transferred to the Raft thread', () => {
   const transfers: (readonly ArrayBuffer[])[] = []
   const rpc = new PeerRpc(
     (_command, transfer = []) => transfers.push(transfer),

@@ -7,7 +7,7 @@ import {
   membersLackingSecrets,
   rotateClusterKey,
   rotateIfDue,
-  shareMissing,
+  wrapMissingSecrets,
 } from '../../src/cluster/secrets/secret-rotation.ts'
 import { CommandKind, SecretRotateSchema } from '../../proto/gen/command_pb.ts'
 import type { AdmissionRecord, SharedSecretRecord } from '../../src/lib/cluster-records.ts'
@@ -85,7 +85,7 @@ describe('A rotation', () => {
     keyring.stop()
   })
 
-  test('puts a key in force that every member holds, and ends the former one after the overlap', async () => {
+  test('puts a key in force that every member holds, and ends the previous one after the overlap', async () => {
     const before = keysOf('ctrl1')
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
     await refreshAll()
@@ -157,7 +157,7 @@ describe('After a removal', () => {
     expect(isRotationDue(cluster.machine)).toBe(false)
   })
 
-  test('of a compromised controller, the former key is revoked at once', async () => {
+  test('of a compromised controller, the previous key is revoked at once', async () => {
     const before = keysOf('ctrl1')
     cluster.expel('ctrl3')
     await afterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
@@ -167,7 +167,7 @@ describe('After a removal', () => {
     expect(cluster.recorded.lines.join('\n')).toContain('renew-issuing')
   })
 
-  test('that is later reported as compromised, the former key is revoked as well', async () => {
+  test('that is later reported as compromised, the previous key is revoked as well', async () => {
     cluster.expel('ctrl3')
     const { rotation } = cluster.member('ctrl1')
     await afterRemoval(rotation, 'ctrl3', inPeace)
@@ -258,12 +258,14 @@ describe('A member that lacks a secret', () => {
     cluster = await SecretsCluster.form(['ctrl1', 'ctrl2', 'ctrl3'], 'ctrl3')
     expect(keysOf('ctrl3')).toEqual([])
     expect(membersLackingSecrets(cluster.machine)).toEqual(['ctrl3'])
-    expect(await shareMissing(cluster.member('ctrl2').rotation)).toBe(true)
+    expect(await wrapMissingSecrets(cluster.member('ctrl2').rotation)).toBe(true)
     await refreshAll()
     expect(membersLackingSecrets(cluster.machine)).toEqual([])
     expect(keysOf('ctrl3')).toEqual(keysOf('ctrl1'))
     expect(cluster.member('ctrl3').keyring.issuing()).toEqual({ version: 1, ...cluster.issuing })
-    expect(await shareMissing(cluster.member('ctrl1').rotation), 'nothing is left').toBe(false)
+    expect(await wrapMissingSecrets(cluster.member('ctrl1').rotation), 'nothing is left').toBe(
+      false,
+    )
   })
 
   test('cannot be created by a rotation, which must cover every admitted controller', async () => {

@@ -259,7 +259,7 @@ test('an older batch that arrives late or twice changes nothing', () => {
   expect(seen(b)).toEqual(['a/y=newest'])
 })
 
-test('a restart drops the former values, even if the disk was lost and its start count began again', () => {
+test('a restart drops the previous values, even if the disk was lost and its start count began again', () => {
   const network = new Network()
   const a = network.add('a', { epoch: 7 }).open('text')
   const b = network.add('b').open('text')
@@ -452,6 +452,6 @@ test('two controllers share their values over the mesh, and drop those of one th
   const topic = again.clusterNode.soft.open('activity')
   topic.publish('x', 3)
   await until('n2 is heard again', () => a.get('n2', 'x') === 3)
-  await until('the former value of n2 is gone', () => a.get('n2', 'y') === undefined)
+  await until('the previous value of n2 is gone', () => a.get('n2', 'y') === undefined)
   await until('and hears what was there', () => topic.get('n1', 'x') === 1)
 })

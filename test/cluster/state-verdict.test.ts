@@ -81,7 +81,7 @@ test('a wrong state is marked and rebuilt, and answers again once a majority has
   expect(made.agreed(64)).toBe(false)
   made.replaced(100)
   expect([made.phase, made.isRebuildDue(clock.ms)]).toEqual(['proving', false])
-  // A report about the former state.
+  // A report about the previous state.
   expect(made.agreed(99)).toBe(false)
   expect([made.isQuarantined, mark.isSet()]).toEqual([true, true])
   expect(made.agreed(100)).toBe(true)

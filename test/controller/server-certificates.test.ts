@@ -196,7 +196,7 @@ describe('Files of a server certificate', () => {
     ['that have expired', 'it expired at', { validity: { notBeforeMs: 0, notAfterMs: DAY_MS } }],
     ['for clients only', 'lacks serverAuth', { usages: ['client'] }],
     ['without a name', 'names no host', { hosts: [] }],
-  ])('%s are refused, and the former ones stay in force', async (_what, sentence, changes) => {
+  ])('%s are refused, and the previous ones stay in force', async (_what, sentence, changes) => {
     const before = servers.all[0]?.leaf?.sha256
     await put(changes)
     expect(servers.reload()).toEqual([expect.stringContaining(sentence)])

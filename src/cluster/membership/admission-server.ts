@@ -29,7 +29,7 @@ import {
 import type { LeaderCalls } from './leader-calls.ts'
 import { membershipLimits } from './limits.ts'
 import { bytesOf, controllerId } from './messages.ts'
-import { isAtRest, keySha256Of } from './record.ts'
+import { isChangeFinished, keySha256Of } from './record.ts'
 import { waitUntil } from './wait.ts'
 
 export interface AdmissionServerParts {
@@ -108,7 +108,7 @@ export class AdmissionServer {
     // Reads an admission that another controller may just have committed.
     const index = await consensus.readIndex()
     if (!(await state.waitForApplied(index, timeoutMs))) throw new Problem('INDEX_NOT_REACHED')
-    if (!(await waitUntil(clock, deadlineMs, () => isAtRest(consensus.configuration())))) {
+    if (!(await waitUntil(clock, deadlineMs, () => isChangeFinished(consensus.configuration())))) {
       const detail = 'another membership change is in progress; retry when it is done'
       throw new Problem('MEMBERSHIP_BUSY', { detail })
     }

@@ -4,7 +4,7 @@ import { Problem } from '../../lib/problems.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
 import { votersOf } from './plan.ts'
 import { membersNow, type MembersNow } from './members-now.ts'
-import { isAtRest } from './record.ts'
+import { isChangeFinished } from './record.ts'
 import { pause, waitUntil } from './wait.ts'
 
 export interface WantedChange {
@@ -78,7 +78,7 @@ export class MemberChanger {
       const now = membersNow(this.#consensus, this.#state)
       // Checked before leadership: a leader that removed itself no longer leads, and the change is
       // done.
-      if (isAtRest(configuration) && wanted.isDone(now)) return
+      if (isChangeFinished(configuration) && wanted.isDone(now)) return
       this.#refuseUnlessLeader()
       if (this.#clock.monotonicMs() >= deadlineMs) throw unconfirmed(this.#consensus, wanted.what)
       // This thread may lag behind the core, especially under load. Without the index, a leader
@@ -105,7 +105,7 @@ export class MemberChanger {
   }
 
   #isAtRestOrLost(): boolean {
-    return isAtRest(this.#consensus.configuration()) || !this.#isLeader()
+    return isChangeFinished(this.#consensus.configuration()) || !this.#isLeader()
   }
 
   #refuseUnlessLeader(): void {

@@ -108,7 +108,7 @@ export function donePlan(change: MembershipChange, record: ConfigurationRecord):
 }
 
 /** Member that the change removes; null if none. */
-export function leavingBy(change: MembershipChange): NodeId | null {
+export function memberRemovedBy(change: MembershipChange): NodeId | null {
   if (change.verb === 'remove') return change.id
   return change.verb === 'replace' ? change.oldId : null
 }

@@ -19,7 +19,7 @@ export interface ReconcilerView extends Pick<MembersNow, 'inContact' | 'lagEntri
   /** Whether a member cannot open a shared secret in force. */
   readonly lacksSecrets: boolean
   /** Controllers admitted by a ticket that has expired. */
-  readonly admittedLongAgo: readonly NodeId[]
+  readonly membersWithExpiredTickets: readonly NodeId[]
   /** Level in force, and the highest level that every voter supports. */
   readonly featureLevel: { readonly inForce: number; readonly ofVoters: number }
 }
@@ -72,8 +72,8 @@ function dutiesOf(view: ReconcilerView, joinTimeoutMs: number): readonly Reconci
  * A controller that redeemed its ticket but never connected. It is in no list of members and could
  * connect at any later time.
  */
-function neverConnected({ record, admittedLongAgo }: ReconcilerView): NodeId | undefined {
-  return admittedLongAgo.find((id) => !record.members.some((member) => member.id === id))
+function neverConnected({ record, membersWithExpiredTickets }: ReconcilerView): NodeId | undefined {
+  return membersWithExpiredTickets.find((id) => !record.members.some((member) => member.id === id))
 }
 
 /** Learners that will become voters. */

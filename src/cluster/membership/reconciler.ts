@@ -21,7 +21,7 @@ import { admissionOf, type AdmissionState, type Consensus } from './consensus.ts
 import { candidates, nextDuty, type ReconcileStep, type ReconcilerView } from './reconcile.ts'
 import { membershipLimits } from './limits.ts'
 import { isReadyToVote, makeVoter, planChange, votersOf } from './plan.ts'
-import { isAtRest, isOfKey, keySha256Of } from './record.ts'
+import { isChangeFinished, isOfKey, keySha256Of } from './record.ts'
 import { membersNow } from './members-now.ts'
 
 /** Duties for the shared secrets. All may be repeated at any time. */
@@ -29,7 +29,7 @@ export interface MemberSecrets {
   /**
    * Deletes the admission of a former member and rotates the secrets that it could open.
    * @throws {Problem}
-   * @param manner isCompromised: the former secrets are revoked at once, without an overlap.
+   * @param manner isCompromised: the previous secrets are revoked at once, without an overlap.
    * isAdmittedAgain: the id was admitted with another key, so that admission stays.
    */
   afterRemoval(
@@ -43,9 +43,9 @@ export interface MemberSecrets {
   /** Admitted members that cannot open every secret in force. */
   membersLackingSecrets(): readonly NodeId[]
   /** Sorted ids of controllers admitted by a ticket that has expired. */
-  admittedLongAgo(): readonly NodeId[]
+  membersWithExpiredTickets(): readonly NodeId[]
   /** Wraps the missing secrets for these members. @throws {Problem} */
-  shareMissing(): Promise<boolean>
+  wrapMissingSecrets(): Promise<boolean>
 }
 
 export interface ReconcilerParts {
@@ -114,7 +114,7 @@ export class MembershipReconciler {
     const { consensus, changer, clock, joinTimeoutMs } = this.#parts
     this.#noteContacts()
     const isIdle = this.#leadsSinceMs === null || this.#isAtWork
-    if (isIdle || changer.isBusy || !isAtRest(consensus.configuration())) return
+    if (isIdle || changer.isBusy || !isChangeFinished(consensus.configuration())) return
     this.#isAtWork = true
     try {
       await this.#probe()
@@ -185,7 +185,7 @@ export class MembershipReconciler {
       silentMs: (id) => nowMs - (this.#lastContactMs.get(id) ?? this.#leadsSinceMs ?? nowMs),
       isRotationDue: secrets.isRotationDue(),
       lacksSecrets: secrets.membersLackingSecrets().length > 0,
-      admittedLongAgo: secrets.admittedLongAgo(),
+      membersWithExpiredTickets: secrets.membersWithExpiredTickets(),
       featureLevel: {
         inForce: state.featureLevel,
         ofVoters: levelOfVoters(votersOf(now.record), known),
@@ -242,7 +242,8 @@ export class MembershipReconciler {
         await this.#parts.secrets.rotateIfDue('a removed controller had access to it')
         return 'rotated the shared secrets that a removed controller had access to'
       case 'share':
-        if (!(await this.#parts.secrets.shareMissing())) throw new Problem(...NOTHING_TO_SHARE)
+        if (!(await this.#parts.secrets.wrapMissingSecrets()))
+          throw new Problem(...NOTHING_TO_SHARE)
         return 'distributed shared secrets to members that lacked them'
       case 'raise':
         await this.#parts.featureLevel.raise(duty.level)

@@ -52,6 +52,6 @@ export function forgetRemovedKey(target: ConfigurationRecord, key: KeyOfMember):
 }
 
 /** Whether no change is in progress, so that the next one may start. */
-export function isAtRest({ record, isCommitted }: ConfigurationInForce): boolean {
+export function isChangeFinished({ record, isCommitted }: ConfigurationInForce): boolean {
   return isCommitted && !isJointRecord(record)
 }

@@ -20,9 +20,16 @@ import type { AdmissionState, Consensus } from './consensus.ts'
 import type { LeaderCalls } from './leader-calls.ts'
 import { membershipLimits } from './limits.ts'
 import { actorOfMessage, changeOf, controllerId, planMessage, planOf } from './messages.ts'
-import { describeChange, donePlan, isReadyToVote, leavingBy, planChange, votersOf } from './plan.ts'
+import {
+  describeChange,
+  donePlan,
+  isReadyToVote,
+  memberRemovedBy,
+  planChange,
+  votersOf,
+} from './plan.ts'
 import { membersNow, type MembersNow } from './members-now.ts'
-import { isAtRest, isJointRecord } from './record.ts'
+import { isChangeFinished, isJointRecord } from './record.ts'
 import { waitUntil } from './wait.ts'
 
 export interface MembershipServiceParts {
@@ -138,7 +145,7 @@ export class MembershipService implements MembershipControl {
   #doneHere(change: MembershipChange): MessageInitShape<typeof MemberChangeAnswerSchema> | null {
     const { consensus, state } = this.#parts
     const now = membersNow(consensus, state)
-    if (this.#isSelfRemoved && leavingBy(change) === consensus.selfId) {
+    if (this.#isSelfRemoved && memberRemovedBy(change) === consensus.selfId) {
       const record = clone(ConfigurationSchema, now.record)
       record.members = record.members.filter(({ id }) => id !== consensus.selfId)
       return { plan: planMessage(donePlan(change, record)) }
@@ -168,7 +175,7 @@ export class MembershipService implements MembershipControl {
     const planned = planChange(membersNow(consensus, state), change)
     if (!planned.ok) throw new Problem(planned.code, { detail: planned.reason })
     const { plan } = planned
-    if (isAtRest(consensus.configuration())) return plan
+    if (isChangeFinished(consensus.configuration())) return plan
     const warning = 'another membership change is in progress; retry when it is done'
     return { ...plan, warnings: [...plan.warnings, warning] }
   }
@@ -204,7 +211,7 @@ export class MembershipService implements MembershipControl {
     const { consensus, actions } = this.#parts
     const wanted = { action: `member-${change.verb}`, ...namesIn(change) }
     await this.#untilHeard(() => this.#isBeforeItIsHeard(change))
-    if (isAtRest(consensus.configuration())) {
+    if (isChangeFinished(consensus.configuration())) {
       try {
         const plan = this.#planHere(change)
         if (!plan.isNeeded) return plan

@@ -51,7 +51,7 @@ export type HistoryFault = 'rolled-back' | 'superseded'
  * the streams that the caller dialed. A Hello that answers this member is compared only with
  * earlier process starts, which ended before it was made. This also holds for positions reported to
  * an earlier process of this member, because a peer dials the new process only after its streams to
- * the former one have ended.
+ * the previous one have ended.
  */
 export class RollbackDetector {
   readonly #generation: number

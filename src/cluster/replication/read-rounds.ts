@@ -64,7 +64,7 @@ export class ReadRounds {
   }
 
   /**
-   * Called when a leader was elected. Rounds sent to the former leader may never be answered, so
+   * Called when a leader was elected. Rounds sent to the previous leader may never be answered, so
    * they are repeated.
    */
   retry(): void {

@@ -34,7 +34,7 @@ export interface RotationParts {
   readonly state: StateView
   readonly keyring: Pick<Keyring, 'held' | 'refresh'>
   readonly log: Logger
-  /** How long tokens of the former version are accepted: the timeout of sessions. */
+  /** How long tokens of the previous version are accepted: the timeout of sessions. */
   readonly overlapMs: number
 }
 
@@ -92,7 +92,10 @@ export function membersLackingSecrets(state: StateView): readonly NodeId[] {
  * without writes, so the clocks of a majority count as well.
  * @param majorityMs UTC; null when too few clocks are known.
  */
-export function admittedLongAgo(state: StateView, majorityMs: number | null): readonly NodeId[] {
+export function membersWithExpiredTickets(
+  state: StateView,
+  majorityMs: number | null,
+): readonly NodeId[] {
   // @guard admitted-and-never-connected--idle
   const nowMs = Math.max(state.logTimeMs, majorityMs ?? 0)
   return admissionsOf(state).flatMap(({ id, ticketId }) => {
@@ -116,7 +119,7 @@ function lacking(
 }
 
 /**
- * Puts a new cluster key in force. Tokens of the former version are accepted during the overlap,
+ * Puts a new cluster key in force. Tokens of the previous version are accepted during the overlap,
  * but only from the address of their session; after a compromise they are rejected at once.
  * @throws {Problem} when the rotation failed or its outcome is unknown.
  */
@@ -142,7 +145,7 @@ export async function rotateFactorKey(parts: RotationParts, reason: string): Pro
 }
 
 /**
- * Puts another issuing authority in force. Leaves of the former one stay valid until they expire:
+ * Puts another issuing authority in force. Leaves of the previous one stay valid until they expire:
  * their chains contain its certificate, and its key is not needed any more.
  * @throws {CertificateError} when key and certificate do not match.
  * @throws {Problem} like `rotateClusterKey`.
@@ -190,7 +193,7 @@ async function putInForce(
 }
 
 /** Wraps secrets that admitted controllers cannot decrypt yet. @returns whether there were any. */
-export async function shareMissing(parts: RotationParts): Promise<boolean> {
+export async function wrapMissingSecrets(parts: RotationParts): Promise<boolean> {
   const { state, keyring } = parts
   await keyring.refresh()
   const wrapped = []

@@ -30,7 +30,7 @@ export class DigestRing {
     return this.#own.get(index) ?? null
   }
 
-  /** The state was replaced, so digests of the former state are dropped. */
+  /** The state was replaced, so digests of the previous state are dropped. */
   clear(): void {
     this.#own.clear()
     this.#waiting.clear()

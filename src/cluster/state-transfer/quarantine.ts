@@ -50,7 +50,7 @@ export class Quarantine {
   #reason = ''
   /** Monotonic start times of the rebuilds within the window. */
   #begunMs: number[] = []
-  /** Index of the present state; reports about lower indexes concern the former state. */
+  /** Index of the present state; reports about lower indexes concern the previous state. */
   #rebuiltAt: Index = 0
   #failures = 0
   #dueMs = 0

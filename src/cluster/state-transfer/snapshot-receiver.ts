@@ -182,7 +182,7 @@ export class SnapshotReceiver {
   }
 
   /**
-   * The connection for acknowledgments is ready again; some may have been lost with the former one.
+   * The connection for acknowledgments is ready again; some may have been lost with the old one.
    */
   onLinkReady(to: NodeId): void {
     if (this.#transfer?.from === to) this.#acknowledge(this.#transfer)

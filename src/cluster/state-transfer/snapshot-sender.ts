@@ -62,7 +62,7 @@ interface Transfer {
   window: number
   /**
    * The window is cut at most once for all chunks in transit together, because they were requested
-   * under the former window.
+   * under the previous window.
    */
   askedAtCut: number
   /** Shortest time so far from sending a chunk to its acknowledgment. */

@@ -74,7 +74,7 @@ export class SnapshotSource {
   readonly #sendings = new Map<number, Sending>()
   #receiving: Receiving | null = null
   /**
-   * Resolves when the files of the former snapshot are removed, because both use the same folder.
+   * Resolves when the files of the previous snapshot are removed, because both use the same folder.
    */
   #abandoned: Promise<void> = Promise.resolve()
   readonly #guard: Pick<StateGuard, 'isQuarantined' | 'makeRoom'>

@@ -22,7 +22,7 @@ export interface StateGuardHooks {
   /** Pauses apply until it is resumed or the state is replaced. */
   readonly hold: () => void
   readonly resumeApply: () => void
-  /** Rebuilds everything derived from the former state, before the new one answers requests. */
+  /** Rebuilds everything derived from the previous state, before the new one answers requests. */
   readonly derive: () => Promise<void>
   /** Another state was installed; apply continues after it. */
   readonly onReplaced: () => void
@@ -211,9 +211,9 @@ export class StateGuard {
    */
   #recordAtRest(): boolean {
     const { applied } = this.#parts.machine.progress()
-    const isAtRest = applied === this.#appliedAtSweep && !this.#isReplacing && !this.#isHeld
+    const isChangeFinished = applied === this.#appliedAtSweep && !this.#isReplacing && !this.#isHeld
     this.#appliedAtSweep = applied
-    if (!isAtRest || applied === this.#digest.digestIndex) return false
+    if (!isChangeFinished || applied === this.#digest.digestIndex) return false
     this.#record()
     return true
   }

@@ -11,7 +11,7 @@ import type {
 import type { BackupFolder } from './backup-folder.ts'
 import {
   type BackupParts,
-  type BackupWish,
+  type TakeBackupOptions,
   bytesOf,
   takeBackup,
   type TakenBackup,
@@ -32,7 +32,7 @@ interface ControlParts extends BackupParts {
 export function backupControl(parts: ControlParts): BackupControl {
   let running = 0
   const take: BackupControl['take'] = async (request, by) => {
-    const wish = wishOf(request)
+    const options = optionsOf(request)
     if (running >= BACKUPS_MAX) {
       throw new Problem('RATE_LIMITED', {
         detail: 'another backup is in progress on this controller',
@@ -41,11 +41,11 @@ export function backupControl(parts: ControlParts): BackupControl {
     running += 1
     const end = (outcome: ClusterAction['outcome']): void => {
       running -= 1
-      void parts.actions.note({ ...actionOf(parts, wish), outcome }, by)
+      void parts.actions.note({ ...actionOf(parts, options), outcome }, by)
     }
     try {
-      await recordRequest(parts, wish, by)
-      const taken = await takeBackup(parts, wish)
+      await recordRequest(parts, options, by)
+      const taken = await takeBackup(parts, options)
       return await handedOut(parts, taken, end)
     } catch (error) {
       end(error instanceof Problem ? error.code : 'UNHANDLED')
@@ -96,18 +96,18 @@ async function handedOut(
  */
 async function recordRequest(
   { actions, ...parts }: ControlParts,
-  wish: BackupWish,
+  options: TakeBackupOptions,
   by: Actor,
 ): Promise<void> {
-  const wanted: ClusterAction = { ...actionOf(parts, wish), outcome: 'requested' }
+  const wanted: ClusterAction = { ...actionOf(parts, options), outcome: 'requested' }
   // Without a quorum the log accepts no record, and a backup may be the only remaining option.
-  if (wish.isLinearizable) await actions.record(wanted, by)
+  if (options.isLinearizable) await actions.record(wanted, by)
   else void actions.note(wanted, by)
 }
 
 function actionOf(
   { cluster }: Pick<BackupParts, 'cluster'>,
-  { recipient, hasSecrets }: BackupWish,
+  { recipient, hasSecrets }: TakeBackupOptions,
 ): Omit<ClusterAction, 'outcome'> {
   const manner = recipient === null ? 'unencrypted' : 'encrypted'
   const reason = `${hasSecrets ? 'with' : 'without'} secrets, ${manner}`
@@ -115,7 +115,12 @@ function actionOf(
 }
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */
-function wishOf({ recipientPem, hasSecrets, isPlaintext, isStale }: BackupRequest): BackupWish {
+function optionsOf({
+  recipientPem,
+  hasSecrets,
+  isPlaintext,
+  isStale,
+}: BackupRequest): TakeBackupOptions {
   const recipient = recipientPem === null ? null : recipientOf(recipientPem)
   if (hasSecrets && recipient === null && !isPlaintext) {
     throw fieldProblem(

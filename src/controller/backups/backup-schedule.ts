@@ -128,14 +128,14 @@ export class BackupSchedule {
    */
   async #takeLatest(recipient: BackupRecipient): Promise<TakenBackup> {
     const { backups, log } = this.#parts
-    const wish = { recipient, hasSecrets: true }
+    const options = { recipient, hasSecrets: true }
     try {
-      return await takeBackup(backups, { ...wish, isLinearizable: true })
+      return await takeBackup(backups, { ...options, isLinearizable: true })
     } catch (error) {
       const code = error instanceof Problem ? error.code : null
       if (code !== 'CLUSTER_NO_LEADER' && code !== 'INDEX_NOT_REACHED') throw error
       log.warn({ code }, 'no leader; backing up the state applied here')
-      return await takeBackup(backups, { ...wish, isLinearizable: false })
+      return await takeBackup(backups, { ...options, isLinearizable: false })
     }
   }
 

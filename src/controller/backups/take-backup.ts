@@ -26,7 +26,7 @@ export interface BackupParts {
   readonly refusal: () => ProblemCode | null
 }
 
-export interface BackupWish {
+export interface TakeBackupOptions {
   readonly recipient: BackupRecipient | null
   readonly hasSecrets: boolean
   /** False: without contact to the leader, from the state applied here. */
@@ -46,18 +46,21 @@ const APPLY_TIMEOUT_MS = 10_000
 const KEPT: readonly SharedSecretName[] = ['factorKey', 'issuingAuthority']
 
 /** Starts a backup of the current state. @throws {Problem} */
-export async function takeBackup(parts: BackupParts, wish: BackupWish): Promise<TakenBackup> {
+export async function takeBackup(
+  parts: BackupParts,
+  options: TakeBackupOptions,
+): Promise<TakenBackup> {
   const { cluster, machine, clock, trustDomain, version, caPem } = parts
   requireServing(parts)
-  if (wish.isLinearizable) await reachNow(parts)
-  const before = wish.hasSecrets ? held(parts) : []
+  if (options.isLinearizable) await reachNow(parts)
+  const before = options.hasSecrets ? held(parts) : []
   const snapshot = await machine.snapshot()
   const close = async (): Promise<void> => {
     // If the store was replaced meanwhile, its snapshot is already closed.
     await snapshot.close().catch(() => undefined)
   }
   try {
-    const secrets = wish.hasSecrets ? await openSecrets(parts, before) : null
+    const secrets = options.hasSecrets ? await openSecrets(parts, before) : null
     const origin = {
       trustDomain,
       version,
@@ -68,7 +71,7 @@ export async function takeBackup(parts: BackupParts, wish: BackupWish): Promise<
       controllerId: cluster.selfId,
       members: cluster.members().map(({ id }) => id),
     }
-    const { recipient } = wish
+    const { recipient } = options
     return { writer: await BackupWriter.begin({ origin, snapshot, secrets, recipient }), close }
   } catch (error) {
     await close()

@@ -10,12 +10,12 @@ import { proposeFeatureLevel } from '../../cluster/feature-level.ts'
 import { manageMembers, type MemberManagement } from '../../cluster/membership/manage.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import {
-  admittedLongAgo,
+  membersWithExpiredTickets,
   afterRemoval,
   isRotationDue,
   membersLackingSecrets,
   rotateIfDue,
-  shareMissing,
+  wrapMissingSecrets,
 } from '../../cluster/secrets/secret-rotation.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
@@ -104,10 +104,13 @@ function openManagement(parts: MembershipParts): MemberManagement {
       afterRemoval: (id, removal) => afterRemoval(rotation, id, removal),
       isRotationDue: () => isRotationDue(machine),
       rotateIfDue: (reason) => rotateIfDue(rotation, reason),
-      admittedLongAgo: () =>
-        admittedLongAgo(machine, majorityNowMs({ cluster: clusterNode, clock: systemClock })),
+      membersWithExpiredTickets: () =>
+        membersWithExpiredTickets(
+          machine,
+          majorityNowMs({ cluster: clusterNode, clock: systemClock }),
+        ),
       membersLackingSecrets: () => membersLackingSecrets(machine),
-      shareMissing: () => shareMissing(rotation),
+      wrapMissingSecrets: () => wrapMissingSecrets(rotation),
     },
     featureLevel: { own: FEATURE_LEVEL, raise: (level) => proposeFeatureLevel(clusterNode, level) },
   })

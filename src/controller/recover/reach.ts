@@ -14,7 +14,7 @@ const ADDRESSES_MAX = 16
  * Finds members that are running and reachable: a TLS handshake must prove the id of the member.
  * @returns their ids and addresses.
  */
-export async function whoAnswers(
+export async function reachableMembers(
   members: readonly SurvivorMember[],
   credentials: Pick<Credentials, 'certificatePem' | 'privateKeyPem' | 'caPem'>,
   place: { readonly trustDomain: string; readonly resolvers: readonly string[] },

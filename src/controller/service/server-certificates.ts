@@ -36,7 +36,7 @@ interface InForce {
 }
 
 /**
- * One server certificate of another authority. While certificate and key do not match, the former
+ * One server certificate of another authority. While certificate and key do not match, the previous
  * pair stays in force.
  */
 export class ServerCertificate {

@@ -8,7 +8,7 @@ import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import { formDataFolder } from '../../store/folder/form-data-folder.ts'
 import { writeRosterFile } from '../../store/folder/membership-cache-file.ts'
 import type { Credentials } from './check-certificates.ts'
-import { fateOfAnswer } from './removal-action.ts'
+import { removalActionOfAnswer } from './removal-action.ts'
 import { programVersion } from '../version.ts'
 
 const PAUSE_MS = 2_000
@@ -49,7 +49,7 @@ export async function reenter(
     const answer = await Promise.race([ask(lost, storeId), lost.stop.then(() => 'stopped')])
     if (isStopped) break
     if (typeof answer !== 'string') {
-      const fate = fateOfAnswer(answer)
+      const fate = removalActionOfAnswer(answer)
       if (fate !== null) return { removed: fate.sentence }
       if (answer.outcome !== 'refused') {
         lost.makeRoom()

@@ -7,7 +7,7 @@ import { LevelStateStore } from '../../store/state/level-state-store.ts'
 
 export interface OpenedState {
   readonly machine: StateMachine
-  /** Fault of the former state, and where it was moved to; null if there was none. */
+  /** Fault of the previous state, and where it was moved to; null if there was none. */
   readonly dropped: { readonly finding: string; readonly aside: string | null } | null
 }
 

@@ -12,7 +12,7 @@ export type RemovalAction =
   | { readonly type: 'rebuild'; readonly sentence: string }
 
 /** @returns null: the controller continues to request admission. */
-export function fateOfRefusal(selfId: string, refusal: SelfRefusal): RemovalAction | null {
+export function removalActionOfRefusal(selfId: string, refusal: SelfRefusal): RemovalAction | null {
   const { by, index, generation } = refusal
   switch (refusal.reason) {
     case 'removed':
@@ -40,7 +40,7 @@ export function fateOfRefusal(selfId: string, refusal: SelfRefusal): RemovalActi
  * A refusal of admission is usually temporary. After a removal it is final: the leader has
  * confirmed that the key is neither a member's nor admitted, and only a new ticket changes that.
  */
-export function fateOfAnswer(answer: EntryAnswer): RemovalAction | null {
+export function removalActionOfAnswer(answer: EntryAnswer): RemovalAction | null {
   if (answer.outcome !== 'refused') return null
   const isFinal = answer.reason === 'removed' || answer.reason === 'not-admitted'
   return isFinal ? { type: 'removed', sentence: answer.detail } : null

@@ -11,7 +11,7 @@ export class CircuitUnavailable extends Error {
 }
 
 /** Data that the ends of a circuit exchange when it is created. */
-export interface CircuitWish {
+export interface CircuitData {
   /** Service instance to dial; '' for any. */
   readonly instanceId: string
   readonly peerData: ReadonlyMap<number, Uint8Array>
@@ -29,14 +29,14 @@ export interface CircuitWish {
 export interface CircuitSource {
   /**
    * @param service its id or name.
-   * @param wish data for the other end of this circuit; absent: none.
+   * @param circuitData data for the other end of this circuit; absent: none.
    * @throws {CircuitUnavailable}
    */
   request(
     service: string,
     client: string,
     timeoutMs: number,
-    wish?: CircuitWish,
+    circuitData?: CircuitData,
   ): Promise<LocalCircuit>
 }
 

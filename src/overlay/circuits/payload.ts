@@ -102,7 +102,7 @@ const onwardKeys = { from: 2000, to: header.stamp } as const
  * The frame to forward, without headers of the channel that it arrived on, such as a reply number,
  * which the next channel would misinterpret.
  */
-export function frameOnward({ contentType, headers, body }: ChannelMessage): Outgoing {
+export function frameToForward({ contentType, headers, body }: ChannelMessage): Outgoing {
   const kept = new Map<number, Uint8Array>()
   const isControl = contentType === circuitMessage.control
   for (const [key, value] of headers) {

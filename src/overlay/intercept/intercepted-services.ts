@@ -417,7 +417,7 @@ export class InterceptedServices {
     return {
       service,
       circuits: secure,
-      wish: () => secure.wish(),
+      circuitData: () => secure.circuitData(),
       circuitTimeoutMs: terms.connectTimeoutMs ?? circuitTimeoutMs,
     }
   }

@@ -118,7 +118,7 @@ export class ProtectedAddresses {
       this.#resolved.set(name, addresses)
       if (isOther) this.#parts.onResolved()
     } catch {
-      // After a failed lookup, the former addresses stay protected.
+      // After a failed lookup, the previous addresses stay protected.
     } finally {
       this.#resolving.delete(name)
     }

@@ -205,7 +205,7 @@ export class OfferedServices {
       circuits: secure,
       flow,
       requests,
-      wish: () => secure.wish(),
+      circuitData: () => secure.circuitData(),
       failures: this.#failures,
     }
     if (protocol === 'udp') return new DatagramListener({ ...parts, idleMs: datagramsIdleMs })

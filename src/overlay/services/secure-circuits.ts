@@ -4,7 +4,7 @@ import type {
   LocalCircuit,
   LocalCircuits,
 } from '../circuits/circuit-ends.ts'
-import type { CircuitWish } from '../circuits/circuit-source.ts'
+import type { CircuitData } from '../circuits/circuit-source.ts'
 import { appDataBytes, type WireAppData } from './app-data.ts'
 import { newKeyPair, SecureStream, type SessionKeys, sessionKeys } from './secure-stream.ts'
 import { peerKey } from './tunnel-messages.ts'
@@ -29,7 +29,7 @@ export class SecureCircuits {
   }
 
   /** Data for a new circuit, which must then be opened with `open`. */
-  wish(): CircuitWish {
+  circuitData(): CircuitData {
     const { instanceId, isEncrypted } = this.#parts
     const own = isEncrypted() ? newKeyPair() : null
     const appData = appDataBytes(this.#parts.appData)

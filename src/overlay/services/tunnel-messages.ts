@@ -13,7 +13,7 @@ import {
 import type { Outgoing } from '../../channel/channel.ts'
 import { flagValue, textValue } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
-import type { CircuitExchange, CircuitWish } from '../circuits/circuit-source.ts'
+import type { CircuitExchange, CircuitData } from '../circuits/circuit-source.ts'
 import type { Precedence } from './host-config.ts'
 
 /** Content types of messages about tunnels between routers and controllers. */
@@ -161,16 +161,16 @@ export function readCreatedCircuit({ contentType, body }: ChannelMessage): Creat
 }
 
 /** Circuit request of a tunnel to a controller. */
-export function tunnelExchange(service: string, wish: CircuitWish): CircuitExchange {
+export function tunnelExchange(service: string, circuitData: CircuitData): CircuitExchange {
   return {
-    message: createTunnelCircuitMessage(service, wish.instanceId, wish.peerData),
+    message: createTunnelCircuitMessage(service, circuitData.instanceId, circuitData.peerData),
     read: (answer) => {
       const created = readCreatedCircuit(answer)
       if (typeof created === 'string') return created
-      return wish.take(created, created.peerData) ?? created
+      return circuitData.take(created, created.peerData) ?? created
     },
   }
 }
 
 /** Sends and expects no data of the other end. */
-export const noWish: CircuitWish = { instanceId: '', peerData: new Map(), take: () => null }
+export const noCircuitData: CircuitData = { instanceId: '', peerData: new Map(), take: () => null }

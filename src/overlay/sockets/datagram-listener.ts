@@ -147,13 +147,13 @@ export class DatagramListener {
   async #serve(
     peer: Peer,
     request: ClientRequest | null,
-    { service, circuits, circuitTimeoutMs, wish }: ChosenService,
+    { service, circuits, circuitTimeoutMs, circuitData }: ChosenService,
   ): Promise<void> {
     const { requests, flow, idleMs } = this.#parts
     try {
       if (request === null) throw new Error('the first datagram is no request')
       const { service: asked, client } = request
-      const circuit = await requests.request(asked, client, circuitTimeoutMs, wish?.())
+      const circuit = await requests.request(asked, client, circuitTimeoutMs, circuitData?.())
       if (service === null) this.#send(peer, clientAnswer(circuit.id, ''), () => undefined)
       const application = new DatagramApplication({
         idleMs,

@@ -11,7 +11,7 @@ import { certificateByName, type ListenerCertificates } from './listener-certifi
 import { socketLimits } from './limits.ts'
 import { ProgramFailure } from '../failure.ts'
 import { SocketApplication } from './socket-application.ts'
-import type { CircuitSource, CircuitWish } from '../circuits/circuit-source.ts'
+import type { CircuitSource, CircuitData } from '../circuits/circuit-source.ts'
 import type { FailureLog } from './failure-log.ts'
 import { clientAnswer, readClientRequest, readRequestLine } from './request-line.ts'
 import { closeServer, portOf } from '../../lib/runtime/listening.ts'
@@ -31,7 +31,7 @@ export interface ClientEnds {
 /** Service and options for one client. */
 export interface ChosenService extends Pick<
   ListenerParts,
-  'service' | 'circuits' | 'circuitTimeoutMs' | 'wish'
+  'service' | 'circuits' | 'circuitTimeoutMs' | 'circuitData'
 > {}
 
 export interface ListenerParts {
@@ -50,7 +50,7 @@ export interface ListenerParts {
   readonly flow: XgressOptions
   readonly requests: CircuitSource
   /** Called for each circuit. */
-  readonly wish?: () => CircuitWish
+  readonly circuitData?: () => CircuitData
   readonly failures: FailureLog
 }
 
@@ -183,11 +183,11 @@ export class StreamListener {
   async #bridge(
     socket: Socket,
     asked: { readonly service: string; readonly client: string; readonly first?: Uint8Array },
-    { service, circuits, circuitTimeoutMs, wish }: ChosenService = this.#parts,
+    { service, circuits, circuitTimeoutMs, circuitData }: ChosenService = this.#parts,
   ): Promise<void> {
     const { requests, flow } = this.#parts
     const { service: wanted, client } = asked
-    const circuit = await requests.request(wanted, client, circuitTimeoutMs, wish?.())
+    const circuit = await requests.request(wanted, client, circuitTimeoutMs, circuitData?.())
     if (service === null) socket.write(clientAnswer(circuit.id, ''))
     const application = new SocketApplication(socket, asked.first)
     application.start(circuits.open({ ...circuit, options: flow }, application))

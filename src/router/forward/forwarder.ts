@@ -24,7 +24,7 @@ import type { TransmitKind } from '../../overlay/circuits/outbox.ts'
 import {
   circuitIdOf,
   circuitMessage,
-  frameOnward,
+  frameToForward,
   traceRouteAnswer,
 } from '../../overlay/circuits/payload.ts'
 import { refusedEnd } from '../../overlay/circuits/refused-end.ts'
@@ -438,7 +438,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     const found = this.#links.get(next.address)
     // @guard circuits-at-a-router--to
     if (found?.link.peerId !== next.peerId) return 'astray'
-    if (!found.link.trySend(frameOnward(message), queuedBytesMax)) {
+    if (!found.link.trySend(frameToForward(message), queuedBytesMax)) {
       // A stream of this router sends it again when there is room; nobody else does.
       if (from.peerId !== null || isRepeated) found.dropped += 1
       return 'full'

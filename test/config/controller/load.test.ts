@@ -197,7 +197,7 @@ describe('The fingerprint of shared options', () => {
     expect(fingerprint(changed('trustDomain: test.example', 'trustDomain: b'))).not.toBe(one)
   })
 
-  test('equals that of the former release, which compares it during an upgrade', () => {
+  test('equals that of the previous release, which compares it during an upgrade', () => {
     expect(fingerprint(GOOD)).toBe(
       '220b226343fb11d858b29a1a4a979496b76651bc613117065e4e40a8622b923d',
     )

@@ -174,7 +174,7 @@ function environmentOf(
 function fileOf({ fields, needed }: FuzzSubject<unknown>, random: Random): string {
   const rate = random.next() < 0.5 ? 0.02 : random.next()
   const text = yamlText(sectionOf(fields, { random, rate, needed }))
-  return random.next() < 0.3 ? spoilt(text, random) : text
+  return random.next() < 0.3 ? corrupted(text, random) : text
 }
 
 /** Parameters of a random file. */
@@ -258,7 +258,7 @@ function misspelt(name: string, random: Random): string {
 }
 
 /** Removes or inserts a few characters, like an editor or an incomplete copy. */
-function spoilt(text: string, random: Random): string {
+function corrupted(text: string, random: Random): string {
   let found = text
   for (let count = random.integer(1, 4); count > 0; count -= 1) {
     const at = random.integer(0, found.length)

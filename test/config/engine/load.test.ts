@@ -17,25 +17,25 @@ describe('A text', () => {
     ['an empty file', '', 'name: is missing'],
     ['a list', '- a\n', 'expected a section with keys, found ["a"]'],
     ['a text', 'hello\n', 'expected a section with keys, found "hello"'],
-    ['no YAML', 'name: [3\n', 'Flow sequence'],
+    ['invalid YAML', 'name: [3\n', 'Flow sequence'],
     ['several documents', 'name: a\n---\nname: b\n', 'multiple documents'],
     [
-      'a key that stands twice',
+      'a repeated key',
       `${LEAST}name: x\n`,
       'the same key is given twice in this section; keep one of them',
     ],
-    ['an alias of nothing', 'name: *a\n', 'an anchor that is not there'],
+    ['an alias without an anchor', 'name: *a\n', 'an anchor that is not there'],
     ['an alias of itself', 'name: &a {b: [*a]}\n', 'nested deeper'],
     [
-      'aliases that stand for a billion values',
+      'aliases that expand to a billion values',
       `a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n`,
       'more than',
     ],
-    ['nesting without end', '['.repeat(5000), ''],
-  ])('that is %s is refused without an exception', (_, text, told) => {
+    ['unlimited nesting', '['.repeat(5000), ''],
+  ])('is refused without an exception: %s', (_, text, message) => {
     const found = faultsOf('', { text })
     expect(found.length).toBeGreaterThan(0)
-    expect(found.join('\n')).toContain(told)
+    expect(found.join('\n')).toContain(message)
   })
 
   test('that is not YAML is refused with the line', () => {
