@@ -14,7 +14,7 @@ export const failedRequestLimits = {
    * Minimum time between two recorded requests for the same service, because clients retry often.
    */
   failedRequestsApartMs: 10_000,
-  /** Maximum number of recent requests that this minimum time is enforced for. */
+  /** Maximum number of recent requests that are remembered to enforce this minimum time. */
   failedRequestsRecentMax: 10_000,
 } as const
 const { failedRequestsMax } = failedRequestLimits

@@ -90,7 +90,7 @@ test('claims of former members and of replaced keys are dropped', () => {
   expect(book.addressesOf('b')).toEqual([])
 })
 
-test('an own claim from a time with a fast clock is superseded, so that the present address applies', () => {
+test('a member supersedes a claim that it signed with a fast clock, so its present address applies', () => {
   const ahead = bookOf('a', a, 'a.old:1', 9_000_000)
   const book = bookOf('a', a, 'a.new:1', 1000)
   expect(book.take(ahead.own)).toBe(true)

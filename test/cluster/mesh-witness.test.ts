@@ -119,9 +119,9 @@ test('marks of an earlier process are compared in the same order, unless the gen
   expect(first.takeChanged()).toBe(true)
   expect(first.takeChanged()).toBe(false)
   const kept = first.marks()
-  // In that process start, the answer may have been sent after the reports as a caller.
   expect(judge(new RollbackDetector(1, kept), { term: 3, last: [3, 11] })).toBe('rolled-back')
   expect(judge(new RollbackDetector(1, kept), { term: 3, last: [3, 12] })).toBe('fine')
+  // The two directions are not ordered, so an answer may be older than acknowledged index 12.
   expect(judge(new RollbackDetector(1, kept), { term: 3, last: [3, 10] }, false)).toBe('fine')
   const later = { term: 3, boot: 2, startedAtMs: 2000 } as const
   expect(judge(new RollbackDetector(1, kept), { ...later, last: [3, 11] }, false)).toBe(

@@ -128,7 +128,7 @@ describe('a report of a device', () => {
     expect(them.board(0).of('alice').os?.atMs).toBe(them.clock(0).nowMs())
   })
 
-  test('that is repeated to another controller survives the first one', () => {
+  test('survives its first controller if it was repeated to another one', () => {
     const them = new Boards(2)
     them.board(0).report('alice', 's1', [os('1.0.0')])
     them.carry(0, 1)

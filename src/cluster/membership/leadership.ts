@@ -18,7 +18,7 @@ export interface LeadershipHolds {
   readonly manualUntilMs: number
   /** After a move by priority: neither priority nor slowness moves it again. */
   readonly priorityUntilMs: number
-  /** After a move away from a slow leader: the same. */
+  /** After a move away from a slow leader: neither priority nor slowness moves it again. */
   readonly slowUntilMs: number
 }
 

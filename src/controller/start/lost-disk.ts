@@ -24,7 +24,7 @@ export interface LostDisk {
   readonly log: Pick<Logger, 'info' | 'warn'>
   /** Resolves when the program must stop. */
   readonly stop: Promise<unknown>
-  /** Called after admission; must move away any former data folder. */
+  /** Called after admission; must move away any previous data folder. */
   readonly makeRoom: () => void
 }
 

@@ -238,7 +238,7 @@ function release({ probes, ends }: HostedTerminator, reason: string): void {
   for (const end of Array.from(ends)) end.close(reason)
 }
 
-/** Stable across restarts, so that controllers keep no terminators of a former process. */
+/** Stable across restarts, so that controllers keep no terminators of a previous process. */
 function terminatorId(
   identityId: string,
   serviceId: string,
