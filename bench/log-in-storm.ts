@@ -59,7 +59,7 @@ interface Storm {
   tookMs: number
   refused: number
   /** Refused without being told when to come again. */
-  untold: number
+  withoutRetry: number
 }
 
 async function main(): Promise<void> {
@@ -117,7 +117,7 @@ async function main(): Promise<void> {
 
   /** `during`: what is done while guests log in as fast as they may. */
   async function storm(during: () => Promise<number[]>): Promise<Storm> {
-    const seen: Storm = { latencies: [], logIns: [], tookMs: 0, refused: 0, untold: 0 }
+    const seen: Storm = { latencies: [], logIns: [], tookMs: 0, refused: 0, withoutRetry: 0 }
     let isOver = false
     // A connection that asks nothing is soon closed.
     const guests = await Promise.all(
@@ -140,7 +140,7 @@ async function main(): Promise<void> {
         }
         if (status !== 429) throw new Error(text)
         seen.refused += 1
-        if (retryAfterSeconds === null) seen.untold += 1
+        if (retryAfterSeconds === null) seen.withoutRetry += 1
         const end = performance.now() + 1000 * (retryAfterSeconds ?? 1)
         while (!isOver && performance.now() < end) {
           await new Promise((resolve) => setTimeout(resolve, 50))
@@ -177,7 +177,7 @@ async function main(): Promise<void> {
   const besideWrites: number[] = []
   const logIns: number[] = []
   let refused = 0
-  let untold = 0
+  let withoutRetry = 0
   for (let round = 0; round < Number(options.rounds); round += 1) {
     idle.push(figuresOf(await writeFor(seconds * 1000)))
     const told = new Promise<Bare>((resolve) => hasher.once('message', resolve))
@@ -193,7 +193,7 @@ async function main(): Promise<void> {
     besideWrites.push(rateOf(seen))
     logIns.push(...seen.logIns)
     refused += seen.refused + alone.refused
-    untold += seen.untold + alone.untold
+    withoutRetry += seen.withoutRetry + alone.withoutRetry
     loud.push(figuresOf(seen.latencies))
   }
   for (const client of writers) client.close()
@@ -221,11 +221,11 @@ async function main(): Promise<void> {
     `processor time a bare hash ${bareMs} ms   a log-in on all controllers ${spread(eachMs, 1)} ms`,
   )
   console.log(
-    `refused ${refused}, ${untold} of them without Retry-After; term ${before} before, ${await term()} after`,
+    `refused ${refused}, ${withoutRetry} of them without Retry-After; term ${before} before, ${await term()} after`,
   )
 }
 
-const noStorm: Storm = { latencies: [], logIns: [], tookMs: 0, refused: 0, untold: 0 }
+const noStorm: Storm = { latencies: [], logIns: [], tookMs: 0, refused: 0, withoutRetry: 0 }
 
 function rateOf({ logIns, tookMs }: Storm): number {
   return (logIns.length * 1000) / tookMs

@@ -6,7 +6,7 @@ import { LeanClient } from './support/lean-client.ts'
 import { load } from './support/load.ts'
 import { processorMs, untilIdle } from './support/processor-time.ts'
 import { heading } from './support/report.ts'
-import { tellCurves } from './support/scale-drawing.ts'
+import { writeCurves } from './support/scale-drawing.ts'
 
 // How do the costs of a cluster grow with its controllers? Real processes on this machine, one cluster after the other.
 // `node bench/scale-controllers.ts [--most N] [--seconds N] [--folder FOLDER]`: a table, and the curves as SVG in the folder.
@@ -71,7 +71,7 @@ const curves = Object.keys(found[0] ?? {}).map((name) => ({
   name,
   values: found.map((figures) => figures[name] ?? NaN),
 }))
-tellCurves(options.folder, 'cost-by-controllers.svg', {
+writeCurves(options.folder, 'cost-by-controllers.svg', {
   over: 'controllers',
   sizes,
   curves,

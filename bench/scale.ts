@@ -7,7 +7,7 @@ import { Reader } from '../src/fsm/reader.ts'
 import { seededRandom } from '../src/lib/random.ts'
 import { identity } from '../test/fsm/support/log.ts'
 import { Network } from './access.ts'
-import { type Curve, tellCurves } from './support/scale-drawing.ts'
+import { type Curve, writeCurves } from './support/scale-drawing.ts'
 import { heading } from './support/report.ts'
 
 // How does the cost of each thing that a controller does with its state grow with the identities, and with the routers? One size a
@@ -101,7 +101,7 @@ function linksAmong(routers: number): LinkTable {
     owner: 'ctrl1',
     isBarred: () => false,
     isConnected: () => true,
-    tellGone: () => undefined,
+    sendGone: () => undefined,
     onGone: () => undefined,
   })
   const sockets = { protocol: 'tls', dialAddress: '', iteration: 1, connections: [] }
@@ -193,6 +193,6 @@ if (one !== undefined && over !== undefined) {
     const isOther = ({ name }: Curve): boolean => /^(bytes|seconds) /.test(name)
     const curves = all.filter((curve) => !isOther(curve))
     const drawn = { over: subject, sizes, curves, unit: 'µs' }
-    tellCurves(folder, `cost-by-${subject}.svg`, drawn, all.filter(isOther))
+    writeCurves(folder, `cost-by-${subject}.svg`, drawn, all.filter(isOther))
   }
 }

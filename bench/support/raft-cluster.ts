@@ -75,7 +75,7 @@ export class RaftCluster {
       this.#onAnswer = (answer, from) => {
         if (answer.type === 'leads') this.#leader = from
         if (answer.type === type) resolve(answer)
-        else if (answer.type === 'failed') reject(new Error(answer.because))
+        else if (answer.type === 'failed') reject(new Error(answer.reason))
       }
     })
   }

@@ -26,7 +26,7 @@ export type MemberAnswer =
       readonly p50Ms: number
       readonly p99Ms: number
     }
-  | { readonly type: 'failed'; readonly because: string }
+  | { readonly type: 'failed'; readonly reason: string }
 
 function answer(message: MemberAnswer): void {
   process.send?.(message)
@@ -61,7 +61,7 @@ async function start(dir: string, host: ConsensusOptions): Promise<void> {
       machine,
       clock: systemClock,
       log: { debug: silent, info: silent, warn: silent, error: say },
-      onFatal: (error) => answer({ type: 'failed', because: error.message }),
+      onFatal: (error) => answer({ type: 'failed', reason: error.message }),
     },
   )
   clusterNode = made
@@ -128,7 +128,7 @@ async function handle(command: MemberCommand): Promise<void> {
 }
 
 process.on('message', (command: MemberCommand) => {
-  handle(command).catch((error: unknown) => answer({ type: 'failed', because: String(error) }))
+  handle(command).catch((error: unknown) => answer({ type: 'failed', reason: String(error) }))
 })
 // An orphan has nobody to measure for.
 process.on('disconnect', () => process.exit())

@@ -61,7 +61,7 @@ ${rows.join('\n')}
  * Prints a table of figures, a column a size, and draws the curves as SVG in a folder.
  * @param others figures of other units, which are printed alone.
  */
-export function tellCurves(
+export function writeCurves(
   folder: string,
   file: string,
   curves: Curves,

@@ -13,7 +13,7 @@ import type { NetworkAuthorities } from '../auth/certificates/network-authoritie
 import type { SchemaJudge } from './schemas/schema-judge.ts'
 import type { EventStreams } from '../ports/events.ts'
 import type { IdentityTraces } from '../ports/identity-traces.ts'
-import type { TellFact } from '../ports/live-facts.ts'
+import type { PublishFact } from '../ports/live-facts.ts'
 import type { LiveChannel } from '../ports/live-channels.ts'
 import type { LiveCircuit } from '../ports/live-circuits.ts'
 import type { LiveLinks } from '../ports/live-links.ts'
@@ -124,7 +124,7 @@ export interface ApiParts {
   /** Events of this controller, for those who read them over HTTP. */
   readonly events: EventStreams
   /** Called with refused log-ins. */
-  readonly tell: TellFact
+  readonly publishFact: PublishFact
   /**
    * APIs that are served, on whichever listener: binding to base URLs (`https://host:port`), the
    * first one preferred.

@@ -3,23 +3,24 @@ import type { ShapedRecord } from '../fsm/records/record-blocks.ts'
 import { type KindReplacement, replacementOf, restoredKinds } from '../fsm/cluster/replacement.ts'
 import type { State } from '../fsm/records/state.ts'
 
-/** Changes of one kind that a restore would make. */
+/** Changes that a restore would make to one kind of record. */
 export interface KindChanges {
   readonly kind: string
-  /** Records in the backup alone. */
+  /** Records that only the backup has. */
   readonly created: number
   readonly changed: number
-  /** Records in the live state alone. */
+  /** Records that only the live state has. */
   readonly deleted: number
-  /** First ids of each of the three in their order, at most so many as are shown. */
+  /** The first ids of each group in order, at most `SHOWN_IDS_MAX`. */
   readonly ids: Readonly<Record<'created' | 'changed' | 'deleted', readonly string[]>>
 }
 
 const SHOWN_IDS_MAX = 20
 
 /**
- * Changes of a restore of `backup` into the cluster of `live`, by the function that makes them.
- * @param backup loses its sessions by this, as none of them comes back.
+ * Changes that a restore of `backup` would make in the cluster of `live`. The restore itself uses
+ * the same function.
+ * @param backup this call removes its sessions, because a restore never brings them back.
  */
 export function replacementBetween(live: State, backup: State): KindReplacement[] {
   withoutSessions(backup)
@@ -33,7 +34,7 @@ function* shapedFor(live: State, backup: State): Generator<ShapedRecord> {
   }
 }
 
-/** Kind by kind, for people and scripts; those that stay as they are are left out. */
+/** Counts by kind for people and scripts, without unchanged records. */
 export function changesOf(replacement: readonly KindReplacement[]): KindChanges[] {
   return replacement.map(({ kind, created, changed, deleted }) => ({
     kind,

@@ -1,15 +1,13 @@
 /**
- * A backup file, format 1; little endian. Every part has a checksum of its own, and the last 32
- * bytes are one of all before.
- *
- *     magic "FLOTBKP1" · u32 bytes of the manifest · manifest (JSON) · SHA-256 of the manifest
- *     per frame: u32 bytes of the body (not 0) · body ·
- *     SHA-256 of (u32 number of the frame, from 0 · body)
- *     u32 0 · u32 bytes of the summary · summary (JSON) · SHA-256 of the summary ·
- *     u32 bytes of the summary
- *     SHA-256 of all bytes before it
- *
- * The bodies, decrypted where the manifest says so, are the content (content.ts).
+ * A backup file, format 1, little endian. Each part is followed by its own checksum; the last 32
+ * bytes are the checksum of all bytes before them.
+ * magic "FLOTBKP1" · u32 bytes of the manifest · manifest (JSON) · SHA-256 of the manifest
+ * per frame: u32 bytes of the body (not 0) · body ·
+ * SHA-256 of (u32 number of the frame, from 0 · body)
+ * u32 0 · u32 bytes of the summary · summary (JSON) · SHA-256 of the summary ·
+ * u32 bytes of the summary
+ * SHA-256 of all bytes before it
+ * The bodies, decrypted if the manifest says so, are the content (content.ts).
  */
 import { createHash, hash, type Hash } from 'node:crypto'
 
@@ -32,7 +30,7 @@ export const MAGIC_STEM = 'FLOTBKP'
 const MAGIC = Buffer.from(`${MAGIC_STEM}${BACKUP_FORMAT}`, 'latin1')
 const COUNT_BYTES = 4
 export const CHECK_BYTES = 32
-/** Bytes from the end: the checksum of all, and the bytes of the summary before it. */
+/** Bytes at the end of the file: the length of the summary, and the checksum of all bytes. */
 export const TAIL_BYTES = COUNT_BYTES + CHECK_BYTES
 
 function count(value: number): Buffer {
@@ -49,18 +47,18 @@ function checksum(...parts: readonly Uint8Array[]): Buffer {
   return made.digest()
 }
 
-/** Makes the parts of a backup in their order; each call gives the bytes to write next. */
+/** Encodes a backup part by part, in file order; each call returns the next bytes to write. */
 export class ContainerWriter {
   readonly #all = createHash('sha256')
   #frames = 0
   #bytes = 0
 
-  /** Frames so far. */
+  /** Frames encoded so far. */
   get frames(): number {
     return this.#frames
   }
 
-  /** Written so far. */
+  /** Bytes encoded so far. */
   get bytes(): number {
     return this.#bytes
   }
@@ -77,7 +75,7 @@ export class ContainerWriter {
     return this.#put([count(body.length), body, check])
   }
 
-  /** The last bytes; their end is the checksum of the file. */
+  /** The last bytes of the file; they end with its checksum. */
   tail(summary: BackupSummary): Uint8Array[] {
     const bytes = encodeJson(summary)
     const length = count(bytes.length)
@@ -105,8 +103,8 @@ type Step =
   | 'done'
 
 /**
- * Takes the bytes of a backup as they come, and gives the bodies of its frames back. Holds at most
- * one part and one chunk.
+ * Decodes a backup from a stream of chunks and returns the bodies of its frames. Holds at most one
+ * part and one chunk in memory.
  */
 export class ContainerReader {
   readonly #all: Hash = createHash('sha256')
@@ -120,7 +118,7 @@ export class ContainerReader {
   #summary: BackupSummary | null = null
   #sha256 = ''
 
-  /** Known once the head has been read. */
+  /** null until the head has been read. */
   get manifest(): BackupManifest | null {
     return this.#manifest?.value ?? null
   }
@@ -130,12 +128,12 @@ export class ContainerReader {
     return this.#manifest.sha256
   }
 
-  /** Hex; of the whole file, after `finish`. */
+  /** SHA-256 of the whole file in hex; available after `finish`. */
   get sha256(): string {
     return this.#sha256
   }
 
-  /** @throws {BackupFault} and nothing may be pushed after it. */
+  /** @throws {BackupFault} and the reader must not be used after it. */
   push(chunk: Uint8Array): Uint8Array[] {
     this.#pieces.push(chunk)
     this.#available += chunk.length
@@ -148,7 +146,7 @@ export class ContainerReader {
     return bodies
   }
 
-  /** @throws {BackupFault} CUT_OFF, or NOT_A_BACKUP where not even the first bytes are there. */
+  /** @throws {BackupFault} CUT_OFF, or NOT_A_BACKUP when the file is shorter than the magic. */
   finish(): BackupSummary {
     if (this.#step === 'magic') throw notABackup()
     if (this.#summary === null) throw cutOff(this.#read + this.#available)
@@ -227,8 +225,8 @@ export class ContainerReader {
 }
 
 /**
- * The summary at the end of a file, from its last bytes.
- * @throws {BackupFault} where they are not the end of a backup.
+ * Reads the summary from the last bytes of a file.
+ * @throws {BackupFault} when the bytes are not the end of a backup.
  */
 export function summaryAtEnd(bytes: Uint8Array): BackupSummary {
   const last = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
@@ -239,9 +237,9 @@ export function summaryAtEnd(bytes: Uint8Array): BackupSummary {
   return summaryIn(last.subarray(from))
 }
 
-/** So many bytes at the end of a file hold its summary. */
+/** Number of bytes at the end of a file that always contain the summary. */
 export const SUMMARY_TAIL_BYTES_MAX = summaryBytesMax + CHECK_BYTES + TAIL_BYTES
-/** So many at its begin hold the manifest. */
+/** Number of bytes at the start of a file that always contain the manifest. */
 export const HEAD_BYTES_MAX = MAGIC.length + COUNT_BYTES + manifestBytesMax + CHECK_BYTES
 
 function summaryIn(bytes: Buffer): BackupSummary {
@@ -274,7 +272,7 @@ function lengthIn(bytes: Buffer, max: number): number {
   throw damaged('a length in the backup is beyond the limits')
 }
 
-/** The bytes before their checksum. @throws {BackupFault} DAMAGED. */
+/** Verifies and removes the checksum at the end. @throws {BackupFault} DAMAGED. */
 function checked(bytes: Buffer, what: string): Buffer {
   const body = bytes.subarray(0, -CHECK_BYTES)
   if (checksum(body).equals(bytes.subarray(-CHECK_BYTES))) return body

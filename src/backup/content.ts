@@ -1,6 +1,6 @@
 /**
- * The content of a backup: u32 bytes of the secrets (0: there are none) · secrets (JSON) · the
- * state as snapshots travel (src/store/state/snapshot-stream.ts).
+ * The content of a backup: u32 bytes of the secrets (0: none) · secrets (JSON) · the state in the
+ * snapshot format (src/store/state/snapshot-stream.ts).
  */
 import { canonicalJson } from '../lib/text/canonical-json.ts'
 import { type SharedSecretName, sharedSecretNames } from '../lib/cluster-records.ts'
@@ -8,7 +8,7 @@ import { SECRET_BYTES_MAX } from '../pki/secrets/wrapped-secret.ts'
 import { damaged } from './fault.ts'
 import { backupLimits } from './limits.ts'
 
-/** A version of a secret that the controllers share, in the clear. */
+/** A version of a secret that all controllers share, unencrypted. */
 export interface BackupSecret {
   readonly name: SharedSecretName
   readonly version: number
@@ -35,12 +35,12 @@ export function encodeSecrets(secrets: readonly BackupSecret[] | null): Uint8Arr
   return Buffer.concat([head, json])
 }
 
-/** Takes content as it comes, keeps the secrets and gives the bytes of the state back. */
+/** Decodes content chunk by chunk: keeps the secrets and returns the bytes of the state. */
 export class ContentReader {
   #secrets: readonly BackupSecret[] | null = null
   #head: Buffer | null = Buffer.alloc(0)
 
-  /** null: there are none, or they have not been read yet. */
+  /** null: the backup has none, or they have not been read yet. */
   get secrets(): readonly BackupSecret[] | null {
     return this.#secrets
   }
@@ -67,7 +67,7 @@ function decodeSecrets(bytes: Buffer): BackupSecret[] {
   try {
     found = JSON.parse(bytes.toString('utf8'))
   } catch {
-    // The text itself must not get into the cause.
+    // No cause: the text of a JSON error would quote the secrets.
     throw damaged('the secrets of the backup are malformed')
   }
   const secrets = Array.isArray(found) ? found.map(secretOf) : []

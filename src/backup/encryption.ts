@@ -12,22 +12,22 @@ const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Recipient that may open a backup: the holder of the private key to this public one. */
+/** Recipient of an encrypted backup. Only its private key opens the backup. */
 export interface BackupRecipient {
   /** DER. */
   readonly publicKeySpki: Uint8Array
 }
 
 /**
- * @param pem a public key, or a certificate with it.
- * @throws {CertificateError} for one that is none or not allowed.
+ * @param pem a public key or a certificate.
+ * @throws {CertificateError} when it is neither, or its key is not allowed.
  */
 export function parseRecipient(pem: string): BackupRecipient {
   if (pem.length > backupLimits.recipientCharactersMax) {
     throw new CertificateError('unreadable', 'the file of the recipient is too large')
   }
-  // A private key in its place would be turned into its public half without a word, and stay where
-  // backups are made.
+  // `createPublicKey` would silently accept a private key, and the key that opens all backups would
+  // remain on the host that makes them.
   if (pem.includes('PRIVATE KEY')) {
     throw new CertificateError(
       'unreadable',
@@ -45,7 +45,7 @@ export function parseRecipient(pem: string): BackupRecipient {
   return { publicKeySpki }
 }
 
-/** A fresh key for one backup, and how the recipient gets at it. */
+/** Creates a new key for one backup and wraps it for the recipient. */
 export async function newContentKey(
   { publicKeySpki }: BackupRecipient,
   of: Pick<BackupManifest, 'clusterId' | 'controllerId'>,
@@ -56,7 +56,7 @@ export async function newContentKey(
   return { key, encryption: { wrappedKey, recipientSha256 } }
 }
 
-/** @throws {BackupFault} KEY_NEEDED, WRONG_KEY. @returns null where the backup is not encrypted. */
+/** @throws {BackupFault} KEY_NEEDED, WRONG_KEY. @returns null when the backup is not encrypted. */
 export async function openContentKey(
   manifest: BackupManifest,
   privateKeyPem: string | null,
@@ -83,8 +83,8 @@ function contextOf({
 }
 
 /**
- * Encrypts the frames of one backup, or opens them: bound to their place and to the manifest before
- * them.
+ * Encrypts or decrypts the frames of one backup. Each frame is bound to its number and to the
+ * manifest.
  */
 export class FrameCipher {
   readonly #key: Uint8Array
@@ -102,7 +102,10 @@ export class FrameCipher {
     return Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()])
   }
 
-  /** @throws {BackupFault} DAMAGED: it was not made with this key for this place. */
+  /**
+   * @throws {BackupFault} DAMAGED when the frame was encrypted by another key or at another
+   * position.
+   */
   open(body: Uint8Array): Uint8Array {
     const nonce = this.#nonce()
     if (body.length <= TAG_BYTES) throw damaged('a frame of the backup is too short')
@@ -118,7 +121,7 @@ export class FrameCipher {
     return plain
   }
 
-  /** The number of the frame: the key is used for one backup alone, so none comes twice. */
+  /** The nonce is the frame number. Each backup has its own key, so no nonce repeats. */
   #nonce(): Buffer {
     const nonce = Buffer.alloc(NONCE_BYTES)
     nonce.writeUInt32LE(this.#number)

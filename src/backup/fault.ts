@@ -1,4 +1,4 @@
-/** Fault of a backup; scripts read the code, people the sentence. */
+/** Code for scripts; the message of the fault is for people. */
 export type BackupFaultCode =
   | 'NOT_A_BACKUP'
   | 'NEWER_FORMAT'
@@ -11,7 +11,7 @@ export type BackupFaultCode =
   | 'TOO_LARGE'
   | 'OTHER_CLUSTER'
 
-/** One sentence with its remedy; never holds a part of the content. */
+/** The message is one sentence with a remedy and never quotes the content of the backup. */
 export class BackupFault extends Error {
   override readonly name = 'BackupFault'
   readonly code: BackupFaultCode

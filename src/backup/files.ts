@@ -15,12 +15,12 @@ import type { BackupManifest, BackupSummary } from './manifest.ts'
 
 const READ_BYTES = 1024 * 1024
 
-/** Reads a file in pieces. */
+/** Reads a file in chunks of `READ_BYTES`. */
 export function bytesOfFile(path: string): AsyncIterable<Uint8Array> {
   return createReadStream(path, { highWaterMark: READ_BYTES })
 }
 
-/** The head of a backup alone. @throws {BackupFault} */
+/** Reads only the head of a backup. @throws {BackupFault} */
 export async function readHead(path: string): Promise<BackupManifest> {
   const reader = new ContainerReader()
   for await (const chunk of createReadStream(path, { end: HEAD_BYTES_MAX })) {
@@ -31,7 +31,7 @@ export async function readHead(path: string): Promise<BackupManifest> {
   throw damaged('the head of the backup is missing')
 }
 
-/** The end of a backup alone. @throws {BackupFault} where it is cut off. */
+/** Reads only the end of a backup. @throws {BackupFault} when it is cut off. */
 export async function readEnd(path: string): Promise<BackupSummary> {
   const file = await open(path, 'r')
   try {
@@ -44,17 +44,17 @@ export async function readEnd(path: string): Promise<BackupSummary> {
   }
 }
 
-/** The name of a file that is being written; it begins as no backup does. */
+/** Name of a file while it is being written; no finished backup has a name with this prefix. */
 export function partialBackupName(name: string): string {
   return `.${name}.${process.pid}.partial`
 }
 
 /**
- * Writes a new file of mode 0600 that has its name once it is whole and durable. No file is written
- * over.
+ * Writes a new file of mode 0600. The file gets its name only when it is complete and durable, and
+ * never overwrites another one.
  * @param path absolute.
- * @param onSynced called after each piece that was synced: what it throws ends the file.
- * @throws what the bytes throw, or the file system's error (EEXIST); nothing is left then.
+ * @param onSynced called after each sync; an error from it aborts the write.
+ * @throws the error of `bytes` or of the file system (EEXIST), and leaves no file behind.
  */
 export async function writeNewBackup(
   path: string,
@@ -69,7 +69,7 @@ export async function writeNewBackup(
     } finally {
       await file.close()
     }
-    // A rename would write over a file that came in between.
+    // Unlike rename, link fails if another process has created the file meanwhile.
     await link(partial, path)
   } finally {
     await rm(partial, { force: true })

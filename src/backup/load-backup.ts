@@ -10,7 +10,7 @@ import { type BackupManifest, manifestOfMark } from './manifest.ts'
 import { readBackup, type ReadBackup } from './read-backup.ts'
 import { ClusterState } from '../fsm/access/cluster-state.ts'
 
-export interface LoadingParts {
+export interface LoadBackupOptions {
   readonly privateKeyPem: string | null
   readonly onManifest?: (manifest: BackupManifest) => void
 }
@@ -20,14 +20,14 @@ export interface LoadedBackup extends ReadBackup {
 }
 
 /**
- * Brings the state of a backup into an empty store, and all of it into memory: every checksum,
- * record and digest is judged.
- * @throws {BackupFault} and what the store throws of itself.
+ * Loads the state of a backup into an empty store and into memory, and verifies every checksum,
+ * record and digest.
+ * @throws {BackupFault} and errors of the store.
  */
 export async function loadBackup(
   bytes: AsyncIterable<Uint8Array>,
   store: StateStore,
-  { privateKeyPem, onManifest }: LoadingParts,
+  { privateKeyPem, onManifest }: LoadBackupOptions,
 ): Promise<LoadedBackup> {
   const receiver = await store.receive()
   try {
@@ -47,17 +47,18 @@ export async function loadBackup(
 }
 
 export interface CheckedBackup extends ReadBackup {
-  /** References, indexes and digests that do not fit; the most that are shown. */
+  /** References, indexes and digests that are inconsistent, up to the number that is shown. */
   readonly findings: readonly Finding[]
 }
 
 /**
- * Does as `loadBackup`, in memory alone, and holds every reference to its record.
+ * Does the same as `loadBackup` in memory only, and also checks that every reference leads to a
+ * record.
  * @throws {BackupFault}
  */
 export async function checkWholeBackup(
   bytes: AsyncIterable<Uint8Array>,
-  parts: LoadingParts,
+  parts: LoadBackupOptions,
 ): Promise<CheckedBackup> {
   const { state, ...backup } = await loadBackup(bytes, new MemoryStateStore(), parts)
   const scan = new StateScan(state)
@@ -88,10 +89,7 @@ function requireCounts(state: State, { summary }: ReadBackup): void {
   throw damaged('the end of the backup does not belong to the state in it')
 }
 
-/**
- * Makes what is wrong with the bytes a fault of the backup, not of the store that they were meant
- * for.
- */
+/** Reports damaged bytes as a fault of the backup, not of the store that reads them. */
 async function judged<T>(step: () => Promise<T>): Promise<T> {
   try {
     return await step()

@@ -6,15 +6,13 @@ import { firstUnprintable } from '../lib/text/terminal-text.ts'
 
 export const BACKUP_FORMAT = 1
 
-/**
- * Head of a backup, readable without a key: what it is of, and what is needed to restore it.
- */
+/** Head of a backup, readable without a key: its origin and the requirements for a restore. */
 export interface BackupManifest {
   readonly format: number
   readonly clusterId: string
   readonly trustDomain: string
   readonly generation: number
-  /** Index of the last log entry that the state reflects. */
+  /** Index of the last log entry that the state contains. */
   readonly index: number
   readonly term: number
   /** Log time of that entry, UTC ms. */
@@ -23,15 +21,15 @@ export interface BackupManifest {
   /** Hex digests of the state. */
   readonly digest: string
   readonly entitiesDigest: string
-  /** Time by the clock of the controller that took it, UTC ms. */
+  /** UTC ms by the clock of the controller that took the backup. */
   readonly takenAtMs: number
   readonly controllerId: string
   readonly version: string
   /** Ids of the controllers of the cluster, sorted. */
   readonly members: readonly string[]
-  /** CA certificates that controllers, routers and clients were verified against. */
+  /** CA certificates that the cluster trusts for controllers, routers and clients. */
   readonly caPem: string
-  /** Whether it holds the secrets that a new cluster needs to go on in place of the old one. */
+  /** Whether the backup has the secrets that a new cluster needs to replace the old one. */
   readonly hasSecrets: boolean
   readonly encryption: BackupEncryption | null
 }
@@ -39,20 +37,23 @@ export interface BackupManifest {
 export interface BackupEncryption {
   /** The key of the content, as compact JWE for the recipient. */
   readonly wrappedKey: string
-  /** Hex of the SHA-256 of the recipient's public key (DER): tells which private key opens it. */
+  /**
+   * SHA-256 of the recipient's public key (DER) in hex; identifies the private key that opens the
+   * backup.
+   */
   readonly recipientSha256: string
 }
 
-/** End of a backup: what had been written before it. */
+/** End of a backup: totals of everything before it. */
 export interface BackupSummary {
-  /** Records by kind, sorted by name. */
+  /** Number of records by kind, sorted by name. */
   readonly counts: Readonly<Record<string, number>>
   readonly frames: number
   /** Bytes of the content, before encryption. */
   readonly bytes: number
 }
 
-/** Members of a manifest that the mark of a state says. */
+/** Fields of a manifest that come from the position of the state. */
 export function manifestOfMark(
   mark: StorePosition,
 ): Pick<
@@ -103,7 +104,7 @@ function parseObject(bytes: Uint8Array): Members | null {
   }
 }
 
-/** Rules for the fields of a head: anybody may have written the backup. */
+/** Validates the fields of a head, because a backup may come from an attacker. */
 const rules: Readonly<Record<keyof BackupManifest, (value: unknown) => boolean>> = {
   format: isCount,
   clusterId: isShortText,
@@ -120,7 +121,7 @@ const rules: Readonly<Record<keyof BackupManifest, (value: unknown) => boolean>>
   version: isShortText,
   members: (value) =>
     Array.isArray(value) && value.length <= MEMBERS_MAX && value.every(isShortText),
-  // Judged as certificates where the whole backup is read.
+  // The reader of the whole backup checks the certificates.
   caPem: (value) => typeof value === 'string',
   hasSecrets: (value) => typeof value === 'boolean',
   encryption: (value) => value === null || isEncryption(value),
@@ -130,12 +131,12 @@ const TEXT_CHARACTERS_MAX = 512
 const MEMBERS_MAX = 256
 const WRAPPED_KEY_CHARACTERS_MAX = 16 * 1024
 
-/** The name of a field that is not as it must be; null: there is none. */
+/** @returns the name of a malformed field, or null. */
 function malformedIn(found: Members): string | null {
   return Object.entries(rules).find(([name, accepts]) => !accepts(found[name]))?.[0] ?? null
 }
 
-/** One that is shown: on one line, and without what a terminal acts on. */
+/** Text that commands print: on one line, and without terminal control characters. */
 function isShortText(value: unknown): boolean {
   // @guard backup-of-a-stranger--text
   return (
@@ -145,7 +146,7 @@ function isShortText(value: unknown): boolean {
   )
 }
 
-/** UTC ms that a date can show. */
+/** UTC ms in the range of `Date`. */
 function isTime(value: unknown): boolean {
   // @guard backup-of-a-stranger--time
   return isCount(value) && !Number.isNaN(new Date(value).getTime())

@@ -9,22 +9,22 @@ import type { BackupManifest, BackupSummary } from './manifest.ts'
 export interface ReadBackup {
   readonly manifest: BackupManifest
   readonly summary: BackupSummary
-  /** Hex; of the whole file. */
+  /** SHA-256 of the whole file in hex. */
   readonly sha256: string
-  /** null: it holds none, or was read without its key. */
+  /** null: the backup has none, or was read without its key. */
   readonly secrets: readonly BackupSecret[] | null
 }
 
 export interface ReadingParts {
-  /** Private key of the recipient; null: there is none. */
+  /** Private key of the recipient, or null. */
   readonly privateKeyPem: string | null
-  /** Called before anything of the state: to refuse what is not wanted. */
+  /** Called before any byte of the state, so that the caller can reject the backup by an error. */
   readonly onManifest?: (manifest: BackupManifest) => void
-  /** Takes the state, in order. */
+  /** Receives the state in order. */
   readonly onState: (bytes: Uint8Array) => Promise<void>
 }
 
-/** Reads a backup from end to end. @throws {BackupFault} and what the parts throw. */
+/** Reads a backup from start to end. @throws {BackupFault} and errors of the callbacks. */
 export async function readBackup(
   bytes: AsyncIterable<Uint8Array>,
   parts: ReadingParts,
@@ -50,7 +50,7 @@ export async function readBackup(
   return { manifest, summary, sha256: container.sha256, secrets: content.secrets }
 }
 
-/** Checks all that can be without a key: checksums, format, feature level. @throws {BackupFault} */
+/** Checks everything that needs no key: checksums, format, feature level. @throws {BackupFault} */
 export async function checkBackup(
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<Omit<ReadBackup, 'secrets'>> {
@@ -80,7 +80,8 @@ async function open(
 }
 
 /**
- * A restore writes them as the CA file of the new cluster, which every member would refuse.
+ * A restore writes these certificates as the CA file of the new cluster, and no member would start
+ * with an unreadable one.
  * @throws {BackupFault} DAMAGED.
  */
 function requireAuthorities({ caPem }: BackupManifest): void {
@@ -96,7 +97,7 @@ function requireAuthorities({ caPem }: BackupManifest): void {
 }
 
 /**
- * A level that is not known here brings records that could not be read.
+ * A higher feature level means records that this release cannot read.
  * @throws {BackupFault} NEWER_LEVEL.
  */
 function requireKnownLevel({ featureLevel, version }: BackupManifest): void {

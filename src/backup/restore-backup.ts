@@ -13,32 +13,32 @@ import type { Entry, Position } from '../raft/types.ts'
 import type { DataIdentity } from '../store/log/identity.ts'
 import { LevelStateStore } from '../store/state/level-state-store.ts'
 import type { FirstLog } from '../store/folder/form-data-folder.ts'
-import { loadBackup, type LoadedBackup, type LoadingParts } from './load-backup.ts'
+import { loadBackup, type LoadedBackup, type LoadBackupOptions } from './load-backup.ts'
 import { sealForCluster } from './restored-factors.ts'
 import { issuingAuthorityOf, restoredSecrets } from './restored-secrets.ts'
 
-/** Records are synced in batches of this size while they come in. */
+/** Number of bytes after which incoming records are synced. */
 const RECEIVE_BATCH_BYTES = 8 * 1024 * 1024
 
-/** The one controller that the restored cluster begins with. */
+/** The first controller of the restored cluster. */
 export interface FirstController extends DataIdentity {
-  /** host:port of its mesh. */
+  /** host:port of its mesh listener. */
   readonly address: string
   readonly timeMs: number
   readonly freeBytesMin: number
-  /** Its certificate and key, by the authority of the backup. */
+  /** Issues its certificate and key with the authority of the backup. */
   readonly leaf: (issuing: CertifiedKey, backup: LoadedBackup) => Promise<CertifiedKey>
 }
 
 /**
- * Fills a folder that is to become a data folder (`formFilledFolder`) with the state of a backup,
- * as the beginning of a new cluster of one controller.
- * @throws {BackupFault} and what the store throws.
+ * Fills a future data folder (`formFilledFolder`) with the state of a backup, as the start of a new
+ * cluster with one controller.
+ * @throws {BackupFault} and errors of the store.
  */
 export async function fillFromBackup(
   folder: string,
   bytes: AsyncIterable<Uint8Array>,
-  parts: LoadingParts,
+  parts: LoadBackupOptions,
   first: FirstController,
 ): Promise<FirstLog & { readonly backup: LoadedBackup }> {
   const { freeBytesMin } = first
@@ -89,7 +89,7 @@ async function beginAnew(backup: LoadedBackup, first: FirstController): Promise<
   })
 }
 
-/** So that the audit of the new cluster says where it came from. */
+/** The audit log of the new cluster names the backup that it came from. */
 function restoredEntry(
   base: Position,
   { manifest, state }: LoadedBackup & { readonly state: State },

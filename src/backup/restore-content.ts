@@ -6,23 +6,23 @@ import { restoreLimits } from '../fsm/records/restore-limits.ts'
 import type { State } from '../fsm/records/state.ts'
 import { BackupFault } from './fault.ts'
 
-/** A piece of what is staged: one log entry. */
+/** A chunk of staged content, stored in one log entry. */
 export interface ContentChunk {
   readonly bytes: Uint8Array
   readonly endsBlock: boolean
 }
 
-/** The records of a backup as they go into a running cluster. */
+/** The records of a backup in the form that a running cluster restores. */
 export interface RestoreContent {
   readonly chunks: readonly ContentChunk[]
   /** Bytes of all chunks. */
   readonly bytes: number
-  /** Hex; over all chunks in their order. */
+  /** SHA-256 over all chunks in order, in hex. */
   readonly sha256: string
 }
 
 /**
- * Content of a state that a restore brings back, cut for the log.
+ * Splits the records of a state into chunks for the log.
  * @param state without sessions (`withoutSessions`).
  * @throws {BackupFault} TOO_LARGE.
  */

@@ -3,27 +3,27 @@ import type { State } from '../fsm/records/state.ts'
 import { type Factor, openFactor, sealFactor } from '../pki/secrets/sealed-factor.ts'
 import type { BackupSecret } from './content.ts'
 
-/** Parts of a backup that its second factors are decrypted by. */
+/** Parts of a backup that are needed to decrypt its second factors. */
 export interface FactorSource {
   readonly state: State
   readonly secrets: readonly BackupSecret[] | null
 }
 
-/** Every second factor of a state. */
+/** All second factors of a state. */
 export function factorsOf(state: State): Mfa[] {
   return [...state.table('mfa').rows.values()].map(({ record }) => record)
 }
 
-/** null: the backup does not hold the key that it is encrypted by. */
+/** null when the backup does not have the encryption key of the factor. */
 export function openedFactor({ state, secrets }: FactorSource, mfa: Mfa): Factor | null {
   const key = keyOf(secrets, mfa)
   return key === undefined ? null : openFactor(key, mfa.sealed, contextOf(mfa, state.clusterId))
 }
 
 /**
- * Encrypts second factors anew for the cluster that a backup becomes: its id is part of what each
- * is authenticated with, so that no controller could decrypt them as they are. One that nobody can
- * decrypt stays as it is.
+ * Re-encrypts the second factors for the new cluster. Their authenticated data contains the cluster
+ * id, so the new controllers could not decrypt them otherwise. A factor that cannot be decrypted is
+ * left unchanged.
  */
 export function sealForCluster(source: FactorSource, clusterId: string): void {
   for (const mfa of factorsOf(source.state)) {

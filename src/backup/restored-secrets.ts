@@ -10,7 +10,7 @@ import { wrapSecret } from '../pki/secrets/wrapped-secret.ts'
 import type { BackupSecret } from './content.ts'
 import { BackupFault } from './fault.ts'
 
-/** The one controller that is to open the secrets of the new cluster. */
+/** The controller that the secrets of the new cluster are wrapped for. */
 export interface SecretHolder {
   readonly clusterId: string
   readonly nodeId: string
@@ -18,7 +18,10 @@ export interface SecretHolder {
   readonly publicKeySpki: Uint8Array
 }
 
-/** The authority that signed the certificates in the backup. @throws {BackupFault} NO_SECRETS. */
+/**
+ * @returns the authority that signed the certificates in the backup. @throws {BackupFault}
+ * NO_SECRETS.
+ */
 export function issuingAuthorityOf(
   state: State,
   secrets: readonly BackupSecret[] | null,
@@ -38,9 +41,9 @@ export function issuingAuthorityOf(
 }
 
 /**
- * The shared secrets for the new cluster. The cluster key is a new one: tokens of sessions are
- * derived from it, and those of the backup are not to be honoured again.
- * @throws {BackupFault} NO_SECRETS: a second factor could never be read again.
+ * The shared secrets of the new cluster. The cluster key is new: session tokens are derived from
+ * it, and the new cluster must not accept tokens from before the backup.
+ * @throws {BackupFault} NO_SECRETS when a key is missing that decrypts second factors.
  */
 export async function restoredSecrets(
   state: State,
@@ -62,8 +65,8 @@ function versionsOf(state: State, name: SharedSecretName): readonly SecretVersio
 }
 
 /**
- * Numbered after those that were in force, so that a token of an earlier one is refused for its
- * number alone.
+ * The number follows those of the backup, so tokens of an earlier key are rejected by their
+ * version.
  */
 async function newVersion(state: State, holder: SecretHolder): Promise<SecretVersion> {
   const version = (versionsOf(state, 'clusterKey').at(-1)?.version ?? 0) + 1

@@ -12,7 +12,7 @@ import {
   manifestOfMark,
 } from './manifest.ts'
 
-/** Origin of a backup, beside what the snapshot itself says. */
+/** Manifest fields that do not come from the snapshot. */
 export type BackupOrigin = Pick<
   BackupManifest,
   | 'clusterId'
@@ -27,11 +27,11 @@ export type BackupOrigin = Pick<
 
 export interface BackupSource {
   readonly origin: BackupOrigin
-  /** Closed by the caller. */
+  /** The caller closes it. */
   readonly snapshot: StoreSnapshot
-  /** null: they are left out. */
+  /** null: write no secrets. */
   readonly secrets: readonly BackupSecret[] | null
-  /** null: nothing is encrypted. */
+  /** null: do not encrypt. */
   readonly recipient: BackupRecipient | null
 }
 
@@ -39,13 +39,13 @@ export interface BackupSource {
 export interface WrittenBackup {
   readonly manifest: BackupManifest
   readonly summary: BackupSummary
-  /** Hex; the checksum at the end of the file. */
+  /** Checksum at the end of the file, in hex. */
   readonly sha256: string
   /** Bytes of the file. */
   readonly bytes: number
 }
 
-/** One backup: `chunks` gives its bytes, read on only as they are taken. */
+/** Writes one backup. `chunks` reads the snapshot only as fast as its consumer takes the bytes. */
 export class BackupWriter {
   readonly manifest: BackupManifest
   readonly #source: BackupSource
@@ -72,7 +72,7 @@ export class BackupWriter {
     return new BackupWriter(manifest, source, made?.key ?? null)
   }
 
-  /** null until all chunks were taken. */
+  /** null until the consumer has taken all chunks. */
   get written(): WrittenBackup | null {
     return this.#written
   }
@@ -114,7 +114,7 @@ export class BackupWriter {
   }
 }
 
-/** The kind of entity that a record of the store is of; null: it is none. */
+/** Entity kind of a store record; null for other records. */
 export function kindOfKey(key: string): string | null {
   const [room, kind] = key.split('/', 2)
   return room === 'e' ? (kind ?? null) : null

@@ -8,7 +8,7 @@ import type { Proposer } from '../ports/proposer.ts'
 import type { Logger } from './logger.ts'
 import { refusalProblem } from '../lib/refusal-problem.ts'
 
-/** Puts what is done to the cluster beside its records into the log, with its actor. */
+/** Writes actions on the cluster that change no record to the log, with their actor. */
 export class ActionLog implements ActionRecorder {
   readonly #proposer: Proposer
   readonly #log: Pick<Logger, 'warn'>
@@ -41,8 +41,8 @@ export class ActionLog implements ActionRecorder {
 }
 
 /**
- * Actor of what has been done, whether or not it may still ask for that: the cluster
- * records it on their behalf, for a session that ended meanwhile would be refused.
+ * Actor for the outcome of an action. If its session ended meanwhile, the log would refuse it as
+ * actor, so the system records the outcome on its behalf.
  */
 function outlasting(by: Actor): Actor {
   if (by.case !== 'session') return by
@@ -51,8 +51,8 @@ function outlasting(by: Actor): Actor {
 }
 
 /**
- * Carries something out between two lines of the audit: that it is wanted, without which nothing is
- * done, and what came of it.
+ * Runs an action between two audit records: the request, without which the action does not start,
+ * and the outcome.
  */
 export async function recorded<T>(
   recorder: ActionRecorder,

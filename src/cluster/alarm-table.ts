@@ -1,24 +1,24 @@
 import type { Index, Term } from '../raft/types.ts'
 
 export type AlarmSeverity =
-  /** Something fails later unless somebody acts. */
+  /** Something will fail later unless the operator acts. */
   | 'warning'
-  /** Answers of this controller can not be trusted: it must be taken out of service. */
+  /** The answers of this controller are not reliable; take it out of service. */
   | 'critical'
 
-/** One kind of alarm. `F` is what must be known to raise it. */
+/** One kind of alarm. `F` is the type of the facts needed to raise it. */
 interface AlarmRow<F> {
   readonly severity: AlarmSeverity
-  /** One sentence with what was seen, for logs and `cluster status`. */
+  /** One sentence with the observation, for logs and `cluster status`. */
   text(facts: F): string
-  /** Tells apart alarms of one code that are on at the same time: a member, a file. */
+  /** Distinguishes simultaneous alarms of one code, for example by member or file. */
   about?(facts: F): string
-  /** Meaning, and what to do; both for operators, in Markdown. */
+  /** Meaning and remedy for operators, in Markdown. */
   readonly meaning: string
   readonly remedy: string
 }
 
-/** Holds text and subject of a row to one kind of facts. */
+/** Checks that all functions of a row take the same facts. */
 const row = <F>(of: AlarmRow<F>): AlarmRow<F> => of
 
 interface OfMember {
@@ -30,8 +30,8 @@ const aboutMember = ({ member }: OfMember): string => member
 const MIB = 1024 * 1024
 
 /**
- * Every alarm by its code. A row is all that defines an alarm: code that raises it passes the code
- * and its facts. A test prints docs/operate/alarms.md from this table.
+ * All alarms by code. A caller raises an alarm with its code and facts. A test prints
+ * docs/operate/alarms.md from this table.
  */
 export const alarmTable = {
   STATE_DIVERGED: row<OfMember & { readonly index: Index }>({
@@ -171,7 +171,7 @@ export const alarmTable = {
 export type AlarmCode = keyof typeof alarmTable
 export type AlarmFacts<C extends AlarmCode> = Parameters<(typeof alarmTable)[C]['text']>[0]
 
-/** Something an operator must know of. */
+/** A condition that an operator must know about. */
 export interface Alarm {
   readonly code: AlarmCode
   /** One sentence. */
@@ -181,10 +181,13 @@ export interface Alarm {
   readonly severity: AlarmSeverity
 }
 
-/** Alarms that all parts of a controller raise for its operator. */
+/** Raises alarms for the operator of a controller. */
 export interface AlarmRaiser {
-  /** Raises an alarm, which is on until it is cleared; raised again, only its text changes. */
+  /**
+   * Raises an alarm, which stays raised until it is cleared. Raising it again only updates its
+   * text.
+   */
   raise<C extends AlarmCode>(code: C, facts: AlarmFacts<C>): void
-  /** @param about which of those of the code; '' for a code that has one alarm at a time. */
+  /** @param about selects one of several alarms of the code; '' for a code with a single alarm. */
   clear(code: AlarmCode, about?: string): void
 }

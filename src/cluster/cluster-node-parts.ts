@@ -17,13 +17,13 @@ export interface ClusterNodeOptions extends ProposalOptions {
   readonly self: SelfDescription
   readonly clusterId: string
   readonly generation: number
-  /** Without a leader for longer, writes and reads through one are refused at once. */
+  /** After this time without a leader, writes and linearizable reads are refused at once. */
   readonly leaderlessMsMax: number
   readonly readTimeoutMs: number
-  /** How long a stop waits for writes that are outstanding. */
+  /** Maximum time that a stop waits for outstanding writes. */
   readonly drainMsMax: number
   readonly retention: RetentionOptions
-  /** Less free space where the log is raises an alarm. */
+  /** Free bytes of the log's file system below which an alarm is raised. */
   readonly lowSpaceBytes?: number
 }
 
@@ -43,25 +43,23 @@ export interface ClusterNodeParts {
   readonly machine: Machine
   readonly clock: Clock
   readonly log: Logger
-  /** Called once: this controller can do nothing more and its process must stop. */
+  /** Called once, when this controller cannot continue and its process must stop. */
   readonly onFatal: (error: Error) => void
-  /** This controller is not, or no longer, a member as it is; told again while it goes on. */
+  /** Called when the cluster refuses this controller as a member; repeated while that continues. */
   readonly onSelfRefused?: (refusal: SelfRefusal) => void
   /**
-   * Called with the members to be kept beside log and state, for the next start; at most once a
+   * Called with the members to store in the membership cache for the next start; at most once a
    * second.
    */
   readonly onRoster?: (roster: MembershipRecord) => void
-  /** Absent: what members said is forgotten with the process. */
+  /** Absent: descriptions of members are lost when the process ends. */
   readonly memory?: MemberMemory
-  /** Resolves once what was derived from the state before is derived from the one in its place. */
+  /** Resolves after everything derived from the old state has been rebuilt from the new one. */
   readonly onStateReplaced?: () => Promise<void>
-  /**
-   * Absent: a state that was found wrong is compared anew after a restart, and answers until then.
-   */
+  /** Absent: after a restart, a quarantined state answers requests until it is compared again. */
   readonly quarantineMark?: QuarantineMark
   readonly loopDelay?: LoopDelayGauge
-  /** Absent: nothing is told of writes. */
+  /** Absent: writes are not audited. */
   readonly audit?: AuditTrail
 }
 

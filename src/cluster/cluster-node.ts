@@ -26,13 +26,13 @@ import type { MeshIdentity } from './mesh/mesh-service.ts'
 import { PeerRpc } from './peer/peer-rpc.ts'
 
 const SWEEP_MS = 250
-/** How often a controller that stops looks whether its writes are answered. */
+/** Interval of the check for outstanding writes during a stop. */
 const DRAIN_LOOK_MS = 100
 
 /**
- * Main's door to the cluster. A write becomes a Command with this controller's origin, goes to the
- * leader, again when that one is lost, and is answered by what this controller itself applies.
- * Created stopped; `start` lets the consensus thread speak.
+ * Interface of the main thread to the cluster. A write becomes a command with an origin of this
+ * controller. It is sent to the leader, again if the leader is lost, and answered when this
+ * controller has applied it. The consensus thread starts to work when `start` is called.
  */
 export class ClusterNode implements Proposer, ClusterView {
   readonly #options: ClusterNodeOptions
@@ -44,7 +44,7 @@ export class ClusterNode implements Proposer, ClusterView {
   readonly #soft: SoftStateChannel
   readonly #observer: ClusterObserver
   readonly #follower: StateFollower
-  /** Alarms for the operator; other parts of this controller raise theirs here. */
+  /** Alarms for the operator; all components of this controller use them. */
   readonly alarms: Alarms
   #stopSweep: (() => void) | null = null
   #onStarted: (port: number) => void = () => undefined
@@ -70,7 +70,7 @@ export class ClusterNode implements Proposer, ClusterView {
     this.alarms = new Alarms(clock, parts.log)
     this.#follower = this.#makeFollower()
     this.#soft = new SoftStateChannel(
-      // Not the count of its store's starts, which begins anew with another disk.
+      // Not the start count of the store, which restarts with a new disk.
       { ...defaultSoftStateOptions, selfId: options.self.id, epoch: options.self.startedAtMs },
       { peers: this.#peers, clock, members: () => this.#observer.memberIds },
       softTopics,
@@ -91,12 +91,12 @@ export class ClusterNode implements Proposer, ClusterView {
     return this.#peers
   }
 
-  /** State that is live rather than kept, shared with the other controllers. */
+  /** State in memory that the controllers share. */
   get soft(): SoftState {
     return this.#soft
   }
 
-  /** How consensus, mesh and disk of this process have been. */
+  /** Metrics of consensus, mesh and disk in this process. */
   get vitals(): HostStats {
     return this.#observer.status.vitals
   }
@@ -109,12 +109,15 @@ export class ClusterNode implements Proposer, ClusterView {
     return this.#options.generation
   }
 
-  /** The state of this controller is not that of the others: nothing may be answered from it. */
+  /**
+   * True while the state differs from the majority, so that this controller must not answer from
+   * it.
+   */
   get isQuarantined(): boolean {
     return this.#follower.guard.isQuarantined
   }
 
-  /** @returns the mesh port. Never settles when the consensus thread fails: see `onFatal`. */
+  /** @returns the mesh port. Never settles if the consensus thread fails: see `onFatal`. */
   async start(): Promise<number> {
     this.#stopSweep = periodicScheduler.every(SWEEP_MS, () => this.#onSweep())
     this.#soft.start()
@@ -125,22 +128,22 @@ export class ClusterNode implements Proposer, ClusterView {
     })
   }
 
-  /** Before a planned stop: tells the others not to elect or write through this controller. */
+  /** Before a planned stop: asks the others not to elect this controller or write through it. */
   announceLeave(): void {
     this.#isLeaving = true
     this.#observer.announce()
   }
 
   /**
-   * Before a planned stop: a leader hands over, and outstanding writes get a little time to be
-   * answered through the next one. Resolves in bounded time, whether or not it went well.
+   * Before a planned stop: transfers leadership and gives outstanding writes time to be answered
+   * through the next leader. Always resolves, in bounded time.
    */
   async handOver(): Promise<void> {
     const hasHeir = this.#observer.status.peers.some(({ isConnected }) => isConnected)
     if (this.#hasFailed || !hasHeir) return
     if (this.#observer.status.role === 'leader') {
-      const because = await this.#requests.transferLeadership(null)
-      if (because !== null) this.#parts.log.warn({}, `leadership transfer failed: ${because}`)
+      const reason = await this.#requests.transferLeadership(null)
+      if (reason !== null) this.#parts.log.warn({}, `leadership transfer failed: ${reason}`)
     }
     const endMs = this.#parts.clock.monotonicMs() + this.#options.drainMsMax
     while (this.#proposals.count > 0 && this.#parts.clock.monotonicMs() < endMs) {
@@ -149,14 +152,14 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /**
-   * Ends the consensus thread and gives up outstanding writes. Resolves when its disk is released;
-   * the state machine stays open.
+   * Ends the consensus thread and fails outstanding writes. Resolves when its disk is released; the
+   * state machine stays open.
    */
   async stop(): Promise<void> {
     const stopped = new Promise<void>((resolve) => {
       this.#onStopped = resolve
     })
-    // Values that were published last still go out.
+    // Sends the most recent published values.
     this.#soft.tick()
     await this.#observer.save()
     this.#parts.link.post({ type: 'stop' })
@@ -170,12 +173,12 @@ export class ClusterNode implements Proposer, ClusterView {
     return this.#observer.members()
   }
 
-  /** How this controller is, and the cluster as it sees it; local, whatever has failed. */
+  /** Health of this controller and its view of the cluster. Needs no other controller. */
   health(): NodeHealth {
     return this.#observer.health(this, this.status())
   }
 
-  /** The configuration in force here; the record is the caller's to clone before changing it. */
+  /** The configuration in force at this controller. Clone the record before changing it. */
   configuration(): ConfigurationInForce {
     return this.#observer.configuration()
   }
@@ -184,7 +187,7 @@ export class ClusterNode implements Proposer, ClusterView {
     return this.#observer.status.peers
   }
 
-  /** The mesh proves itself with it from now on; standing connections stay. */
+  /** New mesh connections use this identity; open ones continue. */
   setIdentity(identity: MeshIdentity): void {
     this.#parts.link.post({ type: 'identity', identity })
   }
@@ -219,24 +222,26 @@ export class ClusterNode implements Proposer, ClusterView {
 
   /**
    * Transfers leadership to `target`, or to the most up-to-date voter. Resolves when the leader has
-   * begun, rejects with TRANSFER_LEADERSHIP_ERROR otherwise. Only the leader's own controller can.
+   * started the transfer; rejects with TRANSFER_LEADERSHIP_ERROR otherwise. Works only on the
+   * leader.
    */
   async transferLeadership(target: NodeId | null): Promise<void> {
-    const because = await this.#requests.transferLeadership(target)
-    if (because !== null) throw new Problem('TRANSFER_LEADERSHIP_ERROR', { detail: because })
+    const reason = await this.#requests.transferLeadership(target)
+    if (reason !== null) throw new Problem('TRANSFER_LEADERSHIP_ERROR', { detail: reason })
   }
 
   /**
-   * Asks for the members wanted in the end, without outgoing voters, of the leader's controller.
-   * @param basedOn index of the configuration it was derived from: refused when no longer in force.
-   * @returns null when it was logged, or why it was not.
+   * Requests a target configuration, without outgoing voters; works only on the leader.
+   * @param basedOn index of the configuration that `target` was derived from; refused when it is no
+   * longer in force.
+   * @returns null when the change was logged, or the reason for the refusal.
    * @throws {Problem} NODE_QUARANTINED.
    */
   async changeConfiguration(
     target: ConfigurationRecord,
     basedOn: Index | null = null,
   ): Promise<string | null> {
-    // The state tells whom to admit and whom to trust with a vote.
+    // The decision who may join and vote depends on the state.
     this.#refuseInQuarantine()
     return await this.#requests.changeConfiguration(target, basedOn)
   }
@@ -248,7 +253,7 @@ export class ClusterNode implements Proposer, ClusterView {
     if (isLeaderless || this.#hasFailed) throw new Problem('CLUSTER_NO_LEADER')
   }
 
-  /** Refuses to write what would be judged with a wrong state. */
+  /** Refuses writes, because their checks would use a wrong state. */
   #refuseInQuarantine(): void {
     if (this.#follower.guard.isQuarantined) throw new Problem('NODE_QUARANTINED')
   }
@@ -271,7 +276,7 @@ export class ClusterNode implements Proposer, ClusterView {
         this.#reads.answer(event.id, event.index)
         break
       case 'answered':
-        this.#requests.answer(event.id, event.because)
+        this.#requests.answer(event.id, event.reason)
         break
       case 'status':
         this.#onStatus(event)
@@ -286,7 +291,8 @@ export class ClusterNode implements Proposer, ClusterView {
         this.#peers.handle(event)
         break
       case 'selfRefused':
-        // No leader listens to it any more, nor does any entry come that would tell.
+        // After a removal, no leader or log entry can report the outcome of outstanding writes any
+        // more.
         if (isRemovedOrFenced(event)) this.#proposals.close()
         this.#parts.onSelfRefused?.(event)
         break
@@ -297,7 +303,7 @@ export class ClusterNode implements Proposer, ClusterView {
         this.#parts.log[event.level](event.fields, event.message)
         break
       case 'fatal':
-        this.#fail(new Error(event.because))
+        this.#fail(new Error(event.reason))
         break
       case 'stopped':
         this.#onStopped()
@@ -340,7 +346,7 @@ export class ClusterNode implements Proposer, ClusterView {
       send: (proposals) => link.post({ type: 'propose', proposals }, [proposals.buffer]),
       hasLeader: () => this.#observer.status.leader !== null,
       featureLevel: () => machine.featureLevel,
-      // A wrong state knows nothing of what came of a write.
+      // A wrong state does not know the outcome of a write.
       onAudited: (record, traceId) =>
         this.#follower.guard.isQuarantined ? undefined : audit?.applied(record, traceId),
     })
@@ -361,9 +367,10 @@ export class ClusterNode implements Proposer, ClusterView {
       observer: () => this.#observer,
       onStateReplaced: async () => await onStateReplaced?.(),
       onApplied: (applied) => this.#proposals.settle(applied),
-      // An entry of ours may be inside the snapshot, which has no outcome: another proposal does.
+      // The snapshot may contain this controller's entries but has no outcomes. Proposing them
+      // again returns the outcomes.
       onRestored: () => this.#proposals.proposeAgain(),
-      // Outcomes that a wrong state gave to outstanding writes are not sent to their callers.
+      // A wrong state may have produced wrong outcomes, so they are not sent to callers.
       onQuarantine: () => this.#proposals.giveUp(),
       handOver: () => void this.#requests.transferLeadership(null),
       onFatal: (error) => this.#fail(error),

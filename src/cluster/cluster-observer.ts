@@ -19,7 +19,7 @@ import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
 import { votersIn } from './health/failure-tolerance.ts'
 import { nodeHealth } from './health/node-health.ts'
 import { quorumClockMs } from './health/quorum-clock.ts'
-import { type HostStatus, type MachineProgress, NOTHING_HEARD } from './link.ts'
+import { type HostStatus, type MachineProgress, INITIAL_STATUS } from './link.ts'
 import type { Logger } from './logger.ts'
 import { KnownMembers, type MemberMemory } from './soft-state/known-members.ts'
 import { memberViews, type SelfDescription } from './soft-state/member-views.ts'
@@ -38,15 +38,15 @@ export interface ClusterObserverParts {
   readonly alarms: Alarms
   readonly lowSpaceBytes: number | undefined
   readonly guard: () => Pick<StateGuard, 'isQuarantined' | 'keepMembers' | 'ownDigest'>
-  /** Nobody is to lead by this controller or write through it. */
+  /** Whether other controllers must not elect this one or write through it. */
   readonly isFailing: () => boolean
-  /** Another member has said how it is. */
+  /** Called with the presence of another member. */
   readonly onPresence: (id: NodeId, presence: Presence) => void
 }
 
 /**
- * Knowledge of this controller about the cluster: what its consensus thread said last, and what the
- * members, this one among them, say of themselves.
+ * This controller's view of the cluster: the latest status of its consensus thread and the presence
+ * of all members, including this one.
  */
 export class ClusterObserver {
   readonly #parts: ClusterObserverParts
@@ -54,11 +54,11 @@ export class ClusterObserver {
   readonly #known: KnownMembers
   readonly #alarmWatch: AlarmWatch
   readonly #loopDelay: LoopDelayGauge
-  #status = NOTHING_HEARD
+  #status = INITIAL_STATUS
   #statusAtMs: number
   #configuration: ConfigurationRecord
   #leaderSeenMs: number
-  /** Monotonic: apply was last known to have all that is committed. */
+  /** Monotonic time at which apply last had everything that is committed. */
   #caughtUpMs: number
 
   constructor(parts: ClusterObserverParts) {
@@ -77,7 +77,7 @@ export class ClusterObserver {
     this.#caughtUpMs = this.#statusAtMs
   }
 
-  /** Status as the consensus thread said last. */
+  /** Latest status from the consensus thread. */
   get status(): HostStatus {
     return this.#status
   }
@@ -91,8 +91,8 @@ export class ClusterObserver {
   }
 
   /**
-   * Commit index: what is applied here is committed, also before the consensus thread's next word
-   * says so.
+   * Commit index. Includes everything applied here, even before the next status of the consensus
+   * thread.
    */
   get commit(): Index {
     return Math.max(this.#status.commit, this.#parts.machine.progress().applied)
@@ -102,10 +102,7 @@ export class ClusterObserver {
     return { ...this.#parts.machine.progress(), ...this.#parts.guard().ownDigest }
   }
 
-  /**
-   * The commit index of the member that is furthest behind among those that are connected; Infinity
-   * without any.
-   */
+  /** Lowest commit index of the connected members; Infinity if there are none. */
   get slowestCommit(): Index {
     const live = this.#status.peers.filter(({ isConnected }) => isConnected)
     return Math.min(...live.map(({ id }) => this.presenceOf(id)?.presence.commit ?? 0))
@@ -141,7 +138,7 @@ export class ClusterObserver {
     return { record: this.#configuration, index, isCommitted }
   }
 
-  /** @param outstanding writes that are proposed and not answered. */
+  /** @param outstanding number of proposed writes without an outcome. */
   ownStatus(outstanding: number): ClusterNodeStatus {
     const { role, term, leader } = this.#status
     const { commit, progress } = this
@@ -167,7 +164,7 @@ export class ClusterObserver {
     })
   }
 
-  /** Tells the other members how this one is. */
+  /** Publishes the presence of this member. */
   announce(): void {
     this.#presence.say(this.#ownPresence())
   }
@@ -187,7 +184,7 @@ export class ClusterObserver {
     this.#noteMembers()
   }
 
-  /** Notes when apply has all that is known to be committed. */
+  /** Records the time if apply has everything known to be committed. */
   watchLag(): void {
     const leader = this.#status.leader
     const known = leader === null ? 0 : (this.#presence.of(leader)?.presence.commit ?? 0)
@@ -200,7 +197,7 @@ export class ClusterObserver {
     this.#loopDelay.stop()
   }
 
-  /** For the next start. */
+  /** Stores member descriptions for the next start. */
   async save(): Promise<void> {
     await this.#known.save()
   }
@@ -230,7 +227,7 @@ export class ClusterObserver {
     for (const { id, version, startedAtMs, apiAddresses, certificatePem } of this.#status.peers) {
       this.#known.note(id, { version, startedAtMs, apiAddresses, certificatePem })
     }
-    // Before the first status nobody knows who the members are.
+    // Before the first status, the members are unknown.
     if (this.#configuration.members.length > 0) {
       this.#known.keep(new Set(this.memberIds))
       this.#parts.guard().keepMembers(this.memberIds)

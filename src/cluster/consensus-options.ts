@@ -11,7 +11,7 @@ import type { MeshIdentity } from './mesh/mesh-service.ts'
 import type { MeshEvents, MeshOptions, MeshParts } from './mesh/mesh-parts.ts'
 import type { HostMesh } from './mesh/mesh.ts'
 
-/** All that a consensus thread must be told; plain values, so that it can cross to a worker. */
+/** Inputs of a consensus thread; plain values that can be posted to a worker. */
 export interface ConsensusOptions {
   readonly selfId: NodeId
   readonly clusterId: string
@@ -22,35 +22,33 @@ export interface ConsensusOptions {
   readonly identity: MeshIdentity
   /** host:port to listen on for peers. */
   readonly bind: string
-  /** host:port under which peers reach this member. */
+  /** host:port at which peers reach this member. */
   readonly advertise: string
-  /** host:port by id; they go before what the member records say. */
+  /** host:port by id; take precedence over the addresses in the member records. */
   readonly addressHints: readonly (readonly [NodeId, string])[]
   readonly version: string
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
   /**
-   * Position of the state, the stamp there, how far log time is behind it, and the
-   * membership.v1.Configuration in force there, encoded.
+   * Position of the state, log time there, how far log time was set back, and the encoded
+   * membership.v1.Configuration at that position.
    */
   readonly applied: Position
   readonly appliedTimeMs: number
   readonly appliedSetbackMs?: number
-  /** Empty while nothing is applied: a formed log then begins with it. */
+  /** Empty while nothing is applied: a new log then starts with this configuration. */
   readonly configuration: Uint8Array
   /**
-   * Members that were kept beside them, or given by those who admitted this member; what a log and
-   * a state that are empty start from.
+   * Members from the membership cache, or from the controllers that admitted this member. An empty
+   * log and state start from them.
    */
   readonly roster?: MembershipRecord | null
   /**
-   * host:port each; a name may stand for many addresses, and each is asked who is there while
-   * members are missing.
+   * host:port of seeds. A name may resolve to many addresses; each is probed while members are
+   * missing.
    */
   readonly seeds?: readonly string[]
-  /**
-   * address:port of the DNS servers that names of peers are asked of; the system's way when empty.
-   */
+  /** address:port of DNS servers for names of peers; the system's resolver when empty. */
   readonly resolvers?: readonly string[]
   /** Hash of the options that must be equal on every controller. */
   readonly sharedOptionsSha256?: Uint8Array
@@ -64,9 +62,9 @@ export interface ConsensusParts {
   readonly disk: Disk
   readonly restored: RestoredLog
   readonly clock: Clock
-  /** How the disk has been; asked with each status. */
+  /** Disk statistics, read with each status. */
   readonly diskVitals?: () => DiskVitals
-  /** Absent: gRPC over mutual TLS. A simulation brings a network of its own. */
+  /** Default: gRPC over mutual TLS. A simulation uses its own network. */
   readonly mesh?: (options: MeshOptions, parts: MeshParts, events: MeshEvents) => HostMesh
   readonly loopDelay?: LoopDelayGauge
 }

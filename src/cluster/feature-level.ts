@@ -7,17 +7,17 @@ import type { NodeId } from '../raft/types.ts'
 import type { PeerReport } from './link.ts'
 import { refusalProblem } from '../lib/refusal-problem.ts'
 
-/** Feature levels of this controller and the others, as far as known here. */
+/** Feature levels of this controller and its peers, as known here. */
 export interface KnownLevels {
   readonly selfId: NodeId
-  /** The newest level that this version knows. */
+  /** The newest level that this release supports. */
   readonly own: number
   readonly peers: readonly Pick<PeerReport, 'id' | 'isConnected' | 'featureLevel'>[]
 }
 
 /**
- * The highest feature level that every voter knows. 0 while a voter is not connected: it may come
- * back with an older version, which the raise would stop.
+ * The highest feature level that every voter supports. 0 while a voter is disconnected: it may
+ * return with an older release that would have to stop after the raise.
  */
 export function levelOfVoters(voters: readonly NodeId[], known: KnownLevels): number {
   const peers = new Map(known.peers.map((peer) => [peer.id, peer]))
@@ -29,7 +29,7 @@ export function levelOfVoters(voters: readonly NodeId[], known: KnownLevels): nu
   return levels.length === 0 ? 0 : Math.min(...levels)
 }
 
-/** @throws {Problem} when it was not put in force, or that is not known. */
+/** @throws {Problem} when the level was refused, or the outcome is unknown. */
 export async function proposeFeatureLevel(proposer: Proposer, level: number): Promise<void> {
   const payload = toBinary(FeatureLevelRaiseSchema, create(FeatureLevelRaiseSchema, { level }))
   const kind = CommandKind.FEATURE_LEVEL_RAISE

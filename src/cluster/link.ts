@@ -6,21 +6,21 @@ import type { MeshIdentity } from './mesh/mesh-service.ts'
 import { type HostStats, NO_VITALS } from '../ports/stats.ts'
 
 /**
- * Messages between main and the Raft host. All values are plain and cloneable, so the host
- * may live in the same thread or in a worker; what is large crosses as one packed Uint8Array a
- * batch, whose buffer is handed over.
+ * Messages between the main thread and the Raft host. All values can be cloned, so the host can run
+ * in the same thread or in a worker. Large data is packed into one Uint8Array per batch, whose
+ * buffer is transferred.
  */
 
 export type RefusalCode = 'NO_LEADER' | 'NOT_LEADER' | 'OVERLOADED' | 'TOO_LARGE'
 
-/** Commands of main to the host. Requests with an `id` are answered with the same id. */
+/** Commands from main to the host. A request with an `id` gets an answer with the same id. */
 export type HostCommand =
-  /** First of all, when main is ready to hear: answered by `started`. */
+  /** The first command, sent when main can receive events; answered by `started`. */
   | { readonly type: 'start' }
-  /** Packed by {@link packProposals}. Each is either refused or handed to a leader. */
+  /** Packed by {@link packProposals}. Each proposal is either refused or sent to a leader. */
   | { readonly type: 'propose'; readonly proposals: Uint8Array }
   | { readonly type: 'readIndex'; readonly id: number }
-  /** `timeMs`: stamp of `applied`; `setbackMs`: how far log time is behind it. */
+  /** `timeMs`: log time at `applied`; `setbackMs`: how far log time was set back. */
   | {
       readonly type: 'progress'
       readonly applied: Index
@@ -29,12 +29,12 @@ export type HostCommand =
     }
   | { readonly type: 'compact'; readonly position: Position }
   | { readonly type: 'transferLeadership'; readonly id: number; readonly target: NodeId | null }
-  /** A membership.v1.Configuration, encoded: the members wanted, without outgoing voters. */
+  /** Encoded membership.v1.Configuration: the target members, without outgoing voters. */
   | {
       readonly type: 'changeConfiguration'
       readonly id: number
       readonly configuration: Uint8Array
-      /** Index of the configuration that it was derived from; null: of whichever is in force. */
+      /** Index of the configuration that the target was derived from; null accepts any. */
       readonly basedOn: Index | null
     }
   | {
@@ -43,15 +43,15 @@ export type HostCommand =
       readonly position: Position
       readonly configuration: Uint8Array
     }
-  /** One per credit. */
+  /** One message per credit. */
   | {
       readonly type: 'snapshotChunk'
       readonly id: number
       readonly data: Uint8Array
       readonly isLast: boolean
     }
-  | { readonly type: 'snapshotFailed'; readonly id: number; readonly because: string }
-  /** The chunk is taken: the next may come. */
+  | { readonly type: 'snapshotFailed'; readonly id: number; readonly reason: string }
+  /** The chunk is written; the host may send the next one. */
   | { readonly type: 'receiveWritten'; readonly id: number }
   | {
       readonly type: 'receiveFinished'
@@ -59,7 +59,7 @@ export type HostCommand =
       readonly position: Position
       readonly configuration: Uint8Array
     }
-  | { readonly type: 'receiveFailed'; readonly id: number; readonly because: string }
+  | { readonly type: 'receiveFailed'; readonly id: number; readonly reason: string }
   | { readonly type: 'restored'; readonly id: number }
   | {
       readonly type: 'note'
@@ -80,24 +80,24 @@ export type HostCommand =
       readonly payload: Uint8Array
       readonly failure: CallFailure | null
     }
-  /** A peer, in the process that it started then, has said that it has applied so much. */
+  /** A peer, running since `startedAtMs`, has reported its applied index. */
   | {
       readonly type: 'heardApplied'
       readonly peer: NodeId
       readonly startedAtMs: number
       readonly applied: Index
     }
-  /** New connections prove themselves with it; standing ones stay. */
+  /** New connections use this identity; open ones continue. */
   | { readonly type: 'identity'; readonly identity: MeshIdentity }
   | { readonly type: 'stop' }
 
-/** A problem as it crosses between controllers. */
+/** A problem in the form that controllers send to each other. */
 export interface CallFailure {
   readonly code: string
-  readonly because: string
+  readonly reason: string
 }
 
-/** How far main has got. Digests are hex; empty when there is none yet. */
+/** Progress of the main thread. Digests are hex, or empty before the first digest. */
 export interface MachineProgress {
   readonly applied: Index
   readonly persisted: Index
@@ -108,33 +108,35 @@ export interface MachineProgress {
 
 export type HostEvent =
   | { readonly type: 'started'; readonly port: number }
-  /** Packed by src/raft/entry-codec.ts; in order, without gaps, from where the host was started. */
+  /**
+   * Packed by src/raft/entry-codec.ts; in order and without gaps from the host's start position.
+   */
   | { readonly type: 'committed'; readonly entries: Uint8Array }
-  /** These sequences were certainly not logged by this attempt. */
+  /** This attempt certainly did not log these sequences. */
   | {
       readonly type: 'refused'
       readonly sequences: readonly number[]
       readonly code: RefusalCode
     }
-  /**
-   * Commands that were handed to a leader and not yet seen committed may be lost: propose them
-   * again.
-   */
+  /** Uncommitted commands that were sent to a leader may be lost; propose them again. */
   | { readonly type: 'handoverLost' }
-  /** `index` null: no leader confirmed it. */
+  /** `index` null: no leader confirmed the read. */
   | { readonly type: 'readIndex'; readonly id: number; readonly index: Index | null }
-  /** `because` null: done, or under way for a transfer. */
-  | { readonly type: 'answered'; readonly id: number; readonly because: string | null }
+  /** `reason` null: done, or for a transfer: started. */
+  | { readonly type: 'answered'; readonly id: number; readonly reason: string | null }
   | ({ readonly type: 'status' } & HostStatus)
   | { readonly type: 'snapshotWanted'; readonly id: number; readonly to: NodeId }
   | { readonly type: 'snapshotCredit'; readonly id: number; readonly chunks: number }
-  /** `isSent`: the peer has it, and goes on with the log that follows. */
+  /** `isSent`: the peer has the snapshot and continues with the log. */
   | { readonly type: 'snapshotOver'; readonly id: number; readonly isSent: boolean }
   | { readonly type: 'receiveBegin'; readonly id: number; readonly from: NodeId }
   | { readonly type: 'receiveChunk'; readonly id: number; readonly data: Uint8Array }
   | { readonly type: 'receiveFinish'; readonly id: number }
   | { readonly type: 'receiveAbandoned'; readonly id: number }
-  /** The core has taken the received snapshot: make it the live state, then answer `restored`. */
+  /**
+   * The core has accepted the received snapshot: install it as the live state, then answer
+   * `restored`.
+   */
   | { readonly type: 'restore'; readonly id: number }
   | {
       readonly type: 'note'
@@ -156,10 +158,10 @@ export type HostEvent =
       readonly payload: Uint8Array
       readonly failure: CallFailure | null
     }
-  /** The streams that this member dials to a peer have come to stand, or have ended. */
+  /** The streams that this member dials to a peer are ready, or have ended. */
   | { readonly type: 'link'; readonly peer: NodeId; readonly isReady: boolean }
   | ({ readonly type: 'selfRefused' } & SelfRefusal)
-  /** Worth keeping beside log and state; at most once a second. */
+  /** Members for the membership cache; at most once a second. */
   | { readonly type: 'roster'; readonly roster: MembershipRecord }
   | {
       readonly type: 'log'
@@ -167,54 +169,61 @@ export type HostEvent =
       readonly fields: object
       readonly message: string
     }
-  /** Nothing works any more; the process must stop. */
-  | { readonly type: 'fatal'; readonly because: string }
+  /** The host cannot continue; the process must stop. */
+  | { readonly type: 'fatal'; readonly reason: string }
   | { readonly type: 'stopped' }
 
 /**
- * This member is not, or no longer, one of the cluster as it is. removed, other-store: a committed
- * configuration that came after the one that listed this disk lists this member not at all, or with
- * another disk. rolled-back: the disk is older than it was. not-yet-a-member: the peer knows of no
- * admission (it may merely lag). fenced: the peer is of a newer generation, begun without this
- * member. Repeated while it goes on, by each peer at most once a second.
+ * The cluster refuses this member. removed, other-store: a committed configuration, later than the
+ * one with this disk, lists no such member or lists another disk. rolled-back: the disk is older
+ * than before. not-yet-a-member: the peer knows of no admission, possibly because it lags. fenced:
+ * the peer belongs to a newer generation without this member. Repeated while the refusal continues,
+ * at most once a second for each peer.
  */
 export interface SelfRefusal {
   readonly reason: 'removed' | 'other-store' | 'rolled-back' | 'not-yet-a-member' | 'fenced'
-  /** Member that says so; this one itself when it read it in its own log. */
+  /** Member that refuses; this member itself if it read the removal in its own log. */
   readonly by: NodeId
-  /** Index of the configuration that it rests on. */
+  /** Index of the configuration behind the refusal. */
   readonly index: Index
-  /** Generation of the cluster, as the one who says so knows it. */
+  /** Generation of the cluster, as the refusing member knows it. */
   readonly generation: number
 }
 
-/** The cluster removed this member, or another process took its place: it takes part no more. */
+/**
+ * Whether the refusal is final for this process: it was removed, or belongs to an older generation.
+ */
 export function isRemovedOrFenced({ reason }: Pick<SelfRefusal, 'reason'>): boolean {
   return reason === 'removed' || reason === 'fenced'
 }
 
-/** Ages are in ms at the moment of sending: clocks of two threads have two zeros. */
+/**
+ * Ages are in ms at the time of sending, because the clocks of two threads have different origins.
+ */
 export interface HostStatus {
   readonly role: Role
   readonly term: Term
   readonly leader: NodeId | null
-  /** Since a leader was last heard from; 0 for the leader itself, null when never. */
+  /** Time since the last contact with a leader; 0 on the leader, null if there was none. */
   readonly leaderSilentMs: number | null
   readonly commit: Index
   readonly last: Index
-  /** Position up to which the log lacks what was promised (raft/owed.ts); null: nothing. */
+  /**
+   * Missing tail of the log: the position of the last promised entry that it may lack
+   * (raft/owed.ts); null if none.
+   */
   readonly owed: Position | null
-  /** membership.v1.Configuration in force, encoded. */
+  /** Encoded membership.v1.Configuration in force. */
   readonly configuration: Uint8Array
   readonly configurationIndex: Index
   readonly isConfigurationCommitted: boolean
-  /** Sorted by id; without this member itself. */
+  /** Sorted by id, without this member. */
   readonly peers: readonly PeerReport[]
   readonly vitals: HostStats
 }
 
-/** Before the host's first word. */
-export const NOTHING_HEARD: HostStatus = {
+/** Status before the first one from the host. */
+export const INITIAL_STATUS: HostStatus = {
   role: 'follower',
   term: 0,
   leader: null,
@@ -242,20 +251,20 @@ export interface PeerReport {
     readonly version: string
   }[]
   readonly certificatePem: string
-  /** The newest that it knows, as its Hello says; 0 when none was heard. */
+  /** The newest level that the peer supports, from its Hello; 0 if there was none. */
   readonly featureLevel: number
-  /** Known by the leader only. */
+  /** Known only on the leader. */
   readonly matchIndex: Index | null
 }
 
 /**
- * One end of a duplex message link. Messages arrive in order, in a later turn than they were posted
- * in.
+ * One end of a bidirectional message link. Messages arrive in order, in a later turn of the event
+ * loop.
  */
 export interface ThreadLink<In, Out> {
-  /** Set before the first message can arrive. */
+  /** Must be set before the first message can arrive. */
   onMessage: (message: In) => void
-  /** @param transfer buffers given away: they are of no more use to the sender. */
+  /** @param transfer buffers to transfer; the sender can no longer use them. */
   post(message: Out, transfer?: readonly ArrayBuffer[]): void
   close(): void
 }
@@ -290,7 +299,7 @@ class InlineEnd<In, Out> implements ThreadLink<In, Out> {
   }
 }
 
-/** Both ends in one thread. */
+/** A link with both ends in one thread. */
 export function inlineLink(): { readonly main: MainLink; readonly host: HostLink } {
   const main = new InlineEnd<HostEvent, HostCommand>()
   const host = new InlineEnd<HostCommand, HostEvent>()
@@ -299,7 +308,7 @@ export function inlineLink(): { readonly main: MainLink; readonly host: HostLink
   return { main, host }
 }
 
-/** Logger of the host's side, whose lines main writes: one process, one log. */
+/** Logger of the host. Main writes its lines, so that a process has one log. */
 export function logOverLink(link: HostLink): Logger {
   const at = (level: LogLevel) => (fields: object, message: string) =>
     link.post({ type: 'log', level, fields, message })

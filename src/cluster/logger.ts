@@ -1,10 +1,11 @@
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
-/** Logger of the room: one sentence a line, with fields beside it. The shape is pino's. */
+/** Logger of this folder: one sentence per line with structured fields, as in pino. */
 export type Logger = Readonly<Record<LogLevel, (fields: object, message: string) => void>>
 
 /**
- * Lets one line a key through per window, so a peer that knocks in vain every second fills no disk.
+ * Allows one line per key and window, so that a peer which fails to connect every second does not
+ * fill the disk.
  */
 export class LogThrottle {
   readonly #windowMs: number
@@ -16,7 +17,7 @@ export class LogThrottle {
     this.#keysMax = options.keysMax
   }
 
-  /** @returns whether the line may be written; a yes counts as written. */
+  /** @returns whether to write the line; if so, it counts as written. */
   allow(key: string, nowMs: number): boolean {
     const last = this.#lastMs.get(key)
     if (last !== undefined && nowMs - last < this.#windowMs) return false

@@ -18,10 +18,7 @@ import { integer } from '../lib/text/safe-integer.ts'
 import { decodeEntries, encodeEntries } from '../raft/entry-codec.ts'
 import type { Attestation, Entry, Message, NodeId, Position, Term } from '../raft/types.ts'
 
-/**
- * Frames of a Raft stream beside its Hello. A frame of a kind this release does not know is
- * `unknown`.
- */
+/** Frames of a Raft stream. `unknown` is a kind that this release does not know. */
 export type RaftContent =
   | { readonly kind: 'hello'; readonly hello: Hello }
   | { readonly kind: 'message'; readonly message: Message }
@@ -35,9 +32,9 @@ type WireBody = RaftMessage['body']
 type AppendRequest = Extract<Message, { readonly type: 'appendRequest' }>
 
 /**
- * Encodes outgoing Raft messages. Followers are mostly sent the same entries, so the last packing
- * is kept: an entry is what its index and term say (log matching), hence first index, last index
- * and last term name the bytes.
+ * Encodes outgoing Raft messages. Followers usually get the same entries, so the last packing is
+ * cached. Index and term identify an entry (log matching), so first index, last index and last term
+ * identify the packed bytes.
  */
 export class MessageEncoder {
   #first = 0
@@ -92,7 +89,7 @@ export class MessageEncoder {
       case 'timeoutNow':
         return wire('timeoutNow', {})
       case 'snapshot':
-        // It is stepped in by the receiver's own host once its chunks have checked out.
+        // The receiving host creates this message after it has verified all chunks.
         throw new RangeError('a snapshot message does not travel; its chunks do')
     }
   }
@@ -120,8 +117,8 @@ type BodyInit<C extends WireBody['case']> = C extends string
   : never
 
 /**
- * Plain fields become the message's own by `create` of the whole; the cast joins case and value
- * again.
+ * `create` of the whole message converts the plain fields; the cast restores the union of case and
+ * value.
  */
 function wire<C extends NonNullable<WireBody['case']>>(kind: C, value: BodyInit<C>): WireBody {
   return { case: kind, value } as unknown as WireBody
@@ -162,15 +159,14 @@ export function encodeForward(frame: ForwardFrame['frame']): Uint8Array {
   return toBinary(ForwardFrameSchema, create(ForwardFrameSchema, { frame }))
 }
 
-/** @throws when the bytes are no such frame. */
+/** @throws when the bytes are not a valid frame. */
 export function decodeForward(bytes: Uint8Array): ForwardFrame['frame'] {
   return fromBinary(ForwardFrameSchema, bytes).frame
 }
 
 /**
- * @param from the peer that the stream was proven to belong to: a message cannot claim another
- * sender.
- * @throws when the bytes are no such frame or a number in it is beyond a safe integer.
+ * @param from authenticated peer of the stream; a message cannot claim another sender.
+ * @throws when the bytes are not a valid frame or a number exceeds a safe integer.
  */
 export function decodeRaft(bytes: Uint8Array, from: NodeId, to: NodeId): RaftContent {
   const { frame } = fromBinary(RaftFrameSchema, bytes)
@@ -250,7 +246,10 @@ function attestation({ boot, lastIndex }: WireAttestation): Attestation {
   return { boot: integer(boot), lastIndex: integer(lastIndex) }
 }
 
-/** The core may rely on it: entries follow `previous` without a gap, their terms never falling. */
+/**
+ * Checks what the core relies on: entries follow `previous` without a gap, and their terms never
+ * decrease.
+ */
 function consecutive(entries: Entry[], previous: Position): Entry[] {
   let { index, term } = previous
   for (const entry of entries) {

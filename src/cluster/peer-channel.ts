@@ -1,42 +1,46 @@
 import type { NodeId } from '../raft/types.ts'
 
 /**
- * Caller, as TLS has proven: a controller of this cluster's CA. Whether it is a member is for the
- * log to say.
+ * Caller authenticated by TLS: a controller of this cluster's CA. Whether it is a member depends on
+ * the configuration.
  */
 export interface PeerCaller {
   readonly id: NodeId
-  /** Hash of the proven leaf's SubjectPublicKeyInfo. */
+  /** SHA-256 of the SubjectPublicKeyInfo of its leaf. */
   readonly publicKeySha256: Uint8Array
   readonly leafPem: string
-  /** It came over a member's stream, bound to the key and the store of its member record. */
+  /**
+   * Whether the request came over a member's stream, which is bound to the key and store of its
+   * member record.
+   */
   readonly isMember: boolean
 }
 
-/** @throws {Problem} what the caller is to be told; anything else reaches it as UNHANDLED. */
+/** @throws {Problem} that the caller receives; other errors reach it as UNHANDLED. */
 export type PeerHandler = (caller: PeerCaller, payload: Uint8Array) => Promise<Uint8Array>
 
-/** Messages between the main threads of controllers, over the mesh and beside the log. */
+/** Messages between the main threads of controllers, over the mesh and outside of the log. */
 export interface PeerChannel {
   /**
-   * Notes arrive in order while the link stands; they are lost without a word when it does not, or
-   * has no room. The payload is transferred to another thread, so it is empty afterwards.
+   * Sends a note. Notes arrive in order while the link is ready, and are lost silently if it is
+   * not, or if its queue is full. The payload is transferred to another thread and is empty
+   * afterwards.
    */
   note(to: NodeId, topic: string, payload: Uint8Array): void
-  /** One listener a topic. */
+  /** One listener per topic. */
   onNote(topic: string, listener: (from: NodeId, payload: Uint8Array) => void): void
-  /** A link to a member has come to stand, or has ended. Any number of listeners. */
+  /** Calls the listener when a link to a member is ready or has ended. Any number of listeners. */
   onLink(listener: (peer: NodeId, isReady: boolean) => void): void
-  /** Members that a note would be sent to now, sorted. */
+  /** Sorted members with a ready link. */
   readyPeers(): readonly NodeId[]
   /**
-   * @throws {Problem} what the callee answered; PEER_UNREACHABLE when there is no link, it ends
-   * before the answer, or `timeoutMs` passes: whether the callee has acted is not known then.
+   * @throws {Problem} the callee's answer; PEER_UNREACHABLE when there is no link, when it ends
+   * before the answer, or when `timeoutMs` passes. The callee may then have acted or not.
    */
   call(to: NodeId, method: string, payload: Uint8Array, timeoutMs: number): Promise<Uint8Array>
-  /** `members`: strangers are refused before the handler is asked. One handler a method. */
+  /** `members`: others are refused before the handler is called. One handler per method. */
   serve(method: string, access: 'members' | 'controllers', handler: PeerHandler): void
 }
 
-/** Bytes of one note, or of one request or answer. */
+/** Maximum bytes of one note, request or answer. */
 export const PEER_PAYLOAD_BYTES_MAX = 256 * 1024

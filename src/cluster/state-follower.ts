@@ -14,8 +14,8 @@ import { LogRetention, type RetentionOptions } from './state-transfer/log-retent
 import { type SnapshotEvent, SnapshotSource } from './state-transfer/snapshot-source.ts'
 
 /**
- * The consensus thread is told how far apply is this often, or after so many entries: it only
- * bounds a lag that is far longer.
+ * Reports the applied index to the consensus thread at this interval, or after this number of
+ * entries. The thread uses it only to bound a much larger lag.
  */
 const PROGRESS_MS = 10
 const PROGRESS_ENTRIES = 1024
@@ -31,22 +31,22 @@ export interface StateFollowerParts {
   readonly retention: RetentionOptions
   readonly quarantineMark: QuarantineMark | null
   readonly observer: () => ClusterObserver
-  /** Resolves once what was derived from the state before is derived from the one in its place. */
+  /** Resolves after everything derived from the old state has been rebuilt from the new one. */
   readonly onStateReplaced: () => Promise<void>
   readonly onApplied: (applied: AppliedEntry) => void
-  /** A snapshot is the state now; what became of entries inside it will not come by. */
+  /** A snapshot is the state now; the outcomes of entries inside it are unknown. */
   readonly onRestored: () => void
-  /** The state has been found wrong. */
+  /** The state was found to be wrong. */
   readonly onQuarantine: () => void
-  /** A leader with a wrong state gives leadership away. */
+  /** Called on a leader with a wrong state, which must transfer leadership. */
   readonly handOver: () => void
   readonly onFatal: (error: Error) => void
 }
 
 /**
- * How the state follows the log: entries are applied in order, the log is cut behind what is
- * persisted, a snapshot takes the place of a state that fell behind, and one that differs from the
- * other members' is set right.
+ * Keeps the state in step with the log: applies entries in order, compacts the log up to the
+ * persisted state, replaces a state that fell behind by a snapshot, and repairs a state that
+ * differs from other members.
  */
 export class StateFollower {
   readonly #parts: StateFollowerParts
@@ -55,7 +55,7 @@ export class StateFollower {
   readonly #catchUps: SnapshotCatchUp
   readonly #snapshots: SnapshotSource
   readonly guard: StateGuard
-  /** Stamp of the last entry applied; log time is behind it where it was brought back. */
+  /** Time stamp of the last applied entry. Log time is lower after it was set back. */
   #stampMs: number
   #progressTimer: NodeJS.Timeout | null = null
   #reportedApplied: Index = 0
@@ -83,7 +83,7 @@ export class StateFollower {
     machine.onFailed = (error) => parts.onFatal(error)
   }
 
-  /** Takes what the log has committed, as it came from the consensus thread. */
+  /** Accepts committed entries from the consensus thread. */
   push(entries: Uint8Array): void {
     this.#applyQueue.push(entries)
   }
@@ -109,7 +109,7 @@ export class StateFollower {
     link.post({ type: 'progress', applied, timeMs: this.#stampMs, setbackMs: machine.setbackMs })
   }
 
-  /** Makes the snapshot that was received the state. */
+  /** Installs the received snapshot as the state. */
   async restore(id: number): Promise<void> {
     // @guard 28-apply-goes-on-during-an-install
     this.#applyQueue.pause()
@@ -152,7 +152,7 @@ export class StateFollower {
       dropReceived: () => this.#snapshots.dropReceived(),
       onQuarantine: () => this.#onQuarantine(),
       hold: () => this.#applyQueue.pause(),
-      letGo: () => this.#applyQueue.resumeAfter(machine.progress().applied),
+      resumeApply: () => this.#applyQueue.resumeAfter(machine.progress().applied),
       onReplaced: () => this.#onReplaced(),
       onRelease: () => observer().announce(),
       handOver: this.#parts.handOver,
@@ -171,7 +171,7 @@ export class StateFollower {
     return machine.persistedMark().timeMs + machine.setbackMs
   }
 
-  /** The state of another member is in place; the log was whole all the time. */
+  /** Another member's state was installed; the log is unaffected. */
   #onReplaced(): void {
     this.#stampMs = Math.max(this.#stampMs, this.#stampOfMark())
     this.#applyQueue.resumeAfter(this.#parts.machine.progress().applied)

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs'
 
 /**
- * Runs a step as the user that a folder or file belongs to, when root runs this program: what
- * root writes with mode 0600 could not be read by the controller. Any other user runs it as is.
+ * If root runs this program, runs a step as the owner of a file or folder: the controller could not
+ * read files that root creates with mode 0600. Other users run the step unchanged.
  */
 export async function asOwnerOf<T>(path: string, step: () => T | Promise<T>): Promise<T> {
   const owner = statSync(path, { throwIfNoEntry: false })

@@ -6,22 +6,24 @@ import type { AuditTrail } from '../ports/audit.ts'
 import type { Credentials } from './start/check-certificates.ts'
 import type { RemovalAction } from './start/removal-action.ts'
 
-/** Parts that a controller is started with. */
+/** Inputs of `Controller.start`. */
 export interface ControllerParts {
   readonly config: ControllerConfig
   readonly credentials: Credentials
   readonly log: Logger
-  /** null: nothing is told of writes. */
+  /** null: writes are not audited. */
   readonly audit?: AuditTrail | null
-  /** The standard output, for events; null or absent: none go there. */
+  /** Receives events for the standard output; null or absent: none. */
   readonly eventLines?: EventLines | null
-  /** Called at most once, at any time: nothing works any more and the process must end. */
+  /**
+   * Called at most once, at any time, when the controller cannot continue and the process must end.
+   */
   readonly onFatal: (error: Error) => void
   /** Start of the process, UTC ms. */
   readonly startedAtMs?: number
   /**
-   * The cluster no longer takes this controller as it is; with the meshes of the members known
-   * then. May be repeated.
+   * Called when the cluster no longer accepts this controller, with the mesh addresses of the known
+   * members. May be called repeatedly.
    */
   readonly onOusted?: (fate: RemovalAction, addresses: readonly string[]) => void
 }

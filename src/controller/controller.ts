@@ -39,14 +39,18 @@ import { apiLimitsOf } from './settings.ts'
 import { StartupReadiness } from './service/startup-readiness.ts'
 import { openSnapshots } from './service/snapshots.ts'
 import { hasOtherVoters, membersOfRoster } from './start/known-voters.ts'
-import { fateOfAnswer, fateOfRefusal, type RemovalAction } from './start/removal-action.ts'
+import {
+  removalActionOfAnswer,
+  removalActionOfRefusal,
+  type RemovalAction,
+} from './start/removal-action.ts'
 import { checkMemberKey, type MemberKeyParts, watchMemberKey } from './start/member-key.ts'
 import { openState } from './start/open-state.ts'
 import { programVersion } from './version.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { unsupportedNode } from '../lib/runtime/supported-node.ts'
 
-/** Parts that are open before anything is served. */
+/** Components that are open before the controller serves requests. */
 interface Opened {
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
@@ -56,7 +60,7 @@ interface Opened {
   readonly storeId: Uint8Array
 }
 
-/** One controller: everything from the data folder to the listeners. */
+/** A running controller: all components from the data folder to the listeners. */
 export class Controller {
   readonly #parts: ControllerParts
   readonly #releases: Releases
@@ -66,10 +70,10 @@ export class Controller {
   #membership: ReturnType<typeof startMembership> | null = null
   #certificates: Certificates | null = null
   #secrets: Keyring | null = null
-  /** Members as they stood beside the log at the start. */
+  /** Members in the membership cache at the start. */
   #roster: MembershipRecord | null = null
   #hasDroppedState = false
-  /** Index that a state that was given up had reached at least. */
+  /** Minimum index that a discarded state had reached. */
   #lostIndex = 0
   #hasFailed = false
   #isOusted = false
@@ -81,7 +85,7 @@ export class Controller {
     this.#inForce = new IdentityInForce(parts.credentials)
   }
 
-  /** @throws StoreError, or what listening throws; everything is closed again then. */
+  /** @throws {StoreError} or the error of a listener, after everything is closed again. */
   static async start(parts: ControllerParts): Promise<Controller> {
     const controller = new Controller(parts)
     try {
@@ -93,15 +97,12 @@ export class Controller {
     }
   }
 
-  /** The way of every write, for programs that embed a controller. */
+  /** Submits writes; for programs that embed a controller. */
   get proposer(): Proposer {
     return present(this.#clusterNode, 'a started controller has a clusterNode')
   }
 
-  /**
-   * Reads certificate, key and CA files again; a set that is not good is told to the log, and the
-   * one in force stays so.
-   */
+  /** Rereads certificate, key and CA files. Logs an invalid set and keeps the present one. */
   async reloadCertificates(): Promise<void> {
     try {
       await this.#certificates?.reload()
@@ -114,8 +115,8 @@ export class Controller {
   }
 
   /**
-   * Hands leadership over while it still serves, answers what is under way, and lets go of the data
-   * folder. Requests in these moments find the next leader, so a planned stop fails none.
+   * Transfers leadership while still serving, answers requests in progress and releases the data
+   * folder. New requests find the next leader, so a planned stop makes none fail.
    */
   async stop(): Promise<void> {
     this.#clusterNode?.announceLeave()
@@ -131,7 +132,7 @@ export class Controller {
     this.#roster = this.#readRoster()
     const machine = await this.#openState()
     const events = openEvents(this.#parts, identity, machine, this.#startedAtMs)
-    // The store's first jobs have started the pool.
+    // The first jobs of the store have started the thread pool.
     const threads = lowerPoolPriority()
     if (threads === 0)
       this.#parts.log.warn(
@@ -169,7 +170,7 @@ export class Controller {
 
   async #joinCluster(folder: DataIdentity, machine: StateMachine): Promise<ClusterNode> {
     const fatal = Promise.withResolvers<never>()
-    // Once started, the failure is told by onFatal alone.
+    // After the start, only onFatal reports the failure.
     fatal.promise.catch(() => undefined)
     const { clusterNode, committedIndex } = await openClusterNode({
       controller: this.#parts,
@@ -203,7 +204,7 @@ export class Controller {
       this.#membership?.management.onSelfRemoved()
     }
     if (refusal.reason === 'not-yet-a-member') this.#membership?.entrance.onRefused()
-    this.#meet(fateOfRefusal(this.#parts.config.id, refusal))
+    this.#meet(removalActionOfRefusal(this.#parts.config.id, refusal))
   }
 
   #meet(fate: RemovalAction | null): void {
@@ -213,8 +214,8 @@ export class Controller {
   }
 
   /**
-   * Reads the kept members, which can be learned again from any peer that is still where the log
-   * says, so damage to it is no reason to stop.
+   * Reads the membership cache. A damaged cache does not prevent the start: any peer at an address
+   * from the log can send the members again.
    */
   #readRoster(): MembershipRecord | null {
     try {
@@ -241,7 +242,7 @@ export class Controller {
       clusterNode,
       machine,
       processor,
-      tell: events.tell,
+      publishFact: events.publishFact,
       authorities: networkAuthoritiesOf(secrets, caPem),
       isOutOfService: () => this.#isFailedOrQuarantined,
       isOusted: () => this.#isOusted,
@@ -279,7 +280,7 @@ export class Controller {
         backups: backups.control,
         restores: backups.restores,
         events: events.streams,
-        tell: events.tell,
+        publishFact: events.publishFact,
         processor,
         proposer,
       },
@@ -304,7 +305,7 @@ export class Controller {
     routers.serve(served, new RouterNamingRules(certifier), proposer)
     await routers.open(credentials)
     this.#releases.push(() => routers.close())
-    // Before the listeners, which wait for what is under way.
+    // Closed before the listeners, because closing a listener waits for requests in progress.
     this.#releases.push(() => snapshots.close())
     renewals.push((identity) => listeners.renew(identity))
     renewals.push((identity) => routers.renew(identity))
@@ -327,7 +328,7 @@ export class Controller {
       ...opened,
       startedAtMs: this.#startedAtMs,
       releases: this.#releases,
-      onAnswer: (answer) => this.#meet(fateOfAnswer(answer)),
+      onAnswer: (answer) => this.#meet(removalActionOfAnswer(answer)),
     }
     this.#membership = startMembership(parts)
     const { management } = this.#membership
@@ -335,8 +336,8 @@ export class Controller {
   }
 
   /**
-   * Looks after the certificates of mesh and listeners, once it is started. @param renewals told of
-   * each renewal.
+   * Manages the certificates of mesh and listeners; not started. @param renewals called for each
+   * renewal.
    */
   #certify(opened: Opened, renewals: readonly ((identity: MeshIdentity) => void)[]): Certificates {
     const { clusterNode, machine, secrets } = opened
@@ -368,9 +369,7 @@ export class Controller {
     return certificates
   }
 
-  /**
-   * The shared secrets, opened with the key of this controller; in force before the first request.
-   */
+  /** Decrypts the shared secrets with the key of this controller, before the first request. */
   async #keepSecrets(machine: StateMachine): Promise<Keyring> {
     const { config, credentials, log } = this.#parts
     const keyring = new Keyring({
@@ -390,7 +389,7 @@ export class Controller {
     return this.#hasFailed || this.#clusterNode?.isQuarantined === true
   }
 
-  /** Refusal of every request, but for those about this controller itself. */
+  /** Problem code for all requests, except those about this controller itself. */
   #requestRefusal({ clusterNode, machine, storeId }: Opened): () => ProblemCode | null {
     const settled = new StartupReadiness({
       selfId: this.#parts.config.id,

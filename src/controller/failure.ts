@@ -1,11 +1,11 @@
 import { StoreError } from '../store/errors.ts'
 
-/** Done, failed, wrong usage or configuration: what scripts rely on. */
+/** Exit codes for scripts: success, failure, wrong usage or configuration. */
 export const EXIT_DONE = 0
 export const EXIT_FAILED = 1
 export const EXIT_USAGE = 2
 
-/** Ends the program with this exit code after printing the message; no stack is shown. */
+/** Ends the program with this exit code and prints the message without a stack trace. */
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure'
   readonly exitCode: typeof EXIT_FAILED | typeof EXIT_USAGE
@@ -16,13 +16,14 @@ export class CommandFailure extends Error {
   }
 }
 
-/** Wrong usage, or a configuration that is wrong. */
+/** Wrong usage or an invalid configuration. */
 export function usageFailure(message: string): CommandFailure {
   return new CommandFailure(EXIT_USAGE, message)
 }
 
 /**
- * Makes one line of what an operator can act on; the rest is a mistake of ours and keeps its stack.
+ * Turns errors that an operator can fix into a one-line failure. Other errors are bugs and keep
+ * their stack trace.
  */
 export function operatorFailure(error: unknown): unknown {
   if (error instanceof StoreError) return new CommandFailure(EXIT_FAILED, error.message, error)
@@ -37,17 +38,17 @@ const remedies: Readonly<Record<string, string>> = {
   ENOSPC: 'the disk is full; free disk space',
   EEXIST: 'a file of that name exists; choose another location',
   ENOTDIR: 'a part of the path is not a folder; choose another location',
-  // Linux says this where nothing can be made, as below /proc.
+  // Linux returns ENOENT for folders that do not support new files, such as those below /proc.
   ENOENT: 'it does not exist and cannot be created; choose another location',
 }
 
-/** Whether the path was only looked at: nothing was to be created there. */
+/** Whether the failed call only read the path and created nothing. */
 function isReading(error: Error & { readonly code?: unknown }): boolean {
   const { syscall } = error as { readonly syscall?: unknown }
   return error.code === 'ENOENT' && ['stat', 'lstat', 'scandir'].includes(String(syscall))
 }
 
-/** `EACCES: permission denied, mkdir '/x'`, and what to do about it. */
+/** For example `EACCES: permission denied, mkdir '/x'`, followed by a remedy. */
 function systemSentence(error: Error & { readonly code?: unknown }): string {
   const remedy = isReading(error) ? 'check the path' : remedies[String(error.code)]
   return remedy === undefined ? error.message : `${error.message}; ${remedy}`

@@ -1,7 +1,7 @@
 /**
- * Checks a folder that backups are written to.
- * @param found of its file system, by `statfs`.
- * @throws for less than what must stay free (`log.lowSpaceBytes`).
+ * Checks the free space of the folder for backups.
+ * @param found result of `statfs` for its file system.
+ * @throws when less than `log.lowSpaceBytes` is free.
  */
 export function requireFreeSpace(
   folder: string,

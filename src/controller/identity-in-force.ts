@@ -2,7 +2,7 @@ import type { MeshIdentity } from '../cluster/mesh/mesh-service.ts'
 import { parseCertificates } from '../pki/certificate.ts'
 import type { Credentials } from './start/check-certificates.ts'
 
-/** The certificates in force; they change when they are renewed or read again. */
+/** The certificates in force; a renewal or reload replaces them. */
 export class IdentityInForce {
   #caPem: string
   #leafPem: string

@@ -9,7 +9,7 @@ import type { ActionRecorder } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { ControllerParts } from './controller-parts.ts'
 
-/** Members of a logger of pino that are needed. */
+/** The part of a pino logger that is needed here. */
 interface AdjustableLog {
   level: string
   warn(fields: object, message: string): void
@@ -37,11 +37,11 @@ export class LogLevelSwitch implements LogLevelControl {
     const from = this.#log.level
     if (level === from) return this.get()
     const message = `log level changed from ${from} to ${level}; a restart resets it to ${this.#configured}`
-    // Beside both levels, so that a switch to `error` is logged as well.
+    // Logged at the more verbose of both levels, so that a switch to `error` is logged as well.
     this.#log.warn({ from, level, by: actorName(by) }, message)
     this.#log.level = level
-    // Not waited for: without a quorum, which is when details are needed most, it takes until the
-    // time limit of a write.
+    // Not awaited: without a quorum the record would take until the write timeout, and the level is
+    // often switched then.
     void this.#actions.note(
       { action: 'set-log-level', target: this.#id, outcome: 'done', reason: `${from} to ${level}` },
       by,

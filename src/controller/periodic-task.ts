@@ -1,8 +1,8 @@
 import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 
 /**
- * Looks again and again whether there is something to do, and does it: one run at a time, ended
- * with its owner. Keeps no process alive.
+ * Runs a task periodically, one run at a time, until its owner closes it. Does not keep the process
+ * alive.
  */
 export class PeriodicTask {
   readonly #everyMs: number
@@ -11,7 +11,7 @@ export class PeriodicTask {
   #running: Promise<void> | null = null
   #stopTimer: (() => void) | null = null
 
-  /** @param run never rejects; ends soon once {@link stop} is aborted. */
+  /** @param run never rejects, and ends soon after {@link stop} is aborted. */
   constructor(everyMs: number, run: () => Promise<void>) {
     this.#everyMs = everyMs
     this.#run = run
@@ -25,7 +25,7 @@ export class PeriodicTask {
     this.#stopTimer ??= periodicScheduler.every(this.#everyMs, () => void this.look())
   }
 
-  /** Runs now, unless a run is under way: then that one. Never rejects. */
+  /** Runs the task now, or joins the run in progress. Never rejects. */
   look(): Promise<void> {
     if (this.stop.aborted) return Promise.resolve()
     this.#running ??= this.#run().finally(() => {
@@ -34,7 +34,7 @@ export class PeriodicTask {
     return this.#running
   }
 
-  /** Resolves once the run that is under way has ended. */
+  /** Resolves after the run in progress has ended. */
   async close(): Promise<void> {
     this.#stopTimer?.()
     this.#stop.abort()

@@ -1,12 +1,9 @@
 import type { Logger } from 'pino'
 
-/** Gives back something that was opened. */
+/** Closes something that was opened. */
 export type Release = () => Promise<void> | void
 
-/**
- * Parts that were opened, to be given back last first: after a stop as well as after a failed
- * start.
- */
+/** Closes opened components in reverse order, after a stop or a failed start. */
 export class Releases {
   readonly #steps: Release[] = []
   readonly #log: Logger
@@ -19,7 +16,7 @@ export class Releases {
     this.#steps.push(release)
   }
 
-  /** A step that fails is told and keeps none of the others from its turn. */
+  /** Logs a failing step and continues with the others. */
   async releaseAll(): Promise<void> {
     for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
       try {

@@ -9,7 +9,7 @@ import { formatHostPort, parseHostPort } from '../lib/text/names.ts'
 import { type ApiAddress, ROUTER_ADDRESS_NAME } from '../ports/cluster-view.ts'
 import type { CoreOptions } from '../raft/options.ts'
 
-/** Options of the parts, made from the checked configuration; nothing is decided here. */
+/** Converts the checked configuration to options of components. */
 
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
@@ -24,9 +24,7 @@ const apiNames: Readonly<Record<ConfiguredApi, ApiName>> = {
   'health-checks': 'host',
 }
 
-/**
- * Path of each API below its listener's base URL; controllers tell each other whole addresses.
- */
+/** Path of each API below the base URL of its listener. Controllers exchange complete URLs. */
 const apiPaths: Readonly<Record<ConfiguredApi, string>> = {
   'edge-client': '/edge/client/v1',
   'edge-management': '/edge/management/v1',
@@ -34,12 +32,12 @@ const apiPaths: Readonly<Record<ConfiguredApi, string>> = {
   'health-checks': '/health-checks',
 }
 
-/** Metrics and pages are no APIs: clients are not told where they are. */
+/** Metrics and pages are not APIs and are not announced to clients. */
 function apisIn(configured: readonly ConfiguredName[]): ConfiguredApi[] {
   return configured.filter((name): name is ConfiguredApi => Object.hasOwn(apiNames, name))
 }
 
-/** Clients of the family look for the OpenID provider where they find the client API. */
+/** OpenZiti clients expect the OpenID provider on the listener of the client API. */
 function servesOidc({ oidc }: ControllerConfig, configured: readonly ConfiguredName[]): boolean {
   return oidc.enabled && configured.includes('edge-client')
 }
@@ -49,7 +47,7 @@ export function apisOf(config: ControllerConfig, configured: readonly Configured
   return servesOidc(config, configured) ? [...apis, 'oidc'] : apis
 }
 
-/** API to base URLs (`https://host:port`), in the order of the listeners. */
+/** Base URLs (`https://host:port`) of each API, in the order of the listeners. */
 export function bindingsOf(
   config: ControllerConfig,
 ): Partial<Record<BindingName, readonly string[]>> {
@@ -62,7 +60,7 @@ export function bindingsOf(
   return bindings
 }
 
-/** Addresses that the other controllers show in their list of controllers. */
+/** Addresses in the list of controllers, as other controllers show them. */
 export function apiAddressesOf(config: ControllerConfig): ApiAddress[] {
   const routerAddress = routerAddressOf(config)
   const ofRouters = { api: ROUTER_ADDRESS_NAME, url: routerAddress ?? '', version: '' }
@@ -75,7 +73,8 @@ export function apiAddressesOf(config: ControllerConfig): ApiAddress[] {
 }
 
 /**
- * `tls:host:port`: the host that peers reach this controller by is one that its certificate names.
+ * `tls:host:port` with the host that peers use, because the controller's certificate contains that
+ * name.
  */
 function routerAddressOf({ cluster, routers }: ControllerConfig): string | null {
   const bind = routers.bind === null ? null : parseHostPort(routers.bind)
@@ -106,7 +105,7 @@ export function apiLimitsOf({ api, oidc, enrollment, limits }: ControllerConfig)
   })
 }
 
-/** Rules for places where keys of external JWT signers are fetched from. */
+/** Rules for the URLs that keys of external JWT signers are fetched from. */
 export function keyEndpointRulesOf({ api }: ControllerConfig, caPem: string): KeyEndpointRules {
   return {
     allowsReserved: api.reservedSignerHosts,
@@ -117,8 +116,8 @@ export function keyEndpointRulesOf({ api }: ControllerConfig, caPem: string): Ke
 }
 
 /**
- * A hash at a time for each two cores: log-ins leave a core to whoever writes. At most three, so
- * that one of libuv's four threads is left to the state store.
+ * One password hash at a time for each two cores, so that log-ins leave a core to writes. At most
+ * three, which leaves one of libuv's four threads to the state store.
  */
 export function passwordHashesFor(cores: number): number {
   return Math.min(3, Math.max(1, Math.floor(cores / 2)))

@@ -7,14 +7,14 @@ const manifest = join(PACKAGE_ROOT, 'package.json')
 
 interface Manifest {
   readonly version: string
-  /** The commit that an installed program was built from; absent in a clone. */
+  /** Commit that an installed program was built from; absent in a clone. */
   readonly built?: { readonly revision: string; readonly date: string }
 }
 
 /**
- * Version in the answer of the version operation and the `server` header: clients of the API family
- * read it as semver and switch features on by it (service edge routers from 1.0, config types in
- * lists from 1.1), so it names the family's level that is served, not this program's own version.
+ * Version in the answer of the version operation and in the `server` header. OpenZiti clients parse
+ * it as semver to enable features (service edge routers from 1.0, config types in lists from 1.1),
+ * so it is the OpenZiti level served here, not the version of this program.
  */
 export const API_FAMILY_VERSION = 'v2.0.0'
 
@@ -23,7 +23,7 @@ export function programVersion(): string {
   return readManifest().version
 }
 
-/** Date of the commit that it was built from; of a clone, when it was made: RFC 3339. */
+/** Date of the commit of an installed program; in a clone, the time of its checkout. RFC 3339. */
 export function programDate(): string {
   const { built } = readManifest()
   const date = new Date(built === undefined || built.date === '' ? NaN : built.date)
@@ -31,8 +31,8 @@ export function programDate(): string {
 }
 
 /**
- * 12 hex digits of the commit that is checked out, or that it was built from; `unknown` where
- * neither is known.
+ * First 12 hex digits of the commit that this program was built from, or that is checked out;
+ * `unknown` if neither is known.
  */
 export function programRevision(): string {
   const { built } = readManifest()
@@ -64,7 +64,7 @@ function commitOf(ref: string): string {
   }
 }
 
-/** How routers and tunnels say their version to those that they connect to. */
+/** Version that routers and tunnels report to their peers. */
 export function programVersionLine(): {
   readonly version: string
   readonly revision: string

@@ -33,7 +33,7 @@ export class EventBus {
   readonly #listeners = new Set<() => void>()
   readonly #interest = new Map<EventNamespace, number>()
   #liveSequence: number
-  #isTelling = false
+  #isNotifying = false
 
   constructor(parts: EventBusParts) {
     this.#parts = parts
@@ -69,7 +69,7 @@ export class EventBus {
     const slots = entry.slots(this.#parts.limits)
     if (slots.length === 0) return
     for (const slot of slots) this.ring.push(slot)
-    this.#tellLater()
+    this.#notifyLater()
   }
 
   /**
@@ -79,13 +79,13 @@ export class EventBus {
   emitLive(event: NewEvent): void {
     const position = this.nextPosition()
     this.ring.push(new EmittedEvent(event, position, false, this.#parts.selfId))
-    this.#tellLater()
+    this.#notifyLater()
   }
 
   /** Entries have taken effect that nobody here has seen one by one. */
   noteGap(): void {
     this.ring.forget(this.#here(this.#liveSequence))
-    this.#tellLater()
+    this.#notifyLater()
   }
 
   /** Called after events have come, and not for each. @returns the way to end it. */
@@ -116,11 +116,11 @@ export class EventBus {
     return { generation, index: appliedIndex(), sequence }
   }
 
-  #tellLater(): void {
-    if (this.#isTelling || this.#listeners.size === 0) return
-    this.#isTelling = true
+  #notifyLater(): void {
+    if (this.#isNotifying || this.#listeners.size === 0) return
+    this.#isNotifying = true
     setImmediate(() => {
-      this.#isTelling = false
+      this.#isNotifying = false
       for (const listener of Array.from(this.#listeners)) listener()
     })
   }

@@ -4,7 +4,7 @@ import { parsePattern } from '../lib/text/text-pattern.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { EventFilter, EventStreams } from '../ports/events.ts'
-import type { TellFact } from '../ports/live-facts.ts'
+import type { PublishFact } from '../ports/live-facts.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { HostStats } from '../ports/stats.ts'
 import { ClusterWatch, type RaisedAlarm } from './sources/cluster-watch.ts'
@@ -63,7 +63,7 @@ export interface EventSources {
 export class Events {
   readonly bus: EventBus
   readonly streams: EventStreams
-  readonly tell: TellFact
+  readonly publishFact: PublishFact
   readonly #parts: EventsParts
   readonly #records: RecordFollower
   readonly #live: LiveFollower
@@ -89,7 +89,7 @@ export class Events {
     this.#dials = new DialCounter(clock.nowMs())
     const dials = this.#dials
     this.#live = new LiveFollower({ bus: this.bus, clock, state, dials, isConnected })
-    this.tell = this.#live.tell
+    this.publishFact = this.#live.publishFact
     this.#room = new StreamRoom({ bus: this.bus, clock, lost: () => this.lost })
     this.streams = this.#room
   }
@@ -104,7 +104,7 @@ export class Events {
     const { clock, options, state } = this.#parts
     const { cluster, vitals, alarms, onFileFault } = sources
     const { metricsIntervalMs, entityCountIntervalMs } = options
-    this.#watch = new ClusterWatch({ bus, cluster, alarms, clock, tell: this.tell })
+    this.#watch = new ClusterWatch({ bus, cluster, alarms, clock, publishFact: this.publishFact })
     this.#sampler = new Sampler({
       bus,
       cluster,

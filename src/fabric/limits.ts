@@ -96,7 +96,7 @@ export const routerLimits = {
   circuitsOrphanedMax: 65_536,
   circuitOrphanMsMax: 60_000,
   /** Time for which other controllers are told of a claimed circuit, even if it has ended. */
-  circuitClaimToldMs: 5000,
+  circuitClaimPublishedMs: 5000,
   /**
    * For so long after its start a controller takes no circuit from a router that it does not know:
    * it may have to hear of it first.

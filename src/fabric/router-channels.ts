@@ -9,7 +9,7 @@ import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
-import { type TellFact, tellNobody } from '../ports/live-facts.ts'
+import { type PublishFact, ignoreFact } from '../ports/live-facts.ts'
 import type { LiveChannel } from '../ports/live-channels.ts'
 import type { LiveTable } from '../ports/live-table.ts'
 import type { RouterAdmitter } from './admission.ts'
@@ -55,7 +55,7 @@ export interface RouterChannelsParts {
   /** Processor time of the main thread, which works for other callers as well. */
   readonly processor: Pick<ProcessorShare, 'begin'>
   /** Told of routers that come and go. */
-  readonly tell?: TellFact
+  readonly publishFact?: PublishFact
 }
 
 interface Connected {
@@ -158,7 +158,7 @@ export class RouterChannels {
     this.#unfollow()
     for (const duty of this.#duties) duty.onStop?.()
     // A controller that stops because it was removed agrees to that by its last list.
-    this.#tellAll()
+    this.#sendMembers()
     for (const channel of Array.from(this.#open)) channel.close('the controller is stopping')
   }
 
@@ -208,18 +208,18 @@ export class RouterChannels {
       for (const duty of this.#duties) duty.onRevoked?.(connection)
       channel.close(reason)
     }
-    this.#tellAll()
+    this.#sendMembers()
     for (const duty of this.#duties) duty.onSweep?.()
   }
 
-  #tellAll(): void {
+  #sendMembers(): void {
     const connections = Array.from(this.connections())
     if (connections.length === 0) return
     const addresses = this.#addresses()
     const leaderIndex = this.#parts.cluster.leaderIndex()
     for (const connection of connections) {
-      this.#tellAddresses(connection, addresses, false)
-      this.#tellLeader(connection, leaderIndex)
+      this.#sendAddresses(connection, addresses, false)
+      this.#sendLeader(connection, leaderIndex)
     }
   }
 
@@ -271,7 +271,7 @@ export class RouterChannels {
           'too many routers; this one is not reported to other controllers as online',
         )
       },
-      onMembersAsked: () => this.#tellAddresses(connection, this.#addresses(), true),
+      onMembersAsked: () => this.#sendAddresses(connection, this.#addresses(), true),
     })
     if (!this.#rows.set(router.id, { connection, connectedAt: clock.nowMs(), address })) {
       return this.#refuse(channel, socket, hello, 'too many routers are connected')
@@ -283,16 +283,16 @@ export class RouterChannels {
     )
     channel.open(helloAnswer(hello, identity))
     connection.start()
-    this.#tellConnected(router.id, socket)
-    this.#tellAddresses(connection, this.#addresses(), false)
+    this.#publishConnected(router.id, socket)
+    this.#sendAddresses(connection, this.#addresses(), false)
     for (const duty of this.#duties) duty.onConnected?.(connection)
     return connection
   }
 
-  #tellConnected(id: string, socket: TLSSocket): void {
-    const { identity, tell = tellNobody } = this.#parts
-    tell({ kind: 'router', routerId: id, isOnline: true })
-    tell({
+  #publishConnected(id: string, socket: TLSSocket): void {
+    const { identity, publishFact = ignoreFact } = this.#parts
+    publishFact({ kind: 'router', routerId: id, isOnline: true })
+    publishFact({
       kind: 'connect',
       source: { type: 'router', id },
       sourceAddress: addressText(socket.remoteAddress, socket.remotePort),
@@ -346,7 +346,7 @@ export class RouterChannels {
   #onGone(connection: RouterConnection): void {
     const { id } = connection.router
     this.#parts.statuses.withdraw(id)
-    this.#parts.tell?.({ kind: 'router', routerId: id, isOnline: false })
+    this.#parts.publishFact?.({ kind: 'router', routerId: id, isOnline: false })
     for (const duty of this.#duties) duty.onDisconnected?.(connection)
   }
 
@@ -355,12 +355,12 @@ export class RouterChannels {
     const addresses = this.#parts.cluster.addresses()
     if (addresses === null) return null
     // Without the index: that of a leader grows with every entry.
-    const { index: _index, ...told } = addresses
-    const text = JSON.stringify(told)
+    const { index: _index, ...sent } = addresses
+    const text = JSON.stringify(sent)
     return { text, addresses, message: addressesMessage(addresses) }
   }
 
-  #tellAddresses(
+  #sendAddresses(
     connection: RouterConnection,
     update: AddressesUpdate | null,
     isAsked: boolean,
@@ -393,7 +393,7 @@ export class RouterChannels {
     connection.sentIndex = Math.max(connection.sentIndex, index)
   }
 
-  #tellLeader(connection: RouterConnection, index: number | null): void {
+  #sendLeader(connection: RouterConnection, index: number | null): void {
     if (index === null || index <= connection.sentLeaderIndex) return
     connection.sentLeaderIndex = index
     connection.channel.send(leaderMessage(index))

@@ -16,7 +16,7 @@ import type { Entry } from '../raft/types.ts'
 import { settleAccess } from './access/settle.ts'
 import { auditOf, type Touched } from './apply/audit.ts'
 import { rightsOf } from './apply/authority.ts'
-import { tellAction } from './cluster/cluster-action.ts'
+import { recordAction } from './cluster/cluster-action.ts'
 import { createTicket, deleteAdmission, redeemTicket, revokeTicket } from './cluster/cluster.ts'
 import {
   createSessionCertificate,
@@ -135,7 +135,7 @@ const handlers: Readonly<Record<KnownKind, Handler>> = {
   [CommandKind.INTEGRITY_END]: endIntegrityRun,
   [CommandKind.INTEGRITY_REBUILD]: rebuildTable,
   [CommandKind.INTEGRITY_DETACH]: detachMissing,
-  [CommandKind.CLUSTER_ACTION]: tellAction,
+  [CommandKind.CLUSTER_ACTION]: recordAction,
   [CommandKind.FEATURE_LEVEL_RAISE]: raiseFeatureLevel,
 }
 

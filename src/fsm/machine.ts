@@ -121,7 +121,7 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
     try {
       const applied = apply(this.state, entry)
       this.#writeBehind.noteApplied(this.state)
-      this.#tellFollowers(entry.index, applied.audit)
+      this.#notifyFollowers(entry.index, applied.audit)
       this.#waiters.reached(entry.index)
       return applied
     } catch (error) {
@@ -183,13 +183,13 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
   }
 
   /** Within one entry all records were replaced by others. */
-  #tellReplaced(): void {
+  #notifyReplaced(): void {
     this.#followers.onReplaced()
     this.onRecordsReplaced(this.state.position.index)
   }
 
-  #tellFollowers(index: Index, audit: AppliedEntry['audit']): void {
-    if (this.state.changes.takeReplaced()) this.#tellReplaced()
+  #notifyFollowers(index: Index, audit: AppliedEntry['audit']): void {
+    if (this.state.changes.takeReplaced()) this.#notifyReplaced()
     const changes = this.state.changes.take(this.state.tables)
     if (changes.length === 0) return
     this.#followers.onEntry(index, changes, { timeMs: this.state.logTimeMs, audit })

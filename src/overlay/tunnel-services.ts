@@ -21,10 +21,10 @@ export interface TunnelServicesParts {
   readonly services: UsableServices
   /** Ports of services in mode `proxy`. */
   readonly configured: readonly ConfiguredService[]
-  /** Listened on where a config of a service names no address. */
+  /** Listening address when the config of a service has none. */
   readonly anyAddress: string
   readonly terminators: OfferedTerminators
-  /** Clients are told the key of a terminator, and not that of their circuit. */
+  /** Whether clients get the key of a terminator instead of a key for their circuit. */
   readonly hasKeyPerTerminator: boolean
   readonly requests: CircuitSource
   readonly circuits: Pick<LocalCircuits, 'open'>
@@ -32,14 +32,14 @@ export interface TunnelServicesParts {
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
-  /** Addresses of controllers and routers, which no service may take over at this host. */
+  /** Addresses of controllers and routers; no service may intercept them at this host. */
   readonly neededAddresses: () => readonly string[]
 }
 
 /**
- * Services of one identity at this host: it hosts those whose targets it connects to. In mode
- * `proxy` it offers others at ports of this host, and in mode `tproxy` it takes over connections of
- * this host to their addresses and names.
+ * Services of one identity at this host. It hosts services by connecting to their targets. In mode
+ * `proxy` it offers other services on ports of this host, and in mode `tproxy` it intercepts
+ * connections of this host to their addresses and names.
  */
 export class TunnelServices {
   readonly mode: string
@@ -79,14 +79,14 @@ export class TunnelServices {
     this.refresh()
   }
 
-  /** Follows what the identity may use now. */
+  /** Updates to the current permissions of the identity. */
   refresh(): void {
     this.#hosted.refresh()
     this.#offered?.refresh()
     this.#intercepted?.refresh()
   }
 
-  /** There may be an address now that no service may take. */
+  /** Checks again, because another address may have become protected. */
   protectAddresses(): void {
     this.#intercepted?.refresh()
   }
@@ -95,7 +95,7 @@ export class TunnelServices {
     return this.#hosted.terminator(terminatorId) !== undefined
   }
 
-  /** Services that are hosted, offered and intercepted, for inspections. */
+  /** Hosted, offered and intercepted services, for inspections. */
   shown(): { readonly hosted: object; readonly offered: object; readonly intercepted: object } {
     return {
       hosted: this.#hosted.services,

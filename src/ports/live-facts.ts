@@ -124,6 +124,6 @@ export interface MetricFigure {
 }
 
 /** Takes what was seen. Never throws and never waits. */
-export type TellFact = (fact: LiveFact) => void
+export type PublishFact = (fact: LiveFact) => void
 
-export const tellNobody: TellFact = () => undefined
+export const ignoreFact: PublishFact = () => undefined

@@ -2,8 +2,8 @@ import type { PostureCheck } from '../entities/kinds/posture-check.ts'
 import type { ShownFactor } from '../ports/posture.ts'
 
 /**
- * How long a session keeps what it has once its machine has woken or was unlocked, until a code is
- * given again.
+ * Time that a session keeps its access after its device wakes or is unlocked, until the user must
+ * give a code.
  */
 export const PROMPT_GRACE_MS = 5 * 60_000
 /** No time limit. */
@@ -14,8 +14,8 @@ type Timed = Pick<PostureCheck, 'timeoutSeconds'>
 type Prompted = Timed & Pick<PostureCheck, 'promptOnWake' | 'promptOnUnlock'>
 
 /**
- * Whether a code was given in the session, not too long ago, and again where the check asks for
- * that.
+ * Whether the user gave a code in this session, recently enough, and again after a wake or unlock
+ * if the check requires that.
  */
 export function passesFactor(check: Prompted, factor: Factor): boolean {
   if (factor === undefined || factor.passedAtMs === null) return false
@@ -26,20 +26,23 @@ export function passesFactor(check: Prompted, factor: Factor): boolean {
   )
 }
 
-/** Infinity where the check has no timeout. */
+/** Infinity when the check has no timeout. */
 function timeLeftMs({ timeoutSeconds }: Timed, { passedAtMs, nowMs }: ShownFactor): number {
   if (passedAtMs === null) return 0
   if (timeoutSeconds <= 0) return Infinity
   return Math.max(0, passedAtMs + timeoutSeconds * 1000 - nowMs)
 }
 
-/** Whether a code was given, and its time is over. */
+/** Whether the code that the user gave has expired. */
 export function isTimedOut(check: Timed, factor: Factor): boolean {
   if (factor === undefined || factor.passedAtMs === null) return false
   return timeLeftMs(check, factor) === 0
 }
 
-/** When a code that was given last stopped being enough, as time went by, UTC ms; 0: it did not. */
+/**
+ * Time when the last code stopped satisfying the check because time passed, UTC ms; 0 if it still
+ * does.
+ */
 export function factorLapsedAt(check: Prompted, factor: ShownFactor): number {
   const { passedAtMs, wokenAtMs, unlockedAtMs, nowMs } = factor
   if (passedAtMs === null) return 0
@@ -54,8 +57,8 @@ export function factorLapsedAt(check: Prompted, factor: ShownFactor): number {
 }
 
 /**
- * Whether what happened to the machine asks for no code, or one was given after it, or there is
- * still time for one.
+ * Whether a wake or unlock requires no new code: the check does not prompt for it, the user gave a
+ * code afterwards, or the grace period is not over.
  */
 export function isFresh(isPrompted: boolean, atMs: number | null, factor: Factor): boolean {
   if (!isPrompted || atMs === null) return true
@@ -67,8 +70,7 @@ function graceLeftMs(atMs: number, factor: Factor): number {
 }
 
 /**
- * Times in seconds, as clients read them: -1 where there is no limit, or where the client would not
- * understand one.
+ * Times in seconds for clients: -1 for no limit, or for a client that does not support timeouts.
  */
 export function factorTimes(
   check: Prompted & Pick<PostureCheck, 'ignoreLegacyEndpoints'>,
@@ -92,8 +94,8 @@ export function factorTimes(
 }
 
 /**
- * Times for a client whose machine has just woken or was unlocked, of a check that asks for a
- * code then: nothing, where no code was given or less than the grace is left of it.
+ * Times for a client whose device just woke or was unlocked, for a check that prompts then. null
+ * when the user gave no code, or when less than the grace period remains.
  */
 export function promptedTimes(
   check: Timed,

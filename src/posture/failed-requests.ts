@@ -8,25 +8,28 @@ import { SOFT_VALUE_BYTES_MAX } from '../ports/soft-state.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
 
 export const failedRequestLimits = {
-  /** Most of one identity. */
+  /** Maximum entries of one identity. */
   failedRequestsMax: 100,
-  /** Requests for one service are kept one in so long: clients ask again and again ... */
+  /**
+   * Minimum time between two recorded requests for the same service, because clients retry often.
+   */
   failedRequestsApartMs: 10_000,
-  /** ... and so many of those that were noted last are told by. */
+  /** Maximum number of recent requests that are remembered to enforce this minimum time. */
   failedRequestsRecentMax: 10_000,
 } as const
 const { failedRequestsMax } = failedRequestLimits
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Service sessions that were refused because of posture, over the soft state; the oldest make room.
+ * Records service sessions that were refused because of posture, in the soft state. The oldest
+ * entries are dropped first.
  */
 export class FailedRequests {
   readonly #selfId: string
   readonly #topic: OpenTopic<'failed-requests'>
-  /** Identities that were refused something here, the last one last. */
+  /** Identities with refused requests at this controller, most recent last. */
   readonly #here = new Set<string>()
-  /** When each was noted, by who asked for what; the last one last. */
+  /** Time of each recent entry by requester and service, most recent last. */
   readonly #recentMs = new Map<string, number>()
 
   constructor(selfId: string, topic: OpenTopic<'failed-requests'>) {
@@ -92,7 +95,10 @@ function pack(requests: readonly FailedRequest[]): Uint8Array {
   return toBinary(FailedRequestsSchema, message)
 }
 
-/** Heard bytes were decoded before they were kept; a peer decides what is in them all the same. */
+/**
+ * The topic decodes received values before it stores them, but their content still comes from a
+ * peer.
+ */
 function unpack(bytes: Uint8Array): FailedRequest[] {
   return fromBinary(FailedRequestsSchema, bytes).requests.map(
     ({ atMs, apiSessionId, serviceId, serviceName, sessionType, policyFailuresJson }) => ({

@@ -9,15 +9,15 @@ import type {
   StateView,
 } from '../ports/state-view.ts'
 import { factorTimes, promptedTimes } from './factor-judge.ts'
-import { judgedValues, passes, wantedBy } from './posture-judge.ts'
+import { judgedValues, passes, requiredProcesses } from './posture-judge.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 
-/** Services named in one answer; clients that have more of them see their posture queries. */
+/** Maximum services in one answer. A client with more of them reads its posture queries instead. */
 export const promptedServicesMax = 1000
 
 type Policies = Pick<StateView, 'get' | 'policiesBetween' | 'policiesOfIdentity'>
 
-/** @param find called once, by the first check that is judged: most services have none. */
+/** @param find called at most once, for the first evaluated check; most services have no checks. */
 export function judged(find: () => Posture): JudgedPosture {
   let found: Posture | null = null
   const posture = (): Posture => (found ??= find())
@@ -29,7 +29,8 @@ export function judged(find: () => Posture): JudgedPosture {
 }
 
 /**
- * The policies that grant nothing for the posture; [] when one of them grants, or there is none.
+ * The policies that grant nothing because of posture; [] when a policy grants access or none
+ * applies.
  */
 export function postureFailures(
   state: Policies,
@@ -66,7 +67,7 @@ export function grantingChecks(
   return []
 }
 
-/** The posture checks that decide what an identity may use, in id order. */
+/** Posture checks of all policies of an identity, in id order. */
 export function checksConcerning(state: Policies, identityId: string): readonly PostureCheck[] {
   const found = new Map<string, PostureCheck>()
   for (const policy of state.policiesOfIdentity(identityId)) {
@@ -76,8 +77,8 @@ export function checksConcerning(state: Policies, identityId: string): readonly 
 }
 
 /**
- * The services of an identity for which a code must be given again soon, as its device has woken or
- * was unlocked; in id order. Of several checks, the shortest timeout is shown.
+ * Services of an identity that soon require a new code because its device woke or was unlocked, in
+ * id order. If several checks apply, the shortest timeout is returned.
  */
 export function promptedServices(
   state: Policies,
@@ -106,7 +107,7 @@ function checksOf(policy: CheckedPolicy): readonly PostureCheck[] {
   return policy.checks()
 }
 
-/** No timeout is longer than any. */
+/** Sorts "no timeout" after all others. */
 function orderOf(timeout: number): number {
   return timeout < 0 ? Infinity : timeout
 }
@@ -116,7 +117,7 @@ function isAsked(check: PostureCheck, { isWoken, isUnlocked }: Prompts): boolean
   return (isWoken && check.promptOnWake) || (isUnlocked && check.promptOnUnlock)
 }
 
-/** Query of a check to clients, and whether the reports of this one pass it. */
+/** Posture query of a check for clients, with whether their own reports pass it. */
 function postureQuery(check: PostureCheck, posture: Posture): PostureQuery {
   return {
     _links: { self: { href: `./posture-checks/${check.id}` } },
@@ -142,7 +143,7 @@ function ofType(check: PostureCheck, { factor }: Posture): JsonObject {
       return { processes: processesOf(check) }
     case 'MFA': {
       const { promptOnWake, promptOnUnlock } = check
-      // Clients look for what has changed by this time.
+      // Clients compare this time to detect changes.
       const times = [check.updatedAt, factor?.wokenAtMs ?? 0, factor?.unlockedAtMs ?? 0]
       const updatedAt = new Date(Math.max(...times)).toISOString()
       const prompts = { promptOnUnlock, promptOnWake }
@@ -154,5 +155,5 @@ function ofType(check: PostureCheck, { factor }: Posture): JsonObject {
 }
 
 function processesOf(check: PostureCheck): { readonly osType: string; readonly path: string }[] {
-  return wantedBy(check).map(({ osType, path }) => ({ osType, path }))
+  return requiredProcesses(check).map(({ osType, path }) => ({ osType, path }))
 }

@@ -18,24 +18,18 @@ import { passes } from './posture-judge.ts'
 import type { PostureReports } from './posture-reports.ts'
 
 export interface EnforcerLimits {
-  /** How often the duty comes round. */
+  /** Interval of the sweep. */
   readonly sweepMs: number
-  /**
-   * Service sessions that the leader looks at each `sweepMs`, to find those whose client no
-   * longer passes ...
-   */
+  /** Maximum service sessions that the leader checks in each sweep. */
   readonly postureLooksMax: number
-  /** ... ends at most so many in one command ... */
+  /** Maximum sessions that one command ends. */
   readonly postureEndsMax: number
   /**
-   * ... and leaves this long after it began to lead, or after reports of a client were lost, to
-   * make them again.
+   * Grace period after the leader's election, and after the loss of a client's reports, in which
+   * the client can report again.
    */
   readonly postureGraceMs: number
-  /**
-   * Reports of so many identities are looked at each `sweepMs`, and dropped where no API session is
-   * left.
-   */
+  /** Maximum identities per sweep whose reports are dropped if they have no API session left. */
   readonly posturePrunesMax: number
 }
 
@@ -47,7 +41,7 @@ export interface EnforcerParts {
   readonly cluster: Pick<ClusterView, 'leaderId' | 'selfId' | 'quorumClockMs'>
   readonly proposer: Proposer
   readonly clock: Clock
-  /** @returns the way to stop it. */
+  /** @returns a function that stops the timer. */
   readonly scheduler: { every(periodMs: number, run: () => void): () => void }
   readonly limits: EnforcerLimits
   readonly logger: {
@@ -55,40 +49,42 @@ export interface EnforcerParts {
     error(fields: Fields, message: string): void
   }
   readonly reports: PostureReports
-  /** Posture of an API session: what its identity reported, and what was shown in the session. */
+  /**
+   * Posture of an API session: the reports of its identity and the second factor of the session.
+   */
   readonly postureOf: (session: ApiSession) => SessionPosture
 }
 
-/** The posture of an API session has a second factor, if only one that was not shown. */
+/** Posture of an API session. It always has a factor, which may be one that was not given. */
 export type SessionPosture = Posture & Required<Pick<Posture, 'factor'>>
 
-/** Kinds whose change can make sessions fail that passed before. */
+/** Kinds whose changes can make a passing session fail. */
 const followed: readonly KindName[] = ['postureCheck', 'servicePolicy']
-/** A burst of such changes begins one look. */
+/** Minimum time between two sweeps that such changes start. */
 const FOLLOW_MS_MIN = 1000
 
-/** Sessions looked at between two turns of the event loop. */
+/** Sessions checked between two turns of the event loop. */
 const SLICE = 250
 
 /**
- * Ends service sessions whose client no longer passes the posture checks. The controller that takes
- * a report ends the sessions that fail by it at once. The leader also goes round all service
- * sessions, and begins a look when checks or policies change: reports can be lost with the
- * controller that they were made to, and second factors time out.
+ * Ends service sessions whose client no longer passes the posture checks. The controller that
+ * receives a report ends the sessions that fail because of it at once. The leader also checks all
+ * service sessions in rounds, and after a change of checks or policies: a failed controller can
+ * lose reports, and second factors time out.
  */
 export class PostureEnforcer {
   readonly #parts: EnforcerParts
   #stop: () => void = () => undefined
   #isSweeping = false
-  /** Session where the round of the leader stands. */
+  /** Last session that the round of the leader has checked. */
   #lookedAt = ''
   #leadsSinceMs: number | null = null
-  /** Monotonic: a change of the records last began a look. */
+  /** Monotonic time of the last sweep that a change of records started. */
   #followedMs = -Infinity
   /**
-   * When reports at another controller were lost, monotonic: they may be made again in a moment.
-   * New reports earn no such grace, or a client that reports again and again would never be looked
-   * at.
+   * Monotonic time at which another controller lost its reports of an identity, which the client
+   * may repeat soon. New reports start no such grace period; a client could otherwise report all
+   * the time and never be checked.
    */
   readonly #lostMs = new Map<string, number>()
 
@@ -111,7 +107,10 @@ export class PostureEnforcer {
     }
   }
 
-  /** After the entry that asks for it; what changes within the next second is left to the round. */
+  /**
+   * Runs after the current entry is applied. The periodic sweep covers changes within the next
+   * second.
+   */
   #sweepSoon(): void {
     const nowMs = this.#parts.clock.monotonicMs()
     if (nowMs - this.#followedMs < FOLLOW_MS_MIN) return
@@ -124,10 +123,9 @@ export class PostureEnforcer {
   }
 
   /**
-   * Resolves when the sessions that it costs the caller are ended, as far as there is a leader to
-   * end them.
-   * @throws {Problem} COULD_NOT_VALIDATE for more than is kept of one identity;
-   * SERVER_TOO_MANY_REQUESTS when this controller has no room for it.
+   * Resolves when the caller's failing sessions have ended, unless there is no leader to end them.
+   * @throws {Problem} COULD_NOT_VALIDATE when the reports exceed the size limit of an identity;
+   * SERVER_TOO_MANY_REQUESTS when this controller has no room for them.
    */
   async report(session: ApiSession, made: readonly PostureReport[]): Promise<void> {
     const { reports, postureOf, logger } = this.#parts
@@ -147,7 +145,8 @@ export class PostureEnforcer {
   }
 
   /**
-   * Moves what clients are shown, and ends sessions, where the checks that pass are other ones now.
+   * If the set of passing checks changed, publishes the change to clients and ends failing
+   * sessions.
    */
   async #follow(
     identityId: string,
@@ -167,7 +166,7 @@ export class PostureEnforcer {
     if (failed.length > 0) await this.#endFailingOf(identityId)
   }
 
-  /** A code was given, or MFA ended: checks that ask for a second factor may pass now, or fail. */
+  /** The user gave a code, or MFA was removed: checks for a second factor may now pass or fail. */
   async factorMoved(identityId: string): Promise<void> {
     const { state, reports } = this.#parts
     if (!checksConcerning(state, identityId).some(({ typeId }) => typeId === 'MFA')) return
@@ -193,7 +192,7 @@ export class PostureEnforcer {
     }
   }
 
-  /** Reports live no longer than the sessions that they were made in. */
+  /** Drops reports when the API sessions that they were made in have ended. */
   #prune(): void {
     const { state, reports, limits, clock } = this.#parts
     for (const identityId of reports.reportedHere(limits.posturePrunesMax)) {
@@ -226,8 +225,8 @@ export class PostureEnforcer {
   }
 
   /**
-   * A client of OIDC has its service session before it is connected to the router that it tells its
-   * posture: until then nothing is known of it, and what it dials is refused.
+   * An OIDC client gets its service session before it connects to the router that it reports its
+   * posture to. Until then nothing is known of its posture, and dials are refused.
    */
   #isSettled({ identityId, apiSessionId, createdAt }: Session): boolean {
     const { limits, state, reports } = this.#parts
@@ -239,8 +238,8 @@ export class PostureEnforcer {
   }
 
   /**
-   * Ends the sessions of a slice whose client passes none of the policies that grant them. No
-   * leader or no answer is part of life: the next round tries again.
+   * Ends the sessions of a slice whose client passes none of the granting policies. If no leader
+   * answers, the next round tries again.
    */
   async #endFailing(sessions: readonly Session[]): Promise<void> {
     const { proposer, limits, logger } = this.#parts

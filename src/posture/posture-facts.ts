@@ -9,12 +9,14 @@ import {
 import { type DeviceKind, deviceKinds, type PostureReport } from '../ports/posture.ts'
 
 /**
- * The facts of one identity, by what each is about; a later fact on the same thing takes the place
- * of an earlier one.
+ * The facts of one identity by subject; a later fact replaces an earlier one on the same subject.
  */
 export type Facts = Map<string, PostureFact>
 
-/** The oldest first; of facts on two things told at once, in one order on all controllers. */
+/**
+ * Oldest first. Facts of the same version are sorted by subject, so that all controllers agree on
+ * the order.
+ */
 export function inOrder(facts: Facts): (readonly [slot: string, fact: PostureFact])[] {
   return [...facts].sort(([slotA, a], [slotB, b]) => {
     if (a.version !== b.version) return a.version < b.version ? -1 : 1
@@ -29,7 +31,7 @@ export function pack(moves: bigint, facts: Facts): Uint8Array {
   )
 }
 
-/** Heard bytes were decoded before they were kept, with all of their integers. */
+/** The topic decodes received values, including all integers, before it stores them. */
 export function unpack(bytes: Uint8Array): PostureRecord {
   return fromBinary(PostureRecordSchema, bytes)
 }
@@ -45,7 +47,7 @@ export function factsOf(record: PostureRecord | undefined): Facts {
 
 const routerSlot = (apiSessionId: string): string => `router ${apiSessionId}`
 const endpointSlot = (apiSessionId: string): string => `endpoint ${apiSessionId}`
-/** One path is one process, whichever checks ask for it: clients answer each path once. */
+/** One path is one process for all checks, because clients answer once for each path. */
 const processSlot = (path: string, checkId: string): string =>
   path === '' ? `check ${checkId}` : `path ${path}`
 
@@ -56,7 +58,7 @@ export function slotOf(report: PostureReport, apiSessionId: string): string {
   return report.kind
 }
 
-/** null: a newer controller knows of more. */
+/** null for a kind that only a newer release knows. */
 function slotOfFact({ what, checkId }: PostureFact): string | null {
   if (what.case === undefined) return null
   if (what.case === 'endpoint') return endpointSlot(what.value.apiSessionId)
@@ -67,7 +69,7 @@ function slotOfFact({ what, checkId }: PostureFact): string | null {
 
 export type Report = Pick<PostureFact, 'checkId' | 'what'>
 
-export function whatOf(
+export function reportedFact(
   report: PostureReport,
   apiSessionId: string,
   known: PostureFact | undefined,
@@ -120,9 +122,9 @@ function initOf(
 }
 
 /**
- * The later word on each kind counts: that of the router which has judged it in an API session, or
- * that of the device to a controller.
- * @returns the kinds that the router has judged since.
+ * For each kind, the later of two verdicts counts: the router's in an API session, or a report of
+ * the device to a controller.
+ * @returns the kinds for which the router's verdict is the later one.
  */
 export function judgedByRouter(facts: Facts, apiSessionId: string): ReadonlySet<DeviceKind> {
   const judged = facts.get(routerSlot(apiSessionId))
@@ -135,8 +137,8 @@ export function judgedByRouter(facts: Facts, apiSessionId: string): ReadonlySet<
   return kinds
 }
 
-/** @returns whether the device has reported nothing since the router has judged. */
-export function isLastWord(facts: Facts, slot: string): boolean {
+/** @returns whether the device has reported nothing since the router's verdict. */
+export function isUnchangedSinceVerdict(facts: Facts, slot: string): boolean {
   const version = facts.get(slot)?.version ?? 0n
   return [...facts.values()].every(
     (fact) => fact.version <= version || !isDeviceKind(fact.what.case),

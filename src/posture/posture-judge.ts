@@ -11,24 +11,24 @@ interface OperatingSystem {
   readonly versions: readonly string[]
 }
 
-/** A process as both types of check have it. */
+/** A process in the common form of both check types. */
 interface WantedProcess {
   readonly osType: string
   readonly path: string
   readonly hashes: readonly string[]
-  /** One of them must have signed it; []: whoever did. */
+  /** One of these signers must have signed it; [] accepts any. */
   readonly signers: readonly string[]
 }
 
 /**
- * Neither records nor reports ever change, and a list asks for the same checks again with each
+ * Caches verdicts: records and reports are immutable, and a list evaluates the same checks for each
  * service.
  */
 const judged = new WeakMap<Posture, WeakMap<PostureCheck, boolean>>()
 
 /**
- * Whether the reports of a client pass a check; they do not where nothing was reported that the
- * check asks for. A report is the client's own word.
+ * Whether the reports of a client pass a check. A check fails if the client did not report what it
+ * requires. Reports are the client's own claims.
  */
 export function passes(check: PostureCheck, posture: Posture): boolean {
   let known = judged.get(posture)
@@ -40,7 +40,7 @@ export function passes(check: PostureCheck, posture: Posture): boolean {
   return isPassing
 }
 
-/** Checks are judged by one kind of report each, but for a second factor. */
+/** Report kind that each check type evaluates, except for second factors. */
 const kindOf: Readonly<Record<string, DeviceKind>> = {
   OS: 'os',
   DOMAIN: 'domain',
@@ -65,11 +65,11 @@ function judge(check: PostureCheck, posture: Posture): boolean {
       return check.macAddresses.some((address) => reported.has(address))
     }
     case 'PROCESS': {
-      const [wanted] = wantedBy(check)
+      const [wanted] = requiredProcesses(check)
       return wanted !== undefined && isRunning(wanted, ofCheck(check, wanted, posture))
     }
     case 'PROCESS_MULTI': {
-      const wanted = wantedBy(check)
+      const wanted = requiredProcesses(check)
       const runs = (one: WantedProcess): boolean => isRunning(one, atPath(one.path, posture))
       if (check.semantic === 'AnyOf') return wanted.some(runs)
       return wanted.length > 0 && wanted.every(runs)
@@ -79,9 +79,7 @@ function judge(check: PostureCheck, posture: Posture): boolean {
   }
 }
 
-/**
- * Values that the check asked for and what it got, as the record of a failed request shows them.
- */
+/** Expected and actual values of a check, for the record of a failed request. */
 export function judgedValues(check: PostureCheck, posture: Posture): JsonObject {
   switch (check.typeId) {
     case 'OS': {
@@ -93,13 +91,15 @@ export function judgedValues(check: PostureCheck, posture: Posture): JsonObject 
     case 'MAC':
       return { actualValue: posture.mac?.addresses ?? [], expectedValue: check.macAddresses }
     case 'PROCESS': {
-      const [wanted] = wantedBy(check)
+      const [wanted] = requiredProcesses(check)
       const reported = wanted === undefined ? undefined : ofCheck(check, wanted, posture)
       return { actualValue: shownProcess(wanted, reported), expectedValue: check.process }
     }
     case 'PROCESS_MULTI':
       return {
-        actualValue: wantedBy(check).map((one) => shownProcess(one, atPath(one.path, posture))),
+        actualValue: requiredProcesses(check).map((one) =>
+          shownProcess(one, atPath(one.path, posture)),
+        ),
         expectedValue: check.processes,
         semantic: check.semantic,
       }
@@ -120,11 +120,14 @@ function passesOs(systems: readonly OperatingSystem[], { os }: Posture): boolean
   return versions.length === 0 || versions.some((range) => isInVersionRange(os.version, range))
 }
 
-/** A check may ask for thousands of hashes, and is asked for with every service that it guards. */
+/**
+ * Cached, because a check may have thousands of hashes and is evaluated with every service that it
+ * protects.
+ */
 const wantedOf = new WeakMap<PostureCheck, readonly WantedProcess[]>()
 
-/** The processes that a check asks for; one for the type PROCESS. */
-export function wantedBy(check: PostureCheck): readonly WantedProcess[] {
+/** Processes that a check requires; exactly one for the type PROCESS. */
+export function requiredProcesses(check: PostureCheck): readonly WantedProcess[] {
   const known = wantedOf.get(check)
   if (known !== undefined) return known
   const wanted = readWanted(check)
@@ -149,7 +152,7 @@ function hex(values: Json | readonly (Json | undefined)[] | undefined): string[]
   return values.flatMap((value: unknown) => (typeof value === 'string' ? hexDigits(value) : []))
 }
 
-/** Clients tell of each path once, under the id of whichever check they came upon first. */
+/** A client reports each path once, under the id of the first check that names it. */
 function ofCheck(
   check: PostureCheck,
   { path }: WantedProcess,

@@ -16,43 +16,42 @@ import {
   type Facts,
   factsOf,
   inOrder,
-  isLastWord,
+  isUnchangedSinceVerdict,
   judgedByRouter,
   pack,
   sameReport,
   slotOf,
   unpack,
-  whatOf,
+  reportedFact,
 } from './posture-facts.ts'
 import { addToSet, removeFromSet } from '../lib/keyed-sets.ts'
 
 export const postureLimits = {
   /**
-   * A report that is repeated unchanged goes to the other controllers again after so long: they
-   * show when it was made.
+   * Interval after which an unchanged report is published again: other controllers show its time.
    */
   postureRepeatMs: 60_000,
 } as const
 
 interface Merged {
   readonly facts: Facts
-  /** The highest version of any. */
+  /** The highest version of all facts. */
   readonly version: bigint
 }
 
 /**
- * Reports of devices on themselves, over the soft state. Each controller publishes what was
- * reported to it. Of two reports on one thing the one with the higher version counts: a controller
- * sets it above all that it knows (Lamport's clock), and equal versions are ordered by the
- * controllers' ids. So all of them come to the same, and no clock is compared.
+ * Reports of devices, shared over the soft state. Each controller publishes the reports that it
+ * received. Of two reports on the same subject, the one with the higher version counts. A
+ * controller sets the version above all that it knows (Lamport clock); equal versions are ordered
+ * by controller id. All controllers thus agree without comparing wall clocks.
  */
 export class PostureReports {
   readonly #selfId: string
   readonly #topic: OpenTopic<'posture'>
   readonly #clock: Pick<Clock, 'nowMs'>
-  /** Other controllers that have reports of an identity. */
+  /** Other controllers with reports of an identity. */
   readonly #elsewhere = new Map<string, Set<string>>()
-  /** Identities with reports that were made here; those looked at last come last. */
+  /** Identities with reports made at this controller, most recently checked last. */
   readonly #here = new Set<string>()
   readonly #listeners: ((identityId: string) => void)[] = []
 
@@ -62,20 +61,20 @@ export class PostureReports {
     this.#clock = clock
     topic.onChange((owner, identityId, value) => {
       this.#noteOwner(owner, identityId, value !== undefined)
-      // Drops it at once: should the later report go with its controller, the one before it must
-      // not count again.
+      // Drops the overridden report now. If the controller with the later report failed, the
+      // earlier one must not count again.
       if (value !== undefined && this.#here.has(identityId))
         this.#dropWhere(identityId, isOverridden)
       if (value === undefined) for (const listener of this.#listeners) listener(identityId)
     })
   }
 
-  /** Called when reports on an identity have gone with the controller that they were made to. */
+  /** Called when the controller that held reports of an identity has failed. */
   onLost(listener: (identityId: string) => void): void {
     this.#listeners.push(listener)
   }
 
-  /** @param apiSessionId also with what a router has judged in the session. */
+  /** @param apiSessionId includes the verdict of a router in this session. */
   of(identityId: string, apiSessionId?: string): Posture {
     const { facts } = this.#merged(identityId)
     const posture: { -readonly [name in keyof Posture]: Posture[name] } = {
@@ -104,7 +103,7 @@ export class PostureReports {
     return posture
   }
 
-  /** States of endpoints by API session. */
+  /** Endpoint state by API session. */
   endpointsOf(identityId: string): ReadonlyMap<string, EndpointState> {
     const found = new Map<string, EndpointState>()
     for (const { what } of this.#merged(identityId).facts.values()) {
@@ -118,12 +117,12 @@ export class PostureReports {
     return found
   }
 
-  /** @returns whether nothing was reported of it. */
+  /** @returns whether there are no reports of the identity. */
   isUnheardOf(identityId: string): boolean {
     return this.#merged(identityId).facts.size === 0
   }
 
-  /** Takes all that one request reports, or nothing of it. */
+  /** Accepts all reports of a request, or none. */
   report(
     identityId: string,
     apiSessionId: string,
@@ -140,10 +139,11 @@ export class PostureReports {
     for (const report of reports) {
       const slot = slotOf(report, apiSessionId)
       const known = merged.facts.get(slot)
-      const what = whatOf(report, apiSessionId, known, nowMs)
+      const what = reportedFact(report, apiSessionId, known, nowMs)
       isSame &&= known !== undefined && sameReport(known, what)
-      if (report.kind === 'router') isSame &&= isLastWord(merged.facts, slot)
-      // A report at another controller goes with that one, so this controller keeps it, too.
+      if (report.kind === 'router') isSame &&= isUnchangedSinceVerdict(merged.facts, slot)
+      // Another controller's report is lost if that controller fails, so this one stores it as
+      // well.
       const isOwn = known !== undefined && facts.get(slot)?.version === known.version
       isDue ||= !isOwn || isOld(known, nowMs)
       version += 1n
@@ -158,8 +158,8 @@ export class PostureReports {
   }
 
   /**
-   * How often reports on an identity changed what it passes; only grows as long as the controllers
-   * run.
+   * Counts how often reports of an identity changed the set of checks that it passes. Only
+   * increases while the controllers run.
    */
   moves(identityId: string): number {
     let moves = 0
@@ -176,8 +176,7 @@ export class PostureReports {
   }
 
   /**
-   * Identities with reports that were made here, those not looked at for longest first; at most
-   * `max`.
+   * Identities with reports made at this controller, at most `max`, least recently checked first.
    */
   reportedHere(max: number): readonly string[] {
     const found: string[] = []
@@ -193,8 +192,8 @@ export class PostureReports {
   }
 
   /**
-   * Forgets the reports on an identity that were made here in none of these API sessions; without
-   * any, all of them.
+   * Drops this controller's reports of an identity that belong to other API sessions; drops all if
+   * the set is empty.
    */
   keepOnly(identityId: string, apiSessionIds: ReadonlySet<string>): void {
     if (apiSessionIds.size === 0) {
@@ -209,8 +208,8 @@ export class PostureReports {
   }
 
   /**
-   * Drops facts that were reported here.
-   * @param isIdle given a fact, and the one on the same thing that counts.
+   * Drops facts reported at this controller.
+   * @param isIdle receives a fact and the one on the same subject that counts.
    */
   #dropWhere(
     identityId: string,
@@ -255,7 +254,7 @@ export class PostureReports {
     return { facts, version }
   }
 
-  /** The oldest facts make room, but for those that are `fresh`. */
+  /** Drops the oldest facts if the value is too large, except those in `fresh`. */
   #publish(
     identityId: string,
     moves: bigint,

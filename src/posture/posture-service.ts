@@ -33,10 +33,7 @@ export interface PostureParts extends Omit<EnforcerParts, 'reports' | 'postureOf
   readonly soft: Pick<SoftState, 'open'>
 }
 
-/**
- * Posture as the rest of a controller knows it: reports, what they pass, and the duty that ends
- * what they no longer do.
- */
+/** Posture service of a controller: reports, verdicts, and the duty that ends failing sessions. */
 export class ControllerPosture implements PostureService {
   readonly #parts: PostureParts
   readonly #reports: PostureReports
@@ -97,7 +94,7 @@ export class ControllerPosture implements PostureService {
 
   notedAtJudge(session: ApiSession, routerId: string): void {
     const { identityId, id } = session
-    // Without room the round of the leader ends the session, and the client dials again.
+    // If there is no room, the leader's round ends the session, and the client dials again.
     this.#reports.report(identityId, id, [{ kind: 'router', routerId }])
   }
 
@@ -107,8 +104,8 @@ export class ControllerPosture implements PostureService {
   }
 
   /**
-   * The session is ended by it: what a router has judged counts, and no second factor times out by
-   * the clock of this controller alone.
+   * Posture for ending sessions: includes the router's verdict, and judges second factor timeouts
+   * by the majority's clock, not by this controller's clock alone.
    */
   #enforcedOf(session: ApiSession): SessionPosture {
     const { identityId, id } = session
@@ -175,7 +172,7 @@ export class ControllerPosture implements PostureService {
   }
 }
 
-/** Second factor that an API session has shown, to be judged at `nowMs`. */
+/** Second factor of an API session, to be judged at `nowMs`. */
 function sessionFactor(
   { mfaPassedAt }: ApiSession,
   endpoint: EndpointState | undefined,
@@ -191,7 +188,7 @@ function sessionFactor(
   }
 }
 
-/** Only this one knows timeouts of second factors, from that version on. */
+/** The only SDK that supports second factor timeouts, from this version on. */
 const TIMED_SDK = { type: 'ziti-sdk-c', versions: '>=0.25.0' } as const
 
 function isLegacy(sdkInfo: unknown): boolean {
@@ -203,10 +200,10 @@ function isLegacy(sdkInfo: unknown): boolean {
   return !isInVersionRange(version.replace(/^v/, ''), TIMED_SDK.versions)
 }
 
-/** A failed request whose checks ask for much is kept without what they ask for. */
+/** Above this size, a failed request is stored without the values of its checks. */
 const FAILURE_CHARACTERS_MAX = 8192
 
-/** Answer to a refused client, and what is kept of its request. */
+/** Answer for a refused client, and the record of its request. */
 function refusal(
   failures: readonly PostureFailure[],
   cause: Problem,
@@ -223,7 +220,7 @@ function refusal(
   }
 }
 
-/** Failures as the record of a failed request shows them. */
+/** Failures in the form of a failed request record. */
 function shownFailures(failures: readonly PostureFailure[]): JsonObject[] {
   const shown = (isWhole: boolean): JsonObject[] =>
     failures.map(({ policyId, policyName, checks }) => ({

@@ -386,7 +386,7 @@ export class RouterProgram {
     await this.#tunnel?.stop()
     await this.#listeners.stop()
     this.#forwarder.stop()
-    this.#usages.tell()
+    this.#usages.sendUsage()
     await this.#links.stop()
     this.#controllers.stop()
     await this.#health.stop()
@@ -410,12 +410,12 @@ export class RouterProgram {
     if (this.#startupTimer !== null) clearTimeout(this.#startupTimer)
     this.#startupTimer = null
     // The channel opens in a later turn, and whatever is sent goes out after the hello in any case.
-    this.#links.tellAll(connection)
+    this.#links.reportAll(connection)
     this.#modelSubscription.onConnected()
     this.#tunnel?.onConnected()
     this.#forwarder.onConnected(connection)
     this.#edge.onControllerConnected(connection)
-    this.#interfaces.tellAll()
+    this.#interfaces.reportAll()
     this.#metrics.flush()
   }
 
@@ -458,7 +458,7 @@ export class RouterProgram {
     for (const [at, { channel }] of connections.entries()) {
       channel.send(metricsMessage(this.id, batch, at === 0))
     }
-    this.#usages.tell()
+    this.#usages.sendUsage()
     return connections.length > 0
   }
 

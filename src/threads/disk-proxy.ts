@@ -52,7 +52,7 @@ export class DiskProxy implements Disk {
         this.onDurable(event.token)
         break
       case 'failed':
-        this.onFailed(new Error(event.because))
+        this.onFailed(new Error(event.reason))
         break
       case 'closed':
         this.#onClosed()

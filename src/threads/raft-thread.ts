@@ -38,7 +38,7 @@ wal.onMessage = (event) => {
       diskVitals: () => disk.vitals,
     })
   } catch (error) {
-    link.post({ type: 'fatal', because: errorMessage(error) })
+    link.post({ type: 'fatal', reason: errorMessage(error) })
   }
 }
 

@@ -74,8 +74,8 @@ export async function startThreads(start: HostStart): Promise<StartedHost> {
   const report = await firstReport(wal)
   if (report.type === 'refused') {
     await wal.terminate()
-    const { code, because, finding } = report
-    throw new StoreError(code as StoreErrorCode, start.dir, because, undefined, finding)
+    const { code, reason, finding } = report
+    throw new StoreError(code as StoreErrorCode, start.dir, reason, undefined, finding)
   }
   const raft = spawn('raft', threadFile('raft'), raftData, [toRaft.port1, toWal.port2])
   const link = new WatchedLink(toRaft.port2, wal, raft)
@@ -151,7 +151,7 @@ class WatchedLink extends PortLink<HostEvent, HostCommand> {
     if (this.#isOver) return
     if (!this.#isStopping) {
       this.#isOver = true
-      this.deliver({ type: 'fatal', because: `the ${name} thread ${how}` })
+      this.deliver({ type: 'fatal', reason: `the ${name} thread ${how}` })
     } else if (name === 'consensus') {
       // The thread may have ended without reporting it; callers that wait for `stopped` must not
       // hang.

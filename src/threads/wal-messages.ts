@@ -42,7 +42,7 @@ export type WalEvent =
       readonly owed: Position | null
     }
   | { readonly type: 'durable'; readonly token: number }
-  | { readonly type: 'failed'; readonly because: string }
+  | { readonly type: 'failed'; readonly reason: string }
   | { readonly type: 'closed' }
   /** Every second. */
   | ({ readonly type: 'vitals' } & DiskVitals)
@@ -61,7 +61,7 @@ export type WalReport =
     }
   | {
       readonly type: 'refused'
-      readonly because: string
+      readonly reason: string
       readonly code: string
       /** `StoreError.finding`: the problem without the remedy. */
       readonly finding?: string

@@ -35,9 +35,9 @@ function open(): FileDisk | null {
     report({ type: 'opened', boot: restored.boot, cutBytes, committedIndex, repair })
     return disk
   } catch (error) {
-    const because = error instanceof Error ? error.message : ''
+    const reason = error instanceof Error ? error.message : ''
     const known = error instanceof StoreError ? { code: error.code, finding: error.finding } : null
-    report({ type: 'refused', because, ...(known ?? { code: '' }) })
+    report({ type: 'refused', reason, ...(known ?? { code: '' }) })
     raft.close()
     return null
   }
@@ -48,7 +48,7 @@ function serve(disk: FileDisk): void {
   const stopVitals = periodicScheduler.every(VITALS_MS, () => {
     raft.post({ type: 'vitals', ...timed.vitals(dir) })
   })
-  disk.onFailed = (error) => raft.post({ type: 'failed', because: error.message })
+  disk.onFailed = (error) => raft.post({ type: 'failed', reason: error.message })
   raft.onMessage = (command) => {
     switch (command.type) {
       case 'write': {

@@ -16,7 +16,7 @@ import {
   readConnectionId,
 } from '../channel/messages/edge.ts'
 import { circuitIdOf, circuitMessage } from '../channel/messages/payload.ts'
-import type { CircuitWish } from '../overlay/circuits/circuit-source.ts'
+import type { CircuitData } from '../overlay/circuits/circuit-source.ts'
 import type { EdgePath, EdgeCircuits } from './edge-circuits.ts'
 import { tunnelLimits } from './limits.ts'
 import { sharedPeerDataKeys } from '../channel/messages/peer-data.ts'
@@ -101,12 +101,12 @@ export class EdgeChannel {
    */
   async connect(
     { token, sharer }: { readonly token: string; readonly sharer: string },
-    wish: Pick<CircuitWish, 'instanceId' | 'peerData'>,
+    circuitData: Pick<CircuitData, 'instanceId' | 'peerData'>,
     timeoutMs: number,
   ): Promise<MadeCircuit> {
     if (this.#connections.size >= circuitsPerRouterMax) throw new Error('too many circuits')
     const id = this.#takeId()
-    const { instanceId, peerData } = wish
+    const { instanceId, peerData } = circuitData
     const asked = connectionMessage(
       edgeMessage.connect,
       id,
@@ -127,8 +127,8 @@ export class EdgeChannel {
       throw new Error('the edge router does not leave the ends of circuits to its clients')
     }
     const key = answer.headers.get(edgeHeader.publicKey)
-    const told = key === undefined ? [] : [[edgeHeader.publicKey, key] as const]
-    return { ...made, peerData: new Map(told) }
+    const pairs = key === undefined ? [] : [[edgeHeader.publicKey, key] as const]
+    return { ...made, peerData: new Map(pairs) }
   }
 
   /**
@@ -173,7 +173,7 @@ export class EdgeChannel {
   }
 
   /** Changes how a service is offered, or says how its target is. */
-  tellOfBind(
+  sendForBind(
     contentType: number,
     id: number,
     headers: readonly (readonly [number, Uint8Array])[],
@@ -276,8 +276,8 @@ export class EdgeChannel {
         const value = headers.get(key)
         if (value !== undefined) peerData.set(key, value)
       }
-      const told = await bound.onDial({ ...made, dialerId, peerData })
-      const key = told.get(edgeHeader.publicKey)
+      const answer = await bound.onDial({ ...made, dialerId, peerData })
+      const key = answer.get(edgeHeader.publicKey)
       const more = key === undefined ? [] : [[edgeHeader.publicKey, key] as const]
       const body = int32Value(id)
       this.channel.reply(message, connectionMessage(edgeMessage.dialSuccess, bindId, more, body))

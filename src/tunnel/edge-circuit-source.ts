@@ -3,10 +3,10 @@ import type { LocalCircuit } from '../overlay/circuits/circuit-ends.ts'
 import {
   type CircuitSource,
   CircuitUnavailable,
-  type CircuitWish,
+  type CircuitData,
 } from '../overlay/circuits/circuit-source.ts'
 import { edgeErrorCode } from '../channel/messages/edge.ts'
-import { noWish } from '../overlay/services/tunnel-exchange.ts'
+import { noCircuitData } from '../overlay/services/tunnel-exchange.ts'
 import { type EdgeChannel, EdgeRefusal } from './edge-channel.ts'
 import type { EdgeCircuits } from './edge-circuits.ts'
 import type { FollowedServices } from './followed-services.ts'
@@ -24,7 +24,7 @@ export interface EdgeCircuitSourceParts {
 
 interface Asked {
   readonly serviceId: string
-  readonly wish: CircuitWish
+  readonly circuitData: CircuitData
   readonly deadlineMs: number
 }
 
@@ -41,7 +41,7 @@ export class EdgeCircuitSource implements CircuitSource {
     service: string,
     _client: string,
     timeoutMs: number,
-    wish: CircuitWish = noWish,
+    circuitData: CircuitData = noCircuitData,
   ): Promise<LocalCircuit> {
     const { services, clock } = this.#parts
     const serviceId = services.idNamed(service)
@@ -52,7 +52,7 @@ export class EdgeCircuitSource implements CircuitSource {
     this.#dials += 1
     try {
       const deadlineMs = clock.monotonicMs() + timeoutMs
-      return await this.#request({ serviceId, wish, deadlineMs })
+      return await this.#request({ serviceId, circuitData, deadlineMs })
     } finally {
       this.#dials -= 1
     }
@@ -106,16 +106,16 @@ export class EdgeCircuitSource implements CircuitSource {
 
   async #by(
     router: EdgeChannel,
-    { serviceId, wish }: Asked,
+    { serviceId, circuitData }: Asked,
     { token }: OpenedService,
     timeoutMs: number,
   ): Promise<LocalCircuit> {
-    const made = await router.connect({ token, sharer: `to ${serviceId}` }, wish, timeoutMs)
+    const made = await router.connect({ token, sharer: `to ${serviceId}` }, circuitData, timeoutMs)
     const { id, address, controllerId, peerData } = made
     const circuit = { id, address, owner: { id: controllerId }, isTerminator: false }
     let fault: string | null
     try {
-      fault = wish.take(circuit, peerData)
+      fault = circuitData.take(circuit, peerData)
     } catch (error) {
       fault = errorMessage(error)
     }

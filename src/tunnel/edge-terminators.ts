@@ -84,7 +84,7 @@ export class EdgeTerminators implements OfferedTerminators {
       return
     }
     known.wanted = wanted
-    this.#tell(known, edgeMessage.updateBind, healthHeaders(wanted))
+    this.#send(known, edgeMessage.updateBind, healthHeaders(wanted))
   }
 
   withdraw(id: string): void {
@@ -99,7 +99,7 @@ export class EdgeTerminators implements OfferedTerminators {
   sendHealth(id: string, isHealthy: boolean): void {
     const hosted = this.#hosted.get(id)
     if (hosted === undefined) return
-    this.#tell(hosted, edgeMessage.healthEvent, [[edgeHeader.healthStatus, flagValue(isHealthy)]])
+    this.#send(hosted, edgeMessage.healthEvent, [[edgeHeader.healthStatus, flagValue(isHealthy)]])
   }
 
   /** Sessions and edge routers are others: what was put off is tried now. */
@@ -125,13 +125,13 @@ export class EdgeTerminators implements OfferedTerminators {
     }
   }
 
-  #tell(
+  #send(
     hosted: Hosted,
     contentType: number,
     headers: readonly (readonly [number, Uint8Array])[],
   ): void {
     for (const [router, connectionId] of hosted.at) {
-      if (connectionId !== null) router.tellOfBind(contentType, connectionId, headers)
+      if (connectionId !== null) router.sendForBind(contentType, connectionId, headers)
     }
   }
 
@@ -184,7 +184,7 @@ export class EdgeTerminators implements OfferedTerminators {
       if (!this.#isWanted(hosted)) router.unbind(connectionId)
       else if (hosted.at.has(router)) hosted.at.set(router, connectionId)
       if (hosted.wanted !== wanted) {
-        router.tellOfBind(edgeMessage.updateBind, connectionId, healthHeaders(hosted.wanted))
+        router.sendForBind(edgeMessage.updateBind, connectionId, healthHeaders(hosted.wanted))
       }
     } catch (error) {
       hosted.at.delete(router)

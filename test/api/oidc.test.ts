@@ -12,7 +12,7 @@ import type { LiveFact } from '../../src/ports/live-facts.ts'
 
 const facts: LiveFact[] = []
 const { controller, root } = await controllerForFile({}, undefined, {
-  tell: (fact) => {
+  publishFact: (fact) => {
     facts.push(fact)
   },
 })

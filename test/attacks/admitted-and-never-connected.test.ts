@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import { nextDuty } from '../../src/cluster/membership/reconcile.ts'
-import { admittedLongAgo } from '../../src/cluster/secrets/secret-rotation.ts'
+import { membersWithExpiredTickets } from '../../src/cluster/secrets/secret-rotation.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
@@ -32,7 +32,7 @@ function dutyOf(cluster: SecretsCluster): unknown {
     silentMs: () => 0,
     isRotationDue: false,
     lacksSecrets: false,
-    admittedLongAgo: admittedLongAgo(cluster.machine, cluster.clock.ms),
+    membersWithExpiredTickets: membersWithExpiredTickets(cluster.machine, cluster.clock.ms),
     featureLevel: { inForce: 2, ofVoters: 2 },
   }
   return nextDuty(view, 1000)

@@ -73,7 +73,7 @@ test('nor adds it to the bytes that are told of the circuit', async () => {
   await laid()
   const told = (): object[] => {
     const circuits: object[] = []
-    at(host).forwarder.usages.tell((report) => circuits.push(...report.circuits) > 0)
+    at(host).forwarder.usages.sendUsage((report) => circuits.push(...report.circuits) > 0)
     return circuits
   }
   expect(told()).toMatchObject([{ bytes: { 'fabric.rx': 4, 'egress.tx': 4 } }])

@@ -60,7 +60,7 @@ beforeEach(() => {
     owner: 'ctrl1',
     isBarred: () => false,
     isConnected: (id) => connection(id) !== undefined,
-    tellGone: (id, link) => connection(id)?.channel.send(linkGone(link)),
+    sendGone: (id, link) => connection(id)?.channel.send(linkGone(link)),
     onGone: (link) => duty.upkeep.onLinkGone(link),
   })
   const duty = new CircuitDuty({

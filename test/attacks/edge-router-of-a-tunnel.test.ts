@@ -148,12 +148,12 @@ async function connected() {
   }
 }
 
-const noWish = { instanceId: '', peerData: new Map<number, Uint8Array>() }
+const noCircuitData = { instanceId: '', peerData: new Map<number, Uint8Array>() }
 
 /** A circuit of the tunnel by one edge router. */
 async function opened(router: StolenEdgeRouter, edge: EdgeChannel, id: string): Promise<Peer> {
   router.circuitId = id
-  const made = await edge.connect({ token: 'service session', sharer: 's' }, noWish, 10_000)
+  const made = await edge.connect({ token: 'service session', sharer: 's' }, noCircuitData, 10_000)
   const peer = new Peer()
   const { address } = made
   peer.end = circuits.open({ id, address, owner: { id: '' }, isTerminator: false }, peer)
@@ -178,7 +178,7 @@ test('an edge router takes no circuit over by naming it as one of its own', asyn
   const peer = await opened(one, toOne, 'c1')
   other.circuitId = 'c1'
   await expect(
-    toOther.connect({ token: 'service session', sharer: 's' }, noWish, 10_000),
+    toOther.connect({ token: 'service session', sharer: 's' }, noCircuitData, 10_000),
   ).rejects.toThrow()
   one.sendInto('c1', 'true', 0)
   await eventually(() => peer.bytes).toBe(4)

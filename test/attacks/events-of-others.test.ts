@@ -41,7 +41,7 @@ test('whoever may watch routers is told of no record, whether it asks for them o
   const stream = await tap(watcher.token)
   await eventually(() => expect(stream.of('ready')).toHaveLength(1))
   await newService(root, 'of-somebody-else')
-  controller.events.tell({ kind: 'router', routerId: 'r1', isOnline: true })
+  controller.events.publishFact({ kind: 'router', routerId: 'r1', isOnline: true })
   // Others, about the cluster, come as time passes.
   const ofRouters = (): number =>
     stream.events.filter(({ namespace }) => namespace === 'router').length

@@ -58,7 +58,7 @@ test('Each end is told by the controller of the other what it may know', async (
         owner: 'ctrl1',
         isBarred: () => false,
         isConnected: () => true,
-        tellGone: () => undefined,
+        sendGone: () => undefined,
         onGone: () => undefined,
       }),
       log: { info: () => undefined, warn: () => undefined },

@@ -48,9 +48,9 @@ class Reports {
       owner: 'ctrl1',
       isBarred: () => false,
       isConnected: () => true,
-      tellGone: () => undefined,
+      sendGone: () => undefined,
       onGone: () => undefined,
-      onSeen: (link, type) => this.#live.tell({ kind: 'link', type, link }),
+      onSeen: (link, type) => this.#live.publishFact({ kind: 'link', type, link }),
     })
     this.stage.channels.add(
       linkDuty({
@@ -58,7 +58,7 @@ class Reports {
         isCertificateOf: () => false,
         onOtherFault: () => undefined,
         log: boundedByRouter({ info: () => undefined, warn }, systemClock),
-        onMetrics: (metrics) => this.#live.tell({ kind: 'routerMetrics', metrics }),
+        onMetrics: (metrics) => this.#live.publishFact({ kind: 'routerMetrics', metrics }),
       }),
     )
   }
@@ -132,7 +132,7 @@ test('the beginning of a long text keeps nothing else of it in memory', async ()
     owner: 'ctrl1',
     isBarred: () => false,
     isConnected: () => true,
-    tellGone: () => undefined,
+    sendGone: () => undefined,
     onGone: () => undefined,
   })
   const beforeMiB = heldMiB()

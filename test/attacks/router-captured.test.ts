@@ -101,7 +101,7 @@ test('A captor makes a router dial few others, and few addresses of each', async
   await heard(x)
   const read = readEndpoints(network.path('endpoints.yml'))
   const controllers = read.kind === 'known' ? read.known.controllers : []
-  expect(controllers).toHaveLength(3 + limits.controllersToldByOneMax)
+  expect(controllers).toHaveLength(3 + limits.controllersReportedByOneMax)
   const elsewhere = Array.from({ length: 50 }, (_, number) => `tls:127.0.0.1:${number + 1}`)
   const membership = new ControllerMembership({
     controllers: controllers.slice(0, 3),
@@ -121,7 +121,7 @@ test('A captor makes a router dial few others, and few addresses of each', async
   if (first === undefined) throw new Error('nobody is known')
   expect(membership.dialAddresses(first)).toEqual([
     a.address,
-    ...elsewhere.slice(0, limits.addressesToldByOneMax),
+    ...elsewhere.slice(0, limits.addressesReportedByOneMax),
   ])
 })
 

@@ -14,7 +14,7 @@ import { parseRecipient } from '../../src/backup/encryption.ts'
 import { BackupWriter } from '../../src/backup/write-backup.ts'
 import {
   type BackupParts,
-  type BackupWish,
+  type TakeBackupOptions,
   bytesOf,
   takeBackup,
 } from '../../src/controller/backups/take-backup.ts'
@@ -27,7 +27,7 @@ import { SecretsCluster, TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'
 import { LogWriter } from '../fsm/support/log.ts'
 import { anySystem } from '../support/commands.ts'
 
-/** A recipient with its private key, as openssl makes them. */
+/** A recipient with its private key in the formats of openssl. */
 export function newKeyPair(type: 'ec' | 'rsa' = 'ec'): { publicPem: string; privatePem: string } {
   const { publicKey, privateKey } =
     type === 'ec'
@@ -44,14 +44,14 @@ function networkSeeds(): SeedRecord[] {
   return formingRecords({ ...admin, passwordHash: '$argon2id$test' })
 }
 
-/** A second factor of the administrator, encrypted by the first version of the factor key. */
+/** A second factor of the administrator, encrypted with the first version of the factor key. */
 export function factorSeed(): SeedRecord {
   const fields = { identityId: 'admin', isVerified: true, keyVersion: 1, sealed: 'sealed' }
   const json = new TextEncoder().encode(canonicalJson(fields))
   return create(SeedRecordSchema, { entity: 'mfa', id: 'admin', json })
 }
 
-/** Two controllers with a state that has something of each kind that a restore treats by itself. */
+/** Two controllers with records of each kind that a restore handles specially. */
 export class BackedUp {
   readonly cluster: SecretsCluster
   readonly parts: BackupParts
@@ -71,7 +71,7 @@ export class BackedUp {
     }
   }
 
-  /** @param seeds records beside those that every network has. */
+  /** @param seeds records in addition to those of every network. */
   static async make(services = 3, seeds: readonly SeedRecord[] = []): Promise<BackedUp> {
     const all = [...networkSeeds(), ...seeds]
     const made = new BackedUp(await SecretsCluster.form(['ctrl1', 'ctrl2'], '', all))
@@ -111,8 +111,10 @@ export class BackedUp {
   }
 
   /** The bytes of a backup file. */
-  async save(wish: Partial<BackupWish> & { readonly publicPem?: string } = {}): Promise<Buffer> {
-    const { publicPem, ...rest } = wish
+  async save(
+    options: Partial<TakeBackupOptions> & { readonly publicPem?: string } = {},
+  ): Promise<Buffer> {
+    const { publicPem, ...rest } = options
     const recipient = publicPem === undefined ? null : parseRecipient(publicPem)
     const taken = await takeBackup(this.parts, {
       recipient,
@@ -123,7 +125,7 @@ export class BackedUp {
     return await gathered(bytesOf(this.parts, taken))
   }
 
-  /** As a controller would that holds less than it should. */
+  /** Saves a backup with a part of the secrets, like a controller that lacks the others. */
   async saveSecrets(isKept: (secret: BackupSecret) => boolean): Promise<Buffer> {
     const { cluster, machine, secrets, trustDomain, version, caPem, clock } = this.parts
     const { clusterId, generation, selfId: controllerId } = cluster
@@ -144,12 +146,12 @@ async function gathered(bytes: AsyncIterable<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(pieces)
 }
 
-/** In pieces of an odd size, as a disk or a socket gives them. */
+/** Splits bytes into chunks of an odd size, like a disk or a socket. */
 export async function* pieces(bytes: Uint8Array, size = 1021): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }
 
-/** The code of what it is refused for; 'none' when it is not. @throws what is no fault of a backup. */
+/** The code of the fault, or 'none'. @throws other errors. */
 export async function faultOf(reading: Promise<unknown>): Promise<string> {
   try {
     await reading

@@ -6,9 +6,9 @@ import { checkWholeBackup, loadBackup } from '../../src/backup/load-backup.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { BackedUp, factorSeed, newKeyPair, pieces } from './backup-fixture.ts'
 
-// Goal: a backup of format 1, once written, is read for ever.
-// Method: two files and what is in them, made once by FLOTILLA_MAKE=1 where they were missing, and never made again. The key opens
-// nothing else.
+// Goal: a backup of format 1 stays readable forever.
+// Method: two files and their expected content, created once by FLOTILLA_MAKE=1 when they were
+// missing, and never again. The key opens nothing else.
 
 const folder = join(import.meta.dirname, 'format-1')
 const [plain, sealed, keyFile, told] = [
@@ -36,7 +36,7 @@ async function contentOf(
   const { state, manifest, summary, secrets } = await loadBackup(bytes, new MemoryStateStore(), {
     privateKeyPem,
   })
-  // As they are stored: a field that a later release adds is not in them.
+  // Records in their stored form, without fields of later releases.
   const records = [...state.tables].flatMap(([name, table]) => {
     if (table.entity.name !== name) return []
     const stored = [...table.rows.values()].map(({ record }) => table.stored(record))
@@ -55,7 +55,7 @@ async function contentOf(
 test.each([
   ['in the clear', plain, null],
   ['encrypted', sealed, readFileSync(keyFile, 'utf8')],
-])('a file of format 1, %s, holds what it held when it was written', async (_how, file, key) => {
+])('a file of format 1, %s, still has its original content', async (_how, file, key) => {
   const expected = JSON.parse(readFileSync(told, 'utf8')) as Record<string, unknown>
   const { manifest: _head, ...content } = await contentOf(file, key)
   expect(content).toEqual(Object.fromEntries(Object.keys(content).map((it) => [it, expected[it]])))

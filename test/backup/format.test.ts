@@ -9,7 +9,7 @@ import { checkBackup } from '../../src/backup/read-backup.ts'
 import { newCa } from '../support/authorities.ts'
 import { BackedUp, faultOf, newKeyPair, pieces } from './backup-fixture.ts'
 
-// Goal: a backup that is not whole, not unchanged or not for this program is refused with a sentence, whatever is wrong with it.
+// Goal: an incomplete, modified or unsupported backup is refused with a sentence, for every fault.
 
 const source = await BackedUp.make()
 const key = newKeyPair()
@@ -20,7 +20,7 @@ function whole(bytes: Uint8Array, privateKeyPem: string | null = null) {
   return checkWholeBackup(pieces(bytes), { privateKeyPem })
 }
 
-/** Where the parts of a container end. */
+/** Offsets where the parts of a container end. */
 function boundaries(bytes: Buffer): number[] {
   const found = [0, 8, 12]
   let at = 12 + bytes.readUInt32LE(8) + 32
@@ -34,7 +34,7 @@ function boundaries(bytes: Buffer): number[] {
   return found
 }
 
-/** A container of the same content under another manifest. */
+/** A container with the same content and another manifest. */
 async function withManifest(changes: Partial<BackupManifest>): Promise<Buffer> {
   const { manifest, summary } = await checkBackup(pieces(plain))
   const container = new ContainerWriter()
@@ -49,7 +49,7 @@ async function withManifest(changes: Partial<BackupManifest>): Promise<Buffer> {
   return Buffer.concat([...parts, ...container.tail(summary)])
 }
 
-test('what was saved is read back: every record, the secrets, and what head and end say', async () => {
+test('a saved backup is read back completely: every record, the secrets, head and end', async () => {
   const { manifest, summary, secrets, findings, sha256 } = await whole(plain)
   expect(manifest).toMatchObject({
     format: 1,
@@ -69,7 +69,7 @@ test('what was saved is read back: every record, the secrets, and what head and 
   expect(sha256).toBe(hash('sha256', plain.subarray(0, -32)))
 })
 
-test('an encrypted backup shows nothing of its content, and only its own key opens it', async () => {
+test('an encrypted backup reveals nothing of its content, and only its own key opens it', async () => {
   const { secrets, manifest } = await whole(sealed, key.privatePem)
   expect(manifest.encryption).not.toBeNull()
   const [, issuing] = secrets ?? []
@@ -81,11 +81,11 @@ test('an encrypted backup shows nothing of its content, and only its own key ope
   expect(await faultOf(whole(sealed))).toBe('KEY_NEEDED')
   expect(await faultOf(whole(sealed, newKeyPair().privatePem))).toBe('WRONG_KEY')
   expect(await faultOf(whole(sealed, newKeyPair('rsa').privatePem))).toBe('WRONG_KEY')
-  // Without its key its checksums can be judged all the same.
+  // The checksums can be verified without the key.
   expect((await checkBackup(pieces(sealed))).manifest.hasSecrets).toBe(true)
 })
 
-test('an RSA key will do, and a certificate in place of a key', async () => {
+test('the recipient may be an RSA key or a certificate', async () => {
   const rsa = newKeyPair('rsa')
   const saved = await source.save({ publicPem: rsa.publicPem })
   expect((await whole(saved, rsa.privatePem)).findings).toEqual([])
@@ -95,7 +95,7 @@ test('an RSA key will do, and a certificate in place of a key', async () => {
   await expect(source.save({ publicPem: rsa.privatePem })).rejects.toThrow(/is a private key/)
 })
 
-test('cut at each boundary of its parts, and one byte beside it, it is refused', async () => {
+test('a file cut at or near any boundary of its parts is refused', async () => {
   for (const bytes of [plain, sealed]) {
     const at = boundaries(bytes).flatMap((bound) => [bound - 1, bound, bound + 1])
     for (const end of at.filter((one) => one >= 0 && one < bytes.length)) {
@@ -110,7 +110,7 @@ test('cut at each boundary of its parts, and one byte beside it, it is refused',
   }
 })
 
-test('a byte changed anywhere is noticed without a key', async () => {
+test('a change of any byte is detected without a key', async () => {
   const step = Math.max(1, Math.floor(sealed.length / 700))
   const places = new Set([...Array(sealed.length).keys()].filter((at) => at % step === 0))
   for (const bound of boundaries(sealed)) places.add(bound).add(Math.max(0, bound - 1))
@@ -121,10 +121,10 @@ test('a byte changed anywhere is noticed without a key', async () => {
   }
 })
 
-test('frames that were exchanged, left out or sealed for another head are noticed', async () => {
+test('frames that were exchanged, omitted or encrypted for another head are detected', async () => {
   const other = await withManifest({ generation: 7 })
   expect((await whole(other)).manifest.generation).toBe(7)
-  // Whoever can make checksums anew cannot make what the key has sealed fit another head.
+  // Anyone can recompute checksums, but not re-encrypt frames for another head.
   const head = (await checkBackup(pieces(sealed))).manifest
   const somebodyElse = await newCa('somebody else', Date.now())
   const container = new ContainerWriter()
@@ -141,14 +141,14 @@ test('frames that were exchanged, left out or sealed for another head are notice
   expect(await faultOf(whole(forged, key.privatePem))).toBe('DAMAGED')
 })
 
-test('a head that does not belong to the state in it is refused', async () => {
+test('a head that does not belong to the state is refused', async () => {
   expect(await faultOf(whole(await withManifest({})))).toBe('none')
   expect(await faultOf(whole(await withManifest({ index: 1 })))).toBe('DAMAGED')
   expect(await faultOf(whole(await withManifest({ digest: '00' })))).toBe('DAMAGED')
   expect(await faultOf(whole(await withManifest({ hasSecrets: false })))).toBe('DAMAGED')
 })
 
-test('the head of a backup of another cluster is refused, encrypted or not', async () => {
+test("the head of another cluster's backup is refused, encrypted or not", async () => {
   await expect(whole(await withManifest({ clusterId: 'another' }))).rejects.toThrow(
     /of another cluster than the state in it/,
   )
@@ -159,11 +159,11 @@ test('the head of a backup of another cluster is refused, encrypted or not', asy
     ...container.head(encodeJson({ ...head, clusterId: 'another' })),
     ...container.tail({ ...summary, frames: 0 }),
   ])
-  // The wrapped key says which cluster it is for.
+  // The wrapped key is bound to its cluster.
   expect(await faultOf(whole(bytes, key.privatePem))).toBe('WRONG_KEY')
 })
 
-test('a newer format or feature level is refused before anything of it is read', async () => {
+test('a newer format or feature level is refused before anything else is read', async () => {
   const newer = Buffer.from(plain)
   newer.write('2', 7)
   expect(await faultOf(checkBackup(pieces(newer)))).toBe('NEWER_FORMAT')
@@ -173,13 +173,13 @@ test('a newer format or feature level is refused before anything of it is read',
   await expect(whole(level)).rejects.toThrow(/feature level 99 .* levels up to 2.*v9\.9\.9/)
 })
 
-test('what is no backup at all is called so', async () => {
+test('a file that is not a backup is reported as such', async () => {
   for (const text of ['', 'FLOT', 'FLOTSNP1 and more', 'x'.repeat(5000)]) {
     expect(await faultOf(checkBackup(pieces(Buffer.from(text))))).toBe('NOT_A_BACKUP')
   }
 })
 
-test('secrets that are not what they should be are refused without a word of them', async () => {
+test('malformed secrets are refused without quoting them', async () => {
   const container = new ContainerWriter()
   const { manifest, summary } = await checkBackup(pieces(plain))
   const json = Buffer.from('[{"name":"issuingAuthority","secret":"c2VjcmV0"}]')
@@ -195,7 +195,7 @@ test('secrets that are not what they should be are refused without a word of the
   expect(encodeSecrets(null)).toHaveLength(4)
 })
 
-test('a controller whose state is not to be answered from hands nothing out, not even the rest', async () => {
+test('a quarantined controller returns no backup, and aborts one in progress', async () => {
   source.refused = 'NODE_QUARANTINED'
   await expect(source.save()).rejects.toMatchObject({ code: 'NODE_QUARANTINED' })
   source.refused = null

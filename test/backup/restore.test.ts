@@ -21,7 +21,8 @@ import { startMs, TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'
 import { smallLog, temporaryFolder } from '../store/support/folders.ts'
 import { BackedUp, factorSeed, faultOf, newKeyPair, pieces } from './backup-fixture.ts'
 
-// Goal: a backup becomes the beginning of another cluster with all of its records, which nobody of the old one can enter.
+// Goal: a backup becomes a new cluster with all of its records, which no token of the old cluster
+// can access.
 
 const source = await BackedUp.make()
 const key = newKeyPair()
@@ -70,7 +71,7 @@ async function restore(bytes = sealed, privateKeyPem: string | null = key.privat
   return { dir, leaf: made } satisfies Restored
 }
 
-/** The folder as a start of its controller finds it, with the log applied. */
+/** The folder as its controller finds it at the start, with the log applied. */
 async function opened({ dir, leaf }: Restored) {
   const store = await LevelStateStore.open(dir)
   const machine = await StateMachine.open({ store, clock: source.cluster.clock })
@@ -97,7 +98,7 @@ function recordsOf(state: StateMachine, kind: KindName): readonly EntityRecord[]
   return [...state.ids(kind)].sort().flatMap((id) => state.get(kind, id) ?? [])
 }
 
-test('every record is there again, and the log goes on after them', async () => {
+test('every record exists again, and the log continues after them', async () => {
   const { machine, mark, restored } = await opened(await restore())
   const before = source.cluster.machine
   for (const kind of [
@@ -120,7 +121,7 @@ test('every record is there again, and the log goes on after them', async () => 
   await machine.close()
 })
 
-test('it is another cluster, of the one controller that it was restored for', async () => {
+test('the result is another cluster with the one controller that it was restored for', async () => {
   const { machine, mark } = await opened(await restore())
   expect(machine.clusterId).toBe('another-cluster')
   const { configuration } = mark
@@ -132,7 +133,7 @@ test('it is another cluster, of the one controller that it was restored for', as
   await machine.close()
 })
 
-test('sessions have ended, and no token of the old cluster can be made again', async () => {
+test('sessions have ended, and no token of the old cluster is valid', async () => {
   const { machine, keyring } = await opened(await restore())
   expect(source.cluster.machine.get('apiSession', 'a-session')).toBeDefined()
   expect(recordsOf(machine, 'apiSession')).toEqual([])
@@ -146,7 +147,7 @@ test('sessions have ended, and no token of the old cluster can be made again', a
   await machine.close()
 })
 
-test('what certificates and second factors rest on is opened by the new controller alone', async () => {
+test('only the new controller can decrypt the keys of certificates and second factors', async () => {
   const { machine, keyring } = await opened(await restore())
   const before = source.cluster.member('ctrl1').keyring
   expect(keyring.factorKeys()).toEqual(before.factorKeys())
@@ -173,7 +174,7 @@ test('two restores of one backup are two clusters, and each can be backed up aga
   for (const { machine } of [first, second, third]) await machine.close()
 })
 
-test('a backup without secrets, damaged or without its key leaves nothing behind', async () => {
+test('a backup without secrets, a damaged one or one without its key leaves no files behind', async () => {
   const without = await source.save({ hasSecrets: false })
   const damaged = Buffer.from(sealed)
   damaged[sealed.length >> 1] = (damaged[sealed.length >> 1] ?? 0) ^ 1
@@ -208,14 +209,14 @@ test('a backup without secrets, damaged or without its key leaves nothing behind
   for (const folder of folders) expect(readdirSync(folder)).toEqual([])
 })
 
-test('a folder that holds something is left as it is', async () => {
+test('a folder that is not empty stays unchanged', async () => {
   const { dir } = await restore()
   const again = formFilledFolder(dir, who, () => Promise.reject(new Error('not asked')), smallLog)
   await expect(again).rejects.toMatchObject({ code: 'NOT_EMPTY' })
   expect(existsSync(`${dirname(dir)}/.data.forming`)).toBe(false)
 })
 
-test('second factors whose key the backup lacks keep it from being restored, as long as there are any', async () => {
+test('a backup that lacks the key of existing second factors cannot be restored', async () => {
   const own = await BackedUp.make(0)
   const without = await own.saveSecrets(({ name }) => name !== 'factorKey')
   const { machine, keyring } = await opened(await restore(without, null))

@@ -23,7 +23,8 @@ import { temporaryFolder } from '../store/support/folders.ts'
 import { eventually } from '../support/eventually.ts'
 import { BackedUp, newKeyPair } from './backup-fixture.ts'
 
-// Goal: backups come by themselves and in time, the newest are kept, and whatever goes wrong is told and costs no older one.
+// Goal: scheduled backups are taken in time, the newest are kept, and a failure is reported and
+// removes no older one.
 
 const HOUR_MS = 3_600_000
 const source = await BackedUp.make()
@@ -62,7 +63,7 @@ function pass(ms: number): void {
 const names = (): string[] => (existsSync(folder) ? readdirSync(folder).sort() : [])
 const codes = (): string[] => alarms.list().map(({ code }) => code)
 
-/** A program that notes what it was called with, and ends as it is told. */
+/** A program that records its arguments and ends as the test wants. */
 function program(name: string, lines: string): string {
   const path = join(dir, name)
   writeFileSync(path, `#!/bin/sh\n${lines}\n`)
@@ -70,7 +71,7 @@ function program(name: string, lines: string): string {
   return path
 }
 
-test('the first one is taken at once, the next when it is due, and each can be restored', async () => {
+test('the first backup is taken at once, the next when it is due, and each can be restored', async () => {
   const schedule = scheduleWith()
   await schedule.look()
   expect(names()).toHaveLength(1)
@@ -95,7 +96,7 @@ test('the first one is taken at once, the next when it is due, and each can be r
   expect(statSync(folder).mode & 0o777).toBe(0o700)
 })
 
-test('a restart takes none before its time, and goes by what lies in the folder', async () => {
+test('a restart takes no early backup, because the folder shows the last one', async () => {
   await scheduleWith().look()
   pass(HOUR_MS / 2)
   const restarted = scheduleWith()
@@ -107,7 +108,7 @@ test('a restart takes none before its time, and goes by what lies in the folder'
   expect(names()).toHaveLength(2)
 })
 
-test('the newest are kept, and what others have put there', async () => {
+test('the newest backups and files of others are kept', async () => {
   const schedule = scheduleWith()
   mkdirSync(folder)
   const others = ['flotilla-ctrl10-20200101T000000Z-1.backup', 'by-hand.backup', 'notes.txt']
@@ -124,12 +125,12 @@ test('the newest are kept, and what others have put there', async () => {
   expect(names()).toEqual([...others, ...taken.slice(2)].sort())
 })
 
-test('a folder that cannot be written raises an alarm and costs nothing; it is tried again soon', async () => {
+test('a folder that cannot be written raises an alarm, keeps older backups, and is retried soon', async () => {
   const schedule = scheduleWith()
   await schedule.look()
   const before = names()
   const away = join(dir, 'away')
-  // A file in place of the folder is refused to root as well, whom permission bits would not stop.
+  // A file in place of the folder fails for root as well, whom permissions do not stop.
   renameSync(folder, away)
   writeFileSync(folder, 'no folder')
   pass(HOUR_MS)
@@ -145,7 +146,7 @@ test('a folder that cannot be written raises an alarm and costs nothing; it is t
   expect(names()).toHaveLength(before.length + 1)
 })
 
-test('a disk without room keeps its reserve', async () => {
+test('a disk without free space keeps its reserve', async () => {
   const huge = Number.MAX_SAFE_INTEGER
   const full = new BackupFolder({ folder, controllerId: 'ctrl1', freeBytesMin: huge })
   const schedule = scheduleWith({ folder: full })
@@ -154,7 +155,7 @@ test('a disk without room keeps its reserve', async () => {
   expect(alarms.list()[0]?.text).toMatch(/bytes left, \d+ must stay free .*; free space there/)
 })
 
-test('no key, a private one in its place, and a state that is not to be answered from', async () => {
+test('a missing key, a private key in its place and a quarantined state raise an alarm', async () => {
   const schedule = scheduleWith()
   writeFileSync(join(dir, 'backup.pem'), key.privatePem)
   await schedule.look()
@@ -172,7 +173,7 @@ test('no key, a private one in its place, and a state that is not to be answered
   expect(names()).toEqual([])
 })
 
-test('without a leader, what is applied here is kept all the same', async () => {
+test('without a leader, the state applied here is backed up', async () => {
   const cluster = {
     ...source.parts.cluster,
     readIndex: () => Promise.reject(new Problem('CLUSTER_NO_LEADER')),
@@ -183,7 +184,7 @@ test('without a leader, what is applied here is kept all the same', async () => 
   expect(codes()).toEqual([])
 })
 
-test('the hook is given the path as it is, without a shell', async () => {
+test('the hook receives the path unchanged, without a shell', async () => {
   const noted = join(dir, 'noted')
   const command = [program('hook', `printf '%s\\n' "$@" >> '${noted}'`), 'to; false', '$(id)']
   const schedule = scheduleWith({ hook: { command, timeoutMs: 10_000 } })
@@ -193,7 +194,7 @@ test('the hook is given the path as it is, without a shell', async () => {
   expect(readFileSync(noted, 'utf8')).toBe(`to; false\n$(id)\n${join(folder, name)}\n`)
 })
 
-test('a hook that fails or never ends raises an alarm of its own, and the backup stays', async () => {
+test('a hook that fails or never ends raises its own alarm, and the backup is kept', async () => {
   const failing = { command: [program('failing', 'exit 3')], timeoutMs: 10_000 }
   await scheduleWith({ hook: failing }).look()
   expect(codes()).toEqual(['BACKUP_HOOK_FAILED'])
@@ -214,7 +215,7 @@ test('a hook that fails or never ends raises an alarm of its own, and the backup
   expect(codes()).toEqual([])
 })
 
-test('closing ends the hook, and nothing is taken any more', async () => {
+test('closing kills the hook, and no further backup is taken', async () => {
   const started = join(dir, 'started')
   const endless = program('endless', `echo $$ > '${started}'\nsleep 600`)
   const schedule = scheduleWith({ hook: { command: [endless], timeoutMs: 600_000 } })
@@ -231,7 +232,7 @@ test('closing ends the hook, and nothing is taken any more', async () => {
 
 function isRunning(pid: number): boolean {
   try {
-    // What was killed and not yet waited for is no longer running.
+    // A killed process that was not waited for yet is no longer running.
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
   } catch {
     return false

@@ -33,8 +33,8 @@ const KIB_A_MIB = 1024
 const nodes = [1, 2, 3] as const
 
 function settings(): Record<keyof typeof defaults, number> {
-  const wrong = (because: string): never => {
-    console.error(`${because}\n\n${help}`)
+  const wrong = (reason: string): never => {
+    console.error(`${reason}\n\n${help}`)
     process.exit(2)
   }
   const options = Object.fromEntries(

@@ -6,7 +6,10 @@ import type {
   MemberStatus,
 } from '../../src/api/cluster/cluster-status.ts'
 import { JoinProgress } from '../../src/cli/bootstrap/run-joined.ts'
-import { fateOfAnswer, fateOfRefusal } from '../../src/controller/start/removal-action.ts'
+import {
+  removalActionOfAnswer,
+  removalActionOfRefusal,
+} from '../../src/controller/start/removal-action.ts'
 
 afterEach(() => {
   vi.restoreAllMocks()
@@ -53,16 +56,16 @@ function linesOf(steps: (progress: JoinProgress) => void, isVoter = true): strin
 test('A join is told from the door to the vote, each step once, and joined is the last word', () => {
   const self = listed('ctrl2', false)
   const lines = linesOf((progress) => {
-    expect(progress.tell(seen([], null), [])).toBe(false)
-    expect(progress.tell(seen([], null), [])).toBe(false)
+    expect(progress.report(seen([], null), [])).toBe(false)
+    expect(progress.report(seen([], null), [])).toBe(false)
     for (const applied of [0, 100, 90_000, 99_500, 99_500]) {
       const members = [at('ctrl1', 100_000, 100_000), at('ctrl2', applied, applied)]
-      expect(progress.tell(seen(members, 'ctrl1'), [listed('ctrl1', true), self])).toBe(false)
+      expect(progress.report(seen(members, 'ctrl1'), [listed('ctrl1', true), self])).toBe(false)
     }
     const members = [at('ctrl1', 100_001, 100_001), at('ctrl2', 100_001, 100_000)]
     const whole = [listed('ctrl1', true), listed('ctrl2', true)]
-    expect(progress.tell(seen(members, 'ctrl1'), whole)).toBe(true)
-    expect(progress.tell(seen(members, 'ctrl1'), whole)).toBe(true)
+    expect(progress.report(seen(members, 'ctrl1'), whole)).toBe(true)
+    expect(progress.report(seen(members, 'ctrl1'), whole)).toBe(true)
   })
   expect(lines).toEqual([
     'ctrl2 requests admission',
@@ -79,26 +82,29 @@ test('A learner has joined once it has caught up, and nobody has without a leade
   const members = [at('ctrl1', 5, 5), at('ctrl2', 5, 5)]
   const lines = linesOf((progress) => {
     const list = [listed('ctrl1', true), listed('ctrl2', false)]
-    expect(progress.tell(seen(members, null), list)).toBe(false)
-    expect(progress.tell(seen(members, 'ctrl1'), list)).toBe(true)
+    expect(progress.report(seen(members, null), list)).toBe(false)
+    expect(progress.report(seen(members, 'ctrl1'), list)).toBe(true)
   }, false)
   expect(lines.at(-1)).toBe('joined: ctrl2 is a learner')
 })
 
 test('A refusal ends a controller only when it was removed, and its disk only when that is not the known one', () => {
   const from = { by: 'ctrl1', index: 9, generation: 2 }
-  expect(fateOfRefusal('ctrl2', { ...from, reason: 'removed' })?.type).toBe('removed')
-  expect(fateOfRefusal('ctrl2', { ...from, reason: 'rolled-back' })?.type).toBe('rebuild')
-  expect(fateOfRefusal('ctrl2', { ...from, reason: 'other-store' })?.type).toBe('rebuild')
-  expect(fateOfRefusal('ctrl2', { ...from, reason: 'not-yet-a-member' })).toBeNull()
-  const fenced = fateOfRefusal('ctrl2', { ...from, reason: 'fenced' })
+  expect(removalActionOfRefusal('ctrl2', { ...from, reason: 'removed' })?.type).toBe('removed')
+  expect(removalActionOfRefusal('ctrl2', { ...from, reason: 'rolled-back' })?.type).toBe('rebuild')
+  expect(removalActionOfRefusal('ctrl2', { ...from, reason: 'other-store' })?.type).toBe('rebuild')
+  expect(removalActionOfRefusal('ctrl2', { ...from, reason: 'not-yet-a-member' })).toBeNull()
+  const fenced = removalActionOfRefusal('ctrl2', { ...from, reason: 'fenced' })
   expect(fenced).toMatchObject({ type: 'fenced', fence: { generation: 2, by: 'ctrl1' } })
   expect(fenced?.sentence).toContain('recovered without ctrl2 (generation 2, reported by ctrl1)')
-  const refused = { outcome: 'refused', because: 'so it is', configurationIndex: 9 } as const
+  const refused = { outcome: 'refused', detail: 'so it is', configurationIndex: 9 } as const
   for (const reason of ['removed', 'not-admitted'] as const) {
-    expect(fateOfAnswer({ ...refused, reason })).toEqual({ type: 'removed', sentence: 'so it is' })
+    expect(removalActionOfAnswer({ ...refused, reason })).toEqual({
+      type: 'removed',
+      sentence: 'so it is',
+    })
   }
   for (const reason of ['other-key', 'other-cluster', 'store-in-use', 'full'] as const) {
-    expect(fateOfAnswer({ ...refused, reason }), reason).toBeNull()
+    expect(removalActionOfAnswer({ ...refused, reason }), reason).toBeNull()
   }
 })

@@ -68,8 +68,8 @@ async function refusalOf(request: JoinRequest, at = 'ctrl2'): Promise<Problem> {
   throw new Error('it was admitted')
 }
 
-describe('An invitation', () => {
-  test('is a ticket with what a joiner must know, the nearest controllers first', async () => {
+describe('A join ticket for a new controller', () => {
+  test('contains what the new controller needs, with connected controllers first', async () => {
     const { desk } = cluster.member('ctrl2')
     const { ticket, id, expiresAtMs } = await desk.invite(
       { isVoter: false, lifetimeMs: hour },
@@ -88,7 +88,7 @@ describe('An invitation', () => {
     expect(expiresAtMs).toBe(startMs + hour)
   })
 
-  test('lives for a minute to 7 days', async () => {
+  test('is valid for one minute to 7 days', async () => {
     for (const lifetimeMs of [0, 59_999, 7 * 24 * hour + 1, NaN, -1, 1.5]) {
       await expect(invite({ lifetimeMs })).rejects.toMatchObject({ code: 'COULD_NOT_VALIDATE' })
     }
@@ -114,7 +114,7 @@ describe('An invitation', () => {
 })
 
 describe('A new controller', () => {
-  test('is told where the members are now, not where they were when they joined', async () => {
+  test('receives the current addresses of the members, not those at the time of their join', async () => {
     cluster.moved.set('ctrl1', '192.0.2.9:1480')
     const { request } = await joiner(await invite())
     const answer = await cluster.member('ctrl2').desk.admit(request)
@@ -126,7 +126,7 @@ describe('A new controller', () => {
     ])
   })
 
-  test('is let in by any member, and opens every secret with the key that never left it', async () => {
+  test('is admitted by any member, and decrypts every secret with its own private key', async () => {
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', { isCompromised: false })
     const { privateKeyPem, request } = await joiner(await invite())
     const answer = await cluster.member('ctrl2').desk.admit(request)
@@ -157,7 +157,7 @@ describe('A new controller', () => {
     expect(keyring.issuing()).toEqual({ version: 1, ...cluster.issuing })
   })
 
-  test('that asks again gets the same answer, from whichever member', async () => {
+  test('receives the same answer from any member when it repeats its request', async () => {
     const { request } = await joiner(await invite())
     const first = await cluster.member('ctrl1').desk.admit(request)
     cluster.clock.ms += 1000
@@ -165,7 +165,7 @@ describe('A new controller', () => {
     expect(again).toEqual({ ...first, nowMs: startMs + 1000 })
   })
 
-  test('whose answer was lost is in, and finds out by asking again', async () => {
+  test('is admitted even if the answer was lost, and receives it by a repeated request', async () => {
     const { request } = await joiner(await invite())
     cluster.losesAnswers = true
     expect(await refusalOf(request)).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
@@ -175,7 +175,7 @@ describe('A new controller', () => {
     expect(answer.certificatePem).toBe(admission?.certificatePem)
   })
 
-  test('gets the key that was rotated while it came in', async () => {
+  test('receives a key that was rotated during its admission', async () => {
     const { privateKeyPem, request } = await joiner(await invite())
     cluster.beforePropose = () =>
       rotateClusterKey(cluster.member('ctrl1').rotation, 'meanwhile', { isCompromised: false })
@@ -184,7 +184,7 @@ describe('A new controller', () => {
     expect(keyring.clusterKeys().map(({ version }) => version)).toEqual([1, 2])
   })
 
-  test('begins with members that are committed, or is asked to come again', async () => {
+  test('starts from a committed configuration, or must retry', async () => {
     const { request } = await joiner(await invite())
     cluster.isSettled = false
     const advance = setInterval(() => (cluster.clock.ms += 1000), 1)
@@ -199,7 +199,7 @@ describe('A new controller', () => {
 })
 
 describe('A ticket', () => {
-  test('lets one controller in: of two that come at once, one', async () => {
+  test('admits only one of two controllers that use it at the same time', async () => {
     const ticket = await invite()
     const first = await joiner(ticket)
     const second = await joiner(ticket, { id: 'ctrl5' })
@@ -215,36 +215,36 @@ describe('A ticket', () => {
   })
 
   test.each([
-    ['no ticket at all', () => 'hello', 'not a ticket'],
-    ['one cut off', (ticket: string) => ticket.slice(0, -20), 'truncated'],
+    ['not a ticket', () => 'hello', 'not a ticket'],
+    ['truncated', (ticket: string) => ticket.slice(0, -20), 'truncated'],
     [
-      'one of another cluster',
+      'for another cluster',
       (ticket: string) =>
         formatTicket({ ...parseTicket(ticket), clusterId: CLUSTER_ID.replace('0190', '0191') }),
       'another cluster',
     ],
     [
-      'one of a generation before',
+      'from an earlier generation',
       (ticket: string) => formatTicket({ ...parseTicket(ticket), generation: 0 }),
       'predates the recovery',
     ],
     [
-      'one with another secret',
+      'changed in its secret',
       (ticket: string) => formatTicket({ ...parseTicket(ticket), secret: newTicketSecret() }),
       'unknown or expired',
     ],
     [
-      'one made from a learner ticket into one of a voter',
+      'changed from a learner to a voter',
       (ticket: string) => formatTicket({ ...parseTicket(ticket), isVoter: false }),
       'unknown or expired',
     ],
     [
-      'one whose expiry was edited',
+      'changed in its expiry',
       (ticket: string) => formatTicket({ ...parseTicket(ticket), expiresAtMs: startMs * 2 }),
       'unknown or expired',
     ],
     [
-      'one of an id made up',
+      'changed in its id',
       (ticket: string) => formatTicket({ ...parseTicket(ticket), id: 'madeUpIdentifier' }),
       'unknown or expired',
     ],
@@ -262,7 +262,7 @@ describe('A ticket', () => {
     },
   )
 
-  test('is listed with what became of it, by every member, and without its secret', async () => {
+  test('is listed by every member with its status and without its secret', async () => {
     const used = parseTicket(await invite({ isVoter: false }))
     await cluster.member('ctrl1').desk.admit((await joiner(formatTicket(used))).request)
     cluster.clock.ms += 1000
@@ -286,7 +286,7 @@ describe('A ticket', () => {
     })
   })
 
-  test('is refused once any member revoked it, which the log says was wanted by whom', async () => {
+  test('is refused after any member revoked it, and the log records who revoked it', async () => {
     const ticket = await invite()
     const { id } = parseTicket(ticket)
     await cluster.member('ctrl2').desk.revoke(id, anOperator)
@@ -301,7 +301,7 @@ describe('A ticket', () => {
     await expect(again).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
-  test('is refused past its time, which is that of the log', async () => {
+  test('is refused after it has expired by log time', async () => {
     const ticket = await invite()
     const { request } = await joiner(ticket)
     cluster.clock.ms += hour
@@ -311,7 +311,7 @@ describe('A ticket', () => {
     expect(cluster.machine.get('admission', 'ctrl4')).toBeUndefined()
   })
 
-  test('does not let a controller in under the id of another one, and is not used up by that', async () => {
+  test('admits no controller with the id of a member, and stays valid after such a request', async () => {
     const ticket = await invite()
     const { request } = await joiner(ticket, { id: 'ctrl1' })
     const refusal = await refusalOf(request)
@@ -321,7 +321,7 @@ describe('A ticket', () => {
     await cluster.member('ctrl2').desk.admit(other)
   })
 
-  test('is refused for a second controller once it was used', async () => {
+  test('is refused for a second controller after it was used', async () => {
     const ticket = await invite()
     await cluster.member('ctrl1').desk.admit((await joiner(ticket)).request)
     for (const id of ['ctrl4', 'ctrl5']) {
@@ -334,30 +334,30 @@ describe('A ticket', () => {
 
 describe('A join request', () => {
   test.each<[string, Partial<JoinRequest>, string]>([
-    ['an id that is none', { id: '../x' }, 'id'],
-    ['a store id of another length', { storeId: new Uint8Array(5) }, 'storeId'],
-    ['an address that is none', { address: 'nowhere' }, 'address'],
-    ['an address without end', { address: `${'a'.repeat(400)}:1` }, 'address'],
+    ['an invalid id', { id: '../x' }, 'id'],
+    ['a store id of the wrong length', { storeId: new Uint8Array(5) }, 'storeId'],
+    ['an invalid address', { address: 'nowhere' }, 'address'],
+    ['a too long address', { address: `${'a'.repeat(400)}:1` }, 'address'],
     ['no host', { hosts: [] }, 'hosts'],
-    ['a wildcard for a host', { hosts: ['*.example'] }, 'hosts'],
-    ['a host that is none', { hosts: ['ctrl4.example', 'a b'] }, 'hosts'],
+    ['a wildcard host', { hosts: ['*.example'] }, 'hosts'],
+    ['an invalid host', { hosts: ['ctrl4.example', 'a b'] }, 'hosts'],
     ['a host with a newline', { hosts: ['ctrl4.example\n'] }, 'hosts'],
     ['too many hosts', { hosts: Array<string>(33).fill('a.example') }, 'hosts'],
-    ['a request that is none', { certificateRequestPem: 'hello' }, 'certificateRequestPem'],
-  ])('with %s is refused by that field', async (_what, change, field) => {
+    ['an invalid certificate request', { certificateRequestPem: 'hello' }, 'certificateRequestPem'],
+  ])('is refused for %s, with the name of the field', async (_what, change, field) => {
     const { request } = await joiner(await invite())
     const refusal = await refusalOf({ ...request, ...change })
     expect([refusal.code, refusal.fault?.field]).toEqual(['COULD_NOT_VALIDATE', field])
     expect(cluster.proposals.filter(({ kind }) => kind === CommandKind.TICKET_REDEEM)).toEqual([])
   })
 
-  test('whose certificate request names another controller is refused', async () => {
+  test('is refused when its certificate request has the name of another controller', async () => {
     const { request } = await joiner(await invite())
     const refusal = await refusalOf({ ...request, id: 'ctrl5' })
     expect(refusal.fault?.field).toBe('certificateRequestPem')
   })
 
-  test('of a program that is too old is refused with the remedy', async () => {
+  test('is refused with a remedy when its program is too old', async () => {
     const { request } = await joiner(await invite(), { featureLevel: 0 })
     const refusal = await refusalOf(request)
     expect(refusal.code).toBe('MEMBERSHIP_REFUSED')
@@ -365,7 +365,7 @@ describe('A join request', () => {
     expect(refusal.message).toContain('install the version')
   })
 
-  test('with the key of another controller is refused', async () => {
+  test('is refused when it has the key of another controller', async () => {
     const { leaf } = cluster.member('ctrl3')
     const { privateKeyPem } = leaf
     const { request } = await joiner(await invite(), {
@@ -376,7 +376,7 @@ describe('A join request', () => {
     expect(refusal.message).toContain('ctrl3 has this key')
   })
 
-  test('at a controller that holds no issuing authority is sent to another one', async () => {
+  test('is refused with PEER_UNREACHABLE by a controller without the issuing authority', async () => {
     const stranger = await cluster.add('stranger', cluster.member('ctrl1').leaf)
     const { request } = await joiner(await invite())
     await expect(stranger.desk.admit(request)).rejects.toMatchObject({ code: 'PEER_UNREACHABLE' })

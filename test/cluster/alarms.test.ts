@@ -71,12 +71,12 @@ function stage() {
   return { clock, log, alarms, watch: new AlarmWatch(alarms, clock) }
 }
 
-/** Nothing is known of the disk, and log time is behind any clock. */
+/** Free space unknown, and log time behind every clock. */
 const calm = { freeBytes: null, logTimeMs: 0 } as const
 
 const codes = (alarms: Alarms): string[] => alarms.list().map(({ code }) => code)
 
-test('an alarm is logged once, keeps the time it began at, and its end is logged', () => {
+test('an alarm keeps its start time, and is logged once when it is raised and once when it is cleared', () => {
   const { clock, log, alarms } = stage()
   alarms.raise('CLOCK_SKEW', { member: 'b', offsetMs: 3000 })
   const [first] = alarms.list()
@@ -94,7 +94,7 @@ test('an alarm is logged once, keeps the time it began at, and its end is logged
   ])
 })
 
-test('one that comes and goes tells of its end no more often than of its beginning', () => {
+test('an alarm that flaps logs its end no more often than its start', () => {
   const { clock, log, alarms } = stage()
   for (let n = 0; n < 50; n += 1) {
     alarms.raise('NO_QUORUM_SPARE', {
@@ -107,7 +107,7 @@ test('one that comes and goes tells of its end no more often than of its beginni
   expect(log.lines).toHaveLength(2)
 })
 
-test('a disk that is full to about its limit raises one alarm, which is over when there is room to spare', () => {
+test('free space around the limit raises one alarm, which is cleared only with a margin', () => {
   const { alarms, log, watch } = stage()
   const one = configurationOf(['a'])
   for (let n = 0; n < 20; n += 1) {
@@ -123,7 +123,7 @@ test('a disk that is full to about its limit raises one alarm, which is over whe
 const differsAt = (index: number) => ({ index, isSame: false })
 const agreesAt = (index: number) => ({ index, isSame: true })
 
-test('two members whose states differ raise an alarm, which takes neither of them out of service', () => {
+test('two members with different states raise an alarm, which takes neither out of service', () => {
   const { alarms } = stage()
   const watch = new DivergenceWatch(alarms)
   watch.keep(['a', 'b', 'c'])
@@ -136,7 +136,7 @@ test('two members whose states differ raise an alarm, which takes neither of the
   expect(codes(alarms)).toEqual([])
 })
 
-test('a member that held another state is compared anew once it has started again, and forgotten when it leaves', () => {
+test('the divergence alarm of a member is cleared when it restarts or leaves', () => {
   const { alarms } = stage()
   const watch = new DivergenceWatch(alarms)
   watch.keep(['a', 'b', 'c'])
@@ -149,7 +149,7 @@ test('a member that held another state is compared anew once it has started agai
   expect(codes(alarms)).toEqual([])
 })
 
-test('a member whose state was replaced is cleared of it by agreeing at a later index', () => {
+test('the divergence alarm of a member is cleared when its state is equal at a later index', () => {
   const { alarms } = stage()
   const watch = new DivergenceWatch(alarms)
   watch.keep(['a', 'b', 'c'])
@@ -161,7 +161,7 @@ test('a member whose state was replaced is cleared of it by agreeing at a later 
   expect(codes(alarms)).toEqual([])
 })
 
-test('alarms that make answers worthless are critical, and there is an end to their number', () => {
+test('alarms about unreliable answers are critical, and the number of alarms is bounded', () => {
   const { alarms } = stage()
   for (let n = 0; n < 100; n += 1) alarms.raise('STATE_DIVERGED', { member: `${n}`, index: 1 })
   expect(alarms.list()).toHaveLength(64)
@@ -170,7 +170,7 @@ test('alarms that make answers worthless are critical, and there is an end to th
   expect(critical).toEqual(['STATE_QUARANTINED', 'APPLY_STOPPED'])
 })
 
-/** The table of alarms as the page for operators has it. */
+/** The table of alarms in the page for operators. */
 function printedAlarms(): string {
   const rows = Object.entries(alarmTable).map(
     ([code, { severity, meaning, remedy }]) =>
@@ -179,7 +179,7 @@ function printedAlarms(): string {
   return ['| code | severity | meaning | remedy |', '|---|---|---|---|', ...rows, ''].join('\n')
 }
 
-test('the page for operators has each alarm as the table of the code has it', () => {
+test('docs/operate/alarms.md contains the table of alarms from the source', () => {
   const path = join(import.meta.dirname, '../../docs/operate/alarms.md')
   const page = readFileSync(path, 'utf8')
   const printed = page.replace(/^\| code \|.*\n(?:\|.*\n)+/m, () => printedAlarms())
@@ -188,7 +188,7 @@ test('the page for operators has each alarm as the table of the code has it', ()
   expect(printed.split(printedAlarms())).toHaveLength(2)
 })
 
-test('nothing raises an alarm but by its row, and each row is raised somewhere', () => {
+test('the source raises exactly the alarms of the table', () => {
   const src = join(import.meta.dirname, '../../src')
   const raised = readdirSync(src, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts'))
@@ -212,19 +212,19 @@ test.each([
     2,
     'writes survive the failure of 2 voters',
   ],
-])('of %j with %j connected %i may be lost', (voters, connected, spare, sentence) => {
+])('with voters %j and %j connected, %i may fail', (voters, connected, spare, sentence) => {
   const found = toleranceNow(configurationOf(voters), (id) => connected.includes(id))
   expect(found.spare).toBe(spare)
   expect(found.nextRisk).toContain(sentence)
 })
 
-test('while a change is joint, the half that bears less counts', () => {
+test('in a joint configuration, the half with the lower tolerance counts', () => {
   const joint = configurationOf(['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'f'])
   expect(toleranceNow(joint, (id) => id !== 'f')).toMatchObject({ spare: 0, voters: 6 })
   expect(toleranceNow(joint, () => true).spare).toBe(1)
 })
 
-test('a clock that is off for five seconds raises an alarm, a late message none', () => {
+test('a clock that is wrong for five seconds raises an alarm, and a late message does not', () => {
   const { clock, alarms, watch } = stage()
   const one = configurationOf(['a', 'b'])
   watch.look(one, [view('a'), skewed('b', -2500)], calm)
@@ -246,7 +246,7 @@ test('a clock that is off for five seconds raises an alarm, a late message none'
   expect(codes(alarms)).toEqual([])
 })
 
-test('a clock that is about two seconds off raises one alarm, which ends once it is well below', () => {
+test('a clock offset around two seconds raises one alarm, which is cleared well below the limit', () => {
   const { clock, alarms, log, watch } = stage()
   const two = configurationOf(['a', 'b'])
   const lookFor = (ms: number, offsetMs: number): void => {
@@ -272,7 +272,7 @@ test('a clock that is about two seconds off raises one alarm, which ends once it
   expect(log.lines).toHaveLength(2)
 })
 
-test('a member that was removed takes the alarm of its clock with it, at once', () => {
+test('the removal of a member clears the alarm about its clock at once', () => {
   const { clock, alarms, watch } = stage()
   const one = configurationOf(['a'])
   watch.look(one, [view('a'), skewed('b', 9000)], calm)
@@ -283,7 +283,7 @@ test('a member that was removed takes the alarm of its clock with it, at once', 
   expect(codes(alarms)).toEqual([])
 })
 
-test('a voter that comes and goes raises one alarm, which ends when it has stayed', () => {
+test('a voter with a flapping connection raises one alarm, which is cleared after it stays connected', () => {
   const { clock, alarms, log, watch } = stage()
   const three = configurationOf(['a', 'b', 'c'])
   const lookFor = (ms: number, connected: boolean): void => {
@@ -303,7 +303,7 @@ test('a voter that comes and goes raises one alarm, which ends when it has staye
   expect(log.lines).toHaveLength(2)
 })
 
-test('three voters that bear no further loss raise an alarm until they do again', () => {
+test('three voters without tolerance for another failure raise an alarm until one returns', () => {
   const { clock, alarms, watch } = stage()
   const three = configurationOf(['a', 'b', 'c'])
   const all = [view('a'), view('b'), view('c')]
@@ -327,7 +327,7 @@ test('three voters that bear no further loss raise an alarm until they do again'
   expect(codes(alarms)).toEqual([])
 })
 
-test('a log that owes raises an alarm until it has paid', () => {
+test('a log with a missing tail raises an alarm until it is repaired', () => {
   const { alarms, watch } = stage()
   watch.lookAtDebt({ term: 4, index: 90 })
   expect(alarms.list()).toMatchObject([
@@ -339,7 +339,7 @@ test('a log that owes raises an alarm until it has paid', () => {
   expect(alarms.list()).toEqual([])
 })
 
-test('a disk that fills raises an alarm while there is still time', () => {
+test('a disk that fills up raises an alarm while there is still time to act', () => {
   const { alarms, watch } = stage()
   const one = configurationOf(['a'])
   watch.look(one, [view('a')], { ...calm, freeBytes: LOW_SPACE_BYTES - 1 })
@@ -350,7 +350,7 @@ test('a disk that fills raises an alarm while there is still time', () => {
   expect(codes(alarms)).toEqual([])
 })
 
-test('what members said is saved at most once a minute and at the end, and those removed are forgotten', async () => {
+test('descriptions of members are saved at most once a minute and at shutdown, without removed members', async () => {
   const clock = new ManualClock()
   const saved: string[][] = []
   const said: KnownMember = { version: 'v1', startedAtMs: 5, apiAddresses: [], certificatePem: '' }
@@ -383,7 +383,7 @@ test('what members said is saved at most once a minute and at the end, and those
   expect(saved).toHaveLength(3)
 })
 
-test('what is learned while the file is written is saved before the last save resolves', async () => {
+test('a change during a save is stored before the last save resolves', async () => {
   const clock = new ManualClock()
   const saved: number[] = []
   let finish = (): void => undefined
@@ -411,7 +411,7 @@ test('what is learned while the file is written is saved before the last save re
   expect(saved).toEqual([1, 2])
 })
 
-test('log time that is far ahead of the clocks of a majority raises an alarm until it is not', () => {
+test('log time far ahead of the clocks of a majority raises an alarm until it is not', () => {
   const { clock, alarms, watch } = stage()
   const record = configurationOf(['a', 'b', 'c'])
   const look = (aheadMs: number, offsets: readonly number[] = [0, 0]): void => {

@@ -6,7 +6,10 @@ import type { AppliedEntry } from '../../src/ports/machine.ts'
 import { encodeEntries } from '../../src/raft/entry-codec.ts'
 import type { Entry } from '../../src/raft/types.ts'
 
-/** A machine that falls behind its store after every so many entries, until it is told that it has caught up. */
+/**
+ * A machine that is behind its store after a number of entries, until the test says that it has
+ * caught up.
+ */
 class SlowMachine extends CounterMachine {
   isStoreSlow = false
   appliedSince = 0
@@ -47,7 +50,7 @@ function queueOf(machine: SlowMachine) {
   return { queue, applied }
 }
 
-test('apply waits while the machine is behind its store, and goes on in order when it is told to', async () => {
+test('apply waits while the machine is behind its store, and continues in order afterwards', async () => {
   const machine = new SlowMachine({ persistEntries: 1000, isChained: false })
   machine.isStoreSlow = true
   const { queue, applied } = queueOf(machine)
@@ -62,7 +65,7 @@ test('apply waits while the machine is behind its store, and goes on in order wh
   expect(applied).toEqual(Array.from({ length: 12 }, (_, at) => at + 1))
 })
 
-test('the buffer that entries came in is given back once they are applied', () => {
+test('the buffer of entries is released once they are applied', () => {
   const machine = new SlowMachine({ persistEntries: 1000, isChained: false })
   const { queue, applied } = queueOf(machine)
   const large = packed(1, 2, 100_000)

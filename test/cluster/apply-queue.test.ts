@@ -35,7 +35,7 @@ function stage() {
   return { machine, applied, progress, made }
 }
 
-/** As a snapshot of another member would. */
+/** Replaces the state like a snapshot of another member. */
 async function replace(machine: CounterMachine, index: Index): Promise<void> {
   const further = new CounterMachine({ persistEntries: 1000, isChained: true })
   for (let at = 1; at <= index; at += 1) {
@@ -47,7 +47,7 @@ async function replace(machine: CounterMachine, index: Index): Promise<void> {
   await machine.restore(receiver)
 }
 
-test('nothing is applied while the state is being replaced, and what follows it afterwards', async () => {
+test('nothing is applied while the state is being replaced, and later entries follow afterwards', async () => {
   const { machine, applied, made } = stage()
   made.push(entriesTo(1, 4))
   made.pause()
@@ -58,7 +58,7 @@ test('nothing is applied while the state is being replaced, and what follows it 
   expect(applied).toEqual([1, 2, 3, 4, 7, 8])
 })
 
-test('a state that is further than the entries handed over is not taken for progress with them', async () => {
+test('progress counts only received entries, even if the new state is ahead of them', async () => {
   const { machine, applied, progress, made } = stage()
   made.push(entriesTo(1, 4))
   made.pause()
@@ -71,7 +71,7 @@ test('a state that is further than the entries handed over is not taken for prog
   expect([applied, made.applied]).toEqual([[1, 2, 3, 4, 21, 22], 22])
 })
 
-test('a log that begins anew after a snapshot begins there', async () => {
+test('after a snapshot the queue continues at its index', async () => {
   const { machine, applied, made } = stage()
   made.pause()
   await replace(machine, 20)

@@ -11,8 +11,8 @@ import { until } from './mesh-fixture.ts'
 import { Relay } from './relay.ts'
 import { freePort } from '../support/ports.ts'
 
-// Goal: a member whose place in the log is gone comes up with the others under writes, whatever happens on the way.
-// Method: two controllers that keep next to nothing of their log, and a third that is started late.
+// Goal: a member whose next entry was compacted catches up under writes, in spite of failures.
+// Method: two controllers that retain almost no log, and a third one that starts late.
 
 const ends: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -28,7 +28,7 @@ interface Stage {
   readonly changes: StartChanges
 }
 
-/** Far beyond what is kept: 1,000 entries, of which 100 stay. */
+/** Writes far more entries than are retained: 1,000, of which 100 stay. */
 async function stage(catchUpBytes: number): Promise<Stage> {
   const formed = await formCluster(3)
   ends.push(async () => await formed.stop())
@@ -48,7 +48,7 @@ async function stage(catchUpBytes: number): Promise<Stage> {
   return { formed, leader, changes }
 }
 
-/** Proposes until it is told to stop; an entry is some 100 bytes. */
+/** Proposes until stopped; an entry has about 100 bytes. */
 function writing(node: TestNode): { readonly count: () => number; stop: () => Promise<void> } {
   let count = 0
   let isOver = false
@@ -81,12 +81,12 @@ async function agree(formed: TestCluster): Promise<void> {
   })
 }
 
-test('a member that needs longer for a snapshot than the log is otherwise kept needs only one', async () => {
+test('a member needs only one snapshot, even if it takes longer than the log is normally retained', async () => {
   const { formed, leader, changes } = await stage(50_000_000)
   const writer = writing(leader)
   const late = await formed.start('n3', changes)
   await until('it has the snapshot', () => received(late) > 0)
-  // Several times what is kept without a transfer under way, so that without care it would be gone.
+  // Several times the normal retention, so the entries would be gone without the extra retention.
   expect(writer.count()).toBeGreaterThan(300)
   await until('it follows', () => late.machine.count >= leader.machine.count - 100)
   const seen = writer.count()
@@ -97,7 +97,7 @@ test('a member that needs longer for a snapshot than the log is otherwise kept n
   await agree(formed)
 })
 
-test('where the log outgrows what may be kept for a transfer an alarm says so, until the member follows', async () => {
+test('an alarm is raised while the log outgrows its limit during a transfer, until the member follows', async () => {
   const { formed, leader, changes } = await stage(40_000)
   const writer = writing(leader)
   const late = await formed.start('n3', changes)
@@ -109,7 +109,7 @@ test('where the log outgrows what may be kept for a transfer an alarm says so, u
   await agree(formed)
 })
 
-test('a transfer whose connections break in either direction goes on, and needs no second snapshot', async () => {
+test('a transfer continues after broken connections in either direction, without a second snapshot', async () => {
   const { formed, leader, changes } = await stage(50_000_000)
   const ahead = formed.member('n3').address
   const behind = `127.0.0.1:${await freePort()}`
@@ -132,12 +132,12 @@ test('a transfer whose connections break in either direction goes on, and needs 
   await until('it has the snapshot', () => received(late) > 0)
   expect(received(late)).toBe(1)
   expect(leader.log.lines.some((line) => line.includes('peer disconnected'))).toBe(true)
-  // Anew three times would be at least 0.2 + 0.4 + 0.6 of it more.
+  // Three restarts of the transfer would add at least 0.2 + 0.4 + 0.6 of its size.
   expect(toLate.bytes).toBeLessThan(1.6 * PADDING_BYTES)
   await agree(formed)
 })
 
-test('a receiver that is started again in the middle begins anew, at once', async () => {
+test('a transfer starts over at once when its receiver restarts', async () => {
   const { formed, leader, changes } = await stage(50_000_000)
   const ahead = formed.member('n3').address
   const behind = `127.0.0.1:${await freePort()}`

@@ -38,7 +38,7 @@ let paths: { cert: string; key: string; ca: string }
 let root: CertifiedKey
 let issuing: CertifiedKey
 let leaf: CertifiedKey
-/** What the renewer is given to use; null: it does not know it. */
+/** Issuing authority known to the renewer; null: unknown. */
 let known: CertifiedKey | null
 let nowMs = 0
 let monotonicMs = 0
@@ -110,14 +110,14 @@ function renewerOf(hosts: readonly string[] = ['localhost']): CertificateRenewer
 const chainOnDisk = (): ReturnType<typeof parseCertificates> =>
   parseCertificates(readFileSync(paths.cert, 'utf8'))
 
-/** What a look says of changed files: they are judged when they have stayed the same for one look. */
+/** Changed files are judged after they have stayed unchanged for one check. */
 async function lookTwice(renewer: CertificateRenewer): Promise<void> {
   await renewer.look()
   await renewer.look()
 }
 
-describe('A leaf of the cluster', () => {
-  test('is left alone until a third of its time is left, and then signed anew over the same key', async () => {
+describe("A leaf of the cluster's authority", () => {
+  test('is renewed for the same key when a third of its lifetime is left, and not before', async () => {
     const renewer = renewerOf()
     nowMs = at(200) - 1
     await renewer.look()
@@ -142,7 +142,7 @@ describe('A leaf of the cluster', () => {
     expect(taken).toHaveLength(1)
   })
 
-  test('is not written over what an operator has just put there, which is judged first', async () => {
+  test('does not overwrite new files of an operator, which are judged first', async () => {
     const renewer = renewerOf()
     await renewer.look()
     nowMs = at(200)
@@ -170,7 +170,7 @@ describe('A leaf of the cluster', () => {
     expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([theirs])
   })
 
-  test('is renewed at once for a host that it lacks, and keeps those that it has', async () => {
+  test('is renewed at once for a missing host, and keeps its present hosts', async () => {
     const renewer = renewerOf(['localhost', '192.0.2.7', 'ctrl1.example'])
     await renewer.look()
     const [next] = chainOnDisk()
@@ -182,7 +182,7 @@ describe('A leaf of the cluster', () => {
     expect(taken).toHaveLength(1)
   })
 
-  test('is renewed under the next authority of the cluster as soon as that is known', async () => {
+  test('is renewed by the next authority of the cluster as soon as it is known', async () => {
     const renewer = renewerOf()
     await renewer.look()
     const next = await renewIssuingAuthority({
@@ -197,7 +197,7 @@ describe('A leaf of the cluster', () => {
     expect(taken).toHaveLength(1)
   })
 
-  test('is not put under an authority that its peers would not trust, and tries again a minute later', async () => {
+  test('is not renewed by an authority that peers do not trust, and is retried a minute later', async () => {
     const renewer = renewerOf()
     const foreign = await createRootAuthority({ commonName: 'root', validity: days(0, 3650) })
     known = await createIssuingAuthority({
@@ -215,7 +215,7 @@ describe('A leaf of the cluster', () => {
     expect(taken).toEqual([])
   })
 
-  test('can be renewed by hand before it is due; an authority that has ended is said to have', async () => {
+  test('can be renewed on request, unless the authority has expired or is unknown', async () => {
     const renewer = renewerOf()
     await renewer.renew()
     expect(taken).toHaveLength(1)
@@ -228,10 +228,10 @@ describe('A leaf of the cluster', () => {
     expect(taken).toHaveLength(1)
   })
 
-  test('that cannot be written stays in force, and the controller says why', async () => {
+  test('stays in force when the new one cannot be written, and the reason is logged', async () => {
     const renewer = renewerOf()
     nowMs = at(200)
-    // Also for a user whom permissions do not bind: a folder stands where the file is to go.
+    // A folder at the path of the file makes the write fail for root as well.
     mkdirSync(`${paths.cert}.${process.pid}.partial`)
     await renewer.look()
     expect(taken).toEqual([])
@@ -239,7 +239,7 @@ describe('A leaf of the cluster', () => {
   })
 })
 
-describe('A leaf from elsewhere', () => {
+describe('A leaf of another authority', () => {
   let foreignIssuing: CertifiedKey
 
   beforeEach(async () => {
@@ -252,7 +252,7 @@ describe('A leaf from elsewhere', () => {
     layOut(leaf)
   })
 
-  test('never renews itself, not even by hand', async () => {
+  test('is never renewed here, even on request', async () => {
     const renewer = renewerOf(['localhost', 'missing.example'])
     nowMs = at(299)
     await lookTwice(renewer)
@@ -262,7 +262,7 @@ describe('A leaf from elsewhere', () => {
     expect(alarms.at(-1)).toContain('have its issuer renew it for the same key')
   })
 
-  test('is exchanged for another in the same files, once they have settled', async () => {
+  test('is replaced by another one in the same files once they have settled', async () => {
     const renewer = renewerOf()
     await renewer.look()
     const next = await sameKey(days(0, 600))
@@ -275,7 +275,7 @@ describe('A leaf from elsewhere', () => {
     expect(taken).toHaveLength(1)
   })
 
-  test('is taken when its files changed while the controller was starting', async () => {
+  test('is replaced when its files changed during the start of the controller', async () => {
     const next = await sameKey(days(0, 600))
     writeFileSync(paths.cert, next)
     const renewer = renewerOf()
@@ -283,7 +283,7 @@ describe('A leaf from elsewhere', () => {
     expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([next])
   })
 
-  test('stays in force when the files do not belong together, until they do', async () => {
+  test('stays in force while certificate and key do not match', async () => {
     const renewer = renewerOf()
     await renewer.look()
     const other = await leafBy(foreignIssuing, days(0, 600))
@@ -310,7 +310,7 @@ describe('A leaf from elsewhere', () => {
       await lookTwice(renewer)
       expect(errors.join()).toContain(sentence)
       expect(renewer.view().refused).toContain(sentence)
-      // Said once, not at each look.
+      // Logged once, not at each check.
       await lookTwice(renewer)
       expect(errors).toHaveLength(1)
       await expect(renewer.reload()).rejects.toThrow(sentence)
@@ -325,7 +325,7 @@ describe('A leaf from elsewhere', () => {
     expect(alarms.at(-1)).toBe('clear CERTIFICATE_REFUSED')
   })
 
-  test('is not taken without the usages of a server and of a client', async () => {
+  test('is rejected without the usages of both server and client', async () => {
     const renewer = renewerOf()
     const [own] = parseCertificates(leaf.certificatePem)
     const spki = Uint8Array.from(own.native.publicKey.export({ type: 'spki', format: 'der' }))
@@ -342,7 +342,7 @@ describe('A leaf from elsewhere', () => {
     expect(taken).toEqual([])
   })
 
-  test('becomes one that the cluster renews when its files are exchanged for such', async () => {
+  test('is renewed by the cluster after its files were replaced by a leaf of the cluster', async () => {
     const renewer = renewerOf()
     const next = await issuedFor(issuing, days(0, 30))
     writeFileSync(paths.cert, next)
@@ -369,8 +369,8 @@ describe('A leaf from elsewhere', () => {
   }
 })
 
-describe('The alarm', () => {
-  test('is raised at each of the three days, once, and cleared by a renewal', async () => {
+describe('The expiry alarm', () => {
+  test('is raised once at each of the three limits, and cleared by a renewal', async () => {
     known = null
     const renewer = renewerOf()
     for (const left of [31, 30, 20, 7, 5, 1, 0.5, -1]) {
@@ -392,7 +392,7 @@ describe('The alarm', () => {
     expect(renewer.view().alarm).toBeNull()
   })
 
-  test('names the issuing authority, too, with the verb that renews it', async () => {
+  test('also names the issuing authority, with the command that renews it', async () => {
     leaf = await leafBy(issuing, days(1700, 1825))
     layOut(leaf)
     const renewer = renewerOf()
@@ -406,7 +406,7 @@ describe('The alarm', () => {
   })
 })
 
-test('A renewer that was started looks by itself, and leaves nothing under way when it is stopped', async () => {
+test('A started renewer checks periodically, and finishes its work before it stops', async () => {
   const renewer = renewerOf(['localhost', 'new.example'])
   renewer.start()
   await renewer.stop()

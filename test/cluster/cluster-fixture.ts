@@ -41,7 +41,7 @@ export interface TestNode {
   readonly machine: CounterMachine
   readonly log: RecordedLog
   readonly disk: MemoryDisk
-  /** The writes that it told of. */
+  /** Audited writes. */
   readonly audited: readonly AuditRecord[]
   readonly fatal: Error[]
   /** Payloads that took effect here, in order. */
@@ -51,19 +51,22 @@ export interface TestNode {
   readonly address: string
   readonly storeId: Uint8Array
   readonly startedAtMs: number
-  /** As a process does that is killed: nothing is said to anyone. */
+  /** Stops like a killed process, without any message to others. */
   kill: () => Promise<void>
 }
 
 export interface TestCluster {
   readonly ids: readonly string[]
   readonly authority: Authority
-  /** A certificate and an address for one who may become a member; `start` then knows it. */
+  /** Creates a certificate and an address for a future member, so that `start` knows it. */
   prepare: (id: string) => Promise<Member>
   member: (id: string) => Member
   readonly nodes: Map<string, TestNode>
   start: (id: string, changes?: StartChanges) => Promise<TestNode>
-  /** A controller of the same CA that no member record names: it has a key, an address and an empty log. */
+  /**
+   * Starts a controller of the same CA without a member record: it has a key, an address and an
+   * empty log.
+   */
   startJoiner: (id: string, changes: JoinerChanges) => Promise<TestNode>
   identityOf: (id: string) => Promise<MeshIdentity>
   node: (id: string) => TestNode
@@ -73,16 +76,19 @@ export interface TestCluster {
 
 export interface StartChanges {
   readonly clusterNode?: Partial<ClusterNodeOptions>
-  /** A start without the log and the state of before; `nothing`: formed as at first, `empty`: not even that. */
+  /**
+   * Starts without the previous log and state; `nothing`: with a newly formed log, `empty`: with
+   * none.
+   */
   readonly from?: 'memory' | 'nothing' | 'empty'
-  /** A log to begin with in place of any other: an old copy. */
+  /** A log to start from instead, such as an old copy. */
   readonly log?: { readonly disk: MemoryDisk; readonly restored: RestoredLog }
-  /** Of a disk formed anew. */
+  /** Store id of a new disk. */
   readonly storeId?: Uint8Array
   readonly host?: Partial<ConsensusOptions>
   readonly persistEntries?: number
   readonly snapshotBytesPerSecond?: number
-  /** membership.v1.Configuration to begin with instead of a formed log. */
+  /** membership.v1.Configuration to start from instead of a formed log. */
   readonly configuration?: Uint8Array
   readonly memory?: MemberMemory
   readonly quarantineMark?: QuarantineMark

@@ -32,7 +32,7 @@ afterEach(async () => {
   await Promise.all(clusters.splice(0).map(async (formed) => await formed.stop()))
 })
 
-test('three controllers elect a leader, and each takes writes and has them all', async () => {
+test('three controllers elect a leader, and each accepts writes and applies all of them', async () => {
   const formed = await runningCluster(3)
   const writes: Promise<Applied>[] = []
   for (const id of formed.ids) {
@@ -48,13 +48,13 @@ test('three controllers elect a leader, and each takes writes and has them all',
     formed.ids.every((id) => formed.node(id).effects.length === 150),
   )
   for (const other of others) expect(other.effects).toEqual(first?.effects)
-  // Each write is told of by the controller that received it, and by no other.
+  // Only the controller that received a write audits it.
   const told = formed.ids.flatMap((id) => formed.node(id).audited.map(({ index }) => index))
   for (const id of formed.ids) expect(formed.node(id).audited).toHaveLength(50)
   expect(new Set(told)).toEqual(new Set(results.map(({ index }) => index)))
 })
 
-test('a cluster of one acknowledges what it alone has written', async () => {
+test('a cluster of one acknowledges its own writes', async () => {
   const formed = await runningCluster(1)
   const { clusterNode, effects } = await formed.leader()
   expect(await clusterNode.propose(command('alone'))).toMatchObject({ outcome: { ok: true } })
@@ -62,7 +62,7 @@ test('a cluster of one acknowledges what it alone has written', async () => {
   expect(await clusterNode.readIndex()).toBeGreaterThanOrEqual(2)
 })
 
-/** Proposes one after the other until told to stop; what was acknowledged, and what is in doubt. */
+/** Proposes one write after another until stopped; returns acknowledged and doubtful ones. */
 function writer(node: TestNode, name: string) {
   const done: string[] = []
   const doubtful: string[] = []
@@ -76,7 +76,7 @@ function writer(node: TestNode, name: string) {
       } catch (error) {
         if (!(error instanceof Problem)) throw error
         if (error.code === 'OUTCOME_UNKNOWN') doubtful.push(text)
-        // A refusal comes at once: the loop must turn before the next attempt.
+        // A refusal comes at once, so the event loop must turn before the next attempt.
         await new Promise((resolve) => setImmediate(resolve))
       }
     }
@@ -88,7 +88,7 @@ function writer(node: TestNode, name: string) {
   return { done, doubtful, stop }
 }
 
-test('when the leader dies, every write in progress elsewhere still takes effect once, and is acknowledged', async () => {
+test('when the leader dies, every write in progress elsewhere takes effect once and is acknowledged', async () => {
   const formed = await runningCluster(3)
   const dying = await formed.leader()
   const rest = formed.ids.filter((id) => id !== dying.id).map((id) => formed.node(id))
@@ -115,7 +115,7 @@ test('when the leader dies, every write in progress elsewhere still takes effect
   }
 })
 
-test('a planned stop hands leadership over without one failed write', async () => {
+test('a planned stop transfers leadership without a failed write', async () => {
   const formed = await runningCluster(3)
   const leaving = await formed.leader()
   const writers = formed.ids.map((id) => writer(formed.node(id), id))
@@ -140,7 +140,7 @@ async function problemOf(work: Promise<unknown>): Promise<string> {
   }
 }
 
-test('without a leader a write that was never handed over says that nothing was changed', async () => {
+test('without a leader, a write that was never sent to one fails with certainty that nothing changed', async () => {
   const formed = await cluster(3)
   const clusterNode = {
     proposeTimeoutMs: 2000,
@@ -151,13 +151,13 @@ test('without a leader a write that was never handed over says that nothing was 
   expect(await problemOf(alone.clusterNode.propose(command('nobody')))).toBe('CLUSTER_NO_LEADER')
   expect(await problemOf(alone.clusterNode.readIndex())).toBe('CLUSTER_NO_LEADER')
   await until('it has been without one for long', () => alone.clusterNode.leaderContactMs() > 800)
-  // From then on nothing is waited for.
+  // Later writes fail without waiting.
   let hasWaited = false
   const timer = setTimeout(() => (hasWaited = true), clusterNode.proposeTimeoutMs / 2)
   expect(await problemOf(alone.clusterNode.propose(command('nobody')))).toBe('CLUSTER_NO_LEADER')
   clearTimeout(timer)
   expect(hasWaited).toBe(false)
-  // What was given up must not come to life when the others are there.
+  // An abandoned write must not take effect when the others start.
   await formed.start('n2')
   await formed.start('n3')
   await formed.leader()
@@ -166,7 +166,7 @@ test('without a leader a write that was never handed over says that nothing was 
   expect(alone.effects).toEqual(['later'])
 })
 
-test('a write that a leader took and could not commit has an unknown outcome, and is not called failed', async () => {
+test('a write that a leader accepted but could not commit has an unknown outcome, not a failure', async () => {
   const formed = await runningCluster(3, { clusterNode: { proposeTimeoutMs: 500 } })
   const leader = await formed.leader()
   const others = formed.ids.filter((id) => id !== leader.id)
@@ -208,7 +208,7 @@ test('a linearizable read on any controller covers every write completed before 
   }
 })
 
-test('every controller lists all members, how far they are, and who has gone', async () => {
+test('every controller lists all members with their progress, and those that are disconnected', async () => {
   const formed = await runningCluster(3)
   const leader = await formed.leader()
   for (let i = 0; i < 70; i += 1) await leader.clusterNode.propose(command(`${i}`))
@@ -259,7 +259,7 @@ test('every controller lists all members, how far they are, and who has gone', a
   )
 })
 
-test('a member that was away while the log was cut gets a snapshot and goes on without a restart', async () => {
+test('a member that was away while the log was compacted receives a snapshot and continues without a restart', async () => {
   const formed = await cluster(3)
   const changes: StartChanges = {
     persistEntries: 300,
@@ -308,13 +308,13 @@ test('an entry that cannot be applied stops apply, raises an alarm and ends the 
   expect(await problemOf(node.clusterNode.propose(command('next')))).toBe('CLUSTER_NO_LEADER')
 })
 
-test('a member that is removed is refused by the others from then on', async () => {
+test('a removed member is refused by the others', async () => {
   const formed = await runningCluster(3)
   const leader = await formed.leader()
   const removed = formed.node(formed.ids.find((id) => id !== leader.id) ?? '')
   const target = leader.machine.currentConfiguration()
   target.members = target.members.filter(({ id }) => id !== removed.id)
-  // A leader changes nothing before it has committed in its own term.
+  // A leader changes no configuration before it has committed an entry in its own term.
   await leader.clusterNode.propose(command('first'))
   expect(await leader.clusterNode.changeConfiguration(target)).toBeNull()
   await until('it is out', () => leader.clusterNode.members().length === 2)
@@ -333,7 +333,7 @@ test('a member that is removed is refused by the others from then on', async () 
   expect(removed.effects).not.toContain('without it')
 })
 
-test('a controller that was away knows the members of its log at once, not only those of its state', async () => {
+test('a controller that was away reads the members from its log, not only from its state', async () => {
   const formed = await runningCluster(3)
   const leader = await formed.leader()
   const changed = formed.node(formed.ids.find((id) => id !== leader.id) ?? '')
@@ -353,7 +353,7 @@ test('a controller that was away knows the members of its log at once, not only 
   expect(isVoter()).toBe(false)
 })
 
-test('the time of a majority does not follow the clock of the leader, in the moment that it jumps and later', async () => {
+test("the majority time never follows a jump of the leader's clock", async () => {
   const formed = await cluster(3)
   const jumpedMs = new Map<string, number>()
   const clockOf = (id: string) => ({

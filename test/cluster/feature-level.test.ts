@@ -22,7 +22,8 @@ import type { Role } from '../../src/raft/types.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
 import { until } from './mesh-fixture.ts'
 
-// Goal: the level rises when every voter knows it, once, whoever leads; nothing of a higher level is proposed before.
+// Goal: the level is raised once when every voter supports it, by any leader; nothing of a higher
+// level is proposed before.
 
 type Peer = KnownLevels['peers'][number]
 
@@ -30,20 +31,20 @@ function peer(id: string, featureLevel: number, isConnected = true): Peer {
   return { id, featureLevel, isConnected }
 }
 
-describe('the level that every voter knows', () => {
+describe('the level that every voter supports', () => {
   const known = (own: number, ...peers: Peer[]): KnownLevels => ({ selfId: 'n1', own, peers })
   const voters = ['n1', 'n2', 'n3']
 
   test.each<[string, number, KnownLevels]>([
-    ['the one they all know', 2, known(2, peer('n2', 2), peer('n3', 2))],
+    ['the common level of all', 2, known(2, peer('n2', 2), peer('n3', 2))],
     ['the lowest of them', 2, known(4, peer('n2', 2), peer('n3', 3))],
-    ['that of the leader, where it is the older one', 1, known(1, peer('n2', 2), peer('n3', 2))],
-    ['none while one has not said', 0, known(2, peer('n2', 2), peer('n3', 0))],
-    ['none while one was never heard of', 0, known(2, peer('n2', 2))],
-    ['none while one is away, whatever it said', 0, known(2, peer('n2', 2), peer('n3', 2, false))],
-    ['no matter of a learner', 2, known(2, peer('n2', 2), peer('n3', 2), peer('n4', 1))],
+    ['the level of the leader if it is the oldest', 1, known(1, peer('n2', 2), peer('n3', 2))],
+    ['0 while one voter has not reported its level', 0, known(2, peer('n2', 2), peer('n3', 0))],
+    ['0 while one voter has never connected', 0, known(2, peer('n2', 2))],
+    ['0 while one voter is disconnected', 0, known(2, peer('n2', 2), peer('n3', 2, false))],
+    ['independent of learners', 2, known(2, peer('n2', 2), peer('n3', 2), peer('n4', 1))],
     [
-      'no matter of a learner that is away',
+      'independent of disconnected learners',
       2,
       known(2, peer('n2', 2), peer('n3', 2), peer('n4', 0, false)),
     ],
@@ -51,13 +52,13 @@ describe('the level that every voter knows', () => {
     expect(levelOfVoters(voters, levels)).toBe(level)
   })
 
-  test('is its own for a controller that is alone, and none without voters', () => {
+  test('is the own level of a single controller, and 0 without voters', () => {
     expect(levelOfVoters(['n1'], known(2))).toBe(2)
     expect(levelOfVoters([], known(2))).toBe(0)
   })
 })
 
-/** What a controller sees of a cluster whose log is `cluster`. */
+/** The view of one controller of a cluster whose log is `cluster`. */
 class SeenConsensus implements Consensus {
   readonly selfId: string
   role: Role
@@ -99,7 +100,7 @@ class SeenConsensus implements Consensus {
   changeConfiguration = () => Promise.resolve(null)
 }
 
-/** The steward of a controller; what it raises is in force at once unless it is told to fail. */
+/** The reconciler of a controller; a raised level is in force at once unless it is told to fail. */
 function stewardOf(
   consensus: SeenConsensus,
   cluster: { featureLevel: number; raised: string[]; fails?: boolean },
@@ -121,10 +122,10 @@ function stewardOf(
     secrets: {
       afterRemoval: () => Promise.resolve(),
       isRotationDue: () => false,
-      admittedLongAgo: () => [],
+      membersWithExpiredTickets: () => [],
       rotateIfDue: () => Promise.resolve(),
       membersLackingSecrets: () => [],
-      shareMissing: () => Promise.resolve(false),
+      wrapMissingSecrets: () => Promise.resolve(false),
     },
     featureLevel: {
       own: 2,
@@ -138,7 +139,7 @@ function stewardOf(
   })
 }
 
-/** Long enough for several turns of a steward that does not wait for anything. */
+/** Waits for several turns of a reconciler that is not blocked. */
 async function severalTurns(consensus: SeenConsensus): Promise<void> {
   let turns = 0
   const status = consensus.status
@@ -150,7 +151,7 @@ async function severalTurns(consensus: SeenConsensus): Promise<void> {
 }
 
 describe('the leader', () => {
-  test('raises the level once the last voter has said that it knows it, once, and not for a learner', async () => {
+  test('raises the level once, when the last voter supports it, and ignores learners', async () => {
     const learner = peer('n4', 1)
     const consensus = new SeenConsensus('n1', 'leader', [peer('n2', 2), peer('n3', 1), learner])
     const cluster = { featureLevel: 1, raised: [] as string[] }
@@ -169,7 +170,7 @@ describe('the leader', () => {
     expect(cluster.raised).toEqual(['n1 2'])
   })
 
-  test('that is lost while it raises the level leaves it to the next one, which does it once', async () => {
+  test('leaves the raise to the next leader when it loses leadership, and that one raises it once', async () => {
     const first = new SeenConsensus('n1', 'leader', [peer('n2', 2), peer('n3', 2)])
     const second = new SeenConsensus('n2', 'follower', [peer('n1', 2), peer('n3', 2)])
     const cluster = { featureLevel: 1, raised: [] as string[], fails: true }
@@ -185,13 +186,13 @@ describe('the leader', () => {
     first.role = 'leader'
     await severalTurns(first)
     for (const steward of stewards) steward.stop()
-    // The first may have tried more than once before it knew that it no longer leads.
+    // The first leader may have tried repeatedly before it noticed that it had lost leadership.
     expect([...new Set(cluster.raised)]).toEqual(['n1 2', 'n2 2'])
     expect(cluster.raised.filter((raised) => raised === 'n2 2')).toHaveLength(1)
   })
 })
 
-test('the raise is one command of the controller itself, which needs no level above the first', async () => {
+test('the raise is one command of the controller itself, of the first level', async () => {
   const proposed: ProposalInput[] = []
   await proposeFeatureLevel(
     {
@@ -229,7 +230,7 @@ describe('a write', () => {
     )
   const input = { kind: CommandKind.ENTITY_CREATE, payload: new Uint8Array(1), actor: SYSTEM_ACTOR }
 
-  test('of a level that is not in force is refused where it is asked for, leader or not, and may be asked again', async () => {
+  test('of a level that is not in force is refused at the proposing controller, and may be repeated', async () => {
     const sent: Uint8Array[] = []
     let inForce = 1
     const desk = deskAt(() => inForce, sent)
@@ -244,7 +245,7 @@ describe('a write', () => {
     expect(fromBinary(CommandSchema, sent[0] ?? new Uint8Array()).level).toBe(2)
   })
 
-  test('says the level that it needs, not the newest that its program knows', async () => {
+  test('carries the level that it needs, not the newest that its program supports', async () => {
     const sent: Uint8Array[] = []
     const desk = deskAt(() => 7, sent)
     void desk.propose(input).catch(() => undefined)

@@ -18,7 +18,7 @@ const service: ServiceDefinition = {
 }
 
 describe('the private members of grpc-js that the mesh relies on', () => {
-  test('were checked for the installed version', () => {
+  test('were reviewed for the installed version', () => {
     const { version } = createRequire(import.meta.url)('@grpc/grpc-js/package.json') as {
       readonly version: string
     }
@@ -27,7 +27,7 @@ describe('the private members of grpc-js that the mesh relies on', () => {
     )
   })
 
-  test('are in its server', () => {
+  test('exist in its server', () => {
     const server = new Server() as unknown as Readonly<Record<string, unknown>>
     const found = Object.keys(serverInternals).map((name) => [name, typeof server[name]])
     expect(Object.fromEntries(found)).toEqual(serverInternals)

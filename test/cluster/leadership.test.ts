@@ -37,11 +37,11 @@ const choose = (view: Partial<LeadershipView>): string | null => {
 }
 const holds = { manualUntilMs: 0, priorityUntilMs: 0, slowUntilMs: 0 }
 
-test('leadership stays where nobody has a higher priority', () => {
+test('leadership stays when no other member has a higher priority', () => {
   expect(choose({ candidates: [candidate('b'), candidate('c', { priority: 10 })] })).toBeNull()
 })
 
-test('the highest priority takes over once it was healthy for half a minute', () => {
+test('the member of the highest priority takes over once it was healthy for half a minute', () => {
   const candidates = [
     candidate('b', { priority: 60 }),
     candidate('c', { priority: 90, healthySinceMs: 970_001 }),
@@ -52,7 +52,7 @@ test('the highest priority takes over once it was healthy for half a minute', ()
   expect(choose({ candidates, nowMs: 1_000_001 })).toBe('c priority')
 })
 
-test('a move by hand holds against preference, but not against slowness', () => {
+test('a manual transfer blocks moves by priority, but not away from a slow leader', () => {
   const candidates = [candidate('b', { priority: 90 })]
   const pinned = { ...holds, manualUntilMs: 1_000_001 }
   expect(choose({ candidates, holds: pinned })).toBeNull()
@@ -60,7 +60,7 @@ test('a move by hand holds against preference, but not against slowness', () => 
   expect(choose({ candidates, holds: pinned, nowMs: 1_000_001 })).toBe('b priority')
 })
 
-test('nothing is moved again right after a move of its own', () => {
+test('no move follows shortly after an automatic move', () => {
   const candidates = [candidate('b', { priority: 90 })]
   for (const key of ['priorityUntilMs', 'slowUntilMs'] as const) {
     const held = { ...holds, [key]: 1_000_001 }
@@ -69,7 +69,7 @@ test('nothing is moved again right after a move of its own', () => {
   }
 })
 
-test('a slow leader steps aside for one that is much healthier, whatever its priority, and for no other', () => {
+test('a slow leader is replaced by a much healthier member of any priority, and by no other', () => {
   const slow = { slowSinceMs: 990_000, priority: 100 }
   const worse = candidate('b', { isMuchHealthier: false, priority: 80 })
   expect(choose({ ...slow, candidates: [worse, candidate('c', { priority: 1 })] })).toBe('c slow')
@@ -104,7 +104,10 @@ const member = (id: string, of: Partial<MemberVitals> = {}): MemberView => ({
   vitals: { ...vitals, ...of },
 })
 
-/** One leader whose members and time a test sets; what it publishes is kept, and what others say is told to it. */
+/**
+ * A leader whose members and time the test sets; it records published values, and the test sends
+ * those of others.
+ */
 function steward(priority = 50) {
   const stage = {
     nowMs: 0,
@@ -165,7 +168,7 @@ function steward(priority = 50) {
   return Object.assign(stage, { subject, run })
 }
 
-test('the steward waits for health without a break and for a log that has caught up', async () => {
+test('the balancer waits for continuous health and for a log that has caught up', async () => {
   const stage = steward()
   stage.members = [member('a'), member('b', { priority: 80 })]
   stage.matches.set('b', 3000)
@@ -182,7 +185,7 @@ test('the steward waits for health without a break and for a log that has caught
   expect(stage.said.get('priority')).toMatchObject({ reason: 'priority' })
 })
 
-test('a move that fails is tried again after a minute, and no sooner', async () => {
+test('a failed move is retried after a minute, not earlier', async () => {
   const stage = steward()
   stage.transferFails = true
   stage.members = [member('a'), member('b', { priority: 80 })]
@@ -194,7 +197,7 @@ test('a move that fails is tried again after a minute, and no sooner', async () 
   expect(stage.moves).toEqual(['b', 'b'])
 })
 
-test('what another controller said of a move by hand holds here, as the time that is left', async () => {
+test('a manual hold published by another controller applies here for its remaining time', async () => {
   const stage = steward()
   stage.members = [member('a'), member('b', { priority: 80 })]
   stage.matches.set('b', 5000)
@@ -206,7 +209,7 @@ test('what another controller said of a move by hand holds here, as the time tha
   expect(stage.moves).toEqual(['b'])
 })
 
-test('a pin is told with what is left of it, and withdrawn at its end', async () => {
+test('a manual hold is published with its remaining time, and withdrawn at its end', async () => {
   const stage = steward()
   stage.members = [member('a')]
   stage.subject.pin()
@@ -218,7 +221,7 @@ test('a pin is told with what is left of it, and withdrawn at its end', async ()
   expect(stage.said.size).toBe(0)
 })
 
-test('a leader whose disk stays slow hands over before it fails, and then leaves things alone for five minutes', async () => {
+test('a leader with a slow disk transfers leadership before it fails, and then makes no move for five minutes', async () => {
   const stage = steward(100)
   stage.members = [member('a', { fsyncP99Ms: 400 }), member('b')]
   stage.matches.set('b', 5000)

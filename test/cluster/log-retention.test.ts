@@ -36,7 +36,7 @@ function noted(options: ConstructorParameters<typeof LogRetention>[0], entries =
 
 const small = { entries: 1000, bytes: 200_000, catchUpBytes: 500_000 }
 
-test('the log is cut below what is persisted, keeping the last entries, and more for a slow peer', () => {
+test('the log is cut below the persisted index, and keeps the last entries and more for a slow peer', () => {
   const retention = noted({ entries: 1000, bytes: 1_000_000, catchUpBytes: 0 })
   const isJustBefore = (index: Index | undefined, end: Index): boolean =>
     index !== undefined && index <= end && index > end - 256
@@ -46,20 +46,20 @@ test('the log is cut below what is persisted, keeping the last entries, and more
   expect(isJustBefore(retention.cut(9999, Infinity)?.index, 9000)).toBe(true)
 })
 
-test('a slow peer holds back no more bytes than allowed, within a step', () => {
+test('a slow peer retains at most the allowed bytes plus one step', () => {
   const cut = noted(small).cut(9999, 1)
   expect(cut?.index).toBeGreaterThan(8000 - 256)
   expect(cut?.index).toBeLessThanOrEqual(8000)
 })
 
-test('what follows a snapshot that is being sent is kept beyond that, up to a bound of its own', () => {
+test('entries after a snapshot in transfer are retained longer, up to a separate limit', () => {
   const needed = noted(small).cut(9999, Infinity, 7000)?.index
   expect(needed).toBeLessThanOrEqual(7000)
   expect(needed).toBeGreaterThan(7000 - 256)
   const outgrown = noted(small).cut(9999, Infinity, 1000)
   expect(outgrown?.index).toBeGreaterThan(5000 - 256)
   expect(outgrown?.index).toBeLessThanOrEqual(5000)
-  // A bound below that of everyone takes nothing away from it.
+  // A lower limit for transfers does not reduce the normal retention.
   expect(noted({ ...small, catchUpBytes: 0 }).cut(9999, 1)?.index).toBeGreaterThan(7000)
 })
 
@@ -69,7 +69,7 @@ test('large entries are cut one by one, not by the hundred', () => {
   expect(retention.cut(100, 1)?.index).toBe(96)
 })
 
-test('a peer is near when half of what is kept for everyone still holds what it lacks', () => {
+test('a peer is near when it lacks at most half of the normal retention', () => {
   const retention = noted(small)
   expect(retention.isNear(10_000)).toBe(true)
   expect(retention.isNear(9300)).toBe(true)
@@ -119,14 +119,14 @@ function catchUps(nearFrom: Index) {
   return { made, clock, isOutrun }
 }
 
-test('the log after a snapshot is needed while it is sent, and then as far as its receiver has not come', () => {
+test('the log after a snapshot is needed during the transfer, and then from the match index of its receiver', () => {
   const { made } = catchUps(900)
   expect(made.neededAfter).toBe(Infinity)
   made.begin(1, 'n2', 100)
   made.opened(1, 120)
   made.begin(2, 'n3', 300)
   expect(made.neededAfter).toBe(120)
-  // What it had before does not count: it has gone from the log.
+  // A lower match index does not count, because those entries were compacted.
   made.look(
     status([
       ['n2', 50],
@@ -148,7 +148,7 @@ test('the log after a snapshot is needed while it is sent, and then as far as it
   expect(made.neededAfter).toBe(Infinity)
 })
 
-test('nobody is waited for who takes no step, has left, or is another leader’s to fill', () => {
+test('a member without progress, a former member and a member of another leader are not waited for', () => {
   const { made, clock } = catchUps(900)
   const begun = (): void => {
     made.begin(1, 'n2', 100)
@@ -170,7 +170,7 @@ test('nobody is waited for who takes no step, has left, or is another leader’s
   expect(made.neededAfter).toBe(Infinity)
 })
 
-test('an alarm says that a transfer was outrun, through the next one, until its receiver follows', () => {
+test('an outrun transfer raises an alarm, which stays during the next transfer until its receiver follows', () => {
   const { made, isOutrun } = catchUps(900)
   made.begin(1, 'n2', 100)
   made.noteCut(100)
@@ -192,7 +192,10 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end()
 })
 
-/** A real cluster node and machine; the host is played, as only what it says of the peers matters here. */
+/**
+ * A real cluster node and machine with a simulated host, because only its reports about peers
+ * matter here.
+ */
 function clusterNode() {
   const { main, host } = inlineLink()
   const machine = new CounterMachine({ persistEntries: 512, isChained: false })
@@ -233,7 +236,10 @@ function clusterNode() {
     last += count
     host.post({ type: 'committed', entries: encodeEntries(entries) })
     await until('all is applied', () => machine.progress().applied === last)
-    await until('all that is persisted was told', () => persisted === machine.progress().persisted)
+    await until(
+      'everything persisted is reported',
+      () => persisted === machine.progress().persisted,
+    )
   }
   const onPersisted = machine.onPersisted.bind(machine)
   let persisted = 0
@@ -256,20 +262,20 @@ const members = (learners: readonly string[]): Uint8Array =>
     }),
   )
 
-test('a learner that is being caught up holds the log back as a voter does, while it is connected', async () => {
+test('a connected learner that catches up retains the log like a voter', async () => {
   const { made, host, commit, cutAt } = clusterNode()
   await made.start()
   const told = { ...status([['n2', 0]]), configuration: members(['n2']) }
   host.post({ type: 'status', ...told })
   await commit(1536)
-  // Nothing was heard from it yet, so it may need all.
+  // Nothing is known of it yet, so it may need everything.
   expect(cutAt()).toBe(0)
   host.post({ type: 'status', ...told, peers: [peer('n2', { isConnected: false })] })
   await commit(512)
   await until('the log is cut', () => cutAt() === 1024)
 })
 
-test('the log after a snapshot is kept from the moment it is asked for until its receiver follows', async () => {
+test('the log after a snapshot is retained from the request for it until its receiver follows', async () => {
   const { made, host, commands, commit, cutAt } = clusterNode()
   await made.start()
   const told = { ...status([['n2', 0]]), configuration: members(['n2']) }
@@ -280,7 +286,7 @@ test('the log after a snapshot is kept from the moment it is asked for until its
   host.post({ type: 'snapshotWanted', id: 7, to: 'n2' })
   await until('it is open', () => commands.some(({ type }) => type === 'snapshotOpened'))
   await commit(2048)
-  // 204,800 bytes have come: more than is kept for anyone else.
+  // 204,800 bytes were applied, more than the normal retention.
   await until('the log is cut up to the snapshot', () => cutAt() === 2048)
   host.post({ type: 'snapshotOver', id: 7, isSent: true })
   host.post({ type: 'status', ...away })

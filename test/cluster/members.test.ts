@@ -27,7 +27,7 @@ const addressesOf = (id: string) => [
 const rowOf = (node: TestNode, id: string) =>
   node.clusterNode.members().find((member) => member.id === id)
 
-test('a member that is away is listed with what it said, also by a controller that was restarted meanwhile', async () => {
+test('a disconnected member is listed with its last description, even after a restart of the listing controller', async () => {
   cluster = await formCluster(2)
   const memory = new KnownMembersFile(folder)
   const n1 = await cluster.start('n1', { memory, apiAddresses: addressesOf('n1') })
@@ -60,7 +60,7 @@ test('a member that is away is listed with what it said, also by a controller th
   })
 })
 
-test('what was saved of members is read again, and a damaged file counts as none', async () => {
+test('saved descriptions of members are read again, and a damaged file counts as empty', async () => {
   const file = new KnownMembersFile(folder)
   expect(file.load().size).toBe(0)
   const said = { version: 'v1', startedAtMs: 5, apiAddresses: addressesOf('a'), certificatePem: '' }
@@ -75,7 +75,7 @@ test('what was saved of members is read again, and a damaged file counts as none
   }
 })
 
-test('every controller knows how far the others are within a second, so that the log can be cut behind them', async () => {
+test('every controller knows the progress of the others within a second, so that it can compact the log behind them', async () => {
   cluster = await formCluster(3)
   const nodes = await Promise.all(cluster.ids.map((id) => (cluster as TestCluster).start(id)))
   const leader = await cluster.leader()
@@ -99,7 +99,7 @@ test('every controller knows how far the others are within a second, so that the
   expect(leader.clusterNode.vitals.proposalsAccepted).toBeGreaterThan(0)
 })
 
-test('leadership goes to the member of the highest priority, and stays where an operator puts it', async () => {
+test('leadership goes to the member of the highest priority, and stays where an operator moves it', async () => {
   cluster = await formCluster(3)
   const { ids } = cluster
   const stewards = new Map<string, LeadershipBalancer>()
@@ -135,7 +135,7 @@ test('leadership goes to the member of the highest priority, and stays where an 
     const n1 = cluster.node('n1').clusterNode
     await until('n1 leads', () => n1.status().role === 'leader')
     const { term } = n1.status()
-    // Far more often than a preference without the pin would have needed.
+    // Much longer than a move by priority would take without the hold.
     const startMs = performance.now()
     await until('a preference would have had its time', () => performance.now() > startMs + 2000)
     for (let look = 0; look < 5; look += 1) await stewards.get('n1')?.look()

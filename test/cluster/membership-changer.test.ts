@@ -28,11 +28,11 @@ import type { Role } from '../../src/raft/types.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
 import { until } from './mesh-fixture.ts'
 
-// What a leader's own controller does while consensus behaves badly.
+// Behavior of the leader's own controller while consensus misbehaves.
 
 const ids = ['n1', 'n2', 'n3']
 
-/** Consensus that does what it is told to: each change gets the next answer, and is committed when that is null. */
+/** Scripted consensus: each change gets the next answer, and is committed when that is null. */
 class ScriptedConsensus implements Consensus {
   readonly selfId = 'n1'
   readonly answers: (string | null)[] = []
@@ -72,7 +72,7 @@ class ScriptedConsensus implements Consensus {
   readIndex = () => Promise.resolve(9)
   transferLeadership = () => Promise.resolve()
 
-  /** What the core knows and main has not heard of yet. */
+  /** Changes the core before main is informed. */
   moveOn: (() => void) | null = null
 
   changeConfiguration(target: Configuration, basedOn: number): Promise<string | null> {
@@ -119,7 +119,7 @@ function without(id: string, changes: Partial<WantedChange> = {}): WantedChange 
   }
 }
 
-test('A change that waits for another one names it, and is done after it when it may wait', async () => {
+test('a change that waits for another one names it in its error, and follows it if it may wait long enough', async () => {
   const consensus = new ScriptedConsensus()
   consensus.isCommitting = false
   const changer = new MemberChanger(consensus, state, systemClock)
@@ -139,21 +139,21 @@ test('A change that waits for another one names it, and is done after it when it
   ])
 })
 
-test('A leader that has not committed in its term yet, or whose learner is a batch short, is asked again', async () => {
+test('a change is retried when the leader has not committed in its term, or its learner lacks a batch', async () => {
   const consensus = new ScriptedConsensus()
   consensus.answers.push('CHANGE_IN_PROGRESS', 'NOT_CAUGHT_UP', 'CHANGE_IN_PROGRESS')
   await new MemberChanger(consensus, state, systemClock).run(without('n2'))
   expect(consensus.targets).toHaveLength(1)
 })
 
-test('What another leader has changed meanwhile is not undone by a change that was derived before', async () => {
+test('a change is derived again when another leader has changed the members meanwhile', async () => {
   const consensus = new ScriptedConsensus()
   consensus.moveOn = () => consensus.lose('n3')
   await new MemberChanger(consensus, state, systemClock).run(without('n2'))
   expect(consensus.targets.map(({ members }) => members.map(({ id }) => id))).toEqual([['n1']])
 })
 
-test('What no majority confirms in time is said to be open, and the next one may be asked for', async () => {
+test('a change without confirmation by a majority is reported as open, and the next one may follow', async () => {
   const consensus = new ScriptedConsensus()
   consensus.isCommitting = false
   const changer = new MemberChanger(consensus, state, systemClock)
@@ -166,7 +166,7 @@ test('What no majority confirms in time is said to be open, and the next one may
   expect(consensus.targets).toHaveLength(1)
 })
 
-test('Leadership that is lost in the middle is said so; a leader that has removed itself is done', async () => {
+test('a change fails when leadership is lost, but succeeds when the leader removed itself', async () => {
   const lost = new ScriptedConsensus()
   lost.isCommitting = false
   const asked = new MemberChanger(lost, state, systemClock).run(without('n2'))
@@ -184,10 +184,10 @@ test('Leadership that is lost in the middle is said so; a leader that has remove
   await new MemberChanger(retiring, state, systemClock).run(without('n1'))
 })
 
-/** Any request will do. */
+/** An arbitrary method. */
 const method = { name: 'test', request: DigestRequestSchema, answer: DigestAnswerSchema } as const
 
-test('The leader is asked through its changes; what it refuses is told at once, and what it was asked is never lost', async () => {
+test('a call follows the leader through its changes, returns its refusals at once, and is repeated when the leader is lost', async () => {
   const consensus = new ScriptedConsensus()
   const calls = new LeaderCalls(consensus, systemClock)
   calls.serve(method, ({ index }) => Promise.resolve({ digest: `here ${index}` }))
@@ -217,7 +217,7 @@ test('The leader is asked through its changes; what it refuses is told at once, 
   await expect(calls.ask(method, {}, 600)).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
 })
 
-test('A request of a member is refused by who does not lead, and when it cannot be read', async () => {
+test('a call from a member is refused by a controller that is not the leader, and when it is malformed', async () => {
   const consensus = new ScriptedConsensus()
   new LeaderCalls(consensus, systemClock).serve(method, () => Promise.resolve({}))
   const handler = consensus.handlers.get('test')
@@ -238,11 +238,11 @@ test('A request of a member is refused by who does not lead, and when it cannot 
 })
 
 test.each([
-  ['a leader that holds nothing to share', () => Promise.resolve(false)],
-  ['a key that nothing can be wrapped for', () => Promise.reject(new Error('it is no key'))],
+  ['a leader that has nothing to share', () => Promise.resolve(false)],
+  ['an invalid public key of a recipient', () => Promise.reject(new Error('it is no key'))],
 ])(
-  'A steward says that secrets were shared only when they were, and goes on after %s',
-  async (_title, shareMissing) => {
+  'the reconciler reports shared secrets only if there were some, and continues after %s',
+  async (_title, wrapMissingSecrets) => {
     const consensus = new ScriptedConsensus()
     const said: string[] = []
     let shares = 0
@@ -259,12 +259,12 @@ test.each([
       secrets: {
         afterRemoval: () => Promise.resolve(),
         isRotationDue: () => false,
-        admittedLongAgo: () => [],
+        membersWithExpiredTickets: () => [],
         rotateIfDue: () => Promise.resolve(),
         membersLackingSecrets: () => ['n2'],
-        shareMissing: () => {
+        wrapMissingSecrets: () => {
           shares += 1
-          return shareMissing()
+          return wrapMissingSecrets()
         },
       },
       featureLevel: { own: 1, raise: () => Promise.resolve() },
@@ -278,9 +278,9 @@ test.each([
   },
 )
 
-test('A stranger that asks to be let in over and over does not keep another one out', async () => {
+test('a controller that repeats its admission request endlessly does not block another one', async () => {
   const consensus = new ScriptedConsensus()
-  // Nobody leads, so whoever asks waits.
+  // Without a leader, every request waits.
   consensus.leader = null
   const changer = new MemberChanger(consensus, state, systemClock)
   const calls = new LeaderCalls(consensus, systemClock)

@@ -20,7 +20,7 @@ import {
 } from './cluster-fixture.ts'
 import { CLUSTER_ID, TRUST_DOMAIN, until } from './mesh-fixture.ts'
 
-/** Removals that were settled, as the cluster was told of them. */
+/** Removals that were settled. */
 export interface Settled {
   readonly by: string
   readonly id: string
@@ -28,18 +28,18 @@ export interface Settled {
 }
 
 /**
- * A cluster whose members are managed. The admissions, which are replicated state, are one table that all controllers
- * share: what they would do if it were not is tested with the state machine.
+ * A cluster with membership management. The admissions, which are replicated state, are one table
+ * that all controllers share; tests of the state machine cover differences between controllers.
  */
 export class ManagedCluster {
   readonly cluster: TestCluster
   readonly settled: Settled[] = []
-  /** Of all its controllers. */
+  /** Actions of all controllers. */
   readonly actions = new RecordedActions()
-  /** A controller that gets no further in settling a removal. */
+  /** A controller that cannot settle removals. */
   stuckInSettling: string | null = null
   /** Admitted controllers whose ticket has expired. */
-  admittedLongAgo: readonly string[] = []
+  membersWithExpiredTickets: readonly string[] = []
   readonly #admissions = new Map<string, EntityRecord>()
   readonly #managements = new Map<string, MemberManagement>()
   readonly #entrances = new Map<string, RejoinLoop>()
@@ -61,7 +61,7 @@ export class ManagedCluster {
     return this.#manage(await this.cluster.start(id, changes))
   }
 
-  /** What the redeeming of a ticket leaves behind. */
+  /** Admits a controller like a redeemed ticket. */
   async admit(id: string, isVoter = true): Promise<void> {
     const { certificatePem } = await this.cluster.identityOf(id)
     const spki = createPublicKey(certificatePem).export({ type: 'spki', format: 'der' })
@@ -74,7 +74,7 @@ export class ManagedCluster {
     return this.#admissions.has(id)
   }
 
-  /** Starts an admitted controller with an empty disk, and lets it ask its way in. */
+  /** Starts an admitted controller with an empty disk, which then requests admission. */
   async join(id: string): Promise<TestNode> {
     const configuration = await this.configuration()
     const node = this.#manage(await this.cluster.startJoiner(id, { configuration }))
@@ -82,7 +82,7 @@ export class ManagedCluster {
     return node
   }
 
-  /** The disk of a member that is not running is lost: it comes back with another one. */
+  /** Starts a stopped member again with an empty disk, as after the loss of its disk. */
   async comeBack(id: string, storeId: Uint8Array): Promise<TestNode> {
     const configuration = await this.configuration()
     const node = await this.start(id, { from: 'nothing', configuration, storeId })
@@ -108,7 +108,7 @@ export class ManagedCluster {
     this.cluster.nodes.delete(id)
   }
 
-  /** Voters as the leader has them, once nothing is under way. */
+  /** The leader's voters, once no change is in progress. */
   async voters(): Promise<readonly string[]> {
     const { clusterNode } = await this.cluster.leader()
     const { record, isCommitted } = clusterNode.configuration()
@@ -116,12 +116,12 @@ export class ManagedCluster {
     return record.members.flatMap(({ id, voter }) => (voter ? [id] : [])).sort()
   }
 
-  /** Leadership is transferred until it arrives: on a busy machine another voter may campaign first. */
+  /** Repeats the transfer until it succeeds: on a busy machine another voter may campaign first. */
   async untilLeader(id: string): Promise<void> {
     await eventually(async () => await this.control(id).transferLeadership(id, anOperator))
   }
 
-  /** Until the leader lists it, be it as a learner. */
+  /** Waits until the leader lists it, possibly as a learner. */
   async untilMember(id: string): Promise<void> {
     const { clusterNode } = await this.cluster.leader()
     await until(`${id} is listed`, () =>
@@ -189,10 +189,11 @@ export class ManagedCluster {
           return Promise.resolve()
         },
         isRotationDue: () => false,
-        admittedLongAgo: () => this.admittedLongAgo.filter((id) => this.isAdmitted(id)),
+        membersWithExpiredTickets: () =>
+          this.membersWithExpiredTickets.filter((id) => this.isAdmitted(id)),
         rotateIfDue: () => Promise.resolve(),
         membersLackingSecrets: () => [],
-        shareMissing: () => Promise.resolve(false),
+        wrapMissingSecrets: () => Promise.resolve(false),
       },
       featureLevel: { own: 1, raise: () => Promise.resolve() },
     })

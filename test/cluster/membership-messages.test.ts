@@ -14,7 +14,7 @@ function received(by: unknown): Actor {
   return actorOfMessage(decodePeerMessage(request, encodePeerMessage(request, message)).by)
 }
 
-describe('who asked the controller that passes a request on', () => {
+describe('the original actor of a forwarded request', () => {
   test.each<[string, Actor]>([
     ['a controller', systemActor()],
     ['a user of its host', systemActor({ name: 'uid:1000 (op)' })],
@@ -23,20 +23,20 @@ describe('who asked the controller that passes a request on', () => {
       'an enrollment',
       enrollmentActor({ enrollmentId: 'one' }, { method: 'ott', address: '10.0.0.1' }),
     ],
-  ])('comes as it was sent: %s', (_what, by) => {
+  ])('is decoded as it was encoded: %s', (_what, by) => {
     expect(received(by)).toEqual(by)
   })
 
   test.each<[string, unknown]>([
-    ['nobody', undefined],
+    ['no actor', undefined],
     ['a session without a permission', { case: 'session', value: withPermission(undefined) }],
     ['a session with an empty permission', { case: 'session', value: withPermission('') }],
     ['a session with an unknown permission', { case: 'session', value: withPermission('full') }],
-  ])('is refused as malformed: %s', (_what, by) => {
+  ])('is rejected as malformed: %s', (_what, by) => {
     expect(() => received(by)).toThrow(expect.objectContaining({ code: 'COULD_NOT_VALIDATE' }))
   })
 
-  test('is refused without an actor', () => {
+  test('is rejected when it is missing', () => {
     expect(() => actorOfMessage(undefined)).toThrow('by is none of')
   })
 })

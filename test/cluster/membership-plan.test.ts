@@ -21,7 +21,7 @@ import { isWellFormedTarget } from '../../src/raft/configuration.ts'
 import { FEATURE_LEVEL, REMOVED_KEYS_LEVEL } from '../../src/ports/feature-level.ts'
 import type { MembershipChange } from '../../src/ports/membership.ts'
 
-// The judgements about members, which are pure: from what is known to what is done, or to a sentence.
+// Pure decisions about members: from known facts to a plan or a refusal.
 
 const keyOf = (id: string): Uint8Array => new Uint8Array(32).fill(id.charCodeAt(1))
 const storeOf = (id: string): Uint8Array => new Uint8Array(16).fill(id.charCodeAt(1))
@@ -34,7 +34,10 @@ interface Changes {
   readonly levelInForce?: number
 }
 
-/** A capital letter votes, a small one learns, a following `+` is to be promoted. `c1` leads: `C1 C2 c3+`. */
+/**
+ * A capital letter is a voter, a small one a learner; `+` marks a learner to promote. `c1` leads:
+ * `C1 C2 c3+`.
+ */
 function membersOf(text: string): Configuration {
   const members = text.split(' ').map((word) => {
     const id = word.replace('+', '').toLowerCase()
@@ -62,7 +65,7 @@ function nowOf(
   }
 }
 
-/** `remove c3`, `remove c3 compromised`, `replace c3 c4`. */
+/** For example `remove c3`, `remove c3 compromised`, `replace c3 c4`. */
 function changeOf(text: string): MembershipChange {
   const [verb, first = '', second = ''] = text.split(' ')
   if (verb === 'replace') return { verb, oldId: first, newId: second }
@@ -89,18 +92,21 @@ describe('A plan', () => {
     ['C1 c2+', 'demote c2', 'C1 c2', 0, 0, null],
     ['C1 c2+', 'promote c2', 'C1 C2', 0, 0, null],
   ]
-  test.each(plans)('of %s, %s: %s', (members, change, after, before, then, confirmation) => {
-    const planned = planChange(nowOf(members), changeOf(change))
-    if (!planned.ok) throw new Error(planned.because)
-    expect(namesOf(planned.target)).toBe(after)
-    expect(isWellFormedTarget(planned.target)).toBe(true)
-    expect(planned.plan).toMatchObject({
-      isNeeded: true,
-      toleranceBefore: before,
-      toleranceAfter: then,
-      confirmation,
-    })
-  })
+  test.each(plans)(
+    'for %s, %s results in %s',
+    (members, change, after, before, then, confirmation) => {
+      const planned = planChange(nowOf(members), changeOf(change))
+      if (!planned.ok) throw new Error(planned.reason)
+      expect(namesOf(planned.target)).toBe(after)
+      expect(isWellFormedTarget(planned.target)).toBe(true)
+      expect(planned.plan).toMatchObject({
+        isNeeded: true,
+        toleranceBefore: before,
+        toleranceAfter: then,
+        confirmation,
+      })
+    },
+  )
 
   const alreadySo: [string, string][] = [
     ['C1 C2', 'promote c2'],
@@ -109,11 +115,14 @@ describe('A plan', () => {
     ['C1 C2', 'remove c3 compromised'],
     ['C1 C4', 'replace c3 c4'],
   ]
-  test.each(alreadySo)('of %s, %s: it is so already, and nothing is asked', (members, change) => {
-    const now = nowOf(members, { out: ['c2', 'c4'] })
-    const planned = planChange(now, changeOf(change))
-    expect(planned).toMatchObject({ ok: true, plan: { isNeeded: false, confirmation: null } })
-  })
+  test.each(alreadySo)(
+    'for %s, %s changes nothing and needs no confirmation',
+    (members, change) => {
+      const now = nowOf(members, { out: ['c2', 'c4'] })
+      const planned = planChange(now, changeOf(change))
+      expect(planned).toMatchObject({ ok: true, plan: { isNeeded: false, confirmation: null } })
+    },
+  )
 
   const refusals: [string, string, Changes, string][] = [
     ['C1 C2', 'promote c9', {}, 'c9 is not a member of this cluster; see flotilla cluster list'],
@@ -131,23 +140,23 @@ describe('A plan', () => {
     ['C1 c2', 'replace c2 c2', {}, 'c2 cannot replace itself'],
     ['C1 C2', 'replace c1 c9', {}, 'c9 is not a member'],
   ]
-  test.each(refusals)('of %s, %s is refused (%o): %s', (members, change, changes, because) => {
+  test.each(refusals)('for %s, %s is refused (%o): %s', (members, change, changes, reason) => {
     const planned = planChange(nowOf(members, changes), changeOf(change))
     expect(planned).toMatchObject({
       ok: false,
-      because: expect.stringContaining(because) as string,
+      reason: expect.stringContaining(reason) as string,
     })
   })
 
-  test('of removing a dead voter is possible while the rest has its majority', () => {
+  test('removes a dead voter while the others have a majority', () => {
     const planned = planChange(nowOf('C1 C2 C3', { out: ['c3'] }), changeOf('remove c3'))
     expect(planned).toMatchObject({ ok: true, plan: { isNeeded: true } })
   })
 
-  test('warns of an even number, of a leader that goes, and of who is out of contact', () => {
+  test('warns of an even number of voters, of a leader that leaves, and of unreachable voters', () => {
     const warningsOf = (members: string, change: string, changes: Changes = {}): string => {
       const planned = planChange(nowOf(members, changes), changeOf(change))
-      return planned.ok ? planned.plan.warnings.join('; ') : planned.because
+      return planned.ok ? planned.plan.warnings.join('; ') : planned.reason
     }
     expect(warningsOf('C1 C2 C3', 'remove c3')).toContain('prefer an odd number')
     expect(warningsOf('C1 C2 C3 C4', 'remove c1')).toContain(
@@ -163,30 +172,30 @@ describe('A plan', () => {
     }
   })
 
-  test('of a removal mentions who has departed, once, and worse when it is called compromised later', () => {
+  test('for a removal adds one departure, which a later report as compromised changes', () => {
     const first = planChange(nowOf('C1 C2 C3'), changeOf('remove c3'))
-    if (!first.ok) throw new Error(first.because)
+    if (!first.ok) throw new Error(first.reason)
     expect(first.target.departed).toMatchObject([{ id: 'c3', compromised: false }])
     const { departed } = first.target
     const again = planChange(nowOf('C1 C2', { departed, admitted: ['c3'] }), changeOf('remove c3'))
     expect(again).toMatchObject({ ok: true, plan: { isNeeded: false } })
     const worse = planChange(nowOf('C1 C2', { departed }), changeOf('remove c3 compromised'))
-    if (!worse.ok) throw new Error(worse.because)
+    if (!worse.ok) throw new Error(worse.reason)
     expect(worse.plan.isNeeded).toBe(true)
     expect(worse.target.departed).toMatchObject([{ id: 'c3', compromised: true }])
   })
 
-  test('of a removal notes the key that routers are to refuse, where every member knows such notes', () => {
+  test('for a removal records the key that routers must refuse, if every member supports that', () => {
     const removed = (levelInForce: number) => {
       const planned = planChange(nowOf('C1 C2 C3', { levelInForce }), changeOf('remove c3'))
-      if (!planned.ok) throw new Error(planned.because)
+      if (!planned.ok) throw new Error(planned.reason)
       return planned.target.removed
     }
     expect(removed(REMOVED_KEYS_LEVEL)).toMatchObject([{ id: 'c3', publicKeySha256: keyOf('c3') }])
     expect(removed(REMOVED_KEYS_LEVEL - 1)).toEqual([])
   })
 
-  test('of removals keeps the newest keys that routers are to refuse, each once', () => {
+  test('keeps the newest removed keys that routers must refuse, each once', () => {
     const record = membersOf('C1')
     for (let number = 0; number < membershipLimits.removedKeysMax + 3; number += 1) {
       noteRemovedKey(record, { id: `x${number}`, publicKeySha256: keyOf('x') })
@@ -196,9 +205,9 @@ describe('A plan', () => {
     expect([ids.length, ids[0], ids.at(-1)]).toEqual([membershipLimits.removedKeysMax, 'x3', 'x5'])
   })
 
-  test('of removing who was admitted and never came takes its admission back', () => {
+  test('for the removal of an admitted controller that never connected revokes its admission', () => {
     const planned = planChange(nowOf('C1 C2', { admitted: ['c3'] }), changeOf('remove c3'))
-    if (!planned.ok) throw new Error(planned.because)
+    if (!planned.ok) throw new Error(planned.reason)
     expect(planned.target.departed).toMatchObject([{ id: 'c3' }])
     expect(planned.plan.warnings).toEqual([
       'c3 was admitted and never connected; its admission is revoked',
@@ -206,7 +215,7 @@ describe('A plan', () => {
   })
 })
 
-describe('Entering', () => {
+describe('A request for admission', () => {
   const request = (id: string, changes: Partial<EntryRequest> = {}): EntryRequest => ({
     clusterId: 'k1',
     storeId: storeOf(id),
@@ -228,7 +237,7 @@ describe('Entering', () => {
   const caller = (id: string, key = id) => ({ id, publicKeySha256: keyOf(key) })
   const otherStore = new Uint8Array(16).fill(9)
 
-  test('is nothing to do for a member by its key and store, connected or not', () => {
+  test('changes nothing for a member with its key and store, connected or not', () => {
     const judge = (live: number | null) =>
       judgeEntry(caller('c2'), request('c2'), context('C1 C2', { liveStartedAtMs: live }))
     expect(judge(null)).toEqual({ verdict: 'member' })
@@ -236,7 +245,7 @@ describe('Entering', () => {
     expect(judge(4)).toMatchObject({ verdict: 'refused', reason: 'store-in-use' })
   })
 
-  test('makes who is admitted a learner, to be promoted when it is to vote', () => {
+  test('makes an admitted controller a learner, to be promoted if it was admitted as a voter', () => {
     for (const isVoter of [true, false]) {
       const admitted = { keySha256: keyOf('c3'), isVoter }
       const verdict = judgeEntry(caller('c3'), request('c3'), context('C1 C2', { admitted }))
@@ -246,7 +255,7 @@ describe('Entering', () => {
     }
   })
 
-  test('by a key that was removed takes that key out of those that routers refuse', () => {
+  test('with a removed key deletes that key from those that routers refuse', () => {
     const record = membersOf('C1 C2')
     for (const key of ['c3', 'c4']) {
       noteRemovedKey(record, { id: 'c3', publicKeySha256: keyOf(key) })
@@ -257,7 +266,7 @@ describe('Entering', () => {
     expect(verdict.target.removed).toMatchObject([{ id: 'c3', publicKeySha256: keyOf('c4') }])
   })
 
-  test('gives a voter with another disk its place as a learner that is waited for', () => {
+  test('from a voter with another disk makes it a learner that is promoted again', () => {
     const again = request('c2', { storeId: otherStore })
     const verdict = judgeEntry(caller('c2'), again, context('C1 C2'))
     if (verdict.verdict !== 'returning') throw new Error(verdict.verdict)
@@ -269,7 +278,7 @@ describe('Entering', () => {
     expect(learner.target.members[1]).toMatchObject({ promote: false, returning: false })
   })
 
-  test('beside the member that runs is refused, whatever disk it has', () => {
+  test('is refused with any disk while the member is running', () => {
     const again = request('c2', { storeId: otherStore })
     expect(judgeEntry(caller('c2'), again, context('C1 C2', { liveStartedAtMs: 5 }))).toMatchObject(
       { verdict: 'refused', reason: 'store-in-use' },
@@ -308,7 +317,7 @@ describe('Entering', () => {
     },
   )
 
-  test('of a version older than the level in force is refused with the remedy, by a new controller and by one with a new disk', () => {
+  test('is refused with a remedy when its release is older than the level in force, for a new controller and for a new disk', () => {
     const admitted = { keySha256: keyOf('c3'), isVoter: true }
     const cases = [
       ['c3', context('C1 C2', { admitted, featureLevel: 2 })],
@@ -318,22 +327,22 @@ describe('Entering', () => {
       const old = judgeEntry(caller(id), request(id, { storeId: otherStore }), seen)
       expect(old).toMatchObject({ verdict: 'refused', reason: 'too-old' })
       expect(old).toMatchObject({
-        because: expect.stringContaining('the cluster is at feature level 2') as string,
+        detail: expect.stringContaining('the cluster is at feature level 2') as string,
       })
       const newer = request(id, { storeId: otherStore, featureLevel: 3 })
       expect('target' in judgeEntry(caller(id), newer, seen)).toBe(true)
     }
   })
 
-  test('of a controller that is no member is refused with the configuration that says so', () => {
+  test('is refused with the index of the configuration when the controller is not a member', () => {
     const verdict = judgeEntry(caller('c3'), request('c3'), context('C1 C2'))
     expect(verdict).toMatchObject({
-      because: expect.stringContaining('configuration 12') as string,
+      detail: expect.stringContaining('configuration 12') as string,
     })
   })
 })
 
-describe('The next duty', () => {
+describe('The next reconcile step', () => {
   const viewOf = (
     text: string,
     changes: Partial<ReconcilerView> & Changes = {},
@@ -343,16 +352,16 @@ describe('The next duty', () => {
     silentMs: () => 0,
     isRotationDue: false,
     lacksSecrets: false,
-    admittedLongAgo: [],
+    membersWithExpiredTickets: [],
     featureLevel: { inForce: 1, ofVoters: 1 },
     ...changes,
   })
 
-  test('is none when all is well', () => {
+  test('is null when nothing needs to be done', () => {
     expect(nextDuty(viewOf('C1 C2 C3 c4'), 1000)).toBeNull()
   })
 
-  test('is to promote all at once who are ready, and reached from a majority', () => {
+  test('is to promote all learners together that are ready and reachable from a majority', () => {
     expect(nextDuty(viewOf('C1 C2 C3 c4+ c5+'), 1000)).toEqual({
       type: 'promote',
       ids: ['c4', 'c5'],
@@ -381,7 +390,7 @@ describe('The next duty', () => {
     expect(nextDuty(due, 1000, (type) => type === 'rotate')).toEqual({ type: 'share' })
   })
 
-  test('is to raise the feature level when every voter knows a higher one, and never to lower it', () => {
+  test('is to raise the feature level when every voter supports a higher one, and never to lower it', () => {
     const view = (inForce: number, ofVoters: number): ReconcilerView =>
       viewOf('C1 C2 C3', { featureLevel: { inForce, ofVoters } })
     expect(nextDuty(view(1, 2), 1000)).toEqual({ type: 'raise', level: 2 })
@@ -390,13 +399,16 @@ describe('The next duty', () => {
     expect(nextDuty(view(2, 0), 1000)).toBeNull()
   })
 
-  test('is to drop a controller that is no member long after it was admitted', () => {
-    const admittedLongAgo = ['c1', 'c9']
-    expect(nextDuty(viewOf('C1 C2', { admittedLongAgo }), 1000)).toEqual({ type: 'drop', id: 'c9' })
-    expect(nextDuty(viewOf('C1 C2 C9', { admittedLongAgo }), 1000)).toBeNull()
+  test('is to drop a controller that is not a member long after its admission', () => {
+    const membersWithExpiredTickets = ['c1', 'c9']
+    expect(nextDuty(viewOf('C1 C2', { membersWithExpiredTickets }), 1000)).toEqual({
+      type: 'drop',
+      id: 'c9',
+    })
+    expect(nextDuty(viewOf('C1 C2 C9', { membersWithExpiredTickets }), 1000)).toBeNull()
   })
 
-  test('is to drop who was to vote and never came, never one that is waited for', () => {
+  test('is to drop a future voter that never connected, but never one that returns with a new disk', () => {
     const late = { out: ['c2'], silentMs: () => 1000 }
     expect(nextDuty(viewOf('C1 c2+', late), 1000)).toEqual({ type: 'drop', id: 'c2' })
     expect(nextDuty(viewOf('C1 c2+', { ...late, silentMs: () => 999 }), 1000)).toBeNull()

@@ -7,7 +7,7 @@ import { anOperator } from '../support/recorded-actions.ts'
 import { ManagedCluster } from './membership-fixture.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 
-// Members come and go over real gRPC and TLS, asked for through any controller.
+// Members join and leave over real gRPC and TLS, by requests to any controller.
 
 const clusters: ManagedCluster[] = []
 
@@ -22,7 +22,7 @@ async function joinAll(managed: ManagedCluster, ...ids: readonly string[]): Prom
   await Promise.all(ids.map(async (id) => await managed.join(id)))
 }
 
-/** Asks again while a busy machine has no leader, and throws every other refusal. */
+/** Repeats a request while there is no leader on a busy machine; throws every other refusal. */
 async function onceLed<T>(ask: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + PATIENCE_MS
   for (;;) {
@@ -41,7 +41,7 @@ afterEach(async () => {
   await Promise.all(clusters.splice(0).map(async (managed) => await managed.stop()))
 })
 
-test('one controller becomes three, five, and three again, and takes writes all along', async () => {
+test('one controller becomes three, five, and three again, and accepts writes all the time', async () => {
   const managed = await form(1)
   await joinAll(managed, 'n2', 'n3')
   await managed.untilVoters('n1', 'n2', 'n3')
@@ -74,7 +74,7 @@ test('one controller becomes three, five, and three again, and takes writes all 
   expect(await first.propose(command('three'))).toMatchObject({ outcome: { ok: true } })
 })
 
-test('a leader that is removed hands over first, and the request is answered where it was asked', async () => {
+test('a leader transfers leadership before its own removal, and the request is answered where it was made', async () => {
   const managed = await form(3)
   const leader = await managed.cluster.leader()
   const confirmation = `remove ${leader.id} and tolerate 0 failures`
@@ -97,7 +97,7 @@ test('a leader that is removed hands over first, and the request is answered whe
   expect(managed.settled).toMatchObject([{ id: leader.id, isCompromised: false }])
 })
 
-test('a leader that has just taken office promotes a learner it has yet to hear of', async () => {
+test('a new leader promotes a learner that it has not heard of yet', async () => {
   const managed = await form(3)
   await managed.admit('n4', false)
   await managed.join('n4')
@@ -145,7 +145,7 @@ test('a dead voter is replaced by one joint change, and each request may be repe
   expect(await control.change(remove(dead), null, anOperator)).toMatchObject({ isNeeded: false })
 })
 
-test('two operators at once: both find what they asked for, or are told what is under way', async () => {
+test('two operators at once both succeed, or receive the name of the change in progress', async () => {
   const managed = await form(3)
   await joinAll(managed, 'n4', 'n5')
   await managed.untilVoters('n1', 'n2', 'n3', 'n4', 'n5')
@@ -163,7 +163,7 @@ test('two operators at once: both find what they asked for, or are told what is 
   await managed.untilVoters('n1', 'n2', 'n3', ...left)
 })
 
-/** What an operator is answered in the end who repeats a request that a change of leader cut short. */
+/** The final answer for an operator who repeats a request after a change of leader. */
 async function answerOf(change: () => Promise<unknown>): Promise<unknown> {
   for (;;) {
     try {
@@ -176,7 +176,7 @@ async function answerOf(change: () => Promise<unknown>): Promise<unknown> {
   }
 }
 
-test('leadership moves to the voter named, asked of any controller, and a learner is refused', async () => {
+test('leadership moves to the named voter from any controller, and a learner is refused', async () => {
   const managed = await form(3)
   await managed.admit('n4', false)
   await managed.join('n4')
@@ -184,7 +184,7 @@ test('leadership moves to the voter named, asked of any controller, and a learne
   const [first, second] = managed.cluster.ids.filter((id) => id !== leader.id)
   if (first === undefined || second === undefined) throw new Error('three were formed')
   const control = managed.control(first)
-  // A transfer may end without a new leader on a busy machine; whoever is told so asks again.
+  // A transfer may end without a new leader on a busy machine, so the caller repeats it.
   const moved = async (target: string | null): Promise<string> => {
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -213,7 +213,7 @@ test('leadership moves to the voter named, asked of any controller, and a learne
   })
 })
 
-test('a change outlives the leader that began it', async () => {
+test('a change succeeds after the death of the leader that started it', async () => {
   const managed = await form(3)
   await joinAll(managed, 'n4', 'n5')
   await managed.untilVoters('n1', 'n2', 'n3', 'n4', 'n5')
@@ -235,7 +235,7 @@ test('a change outlives the leader that began it', async () => {
   )
 })
 
-test('a removal that a leader died of settling is settled by the next one, as it was meant', async () => {
+test('the next leader settles a removal that a dead leader has started, with the same parameters', async () => {
   const managed = await form(3)
   const leader = await managed.cluster.leader()
   const [leaving, ...rest] = managed.cluster.ids.filter((id) => id !== leader.id)
@@ -252,7 +252,7 @@ test('a removal that a leader died of settling is settled by the next one, as it
   expect([...rest, 'n4']).toContain(managed.settled[0]?.by)
 })
 
-test('a member whose disk is lost comes back by itself, as a learner and then a voter', async () => {
+test('a member with a lost disk returns automatically, as a learner and then as a voter', async () => {
   const managed = await form(3)
   const leader = await managed.cluster.leader()
   const lost = managed.cluster.ids.find((id) => id !== leader.id)
@@ -274,7 +274,7 @@ test('a member whose disk is lost comes back by itself, as a learner and then a 
   expect(record()).toMatchObject({ voter: true, promote: false, returning: false })
 })
 
-test('nobody comes in without an admission, by another key, or beside the one that runs', async () => {
+test('a controller is refused without an admission, with another key, or while its member is running', async () => {
   const managed = await form(3)
   const addresses = managed.cluster.ids.map((id) => managed.cluster.node(id).address)
   const configuration = await managed.configuration()
@@ -282,7 +282,7 @@ test('nobody comes in without an admission, by another key, or beside the one th
   expect(await managed.enter(stranger, addresses)).toMatchObject({
     outcome: 'refused',
     reason: 'not-admitted',
-    because: expect.stringContaining('flotilla cluster invite') as string,
+    detail: expect.stringContaining('flotilla cluster invite') as string,
   })
   const follower = managed.cluster.node('n2')
   const copy = { ...follower, startedAtMs: follower.startedAtMs - 1 }
@@ -296,16 +296,16 @@ test('nobody comes in without an admission, by another key, or beside the one th
   })
 })
 
-test('a controller that was admitted by a ticket that expired before it connected is dropped', async () => {
+test('an admitted controller is dropped when its ticket expired before it connected', async () => {
   const managed = await form(1)
   await managed.admit('n2')
-  managed.admittedLongAgo = ['n1', 'n2']
+  managed.membersWithExpiredTickets = ['n1', 'n2']
   await until('it is dropped', () => managed.settled.some(({ id }) => id === 'n2'))
   expect(managed.isAdmitted('n2')).toBe(false)
   expect(await managed.voters()).toEqual(['n1'])
 })
 
-test('a learner that was to vote and never came is dropped, with its admission', async () => {
+test('a future voter that never connected is dropped with its admission', async () => {
   const managed = await form(1, 500)
   await managed.admit('n2')
   const node = await managed.cluster.startJoiner('n2', {
@@ -320,11 +320,11 @@ test('a learner that was to vote and never came is dropped, with its admission',
   })
 })
 
-test('each change of the members, asked for or not, is written down with its actor before and after', async () => {
+test('each change of members, requested or automatic, is audited with its actor before and after', async () => {
   const managed = await form(3)
   const control = managed.control('n2')
   const { id: leader } = await managed.cluster.leader()
-  // A leader would hand over first, which is written down too.
+  // A leader would transfer leadership first, which is audited as well.
   const one = leader === 'n3' ? 'n1' : 'n3'
   const [confirmation, why] = [`demote ${one} and tolerate 0 failures`, { by: 'uid:1000 (op)' }]
   await expect(control.change({ verb: 'demote', id: one }, null, anOperator)).rejects.toThrow()
@@ -334,7 +334,7 @@ test('each change of the members, asked for or not, is written down with its act
   await joinAll(managed, 'n4')
   await managed.untilVoters('n1', 'n2', 'n3', 'n4')
   const told = managed.actions.all
-  await until('what the cluster did by itself is told', () => told.length === 9)
+  await until('the automatic changes are recorded', () => told.length === 9)
   await control.change(remove('n4'), null, anOperator)
   const itself = { target: 'n4', outcome: 'done', by: '' }
   expect(told.map(({ action }) => action)).toEqual([
@@ -359,7 +359,7 @@ test('each change of the members, asked for or not, is written down with its act
   expect(told[10]).toMatchObject({ ...why, target: 'n4', outcome: 'done' })
 })
 
-test('what cannot be written down is not done', async () => {
+test('a change that cannot be audited is not made', async () => {
   const managed = await form(3)
   managed.actions.refusal = new Problem('UNAUTHORIZED')
   const confirmation = 'demote n3 and tolerate 0 failures'

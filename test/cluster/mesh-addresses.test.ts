@@ -48,7 +48,7 @@ function changed(claim: AddressClaim, changes: Partial<AddressClaim>): AddressCl
   return Object.assign(clone(AddressClaimSchema, claim), changes)
 }
 
-test('a claim is taken from whoever brings it when the pinned key has signed it, and the newest one counts', () => {
+test('a claim is accepted from anyone if the pinned key signed it, and the newest one applies', () => {
   const book = bookOf('a', a, 'a.new:1')
   const [older, newer] = [bookOf('b', b, 'b.old:1', 2000), bookOf('b', b, 'b.new:1', 3000)]
   expect(book.addressesOf('b')).toEqual(['b.test:1'])
@@ -59,7 +59,7 @@ test('a claim is taken from whoever brings it when the pinned key has signed it,
   expect(book.claims().map(({ nodeId }) => nodeId)).toEqual(['a', 'b'])
 })
 
-test('a claim by another key, for another name, of another cluster, or altered is refused', () => {
+test('a claim with another key, name or cluster, or a modified one, is rejected', () => {
   const book = bookOf('a', a, 'a.new:1')
   const { own } = bookOf('b', b, 'b.new:1', 2000)
   const refused = [
@@ -71,7 +71,7 @@ test('a claim by another key, for another name, of another cluster, or altered i
     changed(own, { nodeId: 'z' }),
     changed(own, { publicKeySpki: Uint8Array.of(1) }),
     changed(own, { signature: new Uint8Array(0) }),
-    // The member's pin with a signature of another's key over it.
+    // The member's public key with a signature of another key.
     changed(bookOf('b', stranger, 'evil.test:1', 9000).own, { publicKeySpki: own.publicKeySpki }),
     bookOf('b', b, 'no address', 9000).own,
   ]
@@ -80,7 +80,7 @@ test('a claim by another key, for another name, of another cluster, or altered i
   expect(book.take(own)).toBe(true)
 })
 
-test('claims of those who are no longer members, or have another key now, are forgotten', () => {
+test('claims of former members and of replaced keys are dropped', () => {
   const book = bookOf('a', a, 'a.new:1')
   expect(book.take(bookOf('b', b, 'b.new:1', 2000).own)).toBe(true)
   const repinned = [members[0], memberOf('b', stranger, 'b.test:1')]
@@ -90,7 +90,7 @@ test('claims of those who are no longer members, or have another key now, are fo
   expect(book.addressesOf('b')).toEqual([])
 })
 
-test('a claim of its own from when its clock was ahead is overtaken, so that the present address counts', () => {
+test('a member supersedes a claim that it signed with a fast clock, so its present address applies', () => {
   const ahead = bookOf('a', a, 'a.old:1', 9_000_000)
   const book = bookOf('a', a, 'a.new:1', 1000)
   expect(book.take(ahead.own)).toBe(true)
@@ -127,7 +127,7 @@ test('an RSA key signs and is verified as well', async () => {
   expect(book.take(own)).toBe(true)
 })
 
-test('members whose addresses have all changed find each other behind one name, by who answers there', async () => {
+test('members whose addresses have all changed find each other through one DNS name', async () => {
   const port = await freePort()
   const names = await nameServer(['127.0.0.11', '127.0.0.12', '127.0.0.13'])
   const common = { seeds: [`cluster.test:${port}`], resolvers: [names.at] }
@@ -146,7 +146,7 @@ test('members whose addresses have all changed find each other behind one name, 
   }
 })
 
-test('a name in a member record is asked of the resolvers too, and each address behind it is tried', async () => {
+test('a name in a member record is resolved by the configured resolvers, and each of its addresses is tried', async () => {
   const port = await freePort()
   const names = await nameServer(['127.0.0.13', '127.0.0.11', '127.0.0.12'])
   const named = members.map((member) => ({
@@ -168,11 +168,11 @@ test('a name in a member record is asked of the resolvers too, and each address 
   }
 })
 
-test('a name in a claim is asked of the resolvers too', async () => {
+test('a name in a claim is resolved by the configured resolvers', async () => {
   const [one, two] = [await freePort(), await freePort()]
   const names = await nameServer(['127.0.0.1'])
   const resolvers = [names.at]
-  // Only `a` can be found by its record; where `b` is, it says itself.
+  // Only `a` is found by its record; `b` reports its own address.
   const gone = members.map((member) =>
     member.id === 'a'
       ? { ...member, address: `a.flotilla.test:${one}` }
@@ -197,7 +197,7 @@ test('a name in a claim is asked of the resolvers too', async () => {
   }
 })
 
-test('what a member says of its address in its Hello is used when the address of its record is gone', async () => {
+test("the address in a member's Hello is used when the address in its record is outdated", async () => {
   const [one, two] = [await freePort(), await freePort()]
   const gone = members.map((member) =>
     member.id === 'a'

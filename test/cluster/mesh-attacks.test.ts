@@ -20,7 +20,7 @@ import {
   until,
 } from './mesh-fixture.ts'
 
-// Disks and processes that are not what they were: a removed member, a copied folder, a restored backup.
+// Outdated disks and processes: a removed member, a copied folder, a restored backup.
 let authority: Authority
 let a: MeshIdentity
 let b: MeshIdentity
@@ -49,7 +49,7 @@ async function mesh(
   return started
 }
 
-/** Calls as `b`. */
+/** Connects as `b`. */
 async function attack(
   victim: TestMesh,
   hello: Partial<Hello>,
@@ -84,7 +84,7 @@ const acknowledgement = new MessageEncoder().encode({
   term: 7,
 })
 
-test('a member that was removed is refused with its old certificate, and told by which configuration', async () => {
+test('a removed member with its old certificate is refused, with the index of the configuration', async () => {
   const victim = await mesh('a', a, members)
   const standing = attack(victim, {}, [], 'forward')
   await until('it is let in', () => victim.mesh.callerOf('b') !== null)
@@ -97,7 +97,7 @@ test('a member that was removed is refused with its old certificate, and told by
   expect(await attack(victim, {})).toMatchObject({ code: Status.PERMISSION_DENIED, refusal })
 })
 
-test('a dialler learns why it is refused, but only from a member whose key is pinned', async () => {
+test('the reason for a refusal counts only if it comes from a member with a pinned key', async () => {
   const victim = await mesh(
     'a',
     a,
@@ -109,7 +109,7 @@ test('a dialler learns why it is refused, but only from a member whose key is pi
   )
   const at = { ...memberOf('a', a, `127.0.0.1:${victim.port}`) }
   const removed = await mesh('b', b, [at])
-  await until('it is told', () => removed.refusals.length > 0)
+  await until('it is reported', () => removed.refusals.length > 0)
   expect(removed.refusals[0]).toMatchObject({
     by: 'a',
     refusal: { reason: 'not-a-member', configurationIndex: 41 },
@@ -122,7 +122,7 @@ test('a dialler learns why it is refused, but only from a member whose key is pi
   expect(unsure.refusals).toEqual([])
 })
 
-test('a disk that has fallen behind what it acknowledged is refused as rolled back, by term or entries', async () => {
+test('a disk behind its own acknowledgments is refused as rolled back, by term or by entries', async () => {
   const victim = await mesh('a', a, members)
   void attack(victim, position(7n, 40n), [acknowledgement])
   await until('the acknowledgement has arrived', () => victim.raft.length > 0)
@@ -136,7 +136,7 @@ test('a disk that has fallen behind what it acknowledged is refused as rolled ba
   expect(victim.log.lines.some((line) => line.includes('was rolled back'))).toBe(true)
 })
 
-test('of two processes on copies of one data folder the later takes the place of the earlier, on every stream', async () => {
+test('of two processes on copies of a data folder, the later one replaces the earlier on all streams', async () => {
   const victim = await mesh('a', a, members)
   const later = { boot: 2n, startedAtMs: helloOf('b').startedAtMs + 1n }
   const first = [attack(victim, {}), attack(victim, {}, [], 'forward')]
@@ -150,7 +150,7 @@ test('of two processes on copies of one data folder the later takes the place of
   })
 })
 
-test('a member that answers with another disk, or an older one, is not talked to', async () => {
+test('a dialed member with another or older disk is not used', async () => {
   const other = { hello: { storeId: storeIdOf('copy') } }
   const answering = await mesh('b', b, members, other)
   const dialler = await mesh('a', a, [memberOf('b', b, `127.0.0.1:${answering.port}`)])
@@ -160,7 +160,7 @@ test('a member that answers with another disk, or an older one, is not talked to
   expect(dialler.links).toEqual([])
 })
 
-test('members with other shared options work together, and each tells its operator once', async () => {
+test('members with different shared options work together, and each logs that once', async () => {
   const said = (byte: number) => ({ hello: { sharedOptionsSha256: new Uint8Array(32).fill(byte) } })
   const left = await mesh('a', a, [], said(1))
   const right = await mesh('b', b, [], said(2))
@@ -182,7 +182,7 @@ test('members with other shared options work together, and each tells its operat
   }
 })
 
-test('new credentials serve the connections made from then on, and standing ones stay', async () => {
+test('new credentials apply to new connections, and open ones continue', async () => {
   const next = await controllerIdentity(authority, 'b')
   const left = await mesh('a', a, [])
   const right = await mesh('b', b, [])
@@ -198,7 +198,8 @@ test('new credentials serve the connections made from then on, and standing ones
   right.mesh.setIdentity(next)
   expect(areConnected()).toBe(true)
   expect(right.links).toHaveLength(1)
-  // With the new key pinned nothing of the old one stands, and both ways come to stand again by the new one.
+  // After the new key is pinned, connections with the old one end, and both directions reconnect
+  // with the new one.
   for (const one of [left, right]) one.mesh.setMembers(addressed(next))
   await until('both are connected by the new key', () => {
     const now = left.mesh.peers()[0]?.leafPem

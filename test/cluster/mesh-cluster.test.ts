@@ -24,7 +24,7 @@ async function running(size: number): Promise<TestCluster> {
   return formed
 }
 
-/** Asks whoever leads until the members are as wanted. */
+/** Repeats the change on the leader until the members are as wanted. */
 async function change(formed: TestCluster, alter: (members: Member[]) => Member[]): Promise<void> {
   const end = performance.now() + PATIENCE_MS
   while (performance.now() < end) {
@@ -49,7 +49,10 @@ async function follower(formed: TestCluster): Promise<TestNode> {
   return formed.node(formed.ids.find((id) => id !== leader.id) ?? '')
 }
 
-/** Asked again while it does not lead: a busy machine may cost a transfer, or the leader its term. */
+/**
+ * Repeats the transfer until it succeeds: on a busy machine it may fail, or the leader may lose its
+ * term.
+ */
 async function lead(formed: TestCluster, { id, clusterNode }: TestNode): Promise<void> {
   const end = performance.now() + PATIENCE_MS
   while (clusterNode.status().role !== 'leader') {
@@ -65,7 +68,7 @@ const isLinked = ({ clusterNode }: TestNode): boolean =>
 
 const reasons = (node: TestNode): string[] => node.selfRefusals.map(({ reason }) => reason)
 
-test('a member that is removed is sent the entry that says so and reads it in its own log', async () => {
+test('a removed member receives the entry of its removal and reads it in its own log', async () => {
   const formed = await running(3)
   const removed = await follower(formed)
   await change(formed, (members) => members.filter(({ id }) => id !== removed.id))
@@ -76,7 +79,7 @@ test('a member that is removed is sent the entry that says so and reads it in it
   await until('its own log says so', () => !listed().includes(removed.id))
 })
 
-test('nobody waits for what a member asked for that was removed', async () => {
+test('outstanding requests of a removed member do not wait for an answer', async () => {
   const formed = await formCluster(3)
   cluster = formed
   const hour = 3_600_000
@@ -99,20 +102,20 @@ test('nobody waits for what a member asked for that was removed', async () => {
   await expect(next).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
 })
 
-test('a member that was removed while it was down is told when it comes back, and let in by nobody', async () => {
+test('a member that was removed while it was down learns that when it returns, and no member admits it', async () => {
   const formed = await running(3)
   const { id, kill } = await follower(formed)
   await kill()
   await change(formed, (members) => members.filter((member) => member.id !== id))
   await (await formed.leader()).clusterNode.propose(command('without it'))
   const back = await formed.start(id)
-  await until('it is told', () => reasons(back).includes('removed'))
+  await until('it is reported', () => reasons(back).includes('removed'))
   const told = back.selfRefusals.find(({ reason }) => reason === 'removed')
   expect(told?.index).toBeGreaterThan(back.clusterNode.configuration().index)
   expect(back.effects).not.toContain('without it')
 })
 
-test('one that has only a roster finds the members, is told that it is not one yet, and becomes a voter', async () => {
+test('a controller with only a membership cache finds the members, learns that it is not admitted yet, and becomes a voter', async () => {
   const formed = await running(1)
   const member = await formed.prepare('n2')
   const first = formed.node('n1')
@@ -121,19 +124,19 @@ test('one that has only a roster finds the members, is told that it is not one y
     from: 'empty',
     host: { roster: first.rosters.at(-1) ?? null },
   })
-  await until('it is told', () => reasons(joiner).includes('not-yet-a-member'))
+  await until('it is reported', () => reasons(joiner).includes('not-yet-a-member'))
   await change(formed, (members) => [...members, { ...member, voter: false }])
   await until('it has caught up', () => joiner.effects.includes('first'))
   await change(formed, (members) => members.map((one) => ({ ...one, voter: true })))
   await first.clusterNode.propose(command('by two'))
   await until('both have it', () => joiner.effects.includes('by two'))
   expect(reasons(joiner)).not.toContain('removed')
-  // Either of the two can lead.
+  // Either of them can lead.
   await first.clusterNode.transferLeadership('n2')
   await until('the other leads', () => joiner.clusterNode.status().role === 'leader')
 })
 
-test('a member whose disk was wiped is let in with its new one once that is in its record, and votes again', async () => {
+test('a member with a wiped disk is accepted once its record has the new disk, and votes again', async () => {
   const formed = await running(3)
   const { id, kill, rosters } = await follower(formed)
   await until('its roster is kept', () => rosters.length > 0)
@@ -145,12 +148,12 @@ test('a member whose disk was wiped is let in with its new one once that is in i
     clusterNode: { storeId },
     host: { roster: rosters.at(-1) ?? null },
   })
-  await until('it is told', () => reasons(back).includes('not-yet-a-member'))
+  await until('it is reported', () => reasons(back).includes('not-yet-a-member'))
   await change(formed, (members) =>
     members.map((one) => (one.id === id ? { ...one, storeId, voter: false } : one)),
   )
   await until('it has caught up', () => back.effects.includes('first'))
-  // Its starts are counted anew, and so what it says of itself must not look like what was said long ago.
+  // Its start count begins again, so its reports must not be mistaken for old ones.
   const isHeardBy = ({ clusterNode }: TestNode) =>
     clusterNode
       .members()
@@ -160,22 +163,22 @@ test('a member whose disk was wiped is let in with its new one once that is in i
   await lead(formed, back)
 })
 
-test('a member whose disk was put back to an old copy is refused, and told that it was', async () => {
+test('a member whose disk was reset to an old copy is refused, and learns the reason', async () => {
   const formed = await running(3)
   const { id, kill } = await follower(formed)
   await kill()
   const leader = await formed.leader()
   await leader.clusterNode.propose(command('second'))
-  // The same store id with the log as it was formed.
+  // The same store id with the initial log.
   const back = await formed.start(id, { from: 'nothing' })
-  await until('it is told', () => reasons(back).includes('rolled-back'))
+  await until('it is reported', () => reasons(back).includes('rolled-back'))
   expect(back.effects).toEqual([])
   const term = leader.clusterNode.status().term
   await leader.clusterNode.propose(command('third'))
   expect(leader.clusterNode.status().term).toBe(term)
 })
 
-test('when all stop and start again, a disk that was put back to an older copy meanwhile is still refused', async () => {
+test('after a restart of all members, a disk that was reset to an old copy is still refused', async () => {
   const formed = await running(3)
   const id = (await follower(formed)).id
   await until('it has the first write', () => formed.node(id).effects.includes('first'))
@@ -199,7 +202,7 @@ test('when all stop and start again, a disk that was put back to an older copy m
   for (const one of formed.ids) await formed.node(one).kill()
   formed.nodes.clear()
 
-  // As many starts as the disk itself would have counted: what is missing in the log alone tells.
+  // The start count equals that of the real disk, so only the missing entries reveal the reset.
   let log = MemoryDisk.form({ entries: copy.restored.entries })
   for (const _ of [2, 3, 4]) {
     log.disk.crash()
@@ -225,7 +228,7 @@ test('when all stop and start again, a disk that was put back to an older copy m
   expect(new Set(reasons(back))).toEqual(new Set(['rolled-back']))
 })
 
-test('with every address changed at once and one name for the new ones, there is a leader within 10 s', async () => {
+test('after a change of all addresses, members with one common DNS name elect a leader within 10 s', async () => {
   const formed = await running(3)
   for (const id of formed.ids) await formed.node(id).kill()
   formed.nodes.clear()

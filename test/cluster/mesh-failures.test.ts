@@ -4,14 +4,15 @@ import { expect, test } from 'vitest'
 
 import { controllerIdentity, createAuthority, memberOf, startMesh, until } from './mesh-fixture.ts'
 
-test('a peer that ends every connection fills no log, whatever its failures are called', async () => {
+test('a peer that closes every connection does not flood the log, even with varying errors', async () => {
   let knocks = 0
   const authority = await createAuthority()
   const [a, b] = [
     await controllerIdentity(authority, 'a'),
     await controllerIdentity(authority, 'b'),
   ]
-  // As with a certificate that is not taken: under TLS 1.3 the caller learns of it after its side of the handshake.
+  // As with a rejected certificate: under TLS 1.3 the client notices only after its own part of the
+  // handshake.
   const identity = { cert: b.certificatePem, key: b.privateKeyPem, ALPNProtocols: ['h2'] }
   const server = createServer(identity, (socket) => {
     knocks += 1

@@ -102,7 +102,7 @@ export function helloOf(id: string): Hello {
   })
 }
 
-/** Keeps what was written, for tests that ask whether an operator would have been told. */
+/** Records log lines, for tests of messages to the operator. */
 export class RecordedLog {
   readonly lines: string[] = []
   readonly log: Logger
@@ -195,7 +195,7 @@ export async function startMesh(
   return { id, mesh, port, log, book, ...seen }
 }
 
-/** Waits until the condition holds, looking every few ms. @throws with `what` when it does not in time. */
+/** Polls until the condition holds. @throws an error with `what` on a timeout. */
 export async function until(
   what: string,
   condition: () => boolean,

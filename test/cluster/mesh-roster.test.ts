@@ -33,7 +33,7 @@ function identityOf(id: string): MeshIdentity {
   return identity
 }
 
-/** `a!`: with another disk. */
+/** `a!`: `a` with another disk. */
 function recordOf(names: string) {
   const members = names.split('').flatMap((id, at) => {
     if (id === '!') return []
@@ -43,7 +43,7 @@ function recordOf(names: string) {
   return create(ConfigurationSchema, { members })
 }
 
-/** @param before the configuration that is committed, while `names` at `index` is not. */
+/** @param before the committed configuration, while `names` at `index` is not committed. */
 function statusOf(
   names: string,
   index: number,
@@ -73,7 +73,7 @@ interface Stage {
   readonly events: HostEvent[]
   readonly sent: { index: number }[]
   nowMs: number
-  /** Ids of those who are let in. */
+  /** Ids of the accepted members. */
   readonly letIn: () => string
   readonly told: () => string[]
 }
@@ -120,7 +120,7 @@ function stage(status: CoreStatus, heard: MembershipRecord | null = null): Stage
   })
 }
 
-test('nobody is let in by a change that is not yet in the log, and nobody is out before it is committed', () => {
+test('a change takes effect for new members when it is logged, and for removed ones when it is committed', () => {
   const { keeper, letIn } = stage(statusOf('abc', 5))
   expect(letIn()).toBe('abc')
   keeper.onStatus(statusOf('abd', 6, { names: 'abc', index: 5 }))
@@ -131,19 +131,19 @@ test('nobody is let in by a change that is not yet in the log, and nobody is out
   expect(keeper.view.committedIndex).toBe(6)
 })
 
-test('one that starts with a change in its log that is not committed still lets in whom the change takes out', () => {
+test('at the start, members that an uncommitted change removes are still accepted', () => {
   const { keeper, letIn } = stage(statusOf('ab', 6, { names: 'abc', index: 5 }))
   expect(letIn()).toBe('abc')
   keeper.onStatus(statusOf('ab', 6))
   expect(letIn()).toBe('ab')
 })
 
-test('a member that lags lets in exactly those of the newest committed configuration that a member has told', () => {
+test('a member that lags accepts exactly the members of the newest committed configuration that a peer sent', () => {
   const { keeper, letIn } = stage(statusOf('abc', 5))
   keeper.take('b', frameOf('abd', 9))
   expect(letIn()).toBe('abd')
   expect(keeper.view.committedIndex).toBe(9)
-  // Its own log on the way there brings back nobody who is out.
+  // Older entries of its own log do not restore removed members.
   keeper.onStatus(statusOf('abc', 7))
   expect(letIn()).toBe('abd')
   keeper.onStatus(statusOf('abd', 9))
@@ -151,7 +151,7 @@ test('a member that lags lets in exactly those of the newest committed configura
   expect(letIn()).toBe('abcd')
 })
 
-test('what is older, no configuration, or without a voter is passed over', () => {
+test('an older, malformed or empty configuration is ignored', () => {
   const { keeper, letIn } = stage(statusOf('abc', 5))
   keeper.take('b', frameOf('abd', 5))
   keeper.take('b', frameOf('abd', 4))
@@ -161,14 +161,14 @@ test('what is older, no configuration, or without a voter is passed over', () =>
   expect(keeper.view.committedIndex).toBe(5)
 })
 
-test('a configuration of its own that was never committed gives way to the committed one of that place', () => {
+test('an own configuration that was never committed is replaced by the committed one of the same index', () => {
   const { keeper, letIn } = stage(statusOf('abc', 5))
   keeper.onStatus(statusOf('ab', 6, { names: 'abc', index: 5 }))
   keeper.take('b', frameOf('abcd', 6))
   expect(letIn()).toBe('abcd')
 })
 
-test('what it learns is passed on to the others at once, and to main at most once a second', () => {
+test('new knowledge is sent to the peers at once, and to main at most once a second', () => {
   const scene = stage(statusOf('abc', 5))
   const rosters = () => scene.events.filter(({ type }) => type === 'roster').length
   scene.keeper.flush()
@@ -188,10 +188,10 @@ const refusedFor = (scene: Stage, reason: RefusalReason, configurationIndex: num
   return scene.told()
 }
 
-test('a refusal means removal only when it rests on a configuration after the one that lists this disk', () => {
+test('a refusal means removal only if its configuration is later than the one with this disk', () => {
   expect(refusedFor(stage(statusOf('abc', 5)), 'not-a-member', 6)).toEqual(['removed b 6'])
   expect(refusedFor(stage(statusOf('abc', 5)), 'not-a-member', 5)).toEqual(['not-yet-a-member b 5'])
-  // One that is being let in: the peer that refuses it is merely behind.
+  // Being admitted: the refusing peer only lags.
   expect(refusedFor(stage(statusOf('bc', 5)), 'not-a-member', 9)).toEqual(['not-yet-a-member b 9'])
   expect(refusedFor(stage(statusOf('a!bc', 5)), 'other-store', 9)).toEqual(['not-yet-a-member b 9'])
   expect(refusedFor(stage(statusOf('abc', 5)), 'other-store', 9)).toEqual(['other-store b 9'])
@@ -199,7 +199,7 @@ test('a refusal means removal only when it rests on a configuration after the on
   expect(refusedFor(stage(statusOf('abc', 5)), 'other-cluster', 9)).toEqual([])
 })
 
-test('whatever the reason, a refusal by a newer generation says that the cluster was recovered without it', () => {
+test('a refusal by a newer generation means that the cluster was recovered without this member, for any reason', () => {
   for (const reason of ['not-a-member', 'other-generation', 'other-store'] as const) {
     const scene = stage(statusOf('abc', 5))
     scene.keeper.onRefused('b', { reason, configurationIndex: 2, generation: 2 })
@@ -210,7 +210,7 @@ test('whatever the reason, a refusal by a newer generation says that the cluster
   expect(ahead.told(), 'an older one is no news').toEqual([])
 })
 
-test('a refusal that goes on is told once a second', () => {
+test('a continuing refusal is reported once a second', () => {
   const scene = stage(statusOf('abc', 5))
   expect(refusedFor(scene, 'not-a-member', 6)).toHaveLength(1)
   expect(refusedFor(scene, 'not-a-member', 6)).toHaveLength(1)
@@ -218,7 +218,7 @@ test('a refusal that goes on is told once a second', () => {
   expect(refusedFor(scene, 'not-a-member', 6)).toHaveLength(2)
 })
 
-test('its own removal is read in its log or in a roster, and an old one of another disk is not taken for it', () => {
+test('a member detects its own removal in its log or from a peer, and ignores that of an older disk', () => {
   const removed = stage(statusOf('abc', 5))
   removed.keeper.onStatus(statusOf('bc', 6, { names: 'abc', index: 5 }))
   expect(removed.told()).toEqual([])
@@ -227,7 +227,7 @@ test('its own removal is read in its log or in a roster, and an old one of anoth
   const told = stage(statusOf('abc', 5))
   told.keeper.take('b', frameOf('a!bc', 9))
   expect(told.told()).toEqual(['other-store b 9'])
-  // A joiner replays how an earlier disk under its name came and went.
+  // A new member replays the admission and removal of an earlier disk with its id.
   const joiner = stage(statusOf('bc', 0))
   for (const [at, names] of ['a!bc', 'bc', 'abc'].entries()) {
     joiner.keeper.onStatus(statusOf(names, at + 1))
@@ -235,7 +235,7 @@ test('its own removal is read in its log or in a roster, and an old one of anoth
   expect(joiner.told()).toEqual([])
 })
 
-test('what was kept from an earlier run decides until the own log has come as far', () => {
+test('members stored by an earlier run decide until the own log has caught up', () => {
   const configuration = toBinary(ConfigurationSchema, recordOf('abd'))
   const { keeper, letIn } = stage(statusOf('abc', 5), {
     configuration,

@@ -32,12 +32,12 @@ function positionOf([term, index]: readonly [number, number]): { term: bigint; i
   return { term: BigInt(term), index: BigInt(index) }
 }
 
-/** Of a caller, unless said otherwise. */
+/** Judges the Hello of a caller by default. */
 function judge(witness: RollbackDetector, said: Said, isCaller = true): string {
   return witness.judge('b', hello(said), isCaller) ?? 'fine'
 }
 
-test('a disk that has gone forward is fine, and one that forgot its term is not', () => {
+test('a disk that has advanced is accepted, and one that has lost its term is not', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 10] })).toBe('fine')
   expect(judge(witness, { term: 3, last: [3, 12] })).toBe('fine')
@@ -45,7 +45,7 @@ test('a disk that has gone forward is fine, and one that forgot its term is not'
   expect(judge(witness, { term: 4, last: [4, 90], boot: 2, startedAtMs: 2000 })).toBe('rolled-back')
 })
 
-test('what was acknowledged to the leader of a term is still there in that term, after a start as well', () => {
+test('entries acknowledged to the leader of a term must exist in that term, also after a restart', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [2, 4] })).toBe('fine')
   witness.noteMatch('b', 3, 9)
@@ -54,17 +54,17 @@ test('what was acknowledged to the leader of a term is still there in that term,
   expect(judge(witness, { term: 3, last: [3, 9], boot: 2, startedAtMs: 2000 })).toBe('fine')
 })
 
-test('a later leader may shorten what nobody committed, in pieces, and is not taken for a rollback', () => {
+test('a later leader may truncate uncommitted entries in several messages, which is not a rollback', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
-  // The leader of term 5 replaces entries of term 3 by its own, the first of which is of term 2.
+  // The leader of term 5 replaces entries of term 3 by its own; the first of them is of term 2.
   expect(judge(witness, { term: 5, last: [3, 8] })).toBe('fine')
   expect(judge(witness, { term: 5, last: [2, 6] })).toBe('fine')
   expect(judge(witness, { term: 5, last: [5, 7] })).toBe('fine')
   expect(judge(witness, { term: 5, last: [5, 6] })).toBe('rolled-back')
 })
 
-test('what was applied is never gone, whatever the term', () => {
+test('applied entries must exist in every later term', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
   witness.noteApplied('b', 1000n, 7)
@@ -72,7 +72,7 @@ test('what was applied is never gone, whatever the term', () => {
   expect(judge(witness, { term: 9, last: [3, 7], boot: 2, startedAtMs: 2000 })).toBe('fine')
 })
 
-test('a count of starts that ran back tells a restored disk of an idle cluster, and an older twin from a newer one', () => {
+test('the start count reveals a restored disk of an idle cluster, and an older copy of a running process', () => {
   const witness = new RollbackDetector(1)
   const idle = { term: 3, last: [3, 8] } as const
   expect(judge(witness, { ...idle, boot: 5, startedAtMs: 5000 })).toBe('fine')
@@ -82,19 +82,19 @@ test('a count of starts that ran back tells a restored disk of an idle cluster, 
   expect(judge(witness, { ...idle, boot: 5, startedAtMs: 5000 })).toBe('superseded')
 })
 
-test('what the two directions of streams say is not ordered, so within one life neither is held against the other', () => {
+test('reports of both stream directions are not ordered, so within one process start they are not compared', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] }, false)).toBe('fine')
-  // Said before the answer above was made, and arriving after it.
+  // Sent before the answer above was made, but received later.
   expect(judge(witness, { term: 2, last: [2, 5] })).toBe('fine')
   witness.noteMatch('b', 3, 20)
   expect(judge(witness, { term: 3, last: [3, 12] }, false)).toBe('fine')
-  // Another life was certainly after both.
+  // Another process start is certainly later than both.
   const restored = { term: 3, last: [3, 12], boot: 2, startedAtMs: 2000 } as const
   expect(judge(witness, restored, false)).toBe('rolled-back')
 })
 
-test('another disk under the name begins a history of its own', () => {
+test('another disk with the same id starts a new history', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 9, last: [9, 90] })).toBe('fine')
   expect(judge(witness, { term: 1, last: [1, 1], store: 'new' })).toBe('fine')
@@ -103,7 +103,7 @@ test('another disk under the name begins a history of its own', () => {
   expect(judge(witness, { term: 1, last: [1, 1], store: 'new' })).toBe('fine')
 })
 
-test('what was applied is held against the process that said so only, however late it is heard of', () => {
+test('a late report of an applied index counts only for the process that sent it', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
   expect(judge(witness, { term: 3, last: [3, 8], boot: 2, startedAtMs: 2000 })).toBe('fine')
@@ -111,7 +111,7 @@ test('what was applied is held against the process that said so only, however la
   expect(judge(witness, { term: 9, last: [3, 8], boot: 3, startedAtMs: 3000 })).toBe('fine')
 })
 
-test('what an earlier process was told is held against a peer, by the same order, unless the cluster began anew', () => {
+test('marks of an earlier process are compared in the same order, unless the generation is new', () => {
   const first = new RollbackDetector(1)
   expect(judge(first, { term: 3, last: [3, 8] })).toBe('fine')
   expect(judge(first, { term: 3, last: [3, 9] }, false)).toBe('fine')
@@ -119,9 +119,9 @@ test('what an earlier process was told is held against a peer, by the same order
   expect(first.takeChanged()).toBe(true)
   expect(first.takeChanged()).toBe(false)
   const kept = first.marks()
-  // In its life of then, what it answered may have been said after what it says as a caller.
   expect(judge(new RollbackDetector(1, kept), { term: 3, last: [3, 11] })).toBe('rolled-back')
   expect(judge(new RollbackDetector(1, kept), { term: 3, last: [3, 12] })).toBe('fine')
+  // The two directions are not ordered, so an answer may be older than acknowledged index 12.
   expect(judge(new RollbackDetector(1, kept), { term: 3, last: [3, 10] }, false)).toBe('fine')
   const later = { term: 3, boot: 2, startedAtMs: 2000 } as const
   expect(judge(new RollbackDetector(1, kept), { ...later, last: [3, 11] }, false)).toBe(
@@ -134,7 +134,7 @@ test('what an earlier process was told is held against a peer, by the same order
   expect(judge(new RollbackDetector(2, kept), { ...later, last: [3, 1] })).toBe('fine')
 })
 
-test('a damaged disk that says what it owes is held to that, as if it had it', () => {
+test('a member that reports the missing tail of its damaged disk is not a rollback', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
   witness.noteMatch('b', 3, 20)
@@ -145,7 +145,7 @@ test('a damaged disk that says what it owes is held to that, as if it had it', (
   expect(judge(witness, { ...damaged, owed: [3, Number.MAX_SAFE_INTEGER] })).toBe('fine')
 })
 
-test('to owe something excuses no disk from what it owed beyond, nor from its term or its count of starts', () => {
+test('a missing tail excuses neither entries beyond it nor a lower term or start count', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8], boot: 4, startedAtMs: 4000 })).toBe('fine')
   witness.noteMatch('b', 3, 20)
@@ -153,7 +153,8 @@ test('to owe something excuses no disk from what it owed beyond, nor from its te
   expect(judge(witness, { ...restored, term: 3 })).toBe('rolled-back')
   expect(judge(witness, { ...restored, term: 2, owed: [2, 90] })).toBe('rolled-back')
   expect(judge(witness, { ...restored, term: 3, boot: 4, owed: [3, 20] })).toBe('rolled-back')
-  // What it had acknowledged stays remembered, so a copy of that time is recognised when the debt is long paid.
+  // The acknowledged index is kept, so a copy from that time is detected even after the tail is
+  // repaired.
   expect(judge(witness, { ...restored, term: 3, owed: [3, 20] })).toBe('fine')
   witness.noteMatch('b', 3, 60)
   const copy = { ...restored, boot: 6, startedAtMs: 6000, term: 3, owed: [3, 20] } as const

@@ -31,7 +31,7 @@ import {
   until,
 } from './mesh-fixture.ts'
 
-// One victim listens; every test attacks it over real TLS. `b` is a true member that is not running.
+// All tests attack one listening victim over real TLS. `b` is a member that is not running.
 let authority: Authority
 let a: MeshIdentity
 let b: MeshIdentity
@@ -48,7 +48,7 @@ beforeAll(async () => {
 })
 afterAll(() => victim.mesh.stop())
 
-/** On the victim. */
+/** Attacks the victim. */
 async function attack(
   identity: MeshIdentity | null,
   frames: readonly Uint8Array[],
@@ -75,7 +75,7 @@ async function impostor(uris: readonly string[], commonName = 'b'): Promise<Mesh
   return await issueIdentity(authority, { commonName, uris })
 }
 
-test('a member that proves itself is answered with our Hello, and is taken for who it is whatever it claims', async () => {
+test('an authenticated member is answered with a Hello, and keeps its proven identity whatever it claims', async () => {
   const before = victim.raft.length
   const end = attack(b, [hello(), vote])
   await until('the vote request arrives', () => victim.raft.length > before)
@@ -88,7 +88,7 @@ test('a member that proves itself is answered with our Hello, and is taken for w
   victim.mesh.setMembers(members)
 })
 
-test('a release newer than ours is let in, and its unknown frames are passed over', async () => {
+test('a newer release is accepted, and its unknown frames are ignored', async () => {
   const before = victim.raft.length
   // Field 15 of the frame, which this release does not know.
   const unknown = Uint8Array.of(0x7a, 0x02, 0x01, 0x02)
@@ -104,9 +104,9 @@ interface Attack {
   readonly identity?: () => Promise<MeshIdentity> | MeshIdentity
   readonly frames?: readonly Uint8Array[]
   readonly method?: 'forward'
-  /** Absent: it is cut off with the handshake, and hears nothing. */
+  /** Absent: the connection ends with the handshake, without a status. */
   readonly code?: Status
-  readonly because: RegExp
+  readonly reason: RegExp
 }
 
 const attacks: readonly Attack[] = [
@@ -114,65 +114,65 @@ const attacks: readonly Attack[] = [
     name: 'a member of another cluster',
     frames: [hello({ clusterId: 'c2' })],
     code: Status.FAILED_PRECONDITION,
-    because: /cluster "c2"/,
+    reason: /cluster "c2"/,
   },
   {
     name: 'a member of another generation of the cluster',
     frames: [hello({ generation: 2 })],
     code: Status.FAILED_PRECONDITION,
-    because: /generation 2/,
+    reason: /generation 2/,
   },
   {
-    name: 'a member that calls itself by the id of another',
+    name: 'a member with the id of another in its Hello',
     frames: [hello({ nodeId: 'a' })],
     code: Status.FAILED_PRECONDITION,
-    because: /identifies itself as "a"/,
+    reason: /identifies itself as "a"/,
   },
   {
     name: 'a member whose data folder was wiped',
     frames: [hello({ storeId: storeIdOf('new') })],
     code: Status.FAILED_PRECONDITION,
-    because: /data folder/,
+    reason: /data folder/,
   },
   {
     name: 'a member without a store id',
     frames: [hello({ storeId: new Uint8Array(0) })],
     code: Status.FAILED_PRECONDITION,
-    because: /data folder/,
+    reason: /data folder/,
   },
   {
-    name: 'a leaf of our CA for an identity, not a controller',
+    name: 'a leaf of this CA for an identity, not a controller',
     identity: () => impostor([`spiffe://${TRUST_DOMAIN}/identity/b`]),
-    because: /names no controller/,
+    reason: /names no controller/,
   },
   {
-    name: 'a leaf of our CA for a router',
+    name: 'a leaf of this CA for a router',
     identity: () => impostor([`spiffe://${TRUST_DOMAIN}/router/b`]),
-    because: /names no controller/,
+    reason: /names no controller/,
   },
   {
     name: 'a leaf of another trust domain',
     identity: () => impostor([controllerSpiffeId('other.flotilla', 'b')]),
-    because: /names no controller/,
+    reason: /names no controller/,
   },
   {
     name: 'a leaf with two SPIFFE ids',
     identity: () => impostor(['a', 'b'].map((id) => controllerSpiffeId(TRUST_DOMAIN, id))),
-    because: /names no controller/,
+    reason: /names no controller/,
   },
   {
     name: 'a leaf without a SPIFFE id',
     identity: () => impostor([]),
-    because: /names no controller/,
+    reason: /names no controller/,
   },
   {
-    name: 'a leaf that names a controller who is no member',
+    name: 'a leaf for a controller that is not a member',
     identity: () => controllerIdentity(authority, 'z'),
     code: Status.PERMISSION_DENIED,
-    because: /not a member of this cluster/,
+    reason: /not a member of this cluster/,
   },
   {
-    name: 'a roster of one who is no member',
+    name: 'a roster from a controller that is not a member',
     identity: () => controllerIdentity(authority, 'z'),
     frames: [
       encodeForward({ case: 'hello', value: helloOf('z') }),
@@ -180,56 +180,56 @@ const attacks: readonly Attack[] = [
     ],
     method: 'forward',
     code: Status.PERMISSION_DENIED,
-    because: /not a member of this cluster/,
+    reason: /not a member of this cluster/,
   },
   {
-    name: 'a leaf of our CA for the right member with a key that is not pinned',
+    name: 'a leaf of this CA for the right member with a key that is not pinned',
     identity: () => controllerIdentity(authority, 'b'),
     code: Status.PERMISSION_DENIED,
-    because: /not the one pinned/,
+    reason: /not the one pinned/,
   },
   {
-    name: 'a copy of our own identity',
+    name: 'a copy of the own identity',
     identity: () => a,
     code: Status.PERMISSION_DENIED,
-    because: /this controller itself/,
+    reason: /this controller itself/,
   },
   {
-    name: 'a member that says something before its Hello',
+    name: 'a member that sends a message before its Hello',
     frames: [vote],
     code: Status.INVALID_ARGUMENT,
-    because: /no Hello/,
+    reason: /no Hello/,
   },
   {
     name: 'a member that proposes before its Hello',
     frames: [encodeForward({ case: 'propose', value: create(ProposeSchema, {}) })],
     method: 'forward',
     code: Status.INVALID_ARGUMENT,
-    because: /no Hello/,
+    reason: /no Hello/,
   },
   {
-    name: 'a member whose Hello carries more than a Hello may',
+    name: 'a member with a too large Hello',
     frames: [hello({ version: 'x'.repeat(10_000) })],
     code: Status.INVALID_ARGUMENT,
-    because: /Hello frame is too large/,
+    reason: /Hello frame is too large/,
   },
 ]
 
-test.each(attacks)('refused with a status and one line in the log: $name', async (case_) => {
-  const { identity, frames, method, code = Status.UNAVAILABLE, because } = case_
+test.each(attacks)('refuses with a status and one log line: $name', async (case_) => {
+  const { identity, frames, method, code = Status.UNAVAILABLE, reason } = case_
   const raftBefore = victim.raft.length
   const linesBefore = victim.log.lines.length
   const end = await attack((await identity?.()) ?? b, frames ?? [hello(), vote], method)
   expect(end).toMatchObject({ code, frames: 0 })
-  if (case_.code !== undefined) expect(end.details).toMatch(because)
+  if (case_.code !== undefined) expect(end.details).toMatch(reason)
   expect(victim.raft.length).toBe(raftBefore)
-  // The same peer and reason is told once a minute; an earlier case may have told it.
+  // The same peer and reason is logged once a minute; an earlier case may have logged it.
   const told = victim.log.lines.slice(linesBefore)
   expect(told.filter((line) => line.startsWith('warn')).length).toBeLessThanOrEqual(1)
-  expect(victim.log.lines.some((line) => line.startsWith('warn') && because.test(line))).toBe(true)
+  expect(victim.log.lines.some((line) => line.startsWith('warn') && reason.test(line))).toBe(true)
 })
 
-test('a peer that is refused again and again is told of once', async () => {
+test('repeated refusals of a peer are logged once', async () => {
   const wrong = [hello({ clusterId: 'again' })]
   await attack(b, wrong)
   const before = victim.log.lines.filter((line) => line.includes('other-cluster')).length
@@ -237,7 +237,7 @@ test('a peer that is refused again and again is told of once', async () => {
   expect(victim.log.lines.filter((line) => line.includes('other-cluster')).length).toBe(before)
 })
 
-test('a stream ends when a second Hello comes on it', async () => {
+test('a second Hello ends the stream', async () => {
   for (const method of ['raft', 'forward'] as const) {
     const first =
       method === 'raft' ? hello() : encodeForward({ case: 'hello', value: helloOf('b') })
@@ -246,7 +246,7 @@ test('a stream ends when a second Hello comes on it', async () => {
   }
 })
 
-test('a frame that is no message, or holds entries that do not follow, ends the stream', async () => {
+test('a malformed frame, or entries with a gap, end the stream', async () => {
   const garbage = Uint8Array.of(0xff, 0xff, 0xff)
   expect(await attack(b, [hello(), garbage])).toMatchObject({ code: Status.INVALID_ARGUMENT })
   const gap = new MessageEncoder().encode({
@@ -270,7 +270,7 @@ test('a frame over the limit is never assembled', async () => {
   expect(victim.raft.length).toBe(before)
 })
 
-test('TLS itself refuses a caller without a certificate, of another CA, or below TLS 1.3', async () => {
+test('TLS rejects a client without a certificate, with one of another CA, or below TLS 1.3', async () => {
   const other = await controllerIdentity(await createAuthority(), 'b')
   const before = victim.raft.length
   for (const identity of [null, other]) {
@@ -294,7 +294,7 @@ test('TLS itself refuses a caller without a certificate, of another CA, or below
   expect(victim.raft.length).toBe(before)
 })
 
-test("a caller does not speak to a callee that answers under a member's address with another identity", async () => {
+test("a member does not use a callee with another identity at a member's address", async () => {
   // `b` is expected at the address where the victim `a` listens, and where a false `b` listens.
   const falseB = await controllerIdentity(authority, 'b')
   const pinned = memberOf('b', b, nowhere)
@@ -320,7 +320,7 @@ test("a caller does not speak to a callee that answers under a member's address 
   }
 })
 
-test('two members find each other, carry frames both ways, and notice when one is gone', async () => {
+test('two members connect, exchange frames in both directions, and notice when one is gone', async () => {
   const x = await startPair()
   try {
     await until('both are connected', () => isConnected(x.left, 'r') && isConnected(x.right, 'l'))
@@ -338,7 +338,7 @@ test('two members find each other, carry frames both ways, and notice when one i
     expect(x.left.forward[0]).toMatchObject({ from: 'r', isAnswer: true })
     x.right.mesh.stop()
     await until('the loss is noticed', () => !isConnected(x.left, 'r'), 3000)
-    await until('the link is told of as lost', () => x.left.links.at(-1)?.isReady === false, 3000)
+    await until('the link is reported as lost', () => x.left.links.at(-1)?.isReady === false, 3000)
     expect(x.left.mesh.forward('r', request as ForwardFrame['frame'])).toBe(false)
   } finally {
     x.left.mesh.stop()

@@ -13,8 +13,9 @@ import { logFolder } from '../../src/store/log/open-log.ts'
 import { readRosterFile } from '../../src/store/folder/membership-cache-file.ts'
 import { layOut } from '../support/lay-out.ts'
 
-// Goal: a data folder that goes on alone holds one member, in a new term and generation, and all that it held before; also after
-// a crash in the middle, and from a damaged log. Method: folders as a cluster of three forms them.
+// Goal: a data folder that continues alone has one member, a new term and generation, and all
+// former entries; also after a crash in between, and with a damaged log. Method: folders as a
+// cluster of three creates them.
 
 let dir: string
 let data: string
@@ -27,7 +28,7 @@ afterEach(() => rmSync(dir, { recursive: true }))
 
 const nowMs = Date.UTC(2030, 0, 1)
 
-test('it holds one member, in a new term, after all that it held', async () => {
+test('the folder has one member and a new term, after all former entries', async () => {
   const before = inspectLog(data)
   const read = await readSurvivor(data)
   expect(read.survivor.members.map(({ id }) => id)).toEqual(['ctrl1', 'ctrl2', 'ctrl3'])
@@ -47,7 +48,7 @@ test('it holds one member, in a new term, after all that it held', async () => {
   expect((await readSurvivor(data)).survivor).toMatchObject({ generation: 2, finding: null })
 })
 
-test('a crash between the generation and the entry leaves what the same call begins again from', async () => {
+test('the same call completes the work after a crash between the generation and the entry', async () => {
   const read = await readSurvivor(data)
   writeIdentity(data, { ...inspectLog(data).identity, generation: 2 })
   const again = await readSurvivor(data)
@@ -56,12 +57,12 @@ test('a crash between the generation and the entry leaves what the same call beg
   expect(inspectLog(data)).toMatchObject({ identity: { generation: 3 }, finding: null })
 })
 
-test('of a damaged log it keeps what is certain, and owes nobody the rest', async () => {
+test('a damaged log keeps its valid entries, without a missing tail', async () => {
   const folder = logFolder(data)
   const [segment = ''] = readdirSync(folder).filter((name) => name.endsWith('.seg'))
   const bytes = readFileSync(join(folder, segment))
   const { entries } = inspectLog(data)
-  // Into the last record that was synced: no torn tail.
+  // Damages the last synced record, so that it is not a torn tail.
   let end = bytes.length
   while (bytes[end - 1] === 0) end -= 1
   bytes.fill(0xff, end - 64, end - 32)
@@ -73,7 +74,7 @@ test('of a damaged log it keeps what is certain, and owes nobody the rest', asyn
   expect(inspectLog(data)).toMatchObject({ finding: null, hasMissingTail: false })
 })
 
-test('a fence outlives restarts, and one that cannot be read fences as well', () => {
+test('a fence survives restarts, and an unreadable one also counts', () => {
   expect(readFence(data)).toBeNull()
   writeFence(data, { generation: 2, by: 'ctrl1' })
   expect(readFence(data)).toEqual({ generation: 2, by: 'ctrl1' })

@@ -34,7 +34,7 @@ function entry(index: number, term = 1, text = `entry ${index}`): Entry {
   return { index, term, timeMs: index, type: 'command', data: bytes(text) }
 }
 
-test('every Raft message comes back from its frame as it was', () => {
+test('every Raft message is decoded as it was encoded', () => {
   const encoder = new MessageEncoder()
   const envelope = { from: 'a', to: 'b', term: 7 }
   const at = { term: 6, index: Number.MAX_SAFE_INTEGER - 9 }
@@ -87,7 +87,7 @@ test('every Raft message comes back from its frame as it was', () => {
   }
 })
 
-test('the packing that is kept is used for the same entries only', () => {
+test('the cached packing is reused only for the same entries', () => {
   const encoder = new MessageEncoder()
   const send = (entries: readonly Entry[]) => {
     const previous = { term: 1, index: (entries[0]?.index ?? 1) - 1 }
@@ -106,16 +106,16 @@ test('the packing that is kept is used for the same entries only', () => {
   send([entry(5), entry(6)])
   send([entry(6)])
   send([entry(5), entry(6), entry(7)])
-  // The same indexes again, of a later term, after the first were replaced.
+  // The same indexes with a later term, after the first entries were replaced.
   send([entry(5), entry(6, 2, 'other')])
 })
 
-test('a number beyond a safe integer is refused at the edge', () => {
+test('a number beyond a safe integer is rejected when it is decoded', () => {
   expect(integer(BigInt(Number.MAX_SAFE_INTEGER))).toBe(Number.MAX_SAFE_INTEGER)
   expect(() => integer(BigInt(Number.MAX_SAFE_INTEGER) + 1n)).toThrow(RangeError)
 })
 
-test('packed proposals come back as they were', () => {
+test('packed proposals are unpacked as they were', () => {
   const proposals = [
     { sequence: 1, command: bytes('one') },
     { sequence: Number.MAX_SAFE_INTEGER, command: new Uint8Array(0) },
@@ -149,7 +149,7 @@ function outstanding(countMax = 100, spanMax = 100, bytesMax = 1000) {
   return { window, ended, add }
 }
 
-test('a proposal past its deadline is called what is certain about it', () => {
+test('an expired proposal is rejected with the problem that is certain', () => {
   const { window, ended, add } = outstanding()
   add()
   add({ stage: 'sent' })
@@ -168,7 +168,7 @@ test('a proposal past its deadline is called what is certain about it', () => {
   expect(window.lowest).toBe(6)
 })
 
-test('once an attempt may be lost, no refusal of a later one makes its outcome certain', () => {
+test('once an attempt may be lost, no refusal of a later one makes the outcome certain', () => {
   const { window, ended, add } = outstanding()
   const proposal = add({ stage: 'sent' })
   expect(window.parkSent()).toBe(true)
@@ -179,7 +179,7 @@ test('once an attempt may be lost, no refusal of a later one makes its outcome c
   expect(ended).toEqual([[1, 'OUTCOME_UNKNOWN']])
 })
 
-test('the lowest outstanding sequence stays until it is done, and the span is bounded by it', () => {
+test('the lowest outstanding sequence stays until it is done, and bounds the span', () => {
   const { window, add } = outstanding(100, 5)
   for (let i = 0; i < 5; i += 1) add()
   expect(window.isFull).toBe(true)
@@ -191,7 +191,7 @@ test('the lowest outstanding sequence stays until it is done, and the span is bo
   expect(window.isFull).toBe(false)
 })
 
-test('one caller does not take the room of all, by count or by bytes, and the controller itself is not held to a part', () => {
+test('one caller cannot use up the queue by count or bytes, and the controller itself is not limited', () => {
   for (const [window, add] of [
     [outstanding(8, 100, 1000), { caller: 'eager' }],
     [outstanding(100, 100, 80), { caller: 'eager', command: new Uint8Array(10) }],
@@ -209,7 +209,7 @@ test('one caller does not take the room of all, by count or by bytes, and the co
   }
 })
 
-test('the bytes of outstanding commands are bounded, and what is done makes room', () => {
+test('the bytes of outstanding commands are bounded, and finished ones free space', () => {
   const { window, add } = outstanding(100, 100, 1000)
   const command = new Uint8Array(500)
   add({ command })
@@ -223,7 +223,7 @@ test('the bytes of outstanding commands are bounded, and what is done makes room
   expect(window.isFull).toBe(true)
 })
 
-test('digests are compared at one index, also when the peer is ahead', () => {
+test('digests are compared at one index, even if the peer is ahead', () => {
   const ring = new DigestRing()
   ring.record(64, 'aa')
   expect(ring.compare('p', 64, 'aa', 64)).toEqual({ index: 64, isSame: true })
@@ -235,7 +235,7 @@ test('digests are compared at one index, also when the peer is ahead', () => {
   expect(ring.compare('r', 32, 'zz', 128)).toBeNull()
 })
 
-test('a digest of a state that was replaced is compared with nothing', () => {
+test('a digest of a replaced state is not compared', () => {
   const ring = new DigestRing()
   ring.record(64, 'aa')
   ring.compare('p', 128, 'bb', 64)
@@ -250,7 +250,7 @@ test('a digest of a state that was replaced is compared with nothing', () => {
   expect(ring.at(192)).toBe('aa')
 })
 
-test('a line is let through once per key and window', () => {
+test('one line per key and window is allowed', () => {
   const throttle = new LogThrottle({ windowMs: 100, keysMax: 2 })
   expect([throttle.allow('a', 0), throttle.allow('a', 99), throttle.allow('a', 100)]).toEqual([
     true,
@@ -258,7 +258,7 @@ test('a line is let through once per key and window', () => {
     true,
   ])
   expect([throttle.allow('b', 100), throttle.allow('c', 100)]).toEqual([true, true])
-  // The oldest was forgotten, as the memory is bounded.
+  // The oldest key was dropped, because memory is bounded.
   expect(throttle.allow('a', 101)).toBe(true)
 })
 
@@ -277,7 +277,7 @@ test('readers of one turn share a round, and a later one gets its own', async ()
   expect(await Promise.all([...first, second])).toEqual([10, 10, 10, 20])
 })
 
-test('a refused round is asked again until the readers have waited long enough', async () => {
+test('a refused round is repeated until the readers time out', async () => {
   const asked: number[] = []
   const clock = new ManualClock()
   const rounds = new ReadRounds({ clock, timeoutMs: 100, ask: (id) => asked.push(id) })
@@ -325,7 +325,7 @@ const two = [
   { sequence: 6, command: bytes('six') },
 ]
 
-test('proposals go to the node that leads, and a refusal goes back to whoever asked', () => {
+test('proposals go to the leading node, and refusals return to the requester', () => {
   const { made, events, proposed, answers } = forwarding('me')
   made.proposeFromMain(two)
   expect(proposed).toEqual([1, 2])
@@ -347,7 +347,7 @@ function proposeFrame(): ForwardFrame['frame'] {
   return frame
 }
 
-test('a recorded trace crosses with its write and is told where that is proposed, others are not', () => {
+test('the trace of a write is forwarded and logged where the write is proposed', () => {
   const { forwarded, made: follower } = forwarding('other')
   const trace = traceBytes(traceOf(`00-${'a1'.repeat(16)}-${'b2'.repeat(8)}-01`))
   const [first, second] = two
@@ -362,7 +362,7 @@ test('a recorded trace crosses with its write and is told where that is proposed
   ])
 })
 
-test('one that does not lead refuses what is forwarded to it, and asks nobody else', () => {
+test('a follower refuses forwarded proposals and does not forward them again', () => {
   const { made, answers, forwarded, proposed } = forwarding('other')
   made.onFrame('peer', proposeFrame(), false)
   expect(answers).toMatchObject([
@@ -371,7 +371,7 @@ test('one that does not lead refuses what is forwarded to it, and asks nobody el
   expect([forwarded, proposed]).toEqual([[], []])
 })
 
-test('an unreachable leader, or none, refuses at once; a lost connection leaves the fate open', () => {
+test('an unreachable or missing leader is refused at once, and a lost connection leaves the fate open', () => {
   const { made, state, events } = forwarding(null)
   made.proposeFromMain(two)
   state.leader = 'other'
@@ -391,7 +391,7 @@ test('an unreachable leader, or none, refuses at once; a lost connection leaves 
   ])
 })
 
-test('a large batch is spread over frames that the mesh takes', () => {
+test('a large batch is split over several frames', () => {
   const { made, forwarded } = forwarding('other')
   const command = new Uint8Array(400_000)
   made.proposeFromMain([1, 2, 3, 4, 5].map((sequence) => ({ sequence, command })))

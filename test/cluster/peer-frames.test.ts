@@ -6,7 +6,7 @@ import type { HostEvent } from '../../src/cluster/link.ts'
 import { PeerRpc } from '../../src/cluster/peer/peer-rpc.ts'
 import { PeerFrames } from '../../src/cluster/peer/peer-rpc-transport.ts'
 
-test('calls that a peer never answers and main has given up are forgotten, oldest first', () => {
+test('abandoned calls without an answer are dropped, oldest first', () => {
   const events: HostEvent[] = []
   const frames = new PeerFrames({
     forward: () => true,
@@ -39,7 +39,7 @@ test('a note is transferred between threads without the rest of its frame', () =
   ])
 })
 
-test('a note that main sends is transferred to the Raft thread', () => {
+test('a note from the main thread is transferred to the Raft thread', () => {
   const transfers: (readonly ArrayBuffer[])[] = []
   const rpc = new PeerRpc(
     (_command, transfer = []) => transfers.push(transfer),

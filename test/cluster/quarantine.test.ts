@@ -16,9 +16,9 @@ import {
 } from './cluster-fixture.ts'
 import { until } from './mesh-fixture.ts'
 
-// Goal: a controller whose state is not that of the majority answers nothing until its state is that of the majority.
-// Method: real controllers over gRPC; one of them leaves out a command that the log holds, so that its count, which is
-// what it answers, is wrong from there on.
+// Goal: a controller whose state differs from the majority answers nothing until its state is equal
+// again. Method: real controllers over gRPC. One of them skips a command of the log, so that its
+// count, which is its answer, is wrong from then on.
 
 const clusters: TestCluster[] = []
 afterEach(async () => {
@@ -35,7 +35,7 @@ async function runningCluster(size: number, changes: StartChanges = {}): Promise
 
 class Mark implements QuarantineMark {
   isOn = false
-  /** How often it was set. */
+  /** Number of times that it was set. */
   times = 0
   isSet = (): boolean => this.isOn
   set = (): void => {
@@ -50,7 +50,7 @@ class Mark implements QuarantineMark {
 const payloadOf = (entry: Entry): string =>
   new TextDecoder().decode(fromBinary(CommandSchema, entry.data).payload)
 
-/** Leaves out the commands that `isWrong` picks. */
+/** Skips the commands that `isWrong` selects. */
 function misapply(node: TestNode, isWrong: (payload: string) => boolean): void {
   const apply = node.machine.apply.bind(node.machine)
   node.machine.apply = (entry) => {
@@ -59,7 +59,7 @@ function misapply(node: TestNode, isWrong: (payload: string) => boolean): void {
   }
 }
 
-/** What each entry made of the state, by index, as this node sees it. */
+/** Outcome of each entry by index, as this node sees it. */
 function outcomesOf(node: TestNode): ReadonlyMap<number, string> {
   const outcomes = new Map<number, string>()
   const apply = node.machine.apply.bind(node.machine)
@@ -97,7 +97,10 @@ async function allAgree(formed: TestCluster): Promise<void> {
   })
 }
 
-/** Writes through a node without a pause; how each attempt ended, and whether it was begun in quarantine. */
+/**
+ * Writes through a node without a pause; records the result of each attempt and whether it started
+ * in quarantine.
+ */
 function writeThrough(node: TestNode, name: string) {
   const fates: { readonly fate: string; readonly wasOut: boolean }[] = []
   const answers: { readonly index: number; readonly id: string; readonly wasOut: boolean }[] = []
@@ -124,12 +127,12 @@ function writeThrough(node: TestNode, name: string) {
   }
 }
 
-test('a follower that misapplies an entry answers nothing, rebuilds its state from another, and agrees again', async () => {
+test('a follower that misapplies an entry stops answering, rebuilds its state from another member, and agrees again', async () => {
   const mark = new Mark()
   const formed = await runningCluster(3, { quarantineMark: mark })
   const odd = await followerOf(formed)
   const steady = formed.ids.filter((id) => id !== odd.id)
-  // One entry alone: a like one of the other writer could come after the rebuild.
+  // Only one entry: a similar one of the other writer could follow the rebuild.
   misapply(odd, (payload) => payload === `${steady[0]}-100`)
   const truth = outcomesOf(formed.node(steady[0] ?? ''))
   const others = steady.map((id) => writeThrough(formed.node(id), id))
@@ -147,11 +150,11 @@ test('a follower that misapplies an entry answers nothing, rebuilds its state fr
   await allAgree(formed)
   const isWrong = ({ index, id }: { readonly index: number; readonly id: string }) =>
     truth.get(index) !== id
-  // Wrong answers there were, or this would prove nothing; none once it was found out.
+  // Proves that there were wrong answers, but none after the divergence was detected.
   expect(own.answers.filter(isWrong)).not.toEqual([])
   expect(own.answers.slice(before).filter(isWrong)).toEqual([])
   expect(own.answers.filter(({ wasOut }) => wasOut)).toEqual([])
-  // What it was asked while it was out has no outcome; the others never noticed.
+  // Writes through the controller in quarantine have no outcome; the others were not affected.
   expect(own.fates.filter(({ wasOut }) => wasOut).map(({ fate }) => fate)).not.toContain('done')
   for (const writer of others) {
     expect(new Set(writer.fates.map(({ fate }) => fate))).toEqual(new Set(['done']))
@@ -163,7 +166,7 @@ test('a follower that misapplies an entry answers nothing, rebuilds its state fr
   for (const id of formed.ids) expect(formed.node(id).fatal).toEqual([])
 })
 
-test('a write that is outstanding when its controller is found wrong ends without an outcome', async () => {
+test('an outstanding write ends without an outcome when its controller enters quarantine', async () => {
   const formed = await runningCluster(3)
   const odd = await followerOf(formed)
   const leader = await formed.leader()
@@ -183,7 +186,7 @@ test('a write that is outstanding when its controller is found wrong ends withou
   expect(fates).toContain('OUTCOME_UNKNOWN')
 })
 
-test('a leader that is found wrong hands leadership over and is rebuilt', async () => {
+test('a leader in quarantine transfers leadership and is rebuilt', async () => {
   const formed = await runningCluster(3)
   const odd = await formed.leader()
   misapply(odd, (payload) => payload === '20')
@@ -201,7 +204,7 @@ test('a leader that is found wrong hands leadership over and is rebuilt', async 
   await allAgree(formed)
 })
 
-test('one that goes wrong again after every rebuild stays out of service and goes on with the log', async () => {
+test('a controller that diverges after every rebuild stays out of service and still applies the log', async () => {
   const mark = new Mark()
   const formed = await runningCluster(3)
   const id = (await followerOf(formed)).id
@@ -223,7 +226,7 @@ test('one that goes wrong again after every rebuild stays out of service and goe
   expect(odd.fatal).toEqual([])
 })
 
-test('with one member away two that differ raise an alarm and both go on answering', async () => {
+test('two members that differ raise an alarm and both answer while the third is away', async () => {
   const formed = await runningCluster(3)
   const odd = await followerOf(formed)
   const leader = await formed.leader()
@@ -238,7 +241,7 @@ test('with one member away two that differ raise an alarm and both go on answeri
     expect(await settled(odd.clusterNode.propose(command(`more ${i}`)))).toBe('done')
   }
   expect([odd.clusterNode.isQuarantined, leader.clusterNode.isQuarantined]).toEqual([false, false])
-  // The third one tells.
+  // The third member decides.
   await formed.start(away)
   await until('the odd one is out of service', () =>
     odd.log.lines.some((line) => line.includes('STATE_QUARANTINED')),
@@ -247,7 +250,7 @@ test('with one member away two that differ raise an alarm and both go on answeri
   await allAgree(formed)
 })
 
-test('one that was in quarantine when it ended answers nothing after its start until it is rebuilt', async () => {
+test('a controller that stopped in quarantine answers nothing after its restart until it is rebuilt', async () => {
   const mark = new Mark()
   const formed = await runningCluster(3)
   const leader = await formed.leader()
@@ -255,21 +258,21 @@ test('one that was in quarantine when it ended answers nothing after its start u
   const id = (await followerOf(formed)).id
   await formed.node(id).kill()
   mark.set()
-  // Few entries wait for a state to be applied to: what the others have by then is far beyond them.
+  // Allows only a small lag of apply, so that the other members are far beyond it.
   const host = { core: { applyLagEntriesMax: 16 } }
   const back = await formed.start(id, { quarantineMark: mark, host })
   expect(back.clusterNode.isQuarantined).toBe(true)
   expect(back.machine.progress().applied).toBe(0)
   await until('it is in service', () => !back.clusterNode.isQuarantined)
   expect(mark.isOn).toBe(false)
-  // Its state came from another one, not from its log.
+  // The state came from another member, not from its log.
   expect(back.effects.length).toBeLessThan(200)
   expect(await settled(back.clusterNode.propose(command('after')))).toBe('done')
   await allAgree(formed)
   expect(back.fatal).toEqual([])
 })
 
-test('one that is rebuilt while the leader sends it a snapshot too ends up with one state', async () => {
+test('a rebuild during a snapshot of the leader results in one state', async () => {
   const mark = new Mark()
   mark.set()
   const changes: StartChanges = {
@@ -310,7 +313,7 @@ test('a state is read piece by piece, and only at an index that its owner has re
   await expect(read(id + 1n, 0n)).rejects.toMatchObject({ code: 'NOT_FOUND' })
   await expect(read(id, 1n)).rejects.toMatchObject({ code: 'COULD_NOT_VALIDATE' })
   await expect(open(1_000_000n)).rejects.toMatchObject({ code: 'INDEX_NOT_REACHED' })
-  // The second request ended the first snapshot.
+  // The second request closed the first snapshot.
   await expect(read(id, 0n)).rejects.toMatchObject({ code: 'NOT_FOUND' })
   const unknown = await callPeer(clusterNode.peers, 'n2', digest, { index: 1_000_000n }, 5000)
   expect(unknown.digest).toBe('')

@@ -3,8 +3,9 @@ import { planRecovery } from '../../src/controller/recover/plan.ts'
 import { survivorOf } from '../../src/controller/recover/survivor-file.ts'
 import type { Survivor } from '../../src/controller/recover/survivor.ts'
 
-// Goal: a cluster begins anew only where that is what the operator needs, from the one that loses least, and every refusal
-// says what to do instead. Method: facts of survivors as the program reads them, one thing wrong at a time.
+// Goal: a cluster is recovered only if the operator needs that, from the member that loses least,
+// and every refusal has a remedy. Method: facts of survivors as the program reads them, with one
+// fault at a time.
 
 const voters = (...ids: string[]): Survivor['members'] =>
   ids.map((id) => ({ id, isVoter: true, address: `${id}.test:1480` }))
@@ -28,10 +29,10 @@ function facts(id: string, change: Partial<Survivor> = {}): Survivor {
 
 function refusal(own: Survivor, others: Survivor[] = [], acceptsLoss = false): string {
   const planned = planRecovery(own, others, acceptsLoss)
-  return planned.ok ? 'planned' : planned.because
+  return planned.ok ? 'planned' : planned.reason
 }
 
-test('the one whose log goes furthest goes on alone, and the operator reads what may be lost', () => {
+test('the member with the longest log continues alone, and the operator reads what may be lost', () => {
   const planned = planRecovery(facts('a'), [facts('b', { last: { term: 5, index: 99 } })], false)
   expect(planned).toMatchObject({
     ok: true,
@@ -44,7 +45,7 @@ test('the one whose log goes furthest goes on alone, and the operator reads what
   expect(warnings).toContain('of b, c, d, e; if one of them runs, or is recovered elsewhere')
 })
 
-test('a survivor that holds less is refused, by term before index, unless the loss is accepted', () => {
+test('a survivor with fewer entries is refused, by term before index, unless the loss is accepted', () => {
   const longer = facts('b', { last: { term: 5, index: 101 } })
   expect(refusal(facts('a'), [longer])).toContain(
     'b has more entries: its log ends at index 101 of term 5',
@@ -55,7 +56,7 @@ test('a survivor that holds less is refused, by term before index, unless the lo
   expect(refusal(facts('a'), [facts('b', { last: { term: 4, index: 900 } })])).toBe('planned')
 })
 
-test('a majority that is left is not recovered from, whatever is accepted, but damaged ones are no part of it', () => {
+test('a cluster with a majority is not recovered, even with accepted loss, but damaged members do not count', () => {
   const others = [facts('b'), facts('c')]
   expect(refusal(facts('a'), others, true)).toContain(
     '3 of 5 voters are left (a, b, c), which is a majority',
@@ -76,7 +77,7 @@ test('facts of another cluster, another generation or the same controller are re
   expect(refusal(own, [facts('b'), facts('b')])).toContain('b is given twice')
 })
 
-test('a folder that is fenced, removed, damaged or a learner’s is refused; the last two may be accepted', () => {
+test('a fenced, removed, damaged or non-voting folder is refused; the last two may be accepted', () => {
   expect(refusal(facts('a', { fencedBy: 3 }), [], true)).toContain('into generation 3')
   expect(refusal(facts('z'), [], true)).toContain('z was removed in configuration')
   const damaged = facts('a', { finding: 'a record is damaged' })
@@ -87,7 +88,7 @@ test('a folder that is fenced, removed, damaged or a learner’s is refused; the
   expect(refusal(facts('a', { members }), [], true)).toBe('planned')
 })
 
-test('facts travel as JSON, and a file that is none is refused by the field that is wrong', () => {
+test('facts are stored as JSON, and a malformed file is refused with the name of the field', () => {
   const own = facts('a')
   expect(survivorOf(JSON.parse(JSON.stringify(own)))).toEqual(own)
   for (const key of Object.keys(own)) {

@@ -2,12 +2,12 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 
 import { parseHostPort } from '../../src/lib/text/names.ts'
 
-/** A TCP relay in front of a controller, so that its connections can be broken from outside. */
+/** A TCP relay in front of a controller whose connections a test can break. */
 export class Relay {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   #isOpen = true
-  /** Bytes passed on towards the controller. */
+  /** Bytes forwarded to the controller. */
   bytes = 0
 
   private constructor(target: string) {
@@ -41,7 +41,7 @@ export class Relay {
     return relay
   }
 
-  /** What is on its way is lost, and nobody gets in until `mend`. */
+  /** Drops data in transit and refuses connections until `mend`. */
   cut(): void {
     this.#isOpen = false
     for (const socket of this.#sockets) socket.destroy()

@@ -7,7 +7,7 @@ import {
   membersLackingSecrets,
   rotateClusterKey,
   rotateIfDue,
-  shareMissing,
+  wrapMissingSecrets,
 } from '../../src/cluster/secrets/secret-rotation.ts'
 import { CommandKind, SecretRotateSchema } from '../../proto/gen/command_pb.ts'
 import { createIssuingAuthority, validityFrom } from '../../src/pki/authority/authority.ts'
@@ -45,8 +45,8 @@ async function refreshAll(): Promise<void> {
   for (const { keyring } of cluster.members.values()) await keyring.refresh()
 }
 
-describe('The secrets that a cluster is formed with', () => {
-  test('are the same for every member, and stand nowhere in the clear', () => {
+describe('The initial secrets of a cluster', () => {
+  test('are the same for every member, and are never stored in plaintext', () => {
     const [key = ''] = keysOf('ctrl1')
     expect(key).toHaveLength(64)
     for (const id of ['ctrl2', 'ctrl3']) {
@@ -62,7 +62,7 @@ describe('The secrets that a cluster is formed with', () => {
     expect(text).not.toContain(key)
   })
 
-  test('are not opened by a controller that holds another key, which says so once', async () => {
+  test('are not decrypted by a controller with another key, which logs that once', async () => {
     const stranger = await cluster.add('ctrl1', cluster.member('ctrl2').leaf)
     expect(stranger.keyring.clusterKeys()).toEqual([])
     expect(stranger.keyring.issuing()).toBeNull()
@@ -85,7 +85,7 @@ describe('A rotation', () => {
     keyring.stop()
   })
 
-  test('puts a key in force that every member holds, and ends the one before after the overlap', async () => {
+  test('puts a key in force that every member holds, and ends the previous one after the overlap', async () => {
     const before = keysOf('ctrl1')
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
     await refreshAll()
@@ -98,7 +98,7 @@ describe('A rotation', () => {
     ])
   })
 
-  test('of two at once loses neither: each puts a version of its own in force', async () => {
+  test('that runs twice at once puts two versions in force', async () => {
     cluster.beforePropose = () =>
       rotateClusterKey(cluster.member('ctrl2').rotation, 'the other', inPeace)
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
@@ -107,7 +107,7 @@ describe('A rotation', () => {
     expect(keysOf('ctrl3')).toEqual(keysOf('ctrl1'))
   })
 
-  test('tells whoever listens, once', async () => {
+  test('notifies listeners once', async () => {
     let changes = 0
     const { keyring } = cluster.member('ctrl2')
     keyring.onChange(() => (changes += 1))
@@ -118,7 +118,7 @@ describe('A rotation', () => {
   })
 })
 
-test('The secrets of a state that was replaced are opened anew, also under the same revision', async () => {
+test('secrets of a replaced state are decrypted again, even with the same revision', async () => {
   const { leaf } = cluster.member('ctrl2')
   const { machine, log } = cluster
   const right = machine.get('sharedSecret', 'clusterKey')
@@ -146,7 +146,7 @@ test('The secrets of a state that was replaced are opened anew, also under the s
 })
 
 describe('After a removal', () => {
-  test('the one that has gone can not open the new key, and has no admission', async () => {
+  test('the removed controller cannot decrypt the new key, and has no admission', async () => {
     cluster.expel('ctrl3')
     await afterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', inPeace)
     await refreshAll()
@@ -157,7 +157,7 @@ describe('After a removal', () => {
     expect(isRotationDue(cluster.machine)).toBe(false)
   })
 
-  test('as compromised, the key it knew is gone at once', async () => {
+  test('of a compromised controller, the previous key is revoked at once', async () => {
     const before = keysOf('ctrl1')
     cluster.expel('ctrl3')
     await afterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
@@ -167,7 +167,7 @@ describe('After a removal', () => {
     expect(cluster.recorded.lines.join('\n')).toContain('renew-issuing')
   })
 
-  test('called compromised only after it was seen to in peace, the key it knew is gone all the same', async () => {
+  test('that is later reported as compromised, the previous key is revoked as well', async () => {
     cluster.expel('ctrl3')
     const { rotation } = cluster.member('ctrl1')
     await afterRemoval(rotation, 'ctrl3', inPeace)
@@ -182,7 +182,7 @@ describe('After a removal', () => {
     expect(cluster.proposals, 'done again, it changes nothing').toHaveLength(proposals)
   })
 
-  test('it may be done again, and changes nothing more', async () => {
+  test('the same call may be repeated, and changes nothing more', async () => {
     cluster.expel('ctrl3')
     const { rotation } = cluster.member('ctrl1')
     await afterRemoval(rotation, 'ctrl3', inPeace)
@@ -191,7 +191,7 @@ describe('After a removal', () => {
     expect(cluster.proposals).toHaveLength(proposals)
   })
 
-  test('a leader that comes between deletion and rotation finds the rotation due', async () => {
+  test('a leader elected between deletion and rotation finds the rotation due', async () => {
     cluster.expel('ctrl3')
     const dies = new Error('the leader died')
     const { rotation } = cluster.member('ctrl1')
@@ -209,11 +209,11 @@ describe('After a removal', () => {
     await cluster.member('ctrl2').keyring.refresh()
     await rotateIfDue(cluster.member('ctrl2').rotation, 'found due')
     expect(isRotationDue(cluster.machine)).toBe(false)
-    // That it was compromised is in the state as well: nothing of before verifies.
+    // The state also records that it was compromised, so no former key is valid.
     expect(keysOf('ctrl2')).toHaveLength(1)
   })
 
-  test('nothing is taken from a controller that is still a member', async () => {
+  test('nothing is revoked from a controller that is still a member', async () => {
     await expect(
       afterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised),
     ).rejects.toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
@@ -229,14 +229,14 @@ describe('The key of second factors', () => {
       .keyring.factorKeys()
       .map(({ version, secret }) => `${version} ${Buffer.from(secret).toString('hex')}`)
 
-  test('is another one than that of tokens, and the same on every member', async () => {
+  test('differs from the key of tokens, and is the same on every member', async () => {
     await refreshAll()
     expect(versionsAt('ctrl1')).toHaveLength(1)
     expect(versionsAt('ctrl2')).toEqual(versionsAt('ctrl1'))
     expect(versionsAt('ctrl1')[0]).not.toContain(keysOf('ctrl1')[0])
   })
 
-  test('is rotated when a controller leaves, in peace or not, and not by a rotation of the other key', async () => {
+  test('is rotated when a controller leaves, compromised or not, and not together with the other key', async () => {
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
     await refreshAll()
     const [before = ''] = versionsAt('ctrl1')
@@ -244,7 +244,7 @@ describe('The key of second factors', () => {
     cluster.expel('ctrl3')
     await afterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
     await refreshAll()
-    // Nothing was encrypted by the first version, so it is gone.
+    // The first version encrypted nothing, so it is gone.
     expect(versionsAt('ctrl2')).toEqual([expect.stringMatching(/^2 /)])
     expect(versionsAt('ctrl2')).toEqual(versionsAt('ctrl1'))
     expect(versionsAt('ctrl3')).toEqual([])
@@ -253,20 +253,22 @@ describe('The key of second factors', () => {
 })
 
 describe('A member that lacks a secret', () => {
-  test('is given it by one that holds it', async () => {
+  test('receives it from a member that holds it', async () => {
     await cluster.machine.close()
     cluster = await SecretsCluster.form(['ctrl1', 'ctrl2', 'ctrl3'], 'ctrl3')
     expect(keysOf('ctrl3')).toEqual([])
     expect(membersLackingSecrets(cluster.machine)).toEqual(['ctrl3'])
-    expect(await shareMissing(cluster.member('ctrl2').rotation)).toBe(true)
+    expect(await wrapMissingSecrets(cluster.member('ctrl2').rotation)).toBe(true)
     await refreshAll()
     expect(membersLackingSecrets(cluster.machine)).toEqual([])
     expect(keysOf('ctrl3')).toEqual(keysOf('ctrl1'))
     expect(cluster.member('ctrl3').keyring.issuing()).toEqual({ version: 1, ...cluster.issuing })
-    expect(await shareMissing(cluster.member('ctrl1').rotation), 'nothing is left').toBe(false)
+    expect(await wrapMissingSecrets(cluster.member('ctrl1').rotation), 'nothing is left').toBe(
+      false,
+    )
   })
 
-  test('can not be made to lack one: a rotation must cover whoever is admitted', async () => {
+  test('cannot be created by a rotation, which must cover every admitted controller', async () => {
     const secret = newClusterKey()
     const version = { name: 'clusterKey', version: 2, secret } as const
     const { rotation } = cluster.member('ctrl1')
@@ -303,7 +305,7 @@ describe('Another issuing authority', () => {
     expect(record?.versions).toHaveLength(1)
   })
 
-  test('is refused when its key is not that of its certificate', async () => {
+  test('is rejected when its key does not match its certificate', async () => {
     const { issuing, root } = cluster
     const mixed = { ...issuing, privateKeyPem: root.privateKeyPem }
     await expect(installIssuing(cluster.member('ctrl1').rotation, mixed)).rejects.toMatchObject({

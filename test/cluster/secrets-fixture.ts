@@ -48,8 +48,8 @@ export interface TestMember {
 }
 
 /**
- * Controllers over one real state machine: what they propose is committed at once. Each holds the secrets by its own key
- * alone. What happens between two steps of one is put in by `beforePropose`.
+ * Controllers over one real state machine: proposals are committed at once. Each has the secrets
+ * decrypted with its own key. `beforePropose` runs between two steps of a controller.
  */
 export class SecretsCluster implements Proposer {
   readonly clock = new TestClock()
@@ -58,12 +58,12 @@ export class SecretsCluster implements Proposer {
   readonly machine: StateMachine
   readonly root: CertifiedKey
   readonly issuing: CertifiedKey
-  /** Where members are that are not where their records say. */
+  /** Addresses of members that differ from their records. */
   readonly moved = new Map<string, string>()
   readonly members = new Map<string, TestMember>()
   readonly proposals: ProposalInput[] = []
   beforePropose: ((input: ProposalInput) => Promise<void>) | null = null
-  /** The command takes effect, but who proposed it never hears of it. */
+  /** Commands take effect, but their proposer gets no answer. */
   losesAnswers = false
   isSettled = true
   #configuration = create(ConfigurationSchema)
@@ -76,7 +76,7 @@ export class SecretsCluster implements Proposer {
 
   /**
    * @param lacking a member that no secret is wrapped for.
-   * @param seeds records beside the secrets.
+   * @param seeds records in addition to the secrets.
    */
   static async form(
     ids: readonly string[],
@@ -128,7 +128,7 @@ export class SecretsCluster implements Proposer {
     this.#command({ kind: CommandKind.FORM, payload, actor: anySystem })
   }
 
-  /** A controller that holds the key of that leaf. */
+  /** Adds a controller with the key of this leaf. */
   async add(id: string, leaf: CertifiedKey): Promise<TestMember> {
     const { machine: state, log, clock } = this
     const keyring = new Keyring({
@@ -161,7 +161,7 @@ export class SecretsCluster implements Proposer {
     return member
   }
 
-  /** Who takes part in consensus from now on. */
+  /** Sets the members of the configuration. */
   configure(leaves: ReadonlyMap<string, { readonly certificatePem: string }>): void {
     this.#configuration = create(ConfigurationSchema, {
       members: [...leaves].map(([id, { certificatePem }]) => ({
@@ -174,7 +174,7 @@ export class SecretsCluster implements Proposer {
     this.#append('configuration', toBinary(ConfigurationSchema, this.#configuration))
   }
 
-  /** Out of the members; its admission stays. */
+  /** Removes a member; its admission stays. */
   expel(id: string): void {
     const others = [...this.members.values()].filter((member) => member.id !== id)
     this.configure(new Map(others.map((member) => [member.id, member.leaf])))

@@ -27,7 +27,7 @@ export const snapshotId = Uint8Array.from(Array(16).keys())
 export const first = bytes('first-')
 export const second = bytes('second-')
 
-/** Chunk of a snapshot of two, which are `first` and `second` unless it is told otherwise. */
+/** One of the two chunks of a snapshot, with the data `first` and `second` by default. */
 export function chunk(
   number: number,
   data: Uint8Array,

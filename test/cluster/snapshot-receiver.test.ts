@@ -32,7 +32,7 @@ function receiver() {
       post: (event) => events.push(event),
       send: (_to, _term, ack) => acks.push(ack),
       onReceived: (snapshot) => received.push(snapshot),
-      onFailed: (_from, because) => failures.push(because),
+      onFailed: (_from, reason) => failures.push(reason),
     },
   )
   const finish = (): void => {
@@ -43,7 +43,7 @@ function receiver() {
   return { made, events, acks, received, failures, clock, leadership, finish }
 }
 
-test('a snapshot is offered to the core only when whole, written and what it was announced to be', async () => {
+test('a snapshot is offered to the core only when it is complete, written and as announced', async () => {
   const { made, events, acks, received } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onChunk('leader', 3, chunk(1, second))
@@ -63,25 +63,25 @@ test('a snapshot is offered to the core only when whole, written and what it was
 })
 
 test.each<[string, SnapshotChunk[], RegExp]>([
-  ['a chunk whose checksum is wrong', [chunk(0, first, { crc32: 1 })], /chunk 0 is damaged/],
-  ['a whole that is not what was hashed', [chunk(0, second), chunk(1, first)], /checksum mismatch/],
-  ['a chunk that skips one', [chunk(0, first), chunk(2, second)], /received chunk 2, expected 1/],
+  ['a chunk with a wrong checksum', [chunk(0, first, { crc32: 1 })], /chunk 0 is damaged/],
+  ['a wrong checksum of the whole', [chunk(0, second), chunk(1, first)], /checksum mismatch/],
+  ['a skipped chunk', [chunk(0, first), chunk(2, second)], /received chunk 2, expected 1/],
   ['a chunk that is too large', [chunk(0, new Uint8Array(101))], /chunk 0 is too large/],
-  ['a chunk without bytes', [chunk(0, first), chunk(1, bytes(''))], /chunk 1 is empty/],
+  ['an empty chunk', [chunk(0, first), chunk(1, bytes(''))], /chunk 1 is empty/],
   [
     'a chunk after the last one',
     [chunk(0, first), chunk(1, second), chunk(2, second)],
     /after the last one/,
   ],
   [
-    'more than was asked for',
+    'more data than requested',
     [chunk(0, new Uint8Array(100)), chunk(1, new Uint8Array(100), { last: false })],
     /received more than was requested/,
   ],
-])('a snapshot is given up, and the sender told, at %s', (_name, chunks, because) => {
+])('a transfer is aborted and reported to the sender for %s', (_name, chunks, reason) => {
   const { made, acks, failures, events } = receiver()
   for (const each of chunks) made.onChunk('leader', 3, each)
-  expect(failures).toEqual([expect.stringMatching(because)])
+  expect(failures).toEqual([expect.stringMatching(reason)])
   expect(acks.at(-1)).toMatchObject({ failed: true })
   expect(events.at(-1)).toEqual({ type: 'receiveAbandoned', id: 1 })
   made.onChunk('leader', 3, chunk(1, second))
@@ -92,7 +92,7 @@ test.each<[string, SnapshotChunk[], RegExp]>([
 test.each<[string, SnapshotChunk, string, number]>([
   ['of an older term', chunk(1, second), 'leader', 2],
   [
-    'of a sender that another leads',
+    'of a sender that is not the leader',
     chunk(0, first, { snapshotId: bytes('b'.repeat(16)) }),
     'b',
     3,
@@ -112,19 +112,19 @@ test.each<[string, SnapshotChunk, string, number]>([
 })
 
 test.each<[string, Partial<SnapshotChunk>]>([
-  ['a configuration that nobody can read', { configuration: bytes('nonsense') }],
+  ['an unreadable configuration', { configuration: bytes('nonsense') }],
   ['a configuration without voters', { configuration: new Uint8Array(0) }],
   ['no position', { position: create(PositionSchema) }],
-  ['an id of another length', { snapshotId: snapshotId.subarray(1) }],
+  ['an id of the wrong length', { snapshotId: snapshotId.subarray(1) }],
   ['a first chunk that is not chunk 0', { number: 1 }],
-])('no snapshot begins with %s', (_name, changes) => {
+])('a snapshot cannot start with %s', (_name, changes) => {
   const { made, acks, events } = receiver()
   made.onChunk('leader', 3, chunk(0, first, changes))
   expect(acks).toMatchObject([{ failed: true }])
   expect(events).toEqual([])
 })
 
-test('a snapshot that holds another state than announced is not offered', () => {
+test('a snapshot with another state than announced is not offered', () => {
   const { made, received, failures } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onChunk('leader', 3, chunk(1, second))
@@ -135,7 +135,7 @@ test('a snapshot that holds another state than announced is not offered', () => 
   expect(failures).toEqual([expect.stringContaining('announcement')])
 })
 
-test('a snapshot of one who turns out not to lead its term is not offered', () => {
+test('a snapshot is not offered when its sender is not the leader of its term', () => {
   const { made, received, failures, leadership, finish } = receiver()
   leadership.leader = null
   made.onChunk('usurper', 3, chunk(0, first))
@@ -146,7 +146,7 @@ test('a snapshot of one who turns out not to lead its term is not offered', () =
   expect(failures).toEqual(['the sender is not the leader'])
 })
 
-test('a snapshot that the core passes over is dropped, and the sender is done', () => {
+test('a snapshot that the core ignores is dropped, and the sender is done', () => {
   const { made, events, acks, finish } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onChunk('leader', 3, chunk(1, second))
@@ -158,7 +158,7 @@ test('a snapshot that the core passes over is dropped, and the sender is done', 
   expect(acks.at(-1)).toMatchObject({ number: 2, failed: false })
 })
 
-test('what the core has been offered is there until it takes it, and is offered until it does', () => {
+test('an offered snapshot is kept, and offered again until the core accepts it', () => {
   const { made, clock, events, acks, received, leadership, finish } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onChunk('leader', 3, chunk(1, second))
@@ -179,7 +179,7 @@ test('what the core has been offered is there until it takes it, and is offered 
   expect(received.length).toBe(2)
 })
 
-test('chunks that come again over a new connection are passed over, and the sender hears where it stands', () => {
+test('repeated chunks after a new connection are skipped, and the sender gets the position', () => {
   const { made, events, acks, received, finish } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onWritten(1)
@@ -189,13 +189,13 @@ test('chunks that come again over a new connection are passed over, and the send
   expect(events.length).toBe(before)
   made.onChunk('leader', 3, chunk(1, second))
   made.onChunk('leader', 3, chunk(1, second))
-  // The last one counts only once the snapshot is installed.
+  // The last chunk counts only once the snapshot is installed.
   expect(acks.at(-1)).toMatchObject({ number: 1, failed: false })
   finish()
   expect(received.length).toBe(1)
 })
 
-test('an acknowledgement that a lost connection swallowed is said again on the next one', async () => {
+test('an acknowledgment is repeated on the next connection', async () => {
   const { made, acks, finish } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onWritten(1)
@@ -218,7 +218,7 @@ test('an acknowledgement that a lost connection swallowed is said again on the n
   ])
 })
 
-test('an unfinished snapshot whose sender is silent is kept for a while, then removed', () => {
+test('an incomplete snapshot with a silent sender is kept for a limited time', () => {
   const { made, clock, events, failures } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   clock.atMs = 1000

@@ -103,7 +103,7 @@ test.each(['refused', 'silent', 'removed', 'leadership lost', 'source'])(
   },
 )
 
-test('a transfer goes on over the next connection with the first chunk that was not acknowledged', () => {
+test('a transfer continues over the next connection with the first unacknowledged chunk', () => {
   const { made, done, suspended, acknowledge, credits, numbers, state } = sender(3)
   made.start('slow', 4)
   made.onOpened(1, position, configuration)
@@ -113,7 +113,7 @@ test('a transfer goes on over the next connection with the first chunk that was 
   made.onChunk(1, first, false)
   made.onLinkLost('slow')
   state.isReachable = false
-  // Read before the connection was lost, come after it.
+  // Read before the connection was lost, and arrived later.
   made.onChunk(1, second, false)
   expect(suspended).toEqual([1])
   expect(done).toEqual([])
@@ -129,7 +129,7 @@ test('a transfer goes on over the next connection with the first chunk that was 
   expect(done).toEqual([['slow', 'sent']])
 })
 
-test('a chunk that cannot be sent is sent again when it can be', () => {
+test('a chunk that could not be sent is sent later', () => {
   const { made, done, numbers, state, nothingMatches } = sender()
   made.start('slow', 4)
   made.onOpened(1, position, configuration)
@@ -143,7 +143,7 @@ test('a chunk that cannot be sent is sent again when it can be', () => {
   expect(done).toEqual([])
 })
 
-test('a receiver that has started anew refuses what goes on, and the core is told', () => {
+test('a restarted receiver refuses the transfer, and the core is informed', () => {
   const { made, done, acknowledge } = sender()
   made.start('slow', 4)
   made.onOpened(1, position, configuration)
@@ -154,7 +154,7 @@ test('a receiver that has started anew refuses what goes on, and the core is tol
   expect(done).toEqual([['slow', 'failed']])
 })
 
-test('an interrupted transfer is kept for as long as a receiver may be silent, and no longer', () => {
+test('an interrupted transfer is kept for the allowed silence of a receiver, and no longer', () => {
   const { made, done, clock, state, events, nothingMatches } = sender()
   made.start('slow', 4)
   made.onOpened(1, position, configuration)
@@ -163,7 +163,7 @@ test('an interrupted transfer is kept for as long as a receiver may be silent, a
   made.onLinkLost('slow')
   clock.atMs = 1000
   made.sweep(nothingMatches)
-  // Meanwhile the core may ask again: the one that is kept is it.
+  // A repeated request of the core continues the same transfer.
   made.start('slow', 4)
   expect(events.filter(({ type }) => type === 'snapshotWanted').length).toBe(1)
   expect(done).toEqual([])
@@ -172,7 +172,7 @@ test('an interrupted transfer is kept for as long as a receiver may be silent, a
   expect(done).toEqual([['slow', 'failed']])
 })
 
-test('after a second failure in a row the next attempt waits, longer each time, and the core need not ask again', () => {
+test('after a second consecutive failure the next attempt waits, longer each time, without a new request of the core', () => {
   const { made, clock, done, events, nothingMatches } = sender()
   const begun = (): number => events.filter(({ type }) => type === 'snapshotWanted').length
   const fail = (): void => made.onSourceFailed(begun(), 'disk')
@@ -193,7 +193,7 @@ test('after a second failure in a row the next attempt waits, longer each time, 
     fail()
   }
   expect(done.length).toBe(5)
-  // Leadership has moved: whoever leads decides anew.
+  // After a change of leadership, the new leader decides.
   made.start('slow', 4)
   made.abandonOtherThan(5)
   clock.atMs += 60_000
@@ -201,7 +201,7 @@ test('after a second failure in a row the next attempt waits, longer each time, 
   expect(begun()).toBe(5)
 })
 
-test('a peer that has come by what a snapshot holds is not sent the rest of it', () => {
+test('a transfer ends when its receiver has caught up in another way', () => {
   const { made, done } = sender()
   made.start('slow', 4)
   made.sweep(() => 0)
@@ -212,7 +212,7 @@ test('a peer that has come by what a snapshot holds is not sent the rest of it',
   expect(done).toEqual([['slow', 'sent']])
 })
 
-test('on a link where chunks queue fewer are under way, so that heartbeats get through', () => {
+test('fewer chunks are in transit on a congested connection, so that heartbeats get through', () => {
   const { made, clock, acknowledge, credits } = sender(8)
   made.start('slow', 4)
   made.onOpened(1, position, configuration)
@@ -235,7 +235,7 @@ test('on a link where chunks queue fewer are under way, so that heartbeats get t
   expect(read - 60).toBe(1)
 })
 
-test('transfers share one rate, evenly, and none stands back behind another', () => {
+test('transfers share one rate evenly', () => {
   vi.useFakeTimers()
   try {
     const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() }

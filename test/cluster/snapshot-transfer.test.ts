@@ -26,8 +26,9 @@ import { temporaryFolder } from '../store/support/folders.ts'
 import { RecordedLog, until } from './mesh-fixture.ts'
 import { configuration } from './snapshot-fixture.ts'
 
-// Goal: a snapshot goes from one real store into another over a connection that breaks, or that brings what it should not.
-// Method: sender, receiver and both desks as a controller has them; only the wire between is of this file.
+// Goal: a snapshot is copied from one real store to another over a connection that breaks or
+// corrupts data. Method: sender, receiver and sources as a controller has them; only the wire in
+// between belongs to this file.
 
 const WINDOW_CHUNKS = 4
 const recordsOfSource = Array.from({ length: 4000 }, (_, number) => ({
@@ -72,7 +73,7 @@ async function side(free: { bytes: number }) {
   return { store, desk, main, host, halves }
 }
 
-/** Main hears of its part; `restore` is the cluster node's to do, here as there. */
+/** Dispatches events to the source; `restore` is handled by the cluster node, here as well. */
 function serve(main: MainLink, desk: SnapshotSource): void {
   main.onMessage = (event) => {
     if (event.type === 'restore') void desk.restore(event.id)
@@ -95,7 +96,7 @@ async function rig() {
   const done: string[] = []
   const failures: string[] = []
   const received: ReceivedSnapshot[] = []
-  /** As long as the connection of before stands: a break loses what is on its way. */
+  /** Delivers only while the same connection is open: a break loses data in transit. */
   let connection = 1
   const over = (work: () => void): boolean => {
     const mine = connection
@@ -128,7 +129,7 @@ async function rig() {
       received.push(snapshot)
       void receiver.restore(snapshot.position)
     },
-    onFailed: (_from, because) => failures.push(because),
+    onFailed: (_from, reason) => failures.push(reason),
   })
   serve(from.main, from.desk)
   serve(to.main, to.desk)
@@ -137,14 +138,14 @@ async function rig() {
     if (type === 'snapshotOpened')
       sender.onOpened(command.id, command.position, command.configuration)
     if (type === 'snapshotChunk') sender.onChunk(command.id, command.data, command.isLast)
-    if (type === 'snapshotFailed') sender.onSourceFailed(command.id, command.because)
+    if (type === 'snapshotFailed') sender.onSourceFailed(command.id, command.reason)
   })
   onCommands(to.host, (command) => {
     const { type } = command
     if (type === 'receiveWritten') receiver.onWritten(command.id)
     if (type === 'receiveFinished')
       receiver.onFinished(command.id, command.position, command.configuration)
-    if (type === 'receiveFailed') receiver.onSourceFailed(command.id, command.because)
+    if (type === 'receiveFailed') receiver.onSourceFailed(command.id, command.reason)
     if (type === 'restored') receiver.onRestored(command.id)
   })
   const breakOff = (): void => {
@@ -168,9 +169,9 @@ async function contents(store: LevelStateStore): Promise<string[]> {
 
 const whole = recordsOfSource.map(({ key, value }) => `${key}=${value}`)
 
-test('a transfer whose connection breaks over and over goes on where it was, and arrives whole', async () => {
+test('a transfer with repeated broken connections resumes where it was, and arrives completely', async () => {
   const { to, from, wire, sent, done, sender, breakOff, reconnect } = await rig()
-  // The wire itself goes down with every eighth chunk, so a slow machine sees as many breaks.
+  // The wire breaks with every eighth chunk, so a slow machine sees as many breaks.
   wire.alter = (chunk) => {
     if (sent.length % 8 === 0) wire.isUp = false
     return chunk
@@ -182,7 +183,7 @@ test('a transfer whose connection breaks over and over goes on where it was, and
     if (done.length > 0) break
     breakOff()
     breaks += 1
-    // Written to meanwhile: what is sent is the state of when it was begun.
+    // Writes meanwhile do not change the snapshot that is being sent.
     await from.store.write([{ key: `later${breaks}`, value: 'x' }], markAt(9 + breaks))
     reconnect()
   }
@@ -205,24 +206,24 @@ test.each<[string, (chunk: SnapshotChunk) => SnapshotChunk | null, RegExp]>([
     /received chunk 21, expected 20/,
   ],
   [
-    'another position than that of the state',
+    'a position that differs from the state',
     (chunk) =>
       Object.assign(chunk, chunk.position && { position: { ...chunk.position, index: 8n } }),
     /does not match its announcement/,
   ],
   [
-    'a last chunk too early',
+    'an early last chunk',
     (chunk) => (chunk.number === 20 ? { ...chunk, last: true } : chunk),
     /checksum mismatch/,
   ],
-])('%s is refused: the state stays as it is, and nothing is left beside it', async (...row) => {
-  const [, alter, because] = row
+])('%s is refused: the state stays unchanged, and no files are left', async (...row) => {
+  const [, alter, reason] = row
   const { to, wire, done, failures, received, sender } = await rig()
   wire.alter = alter
   sender.start('slow', 1)
   await until('it is given up', () => done.length > 0)
   expect(done).toEqual(['failed'])
-  expect(failures).toEqual([expect.stringMatching(because)])
+  expect(failures).toEqual([expect.stringMatching(reason)])
   expect(received).toEqual([])
   await until('nothing is left', () => to.halves().join() === 'A,CURRENT')
   expect(await contents(to.store)).toEqual(['old=state'])
@@ -239,7 +240,7 @@ function flipped(chunk: SnapshotChunk): SnapshotChunk {
   return { ...chunk, data }
 }
 
-test('a receiver whose disk has no room beyond its reserve stops taking chunks before it is full', async () => {
+test('a receiver without space beyond its reserve refuses chunks before its disk is full', async () => {
   const { to, wire, done, failures, space, sender } = await rig()
   wire.alter = (chunk) => {
     if (chunk.number === 20) space.bytes = 1999
@@ -252,7 +253,7 @@ test('a receiver whose disk has no room beyond its reserve stops taking chunks b
   expect(await contents(to.store)).toEqual(['old=state'])
 })
 
-test('a snapshot that takes the place of an unfinished one needs no second attempt', async () => {
+test('a snapshot that replaces an incomplete one succeeds at the first attempt', async () => {
   const { to, wire, sent, done, failures, sender } = await rig()
   sender.start('slow', 1)
   wire.alter = (chunk) => (chunk.number < 20 ? chunk : null)

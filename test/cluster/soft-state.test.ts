@@ -39,17 +39,17 @@ interface Note {
   readonly payload: Uint8Array
 }
 
-/** Controllers whose notes a test delivers, loses or repeats; time moves when it says so. */
+/** Controllers whose notes a test delivers, loses or repeats; the test also sets the time. */
 class Network {
   nowMs = 1000
   readonly clock: Clock = { nowMs: () => 0, monotonicMs: () => this.nowMs }
   readonly members = new Set<string>()
   readonly sent: Note[] = []
-  /** Notes that get lost from now on. */
+  /** New notes get lost. */
   isLossy = false
   readonly #ends = new Map<string, End>()
 
-  /** A controller that knows the topic `text` alone. */
+  /** A controller with only the topic `text`. */
   add(
     id: string,
     options: Partial<SoftStateOptions> = {},
@@ -102,7 +102,7 @@ class Network {
     this.#end(note.to).listeners.get(note.topic)?.(note.from, note.payload)
   }
 
-  /** Lets time pass in ticks, and delivers what is said meanwhile. */
+  /** Advances time in ticks, and delivers notes meanwhile. */
   run(ms: number): void {
     for (const endMs = this.nowMs + ms; this.nowMs < endMs;) {
       this.nowMs += 50
@@ -129,7 +129,7 @@ function seen(topic: Pick<SoftTopic<string | number>, 'values'>): string[] {
   return [...topic.values()].map(({ owner, key, value }) => `${owner}/${key}=${value}`).sort()
 }
 
-test('what was there before a link comes with it, and what changes comes after', () => {
+test('a new link transfers all values, and then all changes', () => {
   const network = new Network()
   const a = network.add('a').open('text')
   const b = network.add('b').open('text')
@@ -148,7 +148,7 @@ test('what was there before a link comes with it, and what changes comes after',
   expect(b.get('b', 'x')).toBe('mine')
 })
 
-test('what changes within one tick goes out once, and silence is broken every second', () => {
+test('changes within one tick are sent once, and a silent owner sends a sign of life every second', () => {
   const network = new Network()
   const channel = network.add('a')
   const a = channel.open('text')
@@ -171,7 +171,7 @@ test('what changes within one tick goes out once, and silence is broken every se
   expect(network.sent).toHaveLength(1)
 })
 
-test('values of an owner that has gone silent end with their time, and come back when it speaks again', () => {
+test('values of a silent owner expire, and return when it is heard again', () => {
   const network = new Network()
   const table = { text: textTopic(), long: textTopic({ ttlMs: 60_000 }) }
   const channel = network.join('a', table)
@@ -207,7 +207,7 @@ test('values of an owner that has gone silent end with their time, and come back
   ])
 })
 
-test('a lost batch is made good by everything again, a withdrawal in it included', () => {
+test('a lost batch is followed by a full transmission, which includes withdrawals', () => {
   const network = new Network()
   const a = network.add('a').open('text')
   const b = network.add('b').open('text')
@@ -226,14 +226,14 @@ test('a lost batch is made good by everything again, a withdrawal in it included
   expect(seen(b)).toEqual(['a/x=1', 'a/y=1'])
   network.run(3000)
   expect(seen(b)).toEqual(['a/y=1', 'a/z=1'])
-  // What had not changed is not told again.
+  // Unchanged values are not reported again.
   expect(told).toEqual([
     ['z', '1', undefined],
     ['x', undefined, undefined],
   ])
 })
 
-test('an older batch that arrives late, or twice, changes nothing', () => {
+test('an older batch that arrives late or twice changes nothing', () => {
   const network = new Network()
   const a = network.add('a').open('text')
   const b = network.add('b').open('text')
@@ -259,7 +259,7 @@ test('an older batch that arrives late, or twice, changes nothing', () => {
   expect(seen(b)).toEqual(['a/y=newest'])
 })
 
-test('after a restart the values of before are gone, also when the disk was lost and its count began anew', () => {
+test('a restart drops the previous values, even if the disk was lost and its start count began again', () => {
   const network = new Network()
   const a = network.add('a', { epoch: 7 }).open('text')
   const b = network.add('b').open('text')
@@ -282,7 +282,7 @@ test('after a restart the values of before are gone, also when the disk was lost
   expect(seen(b)).toEqual(['a/z=3'])
 })
 
-test('an owner that is no member any longer has no values, and its word is not heard', () => {
+test('a former member has no values, and new ones are ignored', () => {
   const network = new Network()
   const a = network.add('a').open('text')
   const b = network.add('b').open('text')
@@ -296,7 +296,7 @@ test('an owner that is no member any longer has no values, and its word is not h
   expect(seen(b)).toEqual([])
 })
 
-test('an owner is held to its cap by itself and by those who hear it', () => {
+test('the limit of an owner is enforced by the owner and by its receivers', () => {
   const network = new Network()
   const big = 'v'.repeat(1000)
   const a = network.add('a', {}, { ownerBytesMax: 10_000 }).open('text')
@@ -314,7 +314,7 @@ test('an owner is held to its cap by itself and by those who hear it', () => {
   expect([...b.values()].map(({ key }) => key)).toContain('last')
 })
 
-test('all owners together are held to the cap of this controller', () => {
+test('the limit for all owners together is enforced by the receiver', () => {
   const network = new Network()
   const value = 'v'.repeat(1000)
   const size = 1001 + SOFT_VALUE_OVERHEAD_BYTES
@@ -330,7 +330,7 @@ test('all owners together are held to the cap of this controller', () => {
   expect(here.publish('x', value)).toBe(false)
 })
 
-test('a vital topic goes before a backlog, and is not refused for what others take', () => {
+test('a vital topic precedes a backlog, and is not refused because of other topics', () => {
   const network = new Network()
   const table = {
     large: textTopic({ ownerBytesMax: 100_000 }),
@@ -355,7 +355,7 @@ test('a vital topic goes before a backlog, and is not refused for what others ta
   expect(seen(vitalB)).toEqual([])
 })
 
-test('a value in place of another one needs room for the difference alone', () => {
+test('a replaced value needs space only for the difference', () => {
   const network = new Network()
   const a = network.add('a', { totalBytesMax: 1500 }).open('text')
   expect(a.publish('x', 'v'.repeat(1000))).toBe(true)
@@ -363,7 +363,7 @@ test('a value in place of another one needs room for the difference alone', () =
   expect(a.publish('y', 'v'.repeat(1000))).toBe(false)
 })
 
-test('a large snapshot comes in bounded batches, one a tick', () => {
+test('a large number of values is sent in bounded batches, one per tick', () => {
   const network = new Network()
   const large = { ownerBytesMax: 1_000_000 }
   const a = network.add('a', { batchBytesMax: 4096 }, large).open('text')
@@ -380,7 +380,7 @@ test('a large snapshot comes in bounded batches, one a tick', () => {
   expect(b.get('a', '99')).toBe('changed meanwhile')
 })
 
-test('a topic opened late has what was said before, and bytes that are no value are dropped', () => {
+test('a topic that is opened late has earlier values, and invalid bytes are dropped', () => {
   const network = new Network()
   const a = network.add('a').open('text')
   const late = network.add('b')
@@ -399,7 +399,7 @@ test('a topic opened late has what was said before, and bytes that are no value 
   expect(late.counts.malformed).toBe(1)
 })
 
-test('topics that only a newer release has are passed over and counted, and the others go on', () => {
+test('topics of a newer release are ignored and counted, and the others still work', () => {
   const network = new Network()
   const newer = network.join('a', { text: textTopic(), weather: textTopic() })
   const b = network.add('b')
@@ -411,14 +411,14 @@ test('topics that only a newer release has are passed over and counted, and the 
   expect(b.counts).toMatchObject({ unknownTopics: 1, malformed: 0, tooLarge: 0 })
 })
 
-test('a topic has one user, and is one of the table', () => {
+test('a topic has one user, and must be in the table', () => {
   const channel = new Network().add('a')
   channel.open('text')
   expect(() => channel.open('text')).toThrow('topic text has one user')
   expect(() => channel.open('weather' as 'text')).toThrow('topic weather is in the table of topics')
 })
 
-test('uses of a hundred thousand sessions fit, and reach a controller that comes later', () => {
+test('the last uses of a hundred thousand sessions fit, and reach a controller that connects later', () => {
   const network = new Network()
   const a = network.join('a', softTopics).open('activity')
   const b = network.join('b', softTopics, { batchBytesMax: 1024 * 1024 }).open('activity')
@@ -437,7 +437,7 @@ afterEach(async () => {
   cluster = null
 })
 
-test('two controllers share their values over the mesh, and drop those of one that starts again', async () => {
+test('two controllers share their values over the mesh, and drop those of one that restarts', async () => {
   cluster = await formCluster(2)
   const n1 = await cluster.start('n1')
   const n2 = await cluster.start('n2')
@@ -452,6 +452,6 @@ test('two controllers share their values over the mesh, and drop those of one th
   const topic = again.clusterNode.soft.open('activity')
   topic.publish('x', 3)
   await until('n2 is heard again', () => a.get('n2', 'x') === 3)
-  await until('what n2 said before is gone', () => a.get('n2', 'y') === undefined)
+  await until('the previous value of n2 is gone', () => a.get('n2', 'y') === undefined)
   await until('and hears what was there', () => topic.get('n1', 'x') === 1)
 })

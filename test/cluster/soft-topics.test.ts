@@ -11,19 +11,19 @@ const sources = readdirSync(src, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts'))
   .map((file) => [file, readFileSync(join(src, file), 'utf8')] as const)
 
-/** Files that a pattern is found in, once for each time. */
+/** Files that contain a pattern, once for each match. */
 function found(pattern: RegExp): string[] {
   return sources.flatMap(([file, text]) => [...text.matchAll(pattern)].map(() => file))
 }
 
-test('each topic of the table is opened at one place, and no other is', () => {
+test('each topic of the table is opened at one place, and no other topic is opened', () => {
   const opened = sources.flatMap(([, text]) =>
     [...text.matchAll(/\.open\('([a-z-]+)'\)/g)].map(([, name = '']) => name),
   )
   expect(opened.sort()).toEqual(Object.keys(softTopics).sort())
 })
 
-test('no topic is defined beside the table, and nothing but its channel sends soft state', () => {
+test('topics are defined only in the table, and only their channel sends soft state', () => {
   expect(found(/\bownerBytesMax: (?!number)/g).filter((file) => file !== table)).toEqual([])
   const channel = ['cluster/soft-state/soft-state.ts']
   expect(found(/'soft'|'soft-resync'/g)).toEqual([...channel, ...channel])
@@ -34,12 +34,12 @@ test('no topic is defined beside the table, and nothing but its channel sends so
   expect(made[0]?.[0]).toContain('softTopics,')
 })
 
-test('the names of topics are those that released controllers know', () => {
+test('the topics of released versions keep their names', () => {
   const released = ['presence', 'leadership', 'activity', 'posture', 'failed-requests', 'routers']
   expect(Object.keys(softTopics)).toEqual(expect.arrayContaining(released))
 })
 
-test('every topic refuses bytes that are none of its messages, and has room for one value', () => {
+test('every topic rejects invalid bytes, and has space for one value', () => {
   for (const [name, { decode, ownerBytesMax }] of Object.entries(softTopics)) {
     expect(() => decode(Uint8Array.of(0xff, 0xff)), name).toThrow()
     const isSmall = name === 'leadership'
@@ -47,7 +47,7 @@ test('every topic refuses bytes that are none of its messages, and has room for 
   }
 })
 
-test('an integer beyond what this program can count refuses the whole value', () => {
+test('an integer beyond a safe integer rejects the whole value', () => {
   const beyond = Uint8Array.of(0x08, ...new Array<number>(9).fill(0xff), 0x01)
   expect(() => softTopics.activity.decode(beyond)).toThrow(RangeError)
   expect(() => softTopics.posture.decode(beyond)).toThrow(RangeError)

@@ -9,7 +9,8 @@ import { Problem } from '../../src/lib/problems.ts'
 import type { PeerChannel } from '../../src/cluster/peer-channel.ts'
 import { RecordedLog } from './mesh-fixture.ts'
 
-// What takes minutes with real controllers: time is a number here, and the others are members that can not be called.
+// Tests that would take minutes with real controllers: time is a number, and the other members
+// cannot be called.
 
 class ManualClock implements Clock {
   ms = 0
@@ -52,14 +53,14 @@ function stage() {
     dropReceived: note('drop'),
     onQuarantine: note('quarantine'),
     hold: note('hold'),
-    letGo: note('let go'),
+    resumeApply: note('let go'),
     derive: () => Promise.resolve(),
     onReplaced: note('replaced'),
     onRelease: note('release'),
     handOver: note('hand over'),
     onFatal: note('fatal'),
   })
-  /** Lets time pass in steps, and what they begin come to its end. */
+  /** Advances time in steps, and completes the work that they start. */
   const pass = async (ms: number): Promise<void> => {
     for (const end = clock.ms + ms; clock.ms < end; clock.ms += 500) {
       guard.sweep()
@@ -69,7 +70,7 @@ function stage() {
   return { clock, called, events, receiving, guard, pass }
 }
 
-test('while no other state is to be had apply stands still for a minute, and then only during attempts', async () => {
+test('apply pauses for a minute while no other state is available, and later only during attempts', async () => {
   const { events, guard, pass } = stage()
   expect(guard.isHeld).toBe(true)
   await pass(quarantineLimits.holdMsMax - 1000)
@@ -81,13 +82,13 @@ test('while no other state is to be had apply stands still for a minute, and the
   expect(events).toEqual(['hold', 'let go', 'hold', 'let go', 'hold', 'let go'])
 })
 
-test('the leader is asked for a state after the others, and each attempt asks another one', async () => {
+test('each attempt asks another member for a state, the leader last', async () => {
   const { called, pass } = stage()
   await pass(10_000)
   expect(called.slice(0, 3)).toEqual(['c', 'b', 'c'])
 })
 
-test('a snapshot of the leader that comes in is waited for as long as more of it comes', async () => {
+test('an incoming snapshot of the leader is waited for while chunks arrive', async () => {
   const { called, events, receiving, pass } = stage()
   for (receiving.chunks = 0; receiving.chunks < 10; receiving.chunks += 1) await pass(50_000)
   expect([called, events]).toEqual([[], []])
@@ -98,7 +99,7 @@ test('a snapshot of the leader that comes in is waited for as long as more of it
   expect(called[0]).toBe('c')
 })
 
-test('nothing is begun after a stop', async () => {
+test('nothing starts after a stop', async () => {
   const { called, guard, pass } = stage()
   await guard.stop()
   await pass(60_000)

@@ -22,27 +22,27 @@ function judge(own: string, said: Readonly<Record<string, string>>, voters = 'ab
   return judgeState({ selfId: 'a', own, heard: heard(said), voters: [...voters] })
 }
 
-test('a majority of the voters tells whose state is the wrong one', () => {
+test('a majority of the voters decides whose state is wrong', () => {
   expect(judge('x', { b: 'x', c: 'x' })).toEqual({ kind: 'fine', odd: [] })
   expect(judge('x', { b: 'x', c: 'y' })).toEqual({ kind: 'fine', odd: ['c'] })
   expect(judge('y', { b: 'x', c: 'x' })).toEqual({ kind: 'odd', agreeing: ['b', 'c'] })
   expect(judge('y', { b: 'x', c: 'x', d: 'x', e: 'y' }, 'abcde').kind).toBe('odd')
 })
 
-test('one member that is sick or lies takes nobody out of service', () => {
+test('one faulty or malicious member takes no other out of service', () => {
   expect(judge('x', { b: 'y' })).toEqual({ kind: 'open' })
   expect(judge('x', { b: 'y', c: 'x' })).toEqual({ kind: 'fine', odd: ['b'] })
   expect(judge('x', { b: 'y' }, 'ab')).toEqual({ kind: 'tie' })
 })
 
-test('fewer than a majority conclude nothing, however many of them agree', () => {
+test('fewer than a majority decide nothing, even if they agree', () => {
   expect(judge('y', { b: 'x', c: 'x' }, 'abcd')).toEqual({ kind: 'open' })
   expect(judge('y', { b: 'x', c: 'x' }, 'abcde')).toEqual({ kind: 'open' })
   expect(judge('y', { b: 'x', c: 'x', d: 'y' }, 'abcd')).toEqual({ kind: 'tie' })
   expect(judge('x', { b: 'y', c: 'z' })).toEqual({ kind: 'tie' })
 })
 
-test('learners are judged and do not judge', () => {
+test('learners are judged but do not judge', () => {
   expect(judge('y', { b: 'x', c: 'x', d: 'x' }, 'bcd')).toMatchObject({ kind: 'odd' })
   expect(judge('y', { b: 'x', c: 'x' }, 'bcd')).toMatchObject({ kind: 'odd' })
   expect(judge('x', { b: 'x', l1: 'y', l2: 'y', l3: 'y' })).toEqual({
@@ -55,8 +55,8 @@ test('learners are judged and do not judge', () => {
 class Mark implements QuarantineMark {
   text: string | null = null
   isSet = (): boolean => this.text !== null
-  set = (because: string): void => {
-    this.text = because
+  set = (reason: string): void => {
+    this.text = reason
   }
   clear = (): void => {
     this.text = null
@@ -70,7 +70,7 @@ function stage(mark = new Mark()) {
   return { clock, log, alarms, mark, made: new Quarantine({ clock, alarms, log: log.log, mark }) }
 }
 
-test('a state found wrong is marked, rebuilt, and answers again once a majority holds the same', () => {
+test('a wrong state is marked and rebuilt, and answers again once a majority has the same state', () => {
   const { clock, alarms, mark, made } = stage()
   expect(made.isQuarantined).toBe(false)
   expect(made.foundOdd(64, ['b', 'c'])).toBe(true)
@@ -81,7 +81,7 @@ test('a state found wrong is marked, rebuilt, and answers again once a majority 
   expect(made.agreed(64)).toBe(false)
   made.replaced(100)
   expect([made.phase, made.isRebuildDue(clock.ms)]).toEqual(['proving', false])
-  // Said of the state before.
+  // A report about the previous state.
   expect(made.agreed(99)).toBe(false)
   expect([made.isQuarantined, mark.isSet()]).toEqual([true, true])
   expect(made.agreed(100)).toBe(true)
@@ -89,7 +89,7 @@ test('a state found wrong is marked, rebuilt, and answers again once a majority 
   expect(alarms.list()).toEqual([])
 })
 
-test('a state that can not be had is asked for again, less and less often', () => {
+test('attempts to get a state are repeated at growing intervals', () => {
   const { clock, made } = stage()
   made.foundOdd(64, ['b', 'c'])
   const waits: number[] = []
@@ -103,12 +103,12 @@ test('a state that can not be had is asked for again, less and less often', () =
   expect(waits.at(-1)).toBe(quarantineLimits.retryMsMax)
 })
 
-test('one that goes wrong after each of three rebuilds is rebuilt no more and says so', () => {
+test('a state that is wrong after each of three rebuilds is not rebuilt again, and says so', () => {
   const { clock, alarms, mark, made } = stage()
   for (let rebuild = 1; rebuild <= 3; rebuild += 1) {
     made.foundOdd(100 * rebuild, ['b', 'c'])
     made.replaced(100 * rebuild + 10)
-    // Answers in between do not begin the count anew.
+    // An agreement in between does not reset the count.
     if (rebuild < 3) expect(made.agreed(100 * rebuild + 20)).toBe(true)
     clock.ms += 60_000
   }
@@ -119,7 +119,7 @@ test('one that goes wrong after each of three rebuilds is rebuilt no more and sa
   expect(alarms.list()).toMatchObject([{ text: expect.stringContaining('restarted') }])
 })
 
-test('rebuilds of long ago do not count', () => {
+test('old rebuilds do not count', () => {
   const { clock, made } = stage()
   for (let time = 1; time <= 10; time += 1) {
     made.foundOdd(100 * time, ['b', 'c'])
@@ -129,7 +129,7 @@ test('rebuilds of long ago do not count', () => {
   }
 })
 
-test('one that was marked before the start is in quarantine from the start', () => {
+test('a state that was marked before the start is in quarantine at once', () => {
   const mark = new Mark()
   mark.set('it was wrong')
   const { clock, alarms, made } = stage(mark)
@@ -137,7 +137,7 @@ test('one that was marked before the start is in quarantine from the start', () 
   expect(alarms.list()).toMatchObject([{ code: 'STATE_QUARANTINED' }])
 })
 
-test('a mark that can not be written or removed is told, and nothing hangs on it', () => {
+test('a failure to write or remove the mark is logged, and has no other effect', () => {
   const mark = new Mark()
   const broken = () => {
     throw new Error('the disk is full')

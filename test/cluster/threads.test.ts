@@ -41,7 +41,7 @@ function newFolder(): string {
   return folder
 }
 
-/** A formed data folder of a cluster of one, and what starts its host. */
+/** A formed data folder of a cluster of one, and the inputs to start its host. */
 async function formedHost(): Promise<HostStart> {
   const dir = join(newFolder(), 'data')
   const identity = await controllerIdentity(await createAuthority(), 'n1')
@@ -112,7 +112,7 @@ function clusterNodeOf(start: HostStart, started: StartedHost) {
   return { clusterNode, effects, fatal }
 }
 
-test('the thread of the log tells how long its syncs take, and that of consensus how late it is', async () => {
+test('the wal thread reports the latency of its syncs, and the raft thread its event loop delay', async () => {
   const start = await formedHost()
   const started = await startThreads(start)
   const { clusterNode } = clusterNodeOf(start, started)
@@ -135,7 +135,7 @@ test('the thread of the log tells how long its syncs take, and that of consensus
   }
 })
 
-test('what was acknowledged through threads is there again after a restart, inline or not', async () => {
+test('acknowledged writes exist after a restart, with and without threads', async () => {
   const start = await formedHost()
   const expected: string[] = []
   for (const [round, open] of [startThreads, startInline, startThreads].entries()) {
@@ -154,7 +154,7 @@ test('what was acknowledged through threads is there again after a restart, inli
   }
 })
 
-test('a log that cannot be opened is refused with its reason before anything is started', async () => {
+test('a log that cannot be opened is reported with its reason before anything starts', async () => {
   const start = await formedHost()
   const wal = join(start.dir, 'wal')
   const segment = readdirSync(wal).find((name) => name.endsWith('.seg')) ?? ''
@@ -168,23 +168,23 @@ test('an address that cannot be listened on ends the controller with one sentenc
   const started = await startThreads({ ...start, host: { ...start.host, bind } })
   const { clusterNode, fatal } = clusterNodeOf(start, started)
   void clusterNode.start()
-  await until('it is told', () => fatal.length > 0)
+  await until('it is reported', () => fatal.length > 0)
   expect(fatal).toEqual([expect.stringContaining(`cannot listen on ${bind} for peers`)])
   await started.close()
 })
 
-test('a thread that ends unasked ends the controller with one sentence', async () => {
+test('a thread that ends unexpectedly ends the controller with one sentence', async () => {
   const start = await formedHost()
   const started = await startThreads(start)
   const { clusterNode, fatal } = clusterNodeOf(start, started)
   await clusterNode.start()
   await until('it leads', () => clusterNode.status().role === 'leader')
   await started.close()
-  await until('it is told', () => fatal.length > 0)
+  await until('it is reported', () => fatal.length > 0)
   expect(fatal).toEqual([expect.stringMatching(/^the (log|consensus) thread has ended/)])
 })
 
-test('the engine bench runs: three processes commit under load', async () => {
+test('the engine benchmark runs: three processes commit under load', async () => {
   const cluster = await RaftCluster.start(newFolder(), 3)
   try {
     const loaded = await cluster.load(4, 0.3, 300)

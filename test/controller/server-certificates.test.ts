@@ -22,7 +22,8 @@ import { startController, type TestController } from '../api/support/controller.
 import { newCa } from '../support/authorities.ts'
 import { freePort } from '../support/ports.ts'
 
-// Goal: browsers that ask for a name of their own see a certificate that they trust, and nobody else sees any difference.
+// Goal: browsers that use another server name get a certificate that they trust, and nothing else
+// changes for other clients.
 
 const DAY_MS = 24 * 60 * 60_000
 const dir = mkdtempSync(join(tmpdir(), 'flotilla-server-certificates-'))
@@ -116,7 +117,7 @@ async function put(changes: Partial<LeafOptions>): Promise<CertifiedKey> {
 
 interface Seen {
   readonly status: number
-  /** SHA-256 of the certificate shown. */
+  /** SHA-256 of the presented certificate. */
   readonly sha256: string
   readonly socket: TLSSocket
 }
@@ -125,7 +126,7 @@ function ask(servername: string, agent?: Agent): Promise<Seen> {
   return new Promise((resolve, reject) => {
     const path = '/edge/client/v1/version'
     const where = { host: '127.0.0.1', port, path, servername }
-    // What is shown is compared below; the clocks of this test are those of its controller.
+    // The certificate is compared below; the clock of this test is that of its controller.
     const asked = request({ ...where, agent: agent ?? false, rejectUnauthorized: false })
     asked.on('error', reject)
     asked.on('response', (answer) => {
@@ -145,7 +146,7 @@ const printOf = ({ certificatePem }: CertifiedKey): string =>
   parseCertificates(certificatePem)[0].sha256
 
 describe('A listener', () => {
-  test('shows the certificate of another authority to clients that ask for a name in it, and answers them as ever', async () => {
+  test('presents the certificate of another authority for server names in it, and answers normally', async () => {
     const web = await put({})
     servers.reload()
     for (const name of ['console.example.org', 'wiki.apps.example.org']) {
@@ -153,13 +154,13 @@ describe('A listener', () => {
     }
   })
 
-  test('shows its own to all others: by its names, by unknown ones, and to those that ask for none', async () => {
+  test('presents its own certificate for its own names, unknown names, and clients without a server name', async () => {
     for (const name of ['ctrl1.example.org', 'other.example.org', 'apps.example.org', '']) {
       expect(await ask(name), name).toMatchObject({ status: 200, sha256: printOf(own) })
     }
   })
 
-  test('goes on with standing connections while another certificate with another key takes over', async () => {
+  test('keeps open connections while another certificate with another key takes effect', async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     const before = await ask('console.example.org', agent)
     const next = await put({})
@@ -173,7 +174,7 @@ describe('A listener', () => {
 })
 
 describe('Files of a server certificate', () => {
-  test('are taken when they have settled, and not while half of them is there', async () => {
+  test('take effect when they have settled, and not while only one of them is new', async () => {
     const before = servers.all[0]?.leaf?.sha256
     servers.look()
     const next = await leafBy(publicCa, {})
@@ -193,9 +194,9 @@ describe('Files of a server certificate', () => {
 
   test.each<[string, string, Partial<LeafOptions>]>([
     ['that have expired', 'it expired at', { validity: { notBeforeMs: 0, notAfterMs: DAY_MS } }],
-    ['for clients alone', 'lacks serverAuth', { usages: ['client'] }],
+    ['for clients only', 'lacks serverAuth', { usages: ['client'] }],
     ['without a name', 'names no host', { hosts: [] }],
-  ])('%s are refused, and what was in force goes on', async (_what, sentence, changes) => {
+  ])('%s are refused, and the previous ones stay in force', async (_what, sentence, changes) => {
     const before = servers.all[0]?.leaf?.sha256
     await put(changes)
     expect(servers.reload()).toEqual([expect.stringContaining(sentence)])
@@ -203,7 +204,7 @@ describe('Files of a server certificate', () => {
     expect(alarms.at(-1)).toContain(sentence)
   })
 
-  test('that are no good at a start leave their names to the certificate of the controller', async () => {
+  test('that are invalid at the start leave their names to the certificate of the controller', async () => {
     await put({ usages: ['client'] })
     servers = serversOf()
     servers.reload()
@@ -217,7 +218,7 @@ describe('Files of a server certificate', () => {
     expect(servers.all[0]?.leaf).not.toBeNull()
   })
 
-  test('are told of before they end', () => {
+  test('raise an alarm before they expire', () => {
     nowMs += 70 * DAY_MS
     servers.look()
     expect(alarms).toEqual([
@@ -228,7 +229,7 @@ describe('Files of a server certificate', () => {
   })
 })
 
-test('Two certificates in one file are refused by the configuration', () => {
+test('the configuration refuses two certificates in one file', () => {
   const path = join(dir, 'twice.yml')
   const one = '{ cert: a.pem, key: a.key }'
   writeFileSync(

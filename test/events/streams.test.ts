@@ -102,7 +102,7 @@ test('events of records are for administrators, and others are by permission', a
   expect((await tap('', {}, sessionOf('alice-id').token ?? '')).status).toBe(401)
   await eventually(() => expect(allowed.of('ready')).toHaveLength(1))
   await createService('unseen')
-  controller.events.tell({ kind: 'router', routerId: 'r1', isOnline: true })
+  controller.events.publishFact({ kind: 'router', routerId: 'r1', isOnline: true })
   const seen = (namespace: string): object[] =>
     allowed.events.filter((event) => event['namespace'] === namespace)
   await eventually(() => expect(seen('router')).toHaveLength(1))

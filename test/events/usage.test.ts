@@ -41,13 +41,13 @@ beforeEach(() => {
         owner: 'ctrl1',
         isBarred: () => false,
         isConnected: () => true,
-        tellGone: () => undefined,
+        sendGone: () => undefined,
         onGone: () => undefined,
       }),
       log: { info: () => undefined, warn: () => undefined },
       isCertificateOf: () => false,
       onOtherFault: () => undefined,
-      onMetrics: (metrics) => live.tell({ kind: 'routerMetrics', metrics }),
+      onMetrics: (metrics) => live.publishFact({ kind: 'routerMetrics', metrics }),
     }),
   )
 })

@@ -33,7 +33,7 @@ test('a client of the family names what it wants, under old names too, and is to
   expect(await answerTo(one)).toEqual({ isSuccess: true, text: 'success' })
   await newIdentity(root, 'not-asked-for')
   await newService(root, 'over-a-socket')
-  controller.events.tell({ kind: 'router', routerId: 'r1', isOnline: false })
+  controller.events.publishFact({ kind: 'router', routerId: 'r1', isOnline: false })
   await eventually(() => expect(one.events).toHaveLength(3))
   expect(one.events.map((event) => event['eventType'] ?? event['event_type'])).toEqual([
     'created',

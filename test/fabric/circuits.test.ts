@@ -75,7 +75,7 @@ beforeEach(() => {
     owner: 'ctrl1',
     isBarred: () => false,
     isConnected: (id) => channels.connection(id) !== undefined,
-    tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
+    sendGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
     onGone: (link) => duty.upkeep.onLinkGone(link),
   })
   const log = { info: () => undefined, warn: () => undefined }
@@ -103,7 +103,7 @@ beforeEach(() => {
       isEndOnly: () => false,
     },
     connection: (id) => channels.connection(id),
-    tell: told.tell,
+    publishFact: told.tell,
   })
   isBuilt = true
   channels.add(duty)
@@ -113,7 +113,7 @@ beforeEach(() => {
       log,
       isCertificateOf: () => false,
       onOtherFault: (connection, fault) => duty.upkeep.onFault(connection, fault),
-      onLinksTold: (routerId, ids) => duty.upkeep.onLinksTold(routerId, ids),
+      onLinksReported: (routerId, ids) => duty.upkeep.onLinksReported(routerId, ids),
     }),
   )
 })
@@ -546,7 +546,7 @@ class EventLog {
     isConnected: () => true,
     state: { findAll: () => [] },
   })
-  readonly tell = this.#live.tell
+  readonly tell = this.#live.publishFact
 
   /** Of one namespace, once everything told so far has become events. */
   async of(namespace: string): Promise<EventJson[]> {
@@ -572,7 +572,7 @@ class EventLog {
       state: { count: () => 0, appliedIndex: 7 },
       metricsIntervalMs: 1000,
       entityCountIntervalMs: 1000,
-    }).tellDials()
+    }).publishDials()
     return await this.of('service')
   }
 }

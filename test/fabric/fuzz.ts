@@ -76,7 +76,7 @@ export function dutiesStage(processor?: RouterChannelsParts['processor']): {
     owner: 'ctrl1',
     isBarred: () => false,
     isConnected: () => true,
-    tellGone: () => undefined,
+    sendGone: () => undefined,
     onGone: () => undefined,
   })
   const proposer = {
@@ -112,7 +112,7 @@ export function dutiesStage(processor?: RouterChannelsParts['processor']): {
       log,
       isCertificateOf: () => false,
       onOtherFault: (...fault) => circuits.upkeep.onFault(...fault),
-      onLinksTold: (...links) => circuits.upkeep.onLinksTold(...links),
+      onLinksReported: (...links) => circuits.upkeep.onLinksReported(...links),
     }),
     new ModelDuty({
       model,

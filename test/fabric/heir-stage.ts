@@ -43,7 +43,7 @@ export class HeirStage {
       owner: 'ctrl1',
       isBarred: () => false,
       isConnected: (id) => connection(id) !== undefined,
-      tellGone: (id, link) => connection(id)?.channel.send(linkGone(link)),
+      sendGone: (id, link) => connection(id)?.channel.send(linkGone(link)),
       onGone: (link) => this.duty.upkeep.onLinkGone(link),
     })
     this.duty = new CircuitDuty({
@@ -84,7 +84,7 @@ export class HeirStage {
         log: quiet,
         isCertificateOf: () => false,
         onOtherFault: (from, fault) => this.duty.upkeep.onFault(from, fault),
-        onLinksTold: (from, ids) => this.duty.upkeep.onLinksTold(from, ids),
+        onLinksReported: (from, ids) => this.duty.upkeep.onLinksReported(from, ids),
       }),
     )
   }
@@ -109,7 +109,7 @@ export class HeirStage {
   linked(id: string, from: string, to: string): void {
     const link = { id, destRouterId: to, protocol: 'tls', dialAddress: '', iteration: 1 }
     this.links.report(from, { ...link, connections: [] })
-    this.links.onAllTold(from)
+    this.links.onAllReported(from)
   }
 }
 

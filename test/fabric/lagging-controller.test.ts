@@ -56,7 +56,7 @@ beforeEach(() => {
     owner: 'ctrl1',
     isBarred: () => false,
     isConnected: () => true,
-    tellGone: () => undefined,
+    sendGone: () => undefined,
     onGone: () => undefined,
   })
   const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs }
@@ -198,7 +198,7 @@ describe('A controller that has just started', () => {
     const er2 = await stage.dial('er2')
     const link = { id: 'l1', destRouterId: 'er1', protocol: 'tls', dialAddress: '', iteration: 1 }
     links.report('er2', { ...link, connections: [] })
-    links.onAllTold('er2')
+    links.onAllReported('er2')
     return er2
   }
 

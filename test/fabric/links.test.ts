@@ -38,7 +38,7 @@ beforeEach(() => {
     isConnected: (id) => channels.connection(id) !== undefined,
     onSeen: ({ id }, how) => seen.push(`${id} ${how}`),
     onGone: () => undefined,
-    tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
+    sendGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
   })
   channels.add(
     new PeerDuty({
@@ -308,7 +308,7 @@ test('circuits can take the links that are up and whose routers are both here, w
     isBarred: () => false,
     isConnected: (id) => here.has(id),
     onGone: () => undefined,
-    tellGone: () => undefined,
+    sendGone: () => undefined,
   })
   const random = seededRandom(17)
   const router = (): string => `r${random.integer(0, 9)}`

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { tellsAdminSecret } from '../../src/fsm/apply/admin-secrets.ts'
+import { disclosesAdminSecret } from '../../src/fsm/apply/admin-secrets.ts'
 import { ownedKinds, rightsOf, writeGuard } from '../../src/fsm/apply/authority.ts'
 import { entities } from '../../src/entities/registry.ts'
 import { rulesOf } from '../../src/fsm/rules-of-kinds.ts'
@@ -98,8 +98,10 @@ describe('what belongs to an administrator', () => {
   test('its enrollments are shown to administrators alone', () => {
     const { state } = withAlice()
     const record = { id: 'x', createdAt: 1, updatedAt: 1, revision: 1, identityId: 'admin' }
-    expect(tellsAdminSecret(state, 'enrollment', record)).toBe(true)
-    expect(tellsAdminSecret(state, 'enrollment', { ...record, identityId: 'alice' })).toBe(false)
+    expect(disclosesAdminSecret(state, 'enrollment', record)).toBe(true)
+    expect(disclosesAdminSecret(state, 'enrollment', { ...record, identityId: 'alice' })).toBe(
+      false,
+    )
   })
 })
 

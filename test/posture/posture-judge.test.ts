@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { postureCheck, type PostureCheck } from '../../src/entities/kinds/posture-check.ts'
 import { factorTimes } from '../../src/posture/factor-judge.ts'
 import { judgedValues, passes } from '../../src/posture/posture-judge.ts'
-import { type Posture, type ProcessReport, type ShownFactor } from '../../src/ports/posture.ts'
+import type { Posture, ProcessReport, ShownFactor } from '../../src/ports/posture.ts'
 
 const zeros = Object.fromEntries(
   Object.entries(postureCheck.fields).map(([name, field]) => [name, field.zero]),
@@ -43,7 +43,7 @@ describe('an operating system check', () => {
     ['WindowsServer', '10.0.0', false],
     ['LINUX', 'whatever', true],
     ['macOS', '14.0.0', false],
-  ])('of %s %s passes: %s', (type, version, isPassing) => {
+  ])('for %s %s passes: %s', (type, version, isPassing) => {
     expect(passes(windows, os(type, version))).toBe(isPassing)
   })
 })
@@ -55,7 +55,7 @@ describe('a domain check', () => {
     ['LAB.TEST', true],
     ['test', false],
     ['', false],
-  ])('of a machine in %j passes: %s', (domain, isPassing) => {
+  ])('for a machine in %j passes: %s', (domain, isPassing) => {
     expect(passes(domains, told({ domain: { ...at, domain } }))).toBe(isPassing)
   })
 })
@@ -73,12 +73,12 @@ describe('a process check', () => {
   const of = (fields: object): PostureCheck =>
     check({ typeId: 'PROCESS', process: { ...wanted, ...fields } })
 
-  test('passes with the process running and nothing asked of what it is', () => {
+  test('passes if the process is running and nothing else is required', () => {
     expect(passes(of({}), running(process({})))).toBe(true)
     expect(passes(of({}), running(process({ isRunning: false })))).toBe(false)
   })
 
-  test('asks for one of the hashes and for the signer', () => {
+  test('requires one of the hashes and the signer', () => {
     const strict = of({ hashes: ['ab', 'cd'], signerFingerprint: 'ef' })
     const good = { hash: 'cd', signerFingerprints: ['01', 'ef'] }
     expect(passes(strict, running(process(good)))).toBe(true)
@@ -87,14 +87,14 @@ describe('a process check', () => {
     expect(passes(strict, running(process({ ...good, signerFingerprints: [] })))).toBe(false)
   })
 
-  test('looks at what was told under its id, last', () => {
+  test('uses the last report with its id', () => {
     const first = process({ path: '/a' })
     const last = process({ path: '/b', isRunning: false })
     expect(passes(of({}), running(first, last))).toBe(false)
     expect(passes(of({}), running(last, first))).toBe(true)
   })
 
-  test('else at its path, as clients tell of a path once for all checks that ask for it', () => {
+  test('otherwise uses the report of its path, because clients report a path once for all checks', () => {
     expect(passes(of({}), running(process({ checkId: 'other' })))).toBe(true)
     expect(passes(of({}), running(process({ checkId: 'other', path: '/AGENT' })))).toBe(false)
   })
@@ -110,7 +110,7 @@ describe('a check of several processes', () => {
   const a = process({ path: '/a', hash: 'aabb' })
   const b = process({ path: '/b', signerFingerprints: ['dd'] })
 
-  test('asks for all of them or for any, by their paths', () => {
+  test('requires all of them or any of them, by their paths', () => {
     expect(passes(of('AllOf'), running(a, b))).toBe(true)
     expect(passes(of('AllOf'), running(a))).toBe(false)
     expect(passes(of('AnyOf'), running(a))).toBe(true)
@@ -135,13 +135,13 @@ describe('a check of the second factor', () => {
       ...fields,
     })
 
-  test('passes in a session in which a code was given, and for nothing that machines tell', () => {
+  test('passes in a session in which a code was given, and for no report of a device', () => {
     expect(passes(mfa({}), running(process({})))).toBe(false)
     expect(passes(mfa({}), shown({}))).toBe(false)
     expect(passes(mfa({}), shown({ passedAtMs: 1 }))).toBe(true)
   })
 
-  test('passes no longer than its timeout, and again after another code', () => {
+  test('passes until its timeout, and again after another code', () => {
     const timed = mfa({ timeoutSeconds: 600 })
     const given = (agoMs: number) => shown({ passedAtMs: nowMs - agoMs })
     expect(passes(timed, given(minutes(10) - 1))).toBe(true)
@@ -180,7 +180,7 @@ describe('a check of the second factor', () => {
     },
   )
 
-  test('tells clients that know no timeouts of none, and judges them by it all the same', () => {
+  test('reports no timeout to clients that do not support it, and still enforces it', () => {
     const timed = mfa({ timeoutSeconds: 600, ignoreLegacyEndpoints: true })
     const late = shown({ passedAtMs: nowMs - minutes(11), isLegacyClient: true })
     expect(factorTimes(timed, late.factor)).toEqual({ timeout: -1, timeoutRemaining: -1 })
@@ -201,7 +201,7 @@ test.each([
     },
   ],
   ['MFA', {}],
-])('nothing told passes no check of the type %s', (typeId, fields) => {
+])('a check of the type %s fails without a report', (typeId, fields) => {
   const one = check({ typeId, ...fields })
   expect(passes(one, nothingReported)).toBe(false)
   expect(Object.keys(judgedValues(one, nothingReported))).toEqual(

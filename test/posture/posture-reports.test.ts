@@ -24,7 +24,7 @@ const process = (path: string, isRunning = true, checkId = 'c3'): PostureReport 
 })
 const woken: PostureReport = { kind: 'endpoint', isWoken: true, isUnlocked: false }
 
-/** Controllers whose soft state travels when the test says so. */
+/** Controllers whose soft state is delivered when the test says so. */
 class Boards {
   readonly clocks: ManualClock[]
   readonly topics: LocalTopic<Uint8Array>[]
@@ -55,7 +55,7 @@ class Boards {
     return board
   }
 
-  /** What one has published of an identity comes to another. */
+  /** Delivers what one controller has published of an identity to another. */
   carry(from: number, to: number, key = 'alice'): void {
     if (from !== to) this.topic(to).hear(`ctrl${from + 1}`, key, this.topic(from).own.get(key))
   }
@@ -65,12 +65,12 @@ class Boards {
   }
 }
 
-describe('what machines tell', () => {
-  test('is known on every controller, the later word on one thing in place of the earlier', () => {
+describe('a report of a device', () => {
+  test('is known on every controller, and a later one on the same subject replaces it', () => {
     const them = new Boards(3)
     them.board(0).report('alice', 's1', [os('1.0.0'), domain('corp')])
     them.carryAll()
-    // The clock of the one that is told later is behind.
+    // The clock of the controller with the later report is slow.
     them.clock(1).advance(-5000)
     them.board(1).report('alice', 's1', [os('2.0.0')])
     them.carryAll()
@@ -81,7 +81,7 @@ describe('what machines tell', () => {
     expect(them.board(2).of('bob').os).toBeNull()
   })
 
-  test('comes to the same everywhere, whatever was told where and in whatever order it came', () => {
+  test('has the same result on all controllers in every order of delivery', () => {
     for (let seed = 1; seed <= 200; seed += 1) {
       const random = seededRandom(seed)
       const them = new Boards(3)
@@ -105,7 +105,7 @@ describe('what machines tell', () => {
     }
   })
 
-  test('of a process counts once a path, under the last check that it was told for', () => {
+  test('of a process counts once per path, with the check of the last report', () => {
     const { boards } = new Boards(1)
     boards[0]?.report('alice', 's1', [process('/a'), process('/b'), process('/a', false, 'c9')])
     expect(
@@ -116,7 +116,7 @@ describe('what machines tell', () => {
     ])
   })
 
-  test('again and unchanged is no news for a minute', () => {
+  test('is not published again for a minute if it is unchanged', () => {
     const them = new Boards(1)
     them.board(0).report('alice', 's1', [os('1.0.0')])
     const before = them.topic(0).own.get('alice')
@@ -128,7 +128,7 @@ describe('what machines tell', () => {
     expect(them.board(0).of('alice').os?.atMs).toBe(them.clock(0).nowMs())
   })
 
-  test('again to another controller outlives the first', () => {
+  test('survives its first controller if it was repeated to another one', () => {
     const them = new Boards(2)
     them.board(0).report('alice', 's1', [os('1.0.0')])
     them.carry(0, 1)
@@ -137,7 +137,7 @@ describe('what machines tell', () => {
     expect(them.board(1).of('alice').os?.version).toBe('1.0.0')
   })
 
-  test('does not count again when the later word on it has gone with its controller', () => {
+  test('does not count again when the controller with a later report has failed', () => {
     const them = new Boards(2)
     them.board(0).report('alice', 's1', [domain('corp'), os('1.0.0')])
     them.carry(0, 1)
@@ -147,7 +147,7 @@ describe('what machines tell', () => {
     expect(them.board(0).of('alice')).toMatchObject({ domain: null, os: { version: '1.0.0' } })
   })
 
-  test('is dropped with the controller that it was told to', () => {
+  test('is dropped with the controller that received it', () => {
     const them = new Boards(2)
     const lost: string[] = []
     them.board(1).onLost((id) => lost.push(id))
@@ -158,7 +158,7 @@ describe('what machines tell', () => {
     expect(lost).toEqual(['alice'])
   })
 
-  test('of a waking machine belongs to one API session', () => {
+  test('about a wake belongs to one API session', () => {
     const them = new Boards(1)
     const board = them.board(0)
     board.report('alice', 's1', [woken])
@@ -175,7 +175,7 @@ describe('what machines tell', () => {
     expect(them.topic(0).own.size).toBe(0)
   })
 
-  test('is bounded: the oldest processes make room, and what does not fit alone is refused whole', () => {
+  test('is bounded: the oldest processes are dropped, and a request that is too large is refused', () => {
     const board = new Boards(1).board(0)
     const long = (at: number): PostureReport => process(`/${at}/${'x'.repeat(2000)}`)
     for (let at = 0; at < 40; at += 1) expect(board.report('alice', 's1', [long(at)])).toBe('taken')
@@ -188,7 +188,7 @@ describe('what machines tell', () => {
     expect(board.of('alice').processes.map(({ path }) => Number(path.split('/')[1]))).toEqual(kept)
   })
 
-  test('is looked through in turns', () => {
+  test('is checked in turns', () => {
     const board = new Boards(1).board(0)
     for (const id of ['a', 'b', 'c']) board.report(id, 's1', [os('1.0.0')])
     expect(board.reportedHere(2)).toEqual(['a', 'b'])
@@ -196,13 +196,13 @@ describe('what machines tell', () => {
   })
 })
 
-describe('what a router has judged', () => {
+describe('the verdict of a router', () => {
   const judged = (routerId: string): PostureReport => ({ kind: 'router', routerId })
   const kindsOf = (board: PostureReports, session = 's1'): string[] => [
     ...(board.of('alice', session).judgedByRouter ?? []),
   ]
 
-  test('stands for all that the device has told no controller since, in its session alone', () => {
+  test('replaces all earlier reports of the device, in its session only', () => {
     const them = new Boards(2)
     them.board(0).report('alice', 's1', [os('1.0.0')])
     them.board(0).report('alice', 's1', [judged('er1')])
@@ -239,7 +239,7 @@ describe('failed requests', () => {
     policyFailures: [{ policyId: 'p', note: 'x'.repeat(size) }],
   })
 
-  test('are shown newest first, those of other controllers too, 100 at most', () => {
+  test('are returned newest first, including those of other controllers, 100 at most', () => {
     const topic = new LocalTopic<Uint8Array>('ctrl1')
     const other = new LocalTopic<Uint8Array>('ctrl2')
     const board = new FailedRequests('ctrl1', topic)
@@ -252,7 +252,7 @@ describe('failed requests', () => {
     expect(found[0]?.policyFailures).toEqual([{ policyId: 'p', note: 'x'.repeat(10) }])
   })
 
-  test('for one service are noted once in ten seconds', () => {
+  test('for one service are recorded once in ten seconds', () => {
     const board = new FailedRequests('ctrl1', new LocalTopic<Uint8Array>('ctrl1'))
     for (const atMs of [0, 1, 9_999, 10_000, 19_999]) board.note('alice', failed('wiki', atMs))
     board.note('alice', failed('other', 19_999))
@@ -261,7 +261,7 @@ describe('failed requests', () => {
     expect(board.of('bob')).toHaveLength(1)
   })
 
-  test('that take much room push out the oldest', () => {
+  test('of large size displace the oldest', () => {
     const board = new FailedRequests('ctrl1', new LocalTopic<Uint8Array>('ctrl1'))
     for (let at = 0; at < 20; at += 1) board.note('alice', failed(`s${at}`, at, 8000))
     const ids = board.of('alice').map(({ serviceId }) => serviceId)

@@ -77,14 +77,14 @@ async function runUntilGone(
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   let seed: number | null = first
-  let because = 'its process has ended'
+  let reason = 'its process has ended'
   let timer: NodeJS.Timeout | undefined
   const order = (): void => {
     clearTimeout(timer)
     child.send({ seed, subject })
     if (seed === null) return
     timer = setTimeout(() => {
-      because = `it has not come to an end within ${seedMsMax / 1000} s`
+      reason = `it has not come to an end within ${seedMsMax / 1000} s`
       child.kill('SIGKILL')
     }, seedMsMax)
   }
@@ -102,7 +102,7 @@ async function runUntilGone(
         resolve(null)
         return
       }
-      const failure = { invariant: 'liveness', message: because, step: 0, stack: '' }
+      const failure = { invariant: 'liveness', message: reason, step: 0, stack: '' }
       onResult({ ok: false, seed, failure, counts: {} })
       resolve(take())
     })

@@ -40,8 +40,8 @@ interface Wanted {
   readonly subject: Subject
 }
 
-function usage(because: string): never {
-  console.error(`${because}\n\n${USAGE}`)
+function usage(reason: string): never {
+  console.error(`${reason}\n\n${USAGE}`)
   process.exit(2)
 }
 

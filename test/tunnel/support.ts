@@ -179,7 +179,7 @@ export class TunnelStage {
     }[] = [],
   ): Promise<{ readonly api: PlayedApi; readonly tunnel: IdentityTunnel }> {
     const key = await this.network.leaf(identityId, [], [])
-    const api = new PlayedApi(identityId, (token) => this.#tellSession(identityId, token, key))
+    const api = new PlayedApi(identityId, (token) => this.#sendSession(identityId, token, key))
     api.services = services
     api.edgeRouters = [
       { name: 'edge1', supportedProtocols: { tls: `tls://127.0.0.1:${this.edgePort}` } },
@@ -219,7 +219,7 @@ export class TunnelStage {
     await this.network.close()
   }
 
-  #tellSession(identityId: string, token: string, { certificatePem }: CertifiedKey): void {
+  #sendSession(identityId: string, token: string, { certificatePem }: CertifiedKey): void {
     const certFingerprints = [parseCertificate(certificatePem).sha1]
     const message = create(ApiSessionAddedSchema, {
       apiSessions: [{ id: token, token, identityId, certFingerprints }],

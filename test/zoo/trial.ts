@@ -14,7 +14,7 @@ export interface TrialOptions {
 
 export type Verdict = { readonly ms: number } & (
   | { readonly isCaught: true; readonly failure: Failure }
-  | { readonly isCaught: false; readonly because: string }
+  | { readonly isCaught: false; readonly reason: string }
 )
 
 /** Judges bugs one by one; several may be under way at once. */
@@ -40,7 +40,7 @@ export class Trial {
       const outcome = misfit ?? (await this.#run(bug, tree))
       const ms = performance.now() - beganMs
       return typeof outcome === 'string'
-        ? { isCaught: false, because: outcome, ms }
+        ? { isCaught: false, reason: outcome, ms }
         : { isCaught: true, failure: outcome, ms }
     } finally {
       rmSync(tree, { recursive: true, force: true })
@@ -111,7 +111,7 @@ export function describeVerdict(bug: Bug, verdict: Verdict): string {
   const seconds = `${(verdict.ms / 1000).toFixed(1)} s`
   const start = `${String(bug.number).padStart(2)} ${bug.name.padEnd(NAME_COLUMNS)}`
   if (!verdict.isCaught)
-    return `${start} NOT CAUGHT by ${bug.caughtBy} (${seconds}): ${verdict.because}`
+    return `${start} NOT CAUGHT by ${bug.caughtBy} (${seconds}): ${verdict.reason}`
   const { invariant, seed, step } = verdict.failure
   const message = verdict.failure.message.replace(`${invariant}: `, '').slice(0, MESSAGE_CHARACTERS)
   const place = seed === null ? 'scenario' : `campaign seed=${seed} step=${step}`

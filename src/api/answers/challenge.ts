@@ -36,9 +36,9 @@ export function challengeText(
     return challenge === 'missing' && isOidcOffered ? `${own},${ofOidc(challenge)}` : own
   }
   const { realm, error, signers } = challenge
-  const told = signers.filter(({ issuer }) => PLAIN.test(issuer)).slice(0, SIGNERS_MAX)
-  const ids = told.map(({ id }) => id).join('|')
-  const issuers = told.map(({ issuer }) => issuer).join('|')
+  const listed = signers.filter(({ issuer }) => PLAIN.test(issuer)).slice(0, SIGNERS_MAX)
+  const ids = listed.map(({ id }) => id).join('|')
+  const issuers = listed.map(({ issuer }) => issuer).join('|')
   return `Bearer realm="${realm}" error="${error}" error_description="${descriptions[error]}" id="${ids}" issuer="${issuers}"`
 }
 

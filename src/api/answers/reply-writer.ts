@@ -28,7 +28,7 @@ import type { ApiLimits } from '../limits.ts'
 import type { BindingName, VersionInfo } from '../parts.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { AuditTrail } from '../../ports/audit.ts'
-import type { TellFact } from '../../ports/live-facts.ts'
+import type { PublishFact } from '../../ports/live-facts.ts'
 import type { Quota } from '../../lib/bounds/quota.ts'
 
 interface Needs {
@@ -41,7 +41,7 @@ interface Needs {
   readonly instanceId: string
   readonly logger: ServiceLogger
   readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
-  readonly tell: TellFact
+  readonly publishFact: PublishFact
   readonly sessions: SessionTracker
   readonly metrics: ApiMetrics
   readonly refusals: Quota
@@ -91,7 +91,7 @@ export class ReplyWriter {
   fail(reply: FastifyReply, call: OperationCall, error: unknown): void {
     if (reply.raw.headersSent) return
     const problem = this.#problemOf(call, error)
-    if (isRefusedWrite(call, problem)) this.#tellRefused(call, problem)
+    if (isRefusedWrite(call, problem)) this.#reportRefused(call, problem)
     if (call.refusalPage !== null) {
       const { status, contentType, headers, body } = call.refusalPage
       const all = { ...this.#headers(reply, call, contentType), ...headers }
@@ -239,7 +239,7 @@ export class ReplyWriter {
     })
   }
 
-  #tellRefused(call: OperationCall, { code }: Problem): void {
+  #reportRefused(call: OperationCall, { code }: Problem): void {
     const { caller, operation } = call
     const { address } = call.credentials
     const { trace } = call.metadata
@@ -247,7 +247,7 @@ export class ReplyWriter {
     if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
     const method = operation?.logInMethod?.(call)
     if (method !== undefined) {
-      this.#needs.tell({ kind: 'logInFailed', method, address, reason: code })
+      this.#needs.publishFact({ kind: 'logInFailed', method, address, reason: code })
     }
     this.#needs.audit?.refused({
       actor: caller?.identity.id ?? '',

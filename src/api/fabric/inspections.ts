@@ -111,21 +111,25 @@ export function inspectionOperations(needs: Needs): Operation[] {
         const names = new Set(requestedValues)
         const isOwn = await isMeant(cluster.selfId)
         const own = await inspect(cluster.selfId, isOwn ? names : [], values)
-        const { errors, told } = await ofRouters(needs, isMeant, [...names])
+        const { errors, inspected } = await ofRouters(needs, isMeant, [...names])
         // A name that routers know is no fault of this controller, which does not.
-        const known = new Set(told.map(({ name }) => name))
+        const known = new Set(inspected.map(({ name }) => name))
         const missing = own.missing.filter((name) => !known.has(name))
         errors.unshift(
           ...missing.map((name) => `${cluster.selfId}: unknown value ${JSON.stringify(name)}`),
         )
-        const answer = { errors, success: errors.length === 0, values: [...own.told, ...told] }
+        const answer = {
+          errors,
+          success: errors.length === 0,
+          values: [...own.inspected, ...inspected],
+        }
         return bareAnswer(JSON.stringify(answer))
       },
     }),
   ]
 }
 
-interface Told {
+interface InspectedValue {
   readonly appId: string
   readonly name: string
   readonly value: unknown
@@ -135,36 +139,36 @@ async function inspect(
   appId: string,
   names: Iterable<string>,
   values: Values,
-): Promise<{ readonly missing: readonly string[]; readonly told: readonly Told[] }> {
+): Promise<{ readonly missing: readonly string[]; readonly inspected: readonly InspectedValue[] }> {
   const missing: string[] = []
-  const told: Told[] = []
+  const inspected: InspectedValue[] = []
   for (const name of names) {
     const read = Object.hasOwn(values, name) ? values[name] : undefined
     if (read === undefined) missing.push(name)
-    else told.push({ appId, name, value: await read() })
+    else inspected.push({ appId, name, value: await read() })
   }
-  return { missing, told }
+  return { missing, inspected }
 }
 
 async function ofRouters(
   { channels, routerInspections }: Needs,
   isMeant: (id: string) => Promise<boolean>,
   names: readonly string[],
-): Promise<{ readonly errors: string[]; readonly told: readonly Told[] }> {
+): Promise<{ readonly errors: string[]; readonly inspected: readonly InspectedValue[] }> {
   const ids: string[] = []
   for (const { id } of channels.list().slice(0, ROUTERS_MAX)) {
     if (await isMeant(id)) ids.push(id)
   }
   const errors: string[] = []
-  const told: Told[] = []
+  const inspected: InspectedValue[] = []
   await Promise.all(
     ids.map(async (appId) => {
       const found = await routerInspections.inspect(appId, names)
       errors.push(...found.errors)
-      told.push(...found.values.map(({ name, value }) => ({ appId, name, value })))
+      inspected.push(...found.values.map(({ name, value }) => ({ appId, name, value })))
     }),
   )
-  return { errors, told }
+  return { errors, inspected }
 }
 
 function valuesOf(needs: Needs): Values {

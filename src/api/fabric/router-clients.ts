@@ -385,11 +385,11 @@ function originFor({ id, identityId, ipAddress }: ApiSession): WriteOrigin {
 }
 
 function isOther(before: RecordChange['after'], after: RecordChange['after']): boolean {
-  const told = (record: RecordChange['after']): string => {
+  const shownText = (record: RecordChange['after']): string => {
     const used = { lastActivityAt: null, revision: null, updatedAt: null }
     return JSON.stringify({ ...record, ...used })
   }
-  return told(before) !== told(after)
+  return shownText(before) !== shownText(after)
 }
 
 function endedSession({ id, before, after }: RecordChange<'session'>): EndedSession[] {

@@ -34,12 +34,12 @@ import type { ServiceLogger } from '../../ports/logger.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { unrequestedWrite, type Writer } from '../writes.ts'
 import {
-  circuitsTold,
-  type ToldCircuits,
+  inspectedCircuits,
+  type InspectedCircuits,
   circuitValues,
-  linksTold,
-  type ToldLink,
-} from './told-by-routers.ts'
+  inspectedLinks,
+  type InspectedLink,
+} from './inspected-by-routers.ts'
 
 export interface ValidationNeeds {
   readonly state: StateView
@@ -302,15 +302,15 @@ async function validateLinks(
   const of = { kind: 'links', routerId: router.id, routerName: router.name } as const
   const inspected = await askRouter(needs, router, ['links'])
   if (typeof inspected === 'string') return { ...of, fault: inspected, links: [] }
-  const told = linksTold(inspected)
-  if (told === null) return { ...of, fault: silenceOf(inspected, 'links'), links: [] }
-  return { ...of, fault: null, links: await inTurns(() => comparedLinks(needs, router, told)) }
+  const reported = inspectedLinks(inspected)
+  if (reported === null) return { ...of, fault: silenceOf(inspected, 'links'), links: [] }
+  return { ...of, fault: null, links: await inTurns(() => comparedLinks(needs, router, reported)) }
 }
 
 function comparedLinks(
   needs: ValidationNeeds,
   router: Router,
-  told: readonly ToldLink[],
+  reported: readonly InspectedLink[],
 ): readonly ValidatedLink[] {
   const known = new Map(
     needs.links
@@ -321,8 +321,8 @@ function comparedLinks(
       .map((link) => [link.id, link]),
   )
   const isConnected = (id: string): boolean => needs.channels.get(id) !== undefined
-  const links = told.map((link) => comparedLink(link, known.get(link.id), isConnected))
-  for (const { id } of told) known.delete(id)
+  const links = reported.map((link) => comparedLink(link, known.get(link.id), isConnected))
+  for (const { id } of reported) known.delete(id)
   for (const link of known.values()) {
     const isDialed = link.sourceRouterId === router.id
     const peerRouterId = isDialed ? link.destRouterId : link.sourceRouterId
@@ -341,7 +341,7 @@ function comparedLinks(
 }
 
 function comparedLink(
-  { id, peerRouterId, isDialed, sockets }: ToldLink,
+  { id, peerRouterId, isDialed, sockets }: InspectedLink,
   known: LiveLink | undefined,
   isConnected: (routerId: string) => boolean,
 ): ValidatedLink {
@@ -362,15 +362,19 @@ function comparedLink(
   }
 }
 
-function differingSockets({ connections }: LiveLink, told: readonly string[]): readonly string[] {
+function differingSockets(
+  { connections }: LiveLink,
+  reported: readonly string[],
+): readonly string[] {
   const known = connections
     .map(({ type, sourceAddress, destAddress }) => `${type} ${sourceAddress} ${destAddress}`)
     .sort()
   // A controller keeps the first few of them.
-  if (known.length < told.length && known.every((socket) => told.includes(socket))) return []
-  return known.join('\n') === told.join('\n')
+  if (known.length < reported.length && known.every((socket) => reported.includes(socket)))
+    return []
+  return known.join('\n') === reported.join('\n')
     ? []
-    : [`the router has the sockets [${told.join(', ')}], the controller [${known.join(', ')}]`]
+    : [`the router has the sockets [${reported.join(', ')}], the controller [${known.join(', ')}]`]
 }
 
 async function validateCircuits(
@@ -381,23 +385,23 @@ async function validateCircuits(
   const of = { kind: 'circuits', routerId: router.id, routerName: router.name } as const
   const inspected = await askRouter(needs, router, Object.values(circuitValues))
   if (typeof inspected === 'string') return { ...of, fault: inspected, circuits: [] }
-  const told = circuitsTold(inspected)
-  if (told === null) return { ...of, fault: silenceOf(inspected, 'circuits'), circuits: [] }
-  const { omitted, forwarder } = told
+  const reported = inspectedCircuits(inspected)
+  if (reported === null) return { ...of, fault: silenceOf(inspected, 'circuits'), circuits: [] }
+  const { omitted, forwarder } = reported
   const fault =
     omitted === 0
       ? null
       : `it shows ${forwarder.size} circuits and has ${forwarder.size + omitted}; those that it does not show were not compared`
-  const circuits = await inTurns(() => comparedCircuits(needs, router.id, told))
+  const circuits = await inTurns(() => comparedCircuits(needs, router.id, reported))
   return { ...of, fault, circuits }
 }
 
 function comparedCircuits(
   { circuits, cluster }: ValidationNeeds,
   routerId: string,
-  told: ToldCircuits,
+  reported: InspectedCircuits,
 ): readonly ValidatedCircuit[] {
-  const { forwarder, edge, clients, omitted } = told
+  const { forwarder, edge, clients, omitted } = reported
   const known = new Set<string>()
   const shown = new Set<string>()
   for (const { id, routerIds } of circuits.list()) if (routerIds.includes(routerId)) known.add(id)

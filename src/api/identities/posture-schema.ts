@@ -13,14 +13,14 @@ const maybe = { type: ['boolean', 'null'] } as const
  * The types that are told of; the second factor has operations of its own, and several processes
  * are told one by one.
  */
-const toldTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'ENDPOINT_STATE'] as const
+const reportedTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'ENDPOINT_STATE'] as const
 
 /** The members of all types; the type says which of them count. */
 export const postureResponseCreate = objectSchema(
   'postureResponseCreate',
   {
     id: { type: 'string', maxLength: 128 },
-    typeId: { type: 'string', enum: toldTypes },
+    typeId: { type: 'string', enum: reportedTypes },
     domain: bounded(255),
     macAddresses: manyBounded(64),
     type: bounded(128),

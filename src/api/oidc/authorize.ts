@@ -94,8 +94,8 @@ async function authorize(needs: Needs, call: RequestContext, body: unknown): Pro
     if (!(error instanceof OAuthError)) throw error
     if (error.code !== 'login_required') return oauthErrorAnswer(error)
     const state = of('state')
-    const told = { error: error.code, ...(state === undefined ? {} : { state }), iss: issuer }
-    return redirectAnswer(withParameters(redirectUri, told))
+    const parameters = { error: error.code, ...(state === undefined ? {} : { state }), iss: issuer }
+    return redirectAnswer(withParameters(redirectUri, parameters))
   }
 }
 
@@ -112,6 +112,6 @@ async function leave(needs: Needs, call: RequestContext, body: unknown): Promise
   // The code comes last, as one client of the family takes all that follows `code=` for it. The
   // issuer is that of RFC 9207.
   // @guard oidc/authorization--last
-  const told = { iss: issuer, ...(state === '' ? {} : { state }), code }
-  return redirectAnswer(withParameters(redirectUri, told))
+  const parameters = { iss: issuer, ...(state === '' ? {} : { state }), code }
+  return redirectAnswer(withParameters(redirectUri, parameters))
 }

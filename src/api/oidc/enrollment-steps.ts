@@ -148,7 +148,7 @@ class EnrollmentSteps {
     principal: SessionPrincipal,
     error: unknown,
   ): Promise<unknown> {
-    if (!(error instanceof Problem) || !isTold(error.code)) return error
+    if (!(error instanceof Problem) || !isShown(error.code)) return error
     const id = idIn(call, body)
     const { id: identityId } = principal.identity
     const { http } = problems[error.code]
@@ -158,8 +158,8 @@ class EnrollmentSteps {
     // A caller who knows the password alone was shown no secret, and names none.
     // @guard oidc/enrollment--shown, oidc/enrollment--verified
     if (found?.isVerified === false && found.secretId === shownId) {
-      const told = { fault: faults[error.code], status }
-      call.refusalPage = await this.#shownPage(call, id, principal, found, told)
+      const failure = { fault: faults[error.code], status }
+      call.refusalPage = await this.#shownPage(call, id, principal, found, failure)
       return error
     }
     const fault = found?.isVerified === true ? faults.MFA_EXISTS : faults.NOT_FOUND
@@ -173,14 +173,14 @@ class EnrollmentSteps {
     id: string,
     { identity }: SessionPrincipal,
     begun: Mfa,
-    told: Pick<PageOfFlow, 'fault' | 'status'>,
+    failure: Pick<PageOfFlow, 'fault' | 'status'>,
   ): Promise<Reply | null> {
     const redirectUri = await this.#logIn.redirectOfPage(call, id)
     if (redirectUri === null) return null
     const factor = await this.#needs.secondFactors.vault.open(begun)
     const { secretId } = begun
     const shown = { secretId, factor, identityName: identity.name }
-    return enrollmentPage({ id, redirectUri, ...told }, shown)
+    return enrollmentPage({ id, redirectUri, ...failure }, shown)
   }
 }
 
@@ -192,7 +192,7 @@ const faults = {
   SERVER_TOO_MANY_REQUESTS: tooManyCodes,
 } as const
 
-function isTold(code: ProblemCode): code is keyof typeof faults {
+function isShown(code: ProblemCode): code is keyof typeof faults {
   return Object.hasOwn(faults, code)
 }
 

@@ -123,8 +123,8 @@ export class LogInSteps {
       by === 'password'
         ? { by, username: of('username') ?? '', password: of('password') ?? '' }
         : { by }
-    const told = { ...aboutIn(body), certificateRequest: carriedRequest(of('csrPem')) }
-    const step = await this.#needs.oidcFlow.logIn(id, credential, call.credentials, told, {
+    const client = { ...aboutIn(body), certificateRequest: carriedRequest(of('csrPem')) }
+    const step = await this.#needs.oidcFlow.logIn(id, credential, call.credentials, client, {
       write: writeRequestOf(call),
       turn: call,
     })
@@ -145,13 +145,13 @@ export class LogInSteps {
       if (!(error instanceof Problem)) throw error
       const { id: identityId } = principal.identity
       if (error.code === 'SERVER_TOO_MANY_REQUESTS') {
-        const told = { fault: tooManyCodes, status: problems[error.code].http }
-        call.refusalPage = await this.factorPage(call, id, identityId, told)
+        const failure = { fault: tooManyCodes, status: problems[error.code].http }
+        call.refusalPage = await this.factorPage(call, id, identityId, failure)
       }
       if (error.code !== 'MFA_INVALID_TOKEN') throw error
       const wrong = { code: 'INVALID TOTP CODE', message: 'an invalid TOTP code was supplied' }
-      const told = { fault: 'That code is not right.', status: 400 }
-      const page = await this.factorPage(call, id, identityId, told)
+      const failure = { fault: 'That code is not right.', status: 400 }
+      const page = await this.factorPage(call, id, identityId, failure)
       return page ?? jsonAnswer(wrong, 400)
     }
     return await this.goOn(call, id)
@@ -192,12 +192,12 @@ export class LogInSteps {
     call: RequestContext,
     id: string,
     identityId: string,
-    told: Pick<PageOfFlow, 'fault' | 'status'> = { fault: '', status: 200 },
+    failure: Pick<PageOfFlow, 'fault' | 'status'> = { fault: '', status: 200 },
   ): Promise<Reply | null> {
     const redirectUri = await this.redirectOfPage(call, id)
     if (redirectUri === null) return null
     const isEnrolled = this.#needs.secondFactors.find(identityId)?.isVerified === true
-    return pageAnswer({ id, asks: isEnrolled ? 'code' : 'enrollment', redirectUri, ...told })
+    return pageAnswer({ id, asks: isEnrolled ? 'code' : 'enrollment', redirectUri, ...failure })
   }
 
   /** The end of the flow of a page; null: as `factorPage`. */
@@ -349,12 +349,12 @@ function aboutIn(body: LogInBody): {
   }
   const form = new URLSearchParams(body)
   const byName = new Map(Array.from(form, ([name, value]) => [name.toLowerCase(), value]))
-  const told = (prefix: 'env' | 'sdk'): Record<string, string> | null => {
+  const infoOf = (prefix: 'env' | 'sdk'): Record<string, string> | null => {
     const found = formNames[prefix].flatMap((name) => {
       const value = byName.get(`${prefix}${name}`.toLowerCase())
       return value === undefined ? [] : [[name, value] as const]
     })
     return found.length === 0 ? null : Object.fromEntries(found)
   }
-  return { configTypes: form.getAll('configTypes'), envInfo: told('env'), sdkInfo: told('sdk') }
+  return { configTypes: form.getAll('configTypes'), envInfo: infoOf('env'), sdkInfo: infoOf('sdk') }
 }

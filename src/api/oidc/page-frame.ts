@@ -72,12 +72,12 @@ export function framed({
   formTarget = '',
   headers = {},
 }: FramedPage): Reply {
-  const told = fault === '' ? '' : `<p class="fault" role="alert">${htmlText(fault)}</p>`
+  const faultHtml = fault === '' ? '' : `<p class="fault" role="alert">${htmlText(fault)}</p>`
   const body =
     '<!doctype html><html lang="en"><head><meta charset="utf-8">' +
     '<meta name="viewport" content="width=device-width,initial-scale=1">' +
     `<title>${htmlText(title)}</title><style>${style}</style></head><body><main>` +
-    `<p class="brand">Flotilla</p><h1>${htmlText(title)}</h1>${told}${content}</main></body></html>`
+    `<p class="brand">Flotilla</p><h1>${htmlText(title)}</h1>${faultHtml}${content}</main></body></html>`
   // @guard oidc/authorization--framed
   const policy = [
     "default-src 'none'",

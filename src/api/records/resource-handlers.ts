@@ -3,7 +3,7 @@ import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Entity, RequestMode } from '../../entities/define.ts'
 import { membersAt } from '../../entities/levels.ts'
 import type { EntityOperation as EntityOperation } from '../../entities/operations.ts'
-import { tellsAdminSecret } from '../../fsm/apply/admin-secrets.ts'
+import { disclosesAdminSecret } from '../../fsm/apply/admin-secrets.ts'
 import { assert, AssertionError } from '../../lib/assert.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -158,7 +158,7 @@ export class ResourceHandlers {
       const record = state.get(entity.name, id)
       if (record === undefined) return null
       if (!visible.has(callerId, id)) return null
-      if (!caller.isAdmin && tellsAdminSecret(state, entity.name, record)) {
+      if (!caller.isAdmin && disclosesAdminSecret(state, entity.name, record)) {
         throw new Problem('UNAUTHORIZED', { detail: 'it belongs to an administrator' })
       }
       const shownFor = this.#shownFor(call, entity, callerId, types)

@@ -227,10 +227,10 @@ export class LogInFlow {
     id: string,
     credential: LogInCredential,
     shown: CallerCredentials,
-    told: Omit<AboutClient, 'api' | 'oidc'> & { readonly certificateRequest?: string },
+    client: Omit<AboutClient, 'api' | 'oidc'> & { readonly certificateRequest?: string },
     request: LogInRequest,
   ): Promise<LogInStep> {
-    const { certificateRequest: asked = '', ...about } = told
+    const { certificateRequest: asked = '', ...about } = client
     const flow = await this.#begun(id)
     if (flow === null) return refused
     // The tokens are for a device, which has not the key of the person's browser.

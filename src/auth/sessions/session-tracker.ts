@@ -181,8 +181,8 @@ export class SessionTracker {
       const session = state.get('apiSession', id)
       const atMs = this.#lastUses.get(id)
       if (session === undefined || atMs === undefined) continue
-      const toldMs = Math.max(storedUseMs(session), activity.get(cluster.selfId, id) ?? 0)
-      if (atMs - toldMs > limits.activityMoveMs) activity.publish(id, atMs)
+      const publishedMs = Math.max(storedUseMs(session), activity.get(cluster.selfId, id) ?? 0)
+      if (atMs - publishedMs > limits.activityMoveMs) activity.publish(id, atMs)
     }
     this.#usedHere.clear()
   }

@@ -17,9 +17,9 @@ export const circuitMessage = {
 export const circuitDataTypes: ReadonlySet<number> = new Set(Object.values(circuitMessage))
 
 export const payloadFlag = {
-  /** The circuit ends; to the receiver the same as `endOfFile`. */
+  /** The circuit ends; for the receiver the same as `endOfFile`. */
   circuitEnd: 1,
-  /** Also in acknowledgements. */
+  /** Also set in acknowledgments. */
   fromTerminator: 2,
   circuitStart: 4,
   chunk: 8,
@@ -55,9 +55,11 @@ export const circuitControlHeader = {
 export const TRACE_REQUEST = 1
 export const TRACE_ANSWER = 2
 
-/** Sequence numbers are 32-bit and signed at the other end. */
+/** Maximum sequence number: OpenZiti routers use signed 32-bit integers. */
 export const SEQUENCE_MAX = 0x7fff_ffff
-/** An acknowledgement without the bytes that its sender has buffered blocks the receiver. */
+/**
+ * Value for an acknowledgment without a count of buffered bytes; it blocks the sender of payloads.
+ */
 const BUFFERED_UNKNOWN = 0xffff_ffff
 
 const empty = new Uint8Array(0)
@@ -75,30 +77,30 @@ export interface Piece {
 export interface Payload {
   readonly sequence: number
   readonly flags: number
-  /** Clock of its sender as it was sent, ms modulo 2^16; 0: none. */
+  /** Clock of the sender at the time of sending, ms modulo 2^16; 0: none. */
   readonly stamp: number
   readonly body: Uint8Array
   readonly edgeFlags: number
   readonly traceId: Uint8Array | null
-  /** Null in most payloads: only the first of an end has them. */
+  /** null in most payloads; only the first one of an end has capabilities. */
   readonly capabilities: number | null
 }
 
 export interface Acknowledgement {
   readonly flags: number
-  /** Bytes that wait for the application of its sender. */
+  /** Bytes at the sender that its application has not read yet. */
   readonly bufferedBytes: number
-  /** Stamp of the payload, as it came; 0: none. */
+  /** Stamp of the acknowledged payload, unchanged; 0: none. */
   readonly stamp: number
-  /** Sequences, read by `sequencesOf`. */
+  /** Sequences in their wire form; see `sequenceAt`. */
   readonly body: Uint8Array
 }
 
 const utf8 = new TextDecoder()
 
-/** Id of the circuit that a payload, acknowledgement or control belongs to; null: none. */
+/** Circuit id of a payload, acknowledgment or control message; null: none. */
 export function circuitIdOf({ contentType, headers, body }: ChannelMessage): string | null {
-  // A control has a byte for its kind, and the circuit as the rest of its body.
+  // The body of a control message is one byte for the kind, then the circuit id.
   const isControl = contentType === circuitMessage.control
   const value = isControl ? body.subarray(1) : headers.get(circuitHeader.circuitId)
   if (value === undefined || value.length === 0) return null
@@ -109,10 +111,10 @@ export function circuitIdOf({ contentType, headers, body }: ChannelMessage): str
 const onwardKeys = { from: circuitHeader.uuid, to: circuitHeader.rtt } as const
 
 /**
- * The frame as it goes on: without what belongs to the channel that it came by, such as the number
- * of a request that it would be taken as the reply to.
+ * The frame to forward, without headers of the channel that it arrived on, such as a reply number,
+ * which the next channel would misinterpret.
  */
-export function frameOnward({ contentType, headers, body }: ChannelMessage): Outgoing {
+export function frameToForward({ contentType, headers, body }: ChannelMessage): Outgoing {
   const kept = new Map<number, Uint8Array>()
   const isControl = contentType === circuitMessage.control
   for (const [key, value] of headers) {
@@ -124,7 +126,7 @@ export function frameOnward({ contentType, headers, body }: ChannelMessage): Out
   return { contentType, headers: kept, body }
 }
 
-/** Null when it is malformed. */
+/** null when malformed. */
 export function readPayload(message: ChannelMessage): Payload | null {
   const { headers, body, leftOutBytes = 0 } = message
   const sequence = readSequence(headers.get(circuitHeader.sequence))
@@ -139,7 +141,7 @@ export function readPayload(message: ChannelMessage): Payload | null {
   return { sequence, flags, stamp, body, edgeFlags, traceId, capabilities }
 }
 
-/** Payloads that only number the stream, or start it, are no pieces. */
+/** False for payloads that only number or start the stream. */
 export function isContent({ body, flags, edgeFlags, traceId, capabilities }: Payload): boolean {
   if (body.length > 0 || edgeFlags !== 0 || traceId !== null) return true
   return (
@@ -147,7 +149,7 @@ export function isContent({ body, flags, edgeFlags, traceId, capabilities }: Pay
   )
 }
 
-/** Null when it is malformed. */
+/** null when malformed. */
 export function readAcknowledgement(message: ChannelMessage): Acknowledgement | null {
   const { headers, body, leftOutBytes = 0 } = message
   const flags = littleEndian(headers.get(circuitHeader.flags), 4)
@@ -172,7 +174,7 @@ interface OutgoingPayload extends Piece {
   readonly capabilities: number | null
 }
 
-/** @param circuitId as it stands on the wire. */
+/** @param circuitId in its wire form. */
 export function payloadMessage(
   circuitId: Uint8Array,
   payload: OutgoingPayload,
@@ -191,7 +193,7 @@ export function payloadMessage(
   return { contentType: circuitMessage.payload, headers, body }
 }
 
-/** @param sequences none: only the bytes that are buffered are sent. */
+/** @param sequences may be empty, to send only the buffered bytes. */
 export function acknowledgementMessage(
   circuitId: Uint8Array,
   {
@@ -217,7 +219,7 @@ export function acknowledgementMessage(
   return { contentType: circuitMessage.acknowledgement, headers, body }
 }
 
-/** The answer to a request for the route of a circuit; null: the control is none. */
+/** Answer to a route trace request; null when the control message is not one. */
 export function traceRouteAnswer(
   request: ChannelMessage,
   { type, id }: { readonly type: string; readonly id: string },
@@ -246,7 +248,7 @@ export function traceRouteAnswer(
   return { contentType: circuitMessage.control, headers, body: answer }
 }
 
-/** An absent integer is 0. Without a view for each of them: they are read for each payload. */
+/** An absent integer is 0. Avoids DataView objects, because this runs for each payload. */
 function littleEndian(bytes: Uint8Array | undefined, length: 2 | 4): number | null {
   if (bytes === undefined) return 0
   if (bytes.length !== length) return null
@@ -293,10 +295,10 @@ function capabilitiesValue(capabilities: number): Uint8Array {
   return integerValue(capabilities, 4).reverse()
 }
 
-/** Views pin the whole buffer that they lie in; one that is much larger is not worth it. */
+/** A view keeps its whole buffer in memory; acceptable up to this factor. */
 const PINNED_SCALE_MAX = 8
 
-/** A body that may be kept: a copy, when the view would pin far more than it holds. */
+/** A body that may be stored: a copy if the view would keep a much larger buffer in memory. */
 export function keptBody(body: Uint8Array): Uint8Array {
   if (body.length === 0) return empty
   // @guard payloads-that-lie--pinned

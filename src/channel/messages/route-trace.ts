@@ -3,20 +3,20 @@ import { int32Value, readInt32, readText, readUint64, uint64Value } from '../hea
 import { messageContentLimits } from './limits.ts'
 import { circuitControlHeader, circuitMessage, TRACE_ANSWER, TRACE_REQUEST } from './payload.ts'
 
-/** Request for the route of a circuit: one of its routers or its other end answers. */
+/** Route trace request of a circuit; one of its routers or the other end answers. */
 export interface TraceRequest {
-  /** Number of the router that answers, counted from the one that is asked first. */
+  /** Position of the answering router, counted from the first one on the route. */
   readonly hops: number
-  /** Time of the one who asks, which the answer repeats. */
+  /** Time of the requester, repeated in the answer. */
   readonly timestamp: bigint
-  /** Number by which the one who asks knows the request. */
+  /** Request number of the requester. */
   readonly userValue: number
 }
 
 export interface TraceAnswer extends TraceRequest {
   readonly hopType: string
   readonly hopId: string
-  /** Why the route is not known further; '': it is. */
+  /** Reason why the route ends here; '' if none. */
   readonly error: string
 }
 
@@ -35,7 +35,7 @@ export function traceRequestMessage(
   return { contentType: circuitMessage.control, headers, body }
 }
 
-/** Null when the control is no answer, or does not say to which request. */
+/** null when the control message is not an answer, or has no request number. */
 export function readTraceAnswer({ headers, body }: ChannelMessage): TraceAnswer | null {
   const userValue = readInt32(headers, circuitControlHeader.userVal)
   if (body[0] !== TRACE_ANSWER || userValue === null) return null
@@ -51,7 +51,9 @@ export function readTraceAnswer({ headers, body }: ChannelMessage): TraceAnswer 
   }
 }
 
-/** Hops that a request for a route has left; null: the message is none, or counts none. */
+/**
+ * Remaining hops of a route trace request; null when the message is not one, or has no hops left.
+ */
 export function hopsOfTrace({ contentType, headers, body }: ChannelMessage): number | null {
   if (contentType !== circuitMessage.control || body[0] !== TRACE_REQUEST) return null
   const hops = (readInt32(headers, circuitControlHeader.hopCount) ?? 0) >>> 0

@@ -10,7 +10,7 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import { ConfigurationSchema, type Member, MemberSchema } from '../../../proto/gen/membership_pb.ts'
 import { hashPassword } from '../../auth/factors/password-verifier.ts'
-import { type FormingAdmission, formingSecrets } from '../../cluster/secrets/wrap-secrets.ts'
+import { type BootstrapMember, formingSecrets } from '../../cluster/secrets/wrap-secrets.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { formingRecords } from '../../fsm/seed/seed.ts'
 import { newOpaqueId, newShortId } from '../../lib/random.ts'
@@ -216,7 +216,7 @@ async function makeMember(
   return { planned, leaf, member }
 }
 
-function admissionOf({ leaf, member }: FormedMember): FormingAdmission {
+function admissionOf({ leaf, member }: FormedMember): BootstrapMember {
   const { id: nodeId, storeId, address } = member
   const { certificatePem } = leaf
   const [{ native }] = parseCertificates(certificatePem)

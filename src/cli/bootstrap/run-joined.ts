@@ -37,7 +37,7 @@ async function look(dataFolder: string, progress: JoinProgress): Promise<boolean
     const status = (await askController(dataFolder, requestOf('status'))) as ClusterStatus
     const listed = await askController(dataFolder, requestOf('list'))
     const members = listed as readonly ListedMember[]
-    return progress.tell(status, members)
+    return progress.report(status, members)
   } catch {
     // It does not answer yet, or is stopping: the next look tells.
     return false
@@ -48,9 +48,9 @@ async function look(dataFolder: string, progress: JoinProgress): Promise<boolean
 export class JoinProgress {
   readonly #id: string
   readonly #goal: JoinedGoal
-  readonly #told = new Set<string>()
+  readonly #printed = new Set<string>()
   #isOver = false
-  #behindTold = Infinity
+  #behindReported = Infinity
 
   constructor(id: string, goal: JoinedGoal) {
     this.#id = id
@@ -62,7 +62,7 @@ export class JoinProgress {
   }
 
   /** @returns true once it has joined. */
-  tell(status: ClusterStatus, members: readonly ListedMember[]): boolean {
+  report(status: ClusterStatus, members: readonly ListedMember[]): boolean {
     if (this.#isOver) return true
     const own = members.find(({ id }) => id === this.#id)
     const self = status.members.find(({ id }) => id === this.#id)
@@ -76,7 +76,7 @@ export class JoinProgress {
     const reached = members.flatMap(({ id, connected }) => (connected && id !== this.#id ? id : []))
     if (reached.length > 0) this.#once('reached', `connected to ${reached.join(', ')}`)
     const behind = Math.max(0, leader.commit - self.applied)
-    const isCaughtUp = this.#tellBehind(behind)
+    const isCaughtUp = this.#reportBehind(behind)
     const isWhole = own.voter || !this.#goal.isVoter
     if (!isCaughtUp || !isWhole) return false
     this.#isOver = true
@@ -90,21 +90,21 @@ export class JoinProgress {
   }
 
   /** A controller under load is always a little behind; so few entries are no lag. */
-  #tellBehind(entries: number): boolean {
+  #reportBehind(entries: number): boolean {
     if (entries <= 1000) {
       this.#once('caught up', `${this.#id} has caught up`)
       return true
     }
-    if (entries < this.#behindTold * (1 - BEHIND_STEP)) {
-      this.#behindTold = entries
+    if (entries < this.#behindReported * (1 - BEHIND_STEP)) {
+      this.#behindReported = entries
       this.#print(`${this.#id} is ${entries} entries behind`)
     }
     return false
   }
 
   #once(what: string, line: string): void {
-    if (this.#told.has(what)) return
-    this.#told.add(what)
+    if (this.#printed.has(what)) return
+    this.#printed.add(what)
     this.#print(line)
   }
 

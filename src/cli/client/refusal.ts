@@ -37,8 +37,8 @@ export function refusalFrom({ status, code, message, detail, fault }: ApiProblem
   if (code === '') {
     return new ApiRefusal(status, '', `unexpected response status ${status}; is it a controller?`)
   }
-  const told = fault === null ? detail || message : withField(fault.field, fault.reason)
-  const sentence = remedies[code] ?? printableLine(told, SENTENCE_CHARACTERS_MAX)
+  const text = fault === null ? detail || message : withField(fault.field, fault.reason)
+  const sentence = remedies[code] ?? printableLine(text, SENTENCE_CHARACTERS_MAX)
   return new ApiRefusal(status, code, sentence, fault?.field ?? null)
 }
 

@@ -45,8 +45,8 @@ export async function changeMembers(
   else printLine(doneLine(change))
 }
 
-function planLines(told: ChangePlan): string[] {
-  const plan = printableValue(told)
+function planLines(changePlan: ChangePlan): string[] {
+  const plan = printableValue(changePlan)
   const voters = (ids: readonly string[], tolerance: number): string =>
     `${ids.length} voters (${ids.join(', ')}), failure tolerance ${tolerance}`
   return [

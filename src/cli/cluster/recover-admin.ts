@@ -16,12 +16,12 @@ export async function recoverAdminAccess(options: RecoverAdminOptions): Promise<
   const ask = connectTo({ config })
   const password = readSecretInput(passwordFile, 'the password')
   const params = { ...(name === undefined ? {} : { name }), password }
-  const told = (await ask('recover-admin', params)) as RecoveredAdmin
+  const admin = (await ask('recover-admin', params)) as RecoveredAdmin
   if (json === true) {
-    printJson(told)
+    printJson(admin)
     return
   }
   printLine(
-    `${told.name} can log in as ${told.username} with the new password (auth policy ${told.authPolicyId}); its sessions have ended`,
+    `${admin.name} can log in as ${admin.username} with the new password (auth policy ${admin.authPolicyId}); its sessions have ended`,
   )
 }

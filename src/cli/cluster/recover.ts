@@ -11,7 +11,7 @@ import {
 import { asOwnerOf } from '../../controller/as-owner.ts'
 import { beginGeneration } from '../../controller/recover/new-generation.ts'
 import { planRecovery, type RecoveryPlan } from '../../controller/recover/plan.ts'
-import { whoAnswers } from '../../controller/recover/reach.ts'
+import { reachableMembers } from '../../controller/recover/reach.ts'
 import {
   readSurvivor,
   type ReadSurvivor,
@@ -77,7 +77,7 @@ async function recover(path: string, found: Found, options: RecoverOptions): Pro
   const { config, read, others } = found
   const { survivor } = read
   const planned = planRecovery(survivor, others, options.acceptLoss === true)
-  if (!planned.ok) throw new CommandFailure(EXIT_FAILED, `${planned.because}; nothing changed`)
+  if (!planned.ok) throw new CommandFailure(EXIT_FAILED, `${planned.reason}; nothing changed`)
   const { plan } = planned
   await refuseIfAnyRuns(config, survivor)
   const isJson = options.json === true
@@ -108,7 +108,7 @@ async function refuseIfAnyRuns(config: ControllerConfig, { id, members }: Surviv
   }))
   const peers = members.filter((member) => member.id !== id)
   const { resolvers } = cluster
-  const running = await whoAnswers(peers, credentials, { trustDomain, resolvers })
+  const running = await reachableMembers(peers, credentials, { trustDomain, resolvers })
   const [first] = running
   if (first === undefined) return
   const list = running.map(({ id, address }) => `${id} at ${address}`).join(', ')

@@ -5,8 +5,8 @@ import { formatTable } from '../terminal/output.ts'
 const DIGEST_SHOWN_LENGTH = 12
 
 /** Text of `cluster status` for people. */
-export function statusText(told: ClusterStatus): string {
-  const status = printableValue(told)
+export function statusText(clusterStatus: ClusterStatus): string {
+  const status = printableValue(clusterStatus)
   const { clusterId, generation, leaderId, selfId, nextRisk, alarms } = status
   const lines = [
     `cluster ${clusterId}, generation ${generation}, seen from ${selfId}`,

@@ -50,8 +50,8 @@ async function statusWithin(ask: AskCluster, waitMs: number): Promise<UpgradeSta
       if (isOver || !(error instanceof CommandFailure)) throw error
       return null
     })
-    const told = status as UpgradeStatus | null
-    if (told !== null && (isOver || told.notNow === '')) return told
+    const upgradeStatus = status as UpgradeStatus | null
+    if (upgradeStatus !== null && (isOver || upgradeStatus.notNow === '')) return upgradeStatus
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }
 }

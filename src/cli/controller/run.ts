@@ -94,7 +94,7 @@ class ControllerRun {
         if (end.type === 'stopped') break
         if (end.type === 'fenced') writeFence(this.#config.data, end.fence)
         if (end.type === 'removed' || end.type === 'fenced') {
-          this.#tellEnd(end.sentence)
+          this.#reportEnd(end.sentence)
           code = this.#isJoining() ? EXIT_FAILED : EXIT_DONE
           break
         }
@@ -143,7 +143,7 @@ class ControllerRun {
       throw operatorFailure(error)
     }
     writePidFile(this.#path)
-    this.#tellUp(log)
+    this.#reportUp(log)
     // Now, as a process may be killed: the next start then needs no compiler.
     flushCompileCache()
     limitHeapGrowth()
@@ -202,14 +202,14 @@ class ControllerRun {
     this.#log?.warn(`${this.#config.data} moved to ${aside}; starting with an empty data folder`)
   }
 
-  #tellEnd(sentence: string): void {
+  #reportEnd(sentence: string): void {
     this.#log?.info(sentence)
     const { data, identity } = this.#config
     const paths = [data, identity.key, identity.cert].map(shellWord).join(' ')
     printNote(`flotilla: ${sentence}\n  move away: ${paths}`)
   }
 
-  #tellUp(log: Logger): void {
+  #reportUp(log: Logger): void {
     const { web, cluster } = this.#config
     log.info(
       {

@@ -98,7 +98,7 @@ class EnrollmentRun {
       case 'updb':
         checkTime(token, server.dateMs ?? systemClock.nowMs())
         await server.updb(password)
-        return this.#tell(token, null, 'password set; it can be used to log in')
+        return this.#report(token, null, 'password set; it can be used to log in')
       default:
         return await this.#byClientKey(token, server, client)
     }
@@ -124,7 +124,7 @@ class EnrollmentRun {
     const { privateKeyPem } = key
     this.#write({ caPem: server.caPem, origin: token.origin, privateKeyPem, certificatePem })
     if (out !== undefined) rmSync(key.path, { force: true })
-    this.#tell(token, chain[0], `enrolled: ${out ?? cert ?? ''}`)
+    this.#report(token, chain[0], `enrolled: ${out ?? cert ?? ''}`)
   }
 
   async #byClientKey(
@@ -137,7 +137,7 @@ class EnrollmentRun {
     else await this.#ca(server, client)
     this.#write({ caPem: server.caPem, origin: token.origin, ...client })
     const [leaf] = parseCertificates(client.certificatePem)
-    this.#tell(token, leaf, 'enrolled; log in with the client certificate')
+    this.#report(token, leaf, 'enrolled; log in with the client certificate')
   }
 
   /**
@@ -204,7 +204,7 @@ class EnrollmentRun {
     else writePublicFile(path, text)
   }
 
-  #tell(token: EnrollmentToken, leaf: Certificate | null, sentence: string): void {
+  #report(token: EnrollmentToken, leaf: Certificate | null, sentence: string): void {
     const { out, cert, key, ca, json } = this.#options
     const enrolled: Enrolled = {
       method: token.method,

@@ -24,10 +24,10 @@ export async function logInByBrowser(
     try {
       const tokens = await provider.redeem(begun, answer.parameters)
       const text = `You are logged in as ${tokens.name}. Close this window and go on in the terminal.`
-      answer.tell({ isLoggedIn: true, text })
+      answer.show({ isLoggedIn: true, text })
       return tokens
     } catch (error) {
-      answer.tell({ isLoggedIn: false, text: errorMessage(error) })
+      answer.show({ isLoggedIn: false, text: errorMessage(error) })
       throw error instanceof CommandFailure ? withoutRetry(error) : error
     }
   } finally {

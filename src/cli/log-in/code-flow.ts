@@ -114,8 +114,8 @@ function answerIn(
 
 function refusalOf({ controller }: Provider, { status, body }: HttpsAnswer): ProviderRefusal {
   const { code, message } = (body ?? {}) as { readonly code?: unknown; readonly message?: unknown }
-  const told = typeof message === 'string' ? message : `unexpected response status ${status}`
+  const reason = typeof message === 'string' ? message : `unexpected response status ${status}`
   const isPassing = status === 429 || status >= 500
-  const text = `${controller}: ${printableLine(told, 300)}`
+  const text = `${controller}: ${printableLine(reason, 300)}`
   return new ProviderRefusal(String(code ?? ''), text, isPassing)
 }

@@ -106,8 +106,8 @@ async function everyController(
       if (error instanceof ApiRefusal) return []
       throw error
     })
-  const told = managementOrigins(listed)
-  return [...new Set([...given, ...told])].slice(0, contextLimits.controllersMax)
+  const reported = managementOrigins(listed)
+  return [...new Set([...given, ...reported])].slice(0, contextLimits.controllersMax)
 }
 
 /** Origins of what is listed, whatever it is: an entry that is no controller counts for nothing. */

@@ -22,7 +22,7 @@ const PATH = '/auth/callback'
 export interface RedirectAnswer {
   readonly parameters: URLSearchParams
   /** Shows the person how the log-in has ended. */
-  tell(outcome: { readonly isLoggedIn: boolean; readonly text: string }): void
+  show(outcome: { readonly isLoggedIn: boolean; readonly text: string }): void
 }
 
 /**
@@ -70,7 +70,7 @@ export class RedirectListener {
         }
         isTaken = true
         clearTimeout(timer)
-        resolve({ parameters, tell: (outcome) => send(response, 200, redirectPage(outcome)) })
+        resolve({ parameters, show: (outcome) => send(response, 200, redirectPage(outcome)) })
       })
     })
   }

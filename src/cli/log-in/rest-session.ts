@@ -15,8 +15,8 @@ interface SessionDetail {
 export async function openRestSession(opening: Opening): Promise<OpenedLogIn> {
   const { data, header } = await authenticate(clientFor(opening, null), opening)
   const session = sessionIn(data)
-  const told = header('net-session') ?? header('zt-session')
-  const token = isToken(told) ? told : session.token
+  const received = header('net-session') ?? header('zt-session')
+  const token = isToken(received) ? received : session.token
   await completeFactors(clientFor(opening, token), session, opening)
   return { token, renewal: null, identity: session.identity.name }
 }

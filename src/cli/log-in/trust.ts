@@ -122,8 +122,8 @@ async function verifiedCa(controller: string, root: Certificate): Promise<string
       error,
     )
   }
-  const told = await shownAuthorities(controller, root.pem)
-  return told.map(({ pem }) => `${pem.trim()}\n`).join('')
+  const authorities = await shownAuthorities(controller, root.pem)
+  return authorities.map(({ pem }) => `${pem.trim()}\n`).join('')
 }
 
 /** Roots of the network, as the controller tells them to everybody. */

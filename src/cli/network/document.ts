@@ -262,9 +262,9 @@ function doubles(objects: readonly FileObject[]): FileFault[] {
 /** @throws {CommandFailure} exit 2, a line a fault. */
 export function mustBeFaultless(path: string, faults: readonly FileFault[]): void {
   if (faults.length === 0) return
-  const told = faults.slice(0, networkLimits.faultsMax)
-  const lines = told.map(({ line, problem }) => `${path}: line ${line}: ${problem}`)
-  const more = faults.length - told.length
+  const shown = faults.slice(0, networkLimits.faultsMax)
+  const lines = shown.map(({ line, problem }) => `${path}: line ${line}: ${problem}`)
+  const more = faults.length - shown.length
   if (more > 0) lines.push(`${path}: and ${more} more faults`)
   throw usageFailure(`nothing was changed\n${lines.join('\n')}`)
 }

@@ -200,11 +200,11 @@ export function overLive(objects: readonly FileObject[], live: LiveNetwork): Fil
   return objects.map((object) => {
     const known = byKey.get(`${object.section.name} ${object.key}`)
     if (known === undefined) return object
-    const tells = (name: string): boolean => object.lines.has(name)
-    const isDisabledTold = disabledFields.some(tells)
-    const untold = Object.entries(known.fields).filter(
-      ([name]) => !tells(name) && !(isDisabledTold && disabledFields.some((one) => one === name)),
+    const isSet = (name: string): boolean => object.lines.has(name)
+    const isDisabledSet = disabledFields.some(isSet)
+    const unset = Object.entries(known.fields).filter(
+      ([name]) => !isSet(name) && !(isDisabledSet && disabledFields.some((one) => one === name)),
     )
-    return { ...object, fields: { ...Object.fromEntries(untold), ...object.fields } }
+    return { ...object, fields: { ...Object.fromEntries(unset), ...object.fields } }
   })
 }

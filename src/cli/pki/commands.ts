@@ -78,7 +78,7 @@ export async function renew(
     throw new CommandFailure(EXIT_USAGE, '--member-cert and --out must be given together')
   }
   if (memberCert === undefined || out === undefined) {
-    tellLeaf(options, (await ask(options, 'renew')) as CertificatesInForce)
+    printLeaf(options, (await ask(options, 'renew')) as CertificatesInForce)
     return
   }
   const certificatePem = await explained(() => readTextFile(memberCert))
@@ -146,10 +146,10 @@ async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> 
 
 /** Has a controller read its files again. */
 export async function reload(options: AskedOptions): Promise<void> {
-  tellLeaf(options, (await ask(options, 'reload')) as CertificatesInForce)
+  printLeaf(options, (await ask(options, 'reload')) as CertificatesInForce)
 }
 
-function tellLeaf({ json }: AskedOptions, view: CertificatesInForce): void {
+function printLeaf({ json }: AskedOptions, view: CertificatesInForce): void {
   const [leaf] = view.certificates
   if (json === true) printJson(view)
   else if (leaf !== undefined) {

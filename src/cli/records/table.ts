@@ -108,8 +108,8 @@ async function shownValue(
   if (reference.shape === 'roles' && Array.isArray(display)) {
     return (display as readonly Json[]).map((role) => (isObject(role) ? (role['name'] ?? '') : ''))
   }
-  const told = [value, row[alias ?? '']].find(isRef)
-  if (told !== undefined) return told['name']
+  const ref = [value, row[alias ?? '']].find(isRef)
+  if (ref !== undefined) return ref['name']
   const ids = (Array.isArray(value) ? value : [value]).map(String).filter((id) => id !== '')
   const found = await names.namesOf(kindById(reference.to), ids)
   return ids.map((id) => found.get(id) ?? id)

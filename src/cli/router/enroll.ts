@@ -84,7 +84,7 @@ class RouterEnrollmentRun {
     this.#write(files, { key: key.privateKeyPem, client, server: own, caPem: server.caPem })
     this.#writeEndpoints(token, server)
     rmSync(key.path, { force: true })
-    this.#tell(token, client, this.#leftOut(own))
+    this.#report(token, client, this.#leftOut(own))
   }
 
   #files(): IdentityFiles {
@@ -157,7 +157,7 @@ class RouterEnrollmentRun {
     return [...dns, ...ip].filter((host) => !named.has(hostKey(host)))
   }
 
-  #tell(token: EnrollmentToken, [leaf]: CertificateChain, namesLeftOut: readonly string[]): void {
+  #report(token: EnrollmentToken, [leaf]: CertificateChain, namesLeftOut: readonly string[]): void {
     if (namesLeftOut.length > 0) {
       printNote(
         `flotilla: warning: the server certificate does not name ${namesLeftOut.join(', ')}, which another router has; have an administrator add it to allowedNames of this router and enroll again, or take it out of csr.sans`,

@@ -172,7 +172,7 @@ async function stage(
     const { endsBlock } = chunk
     const text = Buffer.from(chunk.bytes).toString('base64')
     await ask(data, 'chunk', { id, number, endsBlock, bytes: text })
-    progress.tell(number + 1)
+    progress.report(number + 1)
   }
   interrupts.check()
 }
@@ -235,17 +235,17 @@ function outcomeUnknown(error: unknown): CommandFailure {
 /** Progress on stderr: one line that is written over on a terminal, a line each tenth elsewhere. */
 class Progress {
   readonly #total: number
-  #told = 0
+  #printedPercent = 0
 
   constructor(total: number) {
     this.#total = total
   }
 
-  tell(done: number): void {
+  report(done: number): void {
     const percent = Math.floor((100 * done) / this.#total)
-    const isNew = percent >= this.#told + PROGRESS_PERCENT || done === this.#total
+    const isNew = percent >= this.#printedPercent + PROGRESS_PERCENT || done === this.#total
     if (!isNew) return
-    this.#told = percent
+    this.#printedPercent = percent
     const isOnTerminal = process.stderr.isTTY
     const end = isOnTerminal && done < this.#total ? '' : '\n'
     process.stderr.write(`${isOnTerminal ? '\r' : ''}staged ${percent} %${end}`)

@@ -22,25 +22,25 @@ export class CheckList {
   }
 
   ok(check: string, detail = ''): void {
-    this.#tell({ check, result: 'ok', detail })
+    this.#print({ check, result: 'ok', detail })
   }
 
   /** Nothing is stopped by it. @param detail a sentence with its remedy. */
   warn(check: string, detail: string): void {
-    this.#tell({ check, result: 'warning', detail })
+    this.#print({ check, result: 'warning', detail })
   }
 
   /**
    * @param sentence what is wrong, and the remedy. @throws {CommandFailure} exit 1 with it, always.
    */
   fail(check: string, sentence: string, cause?: unknown): never {
-    this.#tell({ check, result: 'failed', detail: sentence })
+    this.#print({ check, result: 'failed', detail: sentence })
     throw new CommandFailure(EXIT_FAILED, sentence, cause)
   }
 
   /** For a list that goes on: its sentence is said at the end, with those of the others. */
   failed(check: string, sentence: string): void {
-    this.#tell({ check, result: 'failed', detail: sentence })
+    this.#print({ check, result: 'failed', detail: sentence })
   }
 
   /** The sentences of all that failed. */
@@ -48,7 +48,7 @@ export class CheckList {
     return this.checks.flatMap(({ result, detail }) => (result === 'failed' ? [detail] : []))
   }
 
-  #tell(check: Check): void {
+  #print(check: Check): void {
     this.checks.push(check)
     if (this.#isSilent) return
     // A check that failed is told once, by the sentence that ends the program.

@@ -6,36 +6,37 @@ import type { NodeId, Position } from '../../raft/types.ts'
 import { toleranceNow } from './failure-tolerance.ts'
 import { quorumClockMs } from './quorum-clock.ts'
 
-/** Log time is never stamped further ahead of the median clock than this. */
+/** Maximum by which a log time stamp may exceed the median clock. */
 const CLOCK_SKEW_MS_MAX = 2000
 /**
- * A message that was long on its way looks like a clock that is behind, so one alone proves
- * nothing.
+ * How long a condition must hold: one delayed message looks like a slow clock and proves nothing.
  */
 const HOLDS_MS = 5000
-/** Log time that is further ahead of a quorum's clocks was stamped while those were wrong. */
+/**
+ * Log time further ahead of a quorum's clocks than this was stamped while the clocks were wrong.
+ */
 const LOG_TIME_AHEAD_MS_MAX = 10_000
 /**
- * A clock is well again this far below the bound, or one that is about 2 s off would raise an alarm
- * again and again.
+ * The alarm is cleared below this bound. Without the difference, a clock that is off by about 2 s
+ * would raise and clear it repeatedly.
  */
 const CLOCK_SKEW_OVER_MS = 1500
-/** Time after which what comes and goes, as a connection does, is over. */
+/** How long a condition must be absent before its alarm is cleared. */
 const OVER_MS = 30_000
 /**
- * Room in which an operator can still act before the guard of the log (`log.lowSpaceBytes`) stops
- * the controller.
+ * Free space that leaves an operator time to act before the log (`log.lowSpaceBytes`) stops the
+ * controller.
  */
 export const LOW_SPACE_BYTES = 512 * 1024 * 1024
 /**
- * An alarm of space is over only with so much more of it, or every segment that is made and dropped
- * would end it.
+ * The alarm is cleared only with this factor of free space. Without it, each new or deleted segment
+ * would raise or clear it.
  */
 const LOW_SPACE_OVER = 1.25
 
 /**
- * Raises and clears what can be seen from the members and the disk. A condition counts once it has
- * held for 5 s, and is over once it has been gone for 30 s.
+ * Raises and clears alarms about members and disk. A condition raises its alarm after 5 s, and
+ * clears it after it has been absent for 30 s.
  */
 export class AlarmWatch {
   readonly #alarms: AlarmRaiser
@@ -49,7 +50,7 @@ export class AlarmWatch {
     this.#lowSpaceBytes = lowSpaceBytes
   }
 
-  /** @param freeBytes where the log is; null when it can not be told. */
+  /** @param freeBytes of the log's file system; null if unknown. */
   look(
     record: ConfigurationRecord,
     members: readonly MemberView[],
@@ -65,7 +66,7 @@ export class AlarmWatch {
     }
   }
 
-  /** @param owed what the log lacks of what was promised. */
+  /** @param owed missing tail of the log (raft/owed.ts). */
   lookAtDebt(owed: Position | null): void {
     if (owed === null) {
       this.#alarms.clear('LOG_REPAIRING')
@@ -92,7 +93,7 @@ export class AlarmWatch {
     this.#forgetClocks(new Set(members.map(({ id }) => id)))
   }
 
-  /** Leaves the alarm as it was while too few clocks are known. */
+  /** Leaves the alarm unchanged while too few clocks are known. */
   #lookAtLogTime(
     record: ConfigurationRecord,
     members: readonly MemberView[],
@@ -107,7 +108,7 @@ export class AlarmWatch {
     else if (!isGone) this.#alarms.raise('LOG_TIME_AHEAD', { aheadMs })
   }
 
-  /** Forgets the clocks of those who are members no longer. */
+  /** Drops clock conditions of former members. */
   #forgetClocks(members: ReadonlySet<NodeId>): void {
     for (const key of this.#conditions.keys()) {
       const id = key.startsWith('skew ') ? key.slice('skew '.length) : null
@@ -121,7 +122,7 @@ export class AlarmWatch {
     const connected = new Set(members.filter((one) => one.connected).map(({ id }) => id))
     const { voters, spare, nextRisk } = toleranceNow(record, (id) => connected.has(id))
     if (voters < 3) {
-      // Other members, not better connections: there is nothing to wait for.
+      // The risk is permanent with fewer than three voters, so the alarm would not help.
       this.#conditions.delete('spare')
       this.#alarms.clear('NO_QUORUM_SPARE')
       return
@@ -136,8 +137,8 @@ export class AlarmWatch {
   }
 
   /**
-   * Comes on when `isMet` has held for a while, and goes off when `isGone` has; in between it stays
-   * as it was.
+   * Turns on after `isMet` has held for `HOLDS_MS`, and off after `isGone` has held for `OVER_MS`;
+   * unchanged in between.
    */
   #isOn(key: string, { isMet, isGone }: { isMet: boolean; isGone: boolean }): boolean {
     const nowMs = this.#clock.monotonicMs()
@@ -159,6 +160,6 @@ export class AlarmWatch {
 
 interface Condition {
   readonly isOn: boolean
-  /** When it began to look otherwise; null: it does not. */
+  /** Start of the opposite observation; null if there is none. */
   readonly sinceMs: number | null
 }

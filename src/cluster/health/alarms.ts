@@ -11,21 +11,18 @@ import { type Logger, LogThrottle } from '../logger.ts'
 const ALARMS_MAX = 64
 const LOG_WINDOW_MS = 60_000
 
-/** A row as it is used here: its facts were checked where it was raised. */
+/** An untyped row; `raise` has already checked the type of its facts. */
 interface Row {
   text(facts: unknown): string
   about?(facts: unknown): string
 }
 
-/**
- * The alarms of this controller that are on now. Each is logged when it is raised and when it is
- * cleared.
- */
+/** Raised alarms of this controller. Logs when an alarm is raised and when it is cleared. */
 export class Alarms implements AlarmRaiser {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #raised = new Map<string, Alarm>()
-  /** Alarms that are on and whose beginning was logged: no other end is. */
+  /** Raised alarms whose start was logged. The end is logged only for these. */
   readonly #logged = new Set<string>()
   readonly #throttle = new LogThrottle({ windowMs: LOG_WINDOW_MS, keysMax: 256 })
 

@@ -1,7 +1,7 @@
 import type { Index, NodeId, Role, Term } from '../../raft/types.ts'
 import type { Alarm } from '../alarm-table.ts'
 
-/** How this controller stands in the cluster, as it knows itself. */
+/** Status of this controller in the cluster, from its own view. */
 export interface ClusterNodeStatus {
   readonly role: Role
   readonly term: Term

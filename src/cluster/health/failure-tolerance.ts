@@ -4,19 +4,25 @@ import type { NodeId } from '../../raft/types.ts'
 export interface Tolerance {
   readonly voters: number
   readonly votersConnected: number
-  /** Voters that may be lost from now on while writes go on; negative: so many are missing. */
+  /**
+   * Further voters that may fail without stopping writes; if negative, the number of missing
+   * voters.
+   */
   readonly spare: number
   /** One sentence. */
   readonly nextRisk: string
 }
 
-/** All that vote, those of a change that is under way included. */
+/** All voters, including the outgoing voters of a joint configuration. */
 export function votersIn({ members, outgoingVoters }: ConfigurationRecord): readonly NodeId[] {
   const voters = members.filter(({ voter }) => voter).map(({ id }) => id)
   return [...new Set([...voters, ...outgoingVoters])]
 }
 
-/** Tolerance of a configuration; of a joint one, the half that bears less counts (Raft paper 6). */
+/**
+ * Tolerance of a configuration. In a joint one, both halves need a majority, so the weaker half
+ * counts (Raft paper 6).
+ */
 export function toleranceNow(
   record: ConfigurationRecord,
   isConnected: (id: NodeId) => boolean,

@@ -12,7 +12,7 @@ export interface HealthSources {
   readonly status: ClusterNodeStatus
   readonly vitals: HostStats
   readonly mainLoopDelayP99Ms: number
-  /** Time since apply was last caught up. */
+  /** Time since apply last had everything committed. */
   readonly behindMs: number
 }
 

@@ -13,29 +13,27 @@ import {
 import { boundedText, countOf } from './messages.ts'
 
 export interface EnterOptions {
-  /** host:port of members' meshes, tried in turn. */
+  /** Mesh addresses (host:port) of members, tried in order. */
   readonly addresses: readonly string[]
-  /** address:port of the DNS servers that names are asked of; the system's way when empty. */
+  /** address:port of DNS servers; the system's resolver when empty. */
   readonly resolvers?: readonly string[]
   readonly identity: MeshIdentity
   readonly trustDomain: string
-  /** '' when it is not known, as after the loss of a disk. */
+  /** '' if unknown, for example after the loss of a disk. */
   readonly clusterId: string
   /** 16 bytes. */
   readonly storeId: Uint8Array
-  /** host:port of the own mesh. */
+  /** host:port of this controller's mesh. */
   readonly address: string
   readonly version: string
   readonly featureLevel: number
-  /**
-   * Start of this process as it says on the mesh, UTC ms; of one that is not on it yet, any time.
-   */
+  /** Start of this process as in its Hello, UTC ms; any time if it is not on the mesh yet. */
   readonly startedAtMs: number
-  /** For each address. */
+  /** Timeout for each address. */
   readonly timeoutMs: number
 }
 
-/** Targets of names that stand for many. */
+/** Maximum addresses that the names may resolve to. */
 const TARGETS_MAX = 64
 
 const REASONS: readonly EntryRefusalReason[] = [
@@ -49,9 +47,8 @@ const REASONS: readonly EntryRefusalReason[] = [
 ]
 
 /**
- * Asks one member after the other to be let in, until one answers yes or no; safe to repeat at any
- * time.
- * @throws {Problem} PEER_UNREACHABLE when none does, with one sentence an address.
+ * Requests admission from one member after another until one answers. Safe to repeat.
+ * @throws {Problem} PEER_UNREACHABLE when none answers, with one sentence for each address.
  */
 export async function enterCluster(options: EnterOptions): Promise<EntryAnswer> {
   const { addresses, resolvers = [], identity, trustDomain, timeoutMs, ...request } = options
@@ -66,10 +63,10 @@ export async function enterCluster(options: EnterOptions): Promise<EntryAnswer> 
       return entryAnswerOf(decodePeerMessage(answerSchema, answer.payload))
     } catch (error) {
       if (!(error instanceof Problem)) throw error
-      const because = error.message.startsWith(address)
+      const detail = error.message.startsWith(address)
         ? error.message
         : `${address}: ${error.message}`
-      failures.push(because)
+      failures.push(detail)
     }
   }
   const detail =
@@ -77,7 +74,7 @@ export async function enterCluster(options: EnterOptions): Promise<EntryAnswer> 
   throw new Problem('PEER_UNREACHABLE', { detail })
 }
 
-/** A name that nobody knows stays: the attempt to reach it says so. */
+/** Keeps a name that does not resolve, so that its connection attempt reports the error. */
 async function targetsOf(
   addresses: readonly string[],
   resolvers: readonly string[],
@@ -94,16 +91,16 @@ async function targetsOf(
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */
 function entryAnswerOf(message: AdmissionAnswer): EntryAnswer {
-  const { outcome, configuration, generation, because } = message
+  const { outcome, configuration, generation, detail } = message
   const configurationIndex = countOf(message.configurationIndex, 'configurationIndex')
   if (outcome === 'member' || outcome === 'added' || outcome === 'returning') {
     const clusterId = boundedText(message.clusterId, 'clusterId')
     return { outcome, clusterId, generation, configuration, configurationIndex }
   }
   if (outcome !== 'refused') throw unreadable()
-  // A reason of a newer release: its sentence says what is to be known.
+  // A newer release may send an unknown reason; the detail still explains it.
   const reason = REASONS.find((known) => known === message.reason) ?? 'not-admitted'
-  return { outcome, reason, because: because.slice(0, 500), configurationIndex }
+  return { outcome, reason, detail: detail.slice(0, 500), configurationIndex }
 }
 
 function unreadable(): Problem {

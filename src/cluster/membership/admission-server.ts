@@ -29,7 +29,7 @@ import {
 import type { LeaderCalls } from './leader-calls.ts'
 import { membershipLimits } from './limits.ts'
 import { bytesOf, controllerId } from './messages.ts'
-import { isAtRest, keySha256Of } from './record.ts'
+import { isChangeFinished, keySha256Of } from './record.ts'
 import { waitUntil } from './wait.ts'
 
 export interface AdmissionServerParts {
@@ -46,18 +46,21 @@ export interface AdmissionServerParts {
 
 type AnswerInit = MessageInitShape<typeof AdmissionAnswerSchema>
 
-/** A stranger's patience is its own; this bounds what it occupies here. */
+/**
+ * Maximum time that an admission request occupies this controller, regardless of the client's
+ * timeout.
+ */
 const ENTER_TIMEOUT_MS = 8_000
-/** For other changes: those who enter at one moment come in one after the other. */
+/** Wait for other changes: simultaneous admissions run one after another. */
 const TURN_MS = 6_000
 
 /**
- * Lets controllers in: any member takes the request, the leader judges it and changes the
+ * Serves admission requests. Any member accepts a request; the leader decides and changes the
  * configuration.
  */
 export class AdmissionServer {
   readonly #parts: AdmissionServerParts
-  /** Requests under way, by who asks. */
+  /** Ids of the controllers whose requests are in progress. */
   readonly #entering: NodeId[] = []
 
   constructor(parts: AdmissionServerParts) {
@@ -78,7 +81,8 @@ export class AdmissionServer {
   async #onEnter({ id, publicKeySha256 }: PeerCaller, payload: Uint8Array): Promise<Uint8Array> {
     const { entriesMax, entriesOfOneMax } = membershipLimits
     const own = this.#entering.filter((asking) => asking === id).length
-    // An id is proven by its certificate, so one that was removed cannot keep the others out.
+    // The certificate proves the id, so the limit for each id keeps a removed controller from
+    // blocking others.
     if (this.#entering.length >= entriesMax || own >= entriesOfOneMax) {
       throw new Problem('SERVER_TOO_MANY_REQUESTS')
     }
@@ -101,10 +105,10 @@ export class AdmissionServer {
   ): Promise<AnswerInit> {
     const { consensus, state, changer, clock, log, actions } = this.#parts
     const deadlineMs = clock.monotonicMs() + timeoutMs
-    // An admission made a moment ago, through another controller, must be known here.
+    // Reads an admission that another controller may just have committed.
     const index = await consensus.readIndex()
     if (!(await state.waitForApplied(index, timeoutMs))) throw new Problem('INDEX_NOT_REACHED')
-    if (!(await waitUntil(clock, deadlineMs, () => isAtRest(consensus.configuration())))) {
+    if (!(await waitUntil(clock, deadlineMs, () => isChangeFinished(consensus.configuration())))) {
       const detail = 'another membership change is in progress; retry when it is done'
       throw new Problem('MEMBERSHIP_BUSY', { detail })
     }
@@ -121,7 +125,7 @@ export class AdmissionServer {
         const verdict = this.#judge(caller, request)
         if ('target' in verdict) return verdict.target
         throw new Problem('MEMBERSHIP_REFUSED', {
-          detail: verdict.verdict === 'refused' ? verdict.because : 'it is a member meanwhile',
+          detail: verdict.verdict === 'refused' ? verdict.detail : 'it is a member meanwhile',
         })
       },
     })
@@ -151,18 +155,18 @@ export class AdmissionServer {
     return judgeEntry(caller, request, context)
   }
 
-  /** Its streams stand, bound to the store in its member record. */
+  /** Start of the process that is connected as this member; null if none is. */
   #liveStartedAtMs(id: NodeId): number | null {
     const { consensus } = this.#parts
-    // The one that judges is alive itself, and no other process may be it.
+    // This controller is running, so any other process with its id is a duplicate.
     if (id === consensus.selfId) return 0
     const peer = consensus.peerStatuses().find((known) => known.id === id)
     return peer?.isConnected === true ? peer.startedAtMs : null
   }
 
-  #refusal({ reason, because }: EntryVerdict & { readonly verdict: 'refused' }): AnswerInit {
+  #refusal({ reason, detail }: EntryVerdict & { readonly verdict: 'refused' }): AnswerInit {
     const { index } = this.#parts.consensus.configuration()
-    return { outcome: 'refused', reason, because, configurationIndex: BigInt(index) }
+    return { outcome: 'refused', reason, detail, configurationIndex: BigInt(index) }
   }
 
   #accepted(outcome: 'member' | 'added' | 'returning'): AnswerInit {

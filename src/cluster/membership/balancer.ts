@@ -19,7 +19,8 @@ export interface LeadershipOptions extends LeadershipTiming {
   /** Priority of this controller, 0 to 100. */
   readonly priority: number
   /**
-   * Beyond either of them for `slowMsMin`, a leader steps aside for a member that is well below.
+   * If one of them is exceeded for `slowMsMin`, the leader transfers leadership to a much healthier
+   * member.
    */
   readonly slowFsyncMs: number
   readonly slowLoopMs: number
@@ -30,10 +31,10 @@ export interface LeadershipParts {
   readonly soft: SoftState
   readonly clock: Clock
   readonly log: Logger
-  /** How far each peer's log equals this leader's; null when this controller does not lead. */
+  /** Match index of a peer on this leader; null when this controller does not lead. */
   readonly matchIndex: (id: NodeId) => Index | null
-  /** @throws {Problem} when it can not. */
-  /** @param reason one sentence, for the audit. */
+  /** @throws {Problem} when the transfer is not possible. */
+  /** @param reason one sentence for the audit. */
   readonly transfer: (to: NodeId, reason: string) => Promise<void>
 }
 
@@ -43,16 +44,15 @@ interface Hold {
 }
 
 const LOOK_MS = 1000
-/** How often a hold is told again with what is left of it. */
+/** Interval at which remaining holds are published again. */
 const REPEAT_MS = 5000
 const LAG_ENTRIES_MAX = 1000
 const REASONS = ['manual', 'priority', 'slow'] as const
 
 /**
- * Moves leadership to where it should be: to a member of a higher priority, and away from a leader
- * whose disk or event loop is slow. Runs on every controller and acts on the leader alone. What
- * must outlast a change of leader, the times in which nothing is to be moved, is soft state, told
- * as time that is left.
+ * Moves leadership to a member of higher priority, and away from a leader with a slow disk or event
+ * loop. Runs on every controller and acts only on the leader. Holds, which block further moves,
+ * must survive a change of leader, so they are soft state, published as remaining time.
  */
 export class LeadershipBalancer {
   readonly #options: LeadershipOptions
@@ -63,7 +63,7 @@ export class LeadershipBalancer {
   readonly #healthySinceMs = new Map<NodeId, number>()
   #slowSinceMs: number | null = null
   #leadsSinceMs: number | null = null
-  #toldMs = -Infinity
+  #publishedMs = -Infinity
   #isMoving = false
   #stopTimer: (() => void) | null = null
 
@@ -86,12 +86,12 @@ export class LeadershipBalancer {
     this.#stopTimer = null
   }
 
-  /** An operator moves leadership by hand: preferences leave it where it goes for ten minutes. */
+  /** After an operator moved leadership, preferences do not move it again for ten minutes. */
   pin(): void {
     this.#hold('manual', this.#options.manualHoldMs)
   }
 
-  /** Once a second. Resolves when what it began is over. */
+  /** Runs once a second. Resolves when a transfer that it started is over. */
   async look(): Promise<void> {
     const members = this.#parts.cluster.members()
     this.#watchHealth(members)
@@ -164,16 +164,16 @@ export class LeadershipBalancer {
   async #move(to: NodeId, reason: 'priority' | 'slow'): Promise<void> {
     const { log, transfer } = this.#parts
     this.#isMoving = true
-    // Before it is done: whoever leads next must know, and a transfer that fails is not to be tried
-    // every second.
+    // Set before the transfer: the next leader must know the hold, and a failed transfer must not
+    // be retried every second.
     this.#hold(reason, reason === 'slow' ? this.#options.slowHoldMs : this.#options.priorityHoldMs)
     const why = reason === 'slow' ? 'this controller is slow' : `${to} has a higher priority`
     log.info({ to, reason }, `transferring leadership to ${to}: ${why}`)
     try {
       await transfer(to, why)
     } catch (error) {
-      const because = error instanceof Problem ? error.message : String(error)
-      log.warn({ to, reason }, `leadership transfer to ${to} failed: ${because}`)
+      const detail = error instanceof Problem ? error.message : String(error)
+      log.warn({ to, reason }, `leadership transfer to ${to} failed: ${detail}`)
     } finally {
       this.#isMoving = false
     }
@@ -182,7 +182,7 @@ export class LeadershipBalancer {
   #hold(reason: HoldReason, ms: number): void {
     this.#extend(reason, ms)
     this.#own.add(reason)
-    this.#toldMs = -Infinity
+    this.#publishedMs = -Infinity
     this.#repeatHolds()
   }
 
@@ -193,8 +193,8 @@ export class LeadershipBalancer {
 
   #repeatHolds(): void {
     const nowMs = this.#parts.clock.monotonicMs()
-    if (nowMs - this.#toldMs < REPEAT_MS) return
-    this.#toldMs = nowMs
+    if (nowMs - this.#publishedMs < REPEAT_MS) return
+    this.#publishedMs = nowMs
     for (const reason of this.#own) {
       const remainingMs = Math.ceil(this.#untilMs[reason] - nowMs)
       if (remainingMs > 0) {
@@ -211,10 +211,10 @@ function isWell({ connected, vitals }: MemberView): boolean {
   return connected && vitals !== null && !vitals.isFailing
 }
 
-/** Longer than any that this release makes is not believed. */
+/** Longer holds from peers are cut to this maximum, which exceeds those of this release. */
 const HOLD_MS_MAX = 60 * 60_000
 
-/** null: for a reason that this release does not know. */
+/** null when this release does not know the reason. */
 function holdOf(message: LeadershipHold): Hold | null {
   const reason = REASONS.find((known) => known === message.reason)
   if (reason === undefined) return null

@@ -4,29 +4,29 @@ import { Problem } from '../../lib/problems.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
 import { votersOf } from './plan.ts'
 import { membersNow, type MembersNow } from './members-now.ts'
-import { isAtRest } from './record.ts'
+import { isChangeFinished } from './record.ts'
 import { pause, waitUntil } from './wait.ts'
 
 export interface WantedChange {
-  /** Change in a few words, for whoever has to wait for it. */
+  /** Short description of the change, for errors of callers that must wait. */
   readonly what: string
-  /** How long it may wait for another one to end. */
+  /** Maximum wait for another change to end. */
   readonly waitMs: number
   readonly timeoutMs: number
-  /** Judged on a configuration at rest. */
+  /** Evaluated on a committed configuration that is not joint. */
   readonly isDone: (now: MembersNow) => boolean
-  /** Asked at each attempt. @throws {Problem} when it must not be. */
+  /** Called for each attempt. @throws {Problem} when the change is not allowed. */
   readonly target: (now: MembersNow) => ConfigurationRecord
 }
 
 const RETRY_MS = 50
-/** A learner that is said to have caught up may be a batch short at that moment. */
+/** A learner reported as caught up may still lack the latest batch. */
 const CATCH_UP_MS = 3_000
 
 /**
- * Changes of the members on the leader, one at a time: whatever asks for them (operators, entering
- * controllers, the steward) goes through here. Each is derived anew from the configuration in
- * force, so that one cut short by the loss of the leader is simply asked for again.
+ * Changes members on the leader, one change at a time, for operators, admissions and the
+ * reconciler. Each attempt derives its target from the configuration in force, so callers can
+ * simply repeat a change after a loss of leadership.
  */
 export class MemberChanger {
   readonly #consensus: Consensus
@@ -46,12 +46,13 @@ export class MemberChanger {
 
   /**
    * Resolves once the wanted configuration is committed and not joint.
-   * @throws {Problem} MEMBERSHIP_BUSY; CLUSTER_NO_LEADER: not from here, ask the next leader;
-   * PEER_UNREACHABLE: logged, and no majority has confirmed it in time; what `target` throws.
+   * @throws {Problem} MEMBERSHIP_BUSY; CLUSTER_NO_LEADER: ask the next leader; PEER_UNREACHABLE:
+   * logged, but not confirmed by a majority in time; errors of `target`.
    */
   async run(wanted: WantedChange): Promise<void> {
     const deadlineMs = this.#clock.monotonicMs() + wanted.waitMs
-    // Looked at and taken in one turn: of two that wait, one gets it.
+    // Check and set happen in the same turn of the event loop, so only one waiting change
+    // continues.
     while (this.#underWay !== null) {
       if (this.#clock.monotonicMs() >= deadlineMs) {
         const detail = `${this.#underWay} is in progress; retry when it is done`
@@ -75,17 +76,17 @@ export class MemberChanger {
       const configuration = this.#consensus.configuration()
       if (!isResting) throw unconfirmed(this.#consensus, wanted.what)
       const now = membersNow(this.#consensus, this.#state)
-      // Asked before who leads: a leader that has removed itself leads no longer, and it is done.
-      if (isAtRest(configuration) && wanted.isDone(now)) return
+      // Checked before leadership: a leader that removed itself no longer leads, and the change is
+      // done.
+      if (isChangeFinished(configuration) && wanted.isDone(now)) return
       this.#refuseUnlessLeader()
       if (this.#clock.monotonicMs() >= deadlineMs) throw unconfirmed(this.#consensus, wanted.what)
-      // Knowledge here runs behind the core, most of all while this thread is busy: a leader
-      // that was lost, won back and changed in between would otherwise be put back to the members
-      // of before.
+      // This thread may lag behind the core, especially under load. Without the index, a leader
+      // that lost and regained leadership could restore an outdated member list.
       const target = wanted.target(now)
       const code = await this.#consensus.changeConfiguration(target, configuration.index)
       if (code === null) {
-        // Main hears of the entry a moment after it was logged.
+        // The status with the new entry arrives shortly after the entry is logged.
         const { index } = configuration
         await waitUntil(
           this.#clock,
@@ -104,7 +105,7 @@ export class MemberChanger {
   }
 
   #isAtRestOrLost(): boolean {
-    return isAtRest(this.#consensus.configuration()) || !this.#isLeader()
+    return isChangeFinished(this.#consensus.configuration()) || !this.#isLeader()
   }
 
   #refuseUnlessLeader(): void {
@@ -113,7 +114,7 @@ export class MemberChanger {
     throw new Problem('CLUSTER_NO_LEADER', { detail })
   }
 
-  /** Returns when another attempt may help. */
+  /** Returns when another attempt may succeed. */
   #judgeRefusal(code: string, beganMs: number): void {
     switch (code) {
       case 'CHANGE_IN_PROGRESS':

@@ -5,7 +5,7 @@ import type { Index, NodeId, Role } from '../../raft/types.ts'
 import type { ConfigurationInForce } from '../cluster-node-parts.ts'
 import type { PeerReport } from '../link.ts'
 
-/** Parts of the cluster node that the keeping of members needs. */
+/** The part of the cluster node that membership management uses. */
 export interface Consensus {
   readonly selfId: NodeId
   readonly peers: PeerChannel
@@ -16,8 +16,8 @@ export interface Consensus {
   /** @throws {Problem} CLUSTER_NO_LEADER. */
   readIndex(): Promise<Index>
   /**
-   * @param basedOn index of the configuration that `target` was derived from: with another in force
-   * it is refused.
+   * @param basedOn index of the configuration that `target` was derived from; refused when another
+   * one is in force.
    * @returns null when it was logged, or the core's reason.
    */
   changeConfiguration(target: ConfigurationRecord, basedOn: Index): Promise<string | null>
@@ -25,7 +25,7 @@ export interface Consensus {
   transferLeadership(target: NodeId | null): Promise<void>
 }
 
-/** The part of the replicated state that is asked here. */
+/** The part of the replicated state that membership management reads. */
 export type AdmissionState = Pick<StateView, 'get' | 'waitForApplied' | 'featureLevel'>
 
 export function admissionOf(state: AdmissionState, id: NodeId): RecordOf<'admission'> | undefined {

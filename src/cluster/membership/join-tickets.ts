@@ -57,26 +57,20 @@ export interface AdmissionParts {
   readonly clock: Clock
   readonly log: Logger
   readonly trustDomain: string
-  /** The anchors in force. */
+  /** CA certificates in force. */
   readonly caPem: () => string
-  /**
-   * host:port where a member's mesh is reached now; null when nobody can tell better than its
-   * record.
-   */
+  /** host:port of a member's mesh now; null to use its member record. */
   readonly addressOf?: (id: string) => string | null
 }
 
-/** Bounds of what anybody with a ticket may send. */
+/** Bounds for requests of anyone who has a ticket. */
 export const admissionLimits = {
   lifetimeMsMin: 60_000,
   lifetimeMsMax: 7 * 24 * 60 * 60_000,
   hostsMax: 32,
   /** Characters of one host, address, version or id. */
   textCharactersMax: 300,
-  /**
-   * Wait until this controller has applied what the cluster knew when it was asked, or has a
-   * configuration that is settled.
-   */
+  /** Maximum wait for this controller to catch up, and for a committed configuration. */
   waitMs: 5000,
 } as const
 
@@ -85,7 +79,10 @@ const POLL_MS = 20
 const STORE_ID_BYTES = 16
 const DNS_NAME = /^(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-))*\.?$/
 
-/** Lets new controllers in, on any member: it checks, signs and wraps; the log decides. */
+/**
+ * Admits new controllers with join tickets. Any member checks the request, signs the certificate
+ * and wraps the secrets; the log makes the final decision.
+ */
 export class JoinTickets implements Admission {
   readonly #parts: AdmissionParts
 
@@ -133,7 +130,7 @@ export class JoinTickets implements Admission {
   }
 
   async tickets(): Promise<readonly TicketView[]> {
-    // One that is not listed must not be one that another controller has just made.
+    // Reads the latest state, so that tickets just created at another controller are listed.
     await this.#reachLatest()
     const { state } = this.#parts
     const { records } = state.list('joinTicket', { limit: -1 })
@@ -150,7 +147,7 @@ export class JoinTickets implements Admission {
     this.#parts.log.info({ ticketId: id }, 'revoked a ticket')
   }
 
-  /** The fabric API of every member: this one first, then those in contact. */
+  /** Fabric API addresses of all members: this one first, then connected ones. */
   #addresses(): readonly string[] {
     const { cluster } = this.#parts
     const rank = (id: string, connected: boolean): number =>
@@ -175,8 +172,8 @@ export class JoinTickets implements Admission {
     const ticket = this.#ticketOf(request)
     const digest = ticketDigest(request.ticket)
     const publicKeySpki = await this.#judge(request)
-    // One that was made elsewhere a moment ago is known here after this; so is who else has come
-    // in.
+    // Reads the latest state: another controller may just have created the ticket or admitted
+    // another member.
     await this.#reachLatest()
     this.#checkKnown(ticket, digest)
     this.#checkLevel(request)
@@ -195,7 +192,7 @@ export class JoinTickets implements Admission {
     return await this.#answer(request.id)
   }
 
-  /** Ticket of this cluster, as far as the text says. */
+  /** Parses the ticket and checks its cluster and generation. */
   #ticketOf({ ticket: text }: JoinRequest): Ticket {
     const { cluster } = this.#parts
     let ticket: Ticket
@@ -229,8 +226,8 @@ export class JoinTickets implements Admission {
   }
 
   /**
-   * A newer version may join an older level; one that does not know the level in force would stop
-   * at once.
+   * A newer release may join at an older level. A release that does not support the level in force
+   * would have to stop at once.
    */
   #checkLevel({ featureLevel }: JoinRequest): void {
     const inForce = this.#parts.state.featureLevel
@@ -240,7 +237,7 @@ export class JoinTickets implements Admission {
     })
   }
 
-  /** @returns the key that the request proves to hold. */
+  /** @returns the public key whose possession the request proves. */
   async #judge(request: JoinRequest): Promise<Uint8Array> {
     const { id, address, hosts, storeId } = request
     if (!isControllerId(id)) {
@@ -308,7 +305,7 @@ export class JoinTickets implements Admission {
     return await issueControllerCertificateFor(leaf)
   }
 
-  /** Answers from the admission as it was applied, whoever's request made it. */
+  /** Answers from the admission in the state, even if an earlier request created it. */
   async #answer(id: string): Promise<JoinAnswer> {
     const { cluster, state, clock, trustDomain, caPem } = this.#parts
     const { record, index } = await this.#settledConfiguration()
@@ -332,8 +329,8 @@ export class JoinTickets implements Admission {
   }
 
   /**
-   * A record keeps the address that its member joined with; a joiner has nobody yet who would tell
-   * it of a later one.
+   * The member records have the addresses at the time of joining. A new controller has no other
+   * source for current ones.
    */
   #whereTheyAre(record: ConfigurationRecord): ConfigurationRecord {
     const { addressOf } = this.#parts
@@ -342,7 +339,9 @@ export class JoinTickets implements Admission {
     return located
   }
 
-  /** A joiner begins with members that are committed. @throws {Problem} MEMBERSHIP_BUSY */
+  /**
+   * A new controller must start from a committed configuration. @throws {Problem} MEMBERSHIP_BUSY
+   */
   async #settledConfiguration(): Promise<ConfigurationInForce> {
     const { cluster, clock } = this.#parts
     const deadlineMs = clock.monotonicMs() + admissionLimits.waitMs
@@ -383,7 +382,7 @@ function ticketRefused(detail: string): Problem {
   return new Problem('TICKET_REFUSED', { detail })
 }
 
-/** No wildcard: a certificate names hosts, one by one. */
+/** Excludes wildcards: the certificate must name each host. */
 function isHost(text: string): boolean {
   return isIP(text) !== 0 || (text.length <= 253 && DNS_NAME.test(text))
 }

@@ -11,9 +11,7 @@ import { membershipLimits } from './limits.ts'
 import { boundedText, bytesOf, countOf } from './messages.ts'
 import { forgetRemovedKey, isOfKey, sameBytes } from './record.ts'
 
-/**
- * Request of a controller to be admitted, with what it says of itself; who it is, TLS has proven.
- */
+/** Admission request with self-reported facts. TLS has proven the id and key of the caller. */
 export interface EntryRequest {
   readonly clusterId: string
   /** 16 bytes. */
@@ -22,11 +20,13 @@ export interface EntryRequest {
   readonly address: string
   readonly version: string
   readonly featureLevel: number
-  /** Start of its process, UTC ms: tells it from another process with the same data folder. */
+  /**
+   * Start of its process, UTC ms. Distinguishes it from another process with the same data folder.
+   */
   readonly startedAtMs: number
 }
 
-/** The key that came with it. */
+/** Caller with the key that TLS has proven. */
 export interface EntryCaller {
   readonly id: NodeId
   readonly publicKeySha256: Uint8Array
@@ -42,38 +42,36 @@ export type EntryRefusalReason =
   | 'too-old'
 
 /**
- * `member`: it was one already, by this key and store. `returning`: its place with another disk.
+ * `member`: already a member with this key and store. `returning`: its member record gets another
+ * store.
  */
 export type EntryAnswer =
   | {
       readonly outcome: 'member' | 'added' | 'returning'
       readonly clusterId: string
       readonly generation: number
-      /** membership.v1.Configuration, encoded, committed, and its index. */
+      /** Encoded membership.v1.Configuration, committed, and its index. */
       readonly configuration: Uint8Array
       readonly configurationIndex: Index
     }
   | {
       readonly outcome: 'refused'
       readonly reason: EntryRefusalReason
-      /** One sentence with its remedy. */
-      readonly because: string
+      /** One sentence with a remedy. */
+      readonly detail: string
       readonly configurationIndex: Index
     }
 
-/** Knowledge of the leader about who asks. */
+/** The leader's knowledge about the caller. */
 export interface EntryContext {
   readonly record: ConfigurationRecord
   readonly configurationIndex: Index
   readonly clusterId: string
-  /** Level in force. */
+  /** Feature level in force. */
   readonly featureLevel: number
-  /** The key admitted by the caller's id, and whether it is to vote; null for none. */
+  /** Admitted key of the caller's id, and whether it becomes a voter; null without an admission. */
   readonly admitted: { readonly keySha256: Uint8Array; readonly isVoter: boolean } | null
-  /**
-   * Start of the process that is connected by the caller's id now, as its member; null when none
-   * is.
-   */
+  /** Start of the process that is connected as this member; null if none is. */
   readonly liveStartedAtMs: number | null
 }
 
@@ -83,12 +81,12 @@ export type EntryVerdict =
   | {
       readonly verdict: 'refused'
       readonly reason: EntryRefusalReason
-      readonly because: string
+      readonly detail: string
     }
 
 /**
- * Whether a controller is let in, and as what. Pure. It comes in as a learner always: only once it
- * has caught up does it count, so nothing that it lacks can be taken for kept.
+ * Decides whether a controller is admitted, and how. Pure. A new controller is always a learner
+ * first: it counts for commits only after it has caught up.
  */
 export function judgeEntry(
   caller: EntryCaller,
@@ -110,7 +108,7 @@ export function judgeEntry(
       `${id} is registered with another key; start it with the certificate it joined with, or remove it and join again with a new ticket`,
     )
   }
-  // A removal that is not settled yet has left the admission behind.
+  // The admission still exists until a removal is settled.
   if (admitted === null || isDeparted(caller, context)) return refusedStranger(caller, context)
   if (!sameBytes(admitted.keySha256, caller.publicKeySha256)) {
     return refused(
@@ -136,7 +134,7 @@ export function judgeEntry(
   return { verdict: 'added', target }
 }
 
-/** Judges a member by the key that is pinned. */
+/** Judges a caller with the pinned key of a member. */
 function judgeMember(
   { id }: EntryCaller,
   request: EntryRequest,
@@ -166,7 +164,10 @@ function judgeMember(
   return refused('store-in-use', `${id} is the last voter and leader; no other member can admit it`)
 }
 
-/** It could not apply the log, so it would never catch up. */
+/**
+ * A release that does not support the level in force could not apply the log and would never catch
+ * up.
+ */
 function refusedOlder(
   id: NodeId,
   { featureLevel: known }: EntryRequest,
@@ -189,15 +190,15 @@ function refusedStranger(caller: EntryCaller, context: EntryContext): EntryVerdi
   const { id } = caller
   const { configurationIndex } = context
   const isRemoved = isDeparted(caller, context)
-  const because = `not a member as of configuration ${configurationIndex} and no valid admission`
+  const detail = `not a member as of configuration ${configurationIndex} and no valid admission`
   return refused(
     isRemoved ? 'removed' : 'not-admitted',
-    `${id} ${isRemoved ? 'was removed: ' : 'admission denied: '}${because}; join with a new ticket (flotilla cluster invite, then flotilla cluster join)`,
+    `${id} ${isRemoved ? 'was removed: ' : 'admission denied: '}${detail}; join with a new ticket (flotilla cluster invite, then flotilla cluster join)`,
   )
 }
 
-function refused(reason: EntryRefusalReason, because: string): EntryVerdict {
-  return { verdict: 'refused', reason, because }
+function refused(reason: EntryRefusalReason, detail: string): EntryVerdict {
+  return { verdict: 'refused', reason, detail }
 }
 
 export function entryRequestMessage(

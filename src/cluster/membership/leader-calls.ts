@@ -17,25 +17,25 @@ import {
 import type { Consensus } from './consensus.ts'
 import { pause } from './wait.ts'
 
-/** @param timeoutMs what is left of the caller's patience. */
+/** @param timeoutMs remaining time of the caller. */
 type LeaderHandler<Q extends DescMessage, A extends DescMessage> = (
   request: MessageShape<Q>,
   timeoutMs: number,
 ) => Promise<MessageInitShape<A>>
 
 const RETRY_MS = 50
-/** For the way back, so that the leader's reason arrives rather than a timeout. */
+/** Time for the response, so that the caller gets the leader's reason instead of a timeout. */
 const MARGIN_MS = 500
 const TIMEOUT_MS_MAX = 60_000
 
 /**
- * Requests that only the leader can serve, asked from any controller: handed to whoever leads, and
- * again to the next one when it is lost. What is asked this way must be safe to repeat.
+ * Forwards requests that only the leader can serve, from any controller to the leader, and to the
+ * next one if it is lost. The requests must be safe to repeat.
  */
 export class LeaderCalls {
   readonly #consensus: Consensus
   readonly #clock: Clock
-  /** Handlers by the name of the method, which says what they take. */
+  /** Handlers by method name, which determines their types. */
   readonly #handlers = new Map<string, LeaderHandler<never, never>>()
 
   constructor(consensus: Consensus, clock: Clock) {
@@ -43,7 +43,7 @@ export class LeaderCalls {
     this.#clock = clock
   }
 
-  /** Members alone may ask. @param handler runs on the leader. */
+  /** Only members may call it. @param handler runs on the leader. */
   serve<Q extends DescMessage, A extends DescMessage>(
     { name, request, answer }: PeerMethod<Q, A>,
     handler: LeaderHandler<Q, A>,
@@ -58,10 +58,10 @@ export class LeaderCalls {
   }
 
   /**
-   * @param answerHere asked after each attempt that failed: this controller may have come to know
-   * the outcome by itself, as one that is removed does, whom nobody answers any more.
-   * @throws {Problem} what the leader answered; CLUSTER_NO_LEADER or PEER_UNREACHABLE when none has
-   * answered within `timeoutMs`: what was asked may take effect nonetheless.
+   * @param answerHere called after each failed attempt. This controller may know the outcome
+   * itself: after its own removal, no peer answers it any more.
+   * @throws {Problem} the leader's answer; CLUSTER_NO_LEADER or PEER_UNREACHABLE when none answered
+   * within `timeoutMs`, although the request may still take effect.
    */
   async ask<Q extends DescMessage, A extends DescMessage>(
     method: PeerMethod<Q, A>,
@@ -114,7 +114,7 @@ export class LeaderCalls {
   }
 }
 
-/** The next leader, or the same one a moment later, may do it. */
+/** Whether the next leader, or the same one later, may succeed. */
 function isPassing({ code }: Problem): boolean {
   const codes = ['CLUSTER_NO_LEADER', 'PEER_UNREACHABLE', 'NODE_QUARANTINED']
   return codes.includes(code)

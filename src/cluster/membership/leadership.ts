@@ -1,44 +1,47 @@
 import type { NodeId } from '../../raft/types.ts'
 
 /**
- * View of the leader by which it judges who should lead. Times are monotonic ms of this controller.
+ * Facts that the leader uses to choose who should lead. Times are monotonic ms of this controller.
  */
 export interface LeadershipView {
   readonly nowMs: number
   readonly priority: number
-  /** This leader has been slow without a break since then; null: it is not. */
+  /** Start of the present slow period of this leader; null if it is not slow. */
   readonly slowSinceMs: number | null
   readonly holds: LeadershipHolds
   readonly candidates: readonly Candidate[]
 }
 
-/** Times until which leadership is to stay where it is. */
+/** Times until which leadership does not move. */
 export interface LeadershipHolds {
-  /** After an operator has moved it: no preference takes it away. */
+  /** After an operator moved it: preferences do not move it. */
   readonly manualUntilMs: number
-  /** After a preference has moved it: neither preference nor slowness does again so soon. */
+  /** After a move by priority: neither priority nor slowness moves it again. */
   readonly priorityUntilMs: number
-  /** After a slow leader has given it away: the same. */
+  /** After a move away from a slow leader: neither priority nor slowness moves it again. */
   readonly slowUntilMs: number
 }
 
 export interface Candidate {
   readonly id: NodeId
   readonly priority: number
-  /** A connected voter that has nearly all of the log. */
+  /** A connected voter whose log is nearly complete. */
   readonly isEligible: boolean
-  /** Connected, answering and not slow without a break since then; null: it is not. */
+  /**
+   * Start of the present period in which it is connected, responsive and not slow; null if it is
+   * not.
+   */
   readonly healthySinceMs: number | null
-  /** Far below the limits beyond which a leader is slow. */
+  /** Well below the limits that make a leader slow. */
   readonly isMuchHealthier: boolean
 }
 
 export interface LeadershipTiming {
-  /** A member of a higher priority takes over after it has been healthy for so long. */
+  /** Time that a member of higher priority must be healthy before it takes over. */
   readonly healthyMsMin: number
-  /** A leader is slow when it has been for so long: one slow write is no reason. */
+  /** Time that a leader must be slow before it is replaced; one slow write is not enough. */
   readonly slowMsMin: number
-  /** A new leader waits so long for what the one before has to say. */
+  /** Time that a new leader waits for holds published by its predecessor. */
   readonly leadsMsMin: number
   readonly manualHoldMs: number
   readonly priorityHoldMs: number
@@ -57,8 +60,8 @@ export const defaultLeadershipTiming: LeadershipTiming = {
 export type HoldReason = 'manual' | 'priority' | 'slow'
 
 /**
- * @returns where leadership is to go now, and why; null: it is where it should be, or may not be
- * moved yet.
+ * @returns the target and reason of a move; null when leadership is where it should be, or must not
+ * move yet.
  */
 export function chooseLeader(
   view: LeadershipView,
@@ -82,8 +85,7 @@ export function chooseLeader(
 }
 
 /**
- * Candidate of the highest priority; the first by id among equals, so that every look gives the
- * same.
+ * Candidate of the highest priority; among equals the first by id, so that the result is stable.
  */
 function highest(candidates: readonly Candidate[]): Candidate | null {
   let best: Candidate | null = null

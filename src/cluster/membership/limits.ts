@@ -1,22 +1,28 @@
-/** Limits of the keeping of members. */
+/** Limits of membership management. */
 export const membershipLimits = {
   /**
-   * Members of a configuration: it goes with every change, and every member keeps a link to every
-   * other.
+   * Maximum members. Every change carries the whole configuration, and every member connects to
+   * every other one.
    */
   membersMax: 32,
-  /** Removals that are not settled yet. */
+  /** Maximum removals that are not settled yet. */
   departedMax: 32,
-  /** Keys of removed members that routers are to refuse, the newest. */
+  /** Maximum keys of removed members that routers refuse; the newest are kept. */
   removedKeysMax: 64,
-  /** A learner that lacks more would hold up commits as a voter; the core has the same limit. */
+  /**
+   * Maximum lag of a learner for promotion: a voter further behind would delay commits. The core
+   * has the same limit.
+   */
   promotionLagEntriesMax: 1_000,
-  /** Strangers that ask one controller to be let in, at a time. */
+  /** Maximum concurrent admission requests at one controller. */
   entriesMax: 16,
-  /** Entries of one of them; it may ask again before it is known here that it gave up. */
+  /**
+   * Maximum of one controller: it may retry before this one notices that the earlier request was
+   * abandoned.
+   */
   entriesOfOneMax: 2,
-  /** A learner that is to vote and stays away this long is removed. */
+  /** Time after which a disconnected learner that was to become a voter is removed. */
   joinTimeoutMs: 10 * 60_000,
-  /** A change is asked of one leader after the other this long. */
+  /** Maximum time for a change, over all leaders that it is sent to. */
   changeTimeoutMs: 15_000,
 } as const

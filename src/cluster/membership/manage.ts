@@ -19,24 +19,25 @@ export interface MemberManagementParts extends Pick<
   readonly clock: Clock
   readonly log: Logger
   readonly actions: ActionRecorder
-  /** Called on the leader, after it has transferred leadership because an operator asked for it. */
+  /** Called on the leader after an operator's request has transferred leadership. */
   readonly onTransferred?: () => void
 }
 
 export interface MemberManagement {
   readonly control: MembershipControl
-  /** The steward's turns; the rest serves from the moment it is made. */
+  /** Starts the reconciler; everything else serves immediately. */
   start(): void
   stop(): void
   /**
-   * The mesh was told that this controller is removed: what was asked of it to that end is done.
+   * Called when the mesh learns that this controller was removed, so that pending requests to
+   * remove it succeed.
    */
   onSelfRemoved(): void
 }
 
 /**
- * Everything about members that runs on each controller and matters on whichever leads. One a
- * cluster node.
+ * Membership management of one controller. It runs on all controllers; most of it acts only on the
+ * leader. One instance per cluster node.
  */
 export function manageMembers(parts: MemberManagementParts): MemberManagement {
   const { consensus, state, clock } = parts

@@ -3,22 +3,22 @@ import { keySha256Of } from './record.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { admissionOf, type AdmissionState, type Consensus } from './consensus.ts'
 
-/** The members as the leader knows them at one moment. */
+/** The members as the leader knows them at one time. */
 export interface MembersNow {
   /** Committed and not joint. */
   readonly record: ConfigurationRecord
   readonly leaderId: NodeId
-  /** Level in force. */
+  /** Feature level in force. */
   readonly featureLevel: number
-  /** The leader itself included. */
+  /** Connected members, including the leader. */
   readonly inContact: ReadonlySet<NodeId>
-  /** Committed entries that a member is not known to have; null when nothing is known of it. */
+  /** Committed entries that a member may lack; null when its progress is unknown. */
   readonly lagEntries: (id: NodeId) => number | null
-  /** SHA-256 of the key that may come in by that id; null for none. */
+  /** SHA-256 of the admitted key of an id; null without an admission. */
   readonly admittedKeySha256: (id: NodeId) => Uint8Array | null
 }
 
-/** Worth something on the leader only: others do not know how far the members are. */
+/** Meaningful only on the leader, because others do not know the progress of members. */
 export function membersNow(consensus: Consensus, state: AdmissionState): MembersNow {
   const { record } = consensus.configuration()
   const { commit } = consensus.status()

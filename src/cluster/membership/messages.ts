@@ -13,8 +13,8 @@ import type { Actor } from '../../ports/actor.ts'
 import type { ChangePlan, MembershipChange } from '../../ports/membership.ts'
 import type { NodeId } from '../../raft/types.ts'
 
-// Messages between controllers about members: every text is bounded and every id checked, though
-// it comes from a controller.
+// Messages between controllers about members. All texts are bounded and all ids are checked, even
+// though they come from controllers.
 
 const TEXT_CHARACTERS_MAX = 256
 
@@ -93,8 +93,8 @@ export function planOf(message: ChangePlanMessage | undefined): ChangePlan {
 }
 
 /**
- * Actor that asked the controller which passes a request on.
- * @throws {Problem} COULD_NOT_VALIDATE where it names nobody.
+ * Original actor of a forwarded request.
+ * @throws {Problem} COULD_NOT_VALIDATE when it has none.
  */
 export function actorOfMessage(by: Requester | undefined): Actor {
   switch (by?.actor.case) {

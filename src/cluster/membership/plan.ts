@@ -20,16 +20,16 @@ export type Planned =
 export interface ChangeRefusal {
   readonly ok: false
   readonly code: 'NOT_FOUND' | 'MEMBERSHIP_REFUSED'
-  /** One sentence with its remedy. */
-  readonly because: string
+  /** One sentence with a remedy. */
+  readonly reason: string
   /**
-   * The leader has yet to hear of the learner. A moment mends that after a change of leader, or
-   * after connections were made anew for a renewed certificate.
+   * The leader has no contact with the learner yet. This passes soon after a change of leader, or
+   * after reconnects for a renewed certificate.
    */
   readonly mayPass: boolean
 }
 
-/** Voters that may be lost while writes go on. */
+/** Number of voters that may fail without stopping writes. */
 export function toleranceOf(voters: readonly NodeId[]): number {
   return Math.floor((voters.length - 1) / 2)
 }
@@ -38,7 +38,7 @@ export function votersOf(record: ConfigurationRecord): NodeId[] {
   return record.members.flatMap(({ id, voter }) => (voter ? [id] : [])).sort()
 }
 
-/** Caught up as far as can be, and heard of: it may vote at once. */
+/** Connected and caught up, so that it can vote at once. */
 export function isReadyToVote(
   now: Pick<MembersNow, 'inContact' | 'lagEntries'>,
   id: NodeId,
@@ -49,7 +49,7 @@ export function isReadyToVote(
   )
 }
 
-/** Change in a few words, for logs and for who has to wait for it. */
+/** Short description of a change, for logs and for errors of callers that must wait. */
 export function describeChange(change: MembershipChange): string {
   return change.verb === 'replace'
     ? `replace ${change.oldId} by ${change.newId}`
@@ -57,12 +57,12 @@ export function describeChange(change: MembershipChange): string {
 }
 
 /**
- * Plans the members after a change. Pure, so it is computed again after every wait, and by each
- * leader anew: the target is derived from what is wanted, never from what was before.
+ * Plans the members after a change. Pure: after every wait, and on every new leader, it is computed
+ * again from the wanted change and the present members, never from an earlier plan.
  */
 export function planChange(now: MembersNow, change: MembershipChange): Planned {
   const edited = edit(now, change)
-  if ('because' in edited) return edited
+  if ('reason' in edited) return edited
   const { target, warnings } = edited
   target.members.sort((a, b) => (a.id < b.id ? -1 : 1))
   const before = votersOf(now.record)
@@ -91,7 +91,7 @@ export function planChange(now: MembersNow, change: MembershipChange): Planned {
   return { ok: true, plan, target }
 }
 
-/** For whoever learns afterwards that it is done. @param record what it has led to. */
+/** Plan of a change that is already done. @param record its result. */
 export function donePlan(change: MembershipChange, record: ConfigurationRecord): ChangePlan {
   const voters = votersOf(record)
   const tolerance = toleranceOf(voters)
@@ -107,13 +107,13 @@ export function donePlan(change: MembershipChange, record: ConfigurationRecord):
   }
 }
 
-/** Member that is none any more after it; null when everybody stays. */
-export function leavingBy(change: MembershipChange): NodeId | null {
+/** Member that the change removes; null if none. */
+export function memberRemovedBy(change: MembershipChange): NodeId | null {
   if (change.verb === 'remove') return change.id
   return change.verb === 'replace' ? change.oldId : null
 }
 
-/** The one secret that a removal does not renew: what it takes is offline. */
+/** A removal rotates all secrets except this one, whose rotation needs the offline root. */
 const AUTHORITY_WARNING =
   'anyone with the keys of a controller may have the key of the issuing authority as well; rotate it after the removal (flotilla pki renew-issuing)'
 
@@ -218,7 +218,7 @@ function replace(
   return remove(now, target, oldId, false)
 }
 
-/** The first reason why a learner can not vote yet, as one sentence. */
+/** The first reason why a learner cannot vote yet, as one sentence. */
 function obstacleToVote(now: MembersNow, { id, promote: isPromoted }: Member): string | null {
   if (!now.inContact.has(id)) {
     return `${id} has no connection to the leader ${now.leaderId}; start it, or repair the network between the two`
@@ -257,7 +257,7 @@ function generalWarnings(
   return warnings
 }
 
-/** Typed by whoever wants it nonetheless: it names what is given up. */
+/** Text that an operator must type if the change reduces the tolerance; it names the loss. */
 function confirmationOf(
   change: MembershipChange,
   before: readonly NodeId[],
@@ -276,10 +276,10 @@ function memberIn(record: ConfigurationRecord, id: NodeId): Member | undefined {
 }
 
 function unknown(id: NodeId): ChangeRefusal {
-  const because = `${id} is not a member of this cluster; see flotilla cluster list`
-  return { ok: false, code: 'NOT_FOUND', because, mayPass: false }
+  const reason = `${id} is not a member of this cluster; see flotilla cluster list`
+  return { ok: false, code: 'NOT_FOUND', reason, mayPass: false }
 }
 
-function refused(because: string): ChangeRefusal {
-  return { ok: false, code: 'MEMBERSHIP_REFUSED', because, mayPass: false }
+function refused(reason: string): ChangeRefusal {
+  return { ok: false, code: 'MEMBERSHIP_REFUSED', reason, mayPass: false }
 }

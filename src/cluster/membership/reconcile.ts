@@ -6,41 +6,39 @@ import type { NodeId } from '../../raft/types.ts'
 import { isReadyToVote, votersOf } from './plan.ts'
 import type { MembersNow } from './members-now.ts'
 
-/**
- * View that the leader reconciles by; all of it but the silences is the same for the next leader.
- */
+/** Facts that the leader reconciles by. All except the silences are the same on the next leader. */
 export interface ReconcilerView extends Pick<MembersNow, 'inContact' | 'lagEntries' | 'leaderId'> {
-  /** Configuration at rest. */
+  /** A committed configuration that is not joint. */
   readonly record: ConfigurationRecord
-  /** Members that say that they are connected to this one, the leader left out. */
+  /** Members that report a connection to this one, without the leader. */
   readonly reachedBy: (id: NodeId) => ReadonlySet<NodeId>
-  /** Since this leader was last connected to it, or since it began to lead. */
+  /** Time since this leader was last connected to the member, or since it became leader. */
   readonly silentMs: (id: NodeId) => number
-  /** Somebody who has gone could open a shared secret in force. */
+  /** Whether a former member could open a shared secret in force. */
   readonly isRotationDue: boolean
-  /** Some member cannot open a shared secret in force. */
+  /** Whether a member cannot open a shared secret in force. */
   readonly lacksSecrets: boolean
-  /** Controllers that were admitted by a ticket that has expired since. */
-  readonly admittedLongAgo: readonly NodeId[]
-  /** Level in force, and the highest that every voter is known to know. */
+  /** Controllers admitted by a ticket that has expired. */
+  readonly membersWithExpiredTickets: readonly NodeId[]
+  /** Level in force, and the highest level that every voter supports. */
   readonly featureLevel: { readonly inForce: number; readonly ofVoters: number }
 }
 
 export type ReconcileStep =
-  /** Takes back what a removed member knew, and then the mention of it. */
+  /** Revokes what a removed member knew, and then deletes its departure record. */
   | { readonly type: 'settle'; readonly departure: Departure }
-  /** All that are ready at once, so that there is no even number of voters in between. */
+  /** All that are ready together, which avoids an even number of voters in between. */
   | { readonly type: 'promote'; readonly ids: readonly NodeId[] }
   | { readonly type: 'rotate' }
   | { readonly type: 'share' }
-  /** Every voter runs a version that knows a higher feature level. */
+  /** Every voter runs a release that supports a higher feature level. */
   | { readonly type: 'raise'; readonly level: number }
-  /** A learner that was let in to vote and stays away, or a controller that never connected. */
+  /** A learner that was to become a voter but stays away, or a controller that never connected. */
   | { readonly type: 'drop'; readonly id: NodeId }
 
 /**
- * The next thing to do, the most urgent first; null when all is well. Pure.
- * @param isHeld what failed a moment ago: it must not keep the rest waiting.
+ * The most urgent step, or null if none is needed. Pure.
+ * @param isHeld whether this type of step failed recently, so that it does not block the others.
  */
 export function nextDuty(
   view: ReconcilerView,
@@ -71,21 +69,21 @@ function dutiesOf(view: ReconcilerView, joinTimeoutMs: number): readonly Reconci
 }
 
 /**
- * A controller that used its ticket and never connected is in no list of members, and could come in
- * at any later time.
+ * A controller that redeemed its ticket but never connected. It is in no list of members and could
+ * connect at any later time.
  */
-function neverConnected({ record, admittedLongAgo }: ReconcilerView): NodeId | undefined {
-  return admittedLongAgo.find((id) => !record.members.some((member) => member.id === id))
+function neverConnected({ record, membersWithExpiredTickets }: ReconcilerView): NodeId | undefined {
+  return membersWithExpiredTickets.find((id) => !record.members.some((member) => member.id === id))
 }
 
-/** Learners that are to vote. */
+/** Learners that will become voters. */
 export function candidates(record: ConfigurationRecord): readonly NodeId[] {
   return record.members.flatMap(({ id, voter, promote }) => (promote && !voter ? [id] : []))
 }
 
 /**
- * A voter must be able to hear every candidate that a majority may elect, so a majority of today's
- * voters has to reach it: the leader alone may be its only link.
+ * A voter must be able to reach every candidate that a majority may elect. A majority of the
+ * present voters must therefore reach it; the leader may be its only connection.
  */
 function isReady(view: ReconcilerView, id: NodeId): boolean {
   if (!isReadyToVote(view, id)) return false

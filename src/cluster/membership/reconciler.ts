@@ -21,31 +21,31 @@ import { admissionOf, type AdmissionState, type Consensus } from './consensus.ts
 import { candidates, nextDuty, type ReconcileStep, type ReconcilerView } from './reconcile.ts'
 import { membershipLimits } from './limits.ts'
 import { isReadyToVote, makeVoter, planChange, votersOf } from './plan.ts'
-import { isAtRest, isOfKey, keySha256Of } from './record.ts'
+import { isChangeFinished, isOfKey, keySha256Of } from './record.ts'
 import { membersNow } from './members-now.ts'
 
-/** Duties about the shared secrets. All of them may be repeated at any point. */
+/** Duties for the shared secrets. All may be repeated at any time. */
 export interface MemberSecrets {
   /**
-   * Deletes the admission of one that is a member no longer, and rotates what it could open.
+   * Deletes the admission of a former member and rotates the secrets that it could open.
    * @throws {Problem}
-   * @param manner isCompromised: what it knew is honoured no longer at all, rather than for a while
-   * yet. isAdmittedAgain: its id has been admitted by another key, and that admission stays.
+   * @param manner isCompromised: the previous secrets are revoked at once, without an overlap.
+   * isAdmittedAgain: the id was admitted with another key, so that admission stays.
    */
   afterRemoval(
     id: NodeId,
     manner: { readonly isCompromised: boolean; readonly isAdmittedAgain: boolean },
   ): Promise<void>
-  /** Somebody who has gone could open a secret in force. */
+  /** Whether a former member could open a secret in force. */
   isRotationDue(): boolean
   /** @throws {Problem} */
   rotateIfDue(reason: string): Promise<void>
-  /** Members that are admitted and cannot open every secret in force. */
+  /** Admitted members that cannot open every secret in force. */
   membersLackingSecrets(): readonly NodeId[]
-  /** Controllers that were admitted by a ticket that has expired since, sorted. */
-  admittedLongAgo(): readonly NodeId[]
-  /** Wraps for them what they lack. @throws {Problem} */
-  shareMissing(): Promise<boolean>
+  /** Sorted ids of controllers admitted by a ticket that has expired. */
+  membersWithExpiredTickets(): readonly NodeId[]
+  /** Wraps the missing secrets for these members. @throws {Problem} */
+  wrapMissingSecrets(): Promise<boolean>
 }
 
 export interface ReconcilerParts {
@@ -56,7 +56,7 @@ export interface ReconcilerParts {
   readonly log: Pick<Logger, 'info' | 'warn'>
   readonly secrets: MemberSecrets
   readonly featureLevel: {
-    /** The newest that this version knows. */
+    /** The newest level that this release supports. */
     readonly own: number
     /** Raises it by one logged command, which may be repeated. @throws {Problem} */
     raise(level: number): Promise<void>
@@ -66,7 +66,7 @@ export interface ReconcilerParts {
 }
 
 const TURN_MS = 250
-/** After a duty that failed; the next turn would fail for the same reason. */
+/** Pause after a failed duty, because the next attempt would probably fail for the same reason. */
 const BACK_OFF_MS = 2_000
 const PROBE_TIMEOUT_MS = 1_000
 const DUTY_TIMEOUT_MS = 8_000
@@ -79,8 +79,8 @@ const NOTHING_TO_SHARE = [
 ] as const
 
 /**
- * Duties of a cluster for its members by itself, on whichever controller leads. Each duty is found
- * anew from the replicated state and is safe to repeat, so a leader may die at any point of one.
+ * Carries out membership duties on the leader. Each duty is derived from the replicated state and
+ * is safe to repeat, so a leader may fail at any point.
  */
 export class MembershipReconciler {
   readonly #parts: ReconcilerParts
@@ -114,7 +114,7 @@ export class MembershipReconciler {
     const { consensus, changer, clock, joinTimeoutMs } = this.#parts
     this.#noteContacts()
     const isIdle = this.#leadsSinceMs === null || this.#isAtWork
-    if (isIdle || changer.isBusy || !isAtRest(consensus.configuration())) return
+    if (isIdle || changer.isBusy || !isChangeFinished(consensus.configuration())) return
     this.#isAtWork = true
     try {
       await this.#probe()
@@ -142,7 +142,7 @@ export class MembershipReconciler {
     for (const id of connectedIds(consensus)) this.#lastContactMs.set(id, nowMs)
   }
 
-  /** Asks the other voters whom they reach, while a learner waits to become one. */
+  /** Asks the other voters for their connections while a learner waits for promotion. */
   async #probe(): Promise<void> {
     const { consensus, state } = this.#parts
     this.#reachedBy.clear()
@@ -185,7 +185,7 @@ export class MembershipReconciler {
       silentMs: (id) => nowMs - (this.#lastContactMs.get(id) ?? this.#leadsSinceMs ?? nowMs),
       isRotationDue: secrets.isRotationDue(),
       lacksSecrets: secrets.membersLackingSecrets().length > 0,
-      admittedLongAgo: secrets.admittedLongAgo(),
+      membersWithExpiredTickets: secrets.membersWithExpiredTickets(),
       featureLevel: {
         inForce: state.featureLevel,
         ofVoters: levelOfVoters(votersOf(now.record), known),
@@ -198,22 +198,22 @@ export class MembershipReconciler {
     try {
       const done = await this.#do(duty)
       log.info({ duty: duty.type }, done)
-      await this.#tell(duty)
+      await this.#record(duty)
     } catch (error) {
       this.#heldUntilMs.set(duty.type, clock.monotonicMs() + BACK_OFF_MS)
-      // An error that ends one leader would end each that comes after it, so even the unforeseen is
-      // only told.
+      // An error that stopped one leader would stop each of its successors, so even unexpected
+      // errors are only logged.
       const code = error instanceof Problem ? error.code : 'UNHANDLED'
-      // A request for something else at that moment, or the next leader, is no news.
+      // A concurrent change or a change of leader is normal.
       if (code === 'MEMBERSHIP_BUSY' || code === 'CLUSTER_NO_LEADER') return
       if (!this.#throttle.allow(`${duty.type} ${code}`, clock.monotonicMs())) return
-      const because = errorMessage(error)
-      log.warn({ duty: duty.type, code, err: error }, `${nameOf(duty)} waits: ${because}`)
+      const reason = errorMessage(error)
+      log.warn({ duty: duty.type, code, err: error }, `${nameOf(duty)} waits: ${reason}`)
     }
   }
 
-  /** The other duties are commands, which the audit has by themselves. */
-  async #tell(duty: ReconcileStep): Promise<void> {
+  /** The other duties are commands, which the audit records anyway. */
+  async #record(duty: ReconcileStep): Promise<void> {
     const { actions } = this.#parts
     if (duty.type === 'promote') {
       const reason = 'it has caught up'
@@ -242,7 +242,8 @@ export class MembershipReconciler {
         await this.#parts.secrets.rotateIfDue('a removed controller had access to it')
         return 'rotated the shared secrets that a removed controller had access to'
       case 'share':
-        if (!(await this.#parts.secrets.shareMissing())) throw new Problem(...NOTHING_TO_SHARE)
+        if (!(await this.#parts.secrets.wrapMissingSecrets()))
+          throw new Problem(...NOTHING_TO_SHARE)
         return 'distributed shared secrets to members that lacked them'
       case 'raise':
         await this.#parts.featureLevel.raise(duty.level)
@@ -256,21 +257,21 @@ export class MembershipReconciler {
     const { id, compromised: isCompromised } = departure
     const { secrets, state } = this.#parts
     const admission = admissionOf(state, id)
-    // Admitted again, by another key: its own admission was deleted before that, by a leader that
-    // got no further.
+    // The id was admitted again with another key. A former leader deleted the first admission but
+    // did not finish the removal.
     const isAdmittedAgain = admission !== undefined && !isOfKey(departure, keySha256Of(admission))
     await secrets.afterRemoval(id, { isCompromised, isAdmittedAgain })
     await this.#change(`finishing the removal of ${id}`, (record) => settled(record, departure))
     return `finished the removal of ${id}: admission revoked, shared secrets rotated`
   }
 
-  /** Removes it as an operator would. */
+  /** Removes it like an operator's request. */
   async #drop(id: NodeId): Promise<string> {
     const { consensus, state } = this.#parts
     await this.#change(`dropping ${id}`, (record) => {
       const now = { ...membersNow(consensus, state), record }
       const planned = planChange(now, { verb: 'remove', id, isCompromised: false })
-      if (!planned.ok) throw new Problem(planned.code, { detail: planned.because })
+      if (!planned.ok) throw new Problem(planned.code, { detail: planned.reason })
       return planned.target
     })
     return `${id} never connected after admission; removed. Join again with a new ticket`
@@ -292,14 +293,16 @@ export class MembershipReconciler {
 
 function promoted(record: ConfigurationRecord, ids: readonly NodeId[]): ConfigurationRecord {
   const target = clone(ConfigurationSchema, record)
-  // One that was demoted or removed meanwhile is left as it is.
+  // Skips a member that was demoted or removed meanwhile.
   for (const member of target.members) {
     if (member.promote && ids.includes(member.id)) makeVoter(member)
   }
   return target
 }
 
-/** A removal called compromised meanwhile is another one, and not settled yet. */
+/**
+ * If an operator has declared the removal compromised meanwhile, that removal is not settled yet.
+ */
 function settled(record: ConfigurationRecord, departure: Departure): ConfigurationRecord {
   const target = clone(ConfigurationSchema, record)
   target.departed = target.departed.filter(

@@ -10,13 +10,13 @@ import {
 import type { ConfigurationInForce } from '../cluster-node-parts.ts'
 import { membershipLimits } from './limits.ts'
 
-/** A controller by its id and the key that it is pinned by. */
+/** A controller's id and pinned key. */
 export interface KeyOfMember {
   readonly id: string
   readonly publicKeySha256: Uint8Array
 }
 
-/** The pins are public values; no constant time is needed. */
+/** The keys are public, so the comparison needs no constant time. */
 export function isOfKey(
   pinned: { readonly publicKeySha256: Uint8Array },
   publicKeySha256: Uint8Array,
@@ -36,7 +36,7 @@ export function isJointRecord(record: ConfigurationRecord): boolean {
   return record.outgoingVoters.length > 0
 }
 
-/** Routers refuse the key from then on; the oldest removals are forgotten. */
+/** Routers refuse this key from now on; the oldest keys are dropped. */
 export function noteRemovedKey(target: ConfigurationRecord, key: KeyOfMember): void {
   forgetRemovedKey(target, key)
   const { id, publicKeySha256 } = key
@@ -44,14 +44,14 @@ export function noteRemovedKey(target: ConfigurationRecord, key: KeyOfMember): v
   target.removed = target.removed.slice(-membershipLimits.removedKeysMax)
 }
 
-/** The same key comes in again. */
+/** Called when the same key is admitted again. */
 export function forgetRemovedKey(target: ConfigurationRecord, key: KeyOfMember): void {
   target.removed = target.removed.filter(
     (known) => known.id !== key.id || !isOfKey(known, key.publicKeySha256),
   )
 }
 
-/** Nothing is under way: the next change may begin. */
-export function isAtRest({ record, isCommitted }: ConfigurationInForce): boolean {
+/** Whether no change is in progress, so that the next one may start. */
+export function isChangeFinished({ record, isCommitted }: ConfigurationInForce): boolean {
   return isCommitted && !isJointRecord(record)
 }

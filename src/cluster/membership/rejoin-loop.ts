@@ -9,29 +9,28 @@ import { sameBytes } from './record.ts'
 
 export interface RejoinParts {
   readonly consensus: Pick<Consensus, 'selfId' | 'configuration' | 'peerStatuses'>
-  /** Store id of the data folder in use, 16 bytes. */
+  /** Store id of the present data folder, 16 bytes. */
   readonly storeId: Uint8Array
-  /** host:port, tried after the addresses of the members that are known. */
+  /** host:port, tried after the addresses of known members. */
   readonly seeds: () => readonly string[]
   readonly enter: (addresses: readonly string[]) => Promise<EntryAnswer>
-  /** Told of each answer, the refusals too: what follows from one is for the caller to say. */
+  /** Called with each answer, including refusals; the caller decides what to do. */
   readonly onAnswer: (answer: EntryAnswer) => void
   readonly clock: Clock
   readonly log: Pick<Logger, 'info' | 'warn'>
 }
 
 const TURN_MS = 250
-/** Between two requests. */
+/** Interval between two requests. */
 const INTERVAL_MS = 2_000
 const ADDRESSES_MAX = 32
-/** A refusal of a peer is asked about for so long; it comes again while it lasts. */
+/** Time that a peer's refusal counts; the peer repeats it while it continues. */
 const REFUSED_MS = 5_000
 
 /**
- * Loop of a running controller whose own log does not list it with its own disk yet, or whose peers
- * do not let it in: asks until both is mended. The own log may be wrong in both directions: what
- * lists it need not be committed and may never be, and what took it out may have come after it was
- * stopped.
+ * Requests admission while this controller's own log does not list it with its present disk, or
+ * while its peers refuse it. The own log may be wrong in both directions: an entry that lists this
+ * controller may never be committed, and its removal may have been committed after it stopped.
  */
 const admittedAs = {
   member: 'the leader confirms this controller as a member',
@@ -68,13 +67,13 @@ export class RejoinLoop {
     return member !== undefined && sameBytes(member.storeId, storeId)
   }
 
-  /** A peer does not let this controller in. */
+  /** A peer has refused this controller. */
   onRefused(): void {
     this.#refusedUntilMs = this.#parts.clock.monotonicMs() + REFUSED_MS
   }
 
   async #turn(): Promise<void> {
-    // Members are not known until the host has spoken.
+    // Members are unknown before the first status of the host.
     const isKnown = this.#parts.consensus.configuration().record.members.length > 0
     const nowMs = this.#parts.clock.monotonicMs()
     const isEarly = this.#isAsking || nowMs < this.#askAgainMs
@@ -105,11 +104,11 @@ export class RejoinLoop {
   }
 
   #say(answer: EntryAnswer): void {
-    if (answer.outcome === 'refused') this.#once('warn', answer.because)
+    if (answer.outcome === 'refused') this.#once('warn', answer.detail)
     else this.#once('info', admittedAs[answer.outcome])
   }
 
-  /** The same again and again is said once. */
+  /** Logs each message once in a row. */
   #once(level: 'info' | 'warn', message: string): void {
     if (message === this.#lastSaid) return
     this.#lastSaid = message

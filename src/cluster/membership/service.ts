@@ -20,9 +20,16 @@ import type { AdmissionState, Consensus } from './consensus.ts'
 import type { LeaderCalls } from './leader-calls.ts'
 import { membershipLimits } from './limits.ts'
 import { actorOfMessage, changeOf, controllerId, planMessage, planOf } from './messages.ts'
-import { describeChange, donePlan, isReadyToVote, leavingBy, planChange, votersOf } from './plan.ts'
+import {
+  describeChange,
+  donePlan,
+  isReadyToVote,
+  memberRemovedBy,
+  planChange,
+  votersOf,
+} from './plan.ts'
 import { membersNow, type MembersNow } from './members-now.ts'
-import { isAtRest, isJointRecord } from './record.ts'
+import { isChangeFinished, isJointRecord } from './record.ts'
 import { waitUntil } from './wait.ts'
 
 export interface MembershipServiceParts {
@@ -36,28 +43,28 @@ export interface MembershipServiceParts {
   readonly onTransferred?: () => void
 }
 
-/** Time of one attempt on one leader. */
+/** Timeout of one attempt on one leader. */
 const CHANGE_TIMEOUT_MS = 8_000
 const PLAN_TIMEOUT_MS = 5_000
 /**
- * For what enters or is promoted by itself at that moment; whoever is still behind it then is told
- * to come again.
+ * Maximum wait for an automatic admission or promotion in progress; after that the caller gets
+ * MEMBERSHIP_BUSY.
  */
 const TURN_MS = 4_000
 const TRANSFER_TIMEOUT_MS = 5_000
-/** How long a leader waits to hear of a member before it refuses what needs that member. */
+/**
+ * Maximum time that a leader waits for contact with a member before it refuses a change that needs
+ * it.
+ */
 const HEARD_MS = 3_000
 
 /**
- * The operator's way to change members, on every controller. All is judged and done by the leader;
- * a leader that is to leave hands over first, and its successor does it.
+ * Membership changes of operators, on every controller. The leader plans and applies all changes. A
+ * leader that must leave transfers leadership first, and its successor applies the change.
  */
 export class MembershipService implements MembershipControl {
   readonly #parts: MembershipServiceParts
-  /**
-   * Changes that run on the leader: a request that comes again while it is carried out waits for
-   * the same result.
-   */
+  /** Changes in progress on the leader. A repeated request waits for the same result. */
   readonly #running = new Map<string, Promise<ChangePlan>>()
   #isSelfRemoved = false
 
@@ -120,25 +127,25 @@ export class MembershipService implements MembershipControl {
       membershipLimits.changeTimeoutMs,
     )
     const leaderId = controllerId(answer.leaderId, 'leaderId')
-    // The caller may look at this controller next.
+    // The caller may read the leader from this controller next.
     const deadlineMs = clock.monotonicMs() + TRANSFER_TIMEOUT_MS
     await waitUntil(clock, deadlineMs, () => consensus.leaderId() === leaderId)
     return leaderId
   }
 
-  /** The others have removed this controller, and tell it nothing more. */
+  /** The other controllers have removed this one and no longer answer it. */
   onSelfRemoved(): void {
     this.#isSelfRemoved = true
   }
 
   /**
-   * A configuration that is not joint is logged only after the joint one before it is committed,
-   * and whoever leads next would log it again: what it says is decided, committed or not.
+   * A non-joint configuration is logged only after the joint one before it is committed, and any
+   * next leader would log it again. So its content is final even before it is committed.
    */
   #doneHere(change: MembershipChange): MessageInitShape<typeof MemberChangeAnswerSchema> | null {
     const { consensus, state } = this.#parts
     const now = membersNow(consensus, state)
-    if (this.#isSelfRemoved && leavingBy(change) === consensus.selfId) {
+    if (this.#isSelfRemoved && memberRemovedBy(change) === consensus.selfId) {
       const record = clone(ConfigurationSchema, now.record)
       record.members = record.members.filter(({ id }) => id !== consensus.selfId)
       return { plan: planMessage(donePlan(change, record)) }
@@ -166,9 +173,9 @@ export class MembershipService implements MembershipControl {
   #planHere(change: MembershipChange): ChangePlan {
     const { consensus, state } = this.#parts
     const planned = planChange(membersNow(consensus, state), change)
-    if (!planned.ok) throw new Problem(planned.code, { detail: planned.because })
+    if (!planned.ok) throw new Problem(planned.code, { detail: planned.reason })
     const { plan } = planned
-    if (isAtRest(consensus.configuration())) return plan
+    if (isChangeFinished(consensus.configuration())) return plan
     const warning = 'another membership change is in progress; retry when it is done'
     return { ...plan, warnings: [...plan.warnings, warning] }
   }
@@ -191,7 +198,10 @@ export class MembershipService implements MembershipControl {
     }
   }
 
-  /** Changes nothing where it is so already, and refuses what can never be before it is wanted. */
+  /**
+   * Does nothing if the change is already done, and refuses an impossible change before it is
+   * recorded.
+   */
   async #changeRecorded(
     change: MembershipChange,
     confirmation: string | null,
@@ -201,14 +211,13 @@ export class MembershipService implements MembershipControl {
     const { consensus, actions } = this.#parts
     const wanted = { action: `member-${change.verb}`, ...namesIn(change) }
     await this.#untilHeard(() => this.#isBeforeItIsHeard(change))
-    if (isAtRest(consensus.configuration())) {
+    if (isChangeFinished(consensus.configuration())) {
       try {
         const plan = this.#planHere(change)
         if (!plan.isNeeded) return plan
         refuseUnconfirmed(plan, confirmation)
       } catch (error) {
-        // Without a majority nothing can be written down, and nothing is changed: nobody waits for
-        // it.
+        // Not awaited: without a majority no record can be written, and nothing was changed.
         if (error instanceof Problem) void actions.note({ ...wanted, outcome: error.code }, by)
         throw error
       }
@@ -240,7 +249,7 @@ export class MembershipService implements MembershipControl {
         },
         target: (now) => {
           const planned = planChange(now, change)
-          if (!planned.ok) throw new Problem(planned.code, { detail: planned.because })
+          if (!planned.ok) throw new Problem(planned.code, { detail: planned.reason })
           refuseUnconfirmed(planned.plan, confirmation)
           heir = heirOf(now, planned.plan)
           if (heir !== null) throw new Problem('CLUSTER_NO_LEADER')
@@ -258,7 +267,7 @@ export class MembershipService implements MembershipControl {
     return plan
   }
 
-  /** @throws {Problem} CLUSTER_NO_LEADER in the end, for the successor is to be asked. */
+  /** @throws {Problem} CLUSTER_NO_LEADER always, so that the caller retries on the successor. */
   async #handOverTo(heir: NodeId, what: string): Promise<never> {
     const { consensus, log } = this.#parts
     log.info({ to: heir }, `transferring leadership to ${heir} to ${what}`)
@@ -310,9 +319,9 @@ function refuseUnconfirmed(plan: ChangePlan, confirmation: string | null): void 
 }
 
 /**
- * Member that should lead when the leader is to vote no longer, at best one that has the whole log;
- * null when it stays, or when nobody else that answers votes before it goes: the core then leads to
- * the end of the change, and retires.
+ * Successor of a leader that will no longer vote, preferably one with the whole log. null if the
+ * leader stays, or if no other connected voter remains: the core then leads until the change is
+ * committed, and steps down.
  */
 function heirOf(now: MembersNow, plan: ChangePlan): NodeId | null {
   if (plan.votersAfter.includes(now.leaderId)) return null

@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts'
 
 const POLL_MS = 20
 
-/** Looks every few ms. @returns false when `deadlineMs` (monotonic) passed first. */
+/** Polls the condition. @returns false when `deadlineMs` (monotonic) passed first. */
 export async function waitUntil(
   clock: Clock,
   deadlineMs: number,

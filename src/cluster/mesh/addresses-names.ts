@@ -6,10 +6,10 @@ import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
 const TIMEOUT_MS = 1500
 
 /**
- * @param address host:port; a name may stand for many addresses.
- * @param resolvers address:port of the DNS servers to ask first; the system's way when empty or
- * when they do not know it.
- * @returns host:port with an IP address each; none when the name is not known now.
+ * @param address host:port; a name may resolve to many addresses.
+ * @param resolvers address:port of the DNS servers to ask first; the system's resolver is used if
+ * there are none or they do not know the name.
+ * @returns host:port with IP addresses; empty when the name does not resolve now.
  */
 export async function resolveAddress(
   address: string,
@@ -23,8 +23,8 @@ export async function resolveAddress(
 }
 
 async function addressesOf(host: string, resolvers: readonly string[]): Promise<string[]> {
-  const told = resolvers.length === 0 ? [] : await askResolvers(host, resolvers)
-  if (told.length > 0) return told
+  const resolved = resolvers.length === 0 ? [] : await askResolvers(host, resolvers)
+  if (resolved.length > 0) return resolved
   const found = await lookup(host, { all: true }).catch(() => [])
   return found.map(({ address }) => address)
 }

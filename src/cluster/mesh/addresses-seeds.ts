@@ -8,44 +8,44 @@ import type { NodeId } from '../../raft/types.ts'
 import { resolveAddress } from './addresses-names.ts'
 
 export interface SeedFinderOptions {
-  /** host:port; a name may stand for many addresses. */
+  /** host:port; a name may resolve to many addresses. */
   readonly seeds: readonly string[]
-  /** host:port of the DNS servers to ask; the system's way when empty. */
+  /** address:port of DNS servers; the system's resolver when empty. */
   readonly resolvers: readonly string[]
   readonly trustDomain: string
 }
 
 export interface SeedFinderParts {
   readonly secureContext: () => SecureContext
-  /** Whether there is anyone to look for. */
+  /** Whether any member is missing. */
   readonly isSearching: () => boolean
-  /** Whether nobody new need be expected at this address. */
+  /** Whether a known member uses this address, so that it need not be probed. */
   readonly isTaken: (address: string) => boolean
-  /** A controller of this cluster's CA has proven its certificate there. */
+  /** A controller with a certificate of this cluster's CA answered there. */
   readonly onFound: (id: NodeId, address: string) => void
 }
 
 const SEARCH_MS = 1000
 const TIMEOUT_MS = 1500
-/** Also for the own address, which is often among them. */
+/**
+ * Pause before the same address is probed again. This also covers this controller's own address,
+ * which is often a seed.
+ */
 const REST_MS = 5000
 const RESTING_MAX = 1000
-/** Asked in one search. */
+/** Maximum addresses probed in one search. */
 export const SEED_LIMITS = { addressesMax: 64 } as const
 
 /**
- * While members are out of reach, asks every address behind the seeds who is there: a TLS
- * handshake, and nothing said. So a cluster whose addresses have all changed finds itself by one
- * name, without a quorum.
+ * While members are unreachable, probes every address of the seeds by a TLS handshake, without
+ * sending a request. A cluster in which all addresses have changed can reconnect this way through
+ * one DNS name, without a quorum.
  */
 export class SeedFinder {
   readonly #options: SeedFinderOptions
   readonly #parts: SeedFinderParts
   readonly #asking = new Set<string>()
-  /**
-   * Times until which an address is not asked, as it is known who is there. Monotonic ms, by
-   * address.
-   */
+  /** Monotonic ms until which an address is not probed again, because its controller is known. */
   readonly #restingUntilMs = new Map<string, number>()
   #stopTimer: (() => void) | null = null
   #isSearching = false
@@ -93,7 +93,7 @@ export class SeedFinder {
 }
 
 /**
- * @returns null when nobody answers in time, or nobody that is a controller of this CA and trust
+ * @returns null when nothing answers in time, or the peer is not a controller of this CA and trust
  * domain.
  */
 async function whoIsAt(
@@ -110,7 +110,8 @@ async function whoIsAt(
       ALPNProtocols: ['h2'],
       servername: 'mesh.flotilla',
       timeout: TIMEOUT_MS,
-      // The chain is verified against the cluster CA; the name that counts is in the certificate.
+      // TLS verifies the chain against the cluster CA. The relevant name is the SPIFFE id in the
+      // certificate.
       checkServerIdentity: () => undefined,
     })
     const timer = setTimeout(() => end(null), TIMEOUT_MS)

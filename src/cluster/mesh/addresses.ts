@@ -19,15 +19,18 @@ import type { MeshIdentity } from './mesh-service.ts'
 export interface AddressBookOptions {
   readonly selfId: NodeId
   readonly clusterId: string
-  /** host:port under which peers reach this member. */
+  /** host:port at which peers reach this member. */
   readonly advertise: string
   readonly identity: MeshIdentity
   readonly nowMs: number
-  /** host:port by id, asked before the member record: an operator's word beats a stale record. */
+  /**
+   * host:port by id. They precede the member records, because an operator's setting is more
+   * reliable than a stale record.
+   */
   readonly hints?: ReadonlyMap<NodeId, string>
 }
 
-/** Limits of a claim that is looked at. */
+/** Bounds of a claim; larger ones are ignored. */
 export const CLAIM_LIMITS = {
   publicKeyBytesMax: 4096,
   signatureBytesMax: 1024,
@@ -36,16 +39,16 @@ export const CLAIM_LIMITS = {
 const DOMAIN = 'flotilla address claim 1'
 
 /**
- * Addresses of members. Who they are is known by their keys, so an address is only a hint: it
- * is learned from the member itself over mutual TLS or, signed by its pinned key, from anyone, and
- * needs no quorum.
+ * Addresses of members. Members are identified by their keys, so an address is only a hint. It
+ * comes from the member itself over mutual TLS, or from anyone if the member's pinned key signed
+ * it. This needs no quorum.
  */
 export class AddressBook {
   readonly #options: AddressBookOptions
   readonly #claims = new Map<NodeId, AddressClaim>()
   /**
-   * Address where its certificate was seen behind a seed, until the member itself has said where it
-   * is.
+   * Addresses at which seed probing saw a member's certificate, until the member itself reports its
+   * address.
    */
   readonly #seen = new Map<NodeId, string>()
   #identity: MeshIdentity
@@ -58,23 +61,23 @@ export class AddressBook {
     this.#own = this.#sign(BigInt(options.nowMs))
   }
 
-  /** The claim of this member itself. */
+  /** This member's own claim. */
   get own(): AddressClaim {
     return this.#own
   }
 
-  /** All that hold for the members of now, the own one first. */
+  /** Valid claims of the present members, the own claim first. */
   claims(): AddressClaim[] {
     return [this.#own, ...this.#claims.values()]
   }
 
-  /** The key may be another one: what is claimed is signed anew. */
+  /** Signs the own claim again, because the key may have changed. */
   setIdentity(identity: MeshIdentity): void {
     this.#identity = identity
     this.#own = this.#sign(this.#own.issuedAtMs + 1n)
   }
 
-  /** Claims of anyone else, or by a key that is no longer pinned, are forgotten. */
+  /** Drops claims of former members and of keys that are no longer pinned. */
   setMembers(members: ReadonlyMap<NodeId, Member>): void {
     this.#members = members
     for (const [id, claim] of Array.from(this.#claims)) {
@@ -84,7 +87,7 @@ export class AddressBook {
   }
 
   /**
-   * @returns whether it is news: newer than what was known, and signed by the key in the member
+   * @returns whether the claim is newer than the known one and signed by the key in the member
    * record.
    */
   take(claim: AddressClaim | undefined): boolean {
@@ -93,7 +96,7 @@ export class AddressBook {
     if (known !== undefined && claim.issuedAtMs <= known.issuedAtMs) return false
     if (!this.#isPinned(claim) || !this.#isSigned(claim)) return false
     if (claim.nodeId === this.#options.selfId) {
-      // A claim from a time when this host's clock was ahead: what holds now must be the later one.
+      // The claim was made while this host's clock was ahead. The current claim must be newer.
       this.#own = this.#sign(claim.issuedAtMs + 1n)
       return true
     }
@@ -102,7 +105,10 @@ export class AddressBook {
     return known === undefined || !equals(AddressClaimSchema, known, claim)
   }
 
-  /** The member has just proven its certificate at this address. @returns whether that is news. */
+  /**
+   * The member has just proven its certificate at this address. @returns whether the address is
+   * new.
+   */
   noteSeen(id: NodeId, address: string): boolean {
     if (this.#seen.get(id) === address) return false
     this.#seen.set(id, address)
@@ -110,8 +116,8 @@ export class AddressBook {
   }
 
   /**
-   * Addresses to dial, best first: where it was seen while nobody could reach it, what it claims,
-   * what the operator says, and its member record.
+   * Addresses to dial, best first: where seed probing saw the member, its own claim, the operator's
+   * hint, and its member record.
    */
   addressesOf(id: NodeId): readonly string[] {
     const found = [
@@ -151,8 +157,8 @@ export class AddressBook {
   }
 
   /**
-   * Text that is signed: it names its purpose and the cluster, so that nothing else signed by that
-   * key can stand for it.
+   * The signed text. It names its purpose and the cluster, so that no other signature by this key
+   * can replace it.
    */
   #text({ nodeId, address, issuedAtMs, publicKeySpki }: AddressClaim): Uint8Array {
     const bare = create(AddressClaimSchema, { nodeId, address, issuedAtMs, publicKeySpki })
@@ -166,7 +172,7 @@ interface Signer {
   readonly publicKeySpki: Uint8Array
 }
 
-/** Reading the files' text costs far more than signing with what is in it. */
+/** Cached, because parsing the PEM files costs much more than signing. */
 const signers = new WeakMap<MeshIdentity, Signer>()
 
 function signerOf(identity: MeshIdentity): Signer {
@@ -179,7 +185,7 @@ function signerOf(identity: MeshIdentity): Signer {
   return signer
 }
 
-/** ECDSA and RSA (PKCS #1 1.5) sign a SHA-256 digest; Ed25519 and Ed448 bring their own. */
+/** ECDSA and RSA (PKCS #1 1.5) sign a SHA-256 digest; Ed25519 and Ed448 have a built-in digest. */
 function algorithmOf(keyType: string | undefined): string | null {
   return keyType === 'ed25519' || keyType === 'ed448' ? null : 'sha256'
 }

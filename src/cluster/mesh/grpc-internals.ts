@@ -9,7 +9,7 @@ import { assert } from '../../lib/assert.ts'
  * with the installed version; docs/internals/dependencies.md says what to check before an update.
  */
 interface ServerInternals {
-  /** Options of each HTTP/2 server that it creates. */
+  /** Options of each HTTP/2 server that grpc-js creates. */
   commonServerOptions: ServerOptions
   createHttp2Server(credentials: ServerCredentials): Http2Server
 }
@@ -20,16 +20,17 @@ export const serverInternals = {
   createHttp2Server: 'function',
 } as const satisfies Record<keyof ServerInternals, string>
 
-/** The HTTP/2 server of a gRPC server, and how connections are given to it. */
+/** The HTTP/2 server of a gRPC server, and the injector of its connections. */
 export interface InjectedHttp2 {
   readonly injector: ConnectionInjector
   readonly http2: Http2Server
 }
 
 /**
- * Creates the HTTP/2 server of a gRPC server that never listens. TLS is over when a connection is
- * injected, so it has no credentials; the certificate of the peer is still that of its socket.
- * @param options of node:http2, beside those of grpc-js.
+ * Creates the HTTP/2 server of a gRPC server that never listens. The TLS handshake is complete
+ * before a connection is injected, so the server has no credentials; the peer certificate comes
+ * from the socket.
+ * @param options for node:http2, in addition to those of grpc-js.
  */
 export function injectedHttp2(server: Server, options: ServerOptions): InjectedHttp2 {
   const internals = server as unknown as ServerInternals

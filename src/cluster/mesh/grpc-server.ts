@@ -13,16 +13,16 @@ import { injectedHttp2 } from './grpc-internals.ts'
 import { meshLimits } from './limits.ts'
 import { serverOptions, STREAM_WINDOW_BYTES } from './mesh-service.ts'
 
-/** Whether the session may have one more stream. */
+/** Whether the session may open another stream. */
 export type StreamGuard = (session: ServerHttp2Session, stream: ServerHttp2Stream) => boolean
 
-/** gRPC over connections whose TLS handshake is over. It never listens by itself. */
+/** gRPC over connections after their TLS handshake. It does not listen itself. */
 export class GrpcServer {
   readonly #server = new Server(serverOptions)
   readonly #injector: ConnectionInjector
   readonly #http2: Http2Server
 
-  /** @param mayOpen asked of each stream, which its session is ended for when it may not. */
+  /** @param mayOpen called for each stream; the session is closed if it returns false. */
   constructor(
     service: ServiceDefinition,
     implementation: UntypedServiceImplementation,
@@ -40,7 +40,7 @@ export class GrpcServer {
     this.#http2.removeAllListeners('stream')
     this.#http2.on('stream', (stream: ServerHttp2Stream, ...more: unknown[]) => {
       const { session } = stream
-      // Calls of a session that has just ended are not answered: in grpc-js that would throw.
+      // grpc-js would throw for a stream of a session that has just ended.
       if (
         session === undefined ||
         session.destroyed ||
@@ -73,8 +73,8 @@ const http2Options: ServerOptions = {
   maxSessionRejectedStreams: meshLimits.meshInvalidFramesMax,
   streamResetBurst: meshLimits.meshStreamsBurst,
   streamResetRate: meshLimits.meshStreamsPerSecond,
-  // So that one round trip carries a whole batch of entries. Two streams a peer, and a few more
-  // while a peer's old ones are still closing.
+  // The window allows a whole batch of entries in one round trip. A peer has two streams, and a few
+  // more while its old ones close.
   settings: {
     initialWindowSize: STREAM_WINDOW_BYTES,
     maxConcurrentStreams: meshLimits.meshStreamsMax,

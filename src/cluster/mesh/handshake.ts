@@ -7,7 +7,7 @@ import { type Certificate, leafControllerId, parseCertificate } from '../../pki/
 import type { NodeId } from '../../raft/types.ts'
 import type { RollbackDetector } from './rollback-detector.ts'
 
-/** Facts that this member is sure of, and holds every peer to. */
+/** Facts that this member trusts and compares every peer with. */
 export interface PeerTrust {
   readonly selfId: NodeId
   readonly clusterId: string
@@ -17,16 +17,16 @@ export interface PeerTrust {
   readonly members: ReadonlyMap<NodeId, Member>
 }
 
-/** Claim of a peer: what it has shown on a stream so far. */
+/** Claims that a peer has presented on a stream so far. */
 export interface PeerClaim {
   /**
-   * DER of the leaf whose key TLS has proven, in a chain that TLS has verified against the cluster
-   * CA; null when it has not.
+   * DER of the leaf certificate whose key TLS has proven and whose chain TLS has verified against
+   * the cluster CA; null otherwise.
    */
   readonly leafDer: Uint8Array | null
-  /** Its first frame; null when that was something else; undefined while none has come. */
+  /** The first frame; null if it was not a Hello; undefined before the first frame. */
   readonly hello: Hello | null | undefined
-  /** Peer that we dialled; null when the peer dialled us. */
+  /** Peer that this member dialed; null for an incoming connection. */
   readonly expectedId: NodeId | null
 }
 
@@ -52,16 +52,16 @@ export type Verdict =
       readonly ok: false
       readonly reason: RefusalReason
       readonly status: status
-      /** The peer's proven id once that is known. */
+      /** The proven id of the peer, if known. */
       readonly id: NodeId | null
       /**
-       * One sentence's end, to follow the peer's name; never holds more than 128 characters of the
-       * peer's making.
+       * End of a sentence that starts with the peer's name. Contains at most 128 characters chosen
+       * by the peer.
        */
-      readonly because: string
+      readonly detail: string
     }
 
-/** Bounds of what a Hello may carry into the controllers list. */
+/** Bounds of the fields of a Hello that appear in the list of controllers. */
 export const HELLO_LIMITS = {
   textBytesMax: 256,
   urlBytesMax: 2048,
@@ -70,12 +70,12 @@ export const HELLO_LIMITS = {
 } as const
 
 /**
- * The one place where a peer is believed or not. Order: proven certificate, identity in it,
- * membership, pinned key, and, once the first frame is here, what that binds the stream to. With
- * `hello` undefined the certificate alone is judged (before anything is sent to a callee).
- *
- * A version or feature level newer than ours is no reason to refuse: members of two releases work
- * together, and what a newer one says that we do not know is passed over frame by frame.
+ * Decides whether to trust a peer; no other code does. Checks in order: proven certificate, its
+ * identity, membership, pinned key, and the first frame, which binds the stream. If `hello` is
+ * undefined, only the certificate is checked, before this member sends anything to a peer that it
+ * dialed.
+ * A newer release or feature level is no reason for a refusal. Members of two releases work
+ * together and ignore unknown frames.
  */
 export function judgePeer(claim: PeerClaim, roster: PeerTrust): Verdict {
   if (claim.leafDer === null) {
@@ -113,8 +113,8 @@ export function judgePeer(claim: PeerClaim, roster: PeerTrust): Verdict {
 }
 
 /**
- * A connection is judged again with every change of members; its leaf, which is never written to,
- * is parsed once.
+ * Caches the parsed leaf: connections are judged again after every change of members, and the DER
+ * is never modified.
  */
 const parsedLeaves = new WeakMap<Uint8Array, Certificate>()
 
@@ -127,8 +127,8 @@ function parsedLeaf(leafDer: Uint8Array): Certificate {
 }
 
 /**
- * A controller that asks outside the streams: its certificate alone is judged, membership is not. A
- * member's streams are judged by {@link judgePeer}.
+ * Judges the caller of a single request outside of streams by its certificate only, not by
+ * membership. {@link judgePeer} judges the streams of members.
  */
 export function judgeCaller(
   leafDer: Uint8Array | null,
@@ -150,8 +150,8 @@ export function judgeCaller(
 }
 
 /**
- * Before a byte of HTTP/2: whether a caller may speak at the port for peers at all, as controllers
- * of this cluster's CA may, and as whom.
+ * Before the first byte of HTTP/2: decides whether a caller may use the mesh port, which all
+ * controllers of the cluster CA may, and with which identity.
  */
 export function judgeConnection(
   leafDer: Uint8Array,
@@ -219,7 +219,7 @@ export function isRefusalReason(text: string): text is RefusalReason {
 }
 
 /**
- * A member whose certificate and Hello are right, but whose disk is not what it has been: see
+ * Detects a rolled-back or copied disk of a member with a valid certificate and Hello; see
  * witness.ts.
  */
 export function judgeHistory(
@@ -246,9 +246,9 @@ export function judgeHistory(
 function refuse(
   reason: RefusalReason,
   id: NodeId | null,
-  because: string,
+  detail: string,
 ): Verdict & { readonly ok: false } {
-  return { ok: false, reason, status: STATUS[reason], id, because }
+  return { ok: false, reason, status: STATUS[reason], id, detail }
 }
 
 function isTooLarge(hello: Hello): boolean {
@@ -265,12 +265,12 @@ function isTooLarge(hello: Hello): boolean {
   )
 }
 
-/** The two are public values; no constant time is needed. */
+/** Both values are public, so the comparison needs no constant time. */
 function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.length > 0 && Buffer.compare(a, b) === 0
 }
 
-/** Text of the peer's making, cut and escaped, so that it cannot forge a log line. */
+/** Text chosen by the peer, cut and escaped, so that it cannot forge a log line. */
 function quoted(text: string): string {
   return JSON.stringify(text.slice(0, 100))
 }

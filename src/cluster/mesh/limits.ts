@@ -1,38 +1,46 @@
-/**
- * Limits of what a caller can take of the port for peers, before and after it has shown who it is.
- */
+/** Limits for callers of the mesh port, before and after their authentication. */
 export const meshLimits = {
-  /** Time from the first packet to the end of the TLS handshake; beyond: closed. */
+  /**
+   * Maximum time from the first packet to the end of the TLS handshake; then the connection is
+   * closed.
+   */
   meshHandshakeTimeoutMs: 10_000,
-  /** Handshakes under way; one more ends the oldest of the source that has most. */
+  /**
+   * Maximum handshakes in progress. A further one closes the oldest of the source with the most.
+   */
   meshHandshakesMax: 128,
-  /** Handshakes of one source; one more ends its oldest. */
+  /** Maximum handshakes of one source. A further one closes its oldest. */
   meshHandshakesPerSourceMax: 32,
-  /** Connections of one source; more are closed at once. */
+  /** Maximum connections of one source; further ones are closed at once. */
   meshConnectionsPerSourceMax: 192,
-  /** Connections that one source opens at once, and then each second; more are closed at once. */
+  /**
+   * Connections that one source may open at once, and then per second; further ones are closed at
+   * once.
+   */
   meshConnectionsBurst: 128,
   meshConnectionsPerSecond: 32,
-  /** Sources whose pace is remembered. */
+  /** Maximum sources whose rate is tracked. */
   meshSourcesMax: 10_000,
-  /** Connections of one controller; one more ends its oldest. */
+  /** Maximum connections of one controller. A further one closes its oldest. */
   meshSessionsPerControllerMax: 4,
-  /** The same of one that is no member, or shows another key than its member record pins. */
+  /**
+   * The same for a controller that is not a member, or whose key differs from its member record.
+   */
   meshSessionsPerStrangerMax: 2,
-  /** Connections of all those together; more are closed at once. */
+  /** Maximum connections of all non-members; further ones are closed at once. */
   meshStrangersMax: 16,
-  /** For so long such a controller is connected. */
+  /** Maximum time that a non-member may be connected. */
   meshStrangerMs: 30_000,
-  /** Streams of one connection at a time. */
+  /** Maximum concurrent streams of one connection. */
   meshStreamsMax: 8,
-  /** The same of a controller that is no member. */
+  /** The same for a non-member. */
   meshStreamsOfStrangerMax: 4,
-  /** Streams that a connection opens at once, and then each second; more end it. */
+  /** Streams that a connection may open at once, and then per second; more close it. */
   meshStreamsBurst: 16,
   meshStreamsPerSecond: 2,
-  /** Pings and settings of a connection, likewise. */
+  /** The same for pings and settings of a connection. */
   meshControlsBurst: 64,
   meshControlsPerSecond: 16,
-  /** Frames of a connection that are against the protocol; more end it. */
+  /** Maximum invalid frames of a connection; more close it. */
   meshInvalidFramesMax: 16,
 } as const

@@ -27,12 +27,12 @@ export interface MembershipCacheParts {
   readonly storeId: Uint8Array
   readonly generation: number
   readonly book: AddressBook
-  /** Detector whose marks are kept with it. */
+  /** Detector whose marks are stored with the members. */
   readonly witness: Pick<RollbackDetector, 'marks' | 'takeChanged'>
   readonly monotonicMs: () => number
-  /** Called when the members that are admitted and dialled may have changed. */
+  /** Called when the set of accepted and dialed members may have changed. */
   readonly onView: (view: MembershipView) => void
-  /** Sends to every peer that is linked now. */
+  /** Sends a frame to every connected peer. */
   readonly broadcast: (frame: ForwardFrame['frame']) => void
   readonly post: (event: HostEvent) => void
 }
@@ -48,27 +48,27 @@ interface Known {
   readonly record: ConfigurationRecord
 }
 
-/** Standing of this member in the newest committed configuration. */
+/** Status of this member in the newest committed configuration. */
 type Standing = 'listed' | 'other-store' | 'absent'
 
-/** Limits of a frame that is taken. */
+/** Bounds of a received frame. */
 export const ROSTER_LIMITS = { configurationBytesMax: 256 * 1024, claimsMax: 256 } as const
 
 const POST_MS = 1000
 const SELF_REFUSED_MS = 1000
 
 /**
- * Members that may be on the mesh. The own log says so: the configuration in force, and whoever the
- * committed one before it still lists, as nobody is out before that is committed. A member that has
- * fallen behind would keep out those who joined since, and let in those who were removed; so
- * members tell each other the newest configuration that they know to be committed, and until the
- * own log has come as far, that one alone decides.
+ * Members that may use the mesh. Normally the own log decides: the configuration in force, plus
+ * members of the last committed one, because a removal counts only once it is committed. A member
+ * that lags would refuse newer members and accept removed ones. Members therefore send each other
+ * the newest configuration that they know to be committed, and that one decides until the own log
+ * has caught up.
  */
 export class MembershipCache {
   readonly #parts: MembershipCacheParts
   readonly #throttle = new LogThrottle({ windowMs: SELF_REFUSED_MS, keysMax: 256 })
   #inForce: Known & { readonly isCommitted: boolean }
-  /** The newest that the own log or state knows to be committed. */
+  /** The newest configuration that the own log or state knows to be committed. */
   #committed: Known
   #heard: Known | null
   #view: MembershipView
@@ -76,7 +76,10 @@ export class MembershipCache {
   #isPostDue = true
   #postedMs = -Infinity
 
-  /** @param heard what was kept from an earlier run, or given by those who let this member in. */
+  /**
+   * @param heard members stored by an earlier run, or sent by the controllers that admitted this
+   * member.
+   */
   constructor(status: CoreStatus, heard: MembershipRecord | null, parts: MembershipCacheParts) {
     this.#parts = parts
     this.#heard = heard === null ? null : decode(heard.configuration, heard.index)
@@ -104,7 +107,7 @@ export class MembershipCache {
     })
   }
 
-  /** @param from a member, proven by its pinned key. */
+  /** @param from a member with a proven pinned key. */
   take(from: NodeId, { configuration, index, claims }: RosterFrame): void {
     const at = integer(index)
     const isNews = at > this.#newest().index && at > this.#inForce.index
@@ -120,14 +123,14 @@ export class MembershipCache {
     if (isClaimNews) this.onClaims()
   }
 
-  /** The address book has learned something. */
+  /** The address book has changed. */
   onClaims(): void {
     this.#isFrameDue = true
     this.#isPostDue = true
     this.#parts.onView(this.#view)
   }
 
-  /** Frame for a peer when its link comes to stand. */
+  /** Frame for a peer whose link has become ready. */
   frame(): ForwardFrame['frame'] {
     const newest = this.#newest()
     const configuration = toBinary(ConfigurationSchema, newest.record)
@@ -136,25 +139,26 @@ export class MembershipCache {
     return { case: 'roster', value }
   }
 
-  /** A peer whose key is pinned here does not let this member in. */
+  /** A peer with a pinned key refuses this member. */
   onRefused(by: NodeId, { reason, configurationIndex: index, generation }: MeshRefusal): void {
-    // Whatever the reason: the cluster was recovered without this member.
+    // A newer generation means that the cluster was recovered without this member, for any reason
+    // of the refusal.
     if (generation > this.#parts.generation) {
-      this.#tell(by, 'fenced', index, generation)
+      this.#report(by, 'fenced', index, generation)
       return
     }
     const newest = this.#newest()
-    // Only a configuration that came after one in which this disk was listed can have taken it out.
+    // Only a configuration later than one with this disk can have removed it.
     const isTakenOut = this.#standing(newest) === 'listed' && index > newest.index
-    if (reason === 'rolled-back') this.#tell(by, 'rolled-back', index)
+    if (reason === 'rolled-back') this.#report(by, 'rolled-back', index)
     else if (reason === 'not-a-member') {
-      this.#tell(by, isTakenOut ? 'removed' : 'not-yet-a-member', index)
+      this.#report(by, isTakenOut ? 'removed' : 'not-yet-a-member', index)
     } else if (reason === 'other-store') {
-      this.#tell(by, isTakenOut ? 'other-store' : 'not-yet-a-member', index)
+      this.#report(by, isTakenOut ? 'other-store' : 'not-yet-a-member', index)
     }
   }
 
-  /** Now and then: what changed is passed on to the peers, and to main at most once a second. */
+  /** Runs periodically: sends changes to the peers, and to main at most once a second. */
   flush(): void {
     if (this.#isFrameDue) {
       this.#isFrameDue = false
@@ -163,7 +167,7 @@ export class MembershipCache {
     if (this.#parts.monotonicMs() - this.#postedMs >= POST_MS) this.post()
   }
 
-  /** Posts to main, if anything is new. */
+  /** Sends changes to main, if there are any. */
   post(): void {
     const newest = this.#newest()
     const { witness, monotonicMs } = this.#parts
@@ -187,8 +191,8 @@ export class MembershipCache {
     const after = this.#newest()
     if (this.#standing(before) !== 'listed') return
     const standing = this.#standing(after)
-    if (standing === 'absent') this.#tell(by, 'removed', after.index)
-    else if (standing === 'other-store') this.#tell(by, 'other-store', after.index)
+    if (standing === 'absent') this.#report(by, 'removed', after.index)
+    else if (standing === 'other-store') this.#report(by, 'other-store', after.index)
   }
 
   #standing({ record }: Known): Standing {
@@ -216,7 +220,7 @@ export class MembershipCache {
     return { members: [...members, ...staying], committedIndex }
   }
 
-  #tell(
+  #report(
     by: NodeId,
     reason: Extract<HostEvent, { type: 'selfRefused' }>['reason'],
     index: Index,

@@ -12,7 +12,7 @@ import type { FullStatus } from '../../raft/core.ts'
 import type { Index, Position } from '../../raft/types.ts'
 import type { ConsensusOptions } from '../consensus-options.ts'
 
-/** Hello of this member, first on every stream: for good, and as of now. */
+/** Hello of this member with its current positions, the first frame on every stream. */
 export function makeHello(
   options: ConsensusOptions,
   now: {
@@ -25,7 +25,7 @@ export function makeHello(
   },
 ): Hello {
   const { last, term } = now.onDisk
-  // Applied entries are durable in the log or, just after a snapshot, in the state alone.
+  // Applied entries are durable in the log or, just after a snapshot, only in the state.
   const lastIndex = Math.max(last.index, now.applied)
   const lastTerm = lastIndex === last.index ? last.term : 0
   return create(HelloSchema, {

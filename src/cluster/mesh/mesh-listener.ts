@@ -11,18 +11,18 @@ import { listenAt, portOf } from '../../lib/runtime/listening.ts'
 
 export interface MeshListenerParts {
   readonly clock: Clock
-  /** A connection whose certificate leads to the cluster CA, and that speaks HTTP/2. */
+  /** Called for each HTTP/2 connection with a certificate of the cluster CA. */
   readonly onConnection: (socket: TLSSocket) => void
 }
 
 /**
- * The port for peers, up to the end of the TLS handshake: how many connect, how fast, and that the
- * chain of each leads to the cluster CA.
+ * The mesh port until the end of the TLS handshake: limits the number and rate of connections, and
+ * requires a certificate of the cluster CA.
  */
 export class MeshListener {
   readonly #parts: MeshListenerParts
   readonly #servers: Server[] = []
-  /** One for all addresses of the port. */
+  /** Shared by all addresses of the port. */
   readonly #rate: KeyedRate
   #identity: MeshIdentity
   #isClosed = false
@@ -41,9 +41,8 @@ export class MeshListener {
   }
 
   /**
-   * @param bind host:port; port 0 takes a free one. Of a name that stands for several addresses, it
-   * listens at each.
-   * @returns the port listened on. Rejects with the system's reason when it cannot be had.
+   * @param bind host:port; port 0 selects a free one. Listens on every address of the name.
+   * @returns the port. Rejects with the system's reason when it cannot listen.
    */
   async listen(bind: string): Promise<number> {
     try {
@@ -59,13 +58,13 @@ export class MeshListener {
     }
   }
 
-  /** For connections from now on. */
+  /** Affects new connections only. */
   setIdentity(identity: MeshIdentity): void {
     this.#identity = identity
     for (const server of this.#servers) server.setSecureContext(tlsOptions(identity))
   }
 
-  /** Connections that it has handed over stay. */
+  /** Keeps connections that were already passed on. */
   close(): void {
     this.#isClosed = true
     for (const server of this.#servers) server.close()
@@ -98,15 +97,15 @@ export class MeshListener {
   }
 }
 
-/** Also of a port 0, which only tests have. */
+/** Also accepts port 0, which only tests use. */
 function hostAndPort(bind: string): { readonly host: string; readonly port: number } {
   const at = bind.lastIndexOf(':')
   return { host: bind.slice(0, at).replace(/^\[(.*)\]$/, '$1'), port: Number(bind.slice(at + 1)) }
 }
 
 /**
- * TLS 1.3 and nothing older. Every connection proves anew that its caller holds the key of the
- * certificate that it shows.
+ * TLS 1.3 only. Tickets are disabled, so every connection proves possession of the certificate's
+ * key.
  */
 function tlsOptions(identity: MeshIdentity) {
   return {

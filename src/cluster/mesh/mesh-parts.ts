@@ -20,27 +20,27 @@ export interface MeshOptions {
   /** host:port to listen on for peers. */
   readonly bind: string
   readonly identity: MeshIdentity
-  /** Hello of this member, first on every stream, as it stands when it is asked for. */
+  /** Returns the current Hello of this member, the first frame on every stream. */
   readonly hello: () => Hello
-  /** False for moments in which `hello` would say less than what has been promised. */
+  /** False while `hello` would report less than this member has already acknowledged. */
   readonly canDial?: () => boolean
   readonly members: readonly Member[]
-  /** Index as of which `members` are known to be committed; told to those who are refused. */
+  /** Index at which `members` are known to be committed; sent to refused peers. */
   readonly configurationIndex?: Index
   readonly book: AddressBook
-  /** Absent: peers are held to what they say from now on. */
+  /** Absent: only statements of peers since the start of this process are checked. */
   readonly witness?: RollbackDetector
   /** See {@link SeedFinder}. */
   readonly seeds?: readonly string[]
-  /** address:port of the DNS servers that every name is asked of; the system's way when empty. */
+  /** address:port of DNS servers for names; the system's resolver when empty. */
   readonly resolvers?: readonly string[]
   /**
-   * Bytes of Raft frames that may wait for one peer. Beyond it they are dropped: the core sends
-   * again.
+   * Maximum bytes of Raft frames queued for one peer. Further frames are dropped, and the core
+   * sends them again.
    */
   readonly raftQueueBytesMax?: number
   readonly forwardQueueBytesMax?: number
-  /** A peer silent for longer counts as disconnected. */
+  /** Time without data after which a peer counts as disconnected. */
   readonly silenceMsMax?: number
 }
 
@@ -50,41 +50,41 @@ export interface MeshParts {
   readonly log: Logger
 }
 
-/** Called in the order in which frames arrived on a stream. */
+/** Called in the order in which frames arrive on a stream. */
 export interface MeshEvents {
   readonly onRaft: (from: NodeId, content: RaftContent, storeId: Uint8Array) => void
-  /** `isAnswer`: it came back on the stream that this member dialled. */
+  /** `isAnswer`: the frame came back on a stream that this member dialed. */
   readonly onForward: (from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean) => void
-  /** A controller that need not be a member asks something, outside the streams. */
+  /** A single request outside of streams, from a controller that may not be a member. */
   readonly onCall: (
     caller: PeerCaller,
     request: CallRequest,
     answer: (response: CallResponse) => void,
   ) => void
-  /** The dialled streams to a peer stand, or have ended: what was forwarded before may be lost. */
+  /** The dialed streams to a peer are ready, or have ended; frames forwarded before may be lost. */
   readonly onLink: (to: NodeId, isReady: boolean) => void
-  /** A member, proven by its pinned key, does not let this one in. */
+  /** A member with a proven pinned key refuses this one. */
   readonly onRefusedByPeer: (by: NodeId, refusal: MeshRefusal) => void
-  /** The address book has learned something from a peer itself. */
+  /** The address book has learned an address from a peer itself. */
   readonly onAddresses: () => void
-  /** `connected` of some peer may have changed. */
+  /** `isConnected` of a peer may have changed. */
   readonly onPeers: () => void
 }
 
 export interface MeshPeer {
   readonly id: NodeId
   readonly address: string
-  /** Streams stand both ways and the peer was heard from lately. */
+  /** Streams are open in both directions and the peer sent data recently. */
   readonly isConnected: boolean
-  /** Since it was last heard from; null when never in this process. */
+  /** Time since the last data from the peer; null if there was none in this process. */
   readonly silentMs: number | null
-  /** Its Hello, as judged; null when it never said one. */
+  /** Its accepted Hello; null if there was none. */
   readonly hello: Hello | null
-  /** The leaf that it proved; empty before that. */
+  /** The leaf certificate that it has proven; empty before that. */
   readonly leafPem: string
 }
 
-/** Facts that a member with these options holds its peers to. */
+/** Facts that a member with these options compares its peers with. */
 export function rosterOf(options: MeshOptions, members: readonly Member[]): PeerTrust {
   const { selfId, clusterId, generation, trustDomain } = options
   const byId = new Map(members.map((member) => [member.id, member]))

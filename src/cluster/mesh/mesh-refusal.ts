@@ -4,14 +4,14 @@ import type { Index } from '../../raft/types.ts'
 import { isRefusalReason, type RefusalReason } from './handshake.ts'
 
 /**
- * Why a peer was refused, and how new the refuser's knowledge is; in the trailing metadata of the
+ * Reason for refusing a peer and the refusing member's state, in the trailing metadata of the
  * stream.
  */
 export interface MeshRefusal {
   readonly reason: RefusalReason
-  /** Index as of which the refuser knows a committed configuration. */
+  /** Index of the newest configuration that the refusing member knows to be committed. */
   readonly configurationIndex: Index
-  /** Generation of the refuser; 0 from a version that does not tell. */
+  /** Generation of the refusing member; 0 from a release that does not send it. */
   readonly generation: number
 }
 
@@ -27,13 +27,13 @@ export function refusalMetadata({ reason, configurationIndex, generation }: Mesh
   return metadata
 }
 
-/** @returns null when it bears none that this release knows. */
+/** @returns null when the metadata has no refusal that this release knows. */
 export function meshRefusalIn(metadata: Metadata | undefined): MeshRefusal | null {
   const [reason] = metadata?.get(REASON) ?? []
   const [index] = metadata?.get(INDEX) ?? []
-  const [told] = metadata?.get(GENERATION) ?? []
+  const [sent] = metadata?.get(GENERATION) ?? []
   const configurationIndex = Number(index)
-  const generation = Number(told ?? 0)
+  const generation = Number(sent ?? 0)
   if (typeof reason !== 'string' || !isRefusalReason(reason)) return null
   if (!Number.isSafeInteger(configurationIndex) || configurationIndex < 0) return null
   if (!Number.isSafeInteger(generation) || generation < 0) return null

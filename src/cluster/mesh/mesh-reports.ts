@@ -4,11 +4,11 @@ import type { NodeId } from '../../raft/types.ts'
 import type { Verdict } from './handshake.ts'
 import { type Logger, LogThrottle } from '../logger.ts'
 
-const TOLD_MAX = 1000
-/** gRPC writes into some of its errors when they were made, so that no two are alike. */
+const LOGGED_MAX = 1000
+/** Time stamps in errors of gRPC, which would make all of them different. */
 const TIME_IN_TEXT = / \(\d{4}-\d{2}-\d{2}T[\d:.]+Z\)/g
 
-/** Text that gRPC puts around the reason of a failure: its status, and what was tried. */
+/** Text that gRPC adds around the reason of a failure: the status and the attempted address. */
 const AROUND_REASON = [/^\d{1,2} [A-Z_]+: /, /No connection established\. Last error: (Error: )?/]
 const AFTER_REASON = /\.? Resolution note: ?$/
 const systemWords: Readonly<Record<string, string>> = {
@@ -22,8 +22,8 @@ const systemWords: Readonly<Record<string, string>> = {
 const caWords = /issuer certificate|self-signed certificate|unable to verify/
 
 /**
- * @returns the reason in an error of gRPC, without what is the same in each; `address` is in the
- * line already.
+ * @returns the reason in a gRPC error without its constant parts. The log line already has the
+ * `address`.
  */
 export function plainReason(reason: string, address: string): string {
   const bare = AROUND_REASON.reduce((text, around) => text.replace(around, ''), reason)
@@ -36,13 +36,13 @@ export function plainReason(reason: string, address: string): string {
   return caWords.test(named) ? `its certificate is of another CA (${named})` : named
 }
 
-/** Reports to an operator about peers: each thing once, or once in a while. */
+/** Logs events about peers for an operator, each once or at a limited rate. */
 export class MeshReports {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #throttle = new LogThrottle({ windowMs: 60_000, keysMax: 1000 })
-  /** Peers that an operator was told of once and for all. */
-  readonly #told = new Set<string>()
+  /** Events that are logged only once per process. */
+  readonly #logged = new Set<string>()
 
   constructor(clock: Clock, log: Logger) {
     this.#clock = clock
@@ -57,17 +57,20 @@ export class MeshReports {
     const name = verdict.id ?? remote
     if (!this.#throttle.allow(`${name} ${verdict.reason}`, this.#clock.monotonicMs())) return
     const fields = { peer: verdict.id, remote, reason: verdict.reason }
-    this.#log.warn(fields, `refused peer ${name}: ${verdict.because}`)
+    this.#log.warn(fields, `refused peer ${name}: ${verdict.detail}`)
   }
 
   unreachable(id: NodeId, address: string, reason: string): void {
-    const because = plainReason(reason, address)
-    const key = `${id} ${because.slice(0, 100)}`
+    const detail = plainReason(reason, address)
+    const key = `${id} ${detail.slice(0, 100)}`
     if (!this.#throttle.allow(key, this.#clock.monotonicMs())) return
-    this.#log.warn({ peer: id, address }, `no connection to ${id} at ${address}: ${because}`)
+    this.#log.warn({ peer: id, address }, `no connection to ${id} at ${address}: ${detail}`)
   }
 
-  /** Accepted all the same: an option is changed on one controller after the other. */
+  /**
+   * Different options are accepted, because operators change an option on one controller after
+   * another.
+   */
   compareOptions(
     id: NodeId,
     { sharedOptionsSha256: theirs }: Hello,
@@ -75,8 +78,8 @@ export class MeshReports {
   ): void {
     if (ours.length === 0 || theirs.length === 0 || Buffer.compare(ours, theirs) === 0) return
     const key = `options ${id} ${Buffer.from(theirs.subarray(0, 32)).toString('hex')}`
-    if (this.#told.has(key) || this.#told.size >= TOLD_MAX) return
-    this.#told.add(key)
+    if (this.#logged.has(key) || this.#logged.size >= LOGGED_MAX) return
+    this.#logged.add(key)
     this.#log.warn(
       { peer: id },
       `${id} has different values for options that must be equal on every controller; compare the two configurations and correct one`,

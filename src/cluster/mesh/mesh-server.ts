@@ -39,26 +39,23 @@ export interface MeshServerParts {
   readonly clock: Clock
   readonly selfId: NodeId
   readonly hello: () => Hello
-  /** Standing by the certificate alone, before a byte of HTTP/2. */
+  /** Judges a connection by its certificate, before the first byte of HTTP/2. */
   readonly standing: (leafDer: Uint8Array, remote: string) => CallerStanding
   readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => Verdict
-  /**
-   * Judges as `judge`, and whether a caller that has just said Hello may be admitted after all that
-   * it said before.
-   */
+  /** Like `judge`, and also compares the first Hello of a stream with the history of the member. */
   readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => Verdict
-  /** Index of the newest configuration known to be committed: told to those who are refused. */
+  /** Index of the newest configuration known to be committed; sent to refused peers. */
   readonly configurationIndex: () => Index
-  /** Told to those who are refused as well. */
+  /** Generation, also sent to refused peers. */
   readonly generation: number
   readonly onRefused: (verdict: Verdict & { ok: false }, remote: string) => void
-  /** A caller was proven; its streams may come one after the other. */
+  /** A caller was authenticated; its streams may arrive one after the other. */
   readonly onCaller: (from: NodeId) => void
   readonly onHeard: (from: NodeId) => void
-  /** `storeId`: of the disk that the stream is bound to. */
+  /** `storeId`: disk that the stream is bound to. */
   readonly onRaft: (from: NodeId, content: RaftContent, storeId: Uint8Array) => void
   readonly onForward: (from: NodeId, frame: ForwardFrame['frame']) => void
-  /** A single call, whose caller has proven the certificate and nothing else. */
+  /** A single request, whose caller has only proven its certificate. */
   readonly onCall: (
     leafDer: Uint8Array | null,
     request: CallRequest,
@@ -77,15 +74,15 @@ interface Inbound {
   readonly call: FrameCall
   readonly out: OutboundStream
   readonly leafDer: Uint8Array | null
-  /** Null until its Hello was judged. */
+  /** null until its Hello is accepted. */
   peerId: NodeId | null
   hello: Hello | null
   isOver: boolean
 }
 
 /**
- * The streams that peers dial to this member. A peer has one of a kind; a newer one replaces the
- * older.
+ * Streams that peers dial to this member. A peer has one stream of each kind; a newer one replaces
+ * the older.
  */
 export class MeshServer {
   readonly #parts: MeshServerParts
@@ -118,8 +115,8 @@ export class MeshServer {
   }
 
   /**
-   * @param bind host:port; port 0 takes a free one.
-   * @returns the port listened on. Rejects with the system's reason when it cannot be had.
+   * @param bind host:port; port 0 selects a free one.
+   * @returns the port. Rejects with the system's reason when it cannot listen.
    */
   async listen(bind: string): Promise<number> {
     return await this.#listener.listen(bind)
@@ -143,28 +140,28 @@ export class MeshServer {
     return this.#bound.raft.has(id) && this.#bound.forward.has(id)
   }
 
-  /** The leaf that a caller's standing streams have proven; null when it has none. */
+  /** The leaf certificate of a caller's open streams; null if it has none. */
   leafOf(id: NodeId): Uint8Array | null {
     return this.#bound.forward.get(id)?.leafDer ?? null
   }
 
   /**
-   * Answers on the stream that the peer dialled.
-   * @returns false when it has none or its queue is full.
+   * Answers on the stream that the peer dialed.
+   * @returns false when there is none or its queue is full.
    */
   answer(to: NodeId, frame: Uint8Array, queueBytesMax: number): boolean {
     return this.#bound.forward.get(to)?.out.write(frame, queueBytesMax) ?? false
   }
 
-  /** Ends a peer's streams with a reason it can read. */
-  drop(id: NodeId, code: Status, because: string): void {
+  /** Ends a peer's streams with a reason that it receives. */
+  drop(id: NodeId, code: Status, reason: string): void {
     for (const kind of ['raft', 'forward'] as const) {
       const inbound = this.#bound[kind].get(id)
-      if (inbound !== undefined) this.#end(inbound, code, because)
+      if (inbound !== undefined) this.#end(inbound, code, reason)
     }
   }
 
-  /** Judges every standing stream again, against a roster that has changed. */
+  /** Judges every open stream again after a change of the members. */
   judgeAgain(): void {
     for (const inbound of Array.from(this.#all)) {
       if (inbound.hello === null) continue
@@ -209,7 +206,7 @@ export class MeshServer {
     try {
       this.#parts.onCall(leafDer, fromBinary(CallRequestSchema, call.request), answer)
     } catch {
-      const failure = { code: 'COULD_NOT_VALIDATE', because: 'the request cannot be read' }
+      const failure = { code: 'COULD_NOT_VALIDATE', reason: 'the request cannot be read' }
       answer(create(CallResponseSchema, { failure }))
     }
   }
@@ -274,7 +271,10 @@ export class MeshServer {
     this.#parts.onCaller(peerId)
   }
 
-  /** Two processes under one name (a copied data folder): never a stream of each. */
+  /**
+   * Ends streams of another process with the same id, such as one on a copied data folder, so that
+   * the two never share a pair of streams.
+   */
   #endOtherLives({ peerId, hello }: Inbound): void {
     for (const other of Array.from(this.#all)) {
       if (other.peerId !== peerId || other.hello === null) continue
@@ -296,7 +296,7 @@ export class MeshServer {
     this.#end(
       inbound,
       verdict.status,
-      `${this.#parts.selfId} refuses this peer: ${verdict.because}`,
+      `${this.#parts.selfId} refuses this peer: ${verdict.detail}`,
       refusalMetadata({
         reason: verdict.reason,
         configurationIndex: this.#parts.configurationIndex(),
@@ -308,7 +308,7 @@ export class MeshServer {
   #end(inbound: Inbound, code: Status, details: string, metadata?: Metadata): void {
     if (inbound.isOver) return
     this.#forget(inbound)
-    // This is how grpc-js is told to close a stream with a status.
+    // grpc-js closes a stream with a status when it emits 'error'.
     inbound.call.emit('error', { code, details, ...(metadata === undefined ? {} : { metadata }) })
   }
 

@@ -4,16 +4,13 @@ import type { ChannelOptions, MethodDefinition } from '@grpc/grpc-js'
 
 import { ENTRY_BODY_BYTES_MAX } from '../../raft/entry-codec.ts'
 
-/**
- * The largest frame either side takes: one entry of the largest size, and room for what is around
- * it.
- */
+/** Maximum frame in both directions: the largest entry plus its envelope. */
 export const FRAME_BYTES_MAX = ENTRY_BODY_BYTES_MAX + 64 * 1024
 
-/** HTTP/2 window of a stream, so that one round trip carries a whole batch of entries. */
+/** HTTP/2 window of a stream: a whole batch of entries fits in one round trip. */
 export const STREAM_WINDOW_BYTES = 4 * 1024 * 1024
 
-/** Own leaf with its chain, its key, and the anchors that a peer's chain must lead to; all PEM. */
+/** Own leaf with its chain, its key, and the CA certificates for peers; all PEM. */
 export interface MeshIdentity {
   readonly certificatePem: string
   readonly privateKeyPem: string
@@ -21,8 +18,7 @@ export interface MeshIdentity {
 }
 
 /**
- * Frames are encoded and decoded by the mesh itself: it counts their bytes and answers for
- * malformed ones.
+ * The mesh encodes and decodes frames itself, to count their bytes and to handle malformed ones.
  */
 type FrameMethod = MethodDefinition<Buffer, Buffer>
 
@@ -51,24 +47,23 @@ const bothEnds: ChannelOptions = {
   'grpc.enable_channelz': 0,
 }
 
-/** Whoever dials looks after the connection; the other end only gives up those left behind. */
+/** The dialing end keeps the connection alive; this end only closes dead ones. */
 export const serverOptions: ChannelOptions = {
   ...bothEnds,
   'grpc.keepalive_time_ms': 10_000,
   'grpc.keepalive_timeout_ms': 5_000,
 }
 
-/** A connection that carries nothing any more is given up within three seconds. */
+/** A dead connection is closed within three seconds. */
 export const clientOptions: ChannelOptions = {
   ...bothEnds,
   'grpc.keepalive_time_ms': 1_500,
   'grpc.keepalive_timeout_ms': 1_500,
   'grpc.keepalive_permit_without_calls': 1,
-  // A link owns its connection: another link's proof of identity must not stand for it.
+  // Each link has its own connection, so that one link's authentication does not count for another.
   'grpc.use_local_subchannel_pool': 1,
   'grpc.enable_http_proxy': 0,
-  // Sent as TLS server name in place of the host, which may be an IP address and is not what is
-  // verified.
+  // Sent as TLS server name instead of the host, which may be an IP address and is not verified.
   'grpc.ssl_target_name_override': 'mesh.flotilla',
   'grpc.enable_retries': 0,
   'grpc.service_config_disable_resolution': 1,
@@ -77,10 +72,7 @@ export const clientOptions: ChannelOptions = {
   'grpc-node.flow_control_window': STREAM_WINDOW_BYTES,
 }
 
-/**
- * TLS 1.3 and nothing older: no renegotiation, no static key exchange, the client's certificate
- * encrypted.
- */
+/** TLS 1.3 only: no renegotiation, no static key exchange, and an encrypted client certificate. */
 export function meshSecureContext(identity: MeshIdentity): SecureContext {
   return createSecureContext({ ...contextOptions(identity), minVersion: 'TLSv1.3' })
 }

@@ -8,8 +8,7 @@ import type { NodeId } from '../../raft/types.ts'
 import { meshLimits } from './limits.ts'
 
 /**
- * Standing that the certificate of a caller gives it, as the configuration in force has it. Null:
- * it may not speak here at all.
+ * Standing of a caller by its certificate and the configuration in force. null: it may not connect.
  */
 export type CallerStanding = { readonly id: NodeId; readonly isMember: boolean } | null
 
@@ -23,7 +22,7 @@ interface Caller {
   readonly leafDer: Uint8Array
   id: NodeId
   isMember: boolean
-  /** Ends a controller that is no member. */
+  /** Closes a non-member after its time. */
   timer: NodeJS.Timeout | null
 }
 
@@ -34,13 +33,13 @@ interface StreamUse {
 }
 
 /**
- * Callers that may hold a connection of HTTP/2 at the port for peers, how many, and what each may
- * do with it. Members have their own; controllers that are none (one that asks for admission, one
- * that was removed and is to hear of it) share a few, for a short time; others have none.
+ * Admits and limits HTTP/2 connections at the mesh port. Members have connections of their own.
+ * Other controllers of the CA, for example one that requests admission or one that was removed,
+ * share a few for a short time. All other callers are refused.
  */
 export class MeshSessions {
   readonly #parts: MeshSessionsParts
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #callers = new Set<Caller>()
   readonly #streams = new WeakMap<ServerHttp2Session, StreamUse>()
 
@@ -48,7 +47,7 @@ export class MeshSessions {
     this.#parts = parts
   }
 
-  /** @returns false when the caller has no place here, and its connection was closed. */
+  /** @returns false when the caller is not admitted; its connection is closed. */
   admit(socket: TLSSocket): boolean {
     const leafDer = peerLeafDer(socket)
     const standing = leafDer === null ? null : this.#parts.standing(leafDer, remoteOf(socket))
@@ -63,7 +62,9 @@ export class MeshSessions {
     return true
   }
 
-  /** Bounds what an admitted caller does: everything that it sends costs this thread time. */
+  /**
+   * Limits streams and control frames of an admitted caller, because each costs this thread time.
+   */
   guard(session: ServerHttp2Session, socket: TLSSocket): void {
     const { clock } = this.#parts
     const streams = new RateBudget(
@@ -83,7 +84,7 @@ export class MeshSessions {
     this.#streams.set(session, { socket, streams, open: 0 })
   }
 
-  /** Asked of each stream that a caller opens. */
+  /** Called for each stream that a caller opens. */
   readonly mayOpen = (session: ServerHttp2Session, stream: ServerHttp2Stream): boolean => {
     const use = this.#streams.get(session)
     // @guard http2-at-the-mesh--streams
@@ -97,7 +98,7 @@ export class MeshSessions {
     return use.open <= (isMember ? meshStreamsMax : meshStreamsOfStrangerMax)
   }
 
-  /** Against a configuration that has changed. */
+  /** Judges all connections again after a change of the configuration. */
   judgeAgain(): void {
     for (const caller of Array.from(this.#callers)) {
       const standing = this.#parts.standing(caller.leafDer, remoteOf(caller.socket))

@@ -54,12 +54,12 @@ interface PeerRecord {
 }
 
 const WATCH_MS = 250
-/** Elections and heartbeats must get through when entries fill the queue. */
+/** Extra queue space for elections and heartbeats when entries fill the queue. */
 const URGENT_BYTES = 1024 * 1024
 
 /**
- * The connections among members: each dials every other and keeps one stream for Raft and one for
- * forwarding. As a {@link Transport} it is lossy and never waits.
+ * Connections between members: each member dials every other one and keeps one stream for Raft and
+ * one for forwarding. As a {@link Transport} it may lose messages and never waits.
  */
 export class Mesh implements Transport {
   readonly #options: MeshOptions
@@ -123,9 +123,9 @@ export class Mesh implements Transport {
     })
   }
 
-  /** @returns the port listened on. */
+  /** @returns the port. */
   async start(): Promise<number> {
-    // Messages that gRPC would write to stderr by itself are told here, with the peer's name and a
+    // gRPC would write messages to stderr; this class logs them with the peer's name and a rate
     // limit.
     setLogVerbosity(logVerbosity.NONE)
     const port = await this.#server.listen(this.#options.bind)
@@ -150,12 +150,12 @@ export class Mesh implements Transport {
     this.#server.close()
   }
 
-  /** Frames dropped for a full queue since the start. */
+  /** Frames dropped since the start because a queue was full. */
   get droppedFrames(): number {
     return this.#droppedFrames
   }
 
-  /** Raft frames that wait for the connections of all peers. */
+  /** Bytes of Raft frames queued for all peers. */
   get queuedBytes(): number {
     let bytes = 0
     for (const { link } of this.#peers.values()) bytes += link.queuedBytes
@@ -163,8 +163,8 @@ export class Mesh implements Transport {
   }
 
   /**
-   * Sets the members that may be on the mesh from now on: streams of anyone else end at once. Also
-   * when only their addresses changed.
+   * Sets the members that may use the mesh; streams of others end at once. Also called when only
+   * addresses have changed.
    */
   setMembers(members: readonly Member[], configurationIndex: Index = 0): void {
     this.#roster = rosterOf(this.#options, members)
@@ -176,18 +176,18 @@ export class Mesh implements Transport {
     this.#review()
   }
 
-  /** For connections from now on; standing ones stay. */
+  /** New connections use this identity; open ones continue. */
   setIdentity(identity: MeshIdentity): void {
     this.#secureContext = meshSecureContext(identity)
     this.#server.setIdentity(identity)
   }
 
-  /** A caller's acknowledgement, in the term and up to the index that it names. */
+  /** Records a follower's acknowledgment in a term, up to an index. */
   noteMatch(from: NodeId, term: Term, index: Index): void {
     this.#witness.noteMatch(from, term, index)
   }
 
-  /** Sorted by id; without this member itself. */
+  /** Sorted by id, without this member. */
   peers(): MeshPeer[] {
     const nowMs = this.#parts.clock.monotonicMs()
     return [...this.#peers]
@@ -214,7 +214,7 @@ export class Mesh implements Transport {
     if (!link.sendRaft(this.#encoder.encode(message), queueBytesMax)) this.#droppedFrames += 1
   }
 
-  /** @returns false when it was not sent: the transfer must be given up. */
+  /** @returns false when the chunk was not sent; the transfer must then be aborted. */
   sendSnapshotChunk(to: NodeId, term: Term, chunk: SnapshotChunk): boolean {
     return this.#sendRaftFrame(to, encodeSnapshotChunk(term, chunk), this.#raftQueueBytesMax)
   }
@@ -225,7 +225,7 @@ export class Mesh implements Transport {
     return this.#sendRaftFrame(to, encodeSnapshotAck(term, ack), queueBytesMax)
   }
 
-  /** @returns false when it was not sent, for want of a connection or room. */
+  /** @returns false when the frame was not sent because there is no connection or no space. */
   forward(to: NodeId, frame: ForwardFrame['frame']): boolean {
     const link = this.#peers.get(to)?.link
     if (link === undefined || !link.isReady) return false
@@ -233,8 +233,8 @@ export class Mesh implements Transport {
   }
 
   /**
-   * Answers on the stream that the peer dialled. When it cannot be sent that stream is ended, so
-   * that the peer learns that what it waits for will not come.
+   * Answers on the stream that the peer dialed. If that fails, ends the stream, so that the peer
+   * learns that no answer will come.
    */
   answer(to: NodeId, frame: ForwardFrame['frame']): void {
     if (!this.#server.answer(to, encodeForward(frame), this.#forwardQueueBytesMax)) {
@@ -242,7 +242,7 @@ export class Mesh implements Transport {
     }
   }
 
-  /** Caller that the standing stream of a member has proven; null when it has none. */
+  /** Caller authenticated by the open streams of a member; null if it has none. */
   callerOf(id: NodeId): PeerCaller | null {
     const leafDer = this.#server.leafOf(id)
     if (leafDer === null) return null
@@ -268,7 +268,7 @@ export class Mesh implements Transport {
       return
     }
     this.#reports.refused(verdict, 'a caller')
-    const failure = { code: 'UNAUTHORIZED', because: verdict.because }
+    const failure = { code: 'UNAUTHORIZED', reason: verdict.detail }
     answer(create(CallResponseSchema, { failure }))
   }
 
@@ -324,14 +324,14 @@ export class Mesh implements Transport {
       onForward: (frame) => this.#events.onForward(id, frame, true),
       onHeard: () => this.#heard(id),
       onRefused: (verdict) => this.#reports.refused(verdict, `${id} at ${link.address}`),
-      onFailed: (because) => this.#reports.unreachable(id, link.address, because),
+      onFailed: (reason) => this.#reports.unreachable(id, link.address, reason),
     })
     const none = { lastHeardMs: null, hello: null, leafPem: '', isConnected: false }
     this.#peers.set(id, { link, ...none })
     link.start()
   }
 
-  /** A first Hello, of a caller (`expectedId` null) or of one that answers. */
+  /** Judges the first Hello of a caller (`expectedId` null) or of a dialed peer. */
   #greet(claim: PeerClaim): Verdict {
     const verdict = judgePeer(claim, this.#roster)
     const { hello, expectedId } = claim
@@ -347,8 +347,8 @@ export class Mesh implements Transport {
   }
 
   /**
-   * All but a pre-vote wait until their term is durable (raft/effects.ts), so each bears witness to
-   * it.
+   * All messages except pre-votes are sent after their term is durable (raft/effects.ts), so each
+   * proves the sender's term.
    */
   #noteTerm(from: NodeId, message: Message): void {
     const isPreVote =
@@ -380,7 +380,7 @@ export class Mesh implements Transport {
     if (peer !== undefined) peer.lastHeardMs = this.#parts.clock.monotonicMs()
   }
 
-  /** Recomputes who is connected and tells when that has changed. */
+  /** Recomputes which peers are connected and reports changes. */
   #review(): void {
     const nowMs = this.#parts.clock.monotonicMs()
     let hasChanged = false
@@ -399,7 +399,7 @@ export class Mesh implements Transport {
     const nowMs = this.#parts.clock.monotonicMs()
     const isStalled = nowMs - this.#watchedMs > WATCH_MS + 1000
     this.#watchedMs = nowMs
-    // After a stall of our own the frames that arrived meanwhile have yet to be read.
+    // After a stall of this thread, frames that arrived meanwhile have not been read yet.
     if (isStalled) return
     for (const [id, peer] of this.#peers) {
       const isSilent = peer.lastHeardMs !== null && nowMs - peer.lastHeardMs > this.#silenceMsMax
@@ -411,7 +411,7 @@ export class Mesh implements Transport {
   }
 }
 
-/** Connections to its peers, as a host needs them. */
+/** The part of the mesh that a host uses. */
 export type HostMesh = Transport &
   Pick<
     Mesh,

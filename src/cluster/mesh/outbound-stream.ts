@@ -1,11 +1,11 @@
-/** The writing half of a gRPC stream: what this room needs of it. */
+/** The part of a gRPC stream that is used for writing. */
 interface FrameWriter {
   write(frame: Buffer, written: () => void): boolean
 }
 
 /**
- * Counts the bytes handed to a stream and not yet taken by its connection, and refuses beyond a
- * cap: a slow peer costs bounded memory, and its sender learns at once.
+ * Counts bytes written to a stream but not yet accepted by its connection, and refuses frames
+ * beyond a limit. A slow peer thus costs bounded memory, and the sender knows at once.
  */
 export class OutboundStream {
   readonly #writer: FrameWriter
@@ -20,8 +20,8 @@ export class OutboundStream {
   }
 
   /**
-   * @returns false when the frame does not fit under `bytesMax` beside what waits; nothing was sent
-   * then.
+   * @returns false when the frame does not fit under `bytesMax` with the queued bytes; it was not
+   * sent.
    */
   write(frame: Uint8Array, bytesMax: number): boolean {
     if (this.#queuedBytes + frame.length > bytesMax) return false

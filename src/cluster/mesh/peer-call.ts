@@ -11,17 +11,17 @@ import { plainReason } from './mesh-reports.ts'
 import { problemOf } from '../peer/peer-rpc.ts'
 
 export interface PeerAnswer {
-  /** Id of who answered, as its certificate says. */
+  /** Id of the answering controller from its certificate. */
   readonly calleeId: NodeId
   readonly payload: Uint8Array
 }
 
 /**
- * One request to the controller at an address, outside any standing link: the way of a controller
- * that is no member yet. The callee proves a controller's certificate of the same CA and trust
- * domain; who it is is up to the caller to judge.
+ * Sends one request to the controller at an address, outside of links, for controllers that are not
+ * members yet. The callee must have a controller's certificate of the same CA and trust domain; the
+ * caller decides whether its id is acceptable.
  * @param address host:port of the mesh.
- * @throws {Problem} what the callee answered, or PEER_UNREACHABLE with the reason.
+ * @throws {Problem} the callee's answer, or PEER_UNREACHABLE with the reason.
  */
 export async function callPeerOnce(options: {
   readonly address: string
@@ -72,8 +72,8 @@ export async function callPeerOnce(options: {
     return { calleeId: calleeId ?? '', payload: response.payload }
   } catch (error) {
     if (error instanceof Problem) throw error
-    const because = errorMessage(error)
-    const reason = plainReason(because.slice(0, 300), address)
+    const message = errorMessage(error)
+    const reason = plainReason(message.slice(0, 300), address)
     throw new Problem('PEER_UNREACHABLE', { detail: `${address}: ${reason}` })
   } finally {
     client.close()

@@ -11,9 +11,9 @@ import { clientOptions, meshService } from './mesh-service.ts'
 import { OutboundStream } from './outbound-stream.ts'
 
 const HELLO_TIMEOUT_MS = 5000
-/** Wait for a silent address where there is another one to try. */
+/** Timeout for the Hello when there is another address to try. */
 const HELLO_TIMEOUT_MS_OF_MANY = 2500
-/** Time that what was handed over before a farewell has to leave. */
+/** Time for written frames to be sent before the connection is closed. */
 const DRAIN_MS = 1000
 const BACKOFF_MIN_MS = 50
 const BACKOFF_MAX_MS = 1000
@@ -21,37 +21,38 @@ const BACKOFF_MAX_MS = 1000
 export interface PeerLinkParts {
   readonly selfId: NodeId
   readonly hello: () => Hello
-  /** Whether `hello` says all that has been promised; tried again soon if not. */
+  /** Whether `hello` reports everything that this member has acknowledged; retried soon if not. */
   readonly canDial: () => boolean
-  /** host:port with an IP address each, of one with a name; null: gRPC finds out by itself. */
+  /** Resolves a name to host:port with IP addresses; null: gRPC resolves names itself. */
   readonly resolve: ((address: string) => Promise<readonly string[]>) | null
   readonly secureContext: () => SecureContext
-  /** `hello` undefined: the certificate alone. */
+  /** `hello` undefined: judges only the certificate. */
   readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => Verdict
   readonly random: Random
-  /** Both streams stand and the peer has proven itself. */
+  /** Both streams are open and the peer is authenticated. */
   readonly onReady: (hello: Hello, leafPem: string) => void
-  /** It was ready before. What was forwarded and not answered may or may not have arrived. */
+  /** The link was ready before. Frames without an answer may or may not have arrived. */
   readonly onLost: () => void
   readonly onForward: (frame: ForwardFrame['frame']) => void
   readonly onHeard: () => void
   readonly onRefused: (verdict: Verdict & { ok: false }) => void
-  /** Judges as `judge`, and whether the peer may be talked to after all that it said before. */
+  /** Like `judge`, and also compares the Hello with the peer's history. */
   readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => Verdict
-  /** The callee, whose key is the one pinned, does not let this member in. */
+  /** The callee, authenticated by its pinned key, refuses this member. */
   readonly onRefusedByPeer: (refusal: MeshRefusal) => void
-  /** The attempt failed for another reason than a refusal of ours. */
-  readonly onFailed: (because: string) => void
+  /** The attempt failed for a reason other than this member's refusal. */
+  readonly onFailed: (reason: string) => void
 }
 
 type FrameStream = ClientDuplexStream<Buffer, Buffer>
 
 /**
- * One connection with its two streams, from dialling to its end; a link makes one after the other.
+ * One connection with its two streams, from dialing to closing. A link makes one attempt after
+ * another.
  */
 interface Attempt {
   readonly address: string
-  /** Target that was dialled for it. */
+  /** Resolved target of the address. */
   readonly target: string
   readonly client: Client
   readonly raft: FrameStream
@@ -59,7 +60,7 @@ interface Attempt {
   readonly raftOut: OutboundStream
   readonly forwardOut: OutboundStream
   readonly helloTimer: NodeJS.Timeout
-  /** The callee has proven to be who was expected; what it will say of itself is still to come. */
+  /** Whether the callee has proven the expected certificate; its Hello has not arrived yet. */
   readonly proof: { isGiven: boolean }
   raftHello: Hello | null
   isForwardProven: boolean
@@ -67,35 +68,32 @@ interface Attempt {
 }
 
 /**
- * The streams that this member dials to one peer: Raft messages go out on one, proposals, reads and
- * presence on the other. Redials with backoff (50 ms to 1 s, with jitter) until stopped. The two
- * streams live and die together.
+ * The streams that this member dials to one peer: one for Raft messages, one for proposals, reads
+ * and presence. Redials with backoff (50 ms to 1 s, with jitter) until stopped. The two streams
+ * always end together.
  */
 export class PeerLink {
   readonly peerId: NodeId
   readonly #parts: PeerLinkParts
   #addresses: readonly string[]
-  /** Number of the address that is dialled, counted on with each attempt that fails. */
+  /** Position of the dialed address; incremented by each failed attempt. */
   #turn = 0
   #attempt: Attempt | null = null
   #redialTimer: NodeJS.Timeout | null = null
-  /**
-   * A name that is being resolved, to be dialled after that; counted, as a later one takes its
-   * place.
-   */
+  /** Number of the DNS lookup in progress; a later one replaces it. */
   #resolving: number | null = null
   #resolved = 0
   #failures = 0
   #isStopped = true
 
-  /** @param addresses host:port each, best first; they are tried in turn. */
+  /** @param addresses host:port, best first; tried in order. */
   constructor(peerId: NodeId, addresses: readonly string[], parts: PeerLinkParts) {
     this.peerId = peerId
     this.#addresses = addresses
     this.#parts = parts
   }
 
-  /** Address where it is connected or being dialled, or will be dialled next. */
+  /** Address that is connected, being dialed, or dialed next. */
   get address(): string {
     return this.#attempt?.address ?? this.#nextAddress
   }
@@ -104,7 +102,7 @@ export class PeerLink {
     return this.#addresses[this.#turn % this.#addresses.length] ?? ''
   }
 
-  /** Whether it is connected there. */
+  /** Whether the link is connected to this address. */
   isAt(address: string): boolean {
     const attempt = this.#attempt
     return attempt?.isReady === true && [attempt.address, attempt.target].includes(address)
@@ -131,19 +129,19 @@ export class PeerLink {
     this.#redialTimer = null
   }
 
-  /** An address is a hint: the standing connection, proven by key, is kept. */
+  /** An address is only a hint, so an authenticated connection is kept. */
   setAddresses(addresses: readonly string[]): void {
     if (addresses.join(' ') === this.#addresses.join(' ')) return
     this.#addresses = addresses
     const current = this.#attempt?.address ?? null
     if (this.#attempt?.proof.isGiven === true) {
-      // It is where it is; the list is for the time after.
+      // The list is used only after this connection ends.
       this.#turn = Math.max(0, addresses.indexOf(current ?? ''))
       return
     }
     this.#turn = 0
     if (this.#isStopped || current === this.#nextAddress) return
-    // An attempt that waits for an answer from where the peer no longer is could wait long.
+    // An attempt to a former address of the peer could otherwise wait until its timeout.
     this.#end(this.#attempt)
     if (this.#redialTimer !== null) clearTimeout(this.#redialTimer)
     this.#redialTimer = null
@@ -152,7 +150,8 @@ export class PeerLink {
   }
 
   /**
-   * Stops once all that was handed over has left, or soon: a peer that is let go still hears why.
+   * Stops after all written frames are sent, or soon, so that a removed peer still receives the
+   * reason.
    */
   drain(): void {
     const attempt = this.#attempt
@@ -168,7 +167,7 @@ export class PeerLink {
     setTimeout(() => this.#end(attempt), DRAIN_MS).unref()
   }
 
-  /** The peer has just been heard from by another way: no need to sit out the backoff. */
+  /** The peer has just contacted this member, so the rest of the backoff is skipped. */
   redialNow(): void {
     if (this.#isStopped || this.#redialTimer === null) return
     clearTimeout(this.#redialTimer)
@@ -178,8 +177,8 @@ export class PeerLink {
   }
 
   /**
-   * The roster has changed: a standing connection that it no longer bears out ends, and another
-   * attempt follows.
+   * Judges the connection again after a change of members. If it is no longer accepted, closes it
+   * and retries.
    */
   judgeAgain(): void {
     const attempt = this.#attempt
@@ -188,13 +187,15 @@ export class PeerLink {
     if (!verdict.ok) this.#onUnproven(attempt, verdict)
   }
 
-  /** @returns false when nothing was sent: not connected, or the queue is full. */
+  /**
+   * @returns false when nothing was sent because the link is not connected or the queue is full.
+   */
   sendRaft(frame: Uint8Array, queueBytesMax: number): boolean {
     const attempt = this.#attempt
     return attempt?.isReady === true && attempt.raftOut.write(frame, queueBytesMax)
   }
 
-  /** @returns as {@link sendRaft}. */
+  /** @returns like {@link sendRaft}. */
   sendForward(frame: Uint8Array, queueBytesMax: number): boolean {
     const attempt = this.#attempt
     return attempt?.isReady === true && attempt.forwardOut.write(frame, queueBytesMax)
@@ -215,7 +216,7 @@ export class PeerLink {
     const found = await resolve(address)
     if (this.#resolving !== mine) return
     this.#resolving = null
-    // Each round of the addresses tries another one behind the name.
+    // Each round over the addresses tries another IP address of the name.
     const round = Math.floor(this.#turn / this.#addresses.length)
     const target = found[round % found.length]
     if (target !== undefined) {
@@ -228,7 +229,7 @@ export class PeerLink {
   }
 
   #connect(address: string, target: string): void {
-    // A Hello is made below: not while it would say less than was promised.
+    // No Hello may report less than this member has acknowledged.
     if (!this.#parts.canDial()) {
       this.#redialLater()
       return
@@ -237,7 +238,7 @@ export class PeerLink {
     const client = new Client(
       target,
       credentials.createFromSecureContext(this.#parts.secureContext(), {
-        // Names and addresses prove nothing here; the SPIFFE id and the pinned key do.
+        // Host names and addresses prove nothing here; the SPIFFE id and the pinned key do.
         checkServerIdentity: (_host, { raw }) => {
           const fault = this.#checkCallee(raw)
           proof.isGiven = fault === undefined
@@ -279,7 +280,7 @@ export class PeerLink {
     const verdict = this.#parts.judge(leafDer, undefined)
     if (verdict.ok) return undefined
     this.#parts.onRefused(verdict)
-    return new Error(verdict.because)
+    return new Error(verdict.detail)
   }
 
   #listen(attempt: Attempt, stream: FrameStream, onFrame: (bytes: Buffer) => void): void {
@@ -303,7 +304,7 @@ export class PeerLink {
     this.#parts.onHeard()
     const content = decodeRaft(bytes, this.peerId, this.#parts.selfId)
     if (attempt.raftHello !== null) {
-      // A callee answers with its Hello only; a newer release may say more, in kinds we pass over.
+      // A callee sends only its Hello. A newer release may send more, in frames that are ignored.
       if (content.kind !== 'unknown') this.#fail(attempt, 'it sent more than its Hello')
       return
     }
@@ -348,15 +349,15 @@ export class PeerLink {
     this.#parts.onReady(attempt.raftHello, verdict.ok ? verdict.leafPem : '')
   }
 
-  /** @param because null when the reason was reported already. */
-  #fail(attempt: Attempt, because: string | null): void {
+  /** @param reason null when the reason was already reported. */
+  #fail(attempt: Attempt, reason: string | null): void {
     if (this.#attempt !== attempt) return
     const wasReady = attempt.isReady
     this.#end(attempt)
-    if (because !== null) this.#parts.onFailed(because)
+    if (reason !== null) this.#parts.onFailed(reason)
     if (wasReady) this.#parts.onLost()
     if (this.#isStopped || this.#redialTimer !== null) return
-    // The peer is looked for first at the address where it was reached.
+    // After a working connection, the same address is tried first.
     if (!wasReady) this.#turn += 1
     this.#redialLater()
   }

@@ -15,52 +15,50 @@ interface ProcessStart {
 interface Remembered {
   readonly store: string
   start: ProcessStart
-  /** Positions heard from this process start, on the streams that the peer dialled. */
+  /** Positions reported since this process start, on the streams that the peer dialed. */
   readonly heard: Mark
-  /** Positions heard from this process start, in answer to our dialling. */
+  /** Positions reported since this process start, in its answers to this member's dials. */
   readonly answered: Mark
-  /** Positions heard from earlier process starts on this store. */
+  /** Positions reported by earlier process starts on this store. */
   readonly past: Mark
 }
 
 /**
- * rolled-back: the store is older than it was; `superseded`: a later process has started on a copy
- * of it.
+ * `rolled-back`: the store is older than before. `superseded`: a later process has started on a
+ * copy of it.
  */
 export type HistoryFault = 'rolled-back' | 'superseded'
 
 /**
- * Remembers what peers have said is on their disks, so that a disk put back to an old copy (a
- * restored backup, a virtual machine's snapshot) is recognised: it would forget votes and
- * acknowledgements that others count on. A store is behind when
- *
- * - its term is lower than one that it has announced: a term is announced only once it is durable,
- *   and never falls;
- * - it is still in that term and its log is shorter than what it held in it. An entry of the term
- *   itself, or one that was acknowledged to its leader, equals the leader's log up to there, which
- *   that leader never shortens. The bare place of the last entry would not do, not even compared by
- *   term first: a new leader's repair comes in pieces, and its first piece replaces a long tail by
- *   entries of an earlier term than the tail's;
- * - its log ends before what it has applied: that was committed and durable, and no leader replaces
- *   it;
- * - it counts no more starts than before, though it started later: a start is counted durably
- *   before anything is said.
- *
- * A store whose log was damaged says what it owes (raft/owed.ts): it is held to that as if it had
- * it, for until it has, it gives no vote that one with it would not give.
- *
- * What is compared must have been said before: each direction of streams is ordered, but between
- * the two nothing is. So within one start a caller's Hello is held against what came on the streams
- * that it dialled, and one that answers us only against earlier starts, which ended before it was
- * made. That holds as well for what an earlier process here was told: a peer dials anew only after
- * its streams to that one have ended.
+ * Records what peers have reported about their disks, to detect a disk that was reset to an old
+ * copy (a restored backup, a VM snapshot). Such a disk has lost votes and acknowledgments that
+ * other members rely on. A store is behind if one of these holds:
+ * - Its term is lower than one that it has announced. A term is announced only once it is durable,
+ *   and never decreases.
+ * - It is still in the same term, and its log is shorter than it was in that term. An entry of the
+ *   term itself, or one acknowledged to its leader, matches that leader's log up to there, and the
+ *   leader never truncates it. The position of the last entry alone proves nothing, not even
+ *   compared by term first: a new leader repairs a log in several messages, and the first one may
+ *   replace a long tail by entries of an earlier term.
+ * - Its log ends before its applied index. Applied entries were committed and durable, and no
+ *   leader replaces them.
+ * - It counts no more starts than before, but started later. A start is durably counted before the
+ *   process sends anything.
+ * A store with a damaged log reports its missing tail (raft/owed.ts). It is treated as if it had
+ * that tail: until it does, it grants no vote that a store with the tail would refuse.
+ * A comparison needs an order. The frames of one direction of streams are ordered, those of both
+ * directions are not. So within one process start, the Hello of a caller is compared with frames on
+ * the streams that the caller dialed. A Hello that answers this member is compared only with
+ * earlier process starts, which ended before it was made. This also holds for positions reported to
+ * an earlier process of this member, because a peer dials the new process only after its streams to
+ * the previous one have ended.
  */
 export class RollbackDetector {
   readonly #generation: number
   readonly #peers = new Map<NodeId, Remembered>()
   #isChanged = false
 
-  /** @param kept what an earlier process here was told. */
+  /** @param kept marks stored by an earlier process of this member. */
   constructor(generation: number, kept: readonly PeerDiskRecord[] = []) {
     this.#generation = generation
     for (const { id, boot, startedAtMs, storeId, ...mark } of kept) {
@@ -71,7 +69,7 @@ export class RollbackDetector {
     }
   }
 
-  /** For the next process. */
+  /** Marks to store for the next process. */
   marks(): PeerDiskRecord[] {
     return [...this.#peers].map(([id, { store, start, heard, answered, past }]) => ({
       id,
@@ -84,7 +82,7 @@ export class RollbackDetector {
     }))
   }
 
-  /** @returns whether the marks are others than when this was last asked. */
+  /** @returns whether the marks have changed since the last call. */
   takeChanged(): boolean {
     const isChanged = this.#isChanged
     this.#isChanged = false
@@ -92,8 +90,8 @@ export class RollbackDetector {
   }
 
   /**
-   * @param isCaller whether the peer dialled the stream that begins with this Hello.
-   * @returns null: remembered.
+   * @param isCaller whether the peer dialed the stream of this Hello.
+   * @returns null when the history is consistent; the Hello is then recorded.
    */
   judge(id: NodeId, hello: Hello, isCaller: boolean): HistoryFault | null {
     const store = hexOf(hello.storeId)
@@ -114,7 +112,7 @@ export class RollbackDetector {
     return null
   }
 
-  /** A message that leaves only once its term is durable. */
+  /** Called for messages that are sent only after their term is durable. */
   noteTerm(id: NodeId, term: Term): void {
     const mark = this.#peers.get(id)?.heard
     if (mark === undefined || term <= mark.term) return
@@ -123,7 +121,7 @@ export class RollbackDetector {
     this.#isChanged = true
   }
 
-  /** An acknowledgement: its store holds the log of the leader of `term` through `index`. */
+  /** Records an acknowledgment: the store has the log of the leader of `term` through `index`. */
   noteMatch(id: NodeId, term: Term, index: Index): void {
     this.noteTerm(id, term)
     const mark = this.#peers.get(id)?.heard
@@ -133,8 +131,8 @@ export class RollbackDetector {
   }
 
   /**
-   * @param startedAtMs of the process that said so: it may be heard of late, when another has taken
-   * its place.
+   * @param startedAtMs of the reporting process. The report may arrive after another process has
+   * replaced it.
    */
   noteApplied(id: NodeId, startedAtMs: bigint, index: Index): void {
     const known = this.#peers.get(id)
@@ -144,7 +142,7 @@ export class RollbackDetector {
     this.#isChanged = true
   }
 
-  /** Forgets everyone else. */
+  /** Drops the marks of all others. */
   retain(isMember: (id: NodeId) => boolean): void {
     for (const id of Array.from(this.#peers.keys())) {
       if (!isMember(id)) this.#isChanged = this.#peers.delete(id) || this.#isChanged

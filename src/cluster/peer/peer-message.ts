@@ -12,7 +12,7 @@ import { Problem } from '../../lib/problems.ts'
 import type { PeerChannel } from '../peer-channel.ts'
 import type { NodeId } from '../../raft/types.ts'
 
-/** A request between the main threads of controllers, and its answer. */
+/** A method that a controller's main thread calls on another one. */
 export interface PeerMethod<Q extends DescMessage, A extends DescMessage> {
   readonly name: string
   readonly request: Q
@@ -58,7 +58,7 @@ export interface OpenedLeaderCall<Q extends DescMessage> {
   readonly timeoutMs: number
 }
 
-/** A request that only the leader serves, with the time that it has. */
+/** Encodes a request for the leader with its remaining time. */
 export function encodeLeaderCall<Q extends DescMessage>(
   schema: Q,
   init: MessageInitShape<Q>,

@@ -16,7 +16,7 @@ import {
 } from '../../../proto/gen/peer_pb.ts'
 import { SnapshotChunkSchema } from '../../../proto/gen/mesh_pb.ts'
 
-/** All that controllers ask each other, by name; those of `membership.` are for the leader. */
+/** All methods between controllers. Those with the prefix `membership.` run on the leader. */
 export const peerMethods = {
   plan: {
     name: 'membership.plan',

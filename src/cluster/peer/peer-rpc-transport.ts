@@ -18,18 +18,18 @@ import { integer } from '../message-codec.ts'
 export interface PeerFramesParts {
   readonly forward: (to: NodeId, frame: ForwardFrame['frame']) => boolean
   readonly answer: (to: NodeId, frame: ForwardFrame['frame']) => void
-  /** Caller that the standing stream of a member has proven; null when it has none. */
+  /** Caller authenticated by the open streams of a member; null if it has none. */
   readonly callerOf: (id: NodeId) => PeerCaller | null
   readonly post: (event: HostEvent, transfer?: readonly ArrayBuffer[]) => void
 }
 
 type PeerCommand = Extract<HostCommand, { type: 'note' | 'call' | 'answerCall' }>
 
-/** Calls of one peer, and of all strangers together, that main works on at a time. */
+/** Maximum concurrent calls of one peer, and of all non-members together. */
 const SERVED_MAX = 64
 /**
- * Calls of main that are remembered: more than it has under way at a time, as those that it gave up
- * are not told.
+ * Maximum tracked calls of main: more than it has in progress, because this thread is not informed
+ * of calls that main gave up.
  */
 const CALLS_MAX = 2048
 const TEXT_CHARACTERS_MAX = 64
@@ -39,7 +39,7 @@ export class PeerFrames {
   readonly #parts: PeerFramesParts
   /** Calls of this controller's main: call id to callee. */
   readonly #calls = new Map<number, NodeId>()
-  /** Calls that main works on: how each is answered, and for whom. */
+  /** Calls that main is processing, with their caller and the function that answers. */
   readonly #served = new Map<
     number,
     { readonly from: NodeId; readonly answer: (response: CallResponse) => void }
@@ -76,7 +76,7 @@ export class PeerFrames {
     }
   }
 
-  /** @param isAnswer the frame came back on the stream that this member dialled. */
+  /** @param isAnswer whether the frame came back on the stream that this member dialed. */
   onFrame(from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean): void {
     if (frame.case === 'note') {
       const { topic, payload } = frame.value
@@ -90,7 +90,7 @@ export class PeerFrames {
     }
   }
 
-  /** A call outside the streams of a member. */
+  /** A call outside of the streams of a member. */
   onStranger(
     caller: PeerCaller,
     request: CallRequest,
@@ -99,7 +99,7 @@ export class PeerFrames {
     this.#serve(caller, '', request, answer)
   }
 
-  /** The streams to a peer have ended: what it was asked and has not answered is open. */
+  /** The streams to a peer have ended; the outcome of its unanswered calls is unknown. */
   onLinkLost(to: NodeId): void {
     for (const [id, callee] of this.#calls) {
       if (callee === to) this.#fail(id, `connection to ${to} closed before the response`)
@@ -132,7 +132,7 @@ export class PeerFrames {
     const isTooLarge =
       payload.length > PEER_PAYLOAD_BYTES_MAX || method.length > TEXT_CHARACTERS_MAX
     if (count >= SERVED_MAX || isTooLarge) {
-      const failure = { code: 'SERVER_TOO_MANY_REQUESTS', because: 'too many or too large calls' }
+      const failure = { code: 'SERVER_TOO_MANY_REQUESTS', reason: 'too many or too large calls' }
       answer(create(CallResponseSchema, { failure }))
       return
     }
@@ -150,14 +150,14 @@ export class PeerFrames {
       this.#fail(id, `response of ${from} is too large`)
       return
     }
-    const told: CallFailure | null =
-      failure === undefined ? null : { code: failure.code, because: failure.because }
-    this.#parts.post({ type: 'callAnswered', id, payload, failure: told })
+    const sent: CallFailure | null =
+      failure === undefined ? null : { code: failure.code, reason: failure.reason }
+    this.#parts.post({ type: 'callAnswered', id, payload, failure: sent })
   }
 
-  #fail(id: number, because: string): void {
+  #fail(id: number, reason: string): void {
     this.#calls.delete(id)
-    const failure = { code: 'PEER_UNREACHABLE', because }
+    const failure = { code: 'PEER_UNREACHABLE', reason }
     this.#parts.post({ type: 'callAnswered', id, payload: new Uint8Array(0), failure })
   }
 }

@@ -10,7 +10,7 @@ import {
 import type { NodeId } from '../../raft/types.ts'
 import type { CallFailure, HostEvent, MainLink } from '../link.ts'
 
-/** Calls of this controller that wait for a peer. */
+/** Maximum calls of this controller that wait for an answer. */
 const CALLS_MAX = 1024
 
 interface PendingCall {
@@ -26,7 +26,7 @@ interface Service {
 
 type PeerEvent = Extract<HostEvent, { type: 'note' | 'called' | 'callAnswered' | 'link' }>
 
-/** Main's end of the {@link PeerChannel}; the frames are the host's. */
+/** Main's side of the {@link PeerChannel}; the host sends the frames. */
 export class PeerRpc implements PeerChannel {
   readonly #post: MainLink['post']
   readonly #onUnhandled: (method: string, error: unknown) => void
@@ -37,7 +37,7 @@ export class PeerRpc implements PeerChannel {
   readonly #ready = new Set<NodeId>()
   #nextCall = 1
 
-  /** @param onUnhandled told of what a handler threw that is no problem of the table. */
+  /** @param onUnhandled called with errors of handlers that are not a {@link Problem}. */
   constructor(post: MainLink['post'], onUnhandled: (method: string, error: unknown) => void) {
     this.#post = post
     this.#onUnhandled = onUnhandled
@@ -107,7 +107,7 @@ export class PeerRpc implements PeerChannel {
     }
   }
 
-  /** Gives up what is under way. */
+  /** Fails all calls in progress. */
   close(): void {
     for (const { reject, timer } of this.#calls.values()) {
       clearTimeout(timer)
@@ -140,7 +140,7 @@ export class PeerRpc implements PeerChannel {
     } catch (error) {
       if (!(error instanceof Problem)) this.#onUnhandled(method, error)
       const problem = error instanceof Problem ? error : new Problem('UNHANDLED')
-      const failure = { code: problem.code, because: problem.detail ?? '' }
+      const failure = { code: problem.code, reason: problem.detail ?? '' }
       this.#post({ type: 'answerCall', ticket, payload: new Uint8Array(0), failure })
     }
   }
@@ -155,9 +155,9 @@ export class PeerRpc implements PeerChannel {
   }
 }
 
-/** A newer release may answer with a code that this one does not know. */
-export function problemOf({ code, because }: CallFailure): Problem {
-  return new Problem(isProblemCode(code) ? code : 'UNHANDLED', { detail: because.slice(0, 500) })
+/** A newer release may answer with an unknown code. */
+export function problemOf({ code, reason }: CallFailure): Problem {
+  return new Problem(isProblemCode(code) ? code : 'UNHANDLED', { detail: reason.slice(0, 500) })
 }
 
 function unreachable(detail: string): Problem {

@@ -6,34 +6,36 @@ import { decodeEntries } from '../../raft/entry-codec.ts'
 import type { Entry, Index } from '../../raft/types.ts'
 
 /**
- * Apply gives the event loop back after this long, so that requests are answered while a backlog is
- * worked off.
+ * Maximum time for applying entries before other events run, so that requests are served during a
+ * backlog.
  */
 const SLICE_MS = 8
-/** Between looks at the clock. */
+/** Entries applied between two reads of the clock. */
 const SLICE_ENTRIES = 32
 
 export interface ApplyQueueParts {
   readonly machine: Machine
   readonly clock: Clock
   readonly onApplied: (entry: Entry, applied: AppliedEntry) => void
-  /** After every slice that applied something. */
+  /** Called after every slice that applied entries. */
   readonly onProgress: () => void
-  /** An entry could not be applied. It is not stepped over: nothing is applied after it. */
+  /**
+   * Called when an entry could not be applied. It is not skipped, so nothing is applied after it.
+   */
   readonly onFailed: (error: Error) => void
 }
 
 interface Batch {
   readonly packed: Uint8Array
-  /** Views of it. */
+  /** Views into `packed`. */
   readonly entries: readonly Entry[]
 }
 
 const NO_BATCH: Batch = { packed: new Uint8Array(0), entries: [] }
 
 /**
- * Applies committed entries in order, in slices. Its length is bounded by the host, which is told
- * how far it is.
+ * Applies committed entries in order, in time slices. The host bounds the queue by the progress
+ * reported to it.
  */
 export class ApplyQueue {
   readonly #parts: ApplyQueueParts
@@ -42,9 +44,9 @@ export class ApplyQueue {
   #isScheduled = false
   #isPaused = false
   #hasFailed = false
-  /** Last entry handed over, or the one that those to come follow. */
+  /** Index of the last received entry, or of the entry before the next one. */
   #received: Index
-  /** Index up to which everything is inside the state already. */
+  /** Everything up to this index is already in the state. */
   #standsAt: Index = 0
 
   constructor(parts: ApplyQueueParts) {
@@ -57,14 +59,14 @@ export class ApplyQueue {
   }
 
   /**
-   * How far this is with what it was given; the state itself may be further, when it came from a
-   * member that was.
+   * Progress with the received entries. The state itself may be ahead if it came from a member that
+   * was ahead.
    */
   get applied(): Index {
     return Math.min(this.#parts.machine.progress().applied, this.#received)
   }
 
-  /** Takes the buffer over: what is applied keeps nothing of it. */
+  /** Takes ownership of the buffer, which is released once its entries are applied. */
   push(packed: Uint8Array): void {
     if (this.#hasFailed) return
     const entries = decodeEntries(packed)
@@ -76,29 +78,29 @@ export class ApplyQueue {
     if (!this.#isScheduled) this.#run()
   }
 
-  /** The machine was behind with writing, and may not be any more. */
+  /** Called when the machine, which had too many unwritten changes, may have written some. */
   goOn(): void {
     if (this.#isScheduled || this.#batches.length === 0) return
     this.#isScheduled = true
-    // Not at once: the machine is still about to take what it writes next.
+    // Not immediately, because the machine is about to start its next write.
     setImmediate(() => this.#run())
   }
 
-  /** Pauses apply until it is resumed: the state is being replaced. */
+  /** Pauses until resumed, while the state is replaced. */
   pause(): void {
     this.#isPaused = true
   }
 
   /**
-   * State and log continue after `applied`: entries before it, of those not handed over yet, will
-   * not come.
+   * State and log continue after `applied`: earlier entries that were not received yet will not
+   * come.
    */
   restartAfter(applied: Index): void {
     this.#received = Math.max(this.#received, applied)
     this.resumeAfter(applied)
   }
 
-  /** The state stands at `applied` now: what was waiting from before it is inside it. */
+  /** The state is now at `applied`: queued entries up to there are already in it. */
   resumeAfter(applied: Index): void {
     this.#isPaused = false
     this.#standsAt = applied

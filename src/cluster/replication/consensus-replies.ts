@@ -9,7 +9,7 @@ import type { HostCommand, HostEvent } from '../link.ts'
 type ChangeConfiguration = Extract<HostCommand, { readonly type: 'changeConfiguration' }>
 
 /**
- * Carries out what main asks of the leader's core, and answers it: the other end of
+ * Executes and answers main's requests to the leader's core; the counterpart of
  * consensus-requests.ts.
  */
 export class ConsensusReplies {
@@ -43,7 +43,7 @@ export class ConsensusReplies {
     this.#answer(id, result.ok ? null : result.code)
   }
 
-  #answer(id: number, because: string | null): void {
-    this.#post({ type: 'answered', id, because })
+  #answer(id: number, reason: string | null): void {
+    this.#post({ type: 'answered', id, reason })
   }
 }

@@ -4,36 +4,33 @@ import { type Configuration, ConfigurationSchema } from '../../../proto/gen/memb
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { HostCommand, MainLink } from '../link.ts'
 
-/**
- * Requests of main to the consensus thread, which it waits for: each is answered once, under its
- * id.
- */
+/** Requests of main to the consensus thread. Each gets one answer with its id. */
 export class ConsensusRequests {
   readonly #post: MainLink['post']
-  readonly #waiting = new Map<number, (because: string | null) => void>()
+  readonly #waiting = new Map<number, (reason: string | null) => void>()
   #nextId = 1
 
   constructor(post: MainLink['post']) {
     this.#post = post
   }
 
-  /** @returns null when the leader has begun to hand over, or why it did not. */
+  /** @returns null when the leader has started the transfer, or the reason for the refusal. */
   async transferLeadership(target: NodeId | null): Promise<string | null> {
     return await this.#ask((id) => ({ type: 'transferLeadership', id, target }))
   }
 
-  /** @returns null when it was logged, or why it was not. */
+  /** @returns null when the change was logged, or the reason for the refusal. */
   async changeConfiguration(target: Configuration, basedOn: Index | null): Promise<string | null> {
     const configuration = toBinary(ConfigurationSchema, target)
     return await this.#ask((id) => ({ type: 'changeConfiguration', id, configuration, basedOn }))
   }
 
-  answer(id: number, because: string | null): void {
-    this.#waiting.get(id)?.(because)
+  answer(id: number, reason: string | null): void {
+    this.#waiting.get(id)?.(reason)
     this.#waiting.delete(id)
   }
 
-  /** None will be answered any more. */
+  /** Resolves all requests, because no more answers will come. */
   close(): void {
     for (const resolve of this.#waiting.values()) resolve('this controller is stopping')
     this.#waiting.clear()

@@ -9,7 +9,7 @@ import type { RestoredLog } from '../../raft/types.ts'
 import type { ConsensusOptions, ConsensusParts } from '../consensus-options.ts'
 import { AddressBook } from '../mesh/addresses.ts'
 
-/** The core as the log and the state left it. */
+/** Restores the core from log and state. */
 export function restoreCore(options: ConsensusOptions, parts: ConsensusParts): Core {
   const { selfId, storeId, applied, appliedTimeMs, appliedSetbackMs = 0, core } = options
   const { restored, clock } = parts
@@ -17,7 +17,7 @@ export function restoreCore(options: ConsensusOptions, parts: ConsensusParts): C
     id: selfId,
     storeId,
     options: { ...defaultCoreOptions, ...core },
-    // Nodes must not draw the same election timeouts, nor one node the same after each start.
+    // Nodes must not draw equal election timeouts, and a node not the same ones after each start.
     random: seededRandom(seedOf(storeId, restored.boot, clock.nowMs())),
     log: restored,
     applied,
@@ -27,19 +27,18 @@ export function restoreCore(options: ConsensusOptions, parts: ConsensusParts): C
   })
 }
 
-/** Addresses of peers, as far as they are known before the first of them is heard. */
+/** Addresses of peers that are known before the first contact. */
 export function openAddressBook(options: ConsensusOptions, clock: Clock): AddressBook {
   const { selfId, clusterId, advertise, identity, addressHints } = options
   const hints = new Map(addressHints)
   return new AddressBook({ selfId, clusterId, advertise, identity, nowMs: clock.nowMs(), hints })
 }
 
-/** @throws when neither the state nor the log says who the members are. */
+/** @throws when neither the state nor the log has a configuration. */
 function configurationAtStart(options: ConsensusOptions, restored: RestoredLog): Uint8Array {
   if (options.configuration.length > 0) return options.configuration
   const first = restored.entries.find(({ type }) => type === 'configuration')
-  // A copy: the entry is a view of the whole log as it was read, which would travel along with
-  // every status.
+  // A copy, because the entry is a view of the whole log, which each status would transfer.
   if (first !== undefined) return Uint8Array.from(first.data)
   if (options.roster !== undefined && options.roster !== null) return options.roster.configuration
   throw new Error(
@@ -47,7 +46,7 @@ function configurationAtStart(options: ConsensusOptions, restored: RestoredLog):
   )
 }
 
-/** Seeds differ by disk, by start and by what is drawn. */
+/** The seed depends on the disk, the start count and the salt. */
 export function seedOf(storeId: Uint8Array, boot: number, salt: number): number {
   let seed = (boot ^ salt) >>> 0
   for (const byte of storeId) seed = (Math.imul(seed, 31) + byte) >>> 0

@@ -14,7 +14,7 @@ interface ConsensusStatusParts {
   readonly diskVitals?: (() => DiskVitals) | undefined
 }
 
-/** Status of consensus, mesh and disk for main, and what is counted for it. */
+/** Builds the status of consensus, mesh and disk for main, and keeps its counters. */
 export class ConsensusStatus {
   readonly #parts: ConsensusStatusParts
   readonly #counts = { elections: 0, leaderChanges: 0, proposalsAccepted: 0, proposalsRefused: 0 }
@@ -32,7 +32,7 @@ export class ConsensusStatus {
   }
 
   countChanges(before: CoreStatus, now: CoreStatus): void {
-    // A pre-candidate that becomes a candidate goes on with the same election.
+    // A pre-candidate that becomes a candidate continues the same election.
     if (now.role !== before.role && now.role === 'preCandidate') this.#counts.elections += 1
     if (now.leader !== null && now.leader !== before.leader) this.#counts.leaderChanges += 1
   }
@@ -41,7 +41,7 @@ export class ConsensusStatus {
     this.#memory = threadMemory()
   }
 
-  /** @param configuration the one in force, encoded. */
+  /** @param configuration the encoded configuration in force. */
   of(full: FullStatus, configuration: Uint8Array): HostStatus {
     const { leaderSilenceTicks, peers } = full
     const matches = new Map(peers.map(({ id, matchIndex }) => [id, matchIndex]))

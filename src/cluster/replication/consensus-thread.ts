@@ -29,8 +29,9 @@ import { PeerFrames } from '../peer/peer-rpc-transport.ts'
 const STATUS_MS = 250
 
 /**
- * Consensus of one controller and all that must never wait for its API: Raft node, disk, mesh,
- * forwarding, snapshots. Talks to main by plain messages only, so it can run in its own thread.
+ * Consensus of one controller and everything that must not wait for its API: Raft node, disk, mesh,
+ * forwarding, snapshots. Exchanges only plain messages with main, so it can run in a thread of its
+ * own.
  */
 export class ConsensusThread {
   readonly #options: ConsensusOptions
@@ -64,7 +65,7 @@ export class ConsensusThread {
     const post: HostLink['post'] = (event, transfer) => parts.link.post(event, transfer)
     this.#raft = core
     this.#core = core.status
-    // The log may have gone further than the state it is applied to.
+    // The log may be ahead of the state.
     this.#configuration = encodeConfiguration(core.status.configurationRecord)
     this.#book = openAddressBook(options, parts.clock)
     this.#witness = new RollbackDetector(options.generation, options.roster?.marks)
@@ -107,12 +108,12 @@ export class ConsensusThread {
     parts.link.onMessage = (command) => this.#onCommand(command)
   }
 
-  /** Core of consensus, for those who check it; never to be stepped. */
+  /** The core, for tests; callers must not step it. */
   get core(): Core {
     return this.#raft
   }
 
-  /** Takes part from here on. A failure to listen is told to main as fatal. */
+  /** Starts to take part in the cluster. Reports a listener failure to main as fatal. */
   async #start(): Promise<void> {
     let port: number
     try {
@@ -121,7 +122,7 @@ export class ConsensusThread {
       this.#fail(error instanceof Error ? error : new Error(String(error)))
       return
     }
-    // Stopped while it began to listen: nothing may start after that.
+    // If stopped meanwhile, nothing may start.
     if (this.#isOver) return
     this.#node.start()
     this.#stopStatusTimer = periodicScheduler.every(STATUS_MS, () => this.#onStatusTimer())
@@ -285,7 +286,7 @@ export class ConsensusThread {
   #onRaft(from: NodeId, content: RaftContent, storeId: Uint8Array): void {
     switch (content.kind) {
       case 'message':
-        // Only this thread makes such a message, and only of a whole, checked snapshot.
+        // Only this thread creates this message, and only from a complete, verified snapshot.
         if (content.message.type === 'snapshot') break
         this.#noteMatch(from, content.message)
         this.#node.receive(content.message, storeId)
@@ -302,7 +303,9 @@ export class ConsensusThread {
     }
   }
 
-  /** Acknowledgements to this term's leader are kept: that disk must never promise less. */
+  /**
+   * Records acknowledgments to the leader of this term, because that disk must never report less.
+   */
   #noteMatch(from: NodeId, message: Message): void {
     if (message.type !== 'appendResponse' || !message.success) return
     const { role, term } = this.#core
@@ -365,7 +368,7 @@ export class ConsensusThread {
     this.#postStatus()
   }
 
-  /** Tells once what changes within one turn. */
+  /** Sends one status for all changes within a turn of the event loop. */
   #planStatus(): void {
     if (this.#isStatusPlanned) return
     this.#isStatusPlanned = true
@@ -396,7 +399,7 @@ export class ConsensusThread {
     if (this.#isOver) return
     this.#end()
     const cause = error.cause instanceof Error ? `: ${error.cause.message}` : ''
-    this.#parts.link.post({ type: 'fatal', because: `${error.message}${cause}` })
+    this.#parts.link.post({ type: 'fatal', reason: `${error.message}${cause}` })
   }
 
   #end(): void {

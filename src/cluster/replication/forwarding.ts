@@ -16,11 +16,11 @@ import { NO_TRACE, decodeTrace } from '../../lib/trace-context.ts'
 import { integer } from '../message-codec.ts'
 import type { PackedProposal } from './proposal-codec.ts'
 
-/** Part of the consensus node of this host that forwarding needs. */
+/** The part of the local consensus node that forwarding uses. */
 export interface ProposalTarget {
-  /** Results come through {@link Forwarding.onProposed} under the same ids. */
+  /** Results arrive at {@link Forwarding.onProposed} with the same ids. */
   propose(proposals: readonly { readonly id: number; readonly data: Uint8Array }[]): void
-  /** Results come through {@link Forwarding.onRead} under the same id. */
+  /** The result arrives at {@link Forwarding.onRead} with the same id. */
   read(id: number): void
 }
 
@@ -33,31 +33,29 @@ export interface ForwardingParts {
   readonly post: (event: HostEvent) => void
 }
 
-/** A peer that waits for an answer of the node, or main when `from` is null. */
+/** Requester that waits for the node: a peer, or main if `from` is null. */
 interface ReadRequester {
   readonly from: NodeId | null
   /** Request id chosen by the requester. */
   readonly number: number
 }
 
-/**
- * Bytes of the commands in one frame, so that a batch is spread over frames rather than refused.
- */
+/** Maximum bytes of commands in one frame; a larger batch is split over several frames. */
 const FRAME_COMMANDS_BYTES_MAX = 1024 * 1024
-/** Waiting for the node at once; beyond it peers are refused. */
+/** Maximum requests that wait for the node; further ones of peers are refused. */
 const ASKERS_MAX = 262_144
-/** Rounds that peers were asked for and have not answered. */
+/** Maximum read rounds requested from peers without an answer. */
 const REMOTE_READS_MAX = 16_384
 
 /**
- * Brings proposals and read rounds to the leader: to the node of this host, or over the mesh. What
- * comes from peers is taken by the leader only, and everything that is refused is answered for.
+ * Sends proposals and read rounds to the leader, either the local node or a peer over the mesh.
+ * Accepts requests of peers only on the leader, and answers every refused request.
  */
 export class Forwarding {
   readonly #parts: ForwardingParts
   readonly #proposals = new Map<number, ReadRequester>()
   readonly #reads = new Map<number, ReadRequester>()
-  /** Main's read rounds that a peer was asked for. */
+  /** Main's read rounds that were sent to a peer. */
   readonly #remoteReads = new Map<number, NodeId>()
   #nextId = 1
 
@@ -95,7 +93,7 @@ export class Forwarding {
     }
   }
 
-  /** @param isAnswer the frame came back on the stream that this member dialled. */
+  /** @param isAnswer whether the frame came back on the stream that this member dialed. */
   onFrame(from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean): void {
     if (isAnswer) {
       if (frame.case === 'refused') this.#onRefused(frame.value)
@@ -110,7 +108,7 @@ export class Forwarding {
     }
   }
 
-  /** The streams to a peer have ended: what it was asked and has not answered is open. */
+  /** The streams to a peer have ended; the outcome of its unanswered requests is unknown. */
   onLinkLost(to: NodeId): void {
     if (this.#parts.leader() === to) this.#parts.post({ type: 'handoverLost' })
     for (const [number, asked] of this.#remoteReads) {
@@ -120,7 +118,7 @@ export class Forwarding {
     }
   }
 
-  /** @param refusal null: it was logged. */
+  /** @param refusal null: the proposal was logged. */
   onProposed(id: number, refusal: RefusalCode | null): void {
     const asker = this.#proposals.get(id)
     this.#proposals.delete(id)
@@ -128,7 +126,7 @@ export class Forwarding {
     this.#refuse(asker, refusal)
   }
 
-  /** @param index null: it was refused. */
+  /** @param index null: the read was refused. */
   onRead(id: number, index: Index | null): void {
     const asker = this.#reads.get(id)
     this.#reads.delete(id)
@@ -192,7 +190,7 @@ export class Forwarding {
       trace,
     }))
     if (this.#parts.leader() === this.#parts.selfId) {
-      this.#tellTraced(from, unpacked)
+      this.#logTraced(from, unpacked)
       this.#proposeHere(from, unpacked)
       return
     }
@@ -200,10 +198,10 @@ export class Forwarding {
   }
 
   /**
-   * Whoever follows a trace finds the write on the controller that it went to; what nobody traces
-   * is not told.
+   * Logs a forwarded write if its request is traced, so that the trace continues on this
+   * controller.
    */
-  #tellTraced(from: NodeId, proposals: readonly PackedProposal[]): void {
+  #logTraced(from: NodeId, proposals: readonly PackedProposal[]): void {
     const message = `proposing a write forwarded by ${from}`
     for (const { trace = NO_TRACE } of proposals) {
       const ids = decodeTrace(trace)
@@ -264,7 +262,7 @@ export class Forwarding {
   }
 }
 
-/** Code for a controller that forwarded a proposal: why it was not logged. */
+/** Refusal code for the controller that forwarded a proposal. */
 export function forwardedRefusal(code: (ProposalResult & { ok: false })['code']): RefusalCode {
   switch (code) {
     case 'OVERLOADED':

@@ -8,37 +8,33 @@ import type { Applied } from '../../ports/proposer.ts'
 import type { RefusalCode } from '../link.ts'
 
 /**
- * queued: leaves with the next batch. sent: handed to the host and not refused since. parked:
- * refused, or its leader is gone; leaves again once a leader is elected.
+ * queued: sent with the next batch. sent: passed to the host and not refused since. parked:
+ * refused, or its leader was lost; sent again once there is a leader.
  */
 type Stage = 'queued' | 'sent' | 'parked'
 
 export interface OutstandingProposal {
   readonly sequence: number
   readonly command: Uint8Array
-  /** Trace of the request that it is for. */
+  /** Trace of the request behind the proposal. */
   readonly trace?: TraceContext
-  /**
-   * Caller that shares the room with others; '': a controller itself, which is never held to a
-   * part.
-   */
+  /** Caller for the fair share of the queue; '' for the controller itself, which has no limit. */
   readonly caller: string
   readonly deadlineMs: number
   readonly resolve: (applied: Applied) => void
   readonly reject: (problem: Problem) => void
   stage: Stage
   /**
-   * An attempt was handed over and its fate never learned: only its outcome, not a refusal, can
-   * tell now.
+   * An attempt was sent and its fate is unknown. Only the outcome can resolve it; a refusal of a
+   * later attempt cannot.
    */
   isFateOpen: boolean
   lastRefusal: RefusalCode | null
 }
 
 /**
- * The proposals of this controller that have no outcome yet. A sequence that is given up leaves for
- * good: commands proposed later say so by their lowest outstanding sequence, and apply passes the
- * given-up one over from then on.
+ * Proposals of this controller without an outcome. An abandoned sequence is never used again: later
+ * commands carry the lowest outstanding sequence, and apply then ignores the abandoned ones.
  */
 export class OutstandingProposals {
   readonly #window = new SequenceWindow<OutstandingProposal>()
@@ -50,10 +46,10 @@ export class OutstandingProposals {
   #bytes = 0
 
   /**
-   * @param limits.countMax proposals at once.
-   * @param limits.spanMax sequences from the lowest outstanding to the newest: what apply has to
-   * remember of us.
-   * @param limits.bytesMax of all commands: none is taken once there are as many.
+   * @param limits.countMax maximum proposals.
+   * @param limits.spanMax maximum distance from the lowest outstanding sequence to the newest,
+   * which bounds what apply remembers of this controller.
+   * @param limits.bytesMax maximum bytes of all commands.
    */
   constructor(limits: {
     readonly countMax: number
@@ -76,19 +72,19 @@ export class OutstandingProposals {
     return size >= this.#countMax || next - lowest >= this.#spanMax || this.#bytes >= this.#bytesMax
   }
 
-  /** Whether the next proposal may be that caller's: nobody takes the room of all. */
+  /** Whether this caller may add a proposal; no caller can use up the whole queue. */
   hasRoomFor(caller: string): boolean {
     if (this.isFull) return false
     if (caller === '') return true
     return this.#counts.hasRoomFor(caller) && this.#byteShares.hasRoomFor(caller)
   }
 
-  /** The sequence that the next proposal gets. */
+  /** Sequence of the next proposal. */
   get nextSequence(): number {
     return this.#window.next
   }
 
-  /** Results below it are never asked for again. */
+  /** Results of lower sequences are never needed again. */
   get lowest(): number {
     return this.#window.lowest
   }
@@ -116,12 +112,12 @@ export class OutstandingProposals {
     releaseBuffer(command)
   }
 
-  /** Proposals in the order of their sequences. */
+  /** Proposals in sequence order. */
   inStage(stage: Stage): OutstandingProposal[] {
     return [...this.#window.values()].filter((proposal) => proposal.stage === stage)
   }
 
-  /** All attempts under way may be lost with their leader. @returns whether there were any. */
+  /** All sent attempts may be lost with their leader. @returns whether there were any. */
   parkSent(): boolean {
     let hasParked = false
     for (const proposal of this.#window.values()) {
@@ -134,8 +130,8 @@ export class OutstandingProposals {
   }
 
   /**
-   * Gives up those past their deadline; it is the same wait for all, so the oldest sequence expires
-   * first.
+   * Rejects proposals past their deadline. All have the same timeout, so the lowest sequence
+   * expires first.
    */
   expire(nowMs: number): void {
     while (this.#window.size > 0) {
@@ -146,7 +142,7 @@ export class OutstandingProposals {
     }
   }
 
-  /** Gives up everything, as nothing will be applied here any more. */
+  /** Rejects everything, because nothing will be applied here any more. */
   abandon(): void {
     for (const proposal of Array.from(this.#window.values())) {
       this.remove(proposal.sequence)
@@ -155,7 +151,7 @@ export class OutstandingProposals {
   }
 }
 
-/** Verdict that is certain about a proposal without an outcome. */
+/** The problem that is certain for a proposal without an outcome. */
 function verdictOf(
   proposal: OutstandingProposal,
 ): 'OUTCOME_UNKNOWN' | 'SERVER_TOO_MANY_REQUESTS' | 'CLUSTER_NO_LEADER' {

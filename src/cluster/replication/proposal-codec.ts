@@ -2,16 +2,16 @@ import { assert } from '../../lib/assert.ts'
 import { NO_TRACE } from '../../lib/trace-context.ts'
 import { getUint53, setUint53 } from '../../raft/entry-codec.ts'
 
-/** A Command, encoded, and the sequence that its origin gave it. */
+/** An encoded Command and the sequence from its origin. */
 export interface PackedProposal {
   readonly sequence: number
   readonly command: Uint8Array
-  /** Trace as it crosses (lib/trace-context.ts); empty or absent: none. */
+  /** Encoded trace (lib/trace-context.ts); empty or absent: none. */
   readonly trace?: Uint8Array
 }
 
 /**
- * Little endian: u32 length of the command, u64 sequence, u8 length of the trace; then command and
+ * Little endian: u32 bytes of the command, u64 sequence, u8 bytes of the trace; then command and
  * trace.
  */
 const HEADER_BYTES = 13

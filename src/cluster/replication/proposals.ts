@@ -22,39 +22,41 @@ import { packProposals } from './proposal-codec.ts'
 export interface ProposalOptions {
   /** 16 bytes. */
   readonly storeId: Uint8Array
-  /** Counts the starts of this store. */
+  /** Number of starts of this store. */
   readonly boot: number
-  /** A write without an outcome after this long is given up. */
+  /** Time after which a write without an outcome is rejected. */
   readonly proposeTimeoutMs: number
   readonly outstandingMax: number
   readonly outstandingSpanMax: number
-  /** Bytes of the commands; beyond it a write is refused as when there are too many. */
+  /**
+   * Maximum bytes of outstanding commands; further writes are refused as when there are too many.
+   */
   readonly outstandingBytesMax: number
 }
 
 export interface ProposalsParts {
-  /** Id of this controller: the actor of what it writes itself. */
+  /** Id of this controller, the actor of its own writes. */
   readonly selfId: string
   readonly clock: Clock
-  /** Packed by proposal-codec.ts; the buffer is given away. */
+  /** Packed by proposal-codec.ts; the buffer is transferred. */
   readonly send: (proposals: Uint8Array<ArrayBuffer>) => void
   readonly hasLeader: () => boolean
   /**
-   * The feature level in force, as applied here: what needs it is logged after the entry that
-   * raised it.
+   * Feature level in force as applied here. A write that needs a level is logged after the entry
+   * that raised it.
    */
   readonly featureLevel: () => number
-  /** Told of each write that was proposed here, also of one whose caller has given up waiting. */
+  /** Called for each write that was proposed here, even if its caller no longer waits. */
   readonly onAudited?: (record: AuditRecord, traceId?: string) => void
 }
 
-/** This controller's own writes, from the request to the outcome that its own apply gives. */
+/** Writes of this controller, from the request to the outcome when it is applied here. */
 export class Proposals {
   readonly #options: ProposalOptions
   readonly #parts: ProposalsParts
   readonly #storeIdHex: string
   readonly #outstanding: OutstandingProposals
-  /** Sequences that leave with the next flush. */
+  /** Sequences of the next flush. */
   #queued: number[] = []
   #isClosed = false
 
@@ -100,13 +102,13 @@ export class Proposals {
         lastRefusal: null,
       })
       this.#queued.push(sequence)
-      // One batch a loop turn: all that its requests propose shares one message, one write and one
-      // round trip.
+      // One batch per turn of the event loop: concurrent requests share one message, one disk write
+      // and one round trip.
       if (this.#queued.length === 1) setImmediate(() => this.#flush())
     })
   }
 
-  /** An entry was applied here: it may be the outcome of one of ours. */
+  /** Called for each applied entry, which may be the outcome of a proposal of this controller. */
   settle({ index, origin, outcome, audit }: AppliedEntry): void {
     if (origin === null) return
     if (origin.storeId !== this.#storeIdHex || origin.boot !== this.#options.boot) return
@@ -114,8 +116,8 @@ export class Proposals {
     if (audit !== null) this.#parts.onAudited?.(audit, proposal?.trace?.traceId)
     if (proposal === undefined) return
     this.#outstanding.remove(origin.sequence)
-    // It took effect inside a snapshot that was installed meanwhile: that it did is known, what
-    // came of it is not.
+    // The command took effect inside a snapshot that was installed meanwhile. Its outcome is
+    // unknown.
     if (outcome === null) proposal.reject(new Problem('OUTCOME_UNKNOWN'))
     else proposal.resolve({ index, outcome })
   }
@@ -133,8 +135,8 @@ export class Proposals {
   }
 
   /**
-   * The leader of before may or may not have logged what it was sent; the origin makes a second
-   * time harmless.
+   * The former leader may or may not have logged what was sent to it. The origin makes a second
+   * attempt harmless.
    */
   proposeAgain(): void {
     if (this.#outstanding.parkSent()) this.sendParked()
@@ -146,18 +148,18 @@ export class Proposals {
     }
   }
 
-  /** Called now and then. */
+  /** Called periodically. */
   sweep(): void {
     this.#outstanding.expire(this.#parts.clock.monotonicMs())
     this.sendParked()
   }
 
-  /** Gives up those that are outstanding, without an outcome; others may follow. */
+  /** Rejects outstanding proposals without an outcome. New proposals are still accepted. */
   giveUp(): void {
     this.#outstanding.abandon()
   }
 
-  /** Nothing will be applied here any more. */
+  /** Rejects outstanding and new proposals, because nothing will be applied here any more. */
   close(): void {
     this.#isClosed = true
     this.#outstanding.abandon()
@@ -185,13 +187,13 @@ export class Proposals {
     this.#parts.send(packProposals(packed))
   }
 
-  /** A controller's own writes bear its name, which those that make them need not know. */
+  /** Adds this controller's name to its own writes, so that their authors need not know it. */
   #named<A extends ClaimedActor>(actor: A): A | Actor {
     if (actor?.case !== 'system' || actor.value.name !== '') return actor
     return systemActor({ ...actor.value, name: `controller:${this.#parts.selfId}` })
   }
 
-  /** Some voter may not know what it asks for, whichever controller leads. */
+  /** A voter may not support this level, whichever controller leads. */
   #refuseAbove(level: number): void {
     const inForce = this.#parts.featureLevel()
     if (level <= inForce) return

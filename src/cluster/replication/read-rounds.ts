@@ -8,13 +8,13 @@ interface Reader {
   readonly deadlineMs: number
 }
 
-/** Readers at once; beyond it a reader is refused. */
+/** Maximum concurrent readers; further ones are refused. */
 const READERS_MAX = 65_536
 
 /**
- * Shares rounds of ReadIndex: whoever asks within one turn of the loop is served by one round,
- * begun after all of them asked. A round under way serves nobody who asks later, as it may not see
- * what was written meanwhile.
+ * Shares ReadIndex rounds: all reads requested within one turn of the event loop share a round that
+ * starts after them. A round in progress cannot serve later reads, because it may miss writes made
+ * meanwhile.
  */
 export class ReadRounds {
   readonly #clock: Clock
@@ -36,7 +36,7 @@ export class ReadRounds {
     this.#ask = parts.ask
   }
 
-  /** Rejects with CLUSTER_NO_LEADER when none confirms within the limit. */
+  /** Rejects with CLUSTER_NO_LEADER when no leader confirms the read in time. */
   async read(): Promise<Index> {
     if (this.#readers >= READERS_MAX) throw new Problem('SERVER_TOO_MANY_REQUESTS')
     return await new Promise<Index>((resolve, reject) => {
@@ -47,7 +47,10 @@ export class ReadRounds {
     })
   }
 
-  /** @param index null: no leader confirmed it; another round is tried until the readers' limit. */
+  /**
+   * @param index null: no leader confirmed the round; another one follows until the readers'
+   * deadline.
+   */
   answer(id: number, index: Index | null): void {
     const readers = this.#rounds.get(id)
     if (readers === undefined) return
@@ -61,7 +64,8 @@ export class ReadRounds {
   }
 
   /**
-   * There is a leader (again). Rounds that the one before it was asked for may never be answered.
+   * Called when a leader was elected. Rounds sent to the previous leader may never be answered, so
+   * they are repeated.
    */
   retry(): void {
     for (const readers of this.#rounds.values()) this.#waiting.push(...readers)
@@ -69,7 +73,7 @@ export class ReadRounds {
     this.#schedule()
   }
 
-  /** Called now and then: ends those past their limit, and asks again for those refused. */
+  /** Called periodically: rejects expired reads and repeats refused rounds. */
   sweep(): void {
     const nowMs = this.#clock.monotonicMs()
     this.#waiting = this.#unexpired(this.#waiting, nowMs)

@@ -32,24 +32,23 @@ import { WatchedFiles } from './watched-files.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
- * How often files and times are looked at. A changed set of files is taken when it has stayed the
- * same for one such time.
+ * Interval of the check. Changed files are read after they have stayed unchanged for one interval.
  */
 const LOOK_MS = 5_000
-/** After a renewal that failed. */
+/** Delay after a failed renewal. */
 const RETRY_MS = 60_000
 
 export interface CertificateRenewerParts {
   readonly selfId: string
   readonly trustDomain: string
   readonly paths: IdentityPaths
-  /** DNS names and IP addresses that the leaf must name: every host that is advertised. */
+  /** DNS names and IP addresses that the leaf must contain: all advertised hosts. */
   readonly hosts: readonly string[]
-  /** Identity that the controller was started with: read from `paths` and checked. */
+  /** Identity at the start of the controller: read from `paths` and checked. */
   readonly identity: MeshIdentity
-  /** The issuing authority of the cluster in force, null as long as it is not known here. */
+  /** Issuing authority of the cluster; null until this controller knows it. */
   readonly issuing: () => CertifiedKey | null
-  /** Puts another leaf to use: for new connections, without harm to standing ones. */
+  /** Installs another leaf for new connections; open ones continue. */
   readonly onRenewed: (identity: MeshIdentity) => void
   readonly alarms: AlarmRaiser
   readonly clock: Clock
@@ -59,22 +58,22 @@ export interface CertificateRenewerParts {
 export interface CertificatesView {
   /** The own leaf, then the authorities above it. */
   readonly certificates: readonly InspectedCertificate[]
-  /** The issuing authority in force, PEM, without its key; null when it is not known. */
+  /** Certificate of the issuing authority in force (PEM); null when unknown. */
   readonly issuingPem: string | null
-  /** False: the leaf comes from elsewhere, and whoever made it must renew it. */
+  /** False: another authority issued the leaf and must renew it. */
   readonly isRenewedHere: boolean
-  /** Time from which on it renews itself; UTC ms, null for a leaf from elsewhere. */
+  /** Time of the automatic renewal, UTC ms; null for a leaf of another authority. */
   readonly renewAtMs: number | null
-  /** Why the files that lie there now are not in force; null when they are. */
+  /** Why the present files are not in force; null when they are. */
   readonly refused: string | null
   readonly alarm: string | null
 }
 
 /**
- * Keeps the certificate of this controller good. One that the cluster's issuing authority has
- * issued is signed anew here, over the same key (by which the other members know it), in time and
- * whenever a host is missing in it or the authority has changed. One from elsewhere is left alone;
- * its files are watched, and put to use when they have changed and belong together.
+ * Keeps the certificate of this controller valid. A certificate of the cluster's issuing authority
+ * is renewed here, for the same key because other members pin it: in time before expiry, when a
+ * host is missing in it, and when the authority has changed. A certificate of another authority is
+ * only watched; changed files are used once certificate and key match.
  */
 export class CertificateRenewer {
   readonly #parts: CertificateRenewerParts
@@ -84,7 +83,7 @@ export class CertificateRenewer {
   #alarm: string | null = null
   #retryAtMs = Number.NEGATIVE_INFINITY
   #stopTimer: (() => void) | null = null
-  /** Step under way; each one waits for the one before. */
+  /** The step in progress; steps run one after another. */
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(parts: CertificateRenewerParts) {
@@ -94,8 +93,7 @@ export class CertificateRenewer {
     const anchors = parseCertificates(identity.caPem, { certificatesMax: 256 })
     this.#owner = { id: selfId, trustDomain, publicKeySha256: chain[0].publicKeySha256 }
     this.#set = { ...identity, chain, anchors }
-    // They may have changed since `identity` was read from them, so they are judged at the first
-    // look.
+    // The files may have changed since `identity` was read, so the first check judges them.
     this.#files = new WatchedFiles(parts.paths, parts.alarms)
   }
 
@@ -104,20 +102,20 @@ export class CertificateRenewer {
     this.#stopTimer = periodicScheduler.every(LOOK_MS, () => void this.look())
   }
 
-  /** Resolves when nothing of it is under way any more. */
+  /** Resolves when no step is in progress any more. */
   async stop(): Promise<void> {
     this.#stopTimer?.()
     this.#stopTimer = null
     await this.#last
   }
 
-  /** Takes changed files, renews what is due, and tells what ends soon. Never rejects. */
+  /** Reads changed files, renews a due certificate, and warns before expiry. Never rejects. */
   async look(): Promise<void> {
     try {
       await this.#inTurn(async () => {
         this.#reloadChanged()
         await this.#renewDue()
-        this.#tellExpiry()
+        this.#reportExpiry()
       })
     } catch (error) {
       this.#parts.log.error({ err: error }, 'certificate check failed')
@@ -125,7 +123,7 @@ export class CertificateRenewer {
   }
 
   /**
-   * Signs the next leaf now, due or not.
+   * Renews the leaf now, even if it is not due.
    * @throws {CertificateError} one sentence; nothing has changed then.
    */
   async renew(): Promise<void> {
@@ -144,19 +142,19 @@ export class CertificateRenewer {
         )
       }
       await this.#renew(issuing, 'asked-for')
-      this.#tellExpiry()
+      this.#reportExpiry()
     })
   }
 
   /**
-   * Reads the files again, changed or not.
-   * @throws {CertificateError | SecretFileError} why they are not taken; what was in force stays
-   * so.
+   * Rereads the files, even if unchanged.
+   * @throws {CertificateError | SecretFileError} when they are rejected; the present set stays in
+   * force.
    */
   async reload(): Promise<void> {
     await this.#inTurn(() => {
       this.#read()
-      this.#tellExpiry()
+      this.#reportExpiry()
       return Promise.resolve()
     })
   }
@@ -181,7 +179,7 @@ export class CertificateRenewer {
     }
   }
 
-  /** The CA certificates that peers are verified against. */
+  /** CA certificates for verifying peers. */
   get anchors(): IdentitySet['anchors'] {
     return this.#set.anchors
   }
@@ -225,10 +223,9 @@ export class CertificateRenewer {
     const { clock, hosts, log } = this.#parts
     const issuing = this.#parts.issuing()
     if (issuing === null || !this.#isRenewedHere(issuing)) return
-    // Files that an operator has put there and that are not good are theirs to mend: they are not
-    // written over.
+    // Invalid files from an operator are not overwritten; the operator must fix them.
     if (this.#files.refusal !== null || clock.monotonicMs() < this.#retryAtMs) return
-    // Nor is what has just been put there, before it was judged.
+    // New files are not overwritten before they are judged.
     if (!this.#files.areJudged) return
     const reason = renewalReason({
       chain: this.#set.chain,
@@ -261,7 +258,7 @@ export class CertificateRenewer {
       validity,
     })
     const next = parseCertificates(certificatePem)
-    // Judged as peers will, before it takes the place of one that they accept.
+    // Checked like peers do, before it replaces a valid one.
     checkChain(next, anchors, nowMs)
     writePublicFile(paths.cert, certificatePem)
     this.#files.accept()
@@ -276,7 +273,7 @@ export class CertificateRenewer {
     this.#parts.onRenewed({ certificatePem, privateKeyPem, caPem })
   }
 
-  #tellExpiry(): void {
+  #reportExpiry(): void {
     const isRenewedHere = this.#isRenewedHere(this.#parts.issuing())
     const { leaf, authorities } = this.health()
     const sentences = [leaf, ...authorities]
@@ -284,7 +281,7 @@ export class CertificateRenewer {
       .filter((sentence) => sentence !== null)
     const text = sentences.length === 0 ? null : sentences.join('. ')
     if (text === this.#alarm) return
-    // The keeper of alarms logs that one is raised, not that it has become more urgent.
+    // `Alarms` logs a raised alarm only once, so a more urgent text is logged here.
     if (text !== null && this.#alarm !== null) this.#parts.log.warn({}, text)
     this.#alarm = text
     if (text === null) this.#parts.alarms.clear('CERTIFICATE_EXPIRES')
@@ -292,7 +289,7 @@ export class CertificateRenewer {
   }
 }
 
-/** @throws {CertificateError} when the authority has ended. */
+/** @throws {CertificateError} when the authority has expired. */
 function validityOf(issuing: CertifiedKey, nowMs: number): ReturnType<typeof validityWithin> {
   const [issuer] = parseCertificates(issuing.certificatePem)
   const validity = validityWithin(issuer, nowMs, LEAF_LIFETIME_MS)

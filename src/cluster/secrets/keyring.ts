@@ -16,12 +16,12 @@ import type { Logger } from '../logger.ts'
 export interface KeyringParts {
   readonly state: Pick<StateView, 'get' | 'clusterId'>
   readonly selfId: NodeId
-  /** Asked at each opening. */
+  /** Called for each decryption. */
   readonly privateKeyPem: () => string
   readonly log: Logger
 }
 
-/** A version of a shared secret that this controller has opened. */
+/** A version of a shared secret that this controller has decrypted. */
 export interface HeldSecret {
   readonly name: SharedSecretName
   readonly version: number
@@ -29,19 +29,19 @@ export interface HeldSecret {
   readonly certificatePem: string
   /** Log time; null for the version in force. */
   readonly overlapEndsAtMs: number | null
-  /** A controller that could open it has been removed. */
+  /** Whether a removed controller could decrypt it. */
   readonly isExposed: boolean
 }
 
 /**
- * Opens the shared secrets of the replicated state with the key of this controller; they are in
- * memory alone.
+ * Decrypts the shared secrets of the replicated state with the key of this controller. Plaintext
+ * exists only in memory.
  */
 export class Keyring implements TokenKeys {
-  /** Called after what is held has changed. Any number of listeners. */
+  /** Called after the set of held secrets has changed. Any number of listeners. */
   readonly #listeners: (() => void)[] = []
   readonly #parts: KeyringParts
-  /** Opened ones, by the text that they were opened from: an unchanged one is opened once. */
+  /** Decrypted secrets by their ciphertext, so that an unchanged one is decrypted once. */
   #opened = new Map<string, Uint8Array | null>()
   #held: readonly HeldSecret[] = []
   #clusterKeys: readonly TokenKey[] = []
@@ -59,7 +59,7 @@ export class Keyring implements TokenKeys {
     this.#listeners.push(listener)
   }
 
-  /** Follows the state: what was rotated elsewhere is held a moment after it is applied here. */
+  /** Follows the state: a secret rotated elsewhere is held soon after it is applied here. */
   start(feed: ChangeFeed): void {
     const onChange = (): void => void this.refresh()
     this.#unfollow = feed.follow(['sharedSecret'], { onEntry: onChange, onReplaced: onChange })
@@ -78,8 +78,8 @@ export class Keyring implements TokenKeys {
   }
 
   /**
-   * The authority that signs leaves; null before the state has it, or when it can not be opened
-   * here.
+   * The authority that signs leaves; null until the state has it, or when this controller cannot
+   * decrypt it.
    */
   issuing(): (CertifiedKey & { readonly version: number }) | null {
     const found = this.#held.find(
@@ -90,17 +90,17 @@ export class Keyring implements TokenKeys {
     return { version, certificatePem, privateKeyPem: Buffer.from(secret).toString('utf8') }
   }
 
-  /** Every version that could be opened, of every secret. */
+  /** All decrypted versions of all secrets. */
   held(): readonly HeldSecret[] {
     return this.#held
   }
 
   /**
-   * Never rejects: what can not be opened is told in the log, and not held. Calls at the same time
+   * Never rejects: logs a version that cannot be decrypted and does not hold it. Concurrent calls
    * share the work.
    */
   async refresh(): Promise<void> {
-    // Work under way may have read the state before the caller knew of a change.
+    // Work in progress may have read the state before the latest change.
     while (!this.#isSeen()) {
       this.#work ??= this.#reopen().finally(() => {
         this.#work = null
@@ -110,8 +110,8 @@ export class Keyring implements TokenKeys {
   }
 
   /**
-   * Sources of the secrets: the records themselves, for a record of a state that was
-   * replaced may have the revision of the one in its place and another secret.
+   * The records themselves, not their revisions: after the state was replaced, another record may
+   * have the same revision.
    */
   #sources(): readonly unknown[] {
     return [this.#parts.state.clusterId, ...sharedSecretNames.map((name) => this.#record(name))]
@@ -160,8 +160,8 @@ export class Keyring implements TokenKeys {
       if (!isRandomKey(name) || secret.length === CLUSTER_KEY_BYTES) return secret
       log.error({ secret: name, version }, 'ignoring a shared secret of the wrong length')
     } catch (error) {
-      // A member that has joined again with a new key reads what was encrypted for the former
-      // one until it has caught up.
+      // A member that joined again with a new key reads secrets encrypted for its former key until
+      // it has caught up.
       log.warn(
         { secret: name, version, err: error },
         'cannot decrypt a shared secret with the key of this controller; harmless while it catches up after it has joined again',

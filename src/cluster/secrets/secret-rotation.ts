@@ -31,21 +31,21 @@ export interface RotationParts {
   readonly state: StateView
   readonly keyring: Pick<Keyring, 'held' | 'refresh'>
   readonly log: Logger
-  /** How long tokens of the version before are honoured: the timeout of sessions. */
+  /** How long tokens of the previous version are accepted: the timeout of sessions. */
   readonly overlapMs: number
 }
 
 export interface RemovalManner {
-  /** Nothing that it knew is honoured any longer. */
+  /** Revokes all former versions at once, without an overlap. */
   readonly isCompromised: boolean
-  /** Its id has been admitted again, by another key: that admission stays. */
+  /** The id was admitted again with another key; that admission stays. */
   readonly isAdmittedAgain?: boolean
 }
 
 const ATTEMPTS_MAX = 5
-/** Withdrawn enrollments that one log line names; events tell of each. */
+/** Maximum revoked enrollments in one log line; there is an event for each. */
 const ENROLLMENTS_LOGGED_MAX = 100
-/** Wrapped secrets in one command: well below the size of one log entry. */
+/** Maximum wrapped secrets in one command, well below the size of a log entry. */
 const SHARED_AT_ONCE_MAX = 64
 
 /** Admissions, sorted by id. */
@@ -58,14 +58,14 @@ function versionsOf(state: StateView, name: SharedSecretName): readonly SecretVe
 }
 
 /**
- * Whether a controller that has gone could open a random key in force: it is to be rotated. From
- * the state alone.
+ * Whether a removed controller could decrypt a random key in force, which must then be rotated.
+ * Depends only on the state.
  */
 export function isRotationDue(state: StateView): boolean {
   return isFactorKeyDue(state) || exposureOf(state, 'clusterKey') !== 'none'
 }
 
-/** A cluster that was formed before there were second factors has no key for them yet. */
+/** A cluster that was created before second factors existed has no key for them yet. */
 function isFactorKeyDue(state: StateView): boolean {
   const isMissing = versionsOf(state, 'factorKey').length === 0
   const isExposed = exposureOf(state, 'factorKey') !== 'none'
@@ -77,7 +77,7 @@ function exposureOf(state: StateView, name: SharedSecretName): SecretExposure {
   return versionsOf(state, name).at(-1)?.exposure ?? 'none'
 }
 
-/** Admitted controllers that can not open every version in force, sorted. */
+/** Sorted ids of admitted controllers that cannot decrypt every version in force. */
 export function membersLackingSecrets(state: StateView): readonly NodeId[] {
   return admissionsOf(state)
     .filter(({ id }) => lacking(state, id).length > 0)
@@ -85,11 +85,14 @@ export function membersLackingSecrets(state: StateView): readonly NodeId[] {
 }
 
 /**
- * Controllers that were admitted by a ticket that has expired since, sorted. Log time stands still
- * while nothing is written, so the clocks of a majority count as well.
- * @param majorityMs UTC; null: too few clocks are known.
+ * Sorted ids of controllers admitted by a ticket that has expired. Log time does not advance
+ * without writes, so the clocks of a majority count as well.
+ * @param majorityMs UTC; null when too few clocks are known.
  */
-export function admittedLongAgo(state: StateView, majorityMs: number | null): readonly NodeId[] {
+export function membersWithExpiredTickets(
+  state: StateView,
+  majorityMs: number | null,
+): readonly NodeId[] {
   // @guard admitted-and-never-connected--idle
   const nowMs = Math.max(state.logTimeMs, majorityMs ?? 0)
   return admissionsOf(state).flatMap(({ id, ticketId }) => {
@@ -113,9 +116,9 @@ function lacking(
 }
 
 /**
- * Puts a new cluster key in force. Tokens of the version before are honoured for the overlap, from
- * the address of their session alone; after a compromise, not at all.
- * @throws {Problem} when it was not put in force, or that is not known.
+ * Puts a new cluster key in force. Tokens of the previous version are accepted during the overlap,
+ * but only from the address of their session; after a compromise they are rejected at once.
+ * @throws {Problem} when the rotation failed or its outcome is unknown.
  */
 export async function rotateClusterKey(
   parts: RotationParts,
@@ -128,10 +131,10 @@ export async function rotateClusterKey(
 }
 
 /**
- * Puts a new factor key in force. Versions before it stay as long as a second factor is encrypted
- * by them, even after a compromise: what the controller that has gone could read, it has read, and
- * no owner of a factor is to lose it for that.
- * @throws {Problem} as `rotateClusterKey`.
+ * Puts a new factor key in force. Former versions stay while a second factor is encrypted with
+ * them, even after a compromise: the removed controller may already have read those factors, and
+ * their owners should not lose them.
+ * @throws {Problem} like `rotateClusterKey`.
  */
 export async function rotateFactorKey(parts: RotationParts, reason: string): Promise<void> {
   const version = await putInForce(parts, 'factorKey', newClusterKey(), '', 0)
@@ -139,10 +142,10 @@ export async function rotateFactorKey(parts: RotationParts, reason: string): Pro
 }
 
 /**
- * Puts another issuing authority in force. Leaves of the one before stay valid for as long as they
- * say: their chains carry its certificate, and its key is needed for nothing more.
- * @throws {CertificateError} when key and certificate do not belong together.
- * @throws {Problem} as `rotateClusterKey`.
+ * Puts another issuing authority in force. Leaves of the previous one stay valid until they expire:
+ * their chains contain its certificate, and its key is not needed any more.
+ * @throws {CertificateError} when key and certificate do not match.
+ * @throws {Problem} like `rotateClusterKey`.
  */
 export async function installIssuing(parts: RotationParts, authority: CertifiedKey): Promise<void> {
   const [certificate] = parseCertificates(authority.certificatePem)
@@ -154,7 +157,8 @@ export async function installIssuing(parts: RotationParts, authority: CertifiedK
 }
 
 /**
- * Wraps for whoever is admitted, again when that or the version has moved meanwhile.
+ * Wraps the secret for all admitted controllers. Retries if the admissions or the version have
+ * changed meanwhile.
  * @returns the version.
  */
 async function putInForce(
@@ -185,8 +189,8 @@ async function putInForce(
   }
 }
 
-/** Wraps what admitted controllers can not open yet. @returns whether there was anything to do. */
-export async function shareMissing(parts: RotationParts): Promise<boolean> {
+/** Wraps secrets that admitted controllers cannot decrypt yet. @returns whether there were any. */
+export async function wrapMissingSecrets(parts: RotationParts): Promise<boolean> {
   const { state, keyring } = parts
   await keyring.refresh()
   const wrapped = []
@@ -205,16 +209,16 @@ export async function shareMissing(parts: RotationParts): Promise<boolean> {
     })
     const payload = toBinary(SecretShareSchema, message)
     const outcome = await propose(parts, CommandKind.SECRET_SHARE, payload)
-    // Whoever was given it by another one meanwhile needs nothing more.
+    // Another controller has already shared these secrets.
     if (!outcome.ok && outcome.code !== 'REVISION_MOVED') throw refusalProblem(outcome)
   }
   return wrapped.length > 0
 }
 
 /**
- * After it has gone from the members: deletes its admission, which marks what it could open, and
- * rotates the cluster key if that is among it. Each step is found to be done or due in the state
- * alone, so it may be repeated at any point.
+ * Called after a member was removed: deletes its admission, which marks the secrets that it could
+ * decrypt, and rotates the cluster key if it is one of them. Each step depends only on the state,
+ * so it may be repeated at any time.
  * @throws {Problem}
  */
 export async function afterRemoval(
@@ -229,14 +233,15 @@ export async function afterRemoval(
   await endExposed(parts, `${id} is reported as compromised`)
   // @guard access-after-a-compromise--leader
   await revokeAccess(parts, id)
-  // Controllers that were admitted and are no members could open what was rotated just now.
+  // Admitted controllers that are not members could decrypt what was just rotated.
   // @guard join-after-a-compromise--rotation
   await rotateIfDue(parts, `${id} is reported as compromised`)
 }
 
 /**
- * Ends every API session, and withdraws every open enrollment and all that lets a controller join.
- * After the rotation, so that nothing that the controller sealed or signed opens another session.
+ * Ends every API session, and revokes all open enrollments, join tickets and unused admissions.
+ * This follows the rotation, so that nothing the controller encrypted or signed can open another
+ * session.
  */
 async function revokeAccess({ proposer, state, log }: RotationParts, id: NodeId): Promise<void> {
   if (state.featureLevel < levelOfKind(CommandKind.ACCESS_REVOKE)) {
@@ -265,7 +270,7 @@ async function revokeAccess({ proposer, state, log }: RotationParts, id: NodeId)
   )
 }
 
-/** Join tickets and admitted controllers, by id. */
+/** Ids of join tickets and admitted controllers. */
 function joiningIds(state: StateView) {
   const { records } = state.list('joinTicket', { limit: -1 })
   return {
@@ -274,10 +279,7 @@ function joiningIds(state: StateView) {
   }
 }
 
-/**
- * Ends at once what is honoured for the overlap, where a removal was done in peace before it was
- * called compromised.
- */
+/** Ends the overlap at once, after a normal removal was later declared compromised. */
 async function endExposed(parts: RotationParts, reason: string): Promise<void> {
   const { state } = parts
   const isHonored = versionsOf(state, 'clusterKey').some(
@@ -301,7 +303,7 @@ export async function rotateIfDue(parts: RotationParts, reason: string): Promise
   if (isFactorKeyDue(state)) await rotateFactorKey(parts, reason)
 }
 
-/** Its key can only be replaced with the offline root key, so an operator has to. */
+/** Only an operator with the offline root key can replace the key of the authority. */
 function warnOfAuthority({ state, log }: RotationParts): void {
   if ((versionsOf(state, 'issuingAuthority').at(-1)?.exposure ?? 'none') === 'none') return
   log.warn(

@@ -9,15 +9,15 @@ interface CertificateFiles {
 }
 
 /**
- * The files of a certificate: when those that an operator exchanges are to be judged, and whether
- * they were refused, as the alarm CERTIFICATE_REFUSED shows it.
+ * Watches the files of a certificate: decides when changed files should be read, and raises
+ * CERTIFICATE_REFUSED if they are invalid.
  */
 export class WatchedFiles {
   readonly #paths: CertificateFiles
   readonly #alarms: AlarmRaiser
-  /** Stamp of the files that were taken or refused last; '' as long as none were judged. */
+  /** Stamp of the files that were last accepted or rejected; '' before the first time. */
   #judged = ''
-  /** Stamp of the files at the last look. */
+  /** Stamp of the files at the last check. */
   #seen: string
   #refusal: string | null = null
 
@@ -27,19 +27,19 @@ export class WatchedFiles {
     this.#seen = fileStamp(paths)
   }
 
-  /** Why they are refused; null: they are not. */
+  /** Why the files were rejected; null if they were not. */
   get refusal(): string | null {
     return this.#refusal
   }
 
-  /** Whether the files that lie there now are those that were judged last. */
+  /** Whether the present files are those that were judged last. */
   get areJudged(): boolean {
     return fileStamp(this.#paths) === this.#judged
   }
 
   /**
-   * Asked once a look: certificate and key are seldom exchanged in one moment, so changed files are
-   * due when they have stayed the same from one look to the next.
+   * Called once per check. Certificate and key are rarely replaced at the same instant, so changed
+   * files are due after they have stayed unchanged for one interval.
    */
   areDue(): boolean {
     const stamp = fileStamp(this.#paths)
@@ -48,7 +48,7 @@ export class WatchedFiles {
     return isSettled && stamp !== this.#judged
   }
 
-  /** Judges what lies there now: a step that throws refuses it. */
+  /** Judges the present files; an error of `step` rejects them. */
   judge(step: () => void): void {
     this.#mark()
     try {
@@ -60,7 +60,7 @@ export class WatchedFiles {
     }
   }
 
-  /** Accepts what lies there, as this controller has written it. */
+  /** Accepts the present files, which this controller has written. */
   accept(): void {
     this.#mark()
     this.#refuse(null)

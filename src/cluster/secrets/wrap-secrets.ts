@@ -25,8 +25,8 @@ export interface VersionToWrap {
 }
 
 /**
- * One for each version and recipient.
- * @throws {CertificateError} for a recipient's key that is not allowed.
+ * Returns one wrapped secret for each version and recipient.
+ * @throws {CertificateError} when a recipient's key is not allowed.
  */
 export async function wrapAll(
   clusterId: string,
@@ -45,12 +45,12 @@ export async function wrapAll(
   )
 }
 
-/** The private key of an authority as it is shared. */
+/** The private key of an authority in its shared form. */
 export function authorityKeyBytes({ privateKeyPem }: CertifiedKey): Uint8Array {
   return Uint8Array.from(Buffer.from(privateKeyPem))
 }
 
-export interface FormingAdmission extends Recipient {
+export interface BootstrapMember extends Recipient {
   /** 16 bytes. */
   readonly storeId: Uint8Array
   /** host:port of its mesh. */
@@ -59,12 +59,12 @@ export interface FormingAdmission extends Recipient {
 }
 
 /**
- * The admissions and shared secrets that a cluster begins with, for the forming command; the
- * cluster key and the factor key are made here and stand nowhere else.
+ * Admissions and shared secrets of a new cluster, for the bootstrap command. Cluster key and factor
+ * key are generated here and stored nowhere else.
  */
 export async function formingSecrets(input: {
   readonly clusterId: string
-  readonly admissions: readonly FormingAdmission[]
+  readonly admissions: readonly BootstrapMember[]
   readonly issuing: CertifiedKey
   readonly clusterKey?: Uint8Array
   readonly nowMs: number
@@ -91,7 +91,7 @@ export async function formingSecrets(input: {
   return [...admissions.map(admissionRecord), ...secretRecords]
 }
 
-function admissionRecord(admission: FormingAdmission): SeedRecord {
+function admissionRecord(admission: BootstrapMember): SeedRecord {
   const { nodeId, publicKeySpki, storeId, address, certificatePem } = admission
   return seed('admission', nodeId, {
     publicKeySpki: Buffer.from(publicKeySpki).toString('base64'),

@@ -2,9 +2,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { ApiAddress } from '../../ports/cluster-view.ts'
 import type { NodeId } from '../../raft/types.ts'
 
-/**
- * Report of a member on itself when it was last heard: all that is left to show while it is away.
- */
+/** A member's last description of itself, shown while the member is away. */
 export interface KnownMember {
   readonly version: string
   readonly startedAtMs: number
@@ -12,19 +10,19 @@ export interface KnownMember {
   readonly certificatePem: string
 }
 
-/** Keeps it over a restart of this controller. */
+/** Stores descriptions for the next start of this controller. */
 export interface MemberMemory {
-  /** Reports that were saved last; empty when there is nothing, or nothing that can be read. */
+  /** The stored descriptions; empty when there are none or they are unreadable. */
   load(): ReadonlyMap<NodeId, KnownMember>
-  /** Resolves when it is on disk; what fails is the caller's to log. */
+  /** Resolves when they are on disk; the caller logs errors. */
   save(members: ReadonlyMap<NodeId, KnownMember>): Promise<void>
 }
 
 const SAVE_MS_MIN = 60_000
 
 /**
- * Reports of members that may be away now. Saved when they have changed, at most once a minute,
- * and at the end.
+ * Descriptions of members, including those that are away. Stored after changes, at most once a
+ * minute, and at shutdown.
  */
 export class KnownMembers {
   readonly #memory: MemberMemory | null
@@ -54,7 +52,7 @@ export class KnownMembers {
     this.#isChanged = true
   }
 
-  /** Forgets those that are members no longer, and saves what is due. */
+  /** Drops former members, and stores changes that are due. */
   keep(ids: ReadonlySet<NodeId>): void {
     for (const id of this.#members.keys()) {
       if (ids.has(id)) continue
@@ -64,7 +62,7 @@ export class KnownMembers {
     if (this.#clock.monotonicMs() - this.#savedMs >= SAVE_MS_MIN) void this.save()
   }
 
-  /** Resolves once all that was noted until now is on disk, or could not be saved. */
+  /** Resolves once all changes are on disk, or saving has failed. */
   async save(): Promise<void> {
     while (this.#saving !== null) await this.#saving
     if (this.#memory === null || !this.#isChanged) return

@@ -11,20 +11,22 @@ import type { KnownMember } from './known-members.ts'
 import type { HostStatus, PeerReport } from '../link.ts'
 import type { HeardPresence, Presence } from './presence-topic.ts'
 
-/** Description of a controller by itself: the rest of its own line in the list is live. */
+/** A controller's description of itself; everything else in its row is live. */
 export interface SelfDescription {
   readonly id: NodeId
   readonly version: string
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
   readonly certificatePem: string
-  /** host:port of its mesh, as it is configured now; absent: as its member record has it. */
+  /**
+   * host:port of its mesh in the present configuration; absent: the address in its member record.
+   */
   readonly address?: string
-  /** 0 to 100: the higher one is to lead. 50 when not said. */
+  /** 0 to 100: the highest should lead. Default 50. */
   readonly priority?: number
 }
 
-/** Sources of the rows; `ageMs`: since `status` was sent. */
+/** Sources of the rows; `ageMs`: time since `status` was sent. */
 export interface MemberSources {
   readonly record: ConfigurationRecord
   readonly status: HostStatus
@@ -36,8 +38,8 @@ export interface MemberSources {
 }
 
 /**
- * The members as seen from here: who they are from the replicated configuration, how they are from
- * what is live. No quorum is asked, so every controller answers also when it is alone.
+ * The members as seen from this controller: identity from the replicated configuration, status from
+ * live data. Needs no quorum, so even an isolated controller answers.
  */
 export function memberViews(sources: MemberSources): MemberView[] {
   const { record, status, self, ageMs } = sources
@@ -56,9 +58,7 @@ export function memberViews(sources: MemberSources): MemberView[] {
     .sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-/**
- * A member that has moved is where it says it is; its record keeps the address that it joined with.
- */
+/** Current address of a member; the member record keeps the address at the time of joining. */
 function addressNow(
   { self }: MemberSources,
   peer: PeerReport | undefined,
@@ -85,7 +85,7 @@ function selfPart({ self, status, own }: MemberSources): LivePart {
   }
 }
 
-/** A status this old says nothing of who is connected now. */
+/** A status older than this does not show who is connected now. */
 const STATUS_AGE_MS_MAX = 4000
 
 function peerPart(
@@ -135,10 +135,7 @@ function vitalsOf(presence: Presence, clockOffsetMs: number): MemberView['vitals
 
 const ROLES = ['leader', 'candidate', 'preCandidate', 'learner'] as const
 
-/**
- * A word of the peer's; one that this release does not know is shown as what it can not be more
- * than.
- */
+/** Falls back to follower, the weakest role, if this release does not know the role. */
 function roleOf(role: string): MemberProgress['role'] {
   return ROLES.find((known) => known === role) ?? 'follower'
 }

@@ -8,22 +8,22 @@ import type { Index, NodeId, Term } from '../../raft/types.ts'
 import type { MachineProgress } from '../link.ts'
 import { integer } from '../message-codec.ts'
 
-/** How a controller is, as it says itself. */
+/** Status of a controller as it reports it. */
 export interface Presence extends MachineProgress {
   /** `learner` for a member without a vote. */
   readonly role: string
   readonly term: Term
   readonly leader: NodeId | null
   readonly commit: Index
-  /** End of its log. */
+  /** Last index of its log. */
   readonly last: Index
-  /** Value of the last ten seconds; 0 when nothing was synced. */
+  /** 99th percentile of the last ten seconds; 0 when nothing was synced. */
   readonly fsyncP99Ms: number
-  /** Value of the last ten seconds, of the slower one of its main and raft threads. */
+  /** 99th percentile of the last ten seconds, of the slower of its main and raft threads. */
   readonly loopDelayP99Ms: number
-  /** 0 to 100: the higher one is to lead. */
+  /** 0 to 100: the highest should lead. */
   readonly priority: number
-  /** Its wall clock when this was made, UTC ms. */
+  /** Its wall clock when it sent this, UTC ms. */
   readonly clockMs: number
   readonly version: string
   readonly startedAtMs: number
@@ -34,13 +34,13 @@ export interface Presence extends MachineProgress {
 
 export interface HeardPresence {
   readonly presence: Presence
-  /** How far its wall clock is ahead of ours, the way of the message taken as nothing. */
+  /** How far its wall clock is ahead of this one, ignoring the transit time of the message. */
   readonly clockOffsetMs: number
-  /** Monotonic. */
+  /** Monotonic time of arrival. */
   readonly heardMs: number
 }
 
-/** How often a controller says how it is, when nothing in it is news. */
+/** Interval of reports without changes. */
 export const PRESENCE_MS = 500
 const TEXT_CHARACTERS_MAX = 256
 const URL_CHARACTERS_MAX = 2048
@@ -49,13 +49,13 @@ const DIGEST_BYTES_MAX = 64
 const KEY = 'self'
 
 /**
- * Reports of members on themselves, over the soft state: what lists, status and leadership look at.
+ * Reports of members about themselves, over the soft state; used by lists, status and leadership.
  */
 export class PresenceTopic {
   readonly #topic: OpenTopic<'presence'>
   readonly #clock: Clock
   readonly #heard = new Map<NodeId, HeardPresence>()
-  /** Called for each word of a peer. */
+  /** Called for each report of a peer. */
   onHeard: (id: NodeId, heard: HeardPresence) => void = () => undefined
   #saidMs = -Infinity
   #said: Presence | null = null
@@ -68,12 +68,12 @@ export class PresenceTopic {
     })
   }
 
-  /** Report that this controller gave last. */
+  /** Last report of this controller. */
   get own(): Presence | null {
     return this.#said
   }
 
-  /** Says how this controller is, when it is time or when role or leader are news. */
+  /** Publishes a report at the interval, or at once when role, term, leader or health change. */
   say(presence: Presence): void {
     const nowMs = this.#clock.monotonicMs()
     const said = this.#said
@@ -89,13 +89,16 @@ export class PresenceTopic {
     this.#topic.publish(KEY, messageOf(presence))
   }
 
-  /** The last word of a peer; null when it was never heard, or is silent for too long. */
+  /** Last report of a peer; null when there was none, or it has expired. */
   of(id: NodeId): HeardPresence | null {
     const heard = this.#heard.get(id)
     return heard === undefined ? null : this.#asOfNow(heard)
   }
 
-  /** Our own clock may have jumped since: the other one is known by the time that has passed. */
+  /**
+   * The wall clock of this controller may have jumped, so the peer's clock is advanced by monotonic
+   * time.
+   */
   #asOfNow({ presence, heardMs }: Omit<HeardPresence, 'clockOffsetMs'>): HeardPresence {
     const clockMs = presence.clockMs + this.#clock.monotonicMs() - heardMs
     return { presence, heardMs, clockOffsetMs: Math.round(clockMs - this.#clock.nowMs()) }
@@ -140,7 +143,7 @@ function messageOf(presence: Presence): PresenceMessage {
   })
 }
 
-/** A peer decides how long nothing of it is. */
+/** A peer chooses the length of its texts, so each is bounded. */
 function presenceOf(message: PresenceMessage): Presence {
   const hex = (digest: Uint8Array): string =>
     Buffer.from(digest.subarray(0, DIGEST_BYTES_MAX)).toString('hex')

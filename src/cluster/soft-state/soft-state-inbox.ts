@@ -7,14 +7,14 @@ import {
 import type { NodeId } from '../../raft/types.ts'
 import { integer } from '../message-codec.ts'
 
-/** A topic as what arrives for it is handed on. */
+/** The part of a topic that receives values. */
 export interface SoftReader {
   readonly ttlMs: number
   readonly ownerBytesMax: number
   readonly isVital: boolean
-  /** @throws on bytes that are no value of the topic. */
+  /** @throws on bytes that are not a valid value of the topic. */
   take(owner: NodeId, key: string, payload: Uint8Array): void
-  /** @param isLost the owner has not withdrawn it. */
+  /** @param isLost whether the value expired instead of being withdrawn by its owner. */
   drop(owner: NodeId, key: string, isLost: boolean): void
 }
 
@@ -23,7 +23,7 @@ interface Held {
   readonly key: string
   readonly bytes: number
   sequence: number
-  /** The stream that has said it last: what a complete one has not said again is gone. */
+  /** Latest stream with this value. Values that a complete stream has not repeated are gone. */
   stream: number
 }
 
@@ -32,9 +32,7 @@ interface Owner {
   stream: number
   nextNumber: number
   isComplete: boolean
-  /**
-   * Some of its values were dropped for its silence: should it speak again, all of them are wanted.
-   */
+  /** Some of its values expired during a silence, so it must send all of them again. */
   hasExpired: boolean
   heardMs: number
   readonly held: Map<string, Held>
@@ -43,18 +41,18 @@ interface Owner {
 }
 
 /**
- * One whose clock was set back before it started is behind itself; after this much silence it is
- * believed.
+ * An owner whose clock was set back before its start has a lower epoch. It is accepted after this
+ * much silence.
  */
 const FORGET_EPOCH_MS = 3000
 const KEY_CHARACTERS_MAX = 128
 
-/** The values of other controllers, each owner's by its own streams of batches. */
+/** Values of other controllers, by owner and stream. */
 export class SoftInbox {
   readonly #totalBytesMax: number
   readonly #readers: ReadonlyMap<string, SoftReader>
   readonly #owners = new Map<NodeId, Owner>()
-  /** Counts of what was heard and not kept; see `SoftStateCounts`. */
+  /** Counters of values that were received but not kept; see `SoftStateCounts`. */
   readonly ignored = { unknownTopics: 0, malformed: 0, tooLarge: 0 }
   #bytes = 0
 
@@ -67,15 +65,15 @@ export class SoftInbox {
     return this.#bytes
   }
 
-  /** Zeros when nothing was heard of it. */
+  /** Zeros when there was no batch from this owner. */
   heardOf(owner: NodeId): { readonly epoch: number; readonly stream: number } {
     const { epoch, stream } = this.#owners.get(owner) ?? { epoch: 0, stream: 0 }
     return { epoch, stream }
   }
 
   /**
-   * @returns false when a batch before this one was lost: the owner must begin again.
-   * @throws {RangeError} when a number in it is beyond a safe integer.
+   * @returns false when an earlier batch was lost, so that the owner must start over.
+   * @throws {RangeError} when a number exceeds a safe integer.
    */
   take(from: NodeId, batch: SoftBatch, nowMs: number): boolean {
     const epoch = integer(batch.epoch)
@@ -96,7 +94,10 @@ export class SoftInbox {
     return true
   }
 
-  /** Drops what its owner may no longer say, or has not confirmed by any sign of life. */
+  /**
+   * Drops values of former members, and values whose owner was silent for longer than their time to
+   * live.
+   */
   sweep(members: ReadonlySet<NodeId>, nowMs: number): void {
     for (const [id, owner] of this.#owners) {
       const silentMs = nowMs - owner.heardMs
@@ -123,7 +124,7 @@ export class SoftInbox {
       held: before?.held ?? new Map<string, Held>(),
       bytes: before?.bytes ?? new Map<string, number>(),
     }
-    // Sequences count within an epoch: those of another one prove nothing any more.
+    // Sequences count within an epoch; those of another epoch cannot be compared.
     if (before?.epoch !== epoch) for (const held of owner.held.values()) held.sequence = 0
     for (const held of owner.held.values()) held.stream = 0
     this.#owners.set(from, owner)
@@ -175,11 +176,11 @@ export class SoftInbox {
     this.#bytes = totalBytes
   }
 
-  /** The owner has said all that it has: what it did not say is withdrawn. */
+  /** The owner has sent all of its values; those it did not send are withdrawn. */
   #complete(from: NodeId, owner: Owner): void {
     owner.isComplete = true
     for (const [slot, held] of owner.held) {
-      // Its sequence is that of an earlier start, where this one has not said it again.
+      // Sequence 0 means that the value is from an earlier start and was not sent again.
       if (held.stream !== owner.stream) this.#drop(from, owner, slot, held.sequence === 0)
     }
   }

@@ -22,7 +22,7 @@ interface Stream {
   number: number
   id: number
   isComplete: boolean
-  /** Vital ones, which go before the others; both by slot, in the order of sequences. */
+  /** Vital values are sent before the others; both maps are in sequence order. */
   readonly urgent: Map<string, OwnValue>
   readonly pending: Map<string, OwnValue>
   beganMs: number
@@ -36,10 +36,10 @@ export interface SoftOutboxOptions {
   readonly resyncMsMin: number
 }
 
-/** This controller's own values, and what each linked peer has yet to be told of them. */
+/** This controller's own values, and the unsent changes of each connected peer. */
 export class SoftOutbox {
   readonly #options: SoftOutboxOptions
-  /** Values by slot, in the order of their sequences: a value that changes goes to the end. */
+  /** Values by slot in sequence order; a changed value moves to the end. */
   readonly #values = new Map<string, OwnValue>()
   readonly #streams = new Map<NodeId, Stream>()
   #sequence = 0
@@ -64,7 +64,7 @@ export class SoftOutbox {
   #keep(slot: string, value: OwnValue): void {
     this.#values.set(slot, value)
     this.#bytes += value.bytes
-    this.#tell(slot, value)
+    this.#enqueue(slot, value)
   }
 
   withdraw(topic: string, key: string, isVital: boolean): void {
@@ -72,12 +72,12 @@ export class SoftOutbox {
     this.#remove(slot)
     this.#sequence += 1
     const { batchBytesMax } = this.#options
-    // Counts as little as it takes, so that many fit in a batch.
+    // Counted with a small size, so that many withdrawals fit in a batch.
     const bytes = Math.min(key.length + topic.length + 16, batchBytesMax)
-    this.#tell(slot, { topic, key, sequence: this.#sequence, payload: null, bytes, isVital })
+    this.#enqueue(slot, { topic, key, sequence: this.#sequence, payload: null, bytes, isVital })
   }
 
-  /** A link has come to stand: everything goes out on a new stream. */
+  /** A link is ready: sends all values on a new stream. */
   begin(peer: NodeId, nowMs: number): void {
     this.#lastStream += 1
     const all = [...this.#values]
@@ -96,7 +96,7 @@ export class SoftOutbox {
     this.#streams.delete(peer)
   }
 
-  /** The peer has a gap in `stream`. What it says of an older one was answered already. */
+  /** The peer reports a gap in `stream`. A report about an older stream was already answered. */
   resync(peer: NodeId, epoch: number, stream: number, nowMs: number): void {
     const current = this.#streams.get(peer)
     if (current === undefined) return
@@ -104,7 +104,7 @@ export class SoftOutbox {
     if (isOfThis && nowMs - current.beganMs >= this.#options.resyncMsMin) this.begin(peer, nowMs)
   }
 
-  /** A peer is still to be told of something. */
+  /** Whether a peer still lacks changes. */
   get isWaiting(): boolean {
     for (const { isComplete, urgent, pending } of this.#streams.values()) {
       if (!isComplete || urgent.size > 0 || pending.size > 0) return true
@@ -112,7 +112,7 @@ export class SoftOutbox {
     return false
   }
 
-  /** Batches that are due, at most one a peer: what has changed, or a sign of life. */
+  /** Batches that are due, at most one per peer: changes, or a sign of life. */
   due(nowMs: number): { readonly peer: NodeId; readonly batch: SoftBatch }[] {
     const batches: { peer: NodeId; batch: SoftBatch }[] = []
     for (const [peer, stream] of this.#streams) {
@@ -154,7 +154,7 @@ export class SoftOutbox {
     this.#bytes -= known.bytes
   }
 
-  #tell(slot: string, value: OwnValue): void {
+  #enqueue(slot: string, value: OwnValue): void {
     for (const { urgent, pending } of this.#streams.values()) {
       const waiting = value.isVital ? urgent : pending
       // Moved to the end, where its sequence belongs.

@@ -26,17 +26,17 @@ import { SoftOutbox } from './soft-state-outbox.ts'
 
 export interface SoftStateOptions {
   readonly selfId: NodeId
-  /** When this process started: its values of an earlier start are older. */
+  /** Start of this process; values of an earlier start are older. */
   readonly epoch: number
-  /** Time within which changes go out in one batch. */
+  /** Interval over which changes are batched. */
   readonly tickMs: number
-  /** Every peer hears from this controller at least this often. */
+  /** Maximum interval between two batches to a peer. */
   readonly beaconMs: number
-  /** Payloads and keys of one batch: at most one batch a tick goes to a peer. */
+  /** Maximum bytes of keys and payloads in one batch; each peer gets at most one batch per tick. */
   readonly batchBytesMax: number
-  /** Keys and values of all owners, this one included. */
+  /** Maximum bytes of keys and values of all owners, including this one. */
   readonly totalBytesMax: number
-  /** A peer that reports a gap gets everything again at most this often. */
+  /** Minimum interval between two full transmissions to a peer that reports gaps. */
   readonly resyncMsMin: number
 }
 
@@ -51,7 +51,7 @@ export const defaultSoftStateOptions = {
 export interface SoftStateParts {
   readonly peers: Pick<PeerChannel, 'note' | 'onNote' | 'onLink' | 'readyPeers'>
   readonly clock: Clock
-  /** Members that may own values: those of others are dropped. */
+  /** Members that may own values; values of others are dropped. */
   readonly members: () => readonly NodeId[]
 }
 
@@ -59,7 +59,7 @@ const BATCH_TOPIC = 'soft'
 const RESYNC_TOPIC = 'soft-resync'
 const NAME_CHARACTERS_MAX = 64
 const KEY_CHARACTERS_MAX = 128
-/** A value is dropped, and a sign of life sent, so late at most. */
+/** Maximum delay for dropping a value or sending a sign of life. */
 const LOOK_MS = 250
 const SWEEP_MS = 500
 
@@ -74,14 +74,14 @@ interface Topic<T> extends SoftReader {
 }
 
 /**
- * The soft state of this controller and, as far as it has heard, of the others. A peer gets
- * everything when its link comes to stand and what changes after that, in order; a lost batch shows
- * as a gap in the numbers and is answered by everything again. Lives on main; notes carry it.
+ * Soft state of this controller and, as far as received, of the others. A peer gets all values when
+ * its link is ready, and then all changes in order. A lost batch leaves a gap in the numbers, after
+ * which everything is sent again. Runs on main and uses notes.
  */
 export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements SoftState<T> {
   readonly #options: SoftStateOptions
   readonly #parts: SoftStateParts
-  /** All of the table, so that what comes before a topic is opened is not lost. */
+  /** All topics of the table, so that values which arrive before a topic is opened are kept. */
   readonly #topics: ReadonlyMap<string, Topic<unknown>>
   readonly #outbox: SoftOutbox
   readonly #inbox: SoftInbox
@@ -150,7 +150,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
     }
   }
 
-  /** Does what the clock makes due; called now and then, and `tickMs` after something changed. */
+  /** Does all work that is due; called periodically, and `tickMs` after a change. */
   tick(): void {
     const nowMs = this.#parts.clock.monotonicMs()
     if (nowMs - this.#sweptMs >= SWEEP_MS) {
@@ -167,7 +167,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
     this.#planBatch()
   }
 
-  /** Nothing wakes this thread while there is nothing to tell. */
+  /** A timer runs only while there are changes to send. */
   #planBatch(): void {
     if (this.#stopLooking === null || this.#batchTimer !== null || !this.#outbox.isWaiting) return
     this.#batchTimer = setTimeout(() => {
@@ -207,7 +207,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
       const batch = fromBinary(SoftBatchSchema, payload)
       if (!this.#inbox.take(from, batch, this.#parts.clock.monotonicMs())) this.#askAgain(from)
     } catch {
-      // Malformed: nothing of it is believed, and nothing else depends on it.
+      // Ignores a malformed batch; nothing else depends on it.
     }
   }
 
@@ -229,7 +229,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
       if (isReady) this.#outbox.resync(from, epoch, stream, this.#parts.clock.monotonicMs())
       this.#planBatch()
     } catch {
-      // Dropped for the same reason.
+      // Ignores a malformed request as well.
     }
   }
 }

@@ -3,24 +3,24 @@ import type { Index, NodeId } from '../../raft/types.ts'
 import type { AlarmRaiser } from '../alarm-table.ts'
 import type { HostStatus } from '../link.ts'
 
-/** A member that has a snapshot and takes no step from there is not waited for any longer. */
+/** Time after which a member that makes no progress after its snapshot is no longer waited for. */
 const IDLE_MS_MAX = 60_000
 
 interface CatchUp {
-  /** Id of the transfer; a later one takes the place of an earlier one. */
+  /** Id of the transfer; a later one replaces an earlier one. */
   id: number
-  /** Index after which entries are needed. */
+  /** The member needs the entries after this index. */
   index: Index
   isSending: boolean
   movedMs: number
-  /** True: the entries that it needs are gone, and it will be sent another snapshot. */
+  /** The entries that it needs were compacted, so it will get another snapshot. */
   isOutrun: boolean
 }
 
 /**
- * Members that the leader fills by a snapshot. Until each follows by itself again, the log
- * that comes after its snapshot is kept, or a transfer that takes longer than the log lasts would
- * be followed by another one, without end.
+ * Members that get a snapshot from this leader. The log after the snapshot is retained until the
+ * member follows it. Otherwise a transfer that takes longer than the log is retained would be
+ * followed by another one, endlessly.
  */
 export class SnapshotCatchUp {
   readonly #alarms: AlarmRaiser
@@ -28,14 +28,14 @@ export class SnapshotCatchUp {
   readonly #isNear: (index: Index) => boolean
   readonly #members = new Map<NodeId, CatchUp>()
 
-  /** @param isNear whether one that has the log so far needs no care of its own any more. */
+  /** @param isNear whether a member with the log up to this index needs no extra retention. */
   constructor(alarms: AlarmRaiser, clock: Clock, isNear: (index: Index) => boolean) {
     this.#alarms = alarms
     this.#clock = clock
     this.#isNear = isNear
   }
 
-  /** @param index no later than the position of the snapshot that will be opened. */
+  /** @param index at most the position of the snapshot that will be opened. */
   begin(id: number, to: NodeId, index: Index): void {
     const movedMs = this.#clock.monotonicMs()
     const isOutrun = this.#members.get(to)?.isOutrun ?? false
@@ -59,13 +59,13 @@ export class SnapshotCatchUp {
     }
   }
 
-  /** Looks at every word of the host: a member that follows again is waited for no more. */
+  /** Called with each status of the host; stops waiting for members that follow the log again. */
   look({ role, peers }: HostStatus): void {
     const nowMs = this.#clock.monotonicMs()
     for (const [to, member] of this.#members) {
       const match = peers.find(({ id }) => id === to)?.matchIndex ?? null
       if (role !== 'leader' || match === null) {
-        // Another leader begins anew, and one that is no longer listed needs nothing.
+        // Another leader starts over, and a former member needs nothing.
         this.#forget(to)
         continue
       }
@@ -79,12 +79,12 @@ export class SnapshotCatchUp {
     }
   }
 
-  /** The log that follows is kept if it can be; Infinity: as far as this goes it need not be. */
+  /** The log after this index is retained if possible; Infinity if no member needs it. */
   get neededAfter(): Index {
     return Math.min(...[...this.#members.values()].map(({ index }) => index))
   }
 
-  /** The log through `index` is gone all the same. */
+  /** The log through `index` was compacted nevertheless. */
   noteCut(index: Index): void {
     for (const [to, member] of this.#members) {
       if (member.isOutrun || member.index >= index) continue

@@ -1,8 +1,8 @@
 import type { Index, NodeId } from '../../raft/types.ts'
 
 /**
- * Members compare the state at the same index: digests are taken at multiples of this, and where
- * apply comes to rest.
+ * Members compare states at equal indexes: digests are taken at multiples of this, and whenever
+ * apply is idle.
  */
 export const DIGEST_INTERVAL_ENTRIES = 64
 const INDEXES_KEPT = 4096
@@ -12,10 +12,10 @@ export interface DigestComparison {
   readonly isSame: boolean
 }
 
-/** Own digests by index, and the comparison of peers' ones with them. */
+/** Own digests by index, and comparison with digests of peers. */
 export class DigestRing {
   readonly #own = new Map<Index, string>()
-  /** A peer that is ahead of us: its word is kept until we get there. */
+  /** Digest of a peer that is ahead; kept until this controller reaches its index. */
   readonly #waiting = new Map<NodeId, { readonly index: Index; readonly digest: string }>()
 
   record(index: Index, digest: string): void {
@@ -25,26 +25,26 @@ export class DigestRing {
     if (oldest !== undefined) this.#own.delete(oldest)
   }
 
-  /** Our own digest at `index`; null: none was taken there, or it is forgotten. */
+  /** Own digest at `index`; null if none was taken, or it was dropped. */
   at(index: Index): string | null {
     return this.#own.get(index) ?? null
   }
 
-  /** The state was replaced: what was recorded of the old one proves nothing. */
+  /** The state was replaced, so digests of the previous state are dropped. */
   clear(): void {
     this.#own.clear()
     this.#waiting.clear()
   }
 
-  /** Forgets what the peer said of a state that it does not answer for any more. */
+  /** Drops the digest of a peer that no longer answers from that state. */
   forget(peer: NodeId): void {
     this.#waiting.delete(peer)
   }
 
   /**
-   * @param newest the index of our own latest digest.
-   * @returns whether the peer's state is ours, and where; null when there is nothing to compare. A
-   * difference goes first.
+   * @param newest index of the latest own digest.
+   * @returns whether the states are equal and at which index; null when there is nothing to
+   * compare. A difference takes precedence.
    */
   compare(peer: NodeId, index: Index, digest: string, newest: Index): DigestComparison | null {
     const waiting = this.#waiting.get(peer)

@@ -3,20 +3,20 @@ import type { AlarmRaiser } from '../alarm-table.ts'
 import type { DigestComparison } from './digest-ring.ts'
 
 /**
- * Raises STATE_DIVERGED about members whose state is not that of this controller. Two that differ
- * can not tell whose is wrong, so it takes nobody out of service: that is for the
- * {@link StateGuard}, which asks for a majority.
+ * Raises STATE_DIVERGED for members whose state differs from this controller's. Two members cannot
+ * tell which state is wrong, so this takes no member out of service; the {@link StateGuard} does so
+ * by majority.
  */
 export class DivergenceWatch {
   readonly #alarms: AlarmRaiser
-  /** Start of the process that held the other state. */
+  /** Index of the difference, and start of the process that had the other state. */
   readonly #diverged = new Map<NodeId, { readonly at: Index; readonly startedAtMs: number }>()
 
   constructor(alarms: AlarmRaiser) {
     this.#alarms = alarms
   }
 
-  /** @param found null: nothing is known against it now. */
+  /** @param found null when there is no comparison. */
   note(id: NodeId, startedAtMs: number, found: DigestComparison | null): void {
     const known = this.#diverged.get(id)
     if (found?.isSame === false) {
@@ -25,19 +25,19 @@ export class DivergenceWatch {
       return
     }
     if (known === undefined) return
-    // It started again, and so from what it had on disk or was sent; or its state is the same
-    // again.
+    // The alarm ends when the member has restarted and so reloaded its state, or when its state is
+    // equal again.
     const isAnew = known.startedAtMs !== startedAtMs
     if (isAnew || (found !== null && found.index > known.at)) this.#settle(id)
   }
 
-  /** Keeps these alone: those who are members no longer hold no state of this cluster. */
+  /** Drops alarms about former members. */
   keep(members: readonly NodeId[]): void {
     const gone = [...this.#diverged.keys()].filter((id) => !members.includes(id))
     for (const id of gone) this.#settle(id)
   }
 
-  /** The state of this controller was replaced: all are compared with it anew. */
+  /** The state of this controller was replaced, so all comparisons start over. */
   clear(): void {
     for (const id of Array.from(this.#diverged.keys())) this.#settle(id)
   }

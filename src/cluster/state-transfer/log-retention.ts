@@ -2,13 +2,16 @@ import { ENTRY_HEADER_BYTES } from '../../raft/entry-codec.ts'
 import type { Entry, Index, Position } from '../../raft/types.ts'
 
 export interface RetentionOptions {
-  /** Entries kept behind apply, so that a member that was away for a while needs no snapshot. */
+  /**
+   * Entries retained behind apply, so that a member that was away for a short time needs no
+   * snapshot.
+   */
   readonly entries: number
-  /** A slow live peer may hold back more than `entries`, but never more than this many bytes. */
+  /** Maximum bytes that a slow connected peer may retain beyond `entries`. */
   readonly bytes: number
-  /** The same while a peer is filled by a snapshot, of what it will need after it. */
+  /** The same for entries that a peer will need after its snapshot. */
   readonly catchUpBytes: number
-  /** Cuts are made at multiples of this, which bounds what has to be remembered. */
+  /** Cuts happen at multiples of this, which bounds the number of milestones. */
   readonly everyEntries?: number
 }
 
@@ -18,19 +21,17 @@ interface Milestone {
   readonly bytes: number
 }
 
-/** Whichever comes first: large entries must not make the steps large. */
+/** A milestone follows after this many entries or bytes, whichever comes first. */
 const MILESTONE_ENTRIES = 256
 const MILESTONE_BYTES_MAX = 1024 * 1024
-/**
- * A few large entries may weigh more than all that is to be kept: these are told apart one by one.
- */
+/** Milestones per retained size, so that a few large entries do not make the steps too coarse. */
 const MILESTONES_A_RETENTION = 64
 
 /**
- * Decides how much of the log may go; what is kept is kept in memory, too. That is at most `bytes`,
- * or `catchUpBytes`, and one step, of what was applied in this process, and what it found at its
- * start until as much has come after it. Knows every 256th position by default, and more where
- * entries are large, which is as exact as this needs to be.
+ * Decides how much of the log can be compacted. Retained entries also stay in memory: at most
+ * `bytes` or `catchUpBytes` plus one step of the entries applied in this process, and at first the
+ * entries found at the start. Positions are known for every 256th entry by default, and more often
+ * if entries are large.
  */
 export class LogRetention {
   readonly #options: RetentionOptions
@@ -47,7 +48,7 @@ export class LogRetention {
     this.#options = options
   }
 
-  /** Entries in index order, as they are applied. */
+  /** Called for applied entries in index order. */
   note(entry: Entry): void {
     this.#applied = entry.index
     this.#bytes += ENTRY_HEADER_BYTES + entry.data.length
@@ -61,17 +62,14 @@ export class LogRetention {
     this.#milestoneBytes = this.#bytes
   }
 
-  /** The log was replaced by a snapshot. */
+  /** A snapshot has replaced the log. */
   reset(): void {
     this.#milestones = []
     this.#milestoneBytes = this.#bytes
     this.#cutBytes = this.#bytes
   }
 
-  /**
-   * Whether a live peer that has the log through `index` will find what it needs in what is kept
-   * for everyone.
-   */
+  /** Whether the normal retention covers a connected peer that has the log through `index`. */
   isNear(index: Index): boolean {
     if (index >= this.#milestoneIndex) return true
     const behind = this.#milestones.findLast(({ position }) => position.index <= index)
@@ -79,12 +77,10 @@ export class LogRetention {
   }
 
   /**
-   * @param persisted the state is durable up to here: the log must keep all that follows.
-   * @param slowestLive what the slowest connected member has committed; Infinity when there is
-   * none.
-   * @param neededAfter what members that are filled by a snapshot will begin after; Infinity when
-   * there are none.
-   * @returns where to cut, or null when nothing is worth cutting. Each position is given out once.
+   * @param persisted the state is durable up to this index; later entries must be kept.
+   * @param slowestLive commit index of the slowest connected member; Infinity without any.
+   * @param neededAfter index after which members with a snapshot continue; Infinity without any.
+   * @returns where to cut, or null. Each position is returned once.
    */
   cut(persisted: Index, slowestLive: Index, neededAfter: Index = Infinity): Position | null {
     // @guard 31-log-trimmed-under-a-slow-peer:1

@@ -4,21 +4,18 @@ import type { AlarmRaiser } from '../alarm-table.ts'
 import type { Logger } from '../logger.ts'
 
 /**
- * well: it answers. rebuilding: nothing is applied until another state has taken the place of the
- * wrong one. proving: the new state is in place and not yet known to be that of the majority.
- * stuck: each new state went wrong again, so that another would not help. It answers in `well`
- * alone.
+ * well: the controller answers requests. rebuilding: nothing is applied until another state
+ * replaces the wrong one. proving: the new state is installed but not yet confirmed by a majority.
+ * stuck: repeated rebuilds went wrong, so another one would not help. The controller answers only
+ * in `well`.
  */
 export type QuarantinePhase = 'well' | 'rebuilding' | 'proving' | 'stuck'
 
-/**
- * Outlives the process: a state that was found wrong must not answer after a restart before it is
- * compared again.
- */
+/** Survives a restart: a state that was found wrong must not answer before it is compared again. */
 export interface QuarantineMark {
   isSet(): boolean
   /** Durable when it returns. @throws the error of the file system. */
-  set(because: string): void
+  set(reason: string): void
   /** @throws the error of the file system. */
   clear(): void
 }
@@ -27,38 +24,33 @@ export interface QuarantineParts {
   readonly clock: Clock
   readonly alarms: AlarmRaiser
   readonly log: Logger
-  /** null: a restart forgets the quarantine. */
+  /** null: a restart ends the quarantine. */
   readonly mark: QuarantineMark | null
 }
 
 export const quarantineLimits = {
-  /** Within `rebuildsWindowMs`; a state that goes wrong so often is not wrong by chance. */
+  /** Maximum rebuilds within `rebuildsWindowMs`; more indicate a systematic fault. */
   rebuildsMax: 3,
   rebuildsWindowMs: 3_600_000,
-  /** Between attempts to get another state, doubled with each that fails. */
+  /** Delay between two attempts to get another state; doubled after each failure. */
   retryMsMin: 500,
   retryMsMax: 30_000,
   /**
-   * Nothing is applied for so long while no other state is to be had. After that apply goes on
-   * between the attempts, though into a state that is wrong: the log is cut only behind it, and
-   * grows as long as it waits.
+   * Maximum time that apply is paused while no other state is available. After that, apply
+   * continues between attempts, although into a wrong state: the log is compacted only behind apply
+   * and would grow without bound.
    */
   holdMsMax: 60_000,
 } as const
 
-/**
- * Whether the state of this controller may be answered from, and what is to be done until it may.
- */
+/** Decides whether this controller may answer from its state, and what happens until it may. */
 export class Quarantine {
   readonly #parts: QuarantineParts
   #phase: QuarantinePhase = 'well'
-  #because = ''
-  /** When a rebuild was begun, monotonic; those within the window. */
+  #reason = ''
+  /** Monotonic start times of the rebuilds within the window. */
   #begunMs: number[] = []
-  /**
-   * Index as of which the state was replaced: what was said of an earlier one is of the state
-   * before.
-   */
+  /** Index of the present state; reports about lower indexes concern the previous state. */
   #rebuiltAt: Index = 0
   #failures = 0
   #dueMs = 0
@@ -67,19 +59,19 @@ export class Quarantine {
     this.#parts = parts
     if (parts.mark?.isSet() !== true) return
     this.#phase = 'rebuilding'
-    this.#tell('state divergence was found before this start')
+    this.#raiseAlarm('state divergence was found before this start')
   }
 
   get phase(): QuarantinePhase {
     return this.#phase
   }
 
-  /** It answers nothing that rests on its state. */
+  /** True while the controller must not answer from its state. */
   get isQuarantined(): boolean {
     return this.#phase !== 'well'
   }
 
-  /** Attempts since the last that succeeded. */
+  /** Failed attempts since the last success. */
   get failures(): number {
     return this.#failures
   }
@@ -88,7 +80,7 @@ export class Quarantine {
     return this.#phase === 'rebuilding' && nowMs >= this.#dueMs
   }
 
-  /** A majority holds another state than the one in place. @returns whether that is news. */
+  /** A majority has another state. @returns whether this changes the phase. */
   foundOdd(index: Index, agreeing: readonly NodeId[]): boolean {
     if (this.#phase === 'rebuilding' || this.#phase === 'stuck') return false
     const nowMs = this.#parts.clock.monotonicMs()
@@ -100,7 +92,7 @@ export class Quarantine {
     this.#failures = 0
     this.#dueMs = nowMs
     const differs = `state at index ${index} differs from ${agreeing.join(' and ')}`
-    this.#tell(
+    this.#raiseAlarm(
       isStuck
         ? `${differs}, also after ${rebuildsMax} rebuilds; out of service until it is restarted`
         : differs,
@@ -109,7 +101,7 @@ export class Quarantine {
     return true
   }
 
-  /** Another state stands in its place, as of `index`. */
+  /** Another state was installed, as of `index`. */
   replaced(index: Index): void {
     if (this.#phase !== 'rebuilding' && this.#phase !== 'proving') return
     this.#phase = 'proving'
@@ -117,23 +109,23 @@ export class Quarantine {
     this.#parts.log.info({ index }, `state rebuilt at index ${index}; verifying`)
   }
 
-  /** No other state was got. */
-  failed(because: string): void {
+  /** No other state was available. */
+  failed(reason: string): void {
     const { retryMsMin, retryMsMax } = quarantineLimits
     const waitMs = Math.min(retryMsMin * 2 ** this.#failures, retryMsMax)
     this.#failures += 1
     this.#dueMs = this.#parts.clock.monotonicMs() + waitMs
-    this.#parts.log.warn({ because, waitMs }, `state not rebuilt yet: ${because}`)
+    this.#parts.log.warn({ reason, waitMs }, `state not rebuilt yet: ${reason}`)
   }
 
-  /** A majority holds the same state at `index`. @returns whether this ends the quarantine. */
+  /** A majority has the same state at `index`. @returns whether this ends the quarantine. */
   agreed(index: Index): boolean {
     if (this.#phase !== 'proving' || index < this.#rebuiltAt) return false
     this.#phase = 'well'
     try {
       this.#parts.mark?.clear()
     } catch (err) {
-      // The next start is in quarantine again, and rebuilds a state that was right: slow, and not
+      // The next start is then in quarantine again and rebuilds a correct state: slow, but not
       // wrong.
       this.#parts.log.error({ err }, 'cannot remove the QUARANTINE file')
     }
@@ -141,14 +133,14 @@ export class Quarantine {
     return true
   }
 
-  #tell(because: string): void {
-    this.#because = `state differs from the majority; requests are refused: ${because}`
-    this.#parts.alarms.raise('STATE_QUARANTINED', { reason: this.#because })
+  #raiseAlarm(reason: string): void {
+    this.#reason = `state differs from the majority; requests are refused: ${reason}`
+    this.#parts.alarms.raise('STATE_QUARANTINED', { reason: this.#reason })
   }
 
   #setMark(): void {
     try {
-      this.#parts.mark?.set(this.#because)
+      this.#parts.mark?.set(this.#reason)
     } catch (err) {
       this.#parts.log.error(
         { err },

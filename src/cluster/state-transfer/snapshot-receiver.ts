@@ -14,9 +14,9 @@ import { ChunkCheck } from './state-chunks.ts'
 
 export interface SnapshotReceiverOptions {
   readonly chunkBytesMax: number
-  /** Handed to main and not yet written; no sender has more on its way. */
+  /** Maximum bytes passed to main but not written; a sender never has more in transit. */
   readonly unwrittenBytesMax: number
-  /** An unfinished transfer that nothing comes for, connected or not, is kept this long. */
+  /** An incomplete transfer without any data is kept for this time, connected or not. */
   readonly silenceMsMax: number
 }
 
@@ -28,14 +28,16 @@ export const defaultSnapshotReceiverOptions: SnapshotReceiverOptions = {
 
 export interface SnapshotReceiverParts {
   readonly clock: Clock
-  /** @param transfer buffers given away with the event. */
+  /** @param transfer buffers transferred with the event. */
   readonly post: (event: HostEvent, transfer?: readonly ArrayBuffer[]) => void
   readonly send: (to: NodeId, term: Term, ack: SnapshotAck) => void
-  /** Leadership as the core knows it. */
+  /** Term and leader as the core knows them. */
   readonly leadership: () => { readonly term: Term; readonly leader: NodeId | null }
-  /** Whole, checked and written beside the live state: the core may take it. */
+  /**
+   * The snapshot is complete, verified and stored beside the live state; the core may install it.
+   */
   readonly onReceived: (snapshot: ReceivedSnapshot) => void
-  readonly onFailed: (from: NodeId, because: string) => void
+  readonly onFailed: (from: NodeId, reason: string) => void
 }
 
 export interface ReceivedSnapshot {
@@ -48,13 +50,13 @@ export interface ReceivedSnapshot {
 interface Transfer extends ReceivedSnapshot {
   readonly id: number
   readonly snapshotId: Uint8Array
-  /** Has the chunks received. */
+  /** Verifies the chunks and counts those received. */
   readonly check: ChunkCheck
   /** Chunks written by main. */
   written: number
-  /** Sizes of those between the two. */
+  /** Sizes of chunks that are received but not written. */
   readonly unwritten: number[]
-  /** The core has been offered it. */
+  /** Whether the snapshot was offered to the core. */
   isOffered: boolean
   offeredMs: number
   heardMs: number
@@ -65,7 +67,7 @@ interface Restoring {
   readonly resolve: () => void
 }
 
-/** Word that the sender of a transfer was told last, in case it did not hear it. */
+/** Last acknowledgment to the sender of a finished transfer, repeated in case it was lost. */
 interface Settled {
   readonly from: NodeId
   readonly term: Term
@@ -74,14 +76,14 @@ interface Settled {
 }
 
 const SNAPSHOT_ID_BYTES = 16
-/** The core takes what it is offered in its next turn. */
+/** The core handles an offer in its next turn; it is repeated after this time. */
 const OFFER_MS = 1000
 
 /**
- * Takes in one snapshot at a time; a new one replaces an unfinished one. A transfer outlives the
- * connection that it came over: on the next one its sender repeats what was not acknowledged, and
- * what is here already is passed over. It does not outlive the process. Whatever does not fit is
- * refused, and the unfinished store beside the live one is removed.
+ * Receives one snapshot at a time; a new one replaces an incomplete one. A transfer survives the
+ * loss of its connection: the sender then repeats unacknowledged chunks, and known ones are
+ * skipped. It does not survive the process. Invalid chunks are refused, and the incomplete store is
+ * removed.
  */
 export class SnapshotReceiver {
   readonly #options: SnapshotReceiverOptions
@@ -99,7 +101,7 @@ export class SnapshotReceiver {
   onChunk(from: NodeId, term: Term, chunk: SnapshotChunk): void {
     const settled = this.#settled
     if (settled?.from === from && isEqual(settled.snapshotId, chunk.snapshotId)) {
-      this.#tell(settled)
+      this.#sendAck(settled)
       return
     }
     if (!this.#isLeading(from, term)) {
@@ -142,12 +144,15 @@ export class SnapshotReceiver {
     this.#offer(transfer)
   }
 
-  onSourceFailed(id: number, because: string): void {
+  onSourceFailed(id: number, reason: string): void {
     const transfer = this.#current(id)
-    if (transfer !== null) this.#fail(transfer, because)
+    if (transfer !== null) this.#fail(transfer, reason)
   }
 
-  /** The core takes the snapshot at `position`. Resolves when main has made it the live state. */
+  /**
+   * Called when the core installs the snapshot at `position`. Resolves when main has made it the
+   * live state.
+   */
   async restore(position: Position): Promise<void> {
     const transfer = this.#transfer
     if (transfer === null || !transfer.isOffered || transfer.position.index !== position.index) {
@@ -167,7 +172,7 @@ export class SnapshotReceiver {
     this.#settle()
   }
 
-  /** The core has what the offered snapshot holds already and passed it over. */
+  /** Called when the core already has everything in the offered snapshot and has ignored it. */
   dropIfPassedOver(commit: number): void {
     const transfer = this.#transfer
     if (transfer === null || !transfer.isOffered || this.#restoring !== null) return
@@ -177,20 +182,19 @@ export class SnapshotReceiver {
   }
 
   /**
-   * The connection that acknowledgements go out by stands (again): some may have been lost with the
-   * one before.
+   * The connection for acknowledgments is ready again; some may have been lost with the old one.
    */
   onLinkReady(to: NodeId): void {
     if (this.#transfer?.from === to) this.#acknowledge(this.#transfer)
-    else if (this.#settled?.from === to) this.#tell(this.#settled)
+    else if (this.#settled?.from === to) this.#sendAck(this.#settled)
   }
 
-  /** Called now and then. */
+  /** Called periodically. */
   sweep(): void {
     const transfer = this.#transfer
     if (transfer === null || this.#restoring !== null) return
     const nowMs = this.#parts.clock.monotonicMs()
-    // Whatever the core was told can be lost where too much waits for it.
+    // An offer to the core may be lost when its queue is full.
     if (transfer.isOffered && nowMs - transfer.offeredMs >= OFFER_MS) this.#offer(transfer)
     if (transfer.check.isWhole) return
     const silentMs = nowMs - transfer.heardMs
@@ -202,7 +206,8 @@ export class SnapshotReceiver {
   }
 
   /**
-   * Another leads that term. Those of an earlier term led once, and what they sent is committed.
+   * Another member leads this term. A sender of an earlier term was its leader, so its snapshot is
+   * committed.
    */
   #isUsurper(from: NodeId, term: Term): boolean {
     const known = this.#parts.leadership()
@@ -220,13 +225,13 @@ export class SnapshotReceiver {
   }
 
   /**
-   * @returns null when no transfer can begin with this chunk; one under way is then not touched.
+   * @returns null when no transfer can start with this chunk; one in progress is then unaffected.
    */
   #begin(from: NodeId, term: Term, chunk: SnapshotChunk): Transfer | null {
     const position = positionOf(chunk.position)
     const isFirst = chunk.number === 0 && chunk.snapshotId.length === SNAPSHOT_ID_BYTES
     if (!isFirst || position.index === 0 || !isConfiguration(chunk.configuration)) return null
-    // The core has it, or is about to: it must be there when it is taken over.
+    // An offered snapshot must stay available until the core has installed it.
     if (this.#transfer?.isOffered === true) return null
     if (this.#transfer !== null) this.#fail(this.#transfer, 'superseded by another snapshot')
     const id = this.#nextId
@@ -236,7 +241,7 @@ export class SnapshotReceiver {
       from,
       term,
       position,
-      // A copy: it is a view of the frame, which would be kept with it.
+      // A copy, because the view would keep the whole frame in memory.
       configuration: Uint8Array.from(chunk.configuration),
       snapshotId: Uint8Array.from(chunk.snapshotId),
       check: new ChunkCheck(this.#options.chunkBytesMax),
@@ -272,17 +277,17 @@ export class SnapshotReceiver {
     return this.#transfer?.id === id ? this.#transfer : null
   }
 
-  /** It is installed or not needed: either way the sender is done. */
+  /** The snapshot is installed or not needed; in both cases the sender is done. */
   #settle(): void {
     const transfer = this.#transfer
     this.#transfer = null
     if (transfer === null) return
     const { from, term, snapshotId, check } = transfer
     this.#settled = { from, term, snapshotId, number: check.received }
-    this.#tell(this.#settled)
+    this.#sendAck(this.#settled)
   }
 
-  #tell({ from, term, snapshotId, number }: Settled): void {
+  #sendAck({ from, term, snapshotId, number }: Settled): void {
     this.#parts.send(from, term, create(SnapshotAckSchema, { snapshotId, number, failed: false }))
   }
 
@@ -290,18 +295,18 @@ export class SnapshotReceiver {
   #acknowledge({ from, term, snapshotId, written, check }: Transfer): void {
     const { received, isWhole } = check
     const number = isWhole ? Math.min(written, received - 1) : written
-    this.#tell({ from, term, snapshotId, number })
+    this.#sendAck({ from, term, snapshotId, number })
   }
 
   #refuse(to: NodeId, term: Term, snapshotId: Uint8Array): void {
     this.#parts.send(to, term, create(SnapshotAckSchema, { snapshotId, failed: true }))
   }
 
-  #fail(transfer: Transfer, because: string): void {
+  #fail(transfer: Transfer, reason: string): void {
     if (this.#transfer === transfer) this.#transfer = null
     this.#parts.post({ type: 'receiveAbandoned', id: transfer.id })
     this.#refuse(transfer.from, transfer.term, transfer.snapshotId)
-    this.#parts.onFailed(transfer.from, because)
+    this.#parts.onFailed(transfer.from, reason)
   }
 }
 
@@ -309,7 +314,7 @@ function isEqual(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0
 }
 
-/** The core would stop at one that it cannot read, as at a mistake of its own. */
+/** The core treats an unreadable configuration as a fatal error, so it is rejected here. */
 function isConfiguration(bytes: Uint8Array): boolean {
   try {
     decodeMembership(0, bytes)

@@ -11,13 +11,13 @@ const MIB = 1024 * 1024
 
 export interface SnapshotSenderOptions {
   /**
-   * Chunks of one transfer read and not yet written by the receiver; they are kept, to be sent
-   * again.
+   * Maximum chunks of one transfer that are read but not yet written by the receiver. They are kept
+   * in memory for repetition.
    */
   readonly windowChunks: number
-  /** A receiver that says nothing for this long, connected or not, has failed. */
+  /** A transfer fails when its receiver is silent for this time, connected or not. */
   readonly silenceMsMax: number
-  /** Rate of all transfers together, shared evenly; Infinity: as fast as the receivers write. */
+  /** Total rate, shared evenly by all transfers; Infinity: limited only by the receivers. */
   readonly bytesPerSecond: number
 }
 
@@ -32,7 +32,7 @@ export interface SnapshotSenderParts {
   readonly post: (event: HostEvent) => void
   /** @returns false when it cannot be sent now. */
   readonly send: (to: NodeId, term: Term, chunk: SnapshotChunk) => boolean
-  readonly onDone: (to: NodeId, outcome: 'sent' | 'failed', because: string) => void
+  readonly onDone: (to: NodeId, outcome: 'sent' | 'failed', reason: string) => void
   readonly onSuspended: (to: NodeId, chunksWritten: number) => void
 }
 
@@ -49,57 +49,57 @@ interface Transfer {
   readonly maker: ChunkMaker
   position: Position
   configuration: Uint8Array
-  /** Chunks asked of main, come from it, and written by the receiver. */
+  /** Chunks requested from main, read by it, and written by the receiver. */
   asked: number
   read: number
   written: number
-  /** Chunks read and not written, in order: what a lost connection may have lost. */
+  /** Chunks read but not written, in order; a lost connection may have lost them. */
   readonly kept: SentChunk[]
   /**
-   * How many may be asked and not written, from 1 to windowChunks: as many as the link takes
-   * without queueing.
+   * Maximum chunks requested but not written, from 1 to windowChunks: as many as the connection can
+   * carry without queueing.
    */
   window: number
   /**
-   * Cut at most once for what was under way together: those asked so far were judged by the window
-   * of before.
+   * The window is cut at most once for all chunks in transit together, because they were requested
+   * under the previous window.
    */
   askedAtCut: number
-  /** The shortest way of a chunk so far, until its acknowledgement. */
+  /** Shortest time so far from sending a chunk to its acknowledgment. */
   wayMsMin: number
   isOpen: boolean
   isWhole: boolean
-  /** Nothing can be sent: it goes on when the connection stands again. */
+  /** Nothing can be sent until the connection is ready again. */
   isSuspended: boolean
   bytes: number
   readonly begunMs: number
   heardMs: number
 }
 
-/** Failures in a row. */
+/** Consecutive failures. */
 interface Failures {
   readonly count: number
   readonly pauseUntilMs: number
 }
 
 /**
- * Pause after the second failure in a row, doubled with each further one. The first may be a
- * receiver that was started again.
+ * Pause after the second consecutive failure, doubled after each further one. The first failure may
+ * be a restart of the receiver.
  */
 const PAUSE_MS_MIN = 1000
 const PAUSE_MS_MAX = 60_000
 const WINDOW_AT_START = 2
 /**
- * Heartbeats share the connection: chunks that wait this long in a queue would keep them from their
- * time.
+ * Heartbeats share the connection: chunks that wait longer than this in a queue would delay them
+ * too much.
  */
 const QUEUEING_MS_MAX = 400
 
 /**
- * Sends snapshots to peers that fell behind, one transfer a peer. A lost connection suspends a
- * transfer: on the next one it goes on with the first chunk that the receiver has not acknowledged.
- * It is given up when the receiver knows nothing of it (any more) or is silent for too long, and
- * when our lead is lost. The core waits meanwhile: it hears of the end alone.
+ * Sends snapshots to peers that fell behind, one transfer per peer. A lost connection suspends a
+ * transfer, which resumes with the first unacknowledged chunk. It fails when the receiver does not
+ * know it (any more) or is silent for too long, or when leadership is lost. The core waits and is
+ * informed only of the end.
  */
 export class SnapshotSender {
   readonly #options: SnapshotSenderOptions
@@ -108,7 +108,7 @@ export class SnapshotSender {
   readonly #byPeer = new Map<NodeId, Transfer>()
   readonly #byId = new Map<number, Transfer>()
   readonly #failures = new Map<NodeId, Failures>()
-  /** Asked for in a pause, with their terms. */
+  /** Requests during a pause, with their terms. */
   readonly #waiting = new Map<NodeId, Term>()
   #nextId = 1
 
@@ -123,8 +123,8 @@ export class SnapshotSender {
   }
 
   /**
-   * Goes on with a transfer to this peer that is under way. After several that failed it begins
-   * later: a receiver whose disk is full would otherwise be sent the same over and over.
+   * Continues an existing transfer to this peer. After several failures it starts later, because a
+   * receiver with a full disk would otherwise get the same data again and again.
    */
   start(to: NodeId, term: Term): void {
     if (this.#byPeer.has(to)) return
@@ -155,9 +155,9 @@ export class SnapshotSender {
     if (!transfer.isSuspended && !this.#send(transfer, chunk)) this.#suspend(transfer)
   }
 
-  onSourceFailed(id: number, because: string): void {
+  onSourceFailed(id: number, reason: string): void {
     const transfer = this.#byId.get(id)
-    if (transfer !== undefined) this.#end(transfer, 'failed', because)
+    if (transfer !== undefined) this.#end(transfer, 'failed', reason)
   }
 
   onAck(from: NodeId, ack: SnapshotAck): void {
@@ -189,7 +189,7 @@ export class SnapshotSender {
     if (transfer?.isSuspended === true) this.#resume(transfer)
   }
 
-  /** Another leads, or this one in another term: its transfers are no longer ours to make. */
+  /** The leader or the term has changed: ends transfers of other terms. */
   abandonOtherThan(term: Term | null): void {
     for (const [to, asked] of this.#waiting) if (asked !== term) this.#waiting.delete(to)
     for (const transfer of Array.from(this.#byPeer.values())) {
@@ -198,7 +198,7 @@ export class SnapshotSender {
     if (term === null) this.#failures.clear()
   }
 
-  /** Only those who are sent the log are sent snapshots. */
+  /** Only members get snapshots. */
   abandonUnless(isMember: (id: NodeId) => boolean): void {
     for (const to of this.#waiting.keys()) if (!isMember(to)) this.#waiting.delete(to)
     for (const transfer of Array.from(this.#byPeer.values())) {
@@ -209,9 +209,9 @@ export class SnapshotSender {
   }
 
   /**
-   * Called now and then.
-   * @param matchOf how far a peer's log is known to equal ours: one that has what a snapshot holds
-   * needs it no more.
+   * Called periodically.
+   * @param matchOf match index of a peer. A peer that already has the log up to the snapshot does
+   * not need it any more.
    */
   sweep(matchOf: (id: NodeId) => Index): void {
     const nowMs = this.#parts.clock.monotonicMs()
@@ -294,7 +294,7 @@ export class SnapshotSender {
   }
 
   /**
-   * Some of it may have arrived: the receiver passes over what it has, and says how far that is.
+   * Some of these chunks may have arrived. The receiver skips them and acknowledges its position.
    */
   #resume(transfer: Transfer): void {
     const sentMs = this.#parts.clock.monotonicMs()
@@ -313,13 +313,13 @@ export class SnapshotSender {
     this.#failures.set(to, { count, pauseUntilMs: this.#parts.clock.monotonicMs() + pauseMs })
   }
 
-  #end(transfer: Transfer, outcome: 'sent' | 'failed', because: string): void {
+  #end(transfer: Transfer, outcome: 'sent' | 'failed', reason: string): void {
     if (outcome === 'sent') this.#failures.delete(transfer.to)
     else this.#noteFailure(transfer.to)
     this.#pacer.leave(transfer)
     this.#byPeer.delete(transfer.to)
     this.#byId.delete(transfer.id)
     this.#parts.post({ type: 'snapshotOver', id: transfer.id, isSent: outcome === 'sent' })
-    this.#parts.onDone(transfer.to, outcome, because)
+    this.#parts.onDone(transfer.to, outcome, reason)
   }
 }

@@ -21,7 +21,7 @@ export type SnapshotEvent = Extract<
   }
 >
 
-/** A snapshot being read for a peer. */
+/** A snapshot that is read for a peer. */
 class Sending {
   credit = 0
   isOver = false
@@ -37,7 +37,7 @@ class Sending {
     this.#awake()
   }
 
-  /** Resolves once there is credit, or it is over. */
+  /** Resolves once there is credit, or the transfer is over. */
   async ready(): Promise<void> {
     while (this.credit === 0 && !this.isOver) {
       await new Promise<void>((resolve) => {
@@ -52,7 +52,7 @@ class Sending {
   }
 }
 
-/** A snapshot being received; its steps run one after the other in the order of their events. */
+/** A snapshot that is received; its steps run in the order of their events. */
 interface Receiving {
   readonly id: number
   receiver: StoreReceiver | null
@@ -64,8 +64,8 @@ interface Receiving {
 type SnapshotMachine = Pick<Machine, 'progress' | 'snapshot' | 'receive' | 'restore'>
 
 /**
- * Main's part in snapshots: reads the store for peers that fell behind, one chunk a credit, and
- * writes what comes for this member beside the live store. Apply goes on meanwhile.
+ * Main's part of snapshots: reads the store for peers that fell behind, one chunk per credit, and
+ * writes a received snapshot beside the live store. Apply continues meanwhile.
  */
 export class SnapshotSource {
   readonly #machine: SnapshotMachine
@@ -73,11 +73,13 @@ export class SnapshotSource {
   readonly #catchUps: SnapshotCatchUp
   readonly #sendings = new Map<number, Sending>()
   #receiving: Receiving | null = null
-  /** The one before is gone from the disk: they share a place. */
+  /**
+   * Resolves when the files of the previous snapshot are removed, because both use the same folder.
+   */
   #abandoned: Promise<void> = Promise.resolve()
   readonly #guard: Pick<StateGuard, 'isQuarantined' | 'makeRoom'>
 
-  /** @param catchUps told of every snapshot that is sent: the log after it must stay. */
+  /** @param catchUps informed of every sent snapshot, because the log after it must be retained. */
   constructor(
     machine: SnapshotMachine,
     link: MainLink,
@@ -92,28 +94,28 @@ export class SnapshotSource {
     this.#guard = parts.guard
   }
 
-  /** Chunks of the snapshot that is coming in; null: none is. */
+  /** Received chunks of the incoming snapshot; null if there is none. */
   get receivedChunks(): number | null {
     return this.#receiving?.chunks ?? null
   }
 
-  /** The one that is coming in is given up; its sender is told. */
+  /** Aborts the incoming snapshot and reports that to its sender. */
   dropReceived(): void {
     const receiving = this.#receiving
     if (receiving === null) return
     this.#link.post({
       type: 'receiveFailed',
       id: receiving.id,
-      because: 'timed out waiting for the next chunk',
+      reason: 'timed out waiting for the next chunk',
     })
     this.#abandon()
   }
 
-  /** Ends all sendings, as those who are being sent the state need another one. */
-  endSendings(because: string): void {
+  /** Aborts all outgoing snapshots, because their content is about to change. */
+  endSendings(reason: string): void {
     for (const [id, sending] of this.#sendings) {
       sending.end()
-      this.#link.post({ type: 'snapshotFailed', id, because })
+      this.#link.post({ type: 'snapshotFailed', id, reason })
     }
   }
 
@@ -150,8 +152,8 @@ export class SnapshotSource {
   }
 
   /**
-   * Makes the received snapshot the live state. Rejects when it cannot be done: what is in the log
-   * then no longer fits the state, and the process must stop.
+   * Installs the received snapshot as the live state. If it rejects, log and state no longer match,
+   * and the process must stop.
    */
   async restore(id: number): Promise<void> {
     const receiving = this.#receiving
@@ -184,7 +186,7 @@ export class SnapshotSource {
       })
       await this.#sendChunks(id, sending, snapshot)
     } catch (error) {
-      this.#link.post({ type: 'snapshotFailed', id, because: String(error) })
+      this.#link.post({ type: 'snapshotFailed', id, reason: String(error) })
     } finally {
       this.#sendings.delete(id)
       await snapshot?.close()
@@ -237,7 +239,7 @@ export class SnapshotSource {
       receiving.hasFailed = true
       const receiver = receiving.receiver
       receiving.receiver = null
-      this.#link.post({ type: 'receiveFailed', id: receiving.id, because: String(error) })
+      this.#link.post({ type: 'receiveFailed', id: receiving.id, reason: String(error) })
       await receiver?.abandon().catch(() => undefined)
     }
   }
@@ -256,7 +258,7 @@ export class SnapshotSource {
     const receiving = this.#receiving
     this.#receiving = null
     if (receiving === null) return
-    // Chunks that still wait to be written need not be.
+    // Chunks in the queue are dropped.
     receiving.hasFailed = true
     this.#abandoned = this.#guarded(receiving, async () => {
       await receiving.steps

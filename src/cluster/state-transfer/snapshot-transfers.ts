@@ -34,7 +34,7 @@ export type SnapshotCommand = Extract<
 export interface SnapshotTransfersParts {
   readonly clock: Clock
   readonly log: Logger
-  /** Leadership as the core knows it. */
+  /** Term and leader as the core knows them. */
   readonly leadership: () => Pick<CoreStatus, 'leader' | 'term'>
   readonly post: (event: HostEvent, transfer?: readonly ArrayBuffer[]) => void
   /** @returns false when it cannot be sent now. */
@@ -44,10 +44,7 @@ export interface SnapshotTransfersParts {
   readonly onReceived: (snapshot: ReceivedSnapshot) => void
 }
 
-/**
- * The consensus thread's part in snapshots: those that it sends to peers, and the one that it is
- * sent.
- */
+/** The consensus thread's part of snapshots: the outgoing transfers and the incoming one. */
 export class SnapshotTransfers {
   readonly #parts: SnapshotTransfersParts
   readonly #sender: SnapshotSender
@@ -59,13 +56,13 @@ export class SnapshotTransfers {
     this.#receiver = this.#makeReceiver()
   }
 
-  /** The log has no longer what this peer lacks. */
+  /** The log no longer has the entries that this peer needs. */
   send(to: NodeId): void {
     this.#parts.log.info({ peer: to }, `${to} needs compacted entries; sending a snapshot`)
     this.#sender.start(to, this.#parts.leadership().term)
   }
 
-  /** Resolves when main has made the snapshot received for `position` the state. */
+  /** Resolves when main has installed the snapshot received for `position`. */
   async restore(position: Position): Promise<void> {
     await this.#receiver.restore(position)
   }
@@ -80,7 +77,7 @@ export class SnapshotTransfers {
         this.#sender.onChunk(id, command.data, command.isLast)
         break
       case 'snapshotFailed':
-        this.#sender.onSourceFailed(id, command.because)
+        this.#sender.onSourceFailed(id, command.reason)
         break
       case 'receiveWritten':
         this.#receiver.onWritten(id)
@@ -89,7 +86,7 @@ export class SnapshotTransfers {
         this.#receiver.onFinished(id, command.position, command.configuration)
         break
       case 'receiveFailed':
-        this.#receiver.onSourceFailed(id, command.because)
+        this.#receiver.onSourceFailed(id, command.reason)
         break
       case 'restored':
         this.#receiver.onRestored(id)
@@ -123,12 +120,12 @@ export class SnapshotTransfers {
     this.#sender.abandonOtherThan(status.role === 'leader' ? status.term : null)
   }
 
-  /** The core may have passed over what it was offered. */
+  /** The core may have ignored an offered snapshot. */
   onCommit(commit: Index): void {
     this.#receiver.dropIfPassedOver(commit)
   }
 
-  /** Called now and then; see {@link SnapshotSender.sweep}. */
+  /** Called periodically; see {@link SnapshotSender.sweep}. */
   sweep(matchOf: (id: NodeId) => Index): void {
     this.#sender.sweep(matchOf)
     this.#receiver.sweep()
@@ -144,9 +141,9 @@ export class SnapshotTransfers {
       clock,
       post,
       send: sendChunk,
-      onDone: (to, outcome, because) => {
+      onDone: (to, outcome, reason) => {
         onSent(to, outcome)
-        log.info({ peer: to }, `snapshot to ${to} ${outcome}: ${because}`)
+        log.info({ peer: to }, `snapshot to ${to} ${outcome}: ${reason}`)
       },
       onSuspended: (to, chunksWritten) => {
         const text = `snapshot to ${to} paused at chunk ${chunksWritten}: peer disconnected`
@@ -167,8 +164,8 @@ export class SnapshotTransfers {
         log.info({ peer: from, ...position }, `received snapshot at index ${position.index}`)
         onReceived(snapshot)
       },
-      onFailed: (from, because) => {
-        log.warn({ peer: from }, `snapshot from ${from} aborted: ${because}`)
+      onFailed: (from, reason) => {
+        log.warn({ peer: from }, `snapshot from ${from} aborted: ${reason}`)
       },
     })
   }

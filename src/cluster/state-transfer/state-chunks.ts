@@ -11,8 +11,8 @@ import {
 import type { StoreSnapshot } from '../../ports/state-store.ts'
 import type { Position } from '../../raft/types.ts'
 
-// A state between two controllers, however it travels: its bytes in pieces, made into numbered and
-// checked chunks by the sender, and checked as such by the receiver.
+// Format of a state that one controller sends to another: the sender splits its bytes into numbered
+// chunks with checksums, and the receiver verifies them.
 
 export interface StatePiece {
   readonly data: Uint8Array<ArrayBuffer>
@@ -20,9 +20,8 @@ export interface StatePiece {
 }
 
 /**
- * The bytes of a store, of which each piece is a copy: a chunk of the store may be a view of bytes
- * that are not ours to keep or to give away. One piece is held back until the next is known, so
- * that the last can be marked as such.
+ * The bytes of a store as copies, because a chunk of the store may be a view of memory with another
+ * owner. One piece is held back until the next is known, so that the last one can be marked.
  */
 export async function* statePieces(
   snapshot: Pick<StoreSnapshot, 'chunks'>,
@@ -39,16 +38,16 @@ export async function* statePieces(
 }
 
 export interface AnnouncedState {
-  /** 16 bytes, one a transfer. */
+  /** 16 bytes, unique for each transfer. */
   readonly snapshotId: Uint8Array
   readonly position: Position
-  /** membership.v1.Configuration in force there, encoded. */
+  /** Encoded membership.v1.Configuration at that position. */
   readonly configuration: Uint8Array
 }
 
 /**
- * Numbers the pieces of one transfer; the first chunk announces what comes, and the last has the
- * checksum of it all.
+ * Numbers the pieces of one transfer. The first chunk announces the state, and the last one has the
+ * checksum of all bytes.
  */
 export class ChunkMaker {
   readonly #hash = createHash('sha256')
@@ -78,7 +77,7 @@ export class ChunkMaker {
   }
 }
 
-/** Holds the chunks of one transfer to what their sender said of them. */
+/** Verifies the chunks of one transfer. */
 export class ChunkCheck {
   readonly #hash = createHash('sha256')
   readonly #chunkBytesMax: number
@@ -89,7 +88,7 @@ export class ChunkCheck {
     this.#chunkBytesMax = chunkBytesMax
   }
 
-  /** How many have been taken: the number of the next one. */
+  /** Number of accepted chunks, which is the number of the next one. */
   get received(): number {
     return this.#received
   }
@@ -98,12 +97,12 @@ export class ChunkCheck {
     return this.#isWhole
   }
 
-  /** @returns what is wrong with the chunk; null: it is taken. */
+  /** @returns the fault of the chunk; null when it is accepted. */
   take({ number, data, crc32: sum, last, sha256 }: SnapshotChunk): string | null {
     if (this.#isWhole) return `unexpected chunk ${number} after the last one`
     if (number !== this.#received) return `received chunk ${number}, expected ${this.#received}`
     if (data.length > this.#chunkBytesMax) return `chunk ${number} is too large`
-    // Without bytes it would bring the end no nearer, and such chunks could come for ever.
+    // Empty chunks make no progress, so a sender could continue forever.
     if (data.length === 0) return `chunk ${number} is empty`
     // @guard crc-of-a-snapshot-chunk
     if (crc32(data) !== sum) return `chunk ${number} is damaged`

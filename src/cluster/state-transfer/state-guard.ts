@@ -15,26 +15,21 @@ import { StateTransferServer } from './state-transfer-server.ts'
 import { askDigests, fetchState } from './state-transfer-client.ts'
 import { judgeState } from './state-verdict.ts'
 
-/** Hooks by which the rest of this controller deals with a state that is wrong. */
+/** Callbacks to the rest of the controller when its state is wrong. */
 export interface StateGuardHooks {
-  /** Nothing may be answered or sent from here on; consensus goes on. */
+  /** Nothing may be answered or sent from the state any more; consensus continues. */
   readonly onQuarantine: () => void
-  /** Apply stands still until it is let go on, or the state is replaced. */
+  /** Pauses apply until it is resumed or the state is replaced. */
   readonly hold: () => void
-  readonly letGo: () => void
-  /**
-   * Derives anew from the state in its place what was derived from the one before, before that is
-   * answered from.
-   */
+  readonly resumeApply: () => void
+  /** Rebuilds everything derived from the previous state, before the new one answers requests. */
   readonly derive: () => Promise<void>
-  /** Another state stands in its place: apply goes on after it. */
+  /** Another state was installed; apply continues after it. */
   readonly onReplaced: () => void
   readonly onRelease: () => void
-  /**
-   * Has another controller lead, as what is asked of a leader comes to one that can not answer.
-   */
+  /** Transfers leadership, because a leader in quarantine cannot answer requests. */
   readonly handOver: () => void
-  /** The state can be neither kept nor replaced: the process must stop. */
+  /** The state can neither be kept nor replaced; the process must stop. */
   readonly onFatal: (error: Error) => void
 }
 
@@ -48,11 +43,11 @@ export interface StateGuardParts extends StateGuardHooks {
   readonly mark: QuarantineMark | null
   readonly voters: () => readonly NodeId[]
   readonly leaderId: () => NodeId | null
-  /** A member that says so answers nothing. */
+  /** Whether a member reports that it answers no requests. */
   readonly isFailing: (id: NodeId) => boolean
   /**
-   * Chunks of a snapshot of the leader, which takes the place of the state without being
-   * asked for; else null.
+   * Received chunks of a snapshot that the leader sends on its own initiative; null if there is
+   * none.
    */
   readonly receivedChunks: () => number | null
   readonly dropReceived: () => void
@@ -63,20 +58,21 @@ type OwnDigest = Pick<MachineProgress, 'digestIndex' | 'digest' | 'entitiesDiges
 const HAND_OVER_MS = 1000
 const PROVE_MS = 250
 /**
- * A snapshot of the leader of which nothing more comes for so long stands in the way of a better
- * one.
+ * Time after which a stalled snapshot of the leader is dropped, because it blocks other ways to get
+ * a state.
  */
 const RECEIVE_STALL_MS = 60_000
 /**
- * All members take a digest at some indexes only: one at which the others have none is given up
- * after this long.
+ * All members take digests only at some indexes. An index at which others have none is dropped
+ * after this time.
  */
 const PROVE_AT_MS_MAX = 2000
 
 /**
- * Holds this controller's state against that of the others, at the same index. A difference is put
- * to all members: when a majority agrees on another state, this controller is in quarantine, gets
- * the state of one of them in place of its own, and answers again once a majority holds the same.
+ * Compares this controller's state with those of the others at the same index. If they differ, it
+ * queries all voters. When a majority agrees on another state, this controller enters quarantine,
+ * replaces its state by that of one of them, and leaves quarantine once a majority has the same
+ * state.
  */
 export class StateGuard {
   readonly #parts: StateGuardParts
@@ -88,13 +84,13 @@ export class StateGuard {
   #appliedAtSweep: Index = 0
   #isAsking = false
   #rebuilding: Promise<void> | null = null
-  /** The leader's snapshot takes the place of the state, or the process ends. */
+  /** A snapshot of the leader will replace the state, or the process ends. */
   #isUnwanted = false
   #isReplacing = false
   #isStopped = false
   #isHeld = false
   #holdUntilMs = 0
-  /** Members that were found to hold the state of the majority. */
+  /** Members with the state of the majority. */
   #agreeing: readonly NodeId[] = []
   #handOverDueMs = 0
   #proveDueMs = 0
@@ -116,12 +112,12 @@ export class StateGuard {
     if (this.isQuarantined) this.#beginHold()
   }
 
-  /** This controller must answer nothing that rests on its state. */
+  /** True while this controller must not answer from its state. */
   get isQuarantined(): boolean {
     return this.#quarantine.isQuarantined
   }
 
-  /** Nothing may be applied: the state is wrong and waits for another. */
+  /** True while apply is paused, because the state is wrong and waits for its replacement. */
   get isHeld(): boolean {
     return this.#isHeld
   }
@@ -130,12 +126,12 @@ export class StateGuard {
     return this.#digest
   }
 
-  /** After each applied entry. */
+  /** Called after each applied entry. */
   onApplied(index: Index): void {
     if (index % DIGEST_INTERVAL_ENTRIES === 0) this.#record()
   }
 
-  /** Called now and then. @returns whether a digest was taken. */
+  /** Called periodically. @returns whether a digest was taken. */
   sweep(): boolean {
     const isTaken = this.#recordAtRest()
     this.#desk.sweep()
@@ -144,7 +140,7 @@ export class StateGuard {
   }
 
   onPresence(id: NodeId, { isFailing, startedAtMs, digestIndex, digest }: Presence): void {
-    // Words about a state that it does not answer from are held against nobody.
+    // A failing member's digest concerns a state that it does not answer from, so it is ignored.
     if (isFailing) this.#digests.forget(id)
     if (isFailing || this.#isWrong) return
     const found = this.#digests.compare(id, digestIndex, digest, this.#digest.digestIndex)
@@ -156,7 +152,9 @@ export class StateGuard {
     this.#divergence.keep(ids)
   }
 
-  /** The leader's snapshot begins to come in: another state that is fetched makes room for it. */
+  /**
+   * A snapshot of the leader is about to arrive; a state that is being fetched is dropped first.
+   */
   async makeRoom(): Promise<void> {
     this.#isUnwanted = true
     try {
@@ -166,13 +164,13 @@ export class StateGuard {
     }
   }
 
-  /** Brackets each replacement of the state by a snapshot of the leader. */
+  /** Encloses each replacement of the state by a snapshot of the leader. */
   beginReplacing(): void {
     this.#isReplacing = true
     this.#desk.endAll()
   }
 
-  /** The machine holds another state now. */
+  /** The machine has another state now. */
   endReplacing(): void {
     this.#isReplacing = false
     this.#isHeld = false
@@ -183,7 +181,7 @@ export class StateGuard {
     this.#record()
   }
 
-  /** Resolves when nothing of it is under way any more. */
+  /** Resolves when no rebuild is in progress any more. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#isUnwanted = true
@@ -191,7 +189,7 @@ export class StateGuard {
     await this.#rebuilding
   }
 
-  /** The state in place is known to be wrong. */
+  /** Whether the present state is known to be wrong. */
   get #isWrong(): boolean {
     return this.#quarantine.phase === 'rebuilding'
   }
@@ -208,19 +206,19 @@ export class StateGuard {
   }
 
   /**
-   * Members that come to rest between two multiples rest at one index: there they can be compared,
-   * too.
+   * Idle members are at the same index between two multiples, so they can be compared there as
+   * well.
    */
   #recordAtRest(): boolean {
     const { applied } = this.#parts.machine.progress()
-    const isAtRest = applied === this.#appliedAtSweep && !this.#isReplacing && !this.#isHeld
+    const isChangeFinished = applied === this.#appliedAtSweep && !this.#isReplacing && !this.#isHeld
     this.#appliedAtSweep = applied
-    if (!isAtRest || applied === this.#digest.digestIndex) return false
+    if (!isChangeFinished || applied === this.#digest.digestIndex) return false
     this.#record()
     return true
   }
 
-  /** Asks all voters what they hold at `index`, and acts on what a majority says. */
+  /** Queries all voters for their digests at `index`, and acts on the verdict of the majority. */
   async #judge(index: Index): Promise<void> {
     const { peers, selfId, voters } = this.#parts
     const own = this.#digests.at(index)
@@ -230,7 +228,7 @@ export class StateGuard {
     const asked = voters().filter((id) => id !== selfId && ready.includes(id))
     const heard = await askDigests(peers, asked, index)
     this.#isAsking = false
-    // Replaced while it was asked about: what was said then is of a state that is no more.
+    // The state was replaced meanwhile, so the answers concern a former state.
     if (this.#isStopped || this.#isReplacing || this.#digests.at(index) !== own) return
     const verdict = judgeState({ selfId, own, heard, voters: voters() })
     if (verdict.kind === 'odd') this.#onOdd(index, verdict.agreeing)
@@ -311,11 +309,11 @@ export class StateGuard {
     await this.#replaceBy(receiver)
   }
 
-  #onNotRebuilt(because: string): void {
-    this.#quarantine.failed(because)
+  #onNotRebuilt(reason: string): void {
+    this.#quarantine.failed(reason)
     if (this.#isStopped || this.#parts.clock.monotonicMs() < this.#holdUntilMs) return
     this.#isHeld = false
-    this.#parts.letGo()
+    this.#parts.resumeApply()
   }
 
   async #replaceBy(receiver: StoreReceiver): Promise<void> {
@@ -332,8 +330,8 @@ export class StateGuard {
   }
 
   /**
-   * Source to ask: those known to hold the right state first, the leader last, as it has the most
-   * to do; another one each time.
+   * Source of another state: members of the majority first and the leader last, because it has the
+   * most load; another one for each attempt.
    */
   #source(): NodeId {
     const { peers, isFailing, leaderId } = this.#parts

@@ -12,8 +12,7 @@ const OPEN_MS_MAX = 10_000
 const PIECE_MS_MAX = 10_000
 
 /**
- * Digests that the members asked hold at `index`; those that do not answer, or have no digest
- * there, are left out.
+ * Digests of these members at `index`, without members that do not answer or have no digest there.
  */
 export async function askDigests(
   peers: PeerChannel,
@@ -31,9 +30,10 @@ export async function askDigests(
 }
 
 /**
- * The state of member `from` at `least` or later, whole and checked, beside the live one.
- * @param isUnwanted looked at between two pieces.
- * @throws when it is not to be had, or not wanted any more; nothing is left of it then.
+ * Fetches the state of member `from` at `least` or later, completely and verified, beside the live
+ * one.
+ * @param isUnwanted checked between two pieces.
+ * @throws when it is not available or no longer wanted, and leaves no files behind.
  */
 export async function fetchState(
   { peers, machine }: { readonly peers: PeerChannel; readonly machine: Machine },

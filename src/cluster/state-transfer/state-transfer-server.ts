@@ -10,11 +10,11 @@ import { peerMethods } from '../peer/peer-methods.ts'
 import { type AnnouncedState, ChunkMaker, type StatePiece, statePieces } from './state-chunks.ts'
 
 export const stateTransferLimits = {
-  /** Snapshots held open for members that rebuild their state; one a member. */
+  /** Maximum snapshots open for members that rebuild their state; one per member. */
   snapshotsMax: 2,
-  /** One that nobody has read from for so long is closed. */
+  /** Time after which an unread snapshot is closed. */
   idleMsMax: 30_000,
-  /** How long a member that is behind may take to reach the index asked for. */
+  /** Maximum wait for this controller to reach the requested index. */
   reachMsMax: 2000,
   pieceBytesMax: 128 * 1024,
 } as const
@@ -23,9 +23,9 @@ export interface StateTransferServerParts {
   readonly peers: PeerChannel
   readonly machine: Machine
   readonly clock: Clock
-  /** This controller's own digest at an index; null: not known. */
+  /** This controller's own digest at an index; null if unknown. */
   readonly digestAt: (index: Index) => string | null
-  /** Its own state is not to be trusted. */
+  /** Whether its own state is not reliable. */
   readonly isQuarantined: () => boolean
 }
 
@@ -41,10 +41,7 @@ interface Lending {
   usedMs: number
 }
 
-/**
- * Answers about the state of this controller to members that compare theirs with it, or take it
- * over.
- */
+/** Serves digests and the state of this controller to members that compare or replace theirs. */
 export class StateTransferServer {
   readonly #parts: StateTransferServerParts
   readonly #lendings = new Map<number, Lending>()
@@ -63,7 +60,7 @@ export class StateTransferServer {
     })
   }
 
-  /** Called now and then. */
+  /** Called periodically. */
   sweep(): void {
     const nowMs = this.#parts.clock.monotonicMs()
     for (const lending of Array.from(this.#lendings.values())) {
@@ -71,7 +68,7 @@ export class StateTransferServer {
     }
   }
 
-  /** The state that is being read is about to go, or is not to be trusted. */
+  /** The state is about to be replaced, or is not reliable. */
   endAll(): void {
     for (const lending of Array.from(this.#lendings.values())) this.#end(lending)
   }
@@ -166,7 +163,7 @@ export class StateTransferServer {
 
   #end(lending: Lending): void {
     this.#lendings.delete(lending.id)
-    // While it is read, the reader closes it.
+    // During a read, the reader closes it.
     if (!lending.isReading) void close(lending)
   }
 }
@@ -176,6 +173,6 @@ async function close({ pieces, snapshot }: Lending): Promise<void> {
     await pieces.return()
     await snapshot.close()
   } catch {
-    // The store that it was a view of is gone, and the view with it.
+    // The store was replaced, so its snapshot is already closed.
   }
 }

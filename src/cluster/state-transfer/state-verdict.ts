@@ -1,18 +1,18 @@
 import type { NodeId } from '../../raft/types.ts'
 
-/** The state digests that members hold at one index. */
+/** State digests of members at one index. */
 export interface DigestsAtIndex {
   readonly selfId: NodeId
   readonly own: string
-  /** Digests of other members, of which not all may have been heard. */
+  /** Digests of other members, possibly not all of them. */
   readonly heard: ReadonlyMap<NodeId, string>
   readonly voters: readonly NodeId[]
 }
 
 /**
- * fine: a majority of the voters holds the state held here; `odd` are the members that do not. odd:
- * a majority agrees on another state, and `agreeing` hold it. tie: all voters were heard, and no
- * state has a majority. open: too few were.
+ * fine: a majority of the voters has this controller's state; `odd` are the members that differ.
+ * odd: a majority agrees on another state; `agreeing` have it. tie: all voters answered, and no
+ * state has a majority. open: too few voters answered.
  */
 export type StateVerdict =
   | { readonly kind: 'fine'; readonly odd: readonly NodeId[] }
@@ -21,9 +21,9 @@ export type StateVerdict =
   | { readonly kind: 'open' }
 
 /**
- * Judges whose state is the wrong one. Only a majority of the voters, agreeing at the very same
- * index, can tell: less than that may be the sick ones, and one member that is sick or lies would
- * take those who are well out of service.
+ * Decides whose state is wrong. Only a majority of the voters that agree at the same index can
+ * tell. A smaller group may itself be faulty, and one faulty or malicious member could take healthy
+ * ones out of service.
  */
 export function judgeState({ selfId, own, heard, voters }: DigestsAtIndex): StateVerdict {
   const all = new Map(heard).set(selfId, own)

@@ -1,13 +1,13 @@
 import type { Clock } from '../../lib/clock.ts'
 
-/** Bytes that a chunk is taken to cost until it is here; set right then. */
+/** Assumed size of a chunk until it arrives; corrected afterwards. */
 const CHUNK_BYTES_ASSUMED = 256 * 1024
-/** Timers are no finer: what is due so soon is given at once. */
+/** Timers have this resolution: a chunk that is due sooner is granted at once. */
 const EARLY_MS = 1
 
 /**
- * Shares one rate among transfers: each that can take a chunk stands in line and is given one in
- * its turn.
+ * Shares one rate among transfers: each transfer that can send a chunk waits in a queue for its
+ * turn.
  */
 export class TransferPacer<T> {
   readonly #bytesPerSecond: number
@@ -18,14 +18,17 @@ export class TransferPacer<T> {
   #timer: NodeJS.Timeout | null = null
   #isServing = false
 
-  /** @param bytesPerSecond Infinity: everyone in line is given a chunk at once. */
+  /** @param bytesPerSecond Infinity: every waiting transfer is granted a chunk at once. */
   constructor(bytesPerSecond: number, clock: Clock, give: (transfer: T) => void) {
     this.#bytesPerSecond = bytesPerSecond
     this.#clock = clock
     this.#give = give
   }
 
-  /** Stands in line for one chunk, once. Who was given one and can take more must say so again. */
+  /**
+   * Queues a transfer for one chunk; no effect if it is queued already. After a grant it must join
+   * again.
+   */
   join(transfer: T): void {
     if (this.#line.includes(transfer)) return
     this.#line.push(transfer)
@@ -37,7 +40,7 @@ export class TransferPacer<T> {
     if (at >= 0) this.#line.splice(at, 1)
   }
 
-  /** A chunk that was given has come and has so many bytes. */
+  /** Corrects the assumed size of a granted chunk, which has `bytes`. */
   settle(bytes: number): void {
     if (bytes === CHUNK_BYTES_ASSUMED) return
     this.#pay(bytes - CHUNK_BYTES_ASSUMED)
@@ -47,7 +50,7 @@ export class TransferPacer<T> {
     this.#serve()
   }
 
-  /** So many bytes go out that nobody stood in line for. */
+  /** Accounts for bytes that were sent without a grant. */
   pay(bytes: number): void {
     this.#paidUntilMs = Math.max(this.#paidUntilMs, this.#clock.monotonicMs())
     this.#pay(bytes)
@@ -64,7 +67,7 @@ export class TransferPacer<T> {
   }
 
   #serve(): void {
-    // A receiver that is served joins again from within; the loop below comes to it.
+    // A granted transfer may join again during the loop, which then serves it.
     if (this.#isServing || this.#timer !== null) return
     this.#isServing = true
     for (let waitMs = this.#waitMs(); this.#line.length > 0; waitMs = this.#waitMs()) {

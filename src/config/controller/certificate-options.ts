@@ -2,7 +2,7 @@ import { list, option, required, section } from '../engine/schema.ts'
 import { path } from '../engine/values.ts'
 import { nullable } from './values.ts'
 
-/** Each is one more TLS context, and one more set of files that are looked at. */
+/** Each certificate adds a TLS context and a set of watched files. */
 export const SERVER_CERTIFICATES_MAX = 8
 
 export const identityOptions = section(

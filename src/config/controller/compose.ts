@@ -19,8 +19,8 @@ export interface ComposedConfig {
 }
 
 /**
- * The text of a configuration in which everything else keeps its default; certificate and key stand
- * beside it.
+ * Text of a configuration in which every other option has its default. Certificate and key are in
+ * the same folder.
  */
 export function composeConfig(composed: ComposedConfig): string {
   const { seeds, meshBind, meshAdvertise } = composed
@@ -42,8 +42,7 @@ export function composeConfig(composed: ComposedConfig): string {
 }
 
 /**
- * The same configuration with these seeds; comments, order and everything else stay as the operator
- * wrote them.
+ * Replaces the seeds and keeps comments, order and all other keys.
  * @param text a configuration that loads without faults.
  */
 export function withSeeds(text: string, seeds: readonly string[]): string {

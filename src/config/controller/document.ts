@@ -2,7 +2,8 @@ import { configTables } from '../engine/document.ts'
 import { controllerTable } from './load.ts'
 
 /**
- * docs/reference/configuration.md: the options table as prose. A test holds the file equal to this.
+ * docs/reference/configuration.md, generated from the options table. A test compares the file with
+ * this text.
  */
 export function configurationDocument(): string {
   return `# Configuration of a controller

@@ -4,7 +4,7 @@ import { DAY_MS, HOUR_MS, MIB, MINUTE_MS } from '../engine/units.ts'
 import { boolean, integer, path } from '../engine/values.ts'
 import { choices, choicesOrNone, nullable, pattern } from './values.ts'
 
-/** Places that events are written to; streams over HTTP name their own subscriptions. */
+/** Destinations of events. HTTP streams have their own subscriptions. */
 export const eventOptions = section('Stream of events of the network; see events.md.', {
   file: section('File of events, one line of JSON each.', {
     path: option(nullable(path()), {

@@ -5,7 +5,7 @@ import type { Fields } from '../engine/schema.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
 
 /**
- * SHA-256 over the options of scope `cluster`, by name and value: peers compare it when they
+ * SHA-256 over names and values of all options with scope `cluster`. Peers compare it when they
  * connect.
  */
 export function sharedOptionsSha256(config: ControllerConfig): Uint8Array {
@@ -15,12 +15,12 @@ export function sharedOptionsSha256(config: ControllerConfig): Uint8Array {
 }
 
 /**
- * Options that 0.1.0 does not have: they count where they differ from their defaults, so that a
- * member that is upgraded agrees with the others until all are.
+ * Options that release 0.1.0 does not have. They count only if they differ from their defaults, so
+ * that upgraded and older members have the same fingerprint during a rolling upgrade.
  */
 const LATER_OPTIONS = 'oidc.'
 
-/** Lists are of one controller's listeners: nothing in them is shared. */
+/** Lists are skipped: they describe listeners of one controller and share nothing. */
 function collect(
   fields: Fields,
   values: object,

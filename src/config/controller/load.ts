@@ -3,12 +3,12 @@ import { type ConfigTable, loadConfig, type LoadedConfig, parseConfig } from '..
 import { type ControllerConfig, controllerOptions } from './options.ts'
 import { judgeRelations } from './relations.ts'
 
-/** `raft.tickMs` is overridden by FLOTILLA_RAFT_TICK_MS. */
+/** FLOTILLA_RAFT_TICK_MS overrides `raft.tickMs`. */
 export const controllerTable: ConfigTable<ControllerConfig> = {
   fields: controllerOptions,
   overridePrefix: 'FLOTILLA_',
   settle: (config, reader) => {
-    // Rules compare values, and mean nothing for those that were refused.
+    // Rules compare values, so they need a configuration without faulty values.
     if (reader.faults.length === 0) {
       judgeRelations(config, (key, problem) => reader.fault(key, problem))
     }
@@ -22,7 +22,7 @@ export function loadControllerConfig(path: string, environment: Environment): Lo
   return loadConfig(controllerTable, path, environment)
 }
 
-/** For text already read; relative paths start at the folder of `file`. */
+/** Parses text; relative paths start at the folder of `file`. */
 export function parseControllerConfig(
   file: string,
   text: string,

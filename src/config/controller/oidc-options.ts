@@ -2,14 +2,14 @@ import { option, section } from '../engine/schema.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../engine/units.ts'
 import { boolean, integer } from '../engine/values.ts'
 
-/** Lifetimes of what a log-in by OpenID Connect gives. */
+/** Lifetimes of tokens and sessions of OpenID Connect. */
 export const oidcOptions = section('Sessions of OpenID Connect (OIDC).', {
   enabled: option(boolean(), {
     default: true,
     scope: 'cluster',
     why: 'Serve the OpenID provider. Without it clients log in by the REST log-in alone, at one controller each.',
   }),
-  // Routers know for an hour that a session has ended: no token may live on after that.
+  // Routers remember an ended session for one hour, so no token may be valid longer.
   accessTokenMs: option(integer(MINUTE_MS, 50 * MINUTE_MS), {
     default: 30 * MINUTE_MS,
     scope: 'cluster',

@@ -25,15 +25,13 @@ import { eventOptions } from './event-options.ts'
 import { oidcOptions } from './oidc-options.ts'
 
 export const API_NAMES = ['edge-client', 'edge-management', 'fabric', 'health-checks'] as const
-/** Default of a listener. */
+/** APIs that a listener serves by default. */
 export const WEB_DEFAULTS = [...API_NAMES, 'console'] as const
-/** All that a listener may serve; `metrics` and `spa` only where they are named. */
+/** All values of `apis`; `metrics` and `spa` are served only if listed. */
 export const WEB_API_NAMES = [...WEB_DEFAULTS, 'spa', 'metrics'] as const
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 
-/**
- * Every option of a controller: the one place that says what may be configured, and why one would.
- */
+/** All options of a controller, with their types, defaults and purpose. */
 export const controllerOptions = {
   id: option(controllerId(), {
     default: required,
@@ -283,5 +281,5 @@ export const controllerOptions = {
   }),
 } as const
 
-/** Checked values, all defaults filled in, all paths absolute. */
+/** Checked values with defaults and absolute paths. */
 export type ControllerConfig = ValuesOf<typeof controllerOptions>

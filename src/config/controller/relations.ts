@@ -2,10 +2,10 @@ import { parseHostPort } from '../../lib/text/names.ts'
 import { MINUTE_MS } from '../engine/units.ts'
 import type { ControllerConfig } from './options.ts'
 
-/** Reports a fault at the line of `key`. */
+/** Reports a fault on the line of `key`. */
 type ReportFault = (key: string, problem: string) => void
 
-/** Rules between options that each are fine alone; judged only when each is. */
+/** Checks rules between options. Each single value is already valid. */
 export function judgeRelations(config: ControllerConfig, fault: ReportFault): void {
   judgeTiming(config, fault)
   judgeTimeouts(config, fault)
@@ -26,8 +26,8 @@ function judgeTiming({ raft }: ControllerConfig, fault: ReportFault): void {
       fault(`raft.${key}`, `must be a multiple of raft.tickMs (${raft.tickMs})`)
     }
   }
-  // If a timeout has fewer than four heartbeats, one lost frame and one slow disk write cost a
-  // leader its office.
+  // One lost frame plus one slow disk write can trigger an election if the election timeout is
+  // shorter than four heartbeats.
   if (raft.electionTimeoutMs < 4 * raft.heartbeatMs) {
     const problem = `must be at least 4 times raft.heartbeatMs (${raft.heartbeatMs})`
     fault('raft.electionTimeoutMs', problem)
@@ -44,7 +44,9 @@ function judgeTimeouts({ api, limits }: ControllerConfig, fault: ReportFault): v
   fault('limits.writeTimeoutMs', problem)
 }
 
-/** A client refreshes before its access token ends, and needs the time to do so. */
+/**
+ * A client refreshes before its access token expires, so the refresh token must be valid longer.
+ */
 function judgeTokens({ oidc }: ControllerConfig, fault: ReportFault): void {
   if (oidc.refreshTokenMs < oidc.accessTokenMs + MINUTE_MS) {
     const problem = `must exceed oidc.accessTokenMs (${oidc.accessTokenMs}) by a minute or more`
@@ -55,7 +57,7 @@ function judgeTokens({ oidc }: ControllerConfig, fault: ReportFault): void {
   }
 }
 
-/** The data folder is set aside, filled, judged and lost as a whole. */
+/** The data folder is moved, replaced and lost as a whole, so other files must not be in it. */
 function judgePlaces({ data, ...config }: ControllerConfig, fault: ReportFault): void {
   const places: Readonly<Record<string, string | null>> = {
     'logFile.path': config.logFile.path,
@@ -69,14 +71,14 @@ function judgePlaces({ data, ...config }: ControllerConfig, fault: ReportFault):
   }
 }
 
-/** Two writers would rename the files of each other. */
+/** Two writers would rotate each other's files. */
 function judgeEventFile({ events, logFile }: ControllerConfig, fault: ReportFault): void {
   const { path } = events.file
   if (path === null || path !== logFile.path) return
   fault('events.file.path', `is also the log file (${path}); choose another file for events`)
 }
 
-/** Files with the secrets of the cluster are never written for everybody. */
+/** Scheduled backups contain the secrets of the cluster and must be encrypted. */
 function judgeRecipient({ backup }: ControllerConfig, fault: ReportFault): void {
   if (backup.folder === null || backup.recipient !== null) return
   const problem = 'requires backup.recipient, the public key that backups are encrypted for'
@@ -89,7 +91,7 @@ function judgeSigner({ identity: { signer } }: ControllerConfig, fault: ReportFa
   fault(`identity.signer.${given}`, `requires identity.signer.${missing}; set both or neither`)
 }
 
-/** Each is renewed by itself: two that share a file would undo each other. */
+/** Each certificate is renewed separately; two with the same file would overwrite each other. */
 function judgeCertificates(
   { identity, serverCertificates }: ControllerConfig,
   fault: ReportFault,
@@ -114,7 +116,10 @@ function judgePorts({ cluster, routers, web }: ControllerConfig, fault: ReportFa
   }
 }
 
-/** The console asks the APIs where its pages come from, and a folder is served only when named. */
+/**
+ * The console sends its API requests to its own listener. A folder is served only if `spa` is
+ * listed in `apis`.
+ */
 function judgePages({ web }: ControllerConfig, fault: ReportFault): void {
   for (const [at, { apis, spa }] of web.entries()) {
     const asked = ['edge-management', 'fabric'] as const
@@ -131,7 +136,7 @@ function judgePages({ web }: ControllerConfig, fault: ReportFault): void {
 }
 
 /**
- * Metrics are open to all that reach the listener: it serves nothing else, at a chosen address.
+ * Metrics need no authentication, so their listener serves nothing else and binds a chosen address.
  */
 function judgeMetricsListeners({ web }: ControllerConfig, fault: ReportFault): void {
   for (const [at, { bind, apis }] of web.entries()) {

@@ -6,19 +6,19 @@ import { parsePattern } from '../../lib/text/text-pattern.ts'
 import type { RawValue, ValueType } from '../engine/schema.ts'
 import { choice, listOf, optional, text } from '../engine/values.ts'
 
-// Types of values that only a controller's configuration has.
+// Value types used only in the configuration of a controller.
 
-/** An empty variable stands for null. */
+/** An empty environment variable means null. */
 export function nullable<T>(type: ValueType<T>): ValueType<T | null> {
   return { ...optional(type), expected: `${type.expected}; or null`, show: String }
 }
 
-/** One or more of the choices, each once; read in the order of the choices. */
+/** One or more of the choices, without duplicates, in the order of `of`. */
 export function choices<const C extends string>(of: readonly C[]): ValueType<readonly C[]> {
   return choicesFrom(1, of)
 }
 
-/** None or more of the choices, each once. */
+/** None or more of the choices, without duplicates. */
 export function choicesOrNone<const C extends string>(of: readonly C[]): ValueType<readonly C[]> {
   return choicesFrom(0, of)
 }
@@ -36,7 +36,10 @@ function choicesFrom<C extends string>(itemsMin: 0 | 1, of: readonly C[]): Value
   }
 }
 
-/** Text, `.`, `.*`, `^`, `$` and `|` of regular expressions; '' is for everything. */
+/**
+ * A pattern of text and the regular expression operators `.`, `.*`, `^`, `$` and `|`; '' matches
+ * everything.
+ */
 export function pattern(): ValueType<string> {
   return {
     expected: 'a pattern of text, ".", ".*", "^", "$" and "|", at most 256 characters',
@@ -55,7 +58,7 @@ export function trustDomain(): ValueType<string> {
   return text("1 to 255 lower-case letters, digits, '.', '_' or '-'", isTrustDomain)
 }
 
-/** Checked for its form only: whether the host resolves can change from hour to hour. */
+/** Checks only the syntax: whether the host resolves can change at any time. */
 export function hostPortText(): ValueType<string> {
   return text('host:port with a port from 1 to 65535, an IPv6 address in brackets', isHostPort)
 }
@@ -64,7 +67,7 @@ function isHostPort(value: string): boolean {
   return parseHostPort(value) !== null
 }
 
-/** First names of paths that the APIs take. */
+/** First path segments that the APIs use. */
 const TAKEN_PATHS = new Set([
   '/console',
   '/edge',
@@ -75,7 +78,7 @@ const TAKEN_PATHS = new Set([
   '/version',
 ])
 
-/** One name below the root, which is none of an API. */
+/** One path segment that no API uses. */
 export function mountPath(): ValueType<string> {
   return text(
     'a slash and one name of letters, digits, "-" or "_", which no API takes',
@@ -83,7 +86,7 @@ export function mountPath(): ValueType<string> {
   )
 }
 
-/** None or more texts, each once. */
+/** A list of texts without duplicates. */
 function distinctTexts(
   itemsMax: number,
   items: string,
@@ -105,7 +108,7 @@ export function addressPorts(itemsMax: number): ValueType<readonly string[]> {
   )
 }
 
-/** IPv4 or IPv6, as `address/prefix`. */
+/** IPv4 or IPv6 networks in CIDR notation. */
 export function networks(itemsMax: number): ValueType<readonly string[]> {
   return distinctTexts(itemsMax, 'networks like 10.0.0.0/8, each once', isNetwork)
 }
@@ -119,8 +122,8 @@ function isNetwork(value: string): boolean {
 const WORD_LENGTH_MAX = 4096
 
 /**
- * A command with its arguments, none of them seen by a shell; an empty list: no command. As text: a
- * JSON list.
+ * A command with its arguments, executed without a shell; an empty list means no command. In an
+ * environment variable it is a JSON list.
  */
 export function command(wordsMax: number): ValueType<readonly string[]> {
   return {

@@ -6,18 +6,18 @@ import { shownText } from './shown.ts'
 type Column = 'key' | 'expected' | 'default' | 'scope' | 'purpose' | 'variable'
 type Row = Readonly<Record<Column, string>>
 
-/** Scope and variable are of use only where variables override keys. */
+/** Scope and variable are only useful if environment variables override keys. */
 const columns: readonly Column[] = ['key', 'expected', 'default', 'purpose']
 const allColumns: readonly Column[] = ['key', 'expected', 'default', 'scope', 'purpose', 'variable']
 
 const NO_EFFECT = ' No effect in this version.'
 
-/** Every key of a table in tables of Markdown: those at the top, then each section. */
+/** Markdown tables of all keys: first the top level, then each section. */
 export function configTables(table: Pick<ConfigTable<never>, 'fields' | 'overridePrefix'>): string {
   return new Tables(table.overridePrefix).of(table.fields)
 }
 
-/** A section with its place in the file. */
+/** A section and its position in the file. */
 interface Place {
   readonly title: string
   /** `raft.`, `web[].`. */
@@ -40,7 +40,7 @@ class Tables {
     return `## At the top\n\n${table}\n${inner}`
   }
 
-  /** The own options of a section, and the sections in it. */
+  /** Options of a section, and the sections inside it. */
   #parts(fields: Fields, prefix: string, hasEffect: boolean): { table: string; inner: string } {
     const rows: Row[] = []
     let inner = ''

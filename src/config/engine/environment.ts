@@ -11,20 +11,20 @@ export function environmentName(prefix: string, key: string): string {
   return prefix + words.toUpperCase()
 }
 
-/** A text with its variables filled in, and which those were. */
+/** A text with its variables replaced, and the names of these variables. */
 export interface Filled {
   readonly text: string
   readonly names: readonly string[]
-  /** Names of variables that are not set; they are replaced by nothing. */
+  /** Names of unset variables, which are replaced by an empty text. */
   readonly missing: readonly string[]
 }
 
 const VARIABLE = /\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))/g
 const temporary: ReadonlySet<string> = new Set(['TMP', 'TEMP', 'TMPDIR'])
-/** One text with its variables filled in is no longer than this. */
+/** Maximum characters of one text after its variables are replaced. */
 const FILLED_CHARACTERS_MAX = 256 * 1024
 
-/** `$NAME` and `${NAME}`; there are no defaults and no escape. */
+/** Replaces `$NAME` and `${NAME}`. There is no syntax for defaults or escapes. */
 export function fillVariables(text: string, environment: Environment): Filled {
   const names: string[] = []
   const missing: string[] = []

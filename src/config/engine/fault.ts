@@ -1,10 +1,10 @@
-/** One thing wrong, fit to be printed: `<source>[:<line>]: <key>: <problem>`. */
+/** One fault, printed as `<source>[:<line>]: <key>: <problem>`. */
 export interface ConfigFault {
-  /** The file's path, or `environment NAME`. */
+  /** Path of the file, or `environment NAME`. */
   readonly source: string
-  /** Line number, from 1; null when there is no line to point at. */
+  /** Line number from 1, or null. */
   readonly line: number | null
-  /** `raft.tickMs`, `web[0].bind`; empty for the file as a whole. */
+  /** `raft.tickMs`, `web[0].bind`; empty for the whole file. */
   readonly key: string
   readonly problem: string
 }
@@ -16,7 +16,7 @@ export function formatFault({ source, line, key, problem }: ConfigFault): string
 
 const SHOWN_LENGTH_MAX = 60
 
-/** Text of an operator as a fault shows it: printable, and short. */
+/** Makes configured text printable and short for a fault. */
 export function shorten(text: string): string {
   const printable = text.replaceAll(/[^\x20-\x7e\xa0-\uffff]/g, ' ')
   return printable.length <= SHOWN_LENGTH_MAX

@@ -9,18 +9,22 @@ import { parseYamlTree } from './yaml-tree.ts'
 
 export const CONFIG_BYTES_MAX = 1024 * 1024
 /**
- * Faults, and warnings, that are reported of one file; a file full of unknown keys has thousands.
+ * Maximum faults, and maximum warnings, reported for one file; a file of unknown keys has
+ * thousands.
  */
 export const CONFIG_FAULTS_MAX = 1000
 
-/** All that a program may configure, and the rules between its keys. */
+/** All keys of a program's configuration, and the rules between them. */
 export interface ConfigTable<T> {
   readonly fields: Fields
-  /** Prefix of variables that override keys; null: variables are filled into texts instead. */
+  /**
+   * Prefix of environment variables that override keys. null: variables are replaced inside texts
+   * instead.
+   */
   readonly overridePrefix: string | null
   /**
-   * Judges the rules between keys; faults go to the reader, which may have some already.
-   * @returns the configuration in which every value has one place.
+   * Checks the rules between keys. Reports faults to the reader, which may already have some.
+   * @returns the configuration with each value in one canonical key.
    */
   readonly settle: (values: T, reader: ConfigReader) => T
 }
@@ -28,7 +32,7 @@ export interface ConfigTable<T> {
 export type LoadedConfig<T> =
   | {
       readonly ok: true
-      /** Checked values, all defaults filled in, all paths absolute. */
+      /** Checked values with defaults and absolute paths. */
       readonly config: T
       /** Absolute. */
       readonly path: string
@@ -42,8 +46,8 @@ export type LoadedConfig<T> =
     }
 
 /**
- * Reads and judges a configuration as a whole: the YAML file, then the environment. Every fault is
- * found in one go; nothing is thrown for a bad file.
+ * Reads and checks a whole configuration: the YAML file, then the environment. Returns all faults
+ * together and does not throw for an invalid file.
  */
 export function loadConfig<T>(
   table: ConfigTable<T>,
@@ -56,7 +60,9 @@ export function loadConfig<T>(
   return { ok: false, faults: [{ source: file, line: null, key: '', ...read }], warnings: [] }
 }
 
-/** Does what `loadConfig` does with text already read; paths start at the folder of `file`. */
+/**
+ * Like `loadConfig` for text that was already read; relative paths start at the folder of `file`.
+ */
 export function parseConfig<T>(
   table: ConfigTable<T>,
   file: string,
@@ -70,7 +76,7 @@ export function parseConfig<T>(
   }
   const { fields, overridePrefix, settle } = table
   const reader = new ConfigReader({ file, environment, overridePrefix })
-  // A table gives values of the type that was derived from it.
+  // The reader returns values of the type that is derived from the table.
   const config = settle(reader.read(fields, parsed.tree) as T, reader)
   const [faults, warnings] = [byLine(reader.faults), byLine(reader.warnings)]
   if (faults.length > 0) return { ok: false, faults, warnings }

@@ -22,41 +22,44 @@ type ValueSource =
   | { readonly kind: 'file'; readonly line: number }
   | {
       readonly kind: 'environment'
-      /** Null when a variable overrides the file. */
+      /** null when a variable overrides the file. */
       readonly line: number | null
       readonly names: readonly string[]
     }
   | { readonly kind: 'default' }
 
-/** One value in force, and its source. */
+/** An effective value and its source. */
 export interface EffectiveValue {
   /** `ctrl.endpoint`, `listeners[0].bind`. */
   readonly key: string
   readonly value: string
   readonly source: ValueSource
-  /** Whether it changes anything in this version. */
+  /** False for keys without effect in this version. */
   readonly hasEffect: boolean
 }
 
 export interface ReaderParts {
-  /** Absolute; relative paths start at its folder. */
+  /** Absolute path of the file; relative paths start at its folder. */
   readonly file: string
   readonly environment: Environment
-  /** Prefix of variables that override keys; null: variables are filled into texts instead. */
+  /**
+   * Prefix of environment variables that override keys. null: variables are replaced inside texts
+   * instead.
+   */
   readonly overridePrefix: string | null
 }
 
-/** A value as the file or the environment gives it. */
+/** A value as written in the file or the environment. */
 interface Given {
-  /** Undefined: no value can have this shape. */
+  /** undefined when the shape cannot be a value. */
   readonly raw: RawValue | undefined
   readonly folder: string
   readonly source: ValueSource
-  /** For a fault. */
+  /** Text of the value for a fault. */
   readonly shown: string
 }
 
-/** A node of the table with the place it is read at. */
+/** A node of the table and its position in the file. */
 interface At<N extends SchemaNode = SchemaNode> {
   readonly node: N
   readonly tree: YamlTree | undefined
@@ -73,26 +76,29 @@ type YamlMap = Extract<YamlTree, { kind: 'map' }>
 type Values = Record<string, unknown>
 
 /**
- * Walks the table, so the work is bounded by it and by the file. Faults and warnings are gathered,
- * and nothing is thrown.
+ * Walks the table, so its work is bounded by the table and the file. Collects faults and warnings
+ * and does not throw.
  */
 export class ConfigReader {
   readonly faults: ConfigFault[] = []
   readonly warnings: ConfigFault[] = []
   readonly effective: EffectiveValue[] = []
   readonly #parts: ReaderParts
-  /** Source and line of each key that is given. */
+  /** Source and line of each key that is present. */
   readonly #places = new Map<string, Pick<ConfigFault, 'source' | 'line'>>()
-  /** Variables that may override a key that was read. */
+  /** Names of the variables that can override the keys read so far. */
   readonly #overrides = new Set<string>()
-  /** Keys that a misspelled one probably meant: that they are missing is a fault already. */
+  /**
+   * Keys that a misspelled key probably meant. The misspelling is already a fault, so they are not
+   * reported as missing.
+   */
   readonly #meant: string[] = []
 
   constructor(parts: ReaderParts) {
     this.#parts = parts
   }
 
-  /** The values are only meaningful when no fault was found. */
+  /** The values are meaningful only if there are no faults. */
   read(fields: Fields, tree: YamlTree): Values {
     const values = this.#readFields(fields, isNothing(tree) ? emptyMap(1) : tree, '', true)
     this.#checkOverrides()
@@ -111,17 +117,17 @@ export class ConfigReader {
     return this.#places.has(key)
   }
 
-  /** Neither given nor misspelled, which is a fault already. */
+  /** Neither present nor misspelled. A misspelled key is already a fault. */
   isMissing(key: string): boolean {
     return !this.#places.has(key) && !this.#isMeant(key)
   }
 
-  /** Rules that follow from a value are not judged by one that was refused. */
+  /** Rules that depend on a rejected value are skipped. */
   isFaulty(key: string): boolean {
     return this.#isMeant(key) || this.faults.some((fault) => fault.key === key)
   }
 
-  /** A key that is absent is reported at the section that lacks it. */
+  /** A fault on an absent key points at its section. */
   #placeOf(key: string): Pick<ConfigFault, 'source' | 'line'> {
     for (let at = key; at !== ''; at = parentOf(at)) {
       const place = this.#places.get(at)
@@ -159,7 +165,7 @@ export class ConfigReader {
     return values
   }
 
-  /** The keys of a section, by the names of the table; a key unknown to the table is a fault. */
+  /** The keys of a section by their names in the table. An unknown key is a fault. */
   #members(fields: Fields, tree: YamlMap, prefix: string): Map<string, YamlTree> {
     const members = new Map<string, YamlTree>()
     const names = namesOf(fields)
@@ -240,7 +246,7 @@ export class ConfigReader {
     return node.default
   }
 
-  /** The variable that overrides a key; its relative paths start at the working folder. */
+  /** Value of the variable that overrides a key; its relative paths start at the working folder. */
   #override({ fromText }: ValueType<unknown>, key: string): Given | null {
     const { overridePrefix, environment } = this.#parts
     if (overridePrefix === null) return null
@@ -340,15 +346,15 @@ export class ConfigReader {
 
   #readVariants({ node, tree, key, hasEffect }: At<Variants>, siblings: Readonly<Values>): Values {
     const kind = siblings[node.by]
-    // A kind that is wrong or missing is a fault already, and says nothing of what may stand here.
+    // A wrong or missing kind is already a fault, and the fields that belong to it are unknown.
     if (typeof kind !== 'string' || !Object.hasOwn(node.fieldsOf, kind)) return {}
     const map = tree === undefined || isNothing(tree) ? emptyMap(tree?.line ?? 1) : tree
     return this.#readFields(node.fieldsOf[kind] ?? {}, map, `${key}.`, hasEffect)
   }
 
   /**
-   * A variable that is nearly one of ours is a typo that would otherwise go unnoticed. Others are
-   * left alone: a Kubernetes service named flotilla, say, sets FLOTILLA_PORT and
+   * Reports a variable with nearly a valid name, because it is probably a typo. Other variables are
+   * ignored: a Kubernetes service named flotilla, for example, sets FLOTILLA_PORT and
    * FLOTILLA_SERVICE_HOST in every pod.
    */
   #checkOverrides(): void {
@@ -363,7 +369,7 @@ export class ConfigReader {
     }
   }
 
-  /** A scalar or a list of scalars, variables filled in; undefined: something else. */
+  /** A scalar or list of scalars with its variables replaced; undefined for anything else. */
   #rawOf(tree: YamlTree, key: string, names: string[]): RawValue | undefined {
     if (tree.kind === 'scalar') return this.#fill(tree.value, key, names)
     if (tree.kind !== 'list') return undefined
@@ -392,7 +398,7 @@ function parentOf(key: string): string {
   return key.slice(0, Math.max(key.lastIndexOf('.'), key.lastIndexOf('['), 0))
 }
 
-/** Each accepted name of a key, with its name in the table. */
+/** Maps each accepted name of a key to its name in the table. */
 function namesOf(fields: Fields): Map<string, string> {
   const names = new Map<string, string>()
   for (const name of Object.keys(fields)) {

@@ -1,9 +1,9 @@
 import type { YamlScalar } from './yaml-tree.ts'
 
-/** A scalar, or a list of scalars: all that a value can be. */
+/** A scalar or a list of scalars. Every value has this shape. */
 export type RawValue = YamlScalar | readonly YamlScalar[]
 
-/** How one value is read and shown. */
+/** Reads and formats one value. */
 export interface ValueType<T> {
   /** Completes the sentence "expected …". */
   readonly expected: string
@@ -12,34 +12,40 @@ export interface ValueType<T> {
    * @returns undefined when the value is not acceptable.
    */
   readonly read: (raw: RawValue, folder: string) => T | undefined
-  /** Gives the YAML value that the text of an environment variable represents; itself otherwise. */
+  /** Converts the text of an environment variable to a YAML value; unchanged by default. */
   readonly fromText?: (text: string) => RawValue
-  /** The value as documentation and effective configuration print it. */
+  /** Formats the value for documentation and for the effective configuration. */
   show?(value: T): string
-  /** The part of a secret value that may be shown; none otherwise. */
+  /** The part of a secret value that may be shown; by default none. */
   redacted?(value: T): string
 }
 
 export const required: unique symbol = Symbol('required')
 
-/** `cluster`: equal on every controller, and part of the fingerprint that peers compare. */
+/**
+ * `cluster` options must be equal on every controller and are part of the fingerprint that peers
+ * compare.
+ */
 export type Scope = 'node' | 'cluster'
 
 interface Effective {
-  /** False: read and checked, and changes nothing in this version. Holds for all keys below. */
+  /**
+   * False for a node that is read and checked but changes nothing in this version, with all keys
+   * below it.
+   */
   readonly hasEffect?: false
 }
 
 interface OptionSettings<T> extends Effective {
   readonly default: T | typeof required
   readonly why: string
-  /** `node` otherwise. */
+  /** `node` by default. */
   readonly scope?: Scope
-  /** Its value may hold a credential: faults, documents and bundles never show it. */
+  /** The value may contain a credential: faults, documents and support bundles never show it. */
   readonly isSecret?: boolean
-  /** Other names of the key, accepted in the same place. */
+  /** Alternative names of the key. */
   readonly aliases?: readonly string[]
-  /** Text of the warning when it is set: what is used in its place. */
+  /** Text of the warning when the key is present: its replacement. */
   readonly deprecated?: string
 }
 
@@ -48,11 +54,11 @@ export interface Option<T> extends OptionSettings<T> {
   readonly type: ValueType<T>
 }
 
-/** An absent section is one of defaults, null, or a fault. */
+/** An absent section has default values, is null, or is a fault. */
 export type Absence = 'defaults' | 'null' | 'required'
 
 interface SectionSettings {
-  /** A key without anything after it counts as an empty section, not as an absent one. */
+  /** A key without a value counts as an empty section, not as an absent one. */
   readonly isPresentWhenEmpty?: boolean
   readonly deprecated?: string
 }
@@ -64,7 +70,7 @@ export interface Section<F, A extends Absence = Absence> extends SectionSettings
   readonly why: string
 }
 
-/** Like sections in their order. */
+/** A list of sections with the same fields. */
 export interface List<F> extends Effective {
   readonly kind: 'list'
   readonly fields: F
@@ -73,7 +79,7 @@ export interface List<F> extends Effective {
   readonly why: string
 }
 
-/** Sections under names of the operator's choice. */
+/** Sections under names that the operator chooses. */
 export interface Keyed<F> extends Effective {
   readonly kind: 'keyed'
   readonly fields: F
@@ -81,7 +87,7 @@ export interface Keyed<F> extends Effective {
   readonly why: string
 }
 
-/** A section whose fields depend on the value of a key beside it. */
+/** A section whose fields depend on the value of the sibling key `by`. */
 export interface Variants extends Effective {
   readonly kind: 'variants'
   readonly by: string
@@ -89,7 +95,7 @@ export interface Variants extends Effective {
   readonly why: string
 }
 
-/** Accepted as files for other programs hold it, and read no further; always a warning. */
+/** Accepted for compatibility with other programs; its content is not read. Always a warning. */
 export interface Ignored extends Effective {
   readonly kind: 'ignored'
   readonly why: string
@@ -127,7 +133,7 @@ export function option<T>(type: ValueType<T>, settings: OptionSettings<NoInfer<T
   return { kind: 'option', type, ...settings }
 }
 
-/** One whose keys have their defaults when it is absent; a required key in it is missing then. */
+/** An absent section has default values; its required keys are then missing. */
 export function section<F>(why: string, fields: F): Section<F, 'defaults'> {
   return { kind: 'section', absence: 'defaults', why, fields }
 }
@@ -136,7 +142,7 @@ export function requiredSection<F>(why: string, fields: F): Section<F, 'required
   return { kind: 'section', absence: 'required', why, fields }
 }
 
-/** Null when it is absent; environment variables for its keys do not make it present. */
+/** An absent section is null; environment variables for its keys do not make it present. */
 export function optionalSection<F>(
   why: string,
   fields: F,
@@ -145,12 +151,12 @@ export function optionalSection<F>(
   return { kind: 'section', absence: 'null', why, fields, ...settings }
 }
 
-/** None or more; none when it is absent. */
+/** A list of zero or more sections; empty when absent. */
 export function list<F>(itemsMax: number, why: string, fields: F): List<F> {
   return { kind: 'list', fields, itemsMin: 0, itemsMax, why }
 }
 
-/** One or more, for which there is no sensible default. */
+/** A list of one or more sections, without a default. */
 export function requiredList<F>(itemsMax: number, why: string, fields: F): List<F> {
   return { kind: 'list', fields, itemsMin: 1, itemsMax, why }
 }
@@ -171,7 +177,10 @@ export function ignored(why: string): Ignored {
   return { kind: 'ignored', why }
 }
 
-/** Marks all keys of a section or list; documentation and effective configuration show it. */
+/**
+ * Marks all keys of a section or list as without effect; documentation and effective configuration
+ * show the mark.
+ */
 export function withoutEffect<N extends Exclude<SchemaNode, Option<unknown>>>(node: N): N {
   return { ...node, hasEffect: false }
 }

@@ -2,7 +2,7 @@ import type { Fields, Option, SchemaNode } from './schema.ts'
 
 export const REDACTED = '(redacted)'
 
-/** One value as documentation and effective configuration print it. */
+/** Formats one value for documentation and for the effective configuration. */
 export function shownText(option: Option<unknown>, value: unknown): string {
   if (isHidden(option, value)) return redactedText(option, value)
   const { type } = option
@@ -11,7 +11,7 @@ export function shownText(option: Option<unknown>, value: unknown): string {
   return Array.isArray(value) ? value.join(', ') : String(value)
 }
 
-/** All values, fit to be given away: those that the table calls secret are struck out. */
+/** All values for a support bundle, with secret values redacted. */
 export function shownValues(fields: Fields, values: object): Record<string, unknown> {
   const given = new Map(Object.entries(values))
   return Object.fromEntries(
@@ -44,7 +44,7 @@ function shownNode(node: SchemaNode, value: unknown, siblings: object): unknown 
   }
 }
 
-/** That nothing was configured is no secret, and worth knowing. */
+/** A default value is not secret, and it is useful to see that nothing was configured. */
 function isHidden({ isSecret, default: initial }: Option<unknown>, value: unknown): boolean {
   if (isSecret !== true || value === null) return false
   return JSON.stringify(initial) !== JSON.stringify(value)

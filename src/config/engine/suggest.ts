@@ -1,6 +1,7 @@
 /**
- * The candidate that was probably meant: at most two edits away, and not half of the word.
- * @returns null when none is near.
+ * The most similar candidate: at most two edits away, and fewer edits than half the length of the
+ * word.
+ * @returns null when no candidate is similar enough.
  */
 export function nearest(word: string, candidates: readonly string[]): string | null {
   let best: string | null = null
@@ -15,7 +16,7 @@ export function nearest(word: string, candidates: readonly string[]): string | n
   return best
 }
 
-/** Levenshtein distance; `limit` or more is given as `limit`. */
+/** Levenshtein distance, at most `limit`. */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit
   let row = Array.from({ length: b.length + 1 }, (_, at) => at)

@@ -1,4 +1,4 @@
-// Bytes and milliseconds that tables of options are written in.
+// Units of bytes and milliseconds for tables of options.
 export const MIB = 1024 * 1024
 export const MINUTE_MS = 60 * 1000
 export const HOUR_MS = 60 * MINUTE_MS

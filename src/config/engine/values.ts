@@ -5,7 +5,7 @@ import { parseDuration } from '../../lib/text/duration.ts'
 import type { RawValue, ValueType } from './schema.ts'
 import { DAY_MS } from './units.ts'
 
-// Types of values that know no subject. Those of one table are in its folder.
+// Value types for every table. Types for one table are in its folder.
 
 const TEXT_CHARACTERS_MAX = 4096
 const LIST_ITEMS_MAX = 64
@@ -35,12 +35,12 @@ export function number(min: number, max: number): ValueType<number> {
   }
 }
 
-/** A number with a unit, as `5s`, `1m`, `24h`, `1h30m`; read as milliseconds. */
+/** A duration with units, such as `5s`, `1m`, `24h` or `1h30m`, as milliseconds. */
 export function duration(minMs = 0, maxMs = 365 * DAY_MS): ValueType<number> {
   return {
     expected: `a duration as 5s, 1m or 24h, from ${durationWords(minMs)} to ${durationWords(maxMs)}`,
     read: (raw) => {
-      // Zero without a unit is a duration in Go, and says nothing of what was meant here.
+      // Go accepts 0 without a unit; here every duration has one.
       if (typeof raw !== 'string' || !/[a-zµμ]$/.test(raw) || raw.startsWith('+')) return undefined
       const ms = parseDuration(raw)
       return ms !== null && ms >= minMs && ms <= maxMs ? ms : undefined
@@ -49,7 +49,7 @@ export function duration(minMs = 0, maxMs = 365 * DAY_MS): ValueType<number> {
   }
 }
 
-/** A duration as a person writes it: 24h, 1m30s, 250ms. */
+/** A duration in its usual notation: 24h, 1m30s, 250ms. */
 function durationWords(ms: number): string {
   if (ms === 0 || ms % 1000 !== 0) return durationText(ms)
   const parts = [
@@ -91,7 +91,7 @@ export function isText(raw: RawValue): raw is string {
   )
 }
 
-/** A value that may also be left empty; null then. */
+/** Also accepts an empty value, as null. */
 export function optional<T>(type: ValueType<T>): ValueType<T | null> {
   const { expected, read, fromText, show, redacted } = type
   return {
@@ -109,11 +109,11 @@ interface ListSettings {
   readonly expected: string
   readonly itemsMin?: number
   readonly itemsMax?: number
-  /** Each item may stand once. */
+  /** Rejects duplicate items. */
   readonly isDistinct?: boolean
 }
 
-/** A list of like values; commas separate them in the text of an environment variable. */
+/** A list of values of one type; in an environment variable, commas separate them. */
 export function listOf<T>(item: ValueType<T>, settings: ListSettings): ValueType<readonly T[]> {
   const { expected, itemsMin = 0, itemsMax = LIST_ITEMS_MAX, isDistinct = false } = settings
   return {
@@ -130,7 +130,7 @@ export function listOf<T>(item: ValueType<T>, settings: ListSettings): ValueType
   }
 }
 
-/** A list of texts; none when empty. */
+/** A list of texts; an empty value is an empty list. */
 export function texts(
   expected = 'a list of texts',
   isValid: (text: string) => boolean = () => true,
@@ -139,7 +139,7 @@ export function texts(
   return { ...many, read: (raw, folder) => many.read(raw ?? [], folder) }
 }
 
-/** One text, or a list of one or more. */
+/** One text, or a list of one or more texts. */
 export function textOrTexts(
   expected = 'a text, or a list of one or more',
   isValid: (text: string) => boolean = () => true,
@@ -152,7 +152,10 @@ export function textOrTexts(
   }
 }
 
-/** Relative to the folder of the configuration file; in a variable, to the working folder. */
+/**
+ * Relative paths start at the folder of the configuration file, or at the working folder for an
+ * environment variable.
+ */
 export function path(): ValueType<string> {
   return {
     expected: 'a path',

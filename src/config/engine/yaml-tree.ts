@@ -15,7 +15,8 @@ import {
 import { escapeUnprintable, firstUnprintable } from '../../lib/text/terminal-text.ts'
 
 /**
- * Bounds of a YAML file, aliases expanded: a text of some bytes can stand for a tree of any size.
+ * Bounds of a YAML tree after its aliases are expanded, because aliases let a small file describe a
+ * huge tree.
  */
 export const yamlTreeLimits = { yamlNodesMax: 100_000, yamlDepthMax: 32 } as const
 
@@ -26,7 +27,7 @@ export interface YamlTreeLimits {
 
 export type YamlScalar = string | number | boolean | null
 
-/** A YAML text without anchors and tags; lines count from 1. */
+/** A YAML document with aliases and tags resolved; lines count from 1. */
 export type YamlTree =
   | { readonly kind: 'scalar'; readonly line: number; readonly value: YamlScalar }
   | { readonly kind: 'list'; readonly line: number; readonly items: readonly YamlTree[] }
@@ -47,7 +48,7 @@ export type YamlParsed =
   | { readonly ok: true; readonly tree: YamlTree }
   | { readonly ok: false; readonly faults: readonly YamlFault[] }
 
-/** Never throws; a key that stands twice in one section is a fault. */
+/** Never throws. A duplicate key in a section is a fault. */
 export function parseYamlTree(text: string, limits: YamlTreeLimits = yamlTreeLimits): YamlParsed {
   const lines = new LineCounter()
   try {
@@ -63,21 +64,19 @@ export function parseYamlTree(text: string, limits: YamlTreeLimits = yamlTreeLim
     if (error instanceof TreeFault) {
       return { ok: false, faults: [{ line: error.line, problem: error.message }] }
     }
-    // The parser throws for a few malformed texts in place of reporting them.
+    // For some malformed texts the parser throws instead of reporting errors.
     const problem = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)
     return { ok: false, faults: [{ line: null, problem: `is not YAML: ${problem}` }] }
   }
 }
 
-/**
- * YAML text of plain data, without folded lines. Characters that a terminal acts on are escaped.
- */
+/** YAML of plain data without folded lines. Escapes terminal control characters. */
 export function yamlText(value: unknown): string {
   const document = new Document(value)
   visit(document, {
     Scalar(_, scalar) {
       const { value: text } = scalar
-      // Only a text in double quotes can have escapes.
+      // YAML supports escapes only in double quotes.
       // @guard names-at-a-terminal--yaml
       if (typeof text === 'string' && needsEscapes(text)) scalar.type = Scalar.QUOTE_DOUBLE
     },
@@ -85,7 +84,7 @@ export function yamlText(value: unknown): string {
   return escapeUnprintable(document.toString({ lineWidth: 0 }))
 }
 
-/** Line feeds and tabs stand as they are in a block of lines. */
+/** A block of lines can contain line feeds and tabs unescaped. */
 function needsEscapes(text: string): boolean {
   return firstUnprintable(text.replace(/[\t\n]/g, '')) !== null
 }
@@ -104,7 +103,7 @@ class TreeBuilder {
   readonly #document: Document
   readonly #lines: LineCounter
   readonly #limits: YamlTreeLimits
-  /** Lines of keys that stand before them in the same section already. */
+  /** Lines of duplicate keys. */
   readonly duplicates: number[] = []
   #nodes = 0
 
@@ -114,7 +113,7 @@ class TreeBuilder {
     this.#limits = limits
   }
 
-  /** @param line of the parent, for a node that has no place of its own. */
+  /** @param line line of the parent, for a node without a position. */
   tree(node: unknown, line: number, depth: number): YamlTree {
     this.#nodes += 1
     const { yamlNodesMax, yamlDepthMax } = this.#limits
@@ -132,7 +131,7 @@ class TreeBuilder {
       return { kind: 'list', line: at, items }
     }
     if (isMap(found)) {
-      // The parser compares each key with all before it.
+      // A set, because the parser would compare each key with all earlier ones.
       const seen = new Set<string>()
       const entries = found.items.map(({ key, value }) => {
         const keyLine = this.#lineOf(key) ?? at
@@ -169,7 +168,7 @@ function scalarOf(value: unknown): YamlScalar {
 const FAULTS_MAX = 3
 const CHARACTERS_MAX = 200
 
-/** Sentences in place of those of the parser, which speak of its grammar. */
+/** Replaces messages of the parser that describe its grammar. */
 const sentences: Readonly<Record<string, string>> = {
   BLOCK_AS_IMPLICIT_KEY: 'a key follows a value on its line; check indentation and colons',
   DUPLICATE_KEY: 'the same key is given twice in this section; keep one of them',
@@ -177,9 +176,7 @@ const sentences: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: 'a tab is used as indentation; use spaces',
 }
 
-/**
- * The first faults that keep a text from being YAML, as each of the others may follow from them.
- */
+/** The first syntax faults of each line. Later ones are often consequences of the first. */
 function syntaxFaults(
   errors: readonly YAMLError[],
   lines: LineCounter,
@@ -194,7 +191,7 @@ function syntaxFaults(
     .map(([line, problem]) => ({ line, problem: `invalid YAML: ${problem}` }))
 }
 
-/** The same of keys that are given twice, by their lines. */
+/** The same for duplicate keys. */
 function duplicateFaults(lines: readonly number[]): { line: number; problem: string }[] {
   const problem = `invalid YAML: ${sentences['DUPLICATE_KEY'] ?? ''}`
   return [...new Set(lines)].slice(0, FAULTS_MAX).map((line) => ({ line, problem }))

@@ -2,17 +2,17 @@ import { yamlText } from '../engine/yaml-tree.ts'
 import { CONFIG_VERSION } from './table.ts'
 
 /**
- * The text of a configuration in which everything else keeps its default; identity files stand
- * beside it.
+ * Text of a configuration in which every other key has its default. The identity files are in the
+ * same folder.
  */
 export function composeRouterConfig(options: {
-  /** Name of the files, and for a person. */
+  /** Base name of the identity files. */
   readonly name: string
   /** `tls:host:port` of controllers. */
   readonly endpoints: readonly string[]
-  /** The one SAN of its server certificate. */
+  /** The only SAN of the server certificate. */
   readonly ip: string
-  /** Sections beside these, as the file has them. */
+  /** Further sections in the format of the file. */
   readonly sections?: Readonly<Record<string, unknown>>
 }): string {
   const { name, endpoints, ip, sections = {} } = options

@@ -2,8 +2,8 @@ import { configTables } from '../engine/document.ts'
 import { routerTable } from './load.ts'
 
 /**
- * docs/reference/router-configuration.md: the table of keys as prose.
- * A test holds the file equal to this.
+ * docs/reference/router-configuration.md, generated from the table of keys. A test compares it
+ * with this text.
  */
 export function routerConfigurationDocument(): string {
   return `# Configuration of a router

@@ -4,7 +4,7 @@ import type { EffectiveValue } from '../engine/reader.ts'
 import { settleRelations, withEndpointsFile } from './relations.ts'
 import { controllerPlaceNames, type RouterConfig, routerFields } from './table.ts'
 
-/** Variables are filled into texts. */
+/** Environment variables are replaced inside texts. */
 export const routerTable: ConfigTable<RouterConfig> = {
   fields: routerFields,
   overridePrefix: null,
@@ -17,7 +17,7 @@ export function loadRouterConfig(path: string, environment: Environment): Loaded
   return withPlaces(loadConfig(routerTable, path, environment))
 }
 
-/** For text already read; relative paths start at the folder of `file`. */
+/** Parses text; relative paths start at the folder of `file`. */
 export function parseRouterConfig(
   file: string,
   text: string,
@@ -33,7 +33,7 @@ function withPlaces(loaded: LoadedRouterConfig): LoadedRouterConfig {
   return { ...loaded, config, effective }
 }
 
-/** The second place of a key is shown only where it was used. */
+/** The alternative location of a key is shown only if the file uses it. */
 function isShown({ key, source }: EffectiveValue): boolean {
   const [ctrl, options, name] = key.split('.')
   const isSecondPlace =

@@ -1,6 +1,6 @@
 import type { RouterConfig } from './table.ts'
 
-/** One sentence for each section that is left out: what the router does without it. */
+/** One sentence for each omitted section: what the router does not do without it. */
 export function omissionsOf(config: RouterConfig): readonly string[] {
   const effects: readonly (readonly [boolean, string])[] = [
     [
@@ -16,7 +16,7 @@ export function omissionsOf(config: RouterConfig): readonly string[] {
   return effects.flatMap(([isOmitted, effect]) => (isOmitted ? [effect] : []))
 }
 
-/** One sentence for each section that is read, checked and does nothing in this version. */
+/** One sentence for each section that is checked but has no effect in this version. */
 export function sectionsWithoutData(config: RouterConfig): readonly string[] {
   const { transport } = config
   const sections: readonly (readonly [boolean, string, string])[] = [

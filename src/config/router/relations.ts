@@ -4,7 +4,7 @@ import type { ConfigReader } from '../engine/reader.ts'
 import { controllerPlaceNames, type RouterConfig } from './table.ts'
 import type { Address } from './values.ts'
 
-/** The part of a reader that rules between keys ask, and report their faults to. */
+/** The part of a reader that rules between keys use. */
 export type RelationReader = Pick<
   ConfigReader,
   'fault' | 'warn' | 'isGiven' | 'isMissing' | 'isFaulty'
@@ -13,11 +13,11 @@ export type RelationReader = Pick<
 }
 
 /**
- * Rules between values that each are fine alone, and places that stand for one another.
- * @returns the configuration in which every value has one place.
+ * Checks rules between values, and resolves keys with alternative locations.
+ * @returns the configuration with each value in one canonical key.
  */
 export function settleRelations(read: RouterConfig, reader: RelationReader): RouterConfig {
-  // A part that is wrong is told already, and may have any shape.
+  // A faulty part was already reported and may have any shape, so each step is guarded.
   const config = guarded(read, (given) => withOneAddressing(given, reader), reader)
   checkEnrolls(reader)
   return [withCsr, withListeners, checkBackoffs, checkRateLimiter, checkWeb, checkFlows]
@@ -26,8 +26,7 @@ export function settleRelations(read: RouterConfig, reader: RelationReader): Rou
 }
 
 /**
- * A step on values that are not all there may fail; the fault that is missing then stands there
- * already.
+ * A step can throw on incomplete values. The fault that made them incomplete was already reported.
  */
 function guarded(
   config: RouterConfig,
@@ -76,7 +75,7 @@ function withOneAddressing(config: RouterConfig, reader: RelationReader): Router
   return { ...config, ctrl: settled }
 }
 
-/** The addresses of controllers that the configuration names: `endpoint` wins over `endpoints`. */
+/** Controller addresses of the configuration: `endpoint` takes precedence over `endpoints`. */
 export function configuredEndpoints({ ctrl }: RouterConfig): readonly Address[] {
   return ctrl.endpoint === null ? (ctrl.endpoints ?? []) : [ctrl.endpoint]
 }
@@ -228,7 +227,7 @@ function checkWeb(config: RouterConfig, reader: RelationReader): RouterConfig {
   return config
 }
 
-/** `endpoints.yml` beside the configuration, unless it says otherwise. */
+/** Default: `endpoints.yml` in the folder of the configuration. */
 export function withEndpointsFile(config: RouterConfig, file: string): RouterConfig {
   const endpointsFile = resolve(dirname(file), config.ctrl.endpointsFile)
   return { ...config, ctrl: { ...config.ctrl, endpointsFile } }

@@ -25,21 +25,21 @@ export const addressProtocols = {
   datagram: ['udp', 'udp4', 'udp6', 'unixgram'],
 } as const
 
-/** Whether a text ends in `:` and a port, after something else. */
+/** Whether a text ends with a colon and a valid port, after at least one other character. */
 function isPort(text: string): boolean {
   if (!/^.+:[0-9]{1,5}$/.test(text)) return false
   const port = Number(text.slice(text.lastIndexOf(':') + 1))
   return port > 0 && port <= 65_535
 }
 
-/** A name server, whose address needs no other one: its port may be left out. */
+/** A name server with an IP address, so that it needs no name resolution. The port is optional. */
 function isServer(text: string): boolean {
   const place = text.replace(/^udp:\/\//, '')
   const host = isPort(place) ? place.slice(0, place.lastIndexOf(':')) : place
   return isIP(host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host) !== 0
 }
 
-/** Options of one channel; `connectTimeoutMs` and `connectTimeout` say the same. */
+/** Options of a channel; `connectTimeoutMs` and `connectTimeout` are the same option. */
 export const channelOptions = {
   outQueueSize: option(integer(0, 10_000), {
     default: 4,
@@ -70,7 +70,7 @@ export const channelOptions = {
   }),
 } as const
 
-/** The same for links, where payloads and acknowledgements wait for the channel. */
+/** The same for links, where payloads and acknowledgments have their own queues. */
 export const linkChannelOptions = {
   ...channelOptions,
   outQueueSize: option(integer(0, 10_000), {
@@ -79,7 +79,7 @@ export const linkChannelOptions = {
   }),
 } as const
 
-/** @param closeAfterMs default of the silence after which the channel is closed. */
+/** @param closeAfterMs default time without a response after which the channel is closed. */
 export function heartbeatOptions(closeAfterMs: number) {
   return {
     sendInterval: option(duration(100, HOUR_MS), {
@@ -97,7 +97,7 @@ export function heartbeatOptions(closeAfterMs: number) {
   } as const
 }
 
-/** Options of every dialer and listener: the flow control of a circuit's end. */
+/** Options of every dialer and listener: the flow control of an xgress. */
 export const flowOptions = {
   mtu: option(integer(0, 65_535), { default: 0, why: 'Largest payload in bytes; 0: no limit.' }),
   randomDrops: option(boolean(), {
@@ -179,19 +179,22 @@ export const flowOptions = {
   }),
 } as const
 
-/** Listeners connect to no services: dialers do, and a tunnel by the config of each service. */
+/**
+ * Listeners do not connect to services. Dialers do, and so does a tunnel with the config of each
+ * service.
+ */
 const listenerFlow = {
   ...flowOptions,
   connectTimeout: { ...flowOptions.connectTimeout, hasEffect: false },
 } as const
 
-/** Dialers ask for no circuits. */
+/** Dialers do not request circuits. */
 export const dialerOptions = {
   ...flowOptions,
   getCircuitTimeout: { ...flowOptions.getCircuitTimeout, hasEffect: false },
 } as const
 
-/** @param both minRetryInterval and maxRetryInterval in ms. */
+/** @param both minRetryInterval and maxRetryInterval in ms, and their backoff factor. */
 export function backoffOptions(both: { min: number; max: number; factor: number }) {
   const bounds = duration(10, DAY_MS)
   return {
@@ -210,8 +213,8 @@ export const groups = option(textOrTexts(), {
 })
 
 /**
- * Addresses of the controllers, and how they are spoken to; the same fields are taken below
- * `ctrl.options`.
+ * Addresses of the controllers and their connection options. `ctrl.options` accepts the same
+ * fields.
  */
 export const controllerAddressing = {
   endpoint: option(optional(address(addressProtocols.controller, true)), {
@@ -234,13 +237,13 @@ export const controllerAddressing = {
 
 const plain = (fields: Fields): Fields => fields
 
-/** They are read and checked, and have no effect in this version. */
+/** Marks all fields as without effect in this version. */
 function inert(fields: Fields): Fields {
   const entries = Object.entries(fields)
   return Object.fromEntries(entries.map(([name, node]) => [name, { ...node, hasEffect: false }]))
 }
 
-/** Fields below `options` of a listener, by its binding. */
+/** Fields of a listener's `options`, by its binding. */
 export const listenerOptions: Readonly<Record<string, Fields>> = {
   edge: plain({
     advertise: option(optional(advertised(addressProtocols.edge)), {
@@ -349,7 +352,7 @@ function withAdvertise(): Fields {
   })
 }
 
-/** Every binding that a listener may have. */
+/** Valid bindings of a listener. */
 export const listenerBindings = [
   'edge',
   'transport',

@@ -10,7 +10,7 @@ import {
   linkChannelOptions,
 } from './shared-options.ts'
 
-/** Keys of `link`: what this router dials and what it listens on for other routers. */
+/** Keys of `link`: dialers and listeners for other routers. */
 export const linkSection = optionalSection('Links to other routers.', {
   listeners: list(16, 'Where other routers connect.', {
     binding: option(choice(['transport']), {

@@ -11,7 +11,7 @@ import { HOUR_MS } from '../engine/units.ts'
 import { choice, duration, optional, text } from '../engine/values.ts'
 import { hostPort, pemSource } from './values.ts'
 
-/** Keys of `web`: the HTTPS servers of this router. */
+/** Keys of `web`: HTTPS servers of this router. */
 export const webList = list(8, 'HTTPS servers. The one API there is: health-checks.', {
   name: option(text(), { default: required, why: 'For logs.' }),
   bindPoints: requiredList(16, 'Where it listens.', {

@@ -65,7 +65,7 @@ const csrFields = {
 const queueLength = integer(1, 10_000)
 const workerCount = integer(1, 10_000)
 
-/** Keys that may stand in `ctrl` and in `ctrl.options`. */
+/** Keys that are valid in both `ctrl` and `ctrl.options`. */
 const controllerPlaces = {
   ...controllerAddressing,
   heartbeats: section('Heartbeats to the controllers.', {
@@ -80,10 +80,7 @@ export const controllerPlaceNames = Object.keys(
   controllerPlaces,
 ) as readonly (keyof typeof controllerPlaces)[]
 
-/**
- * Every key of a router's configuration: the one place that says what may stand there, and what it
- * is for.
- */
+/** All keys of a router's configuration, with their types, defaults and purpose. */
 export const routerFields = {
   v: option(version(CONFIG_VERSION), { default: required, why: 'Version of the file format.' }),
   identity: requiredSection('Certificate and key of this router.', {
@@ -388,5 +385,5 @@ export const routerFields = {
   ha: ignored('the members of the cluster are followed without it'),
 } as const
 
-/** Checked values, all defaults filled in, all paths absolute. */
+/** Checked values with defaults and absolute paths. */
 export type RouterConfig = ValuesOf<typeof routerFields>

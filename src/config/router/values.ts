@@ -6,11 +6,11 @@ import type { ValueType } from '../engine/schema.ts'
 import { REDACTED } from '../engine/shown.ts'
 import { isText, listOf, text, texts } from '../engine/values.ts'
 
-// Types of values that only a router's configuration has.
+// Value types used only in the configuration of a router.
 
 const PEM_CHARACTERS_MAX = 64 * 1024
 
-/** The version of the file format: an integer, and not the text of one. */
+/** Version of the file format; must be an integer, not a text. */
 export function version(only: number): ValueType<number> {
   return {
     expected: `${only}, the one version that is supported`,
@@ -18,16 +18,16 @@ export function version(only: number): ValueType<number> {
   }
 }
 
-/** Certificates or a key: a file, or their PEM text in the configuration itself. */
+/** Certificates or a key, in a file or as PEM text in the configuration. */
 export interface PemSource {
   readonly path: string | null
-  /** Null when it is in a file. */
+  /** null when it is in a file. */
   readonly pem: string | null
 }
 
 const PEM_BEGIN = '-----BEGIN '
 const FILE_URL = 'file://'
-/** A URL of a key store, which this router reads no keys from. */
+/** URL of another key store, which this router does not support. */
 const OTHER_STORE = /^(?!file:)[a-z][a-z0-9+.-]*:\/\//i
 
 export function pemSource(): ValueType<PemSource> {
@@ -50,29 +50,29 @@ export function pemSource(): ValueType<PemSource> {
 
 export interface Address extends HostPort {
   readonly protocol: string
-  /** The address as it was written: `tls:host:port`. */
+  /** The original text: `tls:host:port`. */
   readonly text: string
 }
 
-/** `<protocol>:<host>:<port>` with a port from 0 to 65535. @returns null when the text is none. */
+/** Parses `<protocol>:<host>:<port>` with a port from 0 to 65535. @returns null when malformed. */
 export function parseAddress(written: string): Address | null {
   const at = written.indexOf(':')
   const protocol = written.slice(0, Math.max(0, at))
   const rest = written.slice(at + 1)
   if (!/^[a-z][a-z0-9]{0,15}$/.test(protocol)) return null
-  // Port 0 lets the system choose one for a listener, and is no port for anything else.
+  // Port 0 is valid only for a listener: the system chooses a port.
   const isAnyPort = rest.endsWith(':0')
   const found = parseHostPort(isAnyPort ? `${rest.slice(0, -1)}1` : rest)
   if (found === null || !isHost(found.host)) return null
   return { protocol, host: found.host, port: isAnyPort ? 0 : found.port, text: written }
 }
 
-/** Four numbers that are no IPv4 address are no name either. */
+/** Digits and dots that are not an IPv4 address are not a host name either. */
 function isHost(host: string): boolean {
   return isIP(host) !== 0 || (!/^[0-9.]+$/.test(host) && !host.includes(':'))
 }
 
-/** @param isDialed an address to connect to, which has no port 0. */
+/** @param isDialed whether this is an address to connect to, which cannot have port 0. */
 export function address(protocols: readonly string[], isDialed = false): ValueType<Address> {
   return {
     expected: `an address <protocol>:<host>:<port> with the protocol ${protocols.join(' or ')} and a port from ${isDialed ? 1 : 0} to 65535, an IPv6 address in brackets`,
@@ -106,7 +106,9 @@ export function hostPort(): ValueType<HostPort> {
   }
 }
 
-/** The advertised address: `<host>:<port>`, or the whole address as other routers want it. */
+/**
+ * An advertised address: `<host>:<port>`, optionally with the protocol that other routers expect.
+ */
 export function advertised(protocols: readonly string[]): ValueType<HostPort> {
   const whole = address(protocols, true)
   const short = hostPort()

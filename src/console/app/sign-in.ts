@@ -11,9 +11,9 @@ export const isReturning = signal(false)
 
 /** The reason why the sign-in page led to no session, told once; '': there is none to tell. */
 export function takeSignInFault(): string {
-  const told = fault
+  const shown = fault
   fault = ''
-  return told
+  return shown
 }
 
 /** Leaves for the sign-in page of this controller. */

@@ -41,7 +41,10 @@ interface News {
 }
 
 /** A tab asks for all news that there are; the tab with the stream answers with what it keeps. */
-type Told = { readonly kind: 'asked' } | { readonly kind: 'kept'; readonly news: News } | News
+type FeedMessage =
+  | { readonly kind: 'asked' }
+  | { readonly kind: 'kept'; readonly news: News }
+  | News
 
 /**
  * The stream of events, shared by all tabs in which an identity is logged in. One tab reads it and
@@ -85,8 +88,8 @@ export class EventFeed {
     const name = `flotilla.events.${identityId}`
     const channel = new BroadcastChannel(name)
     this.#channel = channel
-    channel.onmessage = ({ data }: { readonly data: unknown }) => this.#hear(data as Told)
-    this.#tell({ kind: 'asked' })
+    channel.onmessage = ({ data }: { readonly data: unknown }) => this.#hear(data as FeedMessage)
+    this.#send({ kind: 'asked' })
     const read = async (): Promise<void> => {
       this.#isReader = true
       await this.#run(stopping.signal)
@@ -104,18 +107,18 @@ export class EventFeed {
     this.state.value = 'off'
   }
 
-  #tell(told: Told): void {
-    this.#channel?.postMessage(told)
+  #send(message: FeedMessage): void {
+    this.#channel?.postMessage(message)
   }
 
-  #hear(told: Told): void {
-    if (told.kind === 'asked') {
-      if (this.#isReader) this.#tell({ kind: 'kept', news: this.#news(this.events.value, false) })
+  #hear(message: FeedMessage): void {
+    if (message.kind === 'asked') {
+      if (this.#isReader) this.#send({ kind: 'kept', news: this.#news(this.events.value, false) })
     } else if (!this.#isReader) {
-      const isKept = told.kind === 'kept'
+      const isKept = message.kind === 'kept'
       // A tab that has been told of events before has heard of each since then.
-      if (isKept && !this.#isNew) this.state.value = told.news.state
-      else this.#show(isKept ? told.news : told, isKept)
+      if (isKept && !this.#isNew) this.state.value = message.news.state
+      else this.#show(isKept ? message.news : message, isKept)
       if (isKept) this.#isNew = false
     }
   }
@@ -134,7 +137,7 @@ export class EventFeed {
 
   #enter(state: FeedState): void {
     this.state.value = state
-    this.#tell(this.#news([], false))
+    this.#send(this.#news([], false))
   }
 
   async #run(stopped: AbortSignal): Promise<void> {
@@ -187,7 +190,7 @@ export class EventFeed {
     }
     const news = this.#news(shown, isGap)
     this.#show(news, false)
-    this.#tell(news)
+    this.#send(news)
   }
 }
 

@@ -10,15 +10,12 @@ import { dirname, join, resolve } from 'node:path'
 
 import { lastLockHolder, parsePid } from '../../store/folder/folder-lock.ts'
 
-/** The pid file stands beside the configuration. */
+/** The pid file is in the folder of the configuration. */
 export function pidFileOf(configPath: string): string {
   return join(dirname(configPath), 'pid')
 }
 
-/**
- * @param pid of this process, or of one that was started a moment ago and will write the same
- * itself.
- */
+/** @param pid of this process, or of one that was just started and will write the same content. */
 export function writePidFile(configPath: string, pid = process.pid): void {
   const path = pidFileOf(configPath)
   const partial = `${path}.${process.pid}.partial`
@@ -26,21 +23,19 @@ export function writePidFile(configPath: string, pid = process.pid): void {
   renameSync(partial, path)
 }
 
-/**
- * Removes the file unless it names another process: one that has written its own there meanwhile.
- */
+/** Removes the file unless another process has written its own pid meanwhile. */
 export function removePidFile(configPath: string, pid = process.pid): void {
   if (readPid(configPath) === pid) rmSync(pidFileOf(configPath), { force: true })
 }
 
 /**
- * The process that runs this controller or router now: the one in its pid file, or the one that
- * holds the data folder, as a controller holds it before it writes its pid file. Both outlive a
- * kill -9, and the number may by then belong to anybody, so the command line of the process must
- * show that it runs this very configuration (`controller run CONFIG`, `router run CONFIG`, or
- * `cluster join CONFIG`, which goes on as a controller).
+ * Finds the process that runs this controller or router: by its pid file, or by the lock of the
+ * data folder, which a controller holds before it writes its pid file. Both survive a kill -9, and
+ * the pid may then belong to another process. The command line must therefore show this
+ * configuration (`controller run CONFIG`, `router run CONFIG`, or `cluster join CONFIG`, which
+ * continues as a controller).
  * @param dataFolder null for a router, which has none.
- * @returns null when none does.
+ * @returns null when no process runs it.
  */
 export function runningPid(configPath: string, dataFolder: string | null): number | null {
   const pids = [readPid(configPath), dataFolder === null ? null : lastLockHolder(dataFolder)]
@@ -68,7 +63,7 @@ function runsConfiguration(pid: number, configPath: string): boolean {
     const named = resolve(readlinkSync(`/proc/${pid}/cwd`), argument)
     return realpathSync(named) === realpathSync(configPath)
   } catch {
-    // Gone meanwhile, or a process of another user: not ours.
+    // The process has ended, or belongs to another user.
     return false
   }
 }

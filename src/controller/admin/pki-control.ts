@@ -42,18 +42,18 @@ const DNS_NAME = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 
 export interface PkiControlParts {
   readonly renewer: CertificateRenewer
-  /** Certificates of other authorities. */
+  /** Server certificates from other authorities. */
   readonly serverCertificates: () => readonly ServerCertificateInForce[]
-  /** Reads all files again. @throws {CertificateError | SecretFileError} */
+  /** Rereads all files. @throws {CertificateError | SecretFileError} */
   readonly reload: () => Promise<void>
   readonly trustDomain: string
   readonly clock: Clock
-  /** The issuing authority of the cluster in force; null as long as it is not known here. */
+  /** Issuing authority of the cluster; null until this controller knows it. */
   readonly issuing: () => CertifiedKey | null
-  /** Makes another one the issuing authority of the whole cluster. @throws {Problem} */
+  /** Replaces the issuing authority of the whole cluster. @throws {Problem} */
   readonly installIssuing: (authority: CertifiedKey) => Promise<void>
   readonly actions: ActionRecorder
-  /** SHA-256 of the public key by which the cluster knows a member; null: no such member. */
+  /** SHA-256 of a member's public key in the configuration; null when there is no such member. */
   readonly memberKeySha256: (id: string) => Uint8Array | null
 }
 
@@ -73,7 +73,7 @@ export function pkiControl(parts: PkiControlParts): PkiControl {
       await parts.reload()
       return view()
     }),
-    // Another authority: nothing is done before the log says who wants it.
+    // Installs another authority only after the log has recorded who requested it.
     installIssuing: (given, by) =>
       recorded(actions, { action: 'issuing-install', target: null }, by, () =>
         explained(() => installIssuing(parts, given)),
@@ -84,7 +84,7 @@ export function pkiControl(parts: PkiControlParts): PkiControl {
   }
 }
 
-/** Runs what a cluster without a quorum may need to get one again: it waits for no log. */
+/** Runs an action that must work without a quorum, so it does not wait for the audit record. */
 function noted<T>(
   actions: ActionRecorder,
   action: string,
@@ -97,10 +97,7 @@ function noted<T>(
   }
 }
 
-/**
- * Makes a fault of a certificate or file a refusal like any other, not a mistake of this
- * program.
- */
+/** Returns certificate and file errors to the caller as a refusal, not as an internal error. */
 async function explained<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run()
@@ -110,7 +107,9 @@ async function explained<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A certificate with its key, or a new certificate for the key that the authority has now. */
+/**
+ * Accepts a certificate with its key, or a new certificate for the present key of the authority.
+ */
 async function installIssuing(
   parts: PkiControlParts,
   { certificatePem, ...given }: Parameters<PkiControl['installIssuing']>[0],
@@ -134,8 +133,8 @@ async function installIssuing(
 }
 
 /**
- * A leaf for somebody outside of the cluster, signed once the log says who wants it for whom. Its
- * SPIFFE id is that of no controller and no identity.
+ * Issues a leaf for a subject outside of the cluster, after the log has recorded who requested it.
+ * Its SPIFFE id belongs to no controller and no identity.
  */
 async function issue(
   parts: PkiControlParts,
@@ -164,8 +163,8 @@ async function issue(
 }
 
 /**
- * For a member that has been away so long that its certificate ended, and that cannot get in to
- * renew it.
+ * Renews the certificate of a member that was offline until it expired, and therefore cannot
+ * connect to renew it.
  */
 async function renewMember(
   parts: PkiControlParts,
@@ -196,7 +195,7 @@ async function renewMember(
 }
 
 /**
- * The names in it are signed again unseen, so they must have been signed by this cluster before.
+ * The renewal copies the names of the certificate unchecked, so this cluster must have issued it.
  */
 function checkOwnIssue(
   { renewer, clock }: PkiControlParts,

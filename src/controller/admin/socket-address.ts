@@ -2,25 +2,25 @@ import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * The admin socket of a controller: HTTP over a unix socket in its data folder. Who may open the
- * socket (mode 0600: the user that runs the controller, and root) may ask for everything that is
- * offered anywhere, without a session.
+ * Admin socket of a controller: HTTP over a Unix socket in its data folder. Its mode is 0600, so
+ * only the controller's user and root can connect. They may use every operation, without a session.
  */
 export const ADMIN_SOCKET_NAME = 'admin.sock'
 
-/** Longest path of a unix socket on Linux (sun_path, unix(7)), without its closing zero. */
+/**
+ * Longest path of a Unix socket on Linux (sun_path, unix(7)), without the terminating zero byte.
+ */
 const SOCKET_PATH_BYTES_MAX = 107
 
 export interface SocketAddress {
-  /** Path to listen on or connect to; valid until `release`. */
+  /** Path to listen on or connect to, valid until `release`. */
   readonly path: string
   release(): void
 }
 
 /**
- * The admin socket of a data folder. A folder too deep for a socket's path is gone through by an
- * open handle, so that the socket still lies, and is protected, where everything else of the
- * controller does.
+ * Address of the admin socket. If the path is too long for a socket, the address goes through an
+ * open handle of the folder; the socket is still in the data folder and protected by its mode.
  */
 export function adminSocketAddress(dataFolder: string): SocketAddress {
   const path = join(dataFolder, ADMIN_SOCKET_NAME)

@@ -6,23 +6,20 @@ import { actorAt, CALLER_HEADER, ownCaller } from './caller.ts'
 import { adminSocketAddress, type SocketAddress } from './socket-address.ts'
 
 export const adminSocketLimits = {
-  /** More are closed at once. */
+  /** Maximum connections; further ones are closed at once. */
   socketConnectionsMax: 32,
 } as const
 
 const OPENING_BRACE = 0x7b
 
 /**
- * The API at the admin socket of a data folder. Its routes are made with the first request, as few
- * controllers get one soon after their start.
+ * Serves the API at the admin socket. Its routes are created with the first request, because most
+ * controllers get none soon after their start.
  */
 export class AdminSocket {
   readonly #server: Server
   readonly #address: SocketAddress
-  /**
-   * Connections, those included that have become something else than HTTP, which the server no
-   * longer knows.
-   */
+  /** All open connections, including upgraded ones that the HTTP server no longer tracks. */
   readonly #connections = new Set<Socket>()
 
   private constructor(server: Server, address: SocketAddress) {
@@ -35,10 +32,9 @@ export class AdminSocket {
   }
 
   /**
-   * The caller must own the data folder (hold its lock): a socket left by a process that was killed
-   * is removed.
-   * @param version of this program, for clients of another one.
-   * @throws the error of listening.
+   * The caller must hold the lock of the data folder. Removes the socket of a killed process.
+   * @param version of this program, for clients of another version.
+   * @throws the error of `listen`.
    */
   static async open(api: Api, dataFolder: string, version: string): Promise<AdminSocket> {
     const own = ownCaller()
@@ -59,7 +55,7 @@ export class AdminSocket {
     return new AdminSocket(server, address)
   }
 
-  /** Ends what is being asked as well. */
+  /** Also aborts requests in progress. */
   async close(): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve))
     for (const socket of this.#connections) socket.destroy()
@@ -70,7 +66,7 @@ export class AdminSocket {
 
 async function listen(server: Server, path: string): Promise<void> {
   removeSocket(path)
-  // Bound under a narrow mask, so that nobody else can connect even before the mode is set.
+  // A narrow umask prevents connections of other users before the mode is set.
   const umask = process.umask(0o177)
   try {
     await new Promise<void>((resolve, reject) => {
@@ -89,7 +85,7 @@ function removeSocket(path: string): void {
   if (status?.isSocket() === true) unlinkSync(path)
 }
 
-/** Programs before this protocol asked by a line of JSON, and understand such a line alone. */
+/** Programs before this protocol sent one line of JSON and understand only such a line. */
 function answerEarlierProgram(
   error: Error & { readonly rawPacket?: unknown },
   socket: Socket,

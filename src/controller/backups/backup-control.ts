@@ -11,26 +11,28 @@ import type {
 import type { BackupFolder } from './backup-folder.ts'
 import {
   type BackupParts,
-  type BackupWish,
+  type TakeBackupOptions,
   bytesOf,
   takeBackup,
   type TakenBackup,
 } from './take-backup.ts'
 
-/** Backups at a time: each reads the whole state on the thread that serves requests. */
+/**
+ * Maximum backups at a time, because each reads the whole state on the thread that serves requests.
+ */
 const BACKUPS_MAX = 1
 
 interface ControlParts extends BackupParts {
   readonly actions: ActionRecorder
-  /** null: none are taken by schedule. */
+  /** null: no schedule. */
   readonly folder: Pick<BackupFolder, 'list'> | null
 }
 
-/** How operators are handed backups. */
+/** Backups on demand for operators. */
 export function backupControl(parts: ControlParts): BackupControl {
   let running = 0
   const take: BackupControl['take'] = async (request, by) => {
-    const wish = wishOf(request)
+    const options = optionsOf(request)
     if (running >= BACKUPS_MAX) {
       throw new Problem('RATE_LIMITED', {
         detail: 'another backup is in progress on this controller',
@@ -39,11 +41,11 @@ export function backupControl(parts: ControlParts): BackupControl {
     running += 1
     const end = (outcome: ClusterAction['outcome']): void => {
       running -= 1
-      void parts.actions.note({ ...actionOf(parts, wish), outcome }, by)
+      void parts.actions.note({ ...actionOf(parts, options), outcome }, by)
     }
     try {
-      await tell(parts, wish, by)
-      const taken = await takeBackup(parts, wish)
+      await recordRequest(parts, options, by)
+      const taken = await takeBackup(parts, options)
       return await handedOut(parts, taken, end)
     } catch (error) {
       end(error instanceof Problem ? error.code : 'UNHANDLED')
@@ -58,14 +60,15 @@ async function listed(folder: ControlParts['folder']): Promise<ScheduledBackups>
   try {
     return { isScheduled: true, backups: await folder.list() }
   } catch (error) {
-    // It is made with the first one.
+    // The first scheduled backup creates the folder.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     return { isScheduled: true, backups: [] }
   }
 }
 
 /**
- * The bytes, and what came of them, whether they are read to the end, to some point or not at all.
+ * Returns the bytes of a backup. Reports the outcome once the consumer has read all, some or none
+ * of them.
  */
 async function handedOut(
   parts: ControlParts,
@@ -82,29 +85,29 @@ async function handedOut(
     }
   }
   const begun = bytes()
-  // Only what was begun can be ended.
+  // A generator runs its `finally` only after it has started.
   await begun.next()
   return begun
 }
 
 /**
- * Notes who takes the secrets, and with them all that the cluster is trusted by: nothing is handed
- * out before the log says who asked.
+ * Records who takes a backup with secrets, which include the authority of the cluster. No byte is
+ * returned before the log has the record.
  */
-async function tell(
+async function recordRequest(
   { actions, ...parts }: ControlParts,
-  wish: BackupWish,
+  options: TakeBackupOptions,
   by: Actor,
 ): Promise<void> {
-  const wanted: ClusterAction = { ...actionOf(parts, wish), outcome: 'requested' }
-  // Without a quorum nothing can be written to the log, and a backup may be all that is left to do.
-  if (wish.isLinearizable) await actions.record(wanted, by)
+  const wanted: ClusterAction = { ...actionOf(parts, options), outcome: 'requested' }
+  // Without a quorum the log accepts no record, and a backup may be the only remaining option.
+  if (options.isLinearizable) await actions.record(wanted, by)
   else void actions.note(wanted, by)
 }
 
 function actionOf(
   { cluster }: Pick<BackupParts, 'cluster'>,
-  { recipient, hasSecrets }: BackupWish,
+  { recipient, hasSecrets }: TakeBackupOptions,
 ): Omit<ClusterAction, 'outcome'> {
   const manner = recipient === null ? 'unencrypted' : 'encrypted'
   const reason = `${hasSecrets ? 'with' : 'without'} secrets, ${manner}`
@@ -112,7 +115,12 @@ function actionOf(
 }
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */
-function wishOf({ recipientPem, hasSecrets, isPlaintext, isStale }: BackupRequest): BackupWish {
+function optionsOf({
+  recipientPem,
+  hasSecrets,
+  isPlaintext,
+  isStale,
+}: BackupRequest): TakeBackupOptions {
   const recipient = recipientPem === null ? null : recipientOf(recipientPem)
   if (hasSecrets && recipient === null && !isPlaintext) {
     throw fieldProblem(

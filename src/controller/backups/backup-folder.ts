@@ -7,24 +7,21 @@ import { requireFreeSpace } from '../free-space.ts'
 
 const PARTIAL = /^\..*\.partial$/
 
-/** Facts of a backup that are in its name. */
+/** Facts encoded in the name of a backup. */
 export interface NamedBackup {
   readonly name: string
-  /** When it was taken, UTC ms, to the second. */
+  /** UTC ms, with a precision of one second. */
   readonly takenAtMs: number
 }
 
-/**
- * The backups that one controller has written by itself, in a folder that others may write to as
- * well.
- */
+/** The scheduled backups of one controller, in a folder that may contain other files. */
 export class BackupFolder {
   readonly #folder: string
   readonly #own: RegExp
   readonly #prefix: string
   readonly #freeBytesMin: number
 
-  /** @param options.freeBytesMin left free on its file system, whatever a backup needs. */
+  /** @param options.freeBytesMin minimum free bytes of the file system that a backup must leave. */
   constructor(options: {
     readonly folder: string
     readonly controllerId: string
@@ -42,7 +39,7 @@ export class BackupFolder {
     return this.#folder
   }
 
-  /** The newest first. @throws the file system's error. */
+  /** Newest first. @throws the file system's error. */
   async list(): Promise<readonly NamedBackup[]> {
     const found = (await readdir(this.#folder)).flatMap((name): NamedBackup[] => {
       const time = this.#own.exec(name)?.[1]
@@ -53,7 +50,7 @@ export class BackupFolder {
 
   /**
    * @returns the path of the backup.
-   * @throws the file system's error, or what the bytes throw; nothing is left then.
+   * @throws the file system's error or the error of `bytes`, and leaves no file behind.
    */
   async write(
     { takenAtMs, index }: { readonly takenAtMs: number; readonly index: number },
@@ -68,14 +65,14 @@ export class BackupFolder {
     return path
   }
 
-  /** Removes all but the newest. @throws the file system's error. */
+  /** Keeps the `count` newest backups and removes the others. @throws the file system's error. */
   async keep(count: number): Promise<void> {
     const surplus = (await this.list()).slice(count)
     for (const { name } of surplus) await rm(join(this.#folder, name), { force: true })
     if (surplus.length > 0) syncFolder(this.#folder)
   }
 
-  /** Removes what a process that was killed has left of a backup. */
+  /** Removes partial files of killed processes. */
   async #removePartial(): Promise<void> {
     const names = await readdir(this.#folder)
     const left = names.filter((name) => PARTIAL.test(name) && name.startsWith(`.${this.#prefix}`))
@@ -91,7 +88,7 @@ function escaped(text: string): string {
   return text.replaceAll(/[.\\^$*+?()[\]{}|-]/g, '\\$&')
 }
 
-/** Sorts as text in the order of time. */
+/** Text that sorts by time. */
 function timeText(ms: number): string {
   return new Date(ms).toISOString().replaceAll(/[-:]|\.\d+/g, '')
 }

@@ -11,32 +11,32 @@ import { type Hook, runHook } from './hook.ts'
 import { type BackupParts, bytesOf, takeBackup, type TakenBackup } from './take-backup.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** How often it is looked at whether a backup is due. */
+/** Interval of the check whether a backup is due. */
 const LOOK_MS = 1000
-/** After one that failed, or sooner where they are taken more often. */
+/** Maximum delay of a retry after a failure; shorter if the schedule is. */
 const RETRY_MS_MAX = 5 * 60_000
 
 export interface ScheduleParts {
   readonly backups: BackupParts
   readonly folder: BackupFolder
-  /** Read for each backup, so that another key can be put there at any time. */
+  /** Read for each backup, so that the operator can replace the key without a restart. */
   readonly recipientPath: string
   readonly everyMs: number
   readonly keep: number
-  /** null: there is none. */
+  /** null: no hook. */
   readonly hook: Hook | null
   readonly alarms: AlarmRaiser
   readonly log: Logger
 }
 
 /**
- * Takes backups by itself, keeps the newest and has each brought elsewhere. What fails raises an
- * alarm and is tried again.
+ * Takes backups by schedule, keeps the newest ones and runs the operator's hook for each. A failure
+ * raises an alarm and is retried.
  */
 export class BackupSchedule {
   readonly #parts: ScheduleParts
   readonly #task = new PeriodicTask(LOOK_MS, () => this.#look())
-  /** UTC ms; null: the folder has not been looked at yet. */
+  /** UTC ms; null until the folder has been read. */
   #dueAtMs: number | null = null
   #lastTakenMs = 0
 
@@ -44,7 +44,7 @@ export class BackupSchedule {
     this.#parts = parts
   }
 
-  /** When the newest backup was taken, UTC ms; 0: there is none yet. */
+  /** Time of the newest backup, UTC ms; 0 if there is none. */
   get lastTakenMs(): number {
     return this.#lastTakenMs
   }
@@ -53,12 +53,12 @@ export class BackupSchedule {
     this.#task.start()
   }
 
-  /** Ends the one that is being taken, and its hook. */
+  /** Aborts the backup in progress and its hook. */
   async close(): Promise<void> {
     await this.#task.close()
   }
 
-  /** Takes a backup when one is due. Never rejects. */
+  /** Takes a backup if one is due. Never rejects. */
   async look(): Promise<void> {
     await this.#task.look()
   }
@@ -66,7 +66,7 @@ export class BackupSchedule {
   async #look(): Promise<void> {
     const { clock } = this.#parts.backups
     this.#dueAtMs ??= await this.#firstDueMs()
-    // A clock that was set back would put off the next one by as much.
+    // Without this limit, a clock that was set back would delay the next backup by the difference.
     const latestMs = clock.nowMs() + this.#parts.everyMs
     this.#dueAtMs = Math.min(this.#dueAtMs, latestMs)
     if (clock.nowMs() < this.#dueAtMs) return
@@ -75,10 +75,7 @@ export class BackupSchedule {
     this.#dueAtMs = clock.nowMs() + (isDone ? everyMs : Math.min(everyMs, RETRY_MS_MAX))
   }
 
-  /**
-   * A restart takes none before its time; a folder that cannot be read is told of by the backup
-   * itself.
-   */
+  /** A restart takes no early backup. An unreadable folder is reported when the backup fails. */
   async #firstDueMs(): Promise<number> {
     const { folder, everyMs } = this.#parts
     const [newest] = await folder.list().catch(() => [])
@@ -120,30 +117,33 @@ export class BackupSchedule {
       log.info({ path, index, bytes, sha256 }, 'backup taken')
       return path
     } finally {
-      // The bytes were not asked for where the folder cannot be written.
+      // `bytesOf` closes the snapshot only if it was read, which an unwritable folder prevents.
       await taken.close()
     }
   }
 
-  /** Without a leader, what this controller has applied: that is the time when it may be needed. */
+  /**
+   * Without a leader, backs up the state that this controller has applied: a backup matters most
+   * then.
+   */
   async #takeLatest(recipient: BackupRecipient): Promise<TakenBackup> {
     const { backups, log } = this.#parts
-    const wish = { recipient, hasSecrets: true }
+    const options = { recipient, hasSecrets: true }
     try {
-      return await takeBackup(backups, { ...wish, isLinearizable: true })
+      return await takeBackup(backups, { ...options, isLinearizable: true })
     } catch (error) {
       const code = error instanceof Problem ? error.code : null
       if (code !== 'CLUSTER_NO_LEADER' && code !== 'INDEX_NOT_REACHED') throw error
       log.warn({ code }, 'no leader; backing up the state applied here')
-      return await takeBackup(backups, { ...wish, isLinearizable: false })
+      return await takeBackup(backups, { ...options, isLinearizable: false })
     }
   }
 
-  /** The file system does not always name the folder, and never what to do. */
+  /** Adds the folder and a remedy to errors of the file system. */
   #faultOf(error: unknown): string {
-    const told = operatorFailure(error)
-    const isOfSystem = told !== error && told instanceof Error
-    return isOfSystem ? `${this.#parts.folder.path}: ${told.message}` : errorMessage(error)
+    const shown = operatorFailure(error)
+    const isOfSystem = shown !== error && shown instanceof Error
+    return isOfSystem ? `${this.#parts.folder.path}: ${shown.message}` : errorMessage(error)
   }
 
   async #recipient(): Promise<BackupRecipient> {
@@ -154,7 +154,7 @@ export class BackupSchedule {
     for await (const chunk of bytes) {
       this.#task.stop.throwIfAborted()
       yield chunk
-      // Requests come between two pieces.
+      // Lets the event loop serve requests between two chunks.
       await new Promise((resolve) => setImmediate(resolve))
     }
   }

@@ -1,17 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 
-/** A program of the operator, with its first arguments. */
+/** Program of the operator with its leading arguments. */
 export interface Hook {
   readonly command: readonly string[]
   readonly timeoutMs: number
 }
 
 /**
- * Runs the program with the path as its last argument, without a shell, as the same user, and with
- * all that it starts in a group that ends with its time. What it prints is thrown away, as it may
- * hold secrets.
- * @param stop aborted: the program is killed.
- * @returns null, or what went wrong, to follow "the hook".
+ * Runs the program with the path as last argument, without a shell, as the same user. The program
+ * and its children form a process group, which is killed at the timeout. The output is discarded
+ * because it may contain secrets.
+ * @param stop when aborted, kills the program.
+ * @returns null, or a predicate for the subject "the hook".
  */
 export async function runHook(
   { command, timeoutMs }: Hook,
@@ -56,6 +56,6 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // It has ended by itself.
+    // The group has already ended.
   }
 }

@@ -11,16 +11,16 @@ import type { BackupParts } from './take-backup.ts'
 import { backupControl } from './backup-control.ts'
 import { restoreControl } from './restore-control.ts'
 
-/** Backups of a controller. */
+/** Backups and restores of a controller. */
 export interface Backups {
   readonly control: BackupControl
   readonly restores: RestoreControl
   /**
-   * When the newest one was taken here by the schedule, UTC ms; 0: none was. null: there is no
-   * schedule.
+   * Time of the newest scheduled backup of this controller, UTC ms; 0 if there is none. null
+   * without a schedule.
    */
   readonly lastTakenMs: () => number | null
-  /** Begins to take them by itself, where the configuration says so. */
+  /** Starts the schedule, if one is configured. */
   start(): void
   close(): Promise<void>
 }

@@ -30,21 +30,18 @@ export interface RestoreParts extends Pick<
 }
 
 const RETRY_MS = 500
-/** A new leader is there long before. */
+/** Retries last much longer than an election. */
 const RETRIES_MAX = 60
 const APPLIED_POLL_MS = 100
 const APPLIED_MS_MAX = 60_000
-/**
- * Refusals that a new leader, or a moment, puts right. Each command of a restore takes effect once,
- * however often it is proposed.
- */
+/** Refusals that a retry can resolve. A repeated command of a restore takes effect only once. */
 const passing: ReadonlySet<ProblemCode> = new Set([
   'CLUSTER_NO_LEADER',
   'OUTCOME_UNKNOWN',
   'SERVER_TOO_MANY_REQUESTS',
 ])
 
-/** How operators put the records of a backup into the running cluster. */
+/** Restores of a backup into the running cluster, for operators. */
 export function restoreControl(parts: RestoreParts): RestoreControl {
   return {
     begin: async (announced, by) => {
@@ -65,7 +62,7 @@ export function restoreControl(parts: RestoreParts): RestoreControl {
   }
 }
 
-/** @throws {Problem} unless a restore could go through now. */
+/** @throws {Problem} unless all controllers can take part in a restore. */
 function requireReady(parts: RestoreParts): void {
   requireServing(parts)
   const { cluster } = parts
@@ -86,7 +83,7 @@ function voters(cluster: ClusterView): MemberView[] {
   return cluster.members().filter(({ voter }) => voter)
 }
 
-/** Proposes until it is known what came of it. @throws {Problem} what it was refused for. */
+/** Proposes until the outcome is known. @throws {Problem} the refusal. */
 async function propose(
   { proposer }: RestoreParts,
   kind: CommandKind,
@@ -105,7 +102,10 @@ async function propose(
   }
 }
 
-/** Waits for the voters, in bounded time: one that is slower takes the step from its log. */
+/**
+ * Waits until all voters have applied the index, at most `APPLIED_MS_MAX`. A slower voter restores
+ * from its log later.
+ */
 async function appliedBy(cluster: ClusterView, index: number): Promise<string[]> {
   const endMs = performance.now() + APPLIED_MS_MAX
   for (;;) {
@@ -136,13 +136,14 @@ function endOf({ sha256, ifIndex, ...ending }: RestoreEnding): Uint8Array {
   return toBinary(RestoreEndSchema, message)
 }
 
-/** Factors in one request. */
+/** Maximum second factors in one request. */
 const FACTORS_MAX = 64
 
 /**
- * Encrypts second factors of a backup whose key this cluster does not hold. Whoever asks has the
- * key of the backup, and with it what is in them.
- * @throws {Problem} CLUSTER_NO_LEADER while no key is in force here; COULD_NOT_VALIDATE.
+ * Encrypts second factors of a backup that used a key of another cluster. The caller has the key of
+ * the backup and so already knows their content.
+ * @throws {Problem} CLUSTER_NO_LEADER while this controller has no key in force;
+ * COULD_NOT_VALIDATE.
  */
 async function sealFactors(
   { cluster, secrets }: Pick<BackupParts, 'cluster' | 'secrets'>,

@@ -18,40 +18,45 @@ export interface BackupParts {
   readonly trustDomain: string
   readonly version: string
   readonly caPem: () => string
-  /** A code while the state is not to be answered from, else null. */
+  /** Problem code while this controller must not answer from its state, otherwise null. */
   readonly refusal: () => ProblemCode | null
 }
 
-export interface BackupWish {
+export interface TakeBackupOptions {
   readonly recipient: BackupRecipient | null
   readonly hasSecrets: boolean
-  /** False: without a word of the leader, of what has been applied here. */
+  /** False: without contact to the leader, from the state applied here. */
   readonly isLinearizable: boolean
 }
 
 export interface TakenBackup {
   readonly writer: BackupWriter
-  /** Closes it; to be called in any case. */
+  /** Closes the snapshot. The caller must always call it. */
   readonly close: () => Promise<void>
 }
 
 const APPLY_TIMEOUT_MS = 10_000
-/** A new cluster makes a cluster key of its own, so that this one is in no backup. */
+/**
+ * Secrets that a backup contains. A restored cluster creates a new cluster key, so backups omit it.
+ */
 const KEPT: readonly SharedSecretName[] = ['factorKey', 'issuingAuthority']
 
-/** Begins a backup of the state as it is now. @throws {Problem} */
-export async function takeBackup(parts: BackupParts, wish: BackupWish): Promise<TakenBackup> {
+/** Starts a backup of the current state. @throws {Problem} */
+export async function takeBackup(
+  parts: BackupParts,
+  options: TakeBackupOptions,
+): Promise<TakenBackup> {
   const { cluster, machine, clock, trustDomain, version, caPem } = parts
   requireServing(parts)
-  if (wish.isLinearizable) await reachNow(parts)
-  const before = wish.hasSecrets ? held(parts) : []
+  if (options.isLinearizable) await reachNow(parts)
+  const before = options.hasSecrets ? held(parts) : []
   const snapshot = await machine.snapshot()
   const close = async (): Promise<void> => {
-    // The view of a store that was replaced meanwhile is gone already.
+    // If the store was replaced meanwhile, its snapshot is already closed.
     await snapshot.close().catch(() => undefined)
   }
   try {
-    const secrets = wish.hasSecrets ? await openSecrets(parts, before) : null
+    const secrets = options.hasSecrets ? await openSecrets(parts, before) : null
     const origin = {
       trustDomain,
       version,
@@ -62,7 +67,7 @@ export async function takeBackup(parts: BackupParts, wish: BackupWish): Promise<
       controllerId: cluster.selfId,
       members: cluster.members().map(({ id }) => id),
     }
-    const { recipient } = wish
+    const { recipient } = options
     return { writer: await BackupWriter.begin({ origin, snapshot, secrets, recipient }), close }
   } catch (error) {
     await close()
@@ -70,7 +75,7 @@ export async function takeBackup(parts: BackupParts, wish: BackupWish): Promise<
   }
 }
 
-/** The bytes of a backup; a state that is found wrong meanwhile ends them. */
+/** The bytes of a backup. Aborts if the state is found to be damaged meanwhile. */
 export async function* bytesOf(
   parts: Pick<BackupParts, 'refusal'>,
   { writer, close }: TakenBackup,
@@ -86,13 +91,13 @@ export async function* bytesOf(
   }
 }
 
-/** @throws {Problem} while the state is not to be answered from. */
+/** @throws {Problem} while this controller must not answer from its state. */
 export function requireServing({ refusal }: Pick<BackupParts, 'refusal'>): void {
   const code = refusal()
   if (code !== null) throw new Problem(code)
 }
 
-/** A backup holds whatever was acknowledged before it was asked for. */
+/** The backup must contain every write that was acknowledged before the request. */
 async function reachNow({ cluster, machine }: BackupParts): Promise<void> {
   const index = await cluster.readIndex()
   if (await machine.waitForApplied(index, APPLY_TIMEOUT_MS)) return
@@ -103,7 +108,10 @@ function held({ secrets }: BackupParts): readonly BackupSecret[] {
   return secrets.held().filter(({ name }) => KEPT.includes(name))
 }
 
-/** Held before the snapshot or after it: whatever the snapshot speaks of is among them. */
+/**
+ * Secrets held before or after the snapshot. Together they include every secret that the snapshot
+ * refers to.
+ */
 async function openSecrets(
   parts: BackupParts,
   before: readonly BackupSecret[],

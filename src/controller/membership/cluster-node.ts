@@ -30,7 +30,7 @@ export interface ClusterNodeSources {
   readonly startedAtMs: number
   readonly folder: DataIdentity
   readonly machine: StateMachine
-  /** Members as they stood beside the log at the start. */
+  /** Members in the membership cache at the start. */
   readonly roster: MembershipRecord | null
   readonly inForce: IdentityInForce
   readonly releases: Releases
@@ -40,8 +40,8 @@ export interface ClusterNodeSources {
 }
 
 /**
- * Starts the threads of consensus and log over the data folder.
- * @returns the node, not started, and how far the log was committed.
+ * Starts the raft and wal threads on the data folder.
+ * @returns the node (not started) and the commit index of its log.
  */
 export async function openClusterNode(
   sources: ClusterNodeSources,
@@ -51,7 +51,7 @@ export async function openClusterNode(
   const options = consensusOptions(sources)
   const consensus = await startConsensus(sources, options)
   releases.push(() => consensus.close())
-  tellRepairs(consensus, controller)
+  logRepairs(consensus, controller)
   const roster = new MembershipCacheFile(config.data, (err) =>
     log.warn({ err }, 'cannot write the membership cache (ROSTER)'),
   )
@@ -100,7 +100,7 @@ function nodeOptions(
     boot,
     proposeTimeoutMs: limits.writeTimeoutMs,
     outstandingMax: limits.outstandingWritesMax,
-    // Long before the guard of the log stops this controller.
+    // Raises the alarm long before the log stops accepting entries.
     lowSpaceBytes: 8 * log.lowSpaceBytes,
     retention: {
       entries: log.retainEntries,
@@ -128,7 +128,7 @@ async function startConsensus(
   return config.threads ? await startThreads(start) : startInline(start)
 }
 
-function tellRepairs({ cutBytes, repair }: StartedHost, { log }: ControllerParts): void {
+function logRepairs({ cutBytes, repair }: StartedHost, { log }: ControllerParts): void {
   if (cutBytes > 0) log.warn({ bytes: cutBytes }, 'truncated a torn write at the tail of the log')
   if (repair === null) return
   const { finding, ...fields } = repair

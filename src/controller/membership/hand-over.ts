@@ -2,13 +2,13 @@ import type { Logger } from 'pino'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import { systemClock } from '../../lib/clock.ts'
 
-/** How long a leader that goes away waits for its successor before it stops serving. */
+/** Maximum time that a stopping leader waits for its successor. */
 const HANDOVER_MS_MAX = 2_000
 const POLL_MS = 10
 
 /**
- * Before a stop: whoever leads hands leadership over, if anybody can take it, and waits until it is
- * taken.
+ * Transfers leadership before a stop, if this controller leads and another voter is connected, and
+ * waits for the new leader.
  */
 export async function handOverLeadership(
   clusterNode: ClusterNode,
@@ -24,7 +24,7 @@ export async function handOverLeadership(
   const deadlineMs = systemClock.monotonicMs() + HANDOVER_MS_MAX
   while (systemClock.monotonicMs() < deadlineMs) {
     const leader = clusterNode.leaderId()
-    // Members that could follow go away meanwhile, where all are stopped at once.
+    // When all members stop at once, the possible successors disappear.
     if ((leader !== null && leader !== clusterNode.selfId) || !hasSuccessor(clusterNode)) return
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }

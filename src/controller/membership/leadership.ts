@@ -8,10 +8,7 @@ import { systemClock } from '../../lib/clock.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 
-/**
- * Begins to look after who leads: hands leadership to whoever is to have it, as the configuration
- * says.
- */
+/** Starts to move leadership to the member that the configuration prefers. */
 export function watchLeadership(
   { cluster }: ControllerConfig,
   clusterNode: ClusterNode,

@@ -10,12 +10,12 @@ import { proposeFeatureLevel } from '../../cluster/feature-level.ts'
 import { manageMembers, type MemberManagement } from '../../cluster/membership/manage.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import {
-  admittedLongAgo,
+  membersWithExpiredTickets,
   afterRemoval,
   isRotationDue,
   membersLackingSecrets,
   rotateIfDue,
-  shareMissing,
+  wrapMissingSecrets,
 } from '../../cluster/secrets/secret-rotation.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
@@ -27,7 +27,7 @@ import type { Releases } from '../releases.ts'
 import type { Credentials } from '../start/check-certificates.ts'
 import { programVersion } from '../version.ts'
 
-/** For each member that is asked to let this controller in; it takes a commit or two. */
+/** Timeout of an admission request to one member, which needs one or two commits. */
 const ENTER_TIMEOUT_MS = 10_000
 
 export interface MembershipParts {
@@ -44,8 +44,8 @@ export interface MembershipParts {
 }
 
 /**
- * Begins to look after who is a member, who leads, and that this controller is let in where it is
- * not.
+ * Starts to manage members and leadership, and to request admission if this controller is not a
+ * member.
  */
 export function startMembership(parts: MembershipParts): {
   readonly management: MemberManagement
@@ -62,7 +62,7 @@ export function startMembership(parts: MembershipParts): {
   return { management, entrance }
 }
 
-/** Makes and redeems the tickets that others join with. */
+/** Creates and redeems join tickets. */
 export function openAdmission(
   { config, log, clusterNode, machine, secrets }: Omit<MembershipParts, 'onAnswer'>,
   inForce: IdentityInForce,
@@ -104,10 +104,13 @@ function openManagement(parts: MembershipParts): MemberManagement {
       afterRemoval: (id, removal) => afterRemoval(rotation, id, removal),
       isRotationDue: () => isRotationDue(machine),
       rotateIfDue: (reason) => rotateIfDue(rotation, reason),
-      admittedLongAgo: () =>
-        admittedLongAgo(machine, majorityNowMs({ cluster: clusterNode, clock: systemClock })),
+      membersWithExpiredTickets: () =>
+        membersWithExpiredTickets(
+          machine,
+          majorityNowMs({ cluster: clusterNode, clock: systemClock }),
+        ),
       membersLackingSecrets: () => membersLackingSecrets(machine),
-      shareMissing: () => shareMissing(rotation),
+      wrapMissingSecrets: () => wrapMissingSecrets(rotation),
     },
     featureLevel: { own: FEATURE_LEVEL, raise: (level) => proposeFeatureLevel(clusterNode, level) },
   })

@@ -13,10 +13,10 @@ import { writeRosterFile } from '../../store/folder/membership-cache-file.ts'
 import type { ReadSurvivor } from './survivor.ts'
 
 /**
- * Lets a data folder go on as the only member, in a new generation: an entry in a new term with
- * that configuration is added to its log, and all before it is committed with it. The caller holds
- * the lock. The generation comes first: a crash before the entry leaves a folder that finds no
- * majority, and the same call begins again.
+ * Turns a data folder into the only member of a new generation: appends a configuration entry in a
+ * new term, which also commits all entries before it. The caller holds the lock. The generation is
+ * written first: after a crash before the entry, the folder has no majority, and the same call can
+ * be repeated.
  * @throws {StoreError}
  */
 export function beginGeneration(
@@ -28,8 +28,7 @@ export function beginGeneration(
   const alone = onlyMember(read.configuration, identity.nodeId)
   writeIdentity(dataFolder, { ...identity, generation: options.generation })
   const { statePosition, stateCameBySnapshot } = read
-  // Damage is cut off, as the operator has accepted; the others that it would wait for are
-  // given up.
+  // Cuts off damage, which the operator has accepted. No voter remains that could repair it.
   const { restored, disk } = openLog(dataFolder, {
     statePosition,
     stateCameBySnapshot,
@@ -44,14 +43,17 @@ export function beginGeneration(
   const hardState = { term, votedFor: null }
   disk.write({ token: 0, hardState, entries: [entry], commit: restored.commit })
   disk.flush()
-  // Nobody is left who could make up for it.
+  // No other voter is left that could supply the missing entries.
   if (disk.failure === null) disk.settle(null)
   disk.closeNow()
   if (disk.failure !== null) throw disk.failure
   writeRosterFile(dataFolder, { configuration: data, index, claims: [], marks: [] })
 }
 
-/** The others go as by a removal, so that what they could open is renewed. */
+/**
+ * Removes the other members as a normal removal does, so that all secrets they could read are
+ * rotated.
+ */
 function onlyMember(before: Configuration, id: string): Configuration {
   const own = present(
     before.members.find((member) => member.id === id),

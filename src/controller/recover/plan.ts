@@ -2,26 +2,25 @@ import type { Position } from '../../raft/types.ts'
 import type { Survivor, SurvivorMember } from './survivor.ts'
 
 export interface RecoveryPlan {
-  /** Generation of the cluster once it is recovered. */
+  /** Generation of the recovered cluster. */
   readonly generation: number
-  /** Members that take part no more: each joins anew, with an empty data folder. */
+  /** Members that the recovery drops: each must join again with an empty data folder. */
   readonly givenUp: readonly string[]
-  /** Warnings that the operator must know before; a sentence each. */
+  /** Warnings for the operator before the recovery, one sentence each. */
   readonly warnings: readonly string[]
-  /** Text that has to be typed. */
+  /** Text that the operator must type to confirm. */
   readonly confirmation: string
 }
 
 export type PlannedRecovery =
   | { readonly ok: true; readonly plan: RecoveryPlan }
-  /** One sentence with its remedy; `isWaivable`: `--accept-loss` goes past it. */
-  | { readonly ok: false; readonly because: string; readonly isWaivable: boolean }
+  /** `reason` is one sentence with a remedy; `--accept-loss` overrides it if `isWaivable`. */
+  | { readonly ok: false; readonly reason: string; readonly isWaivable: boolean }
 
 /**
- * Judges whether a cluster that has lost its majority may begin anew from one of those that are
- * left.
- * @param own where it would begin.
- * @param others what was read of the other data folders that are left.
+ * Decides whether a cluster without a majority may restart from one of the remaining members.
+ * @param own member to restart from.
+ * @param others facts of the other remaining data folders.
  */
 export function planRecovery(
   own: Survivor,
@@ -43,12 +42,12 @@ export function planRecovery(
 }
 
 interface Fault {
-  readonly because: string
+  readonly reason: string
   readonly isWaivable: boolean
 }
 
-const final = (because: string): Fault => ({ because, isWaivable: false })
-const waivable = (because: string): Fault => ({ because, isWaivable: true })
+const final = (reason: string): Fault => ({ reason, isWaivable: false })
+const waivable = (reason: string): Fault => ({ reason, isWaivable: true })
 
 function faultOf(own: Survivor, others: readonly Survivor[]): Fault | null {
   const { id, members } = own

@@ -11,11 +11,10 @@ const ANSWER_MS = 3_000
 const ADDRESSES_MAX = 16
 
 /**
- * Finds which of the members run, as far as they can be reached: a TLS handshake that proves the
- * member's name.
- * @returns a name with its address each.
+ * Finds members that are running and reachable: a TLS handshake must prove the id of the member.
+ * @returns their ids and addresses.
  */
-export async function whoAnswers(
+export async function reachableMembers(
   members: readonly SurvivorMember[],
   credentials: Pick<Credentials, 'certificatePem' | 'privateKeyPem' | 'caPem'>,
   place: { readonly trustDomain: string; readonly resolvers: readonly string[] },
@@ -31,7 +30,7 @@ export async function whoAnswers(
   return (await Promise.all(asked)).filter((one) => one !== null)
 }
 
-/** @returns the id that it proves; null when nothing answers, or no member of this cluster. */
+/** @returns the proven id; null when nothing answers, or the peer is no member of this cluster. */
 function controllerAt(
   address: string,
   {
@@ -51,7 +50,7 @@ function controllerAt(
       ca: caPem,
       minVersion: 'TLSv1.3',
       ALPNProtocols: ['h2'],
-      // The name is that of the controller, not of the host.
+      // The certificate names the controller, not the host.
       checkServerIdentity: () => undefined,
     })
     const end = (id: string | null): void => {

@@ -6,8 +6,8 @@ const MEMBERS_MAX = 256
 const TEXT_MAX = 1024
 
 /**
- * Facts of a survivor that came as JSON.
- * @throws {Error} that names the field that is not as it must be.
+ * Decodes the facts of a survivor from JSON.
+ * @throws {Error} that names the malformed field.
  */
 export function survivorOf(value: unknown): Survivor {
   const found = objectIn(value, 'the file')

@@ -9,8 +9,8 @@ import { readRosterFile } from '../../store/folder/membership-cache-file.ts'
 import { membersOfRoster } from '../start/known-voters.ts'
 
 /**
- * Facts of the cluster that one data folder belonged to; no secrets, so it may travel as
- * a file.
+ * Facts of a cluster from one data folder. They contain no secrets, so operators can copy them as a
+ * file.
  */
 export interface Survivor {
   readonly id: string
@@ -19,16 +19,19 @@ export interface Survivor {
   readonly term: number
   /** Last position of its log. */
   readonly last: Position
-  /** Log time of that place, UTC ms. */
+  /** Log time of the last position, UTC ms. */
   readonly lastMs: number
-  /** Known to be committed, by this one. */
+  /** Highest index that this member knows to be committed. */
   readonly commit: Index
   /** Members of the newest configuration that it knows. */
   readonly members: readonly SurvivorMember[]
   readonly configurationIndex: Index
-  /** Fault of the log; null: none. */
+  /** Fault of the log, or null. */
   readonly finding: string | null
-  /** The cluster has gone on without this folder, in that generation; null: not that it knew. */
+  /**
+   * Generation in which the cluster continued without this folder; null if the folder knows of
+   * none.
+   */
   readonly fencedBy: number | null
 }
 
@@ -40,14 +43,14 @@ export interface SurvivorMember {
 
 export interface ReadSurvivor {
   readonly survivor: Survivor
-  /** The newest configuration in log or state: what a new generation begins from. */
+  /** Newest configuration in log or state, the basis of a new generation. */
   readonly configuration: Configuration
   readonly statePosition: Position | null
   readonly stateCameBySnapshot: boolean
 }
 
 /**
- * Reads a data folder that no controller runs on; the caller holds its lock.
+ * Reads the data folder of a stopped controller; the caller holds its lock.
  * @throws {StoreError} when it cannot be read, or its state is damaged.
  */
 export async function readSurvivor(dataFolder: string): Promise<ReadSurvivor> {
@@ -105,7 +108,8 @@ async function readState(dataFolder: string): Promise<StateFacts> {
 }
 
 function endOf(log: InspectedLog, state: StateFacts): Pick<Survivor, 'last' | 'lastMs'> {
-  // A crash between the taking of a snapshot and the reset of the log leaves the state ahead.
+  // A crash after storing a snapshot and before resetting the log leaves the state ahead of the
+  // log.
   if (state.position.index > log.last.index) return { last: state.position, lastMs: state.timeMs }
   return { last: log.last, lastMs: log.entries.at(-1)?.timeMs ?? state.timeMs }
 }

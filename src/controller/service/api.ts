@@ -28,7 +28,7 @@ export interface ApiSources {
   readonly membership: MembershipControl
   readonly inForce: IdentityInForce
   readonly releases: Releases
-  /** Parts of this controller that are given to it. */
+  /** Components that the controller has already created. */
   readonly local: LiveParts &
     Pick<
       ApiParts,
@@ -42,11 +42,11 @@ export interface ApiSources {
       | 'refusal'
       | 'restores'
       | 'snapshots'
-      | 'tell'
+      | 'publishFact'
     >
 }
 
-/** The API over the parts of one controller; not started. */
+/** Creates the API of one controller; not started. */
 export function openApi(sources: ApiSources): Api {
   const { controller, clusterNode, machine, secrets, admission, membership, local } = sources
   const { config, credentials, log, audit = null } = controller
@@ -87,9 +87,9 @@ export function openApi(sources: ApiSources): Api {
 }
 
 /**
- * Alive is not the same as in contact: without a leader this controller still answers reads and
- * must not be restarted, and an alarm that leaves its answers good must not take it, with all
- * others that see the same, out of service.
+ * A controller without a leader still answers reads, so it counts as alive and must not be
+ * restarted. Only critical alarms count as unhealthy: others can appear on all controllers at once
+ * and would take the whole cluster out of service.
  */
 function healthOf(node: NodeHealth): HealthReport {
   const critical = node.alarms.filter(({ isCritical }) => isCritical)

@@ -7,7 +7,7 @@ import { systemClock } from '../../lib/clock.ts'
 
 export type { EventLines, Events }
 
-/** The events of a controller: made before its first entry is applied, so that none is missed. */
+/** Creates the event source before the first entry is applied, so that it misses none. */
 export function openEvents(
   parts: {
     readonly config: Pick<ControllerConfig, 'events' | 'id'>
@@ -31,8 +31,8 @@ export function openEvents(
 }
 
 /**
- * Tells of the cluster from here on, and writes to where the configuration says.
- * @returns the way to end it.
+ * Starts cluster events and the configured event file.
+ * @returns a function that stops both.
  */
 export function startEvents(
   events: Events,

@@ -3,12 +3,12 @@ import type { StateMachine } from '../../fsm/machine.ts'
 import type { Host, HostedService, Hosts } from '../../fabric/circuits/hosts.ts'
 
 /**
- * Least cost of entering a router: a way of fewer routers is preferred to one of as much
- * latency.
+ * Minimum cost of a router in a path: of two paths with the same latency, the one with fewer
+ * routers wins.
  */
 const ROUTER_COST_MIN = 10
 
-/** Terminators as circuits are laid to them, by the records. */
+/** Terminators from the records, in the form that circuits need. */
 export function hostsOf(machine: Pick<StateMachine, 'get' | 'findAll'>): Hosts {
   return {
     service: (serviceId) => {

@@ -7,7 +7,7 @@ import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import { CertificateWorker } from '../../threads/certificate-worker.ts'
 
-/** Issues certificates by the authority that is held at each moment. */
+/** Issues certificates with the authority in force at the time of the request. */
 export function openIssuer(
   keyring: Keyring,
   limits: ApiLimits,
@@ -22,7 +22,7 @@ export function openIssuer(
   })
 }
 
-/** Authorities before the one in force count too: what they signed is still about. */
+/** Includes former authorities, because certificates that they signed are still in use. */
 export function networkAuthoritiesOf(
   keyring: Keyring,
   anchorsPem: () => string,
@@ -39,8 +39,8 @@ export function networkAuthoritiesOf(
 }
 
 /**
- * Tokens that others than the controllers read are signed by the key of this one, and verified by
- * those of all members.
+ * Signs tokens for third parties with the key of this controller, and verifies them with the keys
+ * of all members.
  */
 export function jwtSignerOf(
   clusterNode: Pick<ClusterNode, 'members' | 'configuration'>,

@@ -13,7 +13,7 @@ import { mountsOf } from './mounts.ts'
 
 type CertificateAndKey = 'certificatePem' | 'privateKeyPem'
 
-/** Certificate for a client that asks for a name; null: that of the controller. */
+/** Certificate for a server name (SNI); null: the certificate of the controller. */
 export type CertificatesByName = (name: string) => SecureContext | null
 
 function chooseBy(byName: CertificatesByName): NonNullable<TlsOptions['SNICallback']> {
@@ -25,7 +25,7 @@ export class Listeners {
   readonly #apps: ReturnType<Api['listener']>[] = []
   readonly #servers: HttpsServer[] = []
 
-  /** @throws the error of the first one that cannot listen; those before it are closed again. */
+  /** @throws the error of the first listener that fails, after closing the others. */
   static async open(
     api: Api,
     config: ControllerConfig,
@@ -45,7 +45,7 @@ export class Listeners {
         const mounts = mountsOf(listener)
         const address = parseHostPort(bind)
         assert(address !== null, 'the configuration has checked the address')
-        // A name that stands for several addresses, as localhost does, is served at each of them.
+        // A name with several addresses, such as localhost, is served at each of them.
         for (const { address: host } of await lookup(address.host, { all: true })) {
           const app = api.listener({
             apis: apisOf(config, apis),
@@ -65,18 +65,15 @@ export class Listeners {
     return listeners
   }
 
-  /**
-   * New connections get this certificate; standing ones, and the requests on them, go on as they
-   * are.
-   */
+  /** New connections get this certificate. Open connections and their requests continue. */
   renew({ certificatePem, privateKeyPem }: Pick<Credentials, CertificateAndKey>): void {
     for (const server of this.#servers) {
-      // Sets all options of the context anew: those left out fall back to defaults.
+      // Replaces all options of the context; omitted ones would fall back to defaults.
       server.setSecureContext({ ...listenerTls, cert: certificatePem, key: privateKeyPem })
     }
   }
 
-  /** Stops accepting and resolves when the requests under way are answered. */
+  /** Stops accepting connections and resolves after the requests in progress are answered. */
   async close(): Promise<void> {
     await Promise.all(this.#apps.map((app) => app.close()))
   }

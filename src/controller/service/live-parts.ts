@@ -33,8 +33,8 @@ export interface LiveSources {
 }
 
 /**
- * Opens the parts of the API that are live rather than kept. Called once, as it opens topics of the
- * soft state.
+ * Opens the parts of the API that use live data, not records. Must be called once, because it opens
+ * soft state topics.
  */
 export function openLiveParts({
   config,

@@ -9,7 +9,7 @@ import { PACKAGE_ROOT } from '../../lib/runtime/package-root.ts'
 import { CommandFailure, EXIT_FAILED } from '../failure.ts'
 
 export const CONSOLE_PATH = '/console'
-/** tools/build-console.ts writes it, in a clone as in a package. */
+/** Output folder of tools/build-console.ts, in a clone and in a package. */
 const consoleFolder = join(PACKAGE_ROOT, 'dist', 'console')
 
 type WebListener = ControllerConfig['web'][number]
@@ -25,7 +25,7 @@ export function mountsOf({ apis, spa }: Pick<WebListener, 'apis' | 'spa'>): File
   ]
 }
 
-/** A clone in which the console was never built serves all the rest. */
+/** A clone without a built console still serves everything else. */
 function consoleMount(): FileMount {
   const files = existsSync(join(consoleFolder, 'index.html')) ? FileSet.load(consoleFolder) : null
   const missing = "the console is not built; run 'make console' and start the controller again"

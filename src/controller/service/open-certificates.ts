@@ -15,11 +15,11 @@ import type { Credentials } from '../start/check-certificates.ts'
 import { ServerCertificates } from './server-certificates.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** The issuing authority that the members share. */
+/** The issuing authority that all members share. */
 export interface SharedAuthority {
-  /** null as long as it is not known here. */
+  /** null until this controller knows it. */
   issuing(): CertifiedKey | null
-  /** Makes another one that of the whole cluster. @throws {Problem} */
+  /** Replaces the authority of the whole cluster. @throws {Problem} */
   install(authority: CertifiedKey): Promise<void>
 }
 
@@ -34,15 +34,17 @@ export interface CertificatesParts {
   readonly log: Logger
 }
 
-/** Certificates of one controller: keeps them good, and does what operators ask of them. */
+/**
+ * Renews and watches the certificates of one controller, and offers their operations to operators.
+ */
 export class Certificates {
   readonly control: PkiControl
   readonly servers: ServerCertificates
   readonly #renewer: CertificateRenewer
 
   /**
-   * Server certificates are read at once, before a listener shows another one; the rest is not
-   * started yet.
+   * Reads the server certificates at once, before a listener uses another one. Everything else is
+   * not started.
    */
   constructor(parts: CertificatesParts) {
     this.#renewer = renewerOf(parts)
@@ -65,14 +67,15 @@ export class Certificates {
     await this.#renewer.stop()
   }
 
-  /** Looks as soon as another issuing authority is known. */
+  /** Checks at once; called when the issuing authority has changed. */
   look(): void {
     void this.#renewer.look()
   }
 
   /**
-   * Reads all files again now; what is good among them is taken.
-   * @throws {CertificateError | SecretFileError} why others are not: what was in force stays so.
+   * Rereads all files now and uses the valid ones.
+   * @throws {CertificateError | SecretFileError} for invalid ones, which leave the present set in
+   * force.
    */
   async reload(): Promise<void> {
     const faults = this.servers.reload()
@@ -131,7 +134,7 @@ function controlOf(parts: CertificatesParts, certificates: Certificates): PkiCon
   })
 }
 
-/** Under which peers and clients reach this controller. */
+/** Hosts at which peers and clients reach this controller. */
 function advertisedHosts({ web, cluster }: ControllerConfig): string[] {
   const advertised = [...web.map(({ advertise }) => advertise), cluster.advertise]
   const hosts = advertised.map((address) => parseHostPort(address)?.host)

@@ -2,16 +2,16 @@ import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { RouterCluster } from '../../fabric/router-channels.ts'
 
 /**
- * The cluster as this controller tells routers of it.
- * @param isOusted the cluster goes on without this controller, which then leaves itself out: a
- * router lets go of one of two controllers only when both say so.
+ * The cluster as this controller reports it to routers.
+ * @param isOusted whether the cluster continues without this controller. It then omits itself: a
+ * router drops one of two controllers only when both omit it.
  */
 export function clusterOf(clusterNode: ClusterNode, isOusted: () => boolean): RouterCluster {
   return {
     addresses: () => {
       const isGone = isOusted()
       const members = clusterNode.members().filter(({ id }) => !isGone || id !== clusterNode.selfId)
-      // Members that were never heard of have no address yet, but they may have one.
+      // Members that have never connected have no address yet, but may get one.
       const isKnown = members.every(
         ({ startedAtMs, routerAddress }) => startedAtMs > 0 || routerAddress !== null,
       )
@@ -26,7 +26,7 @@ export function clusterOf(clusterNode: ClusterNode, isOusted: () => boolean): Ro
       const index = isLeader
         ? Math.max(configurationIndex, clusterNode.status().commit)
         : configurationIndex
-      // A voter that leaves is listed until the change is over.
+      // While a voter leaves, it is still listed as a member.
       const removed = record.removed.filter(
         ({ id, publicKeySha256 }) => !isSameKey(keys.get(id), publicKeySha256),
       )
@@ -45,7 +45,7 @@ function isSameKey(a: Uint8Array | undefined, b: Uint8Array): boolean {
   return a !== undefined && Buffer.compare(a, b) === 0
 }
 
-/** Controllers that routers can reach now; this one among them, where it listens for them. */
+/** Controllers that routers can reach now, including this one if it listens for routers. */
 export function* controllersOfRouters(clusterNode: ClusterNode): Iterable<string> {
   for (const { id, connected, routerAddress } of clusterNode.members()) {
     if (connected && routerAddress !== null) yield id

@@ -12,7 +12,7 @@ import { systemClock } from '../../lib/clock.ts'
 import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import type { RouterCertifier } from '../../ports/certificate-issuer.ts'
-import type { TellFact } from '../../ports/live-facts.ts'
+import type { PublishFact } from '../../ports/live-facts.ts'
 import type { LiveLink } from '../../ports/live-links.ts'
 import type { LiveChannel } from '../../ports/live-channels.ts'
 import type { LiveTable } from '../../ports/live-table.ts'
@@ -64,17 +64,17 @@ export interface RouterParts {
   readonly authorities: NetworkAuthorities
   readonly log: RouterLogger
   readonly processor: ProcessorShare
-  /** While this controller must not answer from its state, nothing in it admits anybody. */
+  /** While true, this controller must not answer from its state, so it admits no router. */
   readonly isOutOfService: () => boolean
-  /** The cluster goes on without this controller. */
+  /** Whether the cluster continues without this controller. */
   readonly isOusted: () => boolean
-  /** Told of what routers are seen to do. */
-  readonly tell: TellFact
+  /** Receives events about routers. */
+  readonly publishFact: PublishFact
 }
 
-/** Judges of the clients of routers, and of the tunnels in them. */
+/** Services that decide about clients and tunnels of routers. */
 export interface ServedByRouters {
-  /** Refusals are judged again at the latest commit, by these. */
+  /** Refusals are re-evaluated at the latest commit with these reads. */
   readonly reads: Pick<LatestReads, 'reachLatest'>
   readonly clients: RouterClients
   readonly tunnels: RouterTunnels
@@ -84,9 +84,8 @@ export interface ServedByRouters {
 const DRAWS = 2 ** 32
 
 /**
- * Services of a controller for routers: the channels of those that are connected here, and what is
- * known of them. Which routers are connected is shown on every controller, whether any can connect
- * there or not.
+ * Router services of a controller: the channels of connected routers and their live data. Every
+ * controller shows which routers are connected, even if it does not listen for routers.
  */
 export class RouterService {
   readonly links: LinkTable
@@ -113,7 +112,7 @@ export class RouterService {
       processor,
       clock: systemClock,
       feed: machine,
-      tell: parts.tell,
+      publishFact: parts.publishFact,
       identity: identityOf(config.id, clusterNode.clusterId),
       gate: gateOf(parts),
       cluster: clusterOf(clusterNode, parts.isOusted),
@@ -124,7 +123,7 @@ export class RouterService {
     this.circuits = circuitTable(
       config.id,
       (id, message) => channels.connection(id)?.channel.send(message),
-      (circuit) => parts.tell(circuitFact(circuit, 'deleted')),
+      (circuit) => parts.publishFact(circuitFact(circuit, 'deleted')),
     )
     this.links = new LinkTable({
       owner: config.id,
@@ -133,11 +132,11 @@ export class RouterService {
         const router = machine.get('router', id)
         return router !== undefined && (router.disabled || !router.isVerified)
       },
-      tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
+      sendGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
       onSeen: (link, type) =>
-        parts.tell({ kind: 'link', type: seenType(channels, link, type), link }),
+        parts.publishFact({ kind: 'link', type: seenType(channels, link, type), link }),
       onGone: (link) => {
-        parts.tell({ kind: 'link', type: 'fault', link })
+        parts.publishFact({ kind: 'link', type: 'fault', link })
         this.#circuitDuty?.upkeep.onLinkGone(link)
       },
     })
@@ -158,12 +157,13 @@ export class RouterService {
         table: this.links,
         log,
         isCertificateOf,
-        onMetrics: (metrics) => parts.tell({ kind: 'routerMetrics', metrics }),
+        onMetrics: (metrics) => parts.publishFact({ kind: 'routerMetrics', metrics }),
         onOtherFault: (connection, fault) => this.#circuitDuty?.upkeep.onFault(connection, fault),
-        onLinksTold: (routerId, ids) => this.#circuitDuty?.upkeep.onLinksTold(routerId, ids),
+        onLinksReported: (routerId, ids) =>
+          this.#circuitDuty?.upkeep.onLinksReported(routerId, ids),
       }),
     )
-    const connected = new ConnectionDuty(parts.tell)
+    const connected = new ConnectionDuty(parts.publishFact)
     channels.add(connected)
     statuses.connections = (id) => {
       for (const { router } of connections()) if (router.isEdge) return connected.isConnected(id)
@@ -185,7 +185,7 @@ export class RouterService {
     )
   }
 
-  /** Before `open`: what clients of routers may do is judged by what the API honours. */
+  /** Called before `open`, with the same rules for clients as the API. */
   serve(
     { clients, tunnels, terminators, reads }: ServedByRouters,
     certifier: RouterCertifier,
@@ -263,7 +263,7 @@ export class RouterService {
       tunnels,
       traces: this.traces,
       reads,
-      tell: this.#parts.tell,
+      publishFact: this.#parts.publishFact,
       onInvalidHost: (host) => invalidHosts.note(host),
       connection: (id) => channels.connection(id),
       draw: () => randomInt(DRAWS) / DRAWS,
@@ -276,8 +276,8 @@ export class RouterService {
   }
 
   /**
-   * Listens, where the configuration names an address.
-   * @throws the error of the system when it cannot listen.
+   * Listens if the configuration has an address for routers.
+   * @throws the system error when it cannot listen.
    */
   async open(credentials: CertificateAndKey): Promise<void> {
     const { bind } = this.#parts.config.routers
@@ -296,18 +296,18 @@ export class RouterService {
     )
   }
 
-  /** New connections get this certificate; standing ones go on as they are. */
+  /** New connections get this certificate; open ones continue. */
   renew(credentials: CertificateAndKey): void {
     this.#listener?.renew(credentials)
   }
 
-  /** Closes every channel; routers go on to another controller. */
+  /** Closes every channel; routers connect to another controller. */
   async close(): Promise<void> {
     await this.#listener?.close()
   }
 }
 
-/** A link that comes while its other router is not connected here is no use yet. */
+/** A new link is not usable until its other router is connected to this controller. */
 function seenType<T extends 'new' | 'known' | 'connectionsChanged'>(
   channels: RouterChannels,
   { destRouterId }: LiveLink,
@@ -317,7 +317,7 @@ function seenType<T extends 'new' | 'known' | 'connectionsChanged'>(
   return type === 'new' && !isConnected ? 'disconnectedDest' : type
 }
 
-/** One that is disabled is as good as removed for its peers: they are not to dial it. */
+/** Peers must not dial a disabled router, so it counts as removed. */
 function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<string> {
   for (const id of machine.ids('router')) {
     if (machine.get('router', id)?.disabled === false) yield id
@@ -325,8 +325,8 @@ function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<s
 }
 
 /**
- * Judges by the record of the router alone, as it is asked on every controller of routers that are
- * connected to others.
+ * Decides by the router's record alone, because every controller checks routers that are connected
+ * to other controllers.
  */
 export function certificateJudge(machine: Pick<StateMachine, 'get'>) {
   return (routerId: string, fingerprints: readonly string[]): boolean => {
@@ -349,8 +349,8 @@ function identityOf(id: string, clusterId: string): ControllerIdentity {
 }
 
 /**
- * Judges who may connect, and for how long: by the record alone, whatever else is asked of the
- * router later.
+ * Decides which routers may connect, and for how long, by the router's record alone. Later requests
+ * are authorized separately.
  */
 export function gateOf({
   machine,

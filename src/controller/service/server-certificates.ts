@@ -5,7 +5,7 @@ import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { listenerTls } from '../../api/transport/tls.ts'
 import { WatchedFiles } from '../../cluster/secrets/watched-files.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { type Certificate } from '../../pki/certificate.ts'
+import type { Certificate } from '../../pki/certificate.ts'
 import { inspectChain } from '../../pki/authority/inspection.ts'
 import { certificateLife, missingHosts, serverExpirySentence } from '../../pki/authority/renewal.ts'
 import {
@@ -19,8 +19,8 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
- * How often files are looked at; changed ones are taken when they have stayed the same for one such
- * time.
+ * Interval of the check for changed files. A changed file is read after it has stayed unchanged for
+ * one interval.
  */
 const LOOK_MS = 5_000
 
@@ -36,8 +36,8 @@ interface InForce {
 }
 
 /**
- * One certificate of another authority, as its files have it; what was in force stays so while they
- * do not belong together.
+ * One server certificate of another authority. While certificate and key do not match, the previous
+ * pair stays in force.
  */
 export class ServerCertificate {
   readonly paths: ServerCertificatePaths
@@ -64,18 +64,18 @@ export class ServerCertificate {
     return this.#inForce?.context ?? null
   }
 
-  /** Takes changed files once they have settled, and tells what ends soon. Never throws. */
+  /** Reads changed files that have settled, and warns before expiry. Never throws. */
   look(): void {
     if (this.#files.areDue()) this.#attempt()
-    this.#tellExpiry()
+    this.#reportExpiry()
   }
 
-  /** Reads the files now. @throws {CertificateError | SecretFileError} why they are not taken. */
+  /** Reads the files now. @throws {CertificateError | SecretFileError} when they are rejected. */
   reload(): void {
     this.#files.judge(() => {
       this.#take(readServerCertificate(this.paths, this.#parts.clock.nowMs()))
     })
-    this.#tellExpiry()
+    this.#reportExpiry()
   }
 
   view(): ServerCertificateInForce {
@@ -110,7 +110,7 @@ export class ServerCertificate {
     this.#parts.log.info({ path: this.paths.cert, names }, message)
   }
 
-  #tellExpiry(): void {
+  #reportExpiry(): void {
     const { alarms } = this.#parts
     const { cert } = this.paths
     const life = this.leaf === null ? null : certificateLife(this.leaf, this.#nowMs)
@@ -127,9 +127,9 @@ export class ServerCertificate {
 }
 
 /**
- * Certificates of other authorities that listeners show to clients which ask for a name in them.
- * Nothing else follows from them: nobody is trusted by their authorities, and the names of the
- * controller's own certificate always get that one, by whose key enrollment tokens are signed.
+ * Server certificates of other authorities, chosen by the server name (SNI) of the client. They
+ * have no other effect: their authorities authenticate nobody. Names in the controller's own
+ * certificate always get that certificate, because its key signs enrollment tokens.
  */
 export class ServerCertificates {
   readonly all: readonly ServerCertificate[]
@@ -161,8 +161,7 @@ export class ServerCertificates {
   }
 
   /**
-   * Reads all files now. @returns what is wrong with them, a sentence a certificate; the others are
-   * taken all the same.
+   * Rereads all files. @returns one sentence for each invalid certificate; valid ones take effect.
    */
   reload(): string[] {
     return this.all.flatMap((one) => {
@@ -175,7 +174,10 @@ export class ServerCertificates {
     })
   }
 
-  /** @param name that a client asks for. @returns null: the certificate of the controller. */
+  /**
+   * @param name server name (SNI) of the client. @returns null for the certificate of the
+   * controller.
+   */
   contextFor(name: string): SecureContext | null {
     // @guard certificate-of-the-web-authority--names
     if (missingHosts(this.#ownLeaf(), [name]).length === 0) return null

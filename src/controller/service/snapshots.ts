@@ -4,8 +4,8 @@ import { systemClock } from '../../lib/clock.ts'
 import { SnapshotFiles, type SnapshotFilesParts } from '../../store/state/snapshot-files.ts'
 
 /**
- * The snapshots in the data folder, whose lock the caller holds; what a killed process has left of
- * one is gone then.
+ * Opens the snapshots of the data folder, whose lock the caller holds, and removes partial ones of
+ * a killed process.
  */
 export async function openSnapshots(
   config: ControllerConfig,

@@ -4,20 +4,20 @@ import type { Index, NodeId } from '../../raft/types.ts'
 
 export interface ReadinessParts {
   readonly selfId: NodeId
-  /** Store id of the data folder in use, 16 bytes. */
+  /** Store id of the present data folder, 16 bytes. */
   readonly storeId: Uint8Array
-  /** Configuration of the state as it was when the process started. */
+  /** Configuration of the stored state at the start of the process. */
   readonly persisted: ConfigurationRecord
-  /** Index where a state that was given up for an empty one had been; 0: none was. */
+  /** Index of a state that was discarded for an empty one; 0 if none was. */
   readonly lostIndex: Index
   readonly configuration: () => ConfigurationInForce
   readonly appliedIndex: () => Index
 }
 
 /**
- * Whether a controller has come as far as its own membership: its state then holds all that was
- * there when it was let in. Before, it would answer from an empty state that a user is unknown who
- * is not. Stays so once it is.
+ * Whether the state includes this controller's own membership, and so everything committed before
+ * its admission. Earlier, it could report from an incomplete state that an existing user does not
+ * exist. Never returns to false.
  */
 export class StartupReadiness {
   readonly #parts: ReadinessParts

@@ -15,20 +15,20 @@ import { readServerCertificate } from '../../pki/verify/server-certificate.ts'
 import type { Report } from './check-report.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
-/** Left to live at which a certificate is warned about at every start. */
+/** Remaining lifetime below which each start logs a warning. */
 export const EXPIRY_WARNING_MS = 30 * DAY_MS
 
 const EXPIRED_REMEDY =
   "correct the clock, or renew the certificate: 'flotilla pki renew --member-cert' on a running member, or 'pki renew --root-key' here if none runs; one of your own PKI is renewed by its issuer, for the same key"
 
-/** Credentials that a controller proves itself with, read and checked. */
+/** Verified credentials of a controller. */
 export interface Credentials {
   readonly certificatePem: string
   readonly privateKeyPem: string
   readonly caPem: string
   /**
-   * That providers of the keys of JWT signers are verified against, beside those of the system; ''
-   * without any.
+   * CA certificates for the key endpoints of JWT signers, in addition to those of the system; ''
+   * for none.
    */
   readonly signerCaPem: string
   readonly chain: readonly [Certificate, ...Certificate[]]
@@ -47,7 +47,7 @@ const remedies: Readonly<Record<IdentityFault['about'], string>> = {
   tls: 'issue one that TLS accepts',
 }
 
-/** @returns null when there are faults in it; each is in the report, with its remedy. */
+/** @returns null for invalid credentials; the report has each fault with its remedy. */
 export function readCredentials(
   config: ControllerConfig,
   nowMs: number,
@@ -58,7 +58,7 @@ export function readCredentials(
   const { set, faults, warning } = judgeIdentity(identity, owner, nowMs)
   for (const { file, about, error } of faults) {
     const remedy = remedies[about].replace('TRUST_DOMAIN', trustDomain).replace('ID', id)
-    // The sentences about a key file have their own remedy.
+    // Errors about a key file already contain a remedy.
     const isWhole = file === 'key' && about === 'file'
     const sentence = `identity.${file}: ${errorMessage(error)}`
     report.faults.push(isWhole ? sentence : `${sentence}; ${remedy}`)
@@ -75,8 +75,8 @@ export function readCredentials(
 }
 
 /**
- * None of them keeps a controller from starting: its peers need it, and clients that ask for other
- * names are served all the same.
+ * Faults in them never prevent the start: peers need this controller, and clients with other server
+ * names are still served.
  */
 export function checkServerCertificates(
   { serverCertificates }: ControllerConfig,
@@ -96,7 +96,8 @@ export function checkServerCertificates(
 }
 
 /**
- * Whoever has it can make certificates for anybody, and a formed cluster has its own sealed copy.
+ * Anyone with this key can issue certificates for any identity, and a cluster stores its own
+ * encrypted copy.
  */
 export function checkSignerKey({ identity: { signer } }: ControllerConfig, report: Report): void {
   if (signer.key === null || !existsSync(signer.key)) return
@@ -129,7 +130,7 @@ function warnOfLeaf(
   }
 }
 
-/** @throws with words that follow the path. */
+/** @throws an error whose message follows the path of the file. */
 export function readOperatorFile(path: string): string {
   try {
     return readFileSync(path, 'utf8')

@@ -21,7 +21,7 @@ import { hasNoData } from './set-aside.ts'
 import type { Report } from './check-report.ts'
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
 
-/** Leaves nothing behind: whether the file can be made is judged by its folder. */
+/** Creates no file; checks only the permissions of its folder. */
 export function checkLogFile({ logFile: { path } }: ControllerConfig, report: Report): void {
   if (path === null) return
   const subject = `logFile.path: ${path} cannot be written: `
@@ -62,7 +62,7 @@ export async function checkDataFolder(config: ControllerConfig, report: Report):
   await checkUnused(config, report)
 }
 
-/** The folder itself is formed once the peers have let this controller in again. */
+/** The folder itself is created after the peers have re-admitted this controller. */
 function checkParent(folder: string, report: Report): void {
   const parent = dirname(folder)
   const probe = report.attempt(
@@ -77,10 +77,7 @@ function checkParent(folder: string, report: Report): void {
   report.warnings.push(`data: ${folder} is empty; a start requests re-admission from the seeds`)
 }
 
-/**
- * Only where somebody has held it before: the lock itself would leave a folder behind in a fresh
- * one.
- */
+/** Only if the folder has a lock file, because locking would create one in a fresh folder. */
 async function checkUnused({ data }: ControllerConfig, report: Report): Promise<void> {
   if (!existsSync(join(data, 'lock'))) return
   try {
@@ -91,9 +88,7 @@ async function checkUnused({ data }: ControllerConfig, report: Report): Promise<
   }
 }
 
-/**
- * The folder was formed for this controller; one copied from another would vote with its promises.
- */
+/** A folder copied from another controller would repeat the votes of that one. */
 function checkOwner(config: ControllerConfig, report: Report): void {
   let owner: string
   try {
@@ -108,13 +103,13 @@ function checkOwner(config: ControllerConfig, report: Report): void {
   )
 }
 
-/** Members of an older generation among themselves would be a cluster of their own. */
+/** Members of an older generation would form a second cluster. */
 function checkFence({ id, data }: ControllerConfig, report: Report): void {
   const fence = report.attempt('data: ', 'make it readable for this user', () => readFence(data))
   if (fence !== null) report.faults.push(`data: ${data}: ${fencedSentence(id, fence)}`)
 }
 
-/** Writes and syncs a small file, as permission bits tell nothing of a read-only or full disk. */
+/** Writes and syncs a small file, because permissions do not reveal a read-only or full disk. */
 function canWrite(folder: string, report: Report): boolean {
   const probe = join(folder, `.probe-${process.pid}`)
   try {

@@ -17,8 +17,8 @@ export async function checkListeners(config: ControllerConfig, report: Report): 
 }
 
 /**
- * Whether an address can be listened on, by doing so for a moment.
- * @returns null, or what is wrong and the remedy.
+ * Tests an address by listening on it briefly.
+ * @returns null, or the fault and its remedy.
  */
 export async function listenFault(bind: string): Promise<string | null> {
   const { host, port } = parseHostPort(bind) ?? { host: '', port: 0 }

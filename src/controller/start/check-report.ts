@@ -4,7 +4,7 @@ export class Report {
   readonly faults: string[] = []
   readonly warnings: string[] = []
 
-  /** Runs a step; what it throws becomes a fault that begins with `subject`. */
+  /** Runs a step; an error becomes a fault that starts with `subject`. */
   attempt<T>(subject: string, remedy: string, step: () => T): T | null {
     try {
       return step()
@@ -15,7 +15,7 @@ export class Report {
   }
 }
 
-/** @param consequence what does not work while the step throws. */
+/** @param consequence effect of the error on the running controller. */
 export function attempt(
   report: Report,
   subject: string,

@@ -16,18 +16,15 @@ import { checkListeners } from './check-listeners.ts'
 import { attempt, Report } from './check-report.ts'
 
 export interface Preflight {
-  /** A sentence each, remedy included; empty when the controller can start. */
+  /** One sentence each, with its remedy; empty when the controller can start. */
   readonly faults: readonly string[]
-  /** Warnings of what will need attention, without standing in the way. */
+  /** Warnings that do not prevent the start. */
   readonly warnings: readonly string[]
-  /** null when there are faults in it. */
+  /** null when the credentials are invalid. */
   readonly credentials: Credentials | null
 }
 
-/**
- * Looks at all that a start needs and names everything that is wrong with it; leaves nothing
- * behind.
- */
+/** Checks everything that a start needs and reports all faults. Leaves no files behind. */
 export async function preflight(config: ControllerConfig, nowMs: number): Promise<Preflight> {
   const report = new Report()
   const unsupported = unsupportedNode()
@@ -45,8 +42,7 @@ export async function preflight(config: ControllerConfig, nowMs: number): Promis
 const NO_BACKUPS = 'no backups are taken'
 
 /**
- * No backup is a reason to keep a cluster from starting: what is wrong is told here, and by an
- * alarm while it runs.
+ * Faults of backups never prevent the start. They are reported here, and by an alarm at run time.
  */
 function checkBackups(config: ControllerConfig, report: Report): void {
   const {

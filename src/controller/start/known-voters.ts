@@ -4,10 +4,10 @@ import { type Configuration, ConfigurationSchema } from '../../../proto/gen/memb
 import type { MembershipRecord } from '../../ports/membership-cache.ts'
 import type { Index } from '../../raft/types.ts'
 
-/** Members as far as they are known while no cluster has been heard. */
+/** Members as known before any contact with the cluster. */
 export interface KnownVoters {
   readonly configuration: Configuration
-  /** Log index that it is known to be in force at. */
+  /** Log index of this configuration. */
   readonly index: Index
 }
 
@@ -17,16 +17,16 @@ export function membersOfRoster(roster: MembershipRecord | null): KnownVoters | 
   return { configuration, index: roster.index }
 }
 
-/** Whether there are voters beside `selfId`, as far as the newest of these says. */
+/** Whether the newest of these configurations has voters other than `selfId`. */
 export function hasOtherVoters(selfId: string, known: readonly (KnownVoters | null)[]): boolean {
-  const told = known.filter((one) => one !== null && one.configuration.members.length > 0)
-  const newest = told.sort((a, b) => (b?.index ?? 0) - (a?.index ?? 0))[0]
+  const answered = known.filter((one) => one !== null && one.configuration.members.length > 0)
+  const newest = answered.sort((a, b) => (b?.index ?? 0) - (a?.index ?? 0))[0]
   if (newest === undefined || newest === null) return false
   const { members, outgoingVoters } = newest.configuration
   return members.some(({ id, voter }) => id !== selfId && (voter || outgoingVoters.includes(id)))
 }
 
-/** host:port of the meshes of everyone but `selfId`. */
+/** Mesh addresses (host:port) of all members except `selfId`. */
 export function meshesOf(selfId: string, known: KnownVoters | null): readonly string[] {
   const others = known?.configuration.members.filter(({ id }) => id !== selfId) ?? []
   return others.map(({ address }) => address).filter((address) => address !== '')

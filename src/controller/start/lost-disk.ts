@@ -8,32 +8,32 @@ import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import { formDataFolder } from '../../store/folder/form-data-folder.ts'
 import { writeRosterFile } from '../../store/folder/membership-cache-file.ts'
 import type { Credentials } from './check-certificates.ts'
-import { fateOfAnswer } from './removal-action.ts'
+import { removalActionOfAnswer } from './removal-action.ts'
 import { programVersion } from '../version.ts'
 
 const PAUSE_MS = 2_000
-/** For each address: the leader changes the configuration before it is answered. */
+/** Timeout for each address. The leader commits a new configuration before it answers. */
 const ANSWER_MS = 10_000
 
 export interface LostDisk {
   readonly config: ControllerConfig
   readonly credentials: Credentials
-  /** host:port of members' meshes. */
+  /** Mesh addresses (host:port) of members. */
   readonly addresses: readonly string[]
   readonly startedAtMs: number
   readonly log: Pick<Logger, 'info' | 'warn'>
-  /** Resolves when the program is to end. */
+  /** Resolves when the program must stop. */
   readonly stop: Promise<unknown>
-  /** Called once it is let in: what stands where the data folder is to be goes away. */
+  /** Called after admission; must move away any previous data folder. */
   readonly makeRoom: () => void
 }
 
 /**
- * Asks to be let in with an empty disk until a member does, and forms a data folder for it, which
- * its peers then fill. The cluster takes the vote back from the lost disk at the same time: that
- * one must not come back.
- * @returns a sentence when this controller was removed meanwhile; `stopped` when the program is to
- * end.
+ * Requests admission with an empty disk until a member grants it, and creates a data folder that
+ * the peers fill. The cluster revokes the vote of the lost disk at the same time, so that disk must
+ * not return.
+ * @returns a sentence if this controller was removed meanwhile; `stopped` when the program must
+ * stop.
  */
 export async function reenter(
   lost: LostDisk,
@@ -49,7 +49,7 @@ export async function reenter(
     const answer = await Promise.race([ask(lost, storeId), lost.stop.then(() => 'stopped')])
     if (isStopped) break
     if (typeof answer !== 'string') {
-      const fate = fateOfAnswer(answer)
+      const fate = removalActionOfAnswer(answer)
       if (fate !== null) return { removed: fate.sentence }
       if (answer.outcome !== 'refused') {
         lost.makeRoom()
@@ -58,10 +58,10 @@ export async function reenter(
         return 'entered'
       }
     }
-    const because = typeof answer === 'string' ? answer : answer.because
-    // The same again and again is said once.
-    if (because !== lastSaid) log.warn({}, `not admitted yet: ${because}`)
-    lastSaid = because
+    const reason = typeof answer === 'string' ? answer : answer.detail
+    // Logs each reason once.
+    if (reason !== lastSaid) log.warn({}, `not admitted yet: ${reason}`)
+    lastSaid = reason
     await Promise.race([lost.stop, new Promise((resolve) => setTimeout(resolve, PAUSE_MS))])
   }
   return 'stopped'

@@ -10,14 +10,13 @@ export interface MemberKeyParts {
   readonly config: ControllerConfig
   readonly credentials: Credentials
   readonly identity: DataIdentity
-  /** Configuration as it is persisted. */
+  /** The persisted configuration. */
   readonly configuration: () => Configuration
 }
 
 /**
- * A folder whose members know another key by this name would be refused by every peer.
- * @returns whether the member record was there to compare with; a folder that has never run has it
- * in its log alone.
+ * Detects a key that differs from the member record. Every peer would refuse this controller.
+ * @returns whether the member record was available; a new folder has it only in its log.
  * @throws {CommandFailure}
  */
 export function checkMemberKey({
@@ -28,8 +27,8 @@ export function checkMemberKey({
 }: MemberKeyParts): boolean {
   const member = configuration().members.find(({ id }) => id === config.id)
   if (member === undefined) return false
-  // A disk that is new here is listed once the log has come that far; a stranger's is for the peers
-  // to refuse.
+  // If the store ids differ, the record of this store may still be in the log. The peers refuse a
+  // foreign store.
   if (Buffer.compare(member.storeId, identity.storeId) !== 0) return false
   if (Buffer.compare(member.publicKeySha256, credentials.chain[0].publicKeySha256) !== 0) {
     throw new CommandFailure(
@@ -41,9 +40,9 @@ export function checkMemberKey({
 }
 
 /**
- * For a folder on its first run: its member record is known once the log's beginning is applied and
- * persisted.
- * @returns ends it.
+ * For the first run of a folder: its member record is available after the first entries are applied
+ * and persisted.
+ * @returns a function that stops the check.
  */
 export function watchMemberKey(parts: MemberKeyParts, onFatal: (error: Error) => void): () => void {
   const timer = setInterval(() => {

@@ -7,15 +7,15 @@ import { LevelStateStore } from '../../store/state/level-state-store.ts'
 
 export interface OpenedState {
   readonly machine: StateMachine
-  /** Fault of the state that stood there, and where it is now; null: none. */
+  /** Fault of the previous state, and where it was moved to; null if there was none. */
   readonly dropped: { readonly finding: string; readonly aside: string | null } | null
 }
 
 /**
- * Opens the state of a data folder whose lock the caller holds. A damaged one is given up for an
- * empty one, which the log fills or, where that begins later, the peers.
- * @param hasOtherVoters whether there are any who could.
- * @throws {StoreError} And {StateDamaged} where nobody could.
+ * Opens the state of a data folder whose lock the caller holds. Replaces a damaged state by an
+ * empty one, which the log or, if the log starts later, the peers fill.
+ * @param hasOtherVoters whether there are peers that can fill it.
+ * @throws {StoreError} and {StateDamaged} if there are none.
  */
 export async function openState(
   dir: string,
@@ -39,7 +39,7 @@ function findingOf(error: unknown): string | null {
 
 async function openMachine(dir: string, freeBytesMin: number): Promise<StateMachine> {
   const store = await LevelStateStore.open(dir, { freeBytesMin })
-  // The machine closes its store; until it is there, nobody else does.
+  // Once opened, the machine closes its store; before that, this function must.
   return await StateMachine.open({ store, clock: systemClock }).catch(async (error: unknown) => {
     await store.close()
     throw error

@@ -2,17 +2,17 @@ import type { SelfRefusal } from '../../cluster/link.ts'
 import type { EntryAnswer } from '../../cluster/membership/judge-admission.ts'
 import type { Fence } from '../../store/folder/fence-file.ts'
 
-/** Action of a controller when its cluster no longer takes it as it is. */
+/** Action of a controller when its cluster no longer accepts it. */
 export type RemovalAction =
-  /** It ends in peace: starting it again would change nothing. */
+  /** It exits with success, because a restart would change nothing. */
   | { readonly type: 'removed'; readonly sentence: string }
-  /** The cluster goes on without it, in a newer generation, and that must outlive a restart. */
+  /** The cluster continues without it in a newer generation. A restart must not forget that. */
   | { readonly type: 'fenced'; readonly sentence: string; readonly fence: Fence }
-  /** Its disk is not the one that is known: it begins with an empty one. */
+  /** The cluster knows another disk of this controller, so it starts with an empty one. */
   | { readonly type: 'rebuild'; readonly sentence: string }
 
-/** @returns null: it goes on, and keeps asking to be let in. */
-export function fateOfRefusal(selfId: string, refusal: SelfRefusal): RemovalAction | null {
+/** @returns null: the controller continues to request admission. */
+export function removalActionOfRefusal(selfId: string, refusal: SelfRefusal): RemovalAction | null {
   const { by, index, generation } = refusal
   switch (refusal.reason) {
     case 'removed':
@@ -37,16 +37,16 @@ export function fateOfRefusal(selfId: string, refusal: SelfRefusal): RemovalActi
 }
 
 /**
- * A refusal to enter may pass with time, but for what a removal leaves behind: the leader has
+ * A refusal of admission is usually temporary. After a removal it is final: the leader has
  * confirmed that the key is neither a member's nor admitted, and only a new ticket changes that.
  */
-export function fateOfAnswer(answer: EntryAnswer): RemovalAction | null {
+export function removalActionOfAnswer(answer: EntryAnswer): RemovalAction | null {
   if (answer.outcome !== 'refused') return null
   const isFinal = answer.reason === 'removed' || answer.reason === 'not-admitted'
-  return isFinal ? { type: 'removed', sentence: answer.because } : null
+  return isFinal ? { type: 'removed', sentence: answer.detail } : null
 }
 
-/** For the end of the process, and for each start after it. */
+/** For the end of the process and for every later start. */
 export function fencedSentence(selfId: string, { generation, by }: Fence): string {
   return `the cluster was recovered without ${selfId} (generation ${generation}, reported by ${by}); to join again, move its data folder, key and certificate away and use a new ticket`
 }

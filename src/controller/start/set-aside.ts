@@ -5,16 +5,15 @@ import { syncFolder } from '../../pki/key-file.ts'
 
 const KEPT_MAX = 2
 
-/** True: there is no data folder, or an empty one, as after the loss of a disk. */
+/** Whether the data folder is missing or empty, as after the loss of a disk. */
 export function hasNoData(dataFolder: string): boolean {
   return !existsSync(dataFolder) || readdirSync(dataFolder).length === 0
 }
 
 /**
- * Moves a data folder that its cluster no longer takes for what it says out of the way, as
- * `<data>.set-aside-<UTC time>` beside it, and removes all but the two newest of those that stand
- * there. The controller must not be running on it.
- * @returns where it is now.
+ * Moves a data folder that the cluster refuses to `<data>.set-aside-<UTC time>` in the same parent,
+ * and keeps only the two newest of such folders. No controller may be running on it.
+ * @returns the new path.
  * @throws the file system's error.
  */
 export function setDataFolderAside(dataFolder: string, nowMs: number): string {
@@ -31,7 +30,7 @@ export function setDataFolderAside(dataFolder: string, nowMs: number): string {
   return join(parent, name)
 }
 
-/** Sorts as text in the order of time. */
+/** Text that sorts by time. */
 function timeOf(ms: number): string {
   return new Date(ms).toISOString().replaceAll(/[-:]/g, '')
 }

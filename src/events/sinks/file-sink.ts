@@ -71,7 +71,7 @@ export class FileSink {
     if (this.#working !== null || this.#timer !== null || this.#isStopping) return
     this.#working = this.#writeAll()
       .then(
-        () => this.#tell(null),
+        () => this.#report(null),
         (error: unknown) => this.#retryLater(error),
       )
       .finally(() => {
@@ -110,7 +110,7 @@ export class FileSink {
   }
 
   #retryLater(error: unknown): void {
-    this.#tell(errorMessage(error))
+    this.#report(errorMessage(error))
     if (this.#isStopping) return
     this.#timer = setTimeout(() => {
       this.#timer = null
@@ -119,7 +119,7 @@ export class FileSink {
     this.#timer.unref()
   }
 
-  #tell(fault: string | null): void {
+  #report(fault: string | null): void {
     const hasFault = fault !== null
     if (hasFault === this.#hasFault) return
     this.#hasFault = hasFault

@@ -1,7 +1,7 @@
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
-import type { TellFact } from '../../ports/live-facts.ts'
+import type { PublishFact } from '../../ports/live-facts.ts'
 import type { EventBus } from '../event-bus.ts'
 import { clusterEvent } from '../subjects/cluster.ts'
 
@@ -18,7 +18,7 @@ export interface ClusterWatchParts {
   readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
   readonly alarms: () => readonly RaisedAlarm[]
   readonly clock: Clock
-  readonly tell: TellFact
+  readonly publishFact: PublishFact
 }
 
 const LOOK_MS = 500
@@ -64,7 +64,7 @@ export class ClusterWatch {
   }
 
   #lookAtPeers(members: readonly MemberView[]): void {
-    const { cluster, bus, tell } = this.#parts
+    const { cluster, bus, publishFact } = this.#parts
     const now = new Map<string, MemberView>()
     for (const member of members) {
       if (!member.connected || member.id === cluster.selfId) continue
@@ -73,7 +73,13 @@ export class ClusterWatch {
       this.#emit('peer.connected', [member])
       const source = { type: 'peer', id: member.id } as const
       const target = { type: 'ctrl', id: bus.selfId } as const
-      tell({ kind: 'connect', source, sourceAddress: member.address, target, targetAddress: '' })
+      publishFact({
+        kind: 'connect',
+        source,
+        sourceAddress: member.address,
+        target,
+        targetAddress: '',
+      })
     }
     for (const [id, member] of this.#connected) {
       if (!now.has(id)) this.#emit('peer.disconnected', [member])
@@ -104,13 +110,13 @@ export class ClusterWatch {
   }
 
   #lookAtAlarms(): void {
-    const { alarms, tell } = this.#parts
+    const { alarms, publishFact } = this.#parts
     const now = new Map(alarms().map((alarm) => [`${alarm.code} ${alarm.sinceMs}`, alarm]))
     for (const [key, alarm] of now) {
-      if (!this.#alarms.has(key)) tell({ kind: 'alarm', ...alarm, isOn: true })
+      if (!this.#alarms.has(key)) publishFact({ kind: 'alarm', ...alarm, isOn: true })
     }
     for (const [key, alarm] of this.#alarms) {
-      if (!now.has(key)) tell({ kind: 'alarm', ...alarm, isOn: false })
+      if (!now.has(key)) publishFact({ kind: 'alarm', ...alarm, isOn: false })
     }
     this.#alarms = now
   }

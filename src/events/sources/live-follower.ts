@@ -49,7 +49,7 @@ export class LiveFollower {
     return this.#dropped
   }
 
-  readonly tell = (fact: LiveFact): void => {
+  readonly publishFact = (fact: LiveFact): void => {
     if (!this.#waiting.push({ fact, atMs: this.#parts.clock.nowMs() })) this.#dropped += 1
     if (this.#isPlanned) return
     this.#isPlanned = true

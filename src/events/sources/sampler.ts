@@ -40,30 +40,32 @@ export class Sampler {
 
   start(): void {
     const { metricsIntervalMs, entityCountIntervalMs } = this.#parts
-    this.#stopTimers.push(periodicScheduler.every(metricsIntervalMs, () => this.tellMetrics()))
-    this.#stopTimers.push(periodicScheduler.every(metricsIntervalMs, () => this.tellDials()))
-    this.#stopTimers.push(periodicScheduler.every(entityCountIntervalMs, () => this.tellCounts()))
+    this.#stopTimers.push(periodicScheduler.every(metricsIntervalMs, () => this.publishMetrics()))
+    this.#stopTimers.push(periodicScheduler.every(metricsIntervalMs, () => this.publishDials()))
+    this.#stopTimers.push(
+      periodicScheduler.every(entityCountIntervalMs, () => this.publishCounts()),
+    )
   }
 
   stop(): void {
     for (const stop of this.#stopTimers.splice(0)) stop()
   }
 
-  tellMetrics(): void {
+  publishMetrics(): void {
     const { bus, clock, cluster } = this.#parts
     if (!bus.isWanted('metrics')) return
     const source = { id: cluster.selfId, eventId: randomUUID(), atMs: clock.nowMs(), tags: {} }
     for (const figure of this.#figures()) bus.emitLive(metricEvent(figure, source))
   }
 
-  tellDials(): void {
+  publishDials(): void {
     const { bus, clock, dials } = this.#parts
     const { counts, interval } = dials.take(clock.nowMs())
     if (!bus.isWanted('service')) return
     for (const count of counts) bus.emitLive(dialEvent(count, interval))
   }
 
-  tellCounts(): void {
+  publishCounts(): void {
     const { bus, clock, cluster, state } = this.#parts
     if (!bus.isWanted('entityCount') || cluster.leaderId() !== cluster.selfId) return
     const counts = publishedKinds.map((kind) => [kinds[kind].plural, state.count(kind)])

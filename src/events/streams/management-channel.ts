@@ -122,7 +122,7 @@ export class ManagementChannel implements StreamOutput {
       let rest = count
       for await (const finding of findings) {
         if (finding.kind !== 'host') rest -= 1
-        if (!(await this.#tell(finding))) return
+        if (!(await this.#sendFinding(finding))) return
       }
       // Its client would wait for those that are missing.
       if (rest > 0) this.close('the validation failed; the log of the controller says why')
@@ -143,7 +143,7 @@ export class ManagementChannel implements StreamOutput {
   }
 
   /** @returns false when there is nobody any more to tell. */
-  async #tell(finding: ValidationFinding): Promise<boolean> {
+  async #sendFinding(finding: ValidationFinding): Promise<boolean> {
     if (this.#isClosed) return false
     const { contentType: kind, body } = findingMessage(finding)
     if (!this.#send(kind, new Map<number, Uint8Array>(), body)) {

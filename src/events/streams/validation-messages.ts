@@ -24,7 +24,7 @@ import type {
 } from '../../ports/network-validations.ts'
 
 const asked = { terminators: 10_100, links: 10_103, circuits: 10_118 } as const
-const told = { terminator: 10_102, links: 10_105, circuits: 10_120, host: 10_121 } as const
+const contentTypes = { terminator: 10_102, links: 10_105, circuits: 10_120, host: 10_121 } as const
 
 /**
  * Other validations of the API family, with the type of the answer that its CLI waits for: of
@@ -92,15 +92,15 @@ export function findingMessage(finding: ValidationFinding): {
 } {
   switch (finding.kind) {
     case 'terminator':
-      return { contentType: told.terminator, body: terminatorBody(finding) }
+      return { contentType: contentTypes.terminator, body: terminatorBody(finding) }
     case 'host': {
       const host = create(ValidatedHostSchema, finding)
-      return { contentType: told.host, body: toBinary(ValidatedHostSchema, host) }
+      return { contentType: contentTypes.host, body: toBinary(ValidatedHostSchema, host) }
     }
     case 'links':
-      return { contentType: told.links, body: linksBody(finding) }
+      return { contentType: contentTypes.links, body: linksBody(finding) }
     case 'circuits':
-      return { contentType: told.circuits, body: circuitsBody(finding) }
+      return { contentType: contentTypes.circuits, body: circuitsBody(finding) }
   }
 }
 

@@ -7,7 +7,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { Host, Hosts } from './hosts.ts'
-import type { DialResult, TellFact } from '../../ports/live-facts.ts'
+import type { DialResult, PublishFact } from '../../ports/live-facts.ts'
 import type { LiveLinks } from '../../ports/live-links.ts'
 import type { AdmittedClient } from '../../ports/router-clients.ts'
 import { claimFaultCodes } from '../clients/client-errors.ts'
@@ -74,7 +74,7 @@ export interface CircuitDutyParts extends DialJudges {
   /** 0 to 1. */
   readonly draw: () => number
   readonly log: RouterLogger
-  readonly tell?: TellFact
+  readonly publishFact?: PublishFact
   /** Absent: no identity is traced. */
   readonly traces?: Pick<TracedIdentities, 'of' | 'sweep'>
   /** Absent: this controller is the only one. */
@@ -335,24 +335,25 @@ export class CircuitDuty implements RouterDuty {
           },
         }
         if (!this.#circuits.set(id, circuit)) {
-          this.#tell(path.routerIds, unrouteMessage(id, true))
+          this.#send(path.routerIds, unrouteMessage(id, true))
           throw new CircuitRefused(edgeErrorCode.internal, 'too many circuits')
         }
         this.#costs.succeeded(host.terminatorId)
-        this.#tellDial(client, host.terminatorId, 'success')
-        this.#parts.tell?.(circuitFact(circuit, 'created', layMs()))
-        const told = dialerData([...host.peerData, ...laid.peerData])
-        if (isSticky) told.set(peerDataKey.stickinessToken, Buffer.from(host.terminatorId))
-        return { circuit, peerData: told }
+        this.#publishDial(client, host.terminatorId, 'success')
+        this.#parts.publishFact?.(circuitFact(circuit, 'created', layMs()))
+        const dialerPeerData = dialerData([...host.peerData, ...laid.peerData])
+        if (isSticky)
+          dialerPeerData.set(peerDataKey.stickinessToken, Buffer.from(host.terminatorId))
+        return { circuit, peerData: dialerPeerData }
       }
-      this.#tellDial(client, host.terminatorId, dialResultOf(laid.fault))
+      this.#publishDial(client, host.terminatorId, dialResultOf(laid.fault))
       if (laid.isOfHost) this.#onHostFailed(host, laid.fault)
       lastFault = laid.fault
       lastTried = host.terminatorId
       failed.set(host.terminatorId, laid.fault)
     }
-    this.#tellDial(client, lastTried, 'fail')
-    this.#parts.tell?.({
+    this.#publishDial(client, lastTried, 'fail')
+    this.#parts.publishFact?.({
       kind: 'circuitFailed',
       circuitId: id,
       clientId: client.identityId,
@@ -406,8 +407,8 @@ export class CircuitDuty implements RouterDuty {
     return trace === null ? null : new CircuitTrace({ log, trace, circuitId, client })
   }
 
-  #tellDial({ serviceId }: AdmittedClient, terminatorId: string, result: DialResult): void {
-    this.#parts.tell?.({ kind: 'dial', serviceId, terminatorId, result })
+  #publishDial({ serviceId }: AdmittedClient, terminatorId: string, result: DialResult): void {
+    this.#parts.publishFact?.({ kind: 'dial', serviceId, terminatorId, result })
   }
 
   #onHostFailed(host: Host, fault: RouteFault): void {
@@ -479,7 +480,7 @@ export class CircuitDuty implements RouterDuty {
     const { fault, isOfHost } = await promise
     clearTimeout(timer)
     this.#attempts.delete(ends.id)
-    if (fault !== null) this.#tell(made.routerIds, unrouteMessage(ends.id, true))
+    if (fault !== null) this.#send(made.routerIds, unrouteMessage(ends.id, true))
     return { fault, isOfHost, peerData: made.peerData }
   }
 
@@ -522,7 +523,7 @@ export class CircuitDuty implements RouterDuty {
     if (attempt.missing.size === 0) attempt.settle(null, false)
   }
 
-  #tell(routerIds: readonly string[], message: ReturnType<typeof unrouteMessage>): void {
+  #send(routerIds: readonly string[], message: ReturnType<typeof unrouteMessage>): void {
     for (const id of routerIds) this.#parts.connection(id)?.channel.send(message)
   }
 }

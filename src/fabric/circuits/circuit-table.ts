@@ -91,7 +91,7 @@ export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
  */
 export function circuitTable(
   owner: string,
-  tell: (routerId: string, message: ReturnType<typeof unrouteMessage>) => void,
+  send: (routerId: string, message: ReturnType<typeof unrouteMessage>) => void,
   onEnded: (circuit: Circuit) => void = () => undefined,
 ): CircuitTable {
   return new CircuitTable({
@@ -101,7 +101,7 @@ export function circuitTable(
     onRemoved: (circuit, isImmediate) => {
       const { ends, path } = circuit
       onEnded(circuit)
-      for (const routerId of path.routerIds) tell(routerId, unrouteMessage(ends.id, isImmediate))
+      for (const routerId of path.routerIds) send(routerId, unrouteMessage(ends.id, isImmediate))
     },
   })
 }

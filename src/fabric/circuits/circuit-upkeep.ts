@@ -6,7 +6,7 @@ import {
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
-import type { TellFact } from '../../ports/live-facts.ts'
+import type { PublishFact } from '../../ports/live-facts.ts'
 import type { LinkIds, LiveLink, LiveLinks, PathLink } from '../../ports/live-links.ts'
 import type { RouterConnection } from '../connection.ts'
 import { routerLimits } from '../limits.ts'
@@ -36,7 +36,7 @@ export interface CircuitUpkeepParts {
   readonly hosts: Hosts
   readonly links: LiveLinks
   readonly connection: (routerId: string) => RouterConnection | undefined
-  readonly tell?: TellFact
+  readonly publishFact?: PublishFact
   /** Whether a way of the circuit is being laid over the router. */
   readonly isLaid: (routerId: string, circuitId: string) => boolean
   /** Absent: this controller is the only one. */
@@ -60,7 +60,7 @@ export class CircuitUpkeep {
     this.#startedMs = clock.monotonicMs()
     if (shared === undefined) return
     shared.onTakenOver = (circuit) => this.#onTakenOver(circuit)
-    shared.onContested = (circuit) => this.#tellRoutes(circuit.ends, circuit.path)
+    shared.onContested = (circuit) => this.#sendRoutes(circuit.ends, circuit.path)
   }
 
   onSweep(): void {
@@ -75,11 +75,11 @@ export class CircuitUpkeep {
     if (shared?.isOver(circuit) === true || this.#isUngranted(circuit, isGranted)) {
       this.#circuits.remove(ends.id, true)
     } else if (path.links.some((link) => links.isLost(link))) this.#reroute(circuit)
-    else this.#tellRoutes(ends, path)
+    else this.#sendRoutes(ends, path)
   }
 
   /** Each router on the way that is connected here. */
-  #tellRoutes(ends: CircuitEnds, path: CircuitPath): void {
+  #sendRoutes(ends: CircuitEnds, path: CircuitPath): void {
     for (const [at, route] of routesOf(ends, path, REROUTE_TERMS).entries()) {
       this.#parts.connection(path.routerIds[at] ?? '')?.channel.send(route)
     }
@@ -165,7 +165,7 @@ export class CircuitUpkeep {
    * A router names all the links that it has dialed. What was known of its links has gone with its
    * channel, but for the circuits over them.
    */
-  *onLinksTold(sourceRouterId: string, ids: LinkIds): Generator<void, void> {
+  *onLinksReported(sourceRouterId: string, ids: LinkIds): Generator<void, void> {
     yield* this.#rerouteFrom((link) => link.sourceRouterId === sourceRouterId && !ids.has(link.id))
     const connection = this.#parts.connection(sourceRouterId)
     if (connection === undefined || this.#routedAgain.has(connection)) return
@@ -277,10 +277,10 @@ export class CircuitUpkeep {
       this.#circuits.remove(ends.id, true)
       return
     }
-    this.#tellRoutes(ends, other)
+    this.#sendRoutes(ends, other)
     // @guard 50-reroute-keeps-the-old-path
     this.#circuits.move(circuit, other)
-    this.#parts.tell?.(circuitFact(circuit, 'pathUpdated'))
+    this.#parts.publishFact?.(circuitFact(circuit, 'pathUpdated'))
     for (const id of path.routerIds) {
       if (other.routerIds.includes(id)) continue
       this.#parts.connection(id)?.channel.send(unrouteMessage(ends.id, true))

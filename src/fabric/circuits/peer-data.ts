@@ -6,7 +6,7 @@ import { peerDataKey } from '../../channel/messages/peer-data.ts'
  * Headers of the host that the dialer is told. Where the host is, and where its target, is not
  * among them.
  */
-const toldToDialer: ReadonlySet<number> = new Set<number>([
+const sentToDialer: ReadonlySet<number> = new Set<number>([
   peerDataKey.publicKey,
   peerDataKey.stickinessToken,
 ])
@@ -16,7 +16,7 @@ export function dialerData(
   said: readonly (readonly [number, Uint8Array])[],
 ): Map<number, Uint8Array> {
   // @guard peer-data-of-others--host
-  return new Map(said.filter(([key]) => toldToDialer.has(key)))
+  return new Map(said.filter(([key]) => sentToDialer.has(key)))
 }
 
 /** Data of a client's router, as the host hears it: who dials, the controller says. */

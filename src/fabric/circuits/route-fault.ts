@@ -37,8 +37,8 @@ const causes = [
 /** @param code one byte, where the router gives it. */
 export function routeFault(text: string | null, code: Uint8Array | undefined): RouteFault {
   const cause = causes[code?.[0] ?? 0] ?? GENERIC
-  const told = text?.slice(0, routerLimits.routerTextCharactersMax)
-  return { text: told ?? 'a router could not lay the way', cause }
+  const reported = text?.slice(0, routerLimits.routerTextCharactersMax)
+  return { text: reported ?? 'a router could not lay the way', cause }
 }
 
 /** The router of the terminator knows of no such host. */

@@ -6,7 +6,7 @@ import { NO_SESSION } from './admit-dial.ts'
 import { circuitIn, circuitRecord } from './circuit-record.ts'
 import type { Circuit, CircuitTable } from './circuit-table.ts'
 
-const { circuitsOrphanedMax, circuitOrphanMsMax, circuitClaimToldMs } = routerLimits
+const { circuitsOrphanedMax, circuitOrphanMsMax, circuitClaimPublishedMs } = routerLimits
 /** Circuits taken over between two turns of the event loop. */
 const SLICE = 100
 const WARNED_EVERY_MS = 60_000
@@ -65,7 +65,7 @@ export class SharedCircuits {
       onDropped: (id) => this.#onDropped(id),
     })
     topic.onChange((ownerId, id, record, lost) => {
-      if (record !== undefined) this.#onTold(ownerId, id, record)
+      if (record !== undefined) this.#onRecord(ownerId, id, record)
       else if (lost !== undefined) this.#onLost(ownerId, id, lost)
       else this.#orphans.delete(id)
     })
@@ -116,9 +116,9 @@ export class SharedCircuits {
     if (!this.#claimed.has(id)) this.#parts.topic.withdraw(id)
   }
 
-  #withdrawTold(): void {
+  #withdrawOldClaims(): void {
     for (const [id, { atMs }] of this.#claimed) {
-      if (this.#parts.clock.monotonicMs() - atMs < circuitClaimToldMs) break
+      if (this.#parts.clock.monotonicMs() - atMs < circuitClaimPublishedMs) break
       this.#forgetClaim(id)
     }
   }
@@ -132,7 +132,7 @@ export class SharedCircuits {
 
   /** Takes over the circuits of which this controller is the heir. */
   sweep(): void {
-    this.#withdrawTold()
+    this.#withdrawOldClaims()
     if (this.#orphans.size === 0 || this.#isTakingOver || !this.#parts.isInQuorum()) return
     void this.#takeOver()
   }
@@ -184,7 +184,7 @@ export class SharedCircuits {
     log.warn({}, 'too many circuits; other controllers will not answer for all of them')
   }
 
-  #onTold(ownerId: string, id: string, record: Uint8Array): void {
+  #onRecord(ownerId: string, id: string, record: Uint8Array): void {
     const { selfId, table } = this.#parts
     this.#orphans.delete(id)
     const own = table.kept(id)

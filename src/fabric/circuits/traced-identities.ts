@@ -1,6 +1,9 @@
 import { create } from '@bufbuild/protobuf'
 
-import { type IdentityTrace as Told, IdentityTraceSchema } from '../../../proto/gen/soft_pb.ts'
+import {
+  type IdentityTrace as SharedTrace,
+  IdentityTraceSchema,
+} from '../../../proto/gen/soft_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { type IdentityTrace, type IdentityTraces, traceMsMax } from '../../ports/identity-traces.ts'
 import type { OpenTopic } from '../../ports/soft-topics.ts'
@@ -17,7 +20,7 @@ interface Needs {
 }
 
 interface Own {
-  readonly told: Told
+  readonly record: SharedTrace
   /** UTC ms. */
   readonly untilMs: number
 }
@@ -30,11 +33,11 @@ export class TracedIdentities implements IdentityTraces {
   readonly #needs: Needs
   /** Traces by identity, the oldest first. */
   readonly #own = new Map<string, Own>()
-  readonly #heard = new Map<string, Map<string, Told>>()
+  readonly #heard = new Map<string, Map<string, SharedTrace>>()
 
   constructor(needs: Needs) {
     this.#needs = needs
-    needs.topic.onChange((owner, identityId, told) => this.#hear(owner, identityId, told))
+    needs.topic.onChange((owner, identityId, record) => this.#hear(owner, identityId, record))
   }
 
   of(identityId: string): IdentityTrace | null {
@@ -74,10 +77,10 @@ export class TracedIdentities implements IdentityTraces {
   }
 
   /** @returns those that nobody has ended, this controller's own first. */
-  #live(identityId: string): Told[] {
+  #live(identityId: string): SharedTrace[] {
     const own = this.#own.get(identityId)
     const isOver = own !== undefined && own.untilMs <= this.#needs.clock.nowMs()
-    const mine = own === undefined || isOver ? [] : [own.told]
+    const mine = own === undefined || isOver ? [] : [own.record]
     const all = [...mine, ...(this.#heard.get(identityId)?.values() ?? [])]
     const ended = new Set(all.flatMap(({ endedIds }) => endedIds))
     return all.filter(({ traceId }) => traceId !== '' && !ended.has(traceId))
@@ -94,10 +97,10 @@ export class TracedIdentities implements IdentityTraces {
     fields: IdentityTrace & { readonly endedIds: string[] },
     untilMs: number,
   ): boolean {
-    const told = create(IdentityTraceSchema, fields)
-    if (!this.#needs.topic.publish(identityId, told)) return false
+    const record = create(IdentityTraceSchema, fields)
+    if (!this.#needs.topic.publish(identityId, record)) return false
     this.#own.delete(identityId)
-    this.#own.set(identityId, { told, untilMs })
+    this.#own.set(identityId, { record, untilMs })
     return true
   }
 
@@ -105,11 +108,11 @@ export class TracedIdentities implements IdentityTraces {
     if (this.#own.delete(identityId)) this.#needs.topic.withdraw(identityId)
   }
 
-  #hear(owner: string, identityId: string, told: Told | undefined): void {
+  #hear(owner: string, identityId: string, record: SharedTrace | undefined): void {
     if (owner === this.#needs.selfId) return
-    const heard = this.#heard.get(identityId) ?? new Map<string, Told>()
-    if (told === undefined) heard.delete(owner)
-    else heard.set(owner, told)
+    const heard = this.#heard.get(identityId) ?? new Map<string, SharedTrace>()
+    if (record === undefined) heard.delete(owner)
+    else heard.set(owner, record)
     if (heard.size === 0) this.#heard.delete(identityId)
     else this.#heard.set(identityId, heard)
   }

@@ -2,10 +2,10 @@ import { ConnectEventsSchema, type IdentityConnection } from '../../../proto/gen
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { RouterDuty } from '../duty.ts'
 import { ownText } from '../../lib/text/own-text.ts'
-import { type TellFact, tellNobody } from '../../ports/live-facts.ts'
+import { type PublishFact, ignoreFact } from '../../ports/live-facts.ts'
 import { routerLimits } from '../limits.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
-import { toldTime } from '../told-time.ts'
+import { reportedTime } from '../reported-time.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
 const { identityConnectsMax, routerClientsMax, routerTextCharactersMax } = routerLimits
@@ -22,14 +22,14 @@ export class ConnectionDuty implements RouterDuty {
   /** Routers that each identity is connected to. */
   readonly #counts = new Map<string, number>()
 
-  readonly #tell: TellFact
+  readonly #publishFact: PublishFact
 
   /**
    * @param tell of identities that have their first connection, or have lost their last one, and of
    * each connection.
    */
-  constructor(tell: TellFact = tellNobody) {
-    this.#tell = tell
+  constructor(publishFact: PublishFact = ignoreFact) {
+    this.#publishFact = publishFact
     this.handlers = new Map([
       [controlMessage.connectEvents, ({ router }, { body }) => this.#take(router.id, body)],
     ])
@@ -61,21 +61,21 @@ export class ConnectionDuty implements RouterDuty {
       else {
         this.#add(routerId, identityId)
         // All connections told once more are no news.
-        if (!known.has(identityId)) this.#tellConnects(routerId, identityId, connectTimes)
+        if (!known.has(identityId)) this.#publishConnects(routerId, identityId, connectTimes)
       }
       yield
     }
   }
 
-  #tellConnects(
+  #publishConnects(
     routerId: string,
     identityId: string,
     connects: readonly IdentityConnection[],
   ): void {
     if (identityId.length > ID_CHARACTERS_MAX) return
     for (const { connectTime, srcAddr, dstAddr } of connects.slice(0, identityConnectsMax)) {
-      const atMs = toldTime(connectTime)
-      this.#tell({
+      const atMs = reportedTime(connectTime)
+      this.#publishFact({
         kind: 'connect',
         source: { type: 'identity', id: identityId },
         sourceAddress: ownText(srcAddr, routerTextCharactersMax),
@@ -93,7 +93,7 @@ export class ConnectionDuty implements RouterDuty {
     addToSet(this.#byRouter, routerId, identityId)
     const others = this.#counts.get(identityId) ?? 0
     this.#counts.set(identityId, others + 1)
-    if (others === 0) this.#tell({ kind: 'sdk', identityId, status: 'online' })
+    if (others === 0) this.#publishFact({ kind: 'sdk', identityId, status: 'online' })
   }
 
   #remove(routerId: string, identityId: string): void {
@@ -102,7 +102,7 @@ export class ConnectionDuty implements RouterDuty {
     if (left > 0) this.#counts.set(identityId, left)
     else {
       this.#counts.delete(identityId)
-      this.#tell({ kind: 'sdk', identityId, status: 'offline' })
+      this.#publishFact({ kind: 'sdk', identityId, status: 'offline' })
     }
   }
 }

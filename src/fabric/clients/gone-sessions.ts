@@ -9,7 +9,7 @@ import { controlMessage } from '../../channel/messages/control.ts'
 import type { Outgoing } from '../../channel/frame.ts'
 
 /** Tells a router which of the service sessions that it asks about are gone. */
-export function* tellGoneSessions(
+export function* sendGoneSessions(
   channel: Pick<Channel, 'send'>,
   clients: Pick<RouterClients, 'goneSession'>,
   body: Uint8Array,

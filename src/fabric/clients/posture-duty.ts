@@ -37,8 +37,8 @@ export class PostureDuty implements RouterDuty {
   }
 
   *#take(connection: RouterConnection, message: ChannelMessage): Generator<void, void> {
-    const told = yield* decodeInSteps(ClientPostureSchema, message.body)
-    void this.#report(connection, message, told)
+    const reported = yield* decodeInSteps(ClientPostureSchema, message.body)
+    void this.#report(connection, message, reported)
   }
 
   async #report(

@@ -14,9 +14,9 @@ import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
 import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
-import { sessionsRemoved, tellGoneSessions } from './gone-sessions.ts'
+import { sessionsRemoved, sendGoneSessions } from './gone-sessions.ts'
 import type { ShownSessions } from './shown-sessions.ts'
-import { ToldSessions } from './told-sessions.ts'
+import { SentSessions } from './sent-sessions.ts'
 
 const { wholeSessionsEveryMs } = routerLimits
 /** Sessions in one message; routers wait for the last one of them. */
@@ -54,7 +54,7 @@ export class SessionDuty implements RouterDuty {
   #wasLeader = false
   #syncs = 0
   /** Sessions that routers were told of by this controller since it leads. */
-  readonly #told = new ToldSessions<RouterConnection>()
+  readonly #sent = new SentSessions<RouterConnection>()
   /** API sessions that were written. */
   readonly #changed = new Set<string>()
   /** Service sessions that are over, with the API session of each. */
@@ -89,12 +89,12 @@ export class SessionDuty implements RouterDuty {
         controlMessage.requestClientReSync,
         (connection) => {
           if (connection.router.isEdge) this.#asking.add(connection)
-          this.#tellAsking()
+          this.#answerRequests()
         },
       ],
       [
         controlMessage.validateSessions,
-        ({ channel }, { body }) => tellGoneSessions(channel, parts.clients, body),
+        ({ channel }, { body }) => sendGoneSessions(channel, parts.clients, body),
       ],
     ])
   }
@@ -102,11 +102,11 @@ export class SessionDuty implements RouterDuty {
   onConnected(connection: RouterConnection): void {
     if (!connection.router.isEdge) return
     this.#stop ??= this.#follow()
-    if (this.#parts.isLeader()) this.#tellAll([connection])
+    if (this.#parts.isLeader()) this.#sendAll([connection])
   }
 
   onDisconnected(connection: RouterConnection): void {
-    this.#told.drop(connection)
+    this.#sent.drop(connection)
     this.#moved.delete(connection)
     this.#asking.delete(connection)
     this.#parts.shown.forget(connection.router.id)
@@ -114,13 +114,13 @@ export class SessionDuty implements RouterDuty {
 
   onSweep(): void {
     const isLeader = this.#parts.isLeader()
-    if (!isLeader) this.#told.clear()
-    else if (!this.#wasLeader) this.#tellAll(this.#edgeRouters())
+    if (!isLeader) this.#sent.clear()
+    else if (!this.#wasLeader) this.#sendAll(this.#edgeRouters())
     this.#wasLeader = isLeader
-    this.#tellAsking()
+    this.#answerRequests()
     // A connection that was replaced by a newer one of its router is gone without a word.
-    for (const known of Array.from(this.#told.readers())) {
-      if (known.channel.isClosed) this.#told.drop(known)
+    for (const known of Array.from(this.#sent.readers())) {
+      if (known.channel.isClosed) this.#sent.drop(known)
     }
     this.#flush()
   }
@@ -160,7 +160,7 @@ export class SessionDuty implements RouterDuty {
     return [...this.#parts.connections()].filter(({ router }) => router.isEdge)
   }
 
-  #tellAsking(): void {
+  #answerRequests(): void {
     const nowMs = this.#parts.clock.monotonicMs()
     for (const connection of this.#asking) {
       const lastMs = this.#answeredMs.get(connection) ?? -Infinity
@@ -168,14 +168,14 @@ export class SessionDuty implements RouterDuty {
       if (nowMs - lastMs < wholeSessionsEveryMs) continue
       this.#asking.delete(connection)
       this.#answeredMs.set(connection, nowMs)
-      if (this.#parts.isLeader()) this.#tellAll([connection])
+      if (this.#parts.isLeader()) this.#sendAll([connection])
     }
   }
 
-  #tellAll(connections: readonly RouterConnection[]): void {
+  #sendAll(connections: readonly RouterConnection[]): void {
     for (const connection of connections) {
       const whole = this.#wholeOf(connection.router.id)
-      this.#told.setAll(connection, whole.ids)
+      this.#sent.setAll(connection, whole.ids)
       for (const message of this.#wholeState(whole.bodies)) connection.channel.send(message)
     }
   }
@@ -226,22 +226,22 @@ export class SessionDuty implements RouterDuty {
 
   #flush(): void {
     this.#isFlushDue = false
-    this.#tellEnded()
+    this.#reportEnded()
     const ids = [...this.#changed]
     this.#changed.clear()
     if (!this.#parts.isLeader()) {
       this.#moved.clear()
       return
     }
-    this.#tellChanged(ids)
-    if (this.#moved.size > 0 && !this.#isMoving) void this.#tellMoved()
+    this.#sendChanged(ids)
+    if (this.#moved.size > 0 && !this.#isMoving) void this.#sendMoved()
   }
 
   /**
    * A router that was told of the API session, or that showed the service session, ends what it
    * still carries for it.
    */
-  #tellEnded(): void {
+  #reportEnded(): void {
     if (this.#ended.size === 0) return
     const ended = [...this.#ended]
     this.#ended.clear()
@@ -253,7 +253,7 @@ export class SessionDuty implements RouterDuty {
       const ids: string[] = []
       for (const [id, apiSessionId] of ended) {
         const token = shown.take(router.id, id)
-        if (token === null && !this.#told.has(connection, apiSessionId)) continue
+        if (token === null && !this.#sent.has(connection, apiSessionId)) continue
         // Routers pair the two; newer ones go by the id alone.
         tokens.push(token ?? id)
         ids.push(id)
@@ -263,10 +263,10 @@ export class SessionDuty implements RouterDuty {
   }
 
   /** Sessions that came, went, or are other ones than routers were told. */
-  #tellChanged(ids: readonly string[]): void {
+  #sendChanged(ids: readonly string[]): void {
     if (ids.length === 0) return
     const { clients } = this.#parts
-    const routers = this.#edgeRouters().filter((router) => this.#told.isKnown(router))
+    const routers = this.#edgeRouters().filter((router) => this.#sent.isKnown(router))
     const news = new Map<RouterConnection, News>()
     for (const id of ids) {
       const session = clients.session(id)
@@ -274,22 +274,22 @@ export class SessionDuty implements RouterDuty {
       for (const connection of routers) {
         if (session !== null && allowed?.has(connection.router.id) === true) {
           newsFor(news, connection).added.push(session)
-          this.#told.set(connection, id, true)
-        } else if (this.#told.has(connection, id)) {
+          this.#sent.set(connection, id, true)
+        } else if (this.#sent.has(connection, id)) {
           newsFor(news, connection).removedIds.push(id)
-          this.#told.set(connection, id, false)
+          this.#sent.set(connection, id, false)
         }
       }
-      if (session === null) this.#told.forget(id)
+      if (session === null) this.#sent.forget(id)
     }
-    this.#tell(news)
+    this.#send(news)
   }
 
   /**
    * Policies or attributes have changed: each session that a router was not told of and may know
    * now, and the other way round. By slices, as there may be many of both.
    */
-  async #tellMoved(): Promise<void> {
+  async #sendMoved(): Promise<void> {
     this.#isMoving = true
     try {
       while (this.#moved.size > 0) {
@@ -300,7 +300,7 @@ export class SessionDuty implements RouterDuty {
         for (let at = 0; at < ids.length; at += length) {
           if (at > 0) await new Promise((go) => setImmediate(go))
           if (!this.#parts.isLeader()) return
-          this.#tellDifference(connections, ids.slice(at, at + length))
+          this.#sendDifference(connections, ids.slice(at, at + length))
         }
       }
     } finally {
@@ -308,26 +308,26 @@ export class SessionDuty implements RouterDuty {
     }
   }
 
-  #tellDifference(connections: readonly RouterConnection[], ids: readonly string[]): void {
+  #sendDifference(connections: readonly RouterConnection[], ids: readonly string[]): void {
     const { clients } = this.#parts
     const readers = connections
-      .filter((connection) => this.#told.isKnown(connection) && !connection.channel.isClosed)
+      .filter((connection) => this.#sent.isKnown(connection) && !connection.channel.isClosed)
       .map((connection) => ({ connection, audience: clients.audienceOf(connection.router.id) }))
     const news = new Map<RouterConnection, News>()
     for (const id of ids) {
       const session = clients.session(id)
       for (const { connection, audience } of readers) {
         const isAllowed = session !== null && audience.has(session)
-        if (isAllowed === this.#told.has(connection, id)) continue
+        if (isAllowed === this.#sent.has(connection, id)) continue
         if (isAllowed) newsFor(news, connection).added.push(session)
         else newsFor(news, connection).removedIds.push(id)
-        this.#told.set(connection, id, isAllowed)
+        this.#sent.set(connection, id, isAllowed)
       }
     }
-    this.#tell(news)
+    this.#send(news)
   }
 
-  #tell(news: ReadonlyMap<RouterConnection, News>): void {
+  #send(news: ReadonlyMap<RouterConnection, News>): void {
     /** Many routers are told the same. */
     const bodies = new Map<string, Uint8Array>()
     const once = (key: string, encode: () => Uint8Array): Uint8Array => {
@@ -335,8 +335,8 @@ export class SessionDuty implements RouterDuty {
       bodies.set(key, known)
       return known
     }
-    for (const [{ channel }, { added: told, removedIds }] of news) {
-      for (const some of told.length === 0 ? [] : chunks(told)) {
+    for (const [{ channel }, { added: addedSessions, removedIds }] of news) {
+      for (const some of addedSessions.length === 0 ? [] : chunks(addedSessions)) {
         const body = once(`+${some.map(({ id }) => id).join(' ')}`, () => this.#added(some, false))
         channel.send({ contentType: controlMessage.apiSessionAdded, body })
       }

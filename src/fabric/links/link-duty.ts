@@ -35,7 +35,7 @@ export interface LinkDutyParts {
    */
   readonly onOtherFault: (connection: RouterConnection, fault: Fault) => Iterator<void> | undefined
   /** A router has named all links that it has dialed. @returns what there is to do, in steps. */
-  readonly onLinksTold?: (routerId: string, ids: LinkIds) => Iterable<void> | undefined
+  readonly onLinksReported?: (routerId: string, ids: LinkIds) => Iterable<void> | undefined
   /**
    * Whether one of the fingerprints, hex SHA-1, is that of the certificate by which the router
    * connects. Judged by the records, so that any controller can answer for a router that is
@@ -46,7 +46,7 @@ export interface LinkDutyParts {
 
 /** Duty for what routers say of the links among them. */
 export function linkDuty(parts: LinkDutyParts): RouterDuty {
-  const { table, log, isCertificateOf, onMetrics, onOtherFault, onLinksTold } = parts
+  const { table, log, isCertificateOf, onMetrics, onOtherFault, onLinksReported } = parts
   return {
     handlers: new Map<number, MessageHandler>([
       [
@@ -65,8 +65,8 @@ export function linkDuty(parts: LinkDutyParts): RouterDuty {
             if (!table.report(router.id, reportedLink(link))) leftOut += 1
             yield
           }
-          if (fullRefresh) table.onAllTold(router.id)
-          if (fullRefresh) yield* onLinksTold?.(router.id, byId) ?? []
+          if (fullRefresh) table.onAllReported(router.id)
+          if (fullRefresh) yield* onLinksReported?.(router.id, byId) ?? []
           if (leftOut > 0) log.warn({ routerId: router.id, leftOut }, 'too many links of a router')
         },
       ],

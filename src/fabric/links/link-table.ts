@@ -40,7 +40,7 @@ export interface LinkTableParts {
    */
   readonly isBarred: (routerId: string) => boolean
   /** Tells a router that a link is gone, so that it closes its end. */
-  readonly tellGone: (routerId: string, link: LiveLink) => void
+  readonly sendGone: (routerId: string, link: LiveLink) => void
   /** A link has come, or is reported with other sockets, or again. */
   readonly onSeen?: (link: LiveLink, how: 'new' | 'known' | 'connectionsChanged') => void
   /**
@@ -73,7 +73,7 @@ export class LinkTable implements LiveLinks {
   readonly #bySource = new Map<string, Set<string>>()
   readonly #byDest = new Map<string, Set<string>>()
   /** Routers that have named all the links that they have dialed. */
-  readonly #told = new Set<string>()
+  readonly #reported = new Set<string>()
 
   constructor(parts: LinkTableParts) {
     this.#parts = parts
@@ -114,7 +114,7 @@ export class LinkTable implements LiveLinks {
     const view = this.get(id)
     if (view?.sourceRouterId !== sourceRouterId) return
     this.#drop(id)
-    this.#parts.tellGone(sourceRouterId, view)
+    this.#parts.sendGone(sourceRouterId, view)
     this.#parts.onGone(view)
   }
 
@@ -140,7 +140,7 @@ export class LinkTable implements LiveLinks {
     const view = this.#view(kept)
     this.#drop(id)
     const other = routerId === sourceRouterId ? link.destRouterId : sourceRouterId
-    if (view.state === 'Connected') this.#parts.tellGone(other, view)
+    if (view.state === 'Connected') this.#parts.sendGone(other, view)
     this.#parts.onGone(view)
   }
 
@@ -154,19 +154,19 @@ export class LinkTable implements LiveLinks {
   }
 
   /** The router has named all its links by now. */
-  onAllTold(sourceRouterId: string): void {
-    if (this.#parts.isConnected(sourceRouterId)) this.#told.add(sourceRouterId)
+  onAllReported(sourceRouterId: string): void {
+    if (this.#parts.isConnected(sourceRouterId)) this.#reported.add(sourceRouterId)
   }
 
   /** False where its routers have yet to say so. */
   isLost({ id, sourceRouterId, destRouterId }: PathLink): boolean {
-    const isHeardOf = this.#told.has(sourceRouterId) && this.#parts.isConnected(destRouterId)
+    const isHeardOf = this.#reported.has(sourceRouterId) && this.#parts.isConnected(destRouterId)
     return isHeardOf && this.#links.kept(id)?.sourceRouterId !== sourceRouterId
   }
 
   /** Its channel is closed. */
   forget(routerId: string): void {
-    this.#told.delete(routerId)
+    this.#reported.delete(routerId)
     for (const id of Array.from(this.#bySource.get(routerId) ?? [])) this.#drop(id)
   }
 
@@ -178,7 +178,7 @@ export class LinkTable implements LiveLinks {
       if (link === undefined) continue
       const { sourceRouterId, destRouterId } = link
       this.#drop(id)
-      this.#parts.tellGone(sourceRouterId === routerId ? destRouterId : sourceRouterId, link)
+      this.#parts.sendGone(sourceRouterId === routerId ? destRouterId : sourceRouterId, link)
       this.#parts.onGone(link)
     }
   }
@@ -221,7 +221,7 @@ export class LinkTable implements LiveLinks {
     this.#forgetEnds(kept)
     const view = this.#view(kept)
     for (const routerId of [view.sourceRouterId, view.destRouterId]) {
-      this.#parts.tellGone(routerId, view)
+      this.#parts.sendGone(routerId, view)
     }
     this.#parts.onGone(view)
   }

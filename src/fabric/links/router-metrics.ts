@@ -8,7 +8,7 @@ import {
   usageKinds,
 } from '../../ports/live-facts.ts'
 import { routerLimits } from '../limits.ts'
-import { toldTime } from '../told-time.ts'
+import { reportedTime } from '../reported-time.ts'
 
 const { routerFiguresMax, routerTextCharactersMax, routerUsagesMax } = routerLimits
 const TAGS_MAX = 32
@@ -29,7 +29,7 @@ export function routerMetricsIn(routerId: string, metrics: Metrics): RouterMetri
   return {
     routerId,
     eventId: bounded(metrics.eventId),
-    atMs: toldTime(seconds * 1000n + BigInt(Math.floor(nanos / 1_000_000))),
+    atMs: reportedTime(seconds * 1000n + BigInt(Math.floor(nanos / 1_000_000))),
     tags: boundedTags(metrics.tags),
     figures,
     usages: usagesIn(metrics),

@@ -64,8 +64,8 @@ export class ModelDuty implements RouterDuty {
   readonly #senders = new Set<string>()
   #keys: readonly PublicKeyValue[] = []
   #keysText = ''
-  #toldIndex = 0
-  #toldIndexMs = -Infinity
+  #sentIndex = 0
+  #sentIndexMs = -Infinity
   /** Identity id → UTC ms at which it is disabled no longer: nothing is written then. */
   readonly #disabledUntil = new Map<string, number>()
   #isFlushDue = false
@@ -85,7 +85,7 @@ export class ModelDuty implements RouterDuty {
     if (!connection.router.isEdge) return
     this.#stop ??= this.#follow()
     this.#followKeys()
-    this.#tellKeys([connection])
+    this.#sendKeys([connection])
   }
 
   onDisconnected({ router }: RouterConnection): void {
@@ -98,9 +98,9 @@ export class ModelDuty implements RouterDuty {
     for (const [id, { untilMs }] of this.#subscriptions) {
       if (untilMs <= nowMs) this.#subscriptions.delete(id)
     }
-    if (this.#followKeys()) this.#tellKeys(this.#edgeRouters())
+    if (this.#followKeys()) this.#sendKeys(this.#edgeRouters())
     this.#endDisabled()
-    if (nowMs - this.#toldIndexMs >= modelIndexEveryMs) this.#tellIndex(nowMs)
+    if (nowMs - this.#sentIndexMs >= modelIndexEveryMs) this.#sendIndex(nowMs)
     this.#flush()
   }
 
@@ -283,18 +283,18 @@ export class ModelDuty implements RouterDuty {
     return true
   }
 
-  #tellKeys(connections: readonly RouterConnection[]): void {
+  #sendKeys(connections: readonly RouterConnection[]): void {
     const events = this.#keys.map((value) =>
       create(ModelEventSchema, { isSynthetic: true, model: { case: 'publicKey', value } }),
     )
-    this.#tellSynthetic(events, connections)
+    this.#sendSynthetic(events, connections)
   }
 
   /**
    * Tells what is no part of the log: a router takes it from any controller, whatever index it is
    * at.
    */
-  #tellSynthetic(changes: EncodedEvent[], connections: readonly RouterConnection[]): void {
+  #sendSynthetic(changes: EncodedEvent[], connections: readonly RouterConnection[]): void {
     if (changes.length === 0 || connections.length === 0) return
     const index = BigInt(this.#log.index)
     const set = create(ModelChangeSetSchema, {
@@ -309,11 +309,11 @@ export class ModelDuty implements RouterDuty {
     }
   }
 
-  #tellIndex(nowMs: number): void {
+  #sendIndex(nowMs: number): void {
     const { index } = this.#log
-    this.#toldIndexMs = nowMs
-    if (index <= this.#toldIndex) return
-    this.#toldIndex = index
+    this.#sentIndexMs = nowMs
+    if (index <= this.#sentIndex) return
+    this.#sentIndex = index
     const headers = new Map([[controlHeader.routerDataModelIndex, uint64Value(BigInt(index))]])
     for (const { channel } of this.#edgeRouters()) {
       channel.send({ contentType: controlMessage.currentIndex, headers })
@@ -345,6 +345,6 @@ export class ModelDuty implements RouterDuty {
     }
     if (changes.length === 0) return
     this.#whole = null
-    this.#tellSynthetic(changes, this.#edgeRouters())
+    this.#sendSynthetic(changes, this.#edgeRouters())
   }
 }

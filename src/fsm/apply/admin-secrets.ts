@@ -7,15 +7,15 @@ import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
 
 /** Kinds whose details hold what an identity is enrolled by. */
-const tellingKinds: ReadonlySet<string> = new Set(['enrollment'])
+const disclosingKinds: ReadonlySet<string> = new Set(['enrollment'])
 
 /** Whether a detail would let its reader act as somebody who may do more than others. */
-export function tellsAdminSecret(
+export function disclosesAdminSecret(
   records: Pick<State, 'get'>,
   kind: KindName,
   record: EntityRecord,
 ): boolean {
-  return tellingKinds.has(kind) && isOfPrivileged(records, kind, record)
+  return disclosingKinds.has(kind) && isOfPrivileged(records, kind, record)
 }
 
 /** The ids of a list without those that only administrators are shown; null: all of the table. */
@@ -25,11 +25,11 @@ export function withoutAdminSecrets(
   kind: KindName,
   scope: IdScope | null,
 ): IdScope | null {
-  if (!tellingKinds.has(kind)) return scope
+  if (!disclosingKinds.has(kind)) return scope
   const shown = new Set<string>()
   for (const id of scope ?? table.ids) {
     const record = state.get(kind, id)
-    if (record !== undefined && !tellsAdminSecret(state, kind, record)) shown.add(id)
+    if (record !== undefined && !disclosesAdminSecret(state, kind, record)) shown.add(id)
   }
   return new SetScope(shown)
 }

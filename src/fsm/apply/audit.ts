@@ -55,10 +55,10 @@ export function auditOf(
   if (unaudited.has(command.kind)) return null
   const { outcome, touched } = result
   if (attempts.has(command.kind) && touched.length === 0) return null
-  const told = outcome.ok ? toldAction(command) : null
+  const recorded = outcome.ok ? recordedAction(command) : null
   const own = touched.find(({ id }) => outcome.ok && id === outcome.id)
-  const named = own ?? (told === null ? touched[0] : undefined)
-  const reason = told?.reason ?? restoreReason(command)
+  const named = own ?? (recorded === null ? touched[0] : undefined)
+  const reason = recorded?.reason ?? restoreReason(command)
   const { actor } = command
   const who = actorName(actor)
   const session = sessionIdOf(actor)
@@ -70,18 +70,18 @@ export function auditOf(
     actorName: name || (isSystemAlone(actor) ? who : ''),
     session,
     address: actor.value?.address ?? '',
-    action: told?.action ?? named?.action ?? actions.get(command.kind) ?? String(command.kind),
-    entity: told === null ? (named?.entity ?? '') : told.entity,
+    action: recorded?.action ?? named?.action ?? actions.get(command.kind) ?? String(command.kind),
+    entity: recorded === null ? (named?.entity ?? '') : recorded.entity,
     entityId: named?.id ?? (outcome.ok ? outcome.id : ''),
     fields: named?.fields ?? none,
     also: touched.length === (named === undefined ? 0 : 1) ? none : others(touched, named),
-    outcome: told?.outcome ?? (outcome.ok ? 'done' : outcome.code),
+    outcome: recorded?.outcome ?? (outcome.ok ? 'done' : outcome.code),
     reason,
   }
 }
 
 /** Action outside of the records, done or about to be, that a command tells. */
-function toldAction({
+function recordedAction({
   kind,
   payload,
 }: Command): Pick<AuditRecord, 'action' | 'entity' | 'outcome' | 'reason'> | null {

@@ -10,7 +10,7 @@ const ACTION = /^[a-z][a-z-]{0,63}$/
 const OUTCOME = /^(?:requested|done|[A-Z][A-Z0-9_]{0,63})$/
 
 /** Changes nothing: that it is in the log, with its actor, is all that is wanted. */
-export function tellAction(_state: State, payload: Uint8Array): Outcome {
+export function recordAction(_state: State, payload: Uint8Array): Outcome {
   const { action, target, outcome } = fromBinary(ClusterActionSchema, payload)
   if (!ACTION.test(action)) return faulty({ field: 'action', reason: 'action is not usable' })
   if (!OUTCOME.test(outcome)) return faulty({ field: 'outcome', reason: 'outcome is not usable' })

@@ -34,7 +34,7 @@ export function modelIdentity(state: State, id: string): ModelIdentity | undefin
  * policy, then what is gone, so that no event names what a router has not been told of.
  */
 export function modelChanges(state: State, changes: readonly RecordChange[]): ModelEvent[] {
-  const told: ModelEvent[] = []
+  const changed: ModelEvent[] = []
   const gone: ModelEvent[] = []
   for (const kind of modelKinds) {
     for (const change of changes) {
@@ -47,11 +47,11 @@ export function modelChanges(state: State, changes: readonly RecordChange[]): Mo
       const event = recordEvent(state, kind, action, record)
       if (action === 'update' && isSame(state, kind, was, event)) continue
       if (action === 'delete') gone.push(event)
-      else told.push(event)
+      else changed.push(event)
     }
   }
-  told.push(...identitiesOfConfigs(state, changes))
-  return [...told, ...movedMembers(state, changes), ...gone.reverse()]
+  changed.push(...identitiesOfConfigs(state, changes))
+  return [...changed, ...movedMembers(state, changes), ...gone.reverse()]
 }
 
 /** A write that changes nothing of what routers are told, as that of tags, is none to them. */

@@ -228,9 +228,9 @@ function boundsFault(message: HostedTerminatorCreate): Outcome | null {
   if (!isPrecedence(precedence)) return fault('precedence')
   if (instanceId.length > limits.instanceIdCharactersMax) return fault('identity')
   if (instanceSecret.length > terminatorBounds.secretCharactersMax) return fault('identitySecret')
-  const told = Object.values(peerData)
-  const isTold = told.every((text) => text.length <= limits.peerDataCharactersMax)
-  return told.length <= limits.peerDataKeysMax && isTold ? null : fault('peerData')
+  const texts = Object.values(peerData)
+  const isEachShort = texts.every((text) => text.length <= limits.peerDataCharactersMax)
+  return texts.length <= limits.peerDataKeysMax && isEachShort ? null : fault('peerData')
 }
 
 /**

@@ -48,15 +48,18 @@ function noteClient(
 ): void {
   if (message.envInfoJson.length === 0 && message.sdkInfoJson.length === 0) return
   const { envInfoJson, sdkInfoJson } = message
-  const told = {
+  const reported = {
     envInfo: envInfoJson.length === 0 ? identity.envInfo : parseFields(envInfoJson),
     sdkInfo: sdkInfoJson.length === 0 ? identity.sdkInfo : parseFields(sdkInfoJson),
   }
   // A client says the same at each log-in; a record that is written anew is written to the disk of
   // every controller.
-  if (isSameJson(told.envInfo, identity.envInfo) && isSameJson(told.sdkInfo, identity.sdkInfo))
+  if (
+    isSameJson(reported.envInfo, identity.envInfo) &&
+    isSameJson(reported.sdkInfo, identity.sdkInfo)
+  )
     return
-  state.put('identity', { ...identity, ...told, revision: context.index })
+  state.put('identity', { ...identity, ...reported, revision: context.index })
 }
 
 /**

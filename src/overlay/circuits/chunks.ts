@@ -1,10 +1,13 @@
 import { keptBody, type Payload } from '../../channel/messages/payload.ts'
 
-/** Bytes of the length before the first chunk, at most: seven bits each. */
+/** Maximum bytes of the length before the first chunk, with seven bits each. */
 const LENGTH_BYTES_MAX = 5
 const ROOM_BYTES_MIN = 4096
 
-/** Joins the chunks of one payload. Room grows with what has come, not with what is announced. */
+/**
+ * Joins the chunks of one payload. Memory grows with the received bytes, not with the announced
+ * length.
+ */
 export class ChunkJoiner {
   readonly #bytesMax: number
   #first: Payload | null = null
@@ -21,8 +24,8 @@ export class ChunkJoiner {
   }
 
   /**
-   * @returns the whole payload, 'incomplete', or 'malformed': more bytes than announced, or more
-   * than may be joined.
+   * @returns the whole payload, 'incomplete', or 'malformed' for more bytes than announced or
+   * allowed.
    */
   push(chunk: Payload): Payload | 'incomplete' | 'malformed' {
     let { body } = chunk
@@ -63,7 +66,7 @@ export class ChunkJoiner {
   }
 }
 
-/** A first chunk without a body is a whole payload without one. */
+/** A first chunk without a body is a complete, empty payload. */
 function readLength(body: Uint8Array): { total: number; bytes: number } | null {
   if (body.length === 0) return { total: 0, bytes: 0 }
   let total = 0
@@ -75,7 +78,7 @@ function readLength(body: Uint8Array): { total: number; bytes: number } | null {
   return null
 }
 
-/** Bodies of at most `bytesMax` each, the first one with the length of all before it. */
+/** Splits a body into parts of at most `bytesMax`; the first part starts with the total length. */
 export function cutBody(body: Uint8Array, bytesMax: number): readonly Uint8Array[] {
   const length: number[] = []
   let rest = body.length

@@ -7,50 +7,55 @@ import type { XgressOptions } from './xgress-options.ts'
 /** User of one end of a circuit: a socket, or a connection of an SDK. */
 export interface Application {
   /**
-   * Pieces come in order, each once.
+   * Receives pieces in order, each once.
    * @returns false: nothing more is delivered until `CircuitEnd.resume`.
    */
   deliver(piece: Piece): boolean
-  /** The other end writes no more; it may be written to still. */
+  /** The other end has finished sending; it can still receive. */
   onFinished(): void
-  /** After `send` has returned false: there is room again. */
+  /** Called when there is space again after `send` returned false. */
   onWritable(): void
-  /** The answer to `CircuitEnd.trace`, or to nothing: it is as the far side says. */
+  /** Answer to `CircuitEnd.trace`, as the far side sent it, possibly unsolicited. */
   onTraced?(answer: TraceAnswer): void
   /**
-   * Called once, last.
+   * Called once, as the last callback.
    * @param reason one clause.
-   * @param isWhole false: something was lost in one of the directions, so that the peer must not
-   * take the end for that of the stream.
+   * @param isWhole false: data was lost in one of the directions, so the peer must not see a
+   * regular end of the stream.
    */
   onClosed(reason: string, isWhole: boolean): void
 }
 
-/** One end of a circuit, as its application uses it. Safe to use after it is closed. */
+/** One end of a circuit from the view of its application. Safe to use after it is closed. */
 export interface CircuitEnd {
   readonly circuitId: string
   readonly isClosed: boolean
-  /** @returns false: it was taken, and nothing more is to come until `onWritable`. */
+  /**
+   * @returns false: the piece was accepted, but the caller must wait for `onWritable` before the
+   * next one.
+   */
   send(piece: Piece): boolean
-  /** The application writes no more, and reads on. */
+  /** Finishes sending; the application can still receive. */
   finish(): void
-  /** The application takes no more: the other end stops sending, and the circuit closes. */
+  /**
+   * The application cannot receive any more: the other end stops sending, and the circuit closes.
+   */
   failWrite(reason: string): void
-  /** Asks for a hop of the route; the answer may be lost. Absent: it cannot be asked here. */
+  /** Requests a hop of the route; the answer may be lost. Absent: not supported here. */
   trace?(request: TraceRequest): void
-  /** After `deliver` has returned false: the application takes more. */
+  /** Continues delivery after `deliver` returned false. */
   resume(): void
-  /** Payloads that were sent still arrive. */
+  /** Closes this end; sent payloads are still delivered. */
   close(reason: string): void
 }
 
-/** Target of the frames of a circuit: a link, an end in this router, or an end in an SDK. */
+/** Destination for the frames of a circuit: a link, an end in this router, or an end in an SDK. */
 export interface Destination {
-  /** Never waits. @returns false when it is dropped: the ends send it again. */
+  /** Never waits. @returns false when the frame was dropped; the ends send it again. */
   forward(message: ChannelMessage): boolean
-  /** After `forward` has returned false: calls it once, in a later turn, when there is room. */
+  /** Calls back once, in a later turn, when there is space after `forward` returned false. */
   onceWritable?(callback: () => void): void
-  /** The circuit is no longer routed here; nothing is forwarded after it. */
+  /** The circuit is not routed here any more; nothing is forwarded afterwards. */
   onUnrouted(): void
 }
 
@@ -58,11 +63,11 @@ export interface Destination {
 export interface LocalCircuits {
   /** Opens this router's end of a circuit that a controller has created and routed. */
   open(circuit: LocalCircuit, application: Application): CircuitEnd
-  /** The same for an end that is kept elsewhere; `leave` ends it. */
+  /** The same for an end outside of this router; `leave` removes it. */
   attach(circuit: LocalCircuit, destination: Destination): void
-  /** Forwards what such a destination sends into its circuit. */
+  /** Forwards a message from such an end into its circuit. */
   enter(circuit: LocalCircuit, message: ChannelMessage): void
-  /** Such a destination is gone: the owner of the circuit is told. */
+  /** Removes such an end and reports that to the owner of the circuit. */
   leave(circuit: LocalCircuit, reason: string): void
 }
 
@@ -70,20 +75,26 @@ export interface LocalCircuit {
   readonly id: string
   /** Name of this end, chosen by the controller. */
   readonly address: string
-  /** The controller that has created it. */
+  /** The controller that created the circuit. */
   readonly owner: { readonly id: string }
-  /** False at the end that asked for the circuit. */
+  /** False at the end that requested the circuit. */
   readonly isTerminator: boolean
-  /** The identity that sends by it: all that it sends has one turn. Absent: it has one alone. */
+  /**
+   * Identity that sends through this end, for fair scheduling: all ends of an identity share its
+   * turn. Absent: this end has a turn of its own.
+   */
   readonly sharer?: string
   /** Options of its dialer or listener; absent: the defaults. */
   readonly options?: XgressOptions
 }
 
-/** Request of a controller to the last router of a circuit: reach the terminator. */
+/** Request of a controller to the last router of a circuit to connect to the terminator. */
 export interface DialRequest {
   readonly circuit: LocalCircuit
-  /** The identity that dials, which shares what dials use; or a controller that names none. */
+  /**
+   * Dialing identity, which has a fair share of the resources; or a controller that sends no
+   * identity.
+   */
   readonly dialedBy: string
   /** Address of the terminator. */
   readonly destination: string
@@ -91,11 +102,11 @@ export interface DialRequest {
   readonly timeoutMs: number
 }
 
-/** Reaches the terminators of one binding. */
+/** Connects to the terminators of one binding. */
 export interface TerminatorDialer {
   /**
-   * Opens or attaches the end of the circuit before it resolves: the first payload may follow the
-   * answer at once.
+   * Opens or attaches the end of the circuit before it resolves, because the first payload may
+   * follow the answer immediately.
    * @returns peer data for the answer.
    * @throws {DialFailure}
    */

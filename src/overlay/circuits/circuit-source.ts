@@ -1,19 +1,22 @@
 import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
 import type { LocalCircuit } from './circuit-ends.ts'
 
-/** A controller has refused the circuit, or none could be asked: one clause for the client. */
+/**
+ * A controller refused the circuit, or none was reachable; the message is one clause for the
+ * client.
+ */
 export class CircuitUnavailable extends Error {
   override readonly name = 'CircuitUnavailable'
 }
 
-/** Facts that the ends of a circuit are to know of each other. */
-export interface CircuitWish {
-  /** Instance of the service that is dialed; '' for any. */
+/** Data that the ends of a circuit exchange when it is created. */
+export interface CircuitData {
+  /** Service instance to dial; '' for any. */
   readonly instanceId: string
   readonly peerData: ReadonlyMap<number, Uint8Array>
   /**
-   * Takes what the other end has said.
-   * @returns why the circuit is of no use; null: it is opened next.
+   * Receives the data of the other end.
+   * @returns a reason to reject the circuit, or null to open it.
    */
   readonly take: (
     circuit: { readonly id: string },
@@ -21,25 +24,25 @@ export interface CircuitWish {
   ) => string | null
 }
 
-/** Gives the listeners of clients their circuits. */
+/** Requests circuits for the listeners of clients. */
 export interface CircuitSource {
   /**
    * @param service its id or name.
-   * @param wish of this circuit; absent: none.
+   * @param circuitData data for the other end of this circuit; absent: none.
    * @throws {CircuitUnavailable}
    */
   request(
     service: string,
     client: string,
     timeoutMs: number,
-    wish?: CircuitWish,
+    circuitData?: CircuitData,
   ): Promise<LocalCircuit>
 }
 
-/** One way to ask a controller for a circuit. */
+/** One form of circuit request to a controller. */
 export interface CircuitExchange {
   readonly message: Outgoing
-  /** @returns why there is no circuit, as a text. */
+  /** @returns the circuit, or a text that explains why there is none. */
   readonly read: (
     answer: ChannelMessage,
   ) => { readonly id: string; readonly address: string } | string

@@ -14,7 +14,7 @@ const byCode: ReadonlyMap<string, DialError> = new Map([
   ['ETIMEDOUT', dialError.timedOut],
 ])
 
-/** Hosts tell of their own dials by text alone, in the words of the family's programs. */
+/** SDK hosts report failed dials only as text, in the words of the OpenZiti programs. */
 const byText: readonly (readonly [string, DialError])[] = [
   ['no such host', dialError.unknownName],
   ['server misbehaving', dialError.unknownName],
@@ -22,7 +22,7 @@ const byText: readonly (readonly [string, DialError])[] = [
   ['rejected by application', dialError.rejected],
 ]
 
-/** The code that the failure of a dial is answered with. */
+/** Failure code for the answer to a dial. */
 export function dialErrorOf(error: unknown): DialError {
   if (error instanceof DialFailure && error.code !== dialError.other) return error.code
   const known = byCode.get(errorCode(error))

@@ -1,24 +1,26 @@
-/** Circuits and their ends. */
+/** Limits of circuits and their ends. */
 export const circuitLimits = {
-  /** Ends look for what is due so often. */
+  /** Interval of the ticks for retransmissions and timeouts. */
   ticksEveryMs: 100,
   /**
-   * Bytes that wait at a link with a payload, and with anything else: acknowledgements get through
-   * where payloads wait or are dropped.
+   * Maximum bytes queued at a link for payloads, and for all other frames. Acknowledgments have
+   * more space, so they get through when payloads wait or are dropped.
    */
   payloadsQueuedBytesMax: 1024 * 1024,
   acknowledgementsQueuedBytesMax: 2 * 1024 * 1024,
-  /** Bytes of all circuits that their ends in this router keep; those who dial share them. */
+  /**
+   * Maximum bytes buffered for all circuit ends of this router, shared by the dialing identities.
+   */
   bufferedBytesMax: 512 * 1024 * 1024,
   /**
-   * Payloads of one end of a circuit: on their way and not acknowledged; waiting while nothing may
-   * be sent, which ends a circuit whose application does not wait; ahead of the one that is
-   * delivered next, beyond which they are dropped.
+   * Maximum payloads of one end: sent but not acknowledged; unsent, beyond which the circuit ends
+   * because its application ignores backpressure; received ahead of the next one in order, beyond
+   * which payloads are dropped.
    */
   xgressInFlightMax: 8192,
   xgressUnsentMax: 8192,
   xgressUnsentBytesMax: 16 * 1024 * 1024,
   xgressAheadMax: 16_384,
-  /** A payload that comes in chunks; also bounded by rxBufferSize. */
+  /** Maximum bytes of a payload that arrives in chunks; also bounded by rxBufferSize. */
   xgressJoinedBytesMax: 4 * 1024 * 1024,
 } as const

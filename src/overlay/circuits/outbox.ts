@@ -13,16 +13,16 @@ import { type OutboundPayload, SendBuffer, stampAt } from './send-buffer.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
 /**
- * A payload that is sent for the first time and meets a full link is kept; all else is dropped
- * there.
+ * When the link is full, only a payload that is sent for the first time is kept; everything else is
+ * dropped.
  */
 export type TransmitKind = 'payload' | 'retransmission' | 'acknowledgement'
 export type Transmit = (message: Outgoing, kind: TransmitKind) => 'sent' | 'full'
 
 export interface OutboxParts {
-  /** Id of the circuit as it stands on the wire. */
+  /** Id of the circuit in its wire form. */
   readonly circuitId: Uint8Array
-  /** Flag of all that this end sends. */
+  /** Flag in all messages of this end. */
   readonly sideFlag: number
   readonly options: XgressOptions
   readonly clock: Pick<Clock, 'monotonicMs'>
@@ -30,24 +30,24 @@ export interface OutboxParts {
 }
 
 const empty = new Uint8Array(0)
-/** Either one ends the stream of its sender. */
+/** Both flags end the stream of their sender. */
 export const ENDS = payloadFlag.endOfFile | payloadFlag.circuitEnd
 
-/** Payloads of one end from the application to their acknowledgement, and their numbers. */
+/** Payloads of one end with their sequence numbers, from the application to the acknowledgment. */
 export class Outbox {
   readonly #parts: OutboxParts
   readonly #sent: SendBuffer
-  /** Not sent for the first time yet. */
+  /** Payloads that were never sent. */
   #unsent: BoundedQueue<OutboundPayload> | null = null
   #unsentBytes = 0
-  /** Payloads of the protocol itself: at most one of each kind. */
+  /** Payloads of the protocol itself, at most one of each kind. */
   #ahead: OutboundPayload[] | null = null
   #nextSequence = 0
   #isLinkFull = false
   #isTransmitting = false
-  /** The other end knows the flag that ends a stream without ending the circuit. */
+  /** Whether the other end supports a flag that ends a stream without ending the circuit. */
   peerCanEndOfFile = false
-  /** The last payload is on its way since then. */
+  /** Time when the last payload was sent. */
   sentAllMs = Infinity
 
   constructor(parts: OutboxParts) {
@@ -67,7 +67,7 @@ export class Outbox {
     return this.#sent.inFlightBytes + this.#unsentBytes
   }
 
-  /** All that was sent is acknowledged. */
+  /** Whether everything sent is acknowledged. */
   get isAcknowledged(): boolean {
     return this.#sent.isEmpty
   }
@@ -76,7 +76,7 @@ export class Outbox {
     return this.#unsent === null && this.#sent.isEmpty
   }
 
-  /** Room for one more payload of the application. */
+  /** Whether there is space for another payload of the application. */
   get hasRoom(): boolean {
     return (this.#unsent?.length ?? 0) < this.#parts.options.txQueueSize
   }
@@ -85,7 +85,7 @@ export class Outbox {
     return this.#nextSequence >= SEQUENCE_MAX
   }
 
-  /** @returns false when more waits than an application that waits would send. */
+  /** @returns false when the application ignores backpressure and too much data waits. */
   push(flags: number, { body, edgeFlags, traceId }: Piece): boolean {
     this.#unsent ??= new BoundedQueue(circuitLimits.xgressUnsentMax)
     this.#unsentBytes += body.length
@@ -102,7 +102,7 @@ export class Outbox {
     return isTaken && this.#unsentBytes <= circuitLimits.xgressUnsentBytesMax
   }
 
-  /** Goes out before all that waits, whatever the window is. */
+  /** Sends a payload before all waiting ones, regardless of the window. */
   pushAhead(flags: number, capabilities: number | null): void {
     this.#ahead ??= []
     this.#ahead.push({
@@ -124,7 +124,7 @@ export class Outbox {
     this.#isLinkFull = false
   }
 
-  /** Sends all that may be sent for the first time. */
+  /** Sends all payloads that the window and the link allow. */
   transmit(): void {
     while (this.#ahead !== null) this.#transmitAhead(this.#ahead)
     if (this.#isTransmitting) return
@@ -145,14 +145,14 @@ export class Outbox {
     const payload = this.#unsent?.peek()
     if (payload === undefined) return false
     if (payload.sequence === -1) this.#number(payload)
-    // It is in the buffer before the answer to it, which may come at once.
+    // Added to the buffer before sending, because its acknowledgment may arrive synchronously.
     this.#sent.add(payload, this.#nowMs())
     if (this.#transmitOne(payload, 'payload') === 'full') {
       this.#sent.remove(payload)
       this.#isLinkFull = true
       return false
     }
-    // The answer may have cleared everything.
+    // A synchronous answer may have cleared all payloads.
     if (this.#unsent === null) return false
     this.#unsent.shift()
     this.#unsentBytes -= payload.body.length
@@ -160,7 +160,7 @@ export class Outbox {
     return true
   }
 
-  /** It keeps the number that it has first been given. */
+  /** Assigns the sequence number, which a payload then keeps. */
   #number(payload: OutboundPayload): void {
     payload.sequence = this.#takeSequence()
     const isEnd = (payload.flags & payloadFlag.endOfFile) !== 0
@@ -177,7 +177,7 @@ export class Outbox {
     }
   }
 
-  /** Sends the end of the circuit once: when it is lost, the controller ends the circuit. */
+  /** Sends the end of the circuit once; if it is lost, the controller ends the circuit. */
   transmitEnd(): void {
     const flags = payloadFlag.circuitEnd | this.#parts.sideFlag
     const sequence = this.#takeSequence()
@@ -192,7 +192,7 @@ export class Outbox {
     this.#sent.clear()
   }
 
-  /** Gives back memory that only traffic needs. */
+  /** Releases memory that is needed only during traffic. */
   rest(): void {
     this.#sent.rest()
     if (this.#unsent?.length === 0) this.#unsent = null

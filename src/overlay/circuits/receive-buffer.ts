@@ -2,20 +2,20 @@ import { circuitLimits } from './limits.ts'
 import { keptBody, type Payload } from '../../channel/messages/payload.ts'
 
 /**
- * Payloads of the other end that wait for those before them, or for the application. Payloads that
- * come in order pass through `#head`; the map is for all others.
+ * Received payloads that wait for earlier ones or for the application. `#head` is the next one in
+ * order; all others are in the map.
  */
 export class ReceiveBuffer {
   readonly #bytesMax: number
-  /** Sequence that is delivered next. */
+  /** Sequence to deliver next. */
   #next = 0
   #head: Payload | null = null
   #later: Map<number, Payload> | null = null
-  /** Highest sequence that was taken. */
+  /** Highest accepted sequence. */
   #highest = -1
   #bytes = 0
 
-  /** @param bytesMax beyond them, only gaps are filled. */
+  /** @param bytesMax above this size, only gaps are filled. */
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax
   }
@@ -24,12 +24,12 @@ export class ReceiveBuffer {
     return this.#bytes
   }
 
-  /** Whether it would wait for others before it. */
+  /** Whether earlier payloads are missing. */
   isAhead({ sequence }: Pick<Payload, 'sequence'>): boolean {
     return sequence > this.#next
   }
 
-  /** The payload that `shift` would give. */
+  /** Whether `shift` would return a payload. */
   get hasNext(): boolean {
     return this.#head !== null
   }
@@ -39,10 +39,10 @@ export class ReceiveBuffer {
   }
 
   /**
-   * A payload that was delivered, or that is here, counts as taken: its sender waits for the
-   * acknowledgement.
-   * @param isAtOnce it is taken out again at once when it is next.
-   * @returns false: dropped, and to be sent again later.
+   * Accepts a payload. One that was delivered or is buffered counts as accepted, so that its sender
+   * gets an acknowledgment again.
+   * @param isAtOnce whether the caller removes it immediately if it is the next one.
+   * @returns false when it was dropped; the sender will send it again.
    */
   take(payload: Payload, isAtOnce: boolean): boolean {
     const { sequence, body } = payload
@@ -63,7 +63,7 @@ export class ReceiveBuffer {
     return true
   }
 
-  /** A gap may always be filled within twice the bytes: an honest end has no more in flight. */
+  /** Gaps may be filled up to twice `bytesMax`, because a correct sender has no more in flight. */
   #hasRoom(sequence: number, bytes: number): boolean {
     // @guard payloads-that-lie--ahead
     if (sequence - this.#next >= circuitLimits.xgressAheadMax) return false
@@ -73,7 +73,7 @@ export class ReceiveBuffer {
     return this.#bytes + bytes <= 2 * this.#bytesMax
   }
 
-  /** Takes out the next payload; null: it has not come. */
+  /** Removes the next payload; null when it has not arrived. */
   shift(): Payload | null {
     const payload = this.#head
     if (payload === null) return null
@@ -93,7 +93,7 @@ export class ReceiveBuffer {
     this.#bytes = 0
   }
 
-  /** Gives back memory that only traffic needs. */
+  /** Releases memory that is needed only during traffic. */
   rest(): void {
     if (this.#later?.size === 0) this.#later = null
   }

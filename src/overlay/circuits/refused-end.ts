@@ -1,6 +1,6 @@
 import type { Application, CircuitEnd } from './circuit-ends.ts'
 
-/** An end that is closed from the start; its application hears of it in a later turn. */
+/** An end that is closed from the start; its application gets `onClosed` in a microtask. */
 export function refusedEnd(
   circuitId: string,
   application: Application,

@@ -2,7 +2,7 @@ import { circuitLimits } from './limits.ts'
 import { type Acknowledgement, type Piece, sequenceAt } from '../../channel/messages/payload.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
-/** A payload on its way: it is kept until the other end has acknowledged it. */
+/** A sent payload, kept until the other end acknowledges it. */
 export interface OutboundPayload extends Piece {
   /** -1 until it is first sent. */
   sequence: number
@@ -11,23 +11,25 @@ export interface OutboundPayload extends Piece {
   sentMs: number
 }
 
-/** Between two searches for payloads to send again. */
+/** Interval of searches for payloads to retransmit. */
 const SEARCH_MS = 64
-/** Between two attempts while the other end has no room: it says when it has. */
+/** Retransmission interval while the other end has no space; it reports when it has. */
 const PROBE_MS = 1000
 const RETX_SCALE_STEP_DOWN = 0.01
 const RETX_SCALE_STEP_UP = 0.2
-/** Duplicates alone, which the other end may make up, slow nothing down further than this. */
+/**
+ * Upper bound of the scale for duplicate acknowledgments alone, which a malicious peer may fake.
+ */
 const RETX_SCALE_MAX = 10
 const STAMP_MODULUS = 0x1_0000
 
 /**
- * Payloads in flight of one end, and how many more may follow. It grows by acknowledgements, and
- * shrinks by payloads that have to be sent again.
+ * Payloads in flight of one end, and the window. The window grows with acknowledgments and shrinks
+ * with retransmissions.
  */
 export class SendBuffer {
   readonly #options: XgressOptions
-  /** The order is that of sequences; null while it is empty, which it is in idle circuits. */
+  /** Payloads in sequence order; null while empty, which saves memory in idle circuits. */
   #sent: Map<number, OutboundPayload> | null = null
   #inFlightBytes = 0
   #windowBytes: number
@@ -35,13 +37,13 @@ export class SendBuffer {
   #retxMs: number
   #retxScale: number
   #roundTripMs = 0
-  /** Since the window last grew; the bytes also since it last shrank. */
+  /** Counted since the window last grew; bytes also since it last shrank. */
   #acknowledged = 0
   #acknowledgedBytes = 0
   #duplicates = 0
   #sentAgain = 0
   #searchedMs = 0
-  /** No payload in flight was sent before. */
+  /** Lower bound of the send times of all payloads in flight. */
   #sentFromMs = Infinity
 
   constructor(options: XgressOptions) {
@@ -63,14 +65,14 @@ export class SendBuffer {
     return this.#windowBytes
   }
 
-  /** Wait before a payload is sent again. */
+  /** Retransmission timeout. */
   get retxMs(): number {
     return this.#retxMs
   }
 
   /**
-   * A payload goes out in any case while none is in flight: its answer reopens the window. What is
-   * in flight is to find room at the other end, which would drop it without an answer.
+   * One payload may always be in flight, because its acknowledgment reopens the window. All
+   * payloads in flight must fit into the buffer of the other end, which would drop them silently.
    */
   get isBlocked(): boolean {
     const sent = this.#sent
@@ -94,12 +96,12 @@ export class SendBuffer {
     return this.#sent?.get(payload.sequence) === payload
   }
 
-  /** Takes back the last one that was added. */
+  /** Removes a payload from those in flight. */
   remove(payload: OutboundPayload): void {
     if (this.#sent?.delete(payload.sequence) === true) this.#inFlightBytes -= payload.body.length
   }
 
-  /** Takes effect now: the next search finds it. */
+  /** Marks it for retransmission in the next search. */
   makeDue(payload: OutboundPayload): void {
     payload.sentMs = -Infinity
     this.#sentFromMs = -Infinity
@@ -141,7 +143,7 @@ export class SendBuffer {
     const last = this.#roundTripMs
     let roundTripMs = (stampAt(nowMs) - stamp + STAMP_MODULUS) % STAMP_MODULUS
     if (last > 0) {
-      // 1 would never let it grow.
+      // A scale of 1 would never let the round trip time grow.
       const scale = maxRttScale === 1 ? 2 : maxRttScale
       if (scale > 0) roundTripMs = Math.min(roundTripMs, last * scale)
       roundTripMs = Math.floor((roundTripMs + last) / 2)
@@ -153,8 +155,8 @@ export class SendBuffer {
   }
 
   /**
-   * Payloads that are due to be sent again, in the order of their sequences. A payload is waited
-   * for at least as long as lies between two searches.
+   * Payloads due for retransmission, in sequence order. The timeout is at least one search
+   * interval.
    */
   due(nowMs: number): readonly OutboundPayload[] {
     if (this.#sent === null || nowMs - this.#searchedMs < SEARCH_MS) return none
@@ -189,7 +191,7 @@ export class SendBuffer {
     this.#sentFromMs = Infinity
   }
 
-  /** Gives back memory that only traffic needs. */
+  /** Releases memory that is needed only during traffic. */
   rest(): void {
     if (this.#sent?.size === 0) this.clear()
   }
@@ -197,8 +199,9 @@ export class SendBuffer {
 
 const none: readonly OutboundPayload[] = []
 
-/** The low 16 bits of a clock in ms; 0 is no stamp. */
+/** The low 16 bits of a clock in ms; 0 means no stamp. */
 export function stampAt(nowMs: number): number {
-  // The one before, as an answer in the same ms would seem to be older than its payload.
+  // The preceding value: with the following one, an answer within the same ms would seem older than
+  // its payload.
   return Math.floor(nowMs) % STAMP_MODULUS || STAMP_MODULUS - 1
 }

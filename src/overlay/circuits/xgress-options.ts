@@ -1,13 +1,13 @@
 import { flowOptions } from '../../config/router/shared-options.ts'
 import type { ValuesOf } from '../../config/engine/schema.ts'
 
-/** Options of a dialer or listener that its ends of circuits use. */
+/** Options of a dialer or listener that apply to its circuit ends. */
 export type XgressOptions = Omit<
   ValuesOf<typeof flowOptions>,
   'getCircuitTimeout' | 'connectTimeout' | 'txPortalDupAckScale'
 >
 
-/** Options as the configuration has them; the defaults, for those that it has not. */
+/** Options from the configuration, with defaults for missing ones. */
 export function xgressOptions(given: Readonly<Record<string, unknown>> = {}): XgressOptions {
   const entries = Object.entries(flowOptions).map(([name, option]) => {
     const value = given[name]

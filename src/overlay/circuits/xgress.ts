@@ -26,11 +26,11 @@ import {
 } from '../../channel/messages/route-trace.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
-/** The room that ends share for what they keep until it is acknowledged or delivered. */
+/** Memory budget that ends share for unacknowledged and undelivered payloads. */
 export interface BufferRoom {
-  /** Whether an end that keeps something already may take some more. */
+  /** Whether an end that already has buffered data may buffer more. */
   readonly hasRoom: () => boolean
-  /** @param bytes fewer than zero: given back. */
+  /** @param bytes negative values release memory. */
   readonly take: (bytes: number) => void
 }
 
@@ -42,27 +42,33 @@ export interface XgressParts {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly transmit: Transmit
   /**
-   * Called once, last: the end is to be forgotten.
-   * @param endsCircuit false: the circuit was taken from this router already.
+   * Called once, as the last callback; the owner must drop this end.
+   * @param endsCircuit false when the circuit was already removed from this router.
    */
   readonly onClosed: (reason: string, endsCircuit: boolean) => void
-  /** Called once, before `onClosed`: all is said, and this end only answers the other one still. */
+  /**
+   * Called once, before `onClosed`, when both streams are complete; this end then only answers the
+   * other one.
+   */
   readonly onEnded?: () => void
-  /** Name of this end in answers to requests for the route of a circuit. */
+  /** Identification of this end in answers to route trace requests. */
   readonly traced?: { readonly type: string; readonly id: string }
-  /** Called with the bytes of each piece that the application is given. */
+  /** Called with the bytes of each delivered piece. */
   readonly onDelivered?: (bytes: number) => void
-  /** The room for what this end keeps; absent: it is not counted. */
+  /** Memory budget for this end; absent: not limited. */
   readonly room?: BufferRoom
-  /** Chooses the payloads that the option randomDrops drops; in [0, 1). */
+  /** Random numbers in [0, 1) for the option randomDrops. */
   readonly random?: () => number
 }
 
-/** The other end may ask for acknowledgements that were lost for so long, after all is said. */
+/** Time after completion in which the other end may request lost acknowledgments again. */
 const LINGER_MS = 5000
-/** Once this many bytes were said to wait here, the sender hears when half of them are gone. */
+/**
+ * After reporting at least this many buffered bytes, this end sends an update when half of them are
+ * delivered.
+ */
 const BUFFERED_SAID_MIN = 10_000
-/** Between two answers to payloads that find no room. */
+/** Interval of answers to dropped payloads. */
 const DROPPED_ANSWERED_EVERY_MS = 1000
 
 const nothing: Piece = { body: new Uint8Array(0), edgeFlags: 0, traceId: null }
@@ -71,9 +77,9 @@ type SendHalf = 'open' | 'finishing' | 'closed'
 type ReceiveHalf = 'open' | 'discarding' | 'ended'
 
 /**
- * One end of a circuit: a stream in pieces, reliable over links that lose, repeat and reorder. It
- * has no timer and no socket. Whatever is called only changes the state; all that follows is done
- * by one loop, so that two ends and their applications may call each other without recursion.
+ * One end of a circuit: a reliable stream of pieces over links that may lose, duplicate or reorder
+ * frames. Has no timer and no socket. Calls only change the state, and a single loop performs the
+ * resulting actions, so two ends and their applications can call each other without recursion.
  */
 export class Xgress implements CircuitEnd {
   readonly #parts: XgressParts
@@ -82,12 +88,12 @@ export class Xgress implements CircuitEnd {
   readonly #openedMs: number
   readonly #outbox: Outbox
   readonly #received: ReceiveBuffer
-  /** Nothing is sent before the start of the circuit. */
+  /** Nothing is sent before the circuit has started. */
   #isStarted = false
   #sendHalf: SendHalf = 'open'
   #receiveHalf: ReceiveHalf = 'open'
   #chunks: ChunkJoiner | null = null
-  /** Sequences to be acknowledged, with the stamp of the last of them. */
+  /** Sequences to acknowledge, and the stamp of the last one. */
   #taken: number[] = []
   #takenStamp = 0
   #bufferedSaid = 0
@@ -95,7 +101,7 @@ export class Xgress implements CircuitEnd {
   #droppedAnsweredMs = -Infinity
   #hasEnded = false
   #endedMs = -Infinity
-  /** Some of what the application sent may not have arrived. */
+  /** Some data of the application may not have arrived. */
   #hasLostSent = false
   #isDone = false
   #isPaused = false
@@ -105,9 +111,9 @@ export class Xgress implements CircuitEnd {
   #isOver = false
   #reason = ''
   #finishCalledMs = Infinity
-  /** Last sign that the other end takes what is sent, or the application what has come. */
+  /** Last time that the other end or the application made progress. */
   #progressMs: number
-  /** Bytes that the room was told of. */
+  /** Bytes already counted in the memory budget. */
   #countedBytes = 0
   #isRunning = false
   #isDirty = false
@@ -133,18 +139,18 @@ export class Xgress implements CircuitEnd {
     return this.#parts.circuitId
   }
 
-  /** For its application: what was sent may still be on its way. */
+  /** Closed for its application; sent data may still be in flight. */
   get isClosed(): boolean {
     return this.#isApplicationGone
   }
 
-  /** Bytes that wait here, in either direction. */
+  /** Bytes buffered here in both directions. */
   get bufferedBytes(): number {
     const joined = this.#chunks?.bytes ?? 0
     return this.#received.bytes + joined + this.#outbox.bytes
   }
 
-  /** Bytes that were sent and are not acknowledged. */
+  /** Bytes sent but not acknowledged. */
   get inFlightBytes(): number {
     return this.#outbox.inFlightBytes
   }
@@ -153,7 +159,7 @@ export class Xgress implements CircuitEnd {
     return this.#outbox.windowBytes
   }
 
-  /** Sends the first payload of the circuit, at the end that asked for it. */
+  /** Sends the first payload of the circuit, at the end that requested it. */
   start(): void {
     if (this.#parts.isTerminator || this.#isStarted || this.#isOver) return
     this.#isStarted = true
@@ -161,7 +167,7 @@ export class Xgress implements CircuitEnd {
     this.#run()
   }
 
-  /** @param message payload, acknowledgement or control of this circuit. */
+  /** @param message payload, acknowledgment or control message of this circuit. */
   receive(message: ChannelMessage): void {
     if (this.#isOver || this.#isUnrouted) return
     if (message.contentType === circuitMessage.payload) {
@@ -222,7 +228,7 @@ export class Xgress implements CircuitEnd {
     } else {
       this.#push(0, piece)
     }
-    // Called by its application as it takes a piece: the answer is to be the true one.
+    // Called by the application during a delivery; transmits first, so that the result is accurate.
     if (this.#isRunning && this.#isStarted) this.#outbox.transmit()
     this.#run()
     const hasRoom = this.#hasRoomToSend
@@ -250,12 +256,12 @@ export class Xgress implements CircuitEnd {
     this.#run()
   }
 
-  /** Ends the circuit now: what is on its way is lost. */
+  /** Ends the circuit now; data in flight is lost. */
   end(reason: string): void {
     this.#over(reason, true)
   }
 
-  /** No more input comes and nothing can be sent: what has come is still delivered. */
+  /** No more frames arrive or can be sent; buffered data is still delivered. */
   unrouted(): void {
     if (this.#isOver) return
     this.#isUnrouted = true
@@ -269,7 +275,7 @@ export class Xgress implements CircuitEnd {
     return this.#parts.clock.monotonicMs()
   }
 
-  /** False after `finish`, and once the other end takes no more. */
+  /** False after `finish`, and when the other end receives no more. */
   get #isSending(): boolean {
     return this.#sendHalf === 'open'
   }
@@ -286,13 +292,16 @@ export class Xgress implements CircuitEnd {
     this.#push(payloadFlag.endOfFile, nothing)
   }
 
-  /** The application is gone: nothing is delivered any more; all that it sent still goes out. */
+  /**
+   * The application has gone: nothing is delivered any more, but all data that it sent is
+   * transmitted.
+   */
   #leave(reason: string): void {
     this.#reason ||= reason
     this.#chunks = null
     if (this.#receiveHalf === 'open') {
       this.#receiveHalf = 'discarding'
-      // Out of turn, so that the other end stops sending at once.
+      // Sent ahead of other payloads, so that the other end stops sending at once.
       if (this.#isStarted && this.#sendHalf !== 'closed') {
         this.#outbox.pushAhead(payloadFlag.writeFailed, null)
       }
@@ -302,7 +311,7 @@ export class Xgress implements CircuitEnd {
   }
 
   #onPayload(payload: Payload): void {
-    // Its own payload, sent around a loop.
+    // This end's own payload, returned by a routing loop.
     // @guard payloads-that-lie--loop, 47-end-overtakes-payloads
     if ((payload.flags & payloadFlag.fromTerminator) === this.#sideFlag) return
     if (this.#isDroppedAtRandom()) return
@@ -323,7 +332,7 @@ export class Xgress implements CircuitEnd {
     return randomDrops && (this.#parts.random ?? Math.random)() * drop1InN < 1
   }
 
-  /** A sender whose payloads find no room hears at times that this end is alive. */
+  /** Reports at intervals that this end is alive to a sender whose payloads are dropped. */
   #onDropped(): void {
     const nowMs = this.#nowMs()
     if (nowMs - this.#droppedAnsweredMs < DROPPED_ANSWERED_EVERY_MS) return
@@ -352,12 +361,12 @@ export class Xgress implements CircuitEnd {
     this.#outbox.acknowledge(acknowledgement)
   }
 
-  /** An end that keeps nothing goes on, however much others keep. */
+  /** An end without buffered data always continues, even if the budget is used up. */
   get #hasRoomAhead(): boolean {
     return this.bufferedBytes === 0 || this.#parts.room?.hasRoom() !== false
   }
 
-  /** While it is refused, something is on its way: the ticks look again. */
+  /** While this is false, data is in flight, and the ticks check again. */
   get #hasRoomToSend(): boolean {
     const { hasRoom, bytes } = this.#outbox
     // @guard circuits-that-take-nothing--sent
@@ -371,7 +380,7 @@ export class Xgress implements CircuitEnd {
     this.#countedBytes = bytes
   }
 
-  /** Does all that follows from the state, until nothing does. */
+  /** Performs all actions that follow from the state, until none is left. */
   #run(): void {
     this.#isDirty = true
     if (this.#isRunning) return
@@ -381,7 +390,7 @@ export class Xgress implements CircuitEnd {
       this.#deliverAll()
       this.#acknowledgeAll()
       this.#transmit()
-      this.#tellWritable()
+      this.#reportWritable()
       this.#judgeEnd()
     }
     this.#isRunning = false
@@ -395,7 +404,7 @@ export class Xgress implements CircuitEnd {
       this.#progressMs = this.#nowMs()
       this.#deliver(payload)
     }
-    // A sender whose data is discarded is not to send more of it.
+    // A sender whose data is discarded must not send more of it.
     if (this.#receiveHalf !== 'open' || this.#bufferedSaid <= BUFFERED_SAID_MIN) return
     this.#isUpdateDue ||= this.#received.bytes < this.#bufferedSaid / 2
   }
@@ -439,7 +448,7 @@ export class Xgress implements CircuitEnd {
     if (wasOpen) this.#callApplication(() => this.#parts.application.onFinished())
   }
 
-  /** An application that throws is one that is gone. */
+  /** An exception of the application counts as its end. */
   #callApplication(call: () => void): void {
     try {
       call()
@@ -470,14 +479,14 @@ export class Xgress implements CircuitEnd {
     if (this.#outbox.isExhausted) this.#over('all sequence numbers are used', true)
   }
 
-  #tellWritable(): void {
+  #reportWritable(): void {
     if (!this.#wantsWritable || this.#isApplicationGone || this.#sendHalf !== 'open') return
     if (!this.#hasRoomToSend) return
     this.#wantsWritable = false
     this.#callApplication(() => this.#parts.application.onWritable())
   }
 
-  /** The application has sent all that it had to send, and the other end has it. */
+  /** The application has finished, and the other end has acknowledged everything. */
   get #isSentWhole(): boolean {
     const { isAcknowledged, sentAllMs } = this.#outbox
     return this.#sendHalf === 'finishing' && sentAllMs !== Infinity && isAcknowledged
@@ -488,7 +497,7 @@ export class Xgress implements CircuitEnd {
     this.#outbox.clear()
   }
 
-  /** Closes it before its time. */
+  /** Closes the send side early; unsent data is lost. */
   #cutSendHalf(): void {
     if (this.#sendHalf === 'closed') return
     this.#hasLostSent ||= !this.#isSentWhole
@@ -506,12 +515,12 @@ export class Xgress implements CircuitEnd {
     }
     if (this.#sendHalf === 'finishing') this.#judgeFinished(nowMs)
     if (this.#sendHalf !== 'closed' || this.#receiveHalf === 'open') return
-    // The other end may still ask for acknowledgements that were lost.
+    // The other end may still request lost acknowledgments again.
     if (this.#hasEnded && nowMs - this.#endedMs < LINGER_MS) return
     this.#over(this.#reason, true)
   }
 
-  /** Neither the application nor the owner of the circuit waits for late acknowledgements. */
+  /** Application and circuit owner do not wait for late acknowledgments. */
   #onDone(): void {
     if (this.#isDone) return
     this.#isDone = true
@@ -520,7 +529,7 @@ export class Xgress implements CircuitEnd {
     this.#parts.onEnded?.()
   }
 
-  /** An application that is there may wait for the other end as long as it likes. */
+  /** While the application is present, it may wait for the other end without limit. */
   #judgeFinished(nowMs: number): void {
     const { isAcknowledged, sentAllMs } = this.#outbox
     const hasSentAll = sentAllMs !== Infinity
@@ -562,7 +571,7 @@ export class Xgress implements CircuitEnd {
     try {
       this.#parts.application.onClosed(this.#reason, this.#hasEnded && !this.#hasLostSent)
     } catch {
-      // It is gone already.
+      // The application has already gone.
     }
   }
 }

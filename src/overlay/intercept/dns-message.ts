@@ -1,19 +1,19 @@
-/** Codes of answers (RFC 1035, 4.1.1). */
+/** Response codes (RFC 1035, 4.1.1). */
 export const dnsCode = { none: 0, serverFailure: 2, notImplemented: 4, refused: 5 } as const
 export type DnsCode = (typeof dnsCode)[keyof typeof dnsCode]
 
-/** Types of records. */
+/** Record types. */
 export const dnsType = { a: 1, any: 255 } as const
 
-/** A query with the one question that every resolver asks. */
+/** A query with exactly one question, as all resolvers send it. */
 export interface DnsQuery {
   readonly bytes: Buffer
   readonly id: number
-  /** Lower case; null: it is no host name, as its labels have other characters. */
+  /** Lower case; null when its labels have characters that host names cannot have. */
   readonly name: string | null
   readonly type: number
   readonly isInternet: boolean
-  /** Header and question end here. */
+  /** End offset of header and question. */
   readonly questionEnd: number
 }
 
@@ -26,8 +26,8 @@ const RECURSION_AVAILABLE = 0x0080
 const NAME_OF_QUESTION = 0xc000 | HEADER_BYTES
 
 /**
- * Reads the header and the question; what follows them is for other name servers.
- * @returns null when the bytes are no query with one question.
+ * Parses header and question; the rest only matters to other name servers.
+ * @returns null when the bytes are not a query with one question.
  */
 export function readDnsQuery(bytes: Buffer): DnsQuery | null {
   if (bytes.length < HEADER_BYTES) return null
@@ -38,7 +38,7 @@ export function readDnsQuery(bytes: Buffer): DnsQuery | null {
   let at = HEADER_BYTES
   for (;;) {
     const length = bytes[at]
-    // A length of two high bits is a pointer, and nothing is before the question to point at.
+    // Two high bits mark a pointer, but nothing precedes the question that it could refer to.
     if (length === undefined || length > LABEL_BYTES_MAX) return null
     at += 1
     if (length === 0) break
@@ -58,7 +58,7 @@ export function readDnsQuery(bytes: Buffer): DnsQuery | null {
   }
 }
 
-/** @param addresses of IPv4, which become records of type A. */
+/** @param addresses IPv4 addresses for records of type A. */
 export function dnsAnswer(
   { bytes, questionEnd }: DnsQuery,
   code: DnsCode,
@@ -91,7 +91,7 @@ export function withDnsId(bytes: Uint8Array, id: number): Buffer {
   return copy
 }
 
-/** Whether the bytes answer the query that was sent with this id: the question is the same. */
+/** Whether the bytes are an answer to the query sent with this id: the question must be equal. */
 export function isDnsAnswer({ bytes, questionEnd }: DnsQuery, id: number, answer: Buffer): boolean {
   // @guard names-at-a-host--id
   if (answer.length < questionEnd || answer.readUInt16BE(0) !== id) return false

@@ -3,7 +3,7 @@ import { createSocket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 
 import type { Random } from '../../lib/random.ts'
-import { type HostPort } from '../../lib/text/names.ts'
+import type { HostPort } from '../../lib/text/names.ts'
 import { interceptLimits } from './limits.ts'
 import { type DnsQuery, isDnsAnswer, withDnsId } from './dns-message.ts'
 
@@ -12,12 +12,12 @@ export type UpstreamMode = 'parallel' | 'serial' | 'failover' | 'random'
 const DNS_IDS = 0x1_0000
 const { upstreamQueriesMax, upstreamQueryMs } = interceptLimits
 
-/** Other name servers, which are asked for names that are no service's. */
+/** Forwards queries for other names to the configured name servers. */
 export class DnsUpstream {
   readonly #servers: readonly HostPort[]
   readonly #mode: UpstreamMode
   readonly #random: Random
-  /** The one that has answered last. */
+  /** Index of the server that answered last. */
   #preferred = 0
   #asked = 0
 
@@ -31,7 +31,10 @@ export class DnsUpstream {
     return this.#servers
   }
 
-  /** @returns the answer with the id of the query; null: there is none, or too many are asked. */
+  /**
+   * @returns the answer with the id of the query; null when there is none, or when too many queries
+   * are pending.
+   */
   async ask(query: DnsQuery): Promise<Buffer | null> {
     // @guard names-at-a-host--flood
     if (this.#asked >= upstreamQueriesMax) return null
@@ -71,8 +74,8 @@ export class DnsUpstream {
 }
 
 /**
- * One query from a port and with an id that nobody else can know; what does not answer exactly it
- * is dropped, and so is what another host sends, as the socket is connected.
+ * Sends one query from a random port with a random id. Only a matching answer from the connected
+ * server is accepted.
  * @throws {Error} when there is no answer in time.
  */
 async function exchanged({ host, port }: HostPort, query: DnsQuery): Promise<Buffer> {

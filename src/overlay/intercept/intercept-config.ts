@@ -5,7 +5,7 @@ import { ServiceConfigReader, PORT_MAX, type PortRange } from '../services/servi
 import type { TunnelProtocol } from '../services/host-config.ts'
 import { singleNetwork } from './networks.ts'
 
-/** Connections that a service takes over at a host, and how it is dialed for them. */
+/** Connections that a service intercepts at a host, and options for dialing it. */
 export interface InterceptTerms {
   readonly protocols: ReadonlySet<TunnelProtocol>
   readonly networks: readonly Network[]
@@ -13,14 +13,16 @@ export interface InterceptTerms {
   /** `example` for `*.example`. */
   readonly domains: ReadonlySet<string>
   readonly ports: readonly PortRange[]
-  /** Null: as the listener says. */
+  /** null: the listener's option applies. */
   readonly connectTimeoutMs: number | null
   /** Templates; '' for none. */
   readonly instance: string
   readonly source: string
 }
 
-/** Types of config that say what is intercepted: the first one that a service has counts. */
+/**
+ * Config types for interception in order of precedence; the first one that a service has applies.
+ */
 export const interceptConfigTypes = ['intercept.v1', 'ziti-tunneler-client.v1'] as const
 export type InterceptConfigType = (typeof interceptConfigTypes)[number]
 

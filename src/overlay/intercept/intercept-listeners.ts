@@ -6,7 +6,7 @@ import type { TunnelProtocol } from '../services/host-config.ts'
 import { type ListeningPlace, placeKey } from './listening-plan.ts'
 
 export interface InterceptListenersParts {
-  /** Shared by all of them; the place where each listens is added. */
+  /** Options of all listeners, without their address. */
   readonly shared: Omit<StreamListenerParts & DatagramListenerParts, 'bind' | 'choose'>
   readonly choose: (
     protocol: TunnelProtocol,
@@ -17,7 +17,7 @@ export interface InterceptListenersParts {
 
 type Opened = StreamListener | DatagramListener
 
-/** The ports that are listened on for intercepted services. */
+/** Listening ports for intercepted services. */
 export class InterceptListeners {
   readonly #parts: InterceptListenersParts
   readonly #open = new Map<string, Opened>()
@@ -31,13 +31,14 @@ export class InterceptListeners {
     return this.#open.size
   }
 
-  /** Opens and closes ports until there are these; those that cannot be opened are logged. */
+  /** Opens and closes ports to match these; logs those that cannot be opened. */
   async set(wanted: ReadonlyMap<string, ListeningPlace>): Promise<void> {
     for (const key of this.#failed.keys()) if (!wanted.has(key)) this.#failed.delete(key)
     for (const [key, listener] of Array.from(this.#open)) {
       if (wanted.has(key)) continue
       this.#open.delete(key)
-      // A port of one address may be about to become one of all addresses, with its connections.
+      // A listener on one address may be replaced by one on all addresses; its connections
+      // continue.
       if (listener instanceof StreamListener) listener.release()
       else await listener.close()
     }

@@ -9,7 +9,7 @@ import type { NameServerParts } from './name-server.ts'
 const DNS_PORT = 53
 const RESOLVER_FILE = '/etc/resolv.conf'
 
-/** Reads the checked options of a `tunnel` listener in mode `tproxy`. */
+/** Converts the checked options of a `tunnel` listener in mode `tproxy`. */
 export function interceptOptions(
   options: Readonly<Record<string, unknown>>,
   random: Random,
@@ -36,7 +36,7 @@ export function interceptOptions(
   }
 }
 
-/** @param text `udp://address:port`, or the address with its port or without. */
+/** @param text `udp://address:port`, or an address with or without a port. */
 function serverAt(text: string): HostPort | null {
   const place = text.replace(/^udp:\/\//, '')
   return parseHostPort(place) ?? parseHostPort(`${place}:${DNS_PORT}`)

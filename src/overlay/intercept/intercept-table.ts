@@ -3,28 +3,28 @@ import type { TunnelProtocol } from '../services/host-config.ts'
 import type { InterceptTerms } from './intercept-config.ts'
 import { networkContains } from './networks.ts'
 
-/** One service that is intercepted. */
+/** An intercepted service. */
 export interface Intercept {
   readonly serviceId: string
   readonly service: string
   readonly terms: InterceptTerms
 }
 
-/** The place that a client connects to. */
+/** The destination that a client connects to. */
 export interface InterceptedPlace {
   readonly protocol: TunnelProtocol
   readonly address: IpAddress
-  /** The name that has this address; null: the client has asked for the address itself. */
+  /** Name with this address; null when the client used the address itself. */
   readonly hostname: string | null
   readonly port: number
 }
 
-/** How exactly a service means a place: the first figure that differs decides, the larger wins. */
+/** Rank of a match. The first element that differs decides; the larger one wins. */
 type Exactness = readonly [isExact: number, length: number, narrowness: number]
 
 /**
- * Finds the service of a place. The most exact of several wins, as in the family: a name
- * before a domain, the longer domain or prefix, the narrower range of ports, the smaller id.
+ * Finds the service for a destination. The most specific match wins, as in OpenZiti: a name before
+ * a domain, the longer domain or prefix, the narrower port range, the smaller id.
  */
 export class InterceptTable {
   readonly #intercepts: readonly Intercept[]
@@ -49,7 +49,7 @@ export class InterceptTable {
     return found?.intercept ?? null
   }
 
-  /** Services that mean a name, at whatever port. @param name in the form of `parseName`. */
+  /** Services that match a name on any port. @param name in the form of `parseName`. */
   claimsOn(name: string): readonly Intercept[] {
     return this.#intercepts.filter(({ terms }) => nameExactness(terms, name) !== null)
   }

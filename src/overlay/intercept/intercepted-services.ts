@@ -32,7 +32,7 @@ import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 export interface InterceptedServicesParts {
   readonly services: UsableServices
-  /** Marks what it changes at this host. */
+  /** Identifies routes and addresses that this tunnel adds to the host. */
   readonly identityId: string
   readonly circuits: Pick<LocalCircuits, 'open'>
   readonly requests: CircuitSource
@@ -41,29 +41,29 @@ export interface InterceptedServicesParts {
   readonly datagramsIdleMs: number
   readonly clock: Clock
   readonly log: ProgramLogger
-  /** A network of IPv4, which gives names of services their addresses. */
+  /** An IPv4 network for the addresses of service names. */
   readonly namesRange: Network
   readonly nameServers: readonly Omit<NameServerParts, 'isClient' | 'resolve' | 'log'>[]
-  /** Names of interfaces whose networks may use the services, other than this host. */
+  /** Names of interfaces whose networks may use the services, in addition to this host. */
   readonly interfaces: readonly string[]
   /**
-   * Addresses, `tls:host:port` or `host:port`, that the tunnel depends on: no service may take
+   * Addresses (`tls:host:port` or `host:port`) that the tunnel depends on; no service may intercept
    * their hosts.
    */
   readonly neededAddresses: () => readonly string[]
   readonly runIp: RunIp
-  /** The file that names the name servers of this host. */
+  /** File with the configured name servers of this host. */
   readonly resolverFile: string
 }
 
-/** A service that is intercepted, and the ends of its circuits. */
+/** An intercepted service and its open circuit ends. */
 interface Taken {
   readonly key: string
   readonly ends: Set<Pick<CircuitEnd, 'close'>>
 }
 
 interface Wanted extends Intercept {
-  /** Whatever of it changes makes it another one. */
+  /** Changes whenever a relevant part of the service changes. */
   readonly key: string
 }
 
@@ -72,8 +72,8 @@ const { tunnelServicesMax, entriesRetriedEveryMs } = serviceLimits
 const { interceptedClientsMax, serviceNamesMax, serviceNamesWaitingMax } = interceptLimits
 
 /**
- * Connections of programs of this host to addresses and names of services become circuits to these:
- * mode `tproxy`. The addresses lead to this host for as long as the identity may dial the services.
+ * Mode `tproxy`: connections from programs of this host to addresses and names of services become
+ * circuits. The addresses lead to this host while the identity may dial the services.
  */
 export class InterceptedServices {
   readonly #parts: InterceptedServicesParts
@@ -83,7 +83,7 @@ export class InterceptedServices {
   readonly #names: ServiceNames
   readonly #listeners: InterceptListeners
   readonly #nameServers: readonly NameServer[]
-  /** Refreshes and new names, one after the other. */
+  /** Serializes refreshes and new names. */
   readonly #tasks = new KeyedTasks(1)
   readonly #taken = new Map<string, Taken>()
   readonly #faults = new Map<string, string>()
@@ -136,7 +136,7 @@ export class InterceptedServices {
     )
   }
 
-  /** @throws {ProgramFailure} when this machine does not allow it. */
+  /** @throws {ProgramFailure} when this machine does not allow interception. */
   async start(): Promise<void> {
     const { namesRange } = this.#parts
     if (process.platform !== 'linux') {
@@ -159,9 +159,9 @@ export class InterceptedServices {
     this.#stopTimer = periodicScheduler.every(entriesRetriedEveryMs, () => this.refresh())
   }
 
-  /** Takes up and lets go of services as the identity may dial. */
+  /** Adds and removes services according to the dial permissions of the identity. */
   refresh(): void {
-    // One that waits already will see what has changed by now.
+    // A refresh in the queue will also see later changes.
     if (this.#isDue) return
     this.#isDue = true
     void this.#tasks.run('', async () => {
@@ -182,7 +182,7 @@ export class InterceptedServices {
     })
   }
 
-  /** Services that are intercepted, for inspections. */
+  /** Intercepted services, for inspections. */
   get entries(): readonly object[] {
     return this.#table.intercepts.map(({ serviceId, service, terms }) => ({
       serviceId,
@@ -240,7 +240,7 @@ export class InterceptedServices {
     }
   }
 
-  /** Services that have a config to intercept them, or why it cannot be followed, by id. */
+  /** Services with an intercept config by id, or the reason why their config is invalid. */
   #wanted(): ReadonlyMap<string, Wanted | string> {
     const { services } = this.#parts
     const wanted = new Map<string, Wanted | string>()
@@ -250,7 +250,7 @@ export class InterceptedServices {
       const configs = services.configsOf(service)
       const type = interceptConfigTypes.find((each) => configs.has(each))
       const config = type === undefined ? undefined : configs.get(type)
-      // A service without such a config is for SDKs and other tunnels.
+      // Services without an intercept config are only for SDKs and other tunnels.
       if (type === undefined || config === undefined) continue
       const { name } = service
       const key = JSON.stringify([name, type, config.dataJson])
@@ -264,7 +264,7 @@ export class InterceptedServices {
     return wanted
   }
 
-  /** Plans the ports of a service. @returns why it may not have what its config asks for. */
+  /** Plans the ports of a service. @returns why its config is not allowed, or null. */
   #faultOf(intercept: Intercept): string | null {
     const { terms } = intercept
     for (const network of terms.networks) {
@@ -285,7 +285,7 @@ export class InterceptedServices {
     return this.#plan.add(intercept, named)
   }
 
-  /** Addresses of the names that a service has written out; null: too many. */
+  /** Addresses of the literal names of a service; null when there are too many. */
   #namedBy({ terms }: Intercept): readonly IpAddress[] | null {
     // @guard addresses-a-service-takes--crowded
     const found: IpAddress[] = []
@@ -298,8 +298,8 @@ export class InterceptedServices {
   }
 
   /**
-   * Plans the ports of names below wildcards that clients have asked for. They come after those of
-   * all services, so that a client that asks for very many takes no port from a service.
+   * Plans the ports of names below wildcards that clients have queried. They come after all
+   * services, so that many queries cannot take ports from services.
    */
   #planKnownNames(taken: readonly Intercept[]): void {
     const wild = taken.filter(({ terms }) => terms.domains.size > 0)
@@ -342,8 +342,8 @@ export class InterceptedServices {
   }
 
   /**
-   * Whether a client is of this host, or of a network that is served. The kernel drops datagrams of
-   * IPv4 that come from elsewhere with an address of this host.
+   * Whether a client belongs to this host or to a served network. The kernel drops IPv4 packets
+   * from other hosts with a source address of this host.
    */
   #isClient(address: string): boolean {
     const ip = parseIp(address)
@@ -356,7 +356,7 @@ export class InterceptedServices {
     )
   }
 
-  /** A program that connects to such an address has the same one itself. */
+  /** A program that connects to such an address also has it as its source address. */
   #isIntercepted(ip: IpAddress): boolean {
     return [this.#parts.namesRange, ...this.#plan.networks].some((network) =>
       networkContains(network, ip),
@@ -412,13 +412,13 @@ export class InterceptedServices {
       },
       appData: { ...values, source_addr: filled(terms.source, identity, values) },
       instanceId: filled(terms.instance, identity, values),
-      // One that is not known is not dialed without it.
+      // An unknown service is dialed only with encryption.
       isEncrypted: () => services.service(serviceId)?.encryptionRequired !== false,
     })
     return {
       service,
       circuits: secure,
-      wish: () => secure.wish(),
+      circuitData: () => secure.circuitData(),
       circuitTimeoutMs: terms.connectTimeoutMs ?? circuitTimeoutMs,
     }
   }
@@ -448,7 +448,7 @@ export class InterceptedServices {
     return this.#tasks.run('', () => this.#learn(name))
   }
 
-  /** A name below a wildcard gets its address and its ports before it is answered. */
+  /** A name below a wildcard gets its address and ports before the query is answered. */
   async #learn(name: string): Promise<ResolvedName> {
     if (this.#isStopped) return 'unavailable'
     const claims = this.#table.claimsOn(name)
@@ -485,7 +485,10 @@ export class InterceptedServices {
     return [...text.matchAll(/^\s*nameserver\s+(\S+)/gm)].map(([, host]) => host ?? '')
   }
 
-  /** A name server that nobody asks resolves no name of a service. */
+  /**
+   * Warns if this name server is not configured on the host, because service names then never
+   * resolve.
+   */
   async #warnUnlessAsked(): Promise<void> {
     const { nameServers, resolverFile, log } = this.#parts
     const configured = new Set(await this.#configuredResolvers())

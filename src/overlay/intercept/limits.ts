@@ -1,27 +1,30 @@
-/** Interception of addresses and names at a host. */
+/** Limits of interception of addresses and names at a host. */
 export const interceptLimits = {
   /**
-   * Mode tproxy: ports that are listened on, in all and for one service; addresses of a network
-   * that each get a port of their own.
+   * Mode tproxy: maximum listening ports in total and for one service, and maximum addresses of a
+   * network that each get ports of their own.
    */
   interceptListenersMax: 4096,
   interceptListenersPerServiceMax: 1024,
   interceptNetworkAddressesMax: 256,
-  /** Shortest prefix of a network that a service may take, and routes that lead to this host. */
+  /** Shortest prefix of a network that a service may intercept, and maximum routes to this host. */
   interceptPrefixBitsMin: 8,
   localRoutesMax: 1024,
-  /** Open connections of intercepted services, and sources of datagrams. */
+  /** Maximum open connections and datagram sources of intercepted services. */
   interceptedClientsMax: 16_384,
-  /** Names with an address; one that nobody has asked for in this time gives its address back. */
+  /** Maximum names with an address, and the idle time after which a name may lose its address. */
   serviceNamesMax: 4096,
   serviceNameIdleMs: 3_600_000,
   serviceNameTtlSeconds: 60,
-  /** Names below wildcards that wait for their ports. */
+  /** Maximum names below wildcards that wait for their ports. */
   serviceNamesWaitingMax: 64,
-  /** Queries to other name servers that wait for an answer, how long each does, and its size. */
+  /**
+   * Maximum pending queries to other name servers, their timeout, and the maximum size of an
+   * answer.
+   */
   upstreamQueriesMax: 256,
   upstreamQueryMs: 3000,
   nameQueryBytesMax: 1232,
-  /** How long one command of the system may take that changes its routes. */
+  /** Timeout of one system command that changes routes. */
   routeCommandMs: 10_000,
 } as const

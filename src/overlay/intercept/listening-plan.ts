@@ -4,11 +4,11 @@ import type { TunnelProtocol } from '../services/host-config.ts'
 import type { Intercept } from './intercept-table.ts'
 import { addressAt, isSingleAddress, networkSize, singleNetwork } from './networks.ts'
 
-/** A port that is listened on, at one address or at any. */
+/** A listening port, on one address or on all. */
 export interface ListeningPlace {
   readonly protocol: TunnelProtocol
   readonly family: IpAddress['family']
-  /** Null: at every address of this host. */
+  /** null: all addresses of this host. */
   readonly address: string | null
   readonly port: number
 }
@@ -24,16 +24,16 @@ export function placeKey({ protocol, family, address, port }: ListeningPlace): s
 }
 
 /**
- * Ports that are listened on for services, and networks that must lead to this host for that. An
- * address has a port of its own. A network of more than a few addresses has one port of all
- * addresses instead, which takes the port from the host's own programs, and which UDP cannot have,
- * as Node does not show where a datagram was sent to.
+ * Plans listening ports for services, and the networks that must lead to this host for them. An
+ * address gets ports of its own. A larger network shares one port on all addresses instead, which
+ * other programs of this host cannot use then. UDP does not support that, because Node does not
+ * report the destination address of a datagram.
  */
 export class ListeningPlan {
   readonly #places = new Map<string, ListeningPlace>()
   readonly #networks = new Map<string, Network>()
 
-  /** Places that are left: a place at any address stands for those at each. */
+  /** Ports without those that are covered by a port on all addresses. */
   get places(): ReadonlyMap<string, ListeningPlace> {
     const left = new Map(this.#places)
     for (const [key, place] of this.#places) {
@@ -49,7 +49,8 @@ export class ListeningPlan {
 
   /**
    * @param named addresses of the names of the service.
-   * @returns why none of it is taken up: a service is intercepted as a whole. Null: it is.
+   * @returns why the service cannot be intercepted, or null. A service is either planned completely
+   * or not at all.
    */
   add({ terms }: Intercept, named: readonly IpAddress[]): string | null {
     const places: ListeningPlace[] = []
@@ -94,7 +95,7 @@ function addressesOf(network: Network): readonly IpAddress[] {
   )
 }
 
-/** @param at a network: any address. */
+/** @param at a network stands for all addresses. */
 function placesAt(
   at: IpAddress | Network,
   protocol: TunnelProtocol,

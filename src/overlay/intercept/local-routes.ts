@@ -10,19 +10,19 @@ import type { ProgramLogger } from '../logger.ts'
 import type { Network } from '../services/address-rules.ts'
 import { isSingleAddress, networkText } from './networks.ts'
 
-/** Runs `ip` of iproute2. @returns its output. @throws when it fails, with what it has said. */
+/** Runs `ip` of iproute2. @returns its output. @throws with its error output when it fails. */
 export type RunIp = (args: readonly string[]) => Promise<string>
 
 export interface LocalRoutesParts {
-  /** Two routers of one host do not touch each other's routes. */
+  /** Separates the routes of two routers on one host. */
   readonly routerId: string
   readonly run: RunIp
   readonly log: ProgramLogger
 }
 
-/** Marks a route as one of ours, among numbers that no routing daemon has (rt_protos). */
+/** Route protocol number of this program, unused by routing daemons (rt_protos). */
 const PROTOCOL = '187'
-/** Metrics of owners are far above those that people write. */
+/** Metrics that identify a router, far above those that administrators use. */
 const METRIC_MIN = 0x4000_0000
 const METRICS = 0x3fff_ffff
 const FAMILIES = ['-4', '-6'] as const
@@ -44,10 +44,11 @@ export async function runIp(args: readonly string[]): Promise<string> {
 }
 
 /**
- * Networks whose addresses this host takes for its own, so that it may listen on them (AnyIP).
- * They are routes of the table `local`; a single IPv6 address is one of the interface `lo`, as no
- * other can be bound. The kernel keeps them beyond the process: what one that was killed has left
- * is found by its mark, and removed at the next start.
+ * Networks whose addresses this host treats as its own, so that programs can listen on them
+ * (AnyIP). They are routes in the table `local`; a single IPv6 address is assigned to the interface
+ * `lo`, because only assigned IPv6 addresses can be bound. The kernel keeps them after the process
+ * ends. The next start finds leftovers of a killed process by protocol and metric, and removes
+ * them.
  */
 export class LocalRoutes {
   readonly #parts: LocalRoutesParts
@@ -71,7 +72,7 @@ export class LocalRoutes {
   }
 
   /**
-   * Removes what an earlier process has left, and makes sure that routes can be made at all.
+   * Removes leftovers of an earlier process, and checks that routes can be added.
    * @throws {ProgramFailure} when this machine does not allow it.
    */
   async start(first: Network): Promise<void> {
@@ -84,7 +85,7 @@ export class LocalRoutes {
     }
   }
 
-  /** Makes and removes routes until there are these; those that cannot be made are logged. */
+  /** Adds and removes routes to match these; logs those that cannot be added. */
   async set(wanted: readonly Network[]): Promise<void> {
     const { localRoutesMax } = interceptLimits
     const byText = new Map(wanted.map((network) => [networkText(network), network]))
@@ -100,7 +101,7 @@ export class LocalRoutes {
     }
   }
 
-  /** Removes all of them. */
+  /** Removes all routes. */
   async stop(): Promise<void> {
     this.#made.clear()
     try {
@@ -145,7 +146,7 @@ export class LocalRoutes {
     else if (!isSingleAddress(network)) await run(['-6', ...this.#route(verb, text)])
     else if (verb === 'del') await run(['-6', 'address', 'del', text, 'dev', 'lo'])
     else {
-      // Nobody else has it on this interface, so that no duplicate is looked for.
+      // No other host uses this address on `lo`, so duplicate address detection is not needed.
       const mark = ['metric', this.#metric, 'nodad']
       await run(['-6', 'address', 'replace', text, 'dev', 'lo', ...mark])
     }

@@ -10,15 +10,18 @@ import type { ProgramLogger } from '../logger.ts'
 import { dnsAnswer, dnsCode, dnsType, type DnsQuery, readDnsQuery } from './dns-message.ts'
 import type { DnsUpstream } from './dns-upstream.ts'
 
-/** An address; or the name is no service's, or has none now. */
+/**
+ * An address; `unclaimed`: not a service name; `unavailable`: a service name without an address
+ * now.
+ */
 export type ResolvedName = { readonly address: string } | 'unclaimed' | 'unavailable'
 
 export interface NameServerParts {
   readonly bind: HostPort
-  /** Only these sources are answered. */
+  /** Queries from other sources are ignored. */
   readonly isClient: (address: string) => boolean
   readonly resolve: (name: string) => Promise<ResolvedName>
-  /** Null: other names are not looked up. */
+  /** null: other names are not resolved. */
   readonly upstream: DnsUpstream | null
   readonly unanswerable: 'timeout' | 'servfail' | 'refused'
   readonly log: ProgramLogger
@@ -27,8 +30,8 @@ export interface NameServerParts {
 const { nameQueryBytesMax, serviceNameTtlSeconds } = interceptLimits
 
 /**
- * A name server for this host: it knows the names of services, and asks others for the rest. It
- * answers clients of this host alone, so that it is neither an open resolver nor an amplifier.
+ * Name server for this host: resolves service names and forwards other queries. It answers only
+ * clients of this host, so it cannot be abused as an open resolver or amplifier.
  */
 export class NameServer {
   readonly #parts: NameServerParts
@@ -47,7 +50,7 @@ export class NameServer {
     return this.#socket.address().port
   }
 
-  /** Queries of clients, and messages that were dropped. */
+  /** Numbers of client queries and of dropped messages. */
   get counts(): { readonly queries: number; readonly dropped: number } {
     return { queries: this.#queries, dropped: this.#dropped }
   }
@@ -94,14 +97,14 @@ export class NameServer {
     }
   }
 
-  /** Null: nothing is answered. */
+  /** null: no answer is sent. */
   async #answer(query: DnsQuery): Promise<Buffer | null> {
     const { resolve, upstream } = this.#parts
     const { name, type, isInternet } = query
     const found = name === null || !isInternet ? 'unclaimed' : await resolve(name)
     if (found === 'unclaimed') return (await upstream?.ask(query)) ?? this.#unanswerable(query)
     if (found === 'unavailable') return dnsAnswer(query, dnsCode.serverFailure)
-    // Services have addresses of IPv4; for other types the name is there and has no record.
+    // Services have only IPv4 addresses. Queries of other types get an answer without records.
     const addresses = type === dnsType.a || type === dnsType.any ? [found.address] : []
     return dnsAnswer(query, dnsCode.none, addresses, serviceNameTtlSeconds)
   }

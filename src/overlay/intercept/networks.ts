@@ -13,7 +13,7 @@ export function networkContains({ address, prefix }: Network, ip: IpAddress): bo
   return addressValue(address) >> rest === addressValue(ip) >> rest
 }
 
-/** How many addresses the network has. */
+/** Number of addresses of the network. */
 export function networkSize({ address, prefix }: Network): number {
   return 2 ** (widths[address.family] - prefix)
 }
@@ -26,13 +26,13 @@ export function singleNetwork(address: IpAddress): Network {
   return { address, prefix: widths[address.family] }
 }
 
-/** The address so far after the first one of the network; null: the network is smaller. */
+/** The address at this offset from the first one; null when the network is smaller. */
 export function addressAt(network: Network, offset: number): IpAddress | null {
   if (offset >= networkSize(network)) return null
   return addressOfValue(firstValue(network) + BigInt(offset), network.address.family)
 }
 
-/** The same network, written in one form: its first address and the prefix. */
+/** Canonical text of a network: its first address and the prefix. */
 export function networkText(network: Network): string {
   const first = addressOfValue(firstValue(network), network.address.family)
   return `${first?.text ?? ''}/${network.prefix}`

@@ -18,22 +18,22 @@ export interface ProtectedAddressesParts {
   readonly hosts: () => readonly string[]
   /** Hosts that the system depends on: its gateways and name servers. */
   readonly systemHosts: () => Promise<readonly string[]>
-  /** Addresses that this host has for services alone. */
+  /** Whether this host has the address only for services. */
   readonly isForServices: (address: string) => boolean
-  /** A name has led elsewhere than before. */
+  /** Called when a name resolves to other addresses than before. */
   readonly onResolved: () => void
 }
 
-/** Names that lead to the host itself wherever they are asked for (RFC 6761). */
+/** Names that always resolve to the host itself (RFC 6761). */
 const LOCAL_NAMES = ['localhost']
 const REVERSE_DOMAINS = ['in-addr.arpa', 'ip6.arpa']
-/** The system has few threads for lookups, and files are read by them as well. */
+/** One lookup at a time, because lookups use threads that file access needs as well. */
 const LOOKUPS_AT_ONCE = 1
 
 /**
- * Addresses and names that no service may take over at this host: its own, those of its link, and
- * those of hosts that it depends on. A service that took one would cut the router off, or would be
- * told what is meant for another.
+ * Addresses and names that no service may intercept at this host: its own, those of its links, and
+ * those of hosts that it depends on. Intercepting them would disconnect the router, or send traffic
+ * to a service that is meant for another host.
  */
 export class ProtectedAddresses {
   readonly #parts: ProtectedAddressesParts
@@ -42,7 +42,7 @@ export class ProtectedAddresses {
   #own: readonly IpAddress[] = []
   #hosts: readonly IpAddress[] = []
   #names: ReadonlySet<string> = new Set(LOCAL_NAMES)
-  /** Addresses of names, as a resolver has answered last. */
+  /** Addresses of names from the latest lookups. */
   readonly #resolved = new Map<string, readonly IpAddress[]>()
   readonly #resolving = new Set<string>()
 
@@ -50,15 +50,15 @@ export class ProtectedAddresses {
     this.#parts = parts
   }
 
-  /** Asks the system again what it depends on. */
+  /** Reads the system's dependencies again. */
   async refresh(): Promise<void> {
     this.#systemHosts = await this.#parts.systemHosts()
     this.look()
   }
 
   /**
-   * Looks again at what is to be protected. It waits for nothing, so that services are judged by
-   * what is known at the moment; names are resolved in the background.
+   * Updates the protected addresses from what is known now, without waiting; names are resolved in
+   * the background.
    */
   look(): void {
     const { hosts: hostsOf, isForServices } = this.#parts
@@ -74,7 +74,7 @@ export class ProtectedAddresses {
     ]
   }
 
-  /** Why a service may not take the network; null: it may. */
+  /** Why a service may not intercept the network; null if it may. */
   faultOf(network: Network): string | null {
     const text = networkText(network)
     const { interceptPrefixBitsMin } = interceptLimits
@@ -118,7 +118,7 @@ export class ProtectedAddresses {
       this.#resolved.set(name, addresses)
       if (isOther) this.#parts.onResolved()
     } catch {
-      // The addresses that it has answered before stay protected.
+      // After a failed lookup, the previous addresses stay protected.
     } finally {
       this.#resolving.delete(name)
     }
@@ -146,7 +146,7 @@ const localNetworks = ['127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/4', 'fe80::/1
   .flatMap((text) => parseCidr(text) ?? [])
   .map(({ address }) => address)
 
-/** The network begins elsewhere and reaches into addresses that are not of other hosts. */
+/** Whether a network that starts elsewhere includes addresses that do not belong to other hosts. */
 function takesLocal(network: Network): boolean {
   return localNetworks.some((address) => networkContains(network, address))
 }

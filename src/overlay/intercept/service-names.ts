@@ -9,19 +9,21 @@ interface NamedAddress {
 }
 
 const { serviceNamesMax, serviceNameIdleMs } = interceptLimits
-/** The address of the network itself and the first one, which operators give to name servers. */
+/**
+ * Skips the network address and the first host address, which operators often use for name servers.
+ */
 const ADDRESSES_LEFT_OUT = 2
 
 /**
- * Addresses of names of services, out of one network: a name keeps its address while the process
- * lives. A name that nobody has used for long gives its address back when there are too many, and
- * such an address is given away again last, as a client may still have it.
+ * Addresses of service names from one network. A name keeps its address while the process runs. If
+ * there are too many names, one that was unused for a long time loses its address. That address is
+ * reused last, because a client may still have it cached.
  */
 export class ServiceNames {
   readonly #network: Network
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #isInUse: (address: IpAddress) => boolean
-  /** The one that was used longest ago is first. */
+  /** Least recently used first. */
   readonly #names = new Map<string, NamedAddress>()
   readonly #byAddress = new Map<string, string>()
   #next = ADDRESSES_LEFT_OUT
@@ -45,7 +47,7 @@ export class ServiceNames {
     return this.#byAddress.get(address.text) ?? null
   }
 
-  /** The address of a name, which counts as used. Null: there are too many. */
+  /** Address of a name, which counts as used now. null when there are too many names. */
   use(name: string): IpAddress | null {
     const known = this.#names.get(name)
     const address = known?.address ?? this.#free()
@@ -69,7 +71,7 @@ export class ServiceNames {
     const room = Math.min(serviceNamesMax, size - ADDRESSES_LEFT_OUT - 1)
     if (this.#names.size >= room && !this.#forgetIdle()) return null
     for (;;) {
-      // The last one is for broadcasts.
+      // The last address is the broadcast address.
       if (this.#next >= size - 1) this.#next = ADDRESSES_LEFT_OUT
       const address = addressAt(this.#network, this.#next)
       this.#next += 1

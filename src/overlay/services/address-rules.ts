@@ -1,12 +1,12 @@
 import { BlockList, isIP } from 'node:net'
 
-/** An IP address in one form: addresses of IPv4 within IPv6 are addresses of IPv4. */
+/** A normalized IP address; IPv4-mapped IPv6 addresses are IPv4 addresses. */
 export interface IpAddress {
   readonly text: string
   readonly family: 'ipv4' | 'ipv6'
 }
 
-/** The rule that allows a name: names that an operator has written out are trusted further. */
+/** Rule that allows a name. Names that an operator listed literally are trusted more. */
 export type NameRule = 'exact' | 'wildcard'
 
 const CIDR = /^([^/]+)\/([0-9]{1,3})$/
@@ -14,7 +14,9 @@ const NAME =
   /^(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)(?:\.[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*$/
 const MAPPED_PREFIX = [0, 0, 0, 0, 0, 0xffff]
 
-/** Null: it is no address. A zone is not taken, as it names an interface of this host. */
+/**
+ * null when it is not an address. Zone ids are rejected, because they name interfaces of this host.
+ */
 export function parseIp(text: string): IpAddress | null {
   if (text.includes('%')) return null
   const version = isIP(text)
@@ -29,7 +31,7 @@ export function parseIp(text: string): IpAddress | null {
 
 /** The eight groups of an IPv6 address. */
 export function groupsOf(text: string): number[] {
-  // The URL parser writes every form of an address in the one of RFC 5952.
+  // The URL parser converts every notation to that of RFC 5952.
   const normal = new URL(`http://[${text}]/`).hostname.slice(1, -1)
   const [head = '', tail] = normal.split('::')
   const read = (part: string) =>
@@ -39,8 +41,8 @@ export function groupsOf(text: string): number[] {
 }
 
 /**
- * The name in one form, or null when it is none. Digits alone at the end make an address of the old
- * forms (`127.1`, `0x7f000001`) for a resolver, which would go around the rules for addresses.
+ * Normalized name, or null. A numeric last label is rejected: resolvers treat such names as
+ * addresses in old notations (`127.1`, `0x7f000001`), which would bypass the address rules.
  */
 export function parseName(text: string): string | null {
   const name = text.toLowerCase().replace(/\.$/, '')
@@ -68,17 +70,17 @@ for (const [address, prefix] of [
   notRoutable.addSubnet(address, prefix, 'ipv6')
 }
 
-/** Addresses of this host or its own link, of many hosts, or of none. */
+/** Whether the address is loopback, link-local, multicast, broadcast or unspecified. */
 export function isLocal({ text, family }: IpAddress): boolean {
   return notRoutable.check(text, family)
 }
 
-/** Whether it stands for any address of this host: a connection to it reaches the host itself. */
+/** Whether it is the unspecified address; connecting to it reaches the host itself. */
 export function isUnspecified({ text }: IpAddress): boolean {
   return text === '0.0.0.0' || text === '::'
 }
 
-/** The addresses and names that clients of a service may ask for. */
+/** Addresses and names that clients of a service may request. */
 export class AddressRules {
   readonly #addresses = new BlockList()
   readonly #names = new Set<string>()
@@ -94,7 +96,7 @@ export class AddressRules {
     return this.#addresses.check(text, family)
   }
 
-  /** @param name in the form of `parseName`. @returns null: it is not allowed. */
+  /** @param name in the form of `parseName`. @returns null when it is not allowed. */
   ruleFor(name: string): NameRule | null {
     if (this.#names.has(name)) return 'exact'
     const isInDomain = this.#domains.some(
@@ -103,7 +105,7 @@ export class AddressRules {
     return this.#hasAnyName || isInDomain ? 'wildcard' : null
   }
 
-  /** A text that is none of these allows nothing. */
+  /** An invalid text allows nothing. */
   #add(text: string): void {
     if (text === '*') {
       this.#hasAnyName = true
@@ -134,25 +136,25 @@ export interface Network {
   readonly prefix: number
 }
 
-/** @param text `address/prefix`. Null: it is no network. */
+/** @param text `address/prefix`. null when it is not a network. */
 export function parseCidr(text: string): Network | null {
   const [, base = '', length = ''] = CIDR.exec(text) ?? []
   return isIP(base) === 0 ? null : networkOf(base, Number(length))
 }
 
-/** Null: there is no such network. */
+/** null when the network is invalid. */
 export function networkOf(text: string, prefix: number): Network | null {
   const address = parseIp(text)
   if (address === null || !Number.isInteger(prefix) || prefix < 0) return null
   const isMapped = address.family === 'ipv4' && text.includes(':')
-  // A network of IPv4 within IPv6 counts its prefix from the longer address.
+  // The prefix of an IPv4-mapped network counts from the IPv6 address.
   const own = isMapped ? prefix - 96 : prefix
   return own < 0 || own > (address.family === 'ipv4' ? 32 : 128) ? null : { address, prefix: own }
 }
 
 /**
- * The address in another network with the same bits after the prefix; null when it is not in the
- * first one.
+ * Translates an address to another network by keeping its host bits; null when it is not in the
+ * first network.
  */
 export function translatedAddress(
   address: IpAddress,

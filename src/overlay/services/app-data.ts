@@ -3,7 +3,7 @@ import { DialFailure } from '../circuits/circuit-ends.ts'
 import { serviceLimits } from './limits.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 
-/** Wishes of a client of a service; null: it did not say. */
+/** Connection parameters that a client of a service sends; null: not sent. */
 export interface AppData {
   readonly protocol: string | null
   readonly hostname: string | null
@@ -15,7 +15,7 @@ export interface AppData {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** @throws {DialFailure} when it is not JSON text of an object whose values are texts. */
+/** @throws {DialFailure} when it is not a JSON object with text values. */
 export function readAppData(bytes: Uint8Array | undefined): AppData {
   const value = bytes === undefined || bytes.length === 0 ? {} : objectOf(bytes)
   const text = (key: string): string | null => {
@@ -55,8 +55,8 @@ function refused(reason: string): DialFailure {
   return new DialFailure(dialError.rejected, `application data of the client: ${reason}`)
 }
 
-/** The wishes of a client for one connection, as its host reads them; an empty text is left out. */
-export interface ToldAppData {
+/** Connection parameters for a host in their wire names; empty texts are omitted. */
+export interface WireAppData {
   readonly dst_protocol: string
   readonly dst_ip: string
   readonly dst_port: string
@@ -67,7 +67,7 @@ export interface ToldAppData {
   readonly source_addr?: string
 }
 
-export function appDataBytes(told: ToldAppData): Uint8Array {
-  const value = Object.fromEntries(Object.entries(told).filter(([, text]) => text !== ''))
+export function appDataBytes(data: WireAppData): Uint8Array {
+  const value = Object.fromEntries(Object.entries(data).filter(([, text]) => text !== ''))
   return new TextEncoder().encode(JSON.stringify(value))
 }

@@ -5,7 +5,7 @@ import type { Precedence } from '../../channel/messages/terminators.ts'
 
 const COST_MAX = 65_535
 
-/** A terminator as it is offered by the health of its target. */
+/** Cost and precedence of a terminator according to the health of its target. */
 export interface OfferState {
   readonly cost: number
   readonly precedence: Precedence
@@ -15,7 +15,7 @@ export interface HealthProbesParts {
   readonly probes: readonly HealthProbe[]
   readonly onEvent: (isHealthy: boolean) => void
   readonly onChanged: (state: OfferState) => void
-  /** Absent: the check is carried out. */
+  /** Default: runs the check. */
   readonly run?: (probe: HealthProbe) => Promise<boolean>
   readonly nowMs?: () => number
 }
@@ -23,12 +23,12 @@ export interface HealthProbesParts {
 /** Results of one check so far. */
 interface Course {
   isHealthy: boolean
-  /** Equal results in a row, and since when. */
+  /** Number of consecutive equal results, and the time of the first one. */
   count: number
   sinceMs: number
 }
 
-/** Carries out the checks of one terminator, whose actions change its cost and precedence. */
+/** Runs the checks of one terminator, whose actions change its cost and precedence. */
 export class HealthProbes {
   readonly #parts: HealthProbesParts
   readonly #timers = new Set<NodeJS.Timeout>()
@@ -40,7 +40,7 @@ export class HealthProbes {
     this.#parts = parts
   }
 
-  /** @param base as it is offered while all is well. */
+  /** @param base cost and precedence while the target is healthy. */
   start(base: OfferState): void {
     this.stop()
     this.#base = base
@@ -73,7 +73,7 @@ export class HealthProbes {
     this.#later(probe, course, run)
   }
 
-  /** One result of a check. */
+  /** Processes one result of a check. */
   take(probe: HealthProbe, course: Course, isHealthy: boolean): void {
     const { nowMs = () => performance.now(), onEvent, onChanged } = this.#parts
     const now = nowMs()
@@ -103,7 +103,7 @@ export class HealthProbes {
     if (effect.kind === 'mark healthy') return { ...state, precedence: this.#base.precedence }
     if (effect.kind === 'mark unhealthy') return { ...state, precedence: 'failed' }
     if (effect.kind !== 'change cost') return state
-    // The cost of what is dialed last of all says nothing more.
+    // The cost of a failed terminator does not matter, because it is dialed last anyway.
     if (effect.by > 0 && before.precedence === 'failed') return state
     const cost = Math.max(this.#base.cost, state.cost + effect.by)
     return { ...state, cost: Math.min(cost, COST_MAX) }
@@ -121,7 +121,7 @@ function isDue(
   return count >= consecutiveEvents && nowMs - sinceMs >= durationMs
 }
 
-/** @returns whether it passes. @throws {Error} when nothing answers in time. */
+/** @returns whether the check passes. @throws {Error} when there is no answer in time. */
 async function runProbe({ target, timeoutMs }: HealthProbe): Promise<boolean> {
   const signal = AbortSignal.timeout(timeoutMs)
   if (target.kind === 'port') {

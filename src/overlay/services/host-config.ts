@@ -31,27 +31,27 @@ export interface HealthProbe {
       }
 }
 
-/** How one terminator of a service reaches its target, and how it is offered. */
+/** How a terminator of a service connects to its target, with its cost and precedence. */
 export interface HostTerms {
-  /** A list: the client chooses one of these. */
+  /** If this is a set, the client chooses one of its protocols. */
   readonly protocol: TunnelProtocol | ReadonlySet<TunnelProtocol>
   readonly address: string | AddressRules
   readonly port: number | readonly PortRange[]
-  /** The longest prefix first. */
+  /** Longest prefix first. */
   readonly translations: readonly { readonly from: Network; readonly to: Network }[]
   readonly connectTimeoutMs: number
-  /** Null: as the identity says. */
+  /** null: the default of the identity. */
   readonly cost: number | null
   readonly precedence: Precedence | null
   /** A template; '' for none. */
   readonly identity: string
   readonly usesEdgeIdentity: boolean
-  /** `host:port` of a proxy that is asked by HTTP CONNECT. */
+  /** `host:port` of an HTTP CONNECT proxy. */
   readonly proxy: { readonly host: string; readonly port: number } | null
   readonly probes: readonly HealthProbe[]
 }
 
-/** Types of config that say how a service is hosted: the first one that it has counts. */
+/** Config types for hosting in order of precedence; the first one that a service has applies. */
 export const hostConfigTypes = ['host.v2', 'host.v1', 'ziti-tunneler-server.v1'] as const
 export type HostConfigType = (typeof hostConfigTypes)[number]
 

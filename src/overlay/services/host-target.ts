@@ -14,19 +14,19 @@ import type { AppData } from './app-data.ts'
 import type { HostTerms, TunnelProtocol } from './host-config.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 
-/** The place that a circuit of a hosted service leads to. */
+/** Target of a circuit to a hosted service. */
 export interface HostTarget {
   readonly protocol: TunnelProtocol
-  /** An address, or a name that an operator has written out. */
+  /** An address, or a name that an operator listed literally. */
   readonly host: string
   readonly port: number
-  /** A name of a client: only such addresses of it may be reached. Null: any. */
+  /** Restricts the resolved addresses of a name that a client chose; null: no restriction. */
   readonly isReachable: ((address: IpAddress) => boolean) | null
 }
 
 /**
- * The one place that judges what a client may have reached. Whatever the operator has not written
- * out is refused.
+ * Decides which target a client may reach; no other code does. Everything that the operator has not
+ * allowed is refused.
  * @throws {DialFailure}
  */
 export function targetFor(terms: HostTerms, data: AppData): HostTarget {
@@ -62,7 +62,8 @@ function portFor({ port }: HostTerms, data: AppData): number {
 function hostFor(terms: HostTerms, data: AppData): Pick<HostTarget, 'host' | 'isReachable'> {
   const { address: rules } = terms
   if (!(rules instanceof AddressRules)) return { host: rules, isReachable: null }
-  // A name comes first, and one that is not allowed does not fall back to the address beside it.
+  // A name takes precedence. If it is not allowed, the address in the same request is not used
+  // either.
   if (data.hostname !== null) return hostNamed(rules, data.hostname)
   if (data.address === null) throw refused('dst_hostname and dst_ip are missing')
   const asked = parseIp(data.address)
@@ -83,13 +84,14 @@ function hostNamed(rules: AddressRules, asked: string): Pick<HostTarget, 'host' 
   // @guard targets-of-a-tunnel--names
   if (name === null || rule === null) throw refused(`name ${asked} is not allowed`)
   if (rule === 'exact') return { host: name, isReachable: null }
-  // The owner of a name below an allowed domain chooses where it leads.
+  // The owner of a domain below a wildcard controls where its names resolve to, so local addresses
+  // need permission.
   return { host: name, isReachable: (ip) => !isLocal(ip) || rules.allowsAddress(ip) }
 }
 
 /**
- * The address to connect to: names are resolved here, so that the address that was judged is the
- * one that is reached.
+ * Address to connect to. Names are resolved here, so that the checked address is the one that is
+ * used.
  * @throws {DialFailure} @throws {Error} of the resolver.
  */
 export async function resolvedTarget({ host, isReachable }: HostTarget): Promise<string> {

@@ -18,12 +18,12 @@ import type { DialedTerminator } from './tunnel-dialer.ts'
 import { type OfferedTerminator, precedenceName } from '../../channel/messages/terminators.ts'
 import type { UsableServices } from './usable-services.ts'
 
-/** Makes terminators known to the network, for as long as they are wanted. */
+/** Publishes terminators to the network until they are withdrawn. */
 export interface OfferedTerminators {
-  /** The same again changes it. */
+  /** Offers a terminator, or changes one with the same id. */
   offer(wanted: OfferedTerminator): void
   withdraw(id: string): void
-  /** Says how the target of a terminator is. */
+  /** Reports the health of a terminator's target. */
   sendHealth(id: string, isHealthy: boolean): void
 }
 
@@ -31,7 +31,7 @@ export interface HostedServicesParts {
   readonly services: UsableServices
   readonly terminators: OfferedTerminators
   readonly identityId: string
-  /** Clients are told the key of a terminator, and not that of their circuit. */
+  /** Whether clients get the key of a terminator instead of a key for their circuit. */
   readonly hasKeyPerTerminator: boolean
   readonly log: ProgramLogger
 }
@@ -45,12 +45,12 @@ interface HostedTerminator extends DialedTerminator {
 
 interface HostedService {
   readonly name: string
-  /** Whatever of it changes makes it another one. */
+  /** Changes whenever a relevant part of the service changes. */
   readonly key: string
   readonly terminators: readonly HostedTerminator[]
 }
 
-/** A service as it is to be hosted, and by which config. */
+/** A service to host, and the config that applies. */
 interface WantedService {
   readonly service: ModelService
   readonly identity: ModelIdentity
@@ -61,14 +61,14 @@ interface WantedService {
 const { tunnelServicesMax } = serviceLimits
 
 /**
- * Services that the identity of a tunnel may host: each has its terminators for as long as it may.
- * One that has changed is removed with its circuits, and made again.
+ * Services that the identity of a tunnel may host. Each has terminators while the identity has the
+ * permission. A changed service is removed with its circuits and created again.
  */
 export class HostedServices {
   readonly #parts: HostedServicesParts
   readonly #services = new Map<string, HostedService>()
   readonly #terminators = new Map<string, HostedTerminator>()
-  /** The last fault that was logged, by service. */
+  /** The last logged fault by service. */
   readonly #faults = new Map<string, string>()
 
   constructor(parts: HostedServicesParts) {
@@ -90,7 +90,7 @@ export class HostedServices {
     return this.#terminators.get(id)
   }
 
-  /** Makes what is hosted what the identity may host. */
+  /** Updates the hosted services to the permissions of the identity. */
   refresh(): void {
     const wanted = this.#wanted()
     for (const id of Array.from(this.#services.keys())) {
@@ -135,7 +135,7 @@ export class HostedServices {
     }
     const { service, identity, type, config } = wanted
     const { name, encryptionRequired } = service
-    // The instance may be named by the identity.
+    // The instance name may depend on the identity.
     const instance = config.dataJson.includes('dentity')
       ? [identity.name, Buffer.from(identity.appDataJson).toString('utf8')]
       : []
@@ -232,7 +232,7 @@ function release({ probes, ends }: HostedTerminator, reason: string): void {
   for (const end of Array.from(ends)) end.close(reason)
 }
 
-/** The same after a restart, so that controllers keep no terminator of the process before. */
+/** Stable across restarts, so that controllers keep no terminators of a previous process. */
 function terminatorId(
   identityId: string,
   serviceId: string,
@@ -240,12 +240,15 @@ function terminatorId(
   instanceId: string,
 ): string {
   const hex = hash('sha256', JSON.stringify([identityId, serviceId, at, instanceId]))
-  // The form of a UUID of version 8, whose bits are those of its maker.
+  // Formatted as a UUID of version 8, whose bits an application may choose.
   const variant = ((Number.parseInt(hex.charAt(16), 16) & 3) | 8).toString(16)
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-/** An identity's own value for a service counts before the config, and its default after it. */
+/**
+ * A value of the identity for this service overrides the config; the identity's default applies
+ * after the config.
+ */
 function offeredFor(
   { id, terms, keyPair }: Pick<HostedTerminator, 'id' | 'terms' | 'keyPair'>,
   service: ModelService,

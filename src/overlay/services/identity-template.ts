@@ -5,9 +5,8 @@ const PLACEHOLDER =
   /\$(?:tunneler_id\.(?:name|(?:appData|tag)\[([^\]]*)\])|((?:src|dst)_(?:protocol|hostname|ip|port)))/g
 
 /**
- * Fills a template of a config, as `$tunneler_id.name:$src_port`. A value that is not there is
- * empty.
- * @param values of one connection, as `dst_ip`; none where there is no connection.
+ * Fills a template of a config, such as `$tunneler_id.name:$src_port`. Missing values are empty.
+ * @param values of one connection, such as `dst_ip`; empty without a connection.
  */
 export function filledTemplate(
   template: string,

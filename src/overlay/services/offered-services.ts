@@ -19,7 +19,7 @@ import { SecureCircuits } from './secure-circuits.ts'
 import type { UsableServices } from './usable-services.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-/** The port of one service, as the configuration of the tunnel says. */
+/** Port of one service from the configuration of the tunnel. */
 export interface ConfiguredService {
   readonly name: string
   readonly port: number
@@ -29,7 +29,7 @@ export interface ConfiguredService {
 export interface OfferedServicesParts {
   readonly services: UsableServices
   readonly configured: readonly ConfiguredService[]
-  /** Listened on where nothing names an address. */
+  /** Listening address when neither the configuration nor a config has one. */
   readonly anyAddress: string
   readonly circuits: Pick<LocalCircuits, 'open'>
   readonly requests: CircuitSource
@@ -40,7 +40,7 @@ export interface OfferedServicesParts {
   readonly log: ProgramLogger
 }
 
-/** Clients of a service connect here. */
+/** A listening port for clients of a service. */
 interface Entry {
   readonly serviceId: string
   readonly name: string
@@ -54,7 +54,7 @@ interface Listener {
   readonly close: () => Promise<void>
 }
 
-/** All addresses of this host; in what hosts are told, none. */
+/** All addresses of this host; hosts get an empty address instead. */
 export const ANY_ADDRESS = '0.0.0.0'
 const PROXY_CONFIG_TYPE = 'proxy.v1'
 const SERVICE = /^(.+):([0-9]{1,5})(?::(tcp|udp))?$/
@@ -69,14 +69,14 @@ export function configuredService(text: string): ConfiguredService | null {
 }
 
 /**
- * Ports of this host where each connection becomes a circuit to a service that the identity of the
- * tunnel may dial: mode `proxy`. A port is open for as long as it may.
+ * Mode `proxy`: ports of this host where each connection becomes a circuit to a service. A port is
+ * open while the tunnel's identity may dial the service.
  */
 export class OfferedServices {
   readonly #parts: OfferedServicesParts
   readonly #failures: FailureLog
   readonly #open = new Map<string, { readonly entry: Entry; readonly listener: Listener }>()
-  /** Entries that are opened and closed one after the other. */
+  /** Serializes opening and closing of ports. */
   readonly #tasks = new KeyedTasks(1)
   readonly #failed = new Map<string, string>()
   #stopTimer: (() => void) | null = null
@@ -92,11 +92,11 @@ export class OfferedServices {
   }
 
   start(): void {
-    // A port may be free later.
+    // Retries ports that were in use.
     this.#stopTimer = periodicScheduler.every(entriesRetriedEveryMs, () => this.refresh())
   }
 
-  /** Opens and closes ports as the identity may dial. */
+  /** Opens and closes ports according to the dial permissions of the identity. */
   refresh(): void {
     void this.#tasks.run('', () => this.#refresh())
   }
@@ -135,7 +135,7 @@ export class OfferedServices {
     return wanted
   }
 
-  /** Null: the config is of no use. */
+  /** null when the config is invalid. */
   #placesOf(
     serviceId: string,
     { dataJson }: ModelConfig,
@@ -195,7 +195,7 @@ export class OfferedServices {
       open: (circuit, application) => circuits.open(circuit, application),
       appData: { dst_protocol: protocol, dst_ip: ANY_ADDRESS, dst_port: String(port) },
       instanceId: '',
-      // One that is not known is not dialed without it.
+      // An unknown service is dialed only with encryption.
       isEncrypted: () => services.service(serviceId)?.encryptionRequired !== false,
     })
     const parts = {
@@ -206,7 +206,7 @@ export class OfferedServices {
       circuits: secure,
       flow,
       requests,
-      wish: () => secure.wish(),
+      circuitData: () => secure.circuitData(),
       failures: this.#failures,
     }
     if (protocol === 'udp') return new DatagramListener({ ...parts, idleMs: datagramsIdleMs })
@@ -218,7 +218,7 @@ function isProtocol(value: unknown): value is TunnelProtocol {
   return value === 'tcp' || value === 'udp'
 }
 
-/** @param binding an interface or one of its addresses. Null: there is none. */
+/** @param binding an interface or one of its addresses. null when there is none. */
 function addressOf(binding: string): string | null {
   if (isIPv4(binding)) return binding
   const found = networkInterfaces()[binding]?.find(({ family }) => family === 'IPv4')

@@ -4,32 +4,32 @@ import type {
   LocalCircuit,
   LocalCircuits,
 } from '../circuits/circuit-ends.ts'
-import type { CircuitWish } from '../circuits/circuit-source.ts'
-import { appDataBytes, type ToldAppData } from './app-data.ts'
+import type { CircuitData } from '../circuits/circuit-source.ts'
+import { appDataBytes, type WireAppData } from './app-data.ts'
 import { newKeyPair, SecureStream, type SessionKeys, sessionKeys } from './secure-stream.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
 export interface SecureCircuitsParts extends Pick<LocalCircuits, 'open'> {
-  /** Told to the host of the service. */
-  readonly appData: ToldAppData
-  /** Instance of the service that is dialed; '' for any. */
+  /** Sent to the host of the service. */
+  readonly appData: WireAppData
+  /** Service instance to dial; '' for any. */
   readonly instanceId: string
-  /** Whether the service requires encryption, as of now. */
+  /** Whether the service requires encryption now. */
   readonly isEncrypted: () => boolean
 }
 
-/** Circuits of one offered or intercepted service: encrypted where the service requires it. */
+/** Circuits of one offered or intercepted service, encrypted if the service requires it. */
 export class SecureCircuits {
   readonly #parts: SecureCircuitsParts
-  /** Circuits that are created and not opened yet, by id; null: in the clear. */
+  /** Keys of circuits that are created but not opened, by id; null: unencrypted. */
   readonly #keys = new Map<string, SessionKeys | null>()
 
   constructor(parts: SecureCircuitsParts) {
     this.#parts = parts
   }
 
-  /** The circuit that it is for is opened here once it is there. */
-  wish(): CircuitWish {
+  /** Data for a new circuit, which must then be opened with `open`. */
+  circuitData(): CircuitData {
     const { instanceId, isEncrypted } = this.#parts
     const own = isEncrypted() ? newKeyPair() : null
     const appData = appDataBytes(this.#parts.appData)
@@ -38,8 +38,8 @@ export class SecureCircuits {
     return {
       instanceId,
       peerData,
-      take: ({ id }, told) => {
-        const theirs = told.get(peerDataKey.publicKey)
+      take: ({ id }, theirData) => {
+        const theirs = theirData.get(peerDataKey.publicKey)
         if (own !== null && theirs === undefined) {
           return 'the service requires encryption, and its host has no key'
         }

@@ -6,7 +6,9 @@ import type { Piece } from '../../channel/messages/payload.ts'
 const FIN = 1
 const NONE = new Uint8Array()
 
-/** The one who dials is the client of the key exchange, the host of the service its server. */
+/**
+ * The dialing side is the client of the key exchange, and the host of the service is the server.
+ */
 export type KeyRole = 'client' | 'server'
 
 export interface KeyPair {
@@ -15,13 +17,13 @@ export interface KeyPair {
 }
 
 export interface SessionKeys {
-  /** Decrypts what comes. */
+  /** Decrypts received messages. */
   readonly receiving: Uint8Array
-  /** Encrypts what goes. */
+  /** Encrypts sent messages. */
   readonly sending: Uint8Array
 }
 
-/** Loads the library: nothing else of this file works before. */
+/** Loads the crypto library; required before any other function of this file. */
 export function cryptoReady(): Promise<void> {
   return sodium.ready
 }
@@ -31,7 +33,7 @@ export function newKeyPair(): KeyPair {
   return { publicKey, privateKey }
 }
 
-/** @throws {Error} when the key of the peer is none. */
+/** @throws {Error} when the peer's key is invalid. */
 export function sessionKeys(role: KeyRole, own: KeyPair, peerKey: Uint8Array): SessionKeys {
   if (peerKey.length !== sodium.crypto_kx_PUBLICKEYBYTES) {
     throw new Error(`the public key of the peer has ${peerKey.length} bytes`)
@@ -43,10 +45,10 @@ export function sessionKeys(role: KeyRole, own: KeyPair, peerKey: Uint8Array): S
 }
 
 /**
- * Encrypts between an application and its end of a circuit: to the end it is the application, and
- * to the application the end. The first piece each way is the header of the stream, and each piece
- * after it one message: none is cut or joined, and a piece that was changed, dropped, repeated or
- * moved ends the circuit.
+ * Encryption layer between an application and its end of a circuit; implements the interfaces of
+ * both. In each direction the first piece is the stream header, and each later piece is one
+ * message. Pieces are never split or joined. A modified, dropped, repeated or reordered piece ends
+ * the circuit.
  */
 export class SecureStream implements Application, CircuitEnd {
   readonly #application: Application
@@ -72,7 +74,7 @@ export class SecureStream implements Application, CircuitEnd {
     return this.#end?.isClosed ?? false
   }
 
-  /** Sends the header: nothing of the application can come before it. */
+  /** Sends the header, which must precede all data of the application. */
   start(end: CircuitEnd): void {
     this.#end = end
     end.send({ body: this.#header, edgeFlags: 0, traceId: null })
@@ -81,7 +83,7 @@ export class SecureStream implements Application, CircuitEnd {
   send(piece: Piece): boolean {
     if (this.#end === null) return false
     const { body } = piece
-    // A piece without content is a mark of the protocol, and no message.
+    // An empty piece only carries flags and is not a message.
     if (body.length === 0) return this.#end.send(piece)
     const sealed = sodium.crypto_secretstream_xchacha20poly1305_push(
       this.#sender,
@@ -137,7 +139,7 @@ export class SecureStream implements Application, CircuitEnd {
       body,
       this.#keys.receiving,
     )
-    // The peer may have nothing to say after it.
+    // FIN in the header piece: the peer sends no data.
     if ((edgeFlags & FIN) === 0) return true
     return this.#application.deliver({ body: NONE, edgeFlags, traceId: null })
   }

@@ -8,7 +8,7 @@ export interface PortRange {
 
 export const PORT_MAX = 65_535
 
-/** A config of a service that cannot be followed; the message says why. */
+/** An invalid config of a service; the message contains the reason. */
 export class ServiceConfigFault extends Error {
   override readonly name = 'ServiceConfigFault'
 }
@@ -102,7 +102,7 @@ export class ServiceConfigReader {
     }))
   }
 
-  /** An object that may be missing: it has no members then. */
+  /** A missing object is treated as an empty one. */
   within(name: string): ServiceConfigReader {
     return new ServiceConfigReader(`${this.#place}.${name}`, this.#value(name) ?? {})
   }

@@ -7,7 +7,7 @@ import type { TargetSockets } from '../sockets/target-sockets.ts'
 import type { HostTerms } from './host-config.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 
-/** Sockets to targets, and the dialer that the next one counts for. */
+/** Socket budget and the dialing identity that the next socket counts for. */
 export interface CountedSockets {
   readonly sockets: TargetSockets
   readonly dialedBy: string
@@ -16,9 +16,9 @@ export interface CountedSockets {
 const END_OF_HEAD = '\r\n\r\n'
 
 /**
- * @param signal ends the attempt.
- * @param counted null: the router asks for itself, and not for who dials.
- * @throws {Error} when there is no connection.
+ * @param signal aborts the attempt.
+ * @param counted null for the router's own connections, such as health checks.
+ * @throws {Error} when the connection fails.
  */
 export async function connectStream(
   target: { readonly host: string; readonly port: number },
@@ -32,7 +32,7 @@ export async function connectStream(
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const onAbort = (): void => reject(signal.reason as Error)
   signal.addEventListener('abort', onAbort, { once: true })
-  // It stays: an error that comes later must not be one without a listener.
+  // Not removed, because a later error without a listener would end the process.
   socket.on('error', reject)
   socket.once('connect', () => resolve())
   try {
@@ -46,7 +46,7 @@ export async function connectStream(
   }
 }
 
-/** A socket that hears its peer alone. @throws {Error} */
+/** A connected UDP socket, which receives only from its peer. @throws {Error} */
 export async function connectDatagrams(
   { host, port }: { readonly host: string; readonly port: number },
   signal: AbortSignal,
@@ -69,9 +69,9 @@ export async function connectDatagrams(
 }
 
 /**
- * Has a proxy connect to the target (RFC 9110, CONNECT).
- * @returns what came after the answer of the proxy already.
- * @throws {DialFailure} when the proxy does not.
+ * Connects through an HTTP proxy (RFC 9110, CONNECT).
+ * @returns bytes received after the proxy's response head.
+ * @throws {DialFailure} when the proxy refuses.
  */
 export async function connectThrough(
   socket: Socket,
@@ -124,7 +124,7 @@ function headOf(
   })
 }
 
-/** Whether a name is left to the proxy: it may know names that this host does not. */
+/** Whether the proxy resolves the name, because it may know names that this host does not. */
 export function isNameOfProxy({ proxy }: HostTerms, isReachable: unknown): boolean {
   return proxy !== null && isReachable === null
 }

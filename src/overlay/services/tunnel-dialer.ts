@@ -27,13 +27,16 @@ import {
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 
-/** A terminator of the tunnel, as its circuits see it. */
+/** A terminator of the tunnel from the view of its circuits. */
 export interface DialedTerminator {
   readonly terms: HostTerms
   readonly isEncrypted: boolean
-  /** Absent: each circuit has its own. */
+  /** Absent: each circuit has its own key pair. */
   readonly keyPair?: KeyPair
-  /** Called with each circuit that begins: it ends it when the service is hosted no more. */
+  /**
+   * Registers a new circuit, which the terminator closes when its service is no longer hosted.
+   * @returns a function that unregisters it.
+   */
   readonly hold: (end: Pick<CircuitEnd, 'close'>) => () => void
 }
 
@@ -41,9 +44,9 @@ export interface TunnelDialerParts {
   readonly circuits: Pick<LocalCircuits, 'open'>
   readonly sockets: TargetSockets
   readonly flow: XgressOptions
-  /** Undefined: it is not hosted here. */
+  /** undefined when it is not hosted here. */
   readonly terminator: (id: string) => DialedTerminator | undefined
-  /** Silence after which a circuit of datagrams ends. */
+  /** Idle time after which a datagram circuit ends. */
   readonly datagramsIdleMs: number
 }
 
@@ -141,7 +144,7 @@ export class TunnelDialer implements TerminatorDialer {
     return { sockets: this.#parts.sockets, dialedBy }
   }
 
-  /** The circuit ends with the service, and is encrypted when its client has sent a key. */
+  /** Opens an end that closes with the service, and encrypts it when the client sent a key. */
   #opened(
     request: DialRequest,
     terminator: DialedTerminator,
@@ -180,7 +183,7 @@ export class TunnelDialer implements TerminatorDialer {
   }
 }
 
-/** Forgets the circuit with its end. */
+/** Unregisters the circuit when its end closes. */
 class HeldApplication implements Application {
   readonly #inner: Application
   onLeft: () => void = () => undefined

@@ -1,11 +1,11 @@
-import type { CircuitExchange, CircuitWish } from '../circuits/circuit-source.ts'
+import type { CircuitExchange, CircuitData } from '../circuits/circuit-source.ts'
 import {
   createTunnelCircuitMessage,
   readCreatedCircuit,
 } from '../../channel/messages/circuit-requests.ts'
 
 /** How a tunnel asks controllers for a circuit. */
-export function tunnelExchange(service: string, wish: CircuitWish): CircuitExchange {
+export function tunnelExchange(service: string, wish: CircuitData): CircuitExchange {
   return {
     message: createTunnelCircuitMessage(service, wish.instanceId, wish.peerData),
     read: (answer) => {
@@ -17,4 +17,4 @@ export function tunnelExchange(service: string, wish: CircuitWish): CircuitExcha
 }
 
 /** One that asks for nothing of the other end. */
-export const noWish: CircuitWish = { instanceId: '', peerData: new Map(), take: () => null }
+export const noCircuitData: CircuitData = { instanceId: '', peerData: new Map(), take: () => null }

@@ -3,8 +3,8 @@ import type { Socket } from 'node:dgram'
 import type { HostPort } from '../../lib/text/names.ts'
 
 /**
- * Binds a socket; an error of later is its owner's to take.
- * @throws what stands against it; the socket is closed.
+ * Binds a socket. The caller handles later errors.
+ * @throws the system error, after closing the socket.
  */
 export async function bindDatagrams(socket: Socket, { host, port }: HostPort): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()

@@ -5,15 +5,15 @@ import { listenAt } from '../../lib/runtime/listening.ts'
 import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
 import { ProgramFailure } from '../failure.ts'
 
-/** A place to listen at; `text` is how the configuration names it. */
+/** A listening address; `text` is its form in the configuration. */
 export interface BindPlace extends HostPort {
   readonly text?: string
   readonly ipv6Only?: boolean
 }
 
 /**
- * Resolves when the server listens; its errors from then on are the caller's to take.
- * @param key of the configuration that names the place.
+ * Resolves when the server listens. The caller handles later errors.
+ * @param key configuration key of the address.
  * @throws {ProgramFailure} when it cannot listen.
  */
 export async function bindServer(server: Server, bind: BindPlace, key: string): Promise<void> {

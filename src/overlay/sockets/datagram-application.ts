@@ -5,18 +5,18 @@ import type { Piece } from '../../channel/messages/payload.ts'
 const { datagramBytesMax, datagramsUnsentBytesMax } = socketLimits
 
 export interface DatagramApplicationParts {
-  /** Sends one datagram to the peer; `onSent` is called when the system has taken it, or not. */
+  /** Sends one datagram to the peer; calls `onSent` after success or failure. */
   readonly transmit: (body: Uint8Array, onSent: () => void) => void
-  /** Silence in both directions after which the circuit ends. */
+  /** Idle time in both directions after which the circuit ends. */
   readonly idleMs: number
-  /** Called once: the circuit is closed. */
+  /** Called once when the circuit is closed. */
   readonly onClosed: () => void
 }
 
 /**
- * A datagram peer at one end of a circuit: a piece is a datagram. Datagrams that come while the
- * circuit takes no more are dropped, as a network does. It knows no half-close, and ends when
- * nothing comes or goes for a while.
+ * A datagram peer at one end of a circuit; each piece is one datagram. Datagrams that arrive while
+ * the circuit is blocked are dropped, as in a network. There is no half-close; the circuit ends
+ * after an idle time.
  */
 export class DatagramApplication implements Application {
   readonly #parts: DatagramApplicationParts
@@ -37,7 +37,7 @@ export class DatagramApplication implements Application {
     this.#idle.refresh()
   }
 
-  /** @returns false when it is dropped. */
+  /** @returns false when the datagram was dropped. */
   onDatagram(body: Uint8Array): boolean {
     if (this.#isClosed || this.#end === null || this.#isBlocked) return false
     this.#idle.refresh()
@@ -45,7 +45,7 @@ export class DatagramApplication implements Application {
     return true
   }
 
-  /** @param reason the peer is gone. */
+  /** @param reason why the peer is gone. */
   fail(reason: string): void {
     this.#end?.failWrite(reason)
     this.#end?.close(reason)
@@ -65,7 +65,7 @@ export class DatagramApplication implements Application {
     return !this.#isPeerWaiting
   }
 
-  /** The other end may still be answered. */
+  /** The peer can still send to the other end. */
   onFinished(): void {}
 
   onWritable(): void {

@@ -9,7 +9,7 @@ import { bindDatagrams } from './bind-datagrams.ts'
 import { socketLimits } from './limits.ts'
 import { DatagramApplication } from './datagram-application.ts'
 import { type ClientRequest, clientAnswer, readClientRequest } from './request-line.ts'
-import { type ChosenService, type ListenerParts } from './stream-listener.ts'
+import type { ChosenService, ListenerParts } from './stream-listener.ts'
 import { cannotListen } from './bind-server.ts'
 
 const {
@@ -22,7 +22,7 @@ const {
 } = socketLimits
 
 export interface DatagramListenerParts extends ListenerParts {
-  /** Silence after which a peer is forgotten, and its circuit ends. */
+  /** Idle time after which a peer is dropped and its circuit ends. */
   readonly idleMs: number
 }
 
@@ -30,7 +30,7 @@ export interface DatagramListenerParts extends ListenerParts {
 interface Peer {
   readonly key: string
   readonly from: RemoteInfo
-  /** Null while its circuit is asked for, and when it was refused. */
+  /** null while its circuit is requested, and after a refusal. */
   application: DatagramApplication | null
   isRefused: boolean
   readonly waiting: Uint8Array[]
@@ -68,7 +68,7 @@ export class DatagramListener {
     this.#socket.on('error', (error) => this.#warn('listener failed', { err: error }))
   }
 
-  /** All circuits of it end. */
+  /** Also ends all circuits of the listener. */
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -147,13 +147,13 @@ export class DatagramListener {
   async #serve(
     peer: Peer,
     request: ClientRequest | null,
-    { service, circuits, circuitTimeoutMs, wish }: ChosenService,
+    { service, circuits, circuitTimeoutMs, circuitData }: ChosenService,
   ): Promise<void> {
     const { requests, flow, idleMs } = this.#parts
     try {
       if (request === null) throw new Error('the first datagram is no request')
       const { service: asked, client } = request
-      const circuit = await requests.request(asked, client, circuitTimeoutMs, wish?.())
+      const circuit = await requests.request(asked, client, circuitTimeoutMs, circuitData?.())
       if (service === null) this.#send(peer, clientAnswer(circuit.id, ''), () => undefined)
       const application = new DatagramApplication({
         idleMs,

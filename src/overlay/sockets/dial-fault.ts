@@ -3,7 +3,7 @@ import { DialFailure } from '../circuits/circuit-ends.ts'
 import { dialErrorOf } from '../circuits/dial-error.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 
-/** The failure to reach a target, as controllers and clients read it. */
+/** Failure to connect to a target, with its code for controllers and clients. */
 export function dialFault(destination: string, error: unknown): DialFailure {
   if (error instanceof DialFailure) return error
   const reason = `cannot reach ${destination}: ${errorMessage(error)}`

@@ -5,7 +5,7 @@ import type { ProgramLogger } from '../logger.ts'
 
 const { failureLoggedEveryMs, failureKindsMax } = socketLimits
 
-/** Warnings that clients can cause as often as they like: each kind comes rarely. */
+/** Limits the rate of warnings that clients can cause, separately for each kind. */
 export class FailureLog {
   readonly #log: Pick<ProgramLogger, 'warn'>
   readonly #rate: KeyedRate
@@ -20,7 +20,10 @@ export class FailureLog {
     this.warnOf(place, failure, { listener: place, ...fields })
   }
 
-  /** @param subject has its failure logged so often; the fields say which one it is. */
+  /**
+   * @param subject the rate limit applies per subject and failure; the fields identify the subject
+   * in the log.
+   */
   warnOf(subject: string, failure: string, fields: Readonly<Record<string, unknown>>): void {
     if (this.#rate.take(`${subject} ${failure}`)) this.#log.warn(fields, failure)
   }

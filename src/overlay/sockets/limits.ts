@@ -1,39 +1,44 @@
-/** Sockets of clients and of targets. */
+/** Limits of sockets to clients and targets. */
 export const socketLimits = {
-  /** Sockets to targets, of all who dial; fewer, where the process may open fewer. */
+  /**
+   * Maximum sockets to targets for all dialing identities; lower if the process may open fewer
+   * files.
+   */
   targetSocketsMax: 32_768,
-  /** Largest piece of a stream that is sent at a time, in bytes. */
+  /** Maximum bytes of one piece of a stream. */
   pieceBytesMax: 32 * 1024,
-  /** A peer that takes nothing for so long loses what is left for it when the circuit has ended. */
+  /** Time after the end of a circuit in which a peer must read its remaining data. */
   flushMsMax: 30_000,
-  /** A peer may still send for so long after the last byte for it, to no effect. */
+  /** Time after the last byte for a peer in which data from it is read and discarded. */
   lingerMs: 2000,
-  /** Largest datagram. */
+  /** Maximum bytes of a datagram. */
   datagramBytesMax: 65_507,
-  /** Bytes of datagrams for one peer that the system has not taken yet. */
+  /** Maximum bytes of unsent datagrams for one peer. */
   datagramsUnsentBytesMax: 256 * 1024,
-  /** Silence after which a peer that sends datagrams is forgotten, and its circuit ends. */
+  /** Idle time after which a datagram peer is dropped and its circuit ends. */
   datagramsIdleMs: 60_000,
-  /** Peers of one listener for datagrams, each with a circuit or waiting for it. */
+  /** Maximum peers of one datagram listener, with or without a circuit. */
   datagramPeersMax: 4096,
-  /** The same from one source. */
+  /** Maximum peers from one source address. */
   datagramPeersPerSourceMax: 1024,
-  /** Datagrams of one peer that wait for its circuit, and their bytes; more are dropped. */
+  /** Maximum datagrams and bytes of one peer that wait for its circuit; more are dropped. */
   datagramsWaitingMax: 16,
   datagramsWaitingBytesMax: 64 * 1024,
-  /** The same of all peers of a listener. */
+  /** Maximum waiting bytes of all peers of a listener. */
   datagramsWaitingBytesOfAllMax: 4 * 1024 * 1024,
-  /** A peer whose circuit was refused is not heard for so long. */
+  /** Time for which datagrams of a peer are ignored after its circuit was refused. */
   datagramPeerRefusedMs: 1000,
-  /** Open connections of one listener for streams, and those of one source. */
+  /** Maximum open connections of one stream listener, and from one source address. */
   streamConnectionsMax: 8192,
   streamConnectionsPerSourceMax: 4096,
-  /** Handshakes under way at one of them that speaks TLS. */
+  /** Maximum TLS handshakes in progress at one listener. */
   streamHandshakesMax: 512,
-  /** The line in which a client names its service: its bytes, and the time it has. */
+  /** Maximum bytes of the line in which a client names its service, and its timeout. */
   requestLineBytesMax: 4096,
   requestLineMsMax: 10_000,
-  /** The same failure of a listener is logged so often. */
+  /**
+   * Minimum interval between logs of the same failure, and maximum failure kinds that are tracked.
+   */
   failureLoggedEveryMs: 60_000,
   failureKindsMax: 256,
 } as const

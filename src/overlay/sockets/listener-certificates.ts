@@ -7,24 +7,24 @@ export interface ServerIdentity {
   readonly privateKeyPem: string
 }
 
-/** Certificate of a server beside the first one, for the names that it has. */
+/** An alternate server certificate, used for the names that it contains. */
 export interface AlternateIdentity extends ServerIdentity {
-  /** Client certificates are verified by the CA certificates of the router here as well. */
+  /** TLS context that also verifies client certificates with the CA certificates of the router. */
   readonly context: SecureContext
 }
 
-/** Certificates that listeners show. */
+/** Server certificates of listeners. */
 export interface ListenerCertificates {
-  /** For what this router listens on; null when the configuration names none. */
+  /** Certificate of this router's listeners; null when none is configured. */
   readonly server: ServerIdentity | null
-  /** Alternates in their order: the first one that has the name asked for is shown. */
+  /** Alternates in order: the first one that contains the requested name is used. */
   readonly alternates: readonly AlternateIdentity[]
 }
 
 /**
- * Chooses the certificate of a server by the name that a client asks for; one without a name, or
- * with a name that no alternate has, is shown the first certificate.
- * @param identity in force.
+ * Selects the server certificate by the server name (SNI) of the client. Without a matching
+ * alternate, the first certificate is used.
+ * @param identity certificates in force.
  */
 export function certificateByName(
   identity: () => ListenerCertificates,

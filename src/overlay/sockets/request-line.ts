@@ -6,13 +6,13 @@ import { socketLimits } from './limits.ts'
 const { requestLineBytesMax, requestLineMsMax } = socketLimits
 const NEWLINE = 10
 
-/** The service that a client of the binding `transport` or `transport_udp` names. */
+/** Request line of a client of the binding `transport` or `transport_udp`. */
 export interface ClientRequest {
   readonly client: string
   readonly service: string
 }
 
-/** Null when it is none. */
+/** null when malformed. */
 export function readClientRequest(line: Uint8Array): ClientRequest | null {
   if (line.length > requestLineBytesMax) return null
   const read = jsonOrNull(Buffer.from(line).toString('utf8'))
@@ -22,7 +22,7 @@ export function readClientRequest(line: Uint8Array): ClientRequest | null {
   return { client: id, service: svcId }
 }
 
-/** @param circuitId empty: it was refused. */
+/** @param circuitId empty when the request was refused. */
 export function clientAnswer(circuitId: string, text: string): Uint8Array {
   const answer = { scc: circuitId !== '', msg: text, circuitId }
   return Buffer.from(`${JSON.stringify(answer)}\n`)
@@ -30,11 +30,11 @@ export function clientAnswer(circuitId: string, text: string): Uint8Array {
 
 export interface RequestLine {
   readonly line: Uint8Array
-  /** Bytes that came after it. */
+  /** Bytes after the line. */
   readonly rest: Uint8Array
 }
 
-/** @returns null when the line is too long, or does not come in time. */
+/** @returns null when the line is too long or late. */
 export async function readRequestLine(socket: Socket): Promise<RequestLine | null> {
   const { promise, resolve } = Promise.withResolvers<RequestLine | null>()
   let read: Buffer = Buffer.alloc(0)

@@ -11,15 +11,14 @@ const FIN = 1
 const NONE = new Uint8Array()
 
 /**
- * A stream socket at one end of a circuit. The socket must have been made with `allowHalfOpen`, as
- * each direction ends by itself. It keeps what one read of the socket gave, and nothing else: the
- * socket is not read while the circuit takes no more, and the circuit waits while the socket takes
- * no more.
+ * A stream socket at one end of a circuit. The socket must have been created with `allowHalfOpen`,
+ * because each direction ends separately. Buffers at most one read of the socket: the socket is
+ * paused while the circuit is blocked, and the circuit waits while the socket is blocked.
  */
 export class SocketApplication implements Application {
   readonly #socket: Socket
   #end: CircuitEnd | null = null
-  /** Read from the socket, and not sent yet. */
+  /** Bytes read from the socket but not sent. */
   #unsent: Uint8Array
   #isBlocked = false
   #isSending = false
@@ -28,7 +27,7 @@ export class SocketApplication implements Application {
   #isClosed = false
   #fault: string | null = null
 
-  /** @param first was read from the socket already. */
+  /** @param first bytes that were already read from the socket. */
   constructor(socket: Socket, first: Uint8Array = NONE) {
     this.#socket = socket
     this.#unsent = first
@@ -36,7 +35,7 @@ export class SocketApplication implements Application {
     socket.on('close', () => this.#onSocketClosed())
   }
 
-  /** Both directions flow from here on. */
+  /** Starts both directions. */
   start(end: CircuitEnd): void {
     this.#end = end
     const socket = this.#socket
@@ -62,7 +61,7 @@ export class SocketApplication implements Application {
     if (this.#isClosed || socket.writableEnded || socket.destroyed) return true
     const isWritable = body.length === 0 || socket.write(body)
     if ((edgeFlags & FIN) === 0) return isWritable
-    // No `drain` follows the end.
+    // No `drain` event follows the end.
     socket.end()
     return true
   }
@@ -76,7 +75,7 @@ export class SocketApplication implements Application {
     this.#send()
   }
 
-  /** The peer gets what was delivered, as fast as it reads; or a reset, where something is lost. */
+  /** Sends the peer all delivered data, or a reset if data was lost. */
   onClosed(_reason: string, isWhole: boolean): void {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -84,7 +83,7 @@ export class SocketApplication implements Application {
     const socket = this.#socket
     if (socket.destroyed) return
     if (!isWhole) {
-      // TLS has an end of its own: without it the peer knows as well.
+      // A TLS peer detects the loss without a reset, because close_notify is missing.
       if (socket instanceof TLSSocket) socket.destroy()
       else socket.resetAndDestroy()
       return
@@ -93,8 +92,8 @@ export class SocketApplication implements Application {
     socket.pause()
     socket.setTimeout(flushMsMax, () => socket.destroy())
     socket.end(() => {
-      // An unread byte would turn the end into a reset, which takes from the peer what it has not
-      // read yet.
+      // Reads and discards remaining input: unread bytes would turn the close into a reset, and the
+      // peer would lose data that it has not read.
       socket.resume()
       setTimeout(() => socket.destroy(), lingerMs).unref()
     })
@@ -116,7 +115,7 @@ export class SocketApplication implements Application {
     else this.#socket.resume()
   }
 
-  /** Some routers take the flag as the end of the stream, and others the end of the payloads. */
+  /** Some routers treat the flag as the end of the stream, others the end of the payloads. */
   #finish(end: CircuitEnd): void {
     if (this.#hasFinished) return
     this.#hasFinished = true

@@ -11,7 +11,7 @@ import { certificateByName, type ListenerCertificates } from './listener-certifi
 import { socketLimits } from './limits.ts'
 import { ProgramFailure } from '../failure.ts'
 import { SocketApplication } from './socket-application.ts'
-import type { CircuitSource, CircuitWish } from '../circuits/circuit-source.ts'
+import type { CircuitSource, CircuitData } from '../circuits/circuit-source.ts'
 import type { FailureLog } from './failure-log.ts'
 import { clientAnswer, readClientRequest, readRequestLine } from './request-line.ts'
 import { closeServer, portOf } from '../../lib/runtime/listening.ts'
@@ -20,7 +20,7 @@ import { bindServer } from './bind-server.ts'
 const { streamConnectionsMax, streamConnectionsPerSourceMax, streamHandshakesMax, lingerMs } =
   socketLimits
 
-/** Both ends of a connection, or of datagrams of one source. */
+/** Local and remote address of a connection or datagram source. */
 export interface ClientEnds {
   readonly localAddress: string
   readonly localPort: number
@@ -28,34 +28,37 @@ export interface ClientEnds {
   readonly remotePort: number
 }
 
-/** The service that one client gets. */
+/** Service and options for one client. */
 export interface ChosenService extends Pick<
   ListenerParts,
-  'service' | 'circuits' | 'circuitTimeoutMs' | 'wish'
+  'service' | 'circuits' | 'circuitTimeoutMs' | 'circuitData'
 > {}
 
 export interface ListenerParts {
-  /** Name in the configuration. */
+  /** Name of the listener in the configuration. */
   readonly place: string
   readonly bind: Address
-  /** Every connection is for this service; null: each client names its own. */
+  /** Service of all connections; null: each client names one. */
   readonly service: string | null
-  /** Chooses for each client what `service` is for it; null: it is refused. Absent: the same. */
+  /**
+   * Selects service and options for each client; null: the client is refused. Absent: all clients
+   * use the options here.
+   */
   readonly choose?: (ends: ClientEnds) => ChosenService | null
   readonly circuitTimeoutMs: number
   readonly circuits: Pick<LocalCircuits, 'open'>
   readonly flow: XgressOptions
   readonly requests: CircuitSource
-  /** Made for each circuit. */
-  readonly wish?: () => CircuitWish
+  /** Called for each circuit. */
+  readonly circuitData?: () => CircuitData
   readonly failures: FailureLog
 }
 
 export interface StreamListenerParts extends ListenerParts {
-  /** Its certificate is that of a `tls:` address; null: there is no such address. */
+  /** Certificates for a `tls:` address; null for other protocols. */
   readonly identity: (() => ListenerCertificates) | null
   readonly handshakeTimeoutMs: number
-  /** An IPv6 address stands for no address of IPv4. */
+  /** Whether an IPv6 address excludes IPv4 connections. */
   readonly ipv6Only?: boolean
 }
 
@@ -65,7 +68,7 @@ export class StreamListener {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
 
-  /** @throws {ProgramFailure} when it needs a certificate and there is none. */
+  /** @throws {ProgramFailure} when a required certificate is missing. */
   constructor(parts: StreamListenerParts) {
     this.#parts = parts
     const isTls = parts.bind.protocol === 'tls'
@@ -102,17 +105,17 @@ export class StreamListener {
     this.#server.on('error', (error) => this.#warn('listener failed', { err: error }))
   }
 
-  /** New connections get the certificate in force. */
+  /** New connections use the certificate in force. */
   renew(): void {
     if (this.#server instanceof TlsServer) this.#server.setSecureContext(this.#credentials())
   }
 
-  /** Accepts no more; connections go on until their circuits end. */
+  /** Stops accepting; open connections continue until their circuits end. */
   release(): void {
     this.#server.close()
   }
 
-  /** Its connections and their circuits end. */
+  /** Closes all connections and their circuits. */
   async close(): Promise<void> {
     const closed = closeServer(this.#server)
     for (const socket of this.#sockets) socket.destroy()
@@ -143,7 +146,7 @@ export class StreamListener {
   async #serve(socket: Socket): Promise<void> {
     this.#sockets.add(socket)
     socket.once('close', () => this.#sockets.delete(socket))
-    // The client may leave before its circuit is there.
+    // The client may disconnect before its circuit exists.
     socket.on('error', () => undefined)
     const { choose } = this.#parts
     const chosen = choose === undefined ? this.#parts : choose(endsOf(socket))
@@ -180,11 +183,11 @@ export class StreamListener {
   async #bridge(
     socket: Socket,
     asked: { readonly service: string; readonly client: string; readonly first?: Uint8Array },
-    { service, circuits, circuitTimeoutMs, wish }: ChosenService = this.#parts,
+    { service, circuits, circuitTimeoutMs, circuitData }: ChosenService = this.#parts,
   ): Promise<void> {
     const { requests, flow } = this.#parts
     const { service: wanted, client } = asked
-    const circuit = await requests.request(wanted, client, circuitTimeoutMs, wish?.())
+    const circuit = await requests.request(wanted, client, circuitTimeoutMs, circuitData?.())
     if (service === null) socket.write(clientAnswer(circuit.id, ''))
     const application = new SocketApplication(socket, asked.first)
     application.start(circuits.open({ ...circuit, options: flow }, application))

@@ -10,21 +10,24 @@ interface ClosedOnce {
 }
 
 /**
- * Sockets to targets, from when they are opened until they are closed: those that are being
- * connected, and those whose circuit has ended while their target reads on, are among them. Who
- * dials shares the room, as a client ends circuits faster than targets close.
+ * Counts sockets to targets from opening to closing, including those that are still connecting, and
+ * those whose circuit has ended while the target still reads. Dialing identities have fair shares,
+ * because a client can end circuits faster than targets close.
  */
 export class TargetSockets {
   readonly #room: FairShare
 
-  /** @param socketsMax of all; absent: as the limits and the descriptors of the process allow. */
+  /**
+   * @param socketsMax total limit; by default from the limits and the file descriptors of the
+   * process.
+   */
   constructor(socketsMax = ofProcess()) {
     this.#room = new FairShare(socketsMax)
   }
 
   /**
-   * @param dialedBy whose socket it is.
-   * @param open makes the socket, which is counted until its event `close`.
+   * @param dialedBy identity that the socket counts for.
+   * @param open creates the socket, which counts until its event `close`.
    * @throws {DialFailure} when too many are open.
    */
   open<T extends ClosedOnce>(dialedBy: string, open: () => T): T {

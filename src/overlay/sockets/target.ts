@@ -6,7 +6,7 @@ import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
 /** Keys of the addresses of the connection to a target, among what the ends of a circuit send. */
 
-/** @throws {DialFailure} when it is no address, or its protocol is none of these. */
+/** @throws {DialFailure} when it is not an address with one of these protocols. */
 export function targetOf(destination: string, protocols: readonly string[]): Address {
   const address = parseAddress(destination)
   if (address === null || address.port === 0) {

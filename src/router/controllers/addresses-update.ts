@@ -3,11 +3,11 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { UpdateCtrlAddressesSchema } from '../../../proto/gen/router_pb.ts'
 import { isControllerId } from '../../lib/text/names.ts'
 import { type ControllerKey, isControllerAddress } from './endpoints-file.ts'
-import type { MembersTold, ToldController } from './membership.ts'
+import type { ReportedMembers, ReportedController } from './membership.ts'
 
 const SHA256_BYTES = 32
 
-export interface AddressesUpdate extends Omit<MembersTold, 'senderId'> {
+export interface AddressesUpdate extends Omit<ReportedMembers, 'senderId'> {
   /** Some members are left out for a moment, and the whole list follows. */
   readonly isInterim: boolean
 }
@@ -19,7 +19,7 @@ export interface AddressesUpdate extends Omit<MembersTold, 'senderId'> {
 export function readAddresses(body: Uint8Array): AddressesUpdate {
   const update = fromBinary(UpdateCtrlAddressesSchema, body)
   const { index, isLeader, isInterim } = update
-  const controllers = update.controllers.flatMap((each): ToldController[] => {
+  const controllers = update.controllers.flatMap((each): ReportedController[] => {
     const addresses = each.endpoints.map(({ address }) => address).filter(isControllerAddress)
     const { id } = each
     const keySha256 = keyText(each.publicKeySha256)

@@ -61,7 +61,7 @@ export class ControllerDialer {
   #abort: AbortController | null = null
   #isStopped = false
   /** Reason of the last failure, so that the same one is told once. */
-  #told = ''
+  #logged = ''
 
   constructor(parts: ControllerDialerParts, { id, addresses, waitMsMax }: DialTarget) {
     this.#parts = parts
@@ -165,7 +165,7 @@ export class ControllerDialer {
     this.connection = dialed
     const fault = this.#parts.onConnected(this, dialed)
     if (fault === null) {
-      this.#told = ''
+      this.#logged = ''
       this.#failures = 0
       this.connectedAlready = null
       this.#ofOthers.delete(dialed.address)
@@ -187,8 +187,8 @@ export class ControllerDialer {
     this.#failures += 1
     const reason = errorMessage(error)
     const text = `${address} ${reason}`
-    if (text !== this.#told) {
-      this.#told = text
+    if (text !== this.#logged) {
+      this.#logged = text
       const fields = { controllerId: this.id ?? undefined, address, reason }
       this.#parts.log.warn(
         fields,

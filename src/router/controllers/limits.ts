@@ -4,8 +4,8 @@ export const controllerLimits = {
   controllersMax: 64,
   addressesPerControllerMax: 8,
   /** Controllers that one other can add by its list alone, and addresses of each known one. */
-  controllersToldByOneMax: 8,
-  addressesToldByOneMax: 2,
+  controllersReportedByOneMax: 8,
+  addressesReportedByOneMax: 2,
   /** Keys of removed controllers that are refused, the newest. */
   removedControllersMax: 64,
   /**

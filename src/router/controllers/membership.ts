@@ -4,14 +4,14 @@ import { bounded, type ControllerKey, type KnownController } from './endpoints-f
 
 const {
   addressesPerControllerMax,
-  addressesToldByOneMax,
+  addressesReportedByOneMax,
   controllerAbsentMs,
   controllersMax,
-  controllersToldByOneMax,
+  controllersReportedByOneMax,
   removedControllersMax,
 } = controllerLimits
 
-export interface ToldController {
+export interface ReportedController {
   readonly id: string
   readonly addresses: readonly string[]
   /** SHA-256 of the key that is pinned for it, hex; null: the sender does not tell. */
@@ -19,11 +19,11 @@ export interface ToldController {
 }
 
 /** Members of the cluster, as a controller lists them. */
-export interface MembersTold {
+export interface ReportedMembers {
   readonly senderId: string
   readonly index: bigint
   readonly isLeader: boolean
-  readonly controllers: readonly ToldController[]
+  readonly controllers: readonly ReportedController[]
   readonly removed: readonly ControllerKey[]
 }
 
@@ -39,7 +39,7 @@ export interface MembershipOptions {
 /** The last list of a controller. */
 interface MemberList {
   readonly index: bigint
-  readonly members: ReadonlyMap<string, ToldController>
+  readonly members: ReadonlyMap<string, ReportedController>
   readonly removed: readonly ControllerKey[]
 }
 
@@ -120,9 +120,11 @@ export class ControllerMembership {
   /** All addresses to dial a controller at: beside its own, those that single controllers list. */
   dialAddresses({ id, addresses }: KnownController): readonly string[] {
     const others = this.#voterLists().flatMap(({ members }) => {
-      const told = members.get(id)?.addresses ?? []
+      const reported = members.get(id)?.addresses ?? []
       // @guard router-captured--addresses
-      return told.filter((each) => !addresses.includes(each)).slice(0, addressesToldByOneMax)
+      return reported
+        .filter((each) => !addresses.includes(each))
+        .slice(0, addressesReportedByOneMax)
     })
     return [...new Set([...addresses, ...others])].slice(0, 2 * addressesPerControllerMax)
   }
@@ -167,7 +169,7 @@ export class ControllerMembership {
   }
 
   /** @returns whether the controllers or their addresses are others than before. */
-  onMembers({ senderId, index, isLeader, controllers, removed }: MembersTold): boolean {
+  onMembers({ senderId, index, isLeader, controllers, removed }: ReportedMembers): boolean {
     if (isLeader) this.#leaderId = senderId
     else if (this.#leaderId === senderId) this.#leaderId = null
     if (controllers.length === 0 || this.#known(senderId) === undefined) return false
@@ -284,11 +286,11 @@ export class ControllerMembership {
     if (votes.count(({ members }) => members.has(id)) >= votes.majority) {
       return [{ ...known, toldBy: null }]
     }
-    const isStillTold = (teller: string): boolean =>
-      this.#known(teller)?.toldBy === null && this.#lists.get(teller)?.members.has(id) !== false
-    const tellers = toldBy.filter(isStillTold)
+    const isStillReported = (reporter: string): boolean =>
+      this.#known(reporter)?.toldBy === null && this.#lists.get(reporter)?.members.has(id) !== false
+    const reporters = toldBy.filter(isStillReported)
     const others = votes.idsThat(({ members }) => members.has(id))
-    const all = [...new Set([...tellers, ...others])]
+    const all = [...new Set([...reporters, ...others])]
     // All that the router knew may be gone, and others run at their addresses.
     const isMet = this.#metAsConfigured.has(id) && this.#connected.has(id)
     return all.length > 0 || isMet ? [{ ...known, toldBy: all }] : []
@@ -298,22 +300,22 @@ export class ControllerMembership {
   #addedBy(votes: Votes, kept: readonly KnownController[]): readonly KnownController[] {
     const added = new Map<string, KnownController>()
     const keptIds = new Set(kept.map(({ id }) => id))
-    for (const [tellerId, { members }] of votes.lists) {
-      const isFirst = ({ toldBy }: KnownController): boolean => toldBy?.[0] === tellerId
-      let told = [...kept, ...added.values()].filter(isFirst).length
+    for (const [reporterId, { members }] of votes.lists) {
+      const isFirst = ({ toldBy }: KnownController): boolean => toldBy?.[0] === reporterId
+      let reportedCount = [...kept, ...added.values()].filter(isFirst).length
       for (const { id, addresses, keySha256 } of members.values()) {
         if (keptIds.has(id) || added.has(id)) continue
         if (votes.count((list) => !list.members.has(id)) >= votes.majority) continue
         if (keySha256 !== null && this.refusal(id, keySha256) !== null) continue
         const isNamed = votes.count((list) => list.members.has(id)) >= votes.majority
         // @guard router-captured--added
-        if (!isNamed && told >= controllersToldByOneMax) continue
-        if (!isNamed) told += 1
+        if (!isNamed && reportedCount >= controllersReportedByOneMax) continue
+        if (!isNamed) reportedCount += 1
         const first = addresses.slice(
           0,
-          isNamed ? addressesPerControllerMax : addressesToldByOneMax,
+          isNamed ? addressesPerControllerMax : addressesReportedByOneMax,
         )
-        const toldBy = isNamed ? null : [tellerId]
+        const toldBy = isNamed ? null : [reporterId]
         added.set(id, { id, addresses: first, keySha256: null, toldBy })
       }
     }
@@ -323,13 +325,13 @@ export class ControllerMembership {
   /** The key that a majority of the voters has pinned for it. */
   #keyBy(votes: Votes, known: KnownController): string | null {
     const { id } = known
-    const told = new Set(votes.lists.map(([, { members }]) => members.get(id)?.keySha256 ?? null))
-    for (const key of told) {
+    const keys = new Set(votes.lists.map(([, { members }]) => members.get(id)?.keySha256 ?? null))
+    for (const key of keys) {
       if (key === null) continue
-      const tellers = votes.idsThat(({ members }) => members.get(id)?.keySha256 === key)
-      const isOwn = tellers.includes(id) && this.#connected.get(id) === key
+      const reporters = votes.idsThat(({ members }) => members.get(id)?.keySha256 === key)
+      const isOwn = reporters.includes(id) && this.#connected.get(id) === key
       const enough = this.#isConfigured(known) && !isOwn ? 2 : 1
-      if (tellers.length >= Math.max(enough, votes.majority)) return key
+      if (reporters.length >= Math.max(enough, votes.majority)) return key
     }
     return known.keySha256
   }
@@ -339,8 +341,8 @@ export class ControllerMembership {
     const isMember = ({ id, keySha256 }: ControllerKey): boolean =>
       votes.count(({ members }) => members.get(id)?.keySha256 === keySha256) >= votes.majority
     const removed = this.#removed.filter((key) => !isMember(key))
-    const told = votes.lists.flatMap(([, list]) => list.removed)
-    for (const key of told) {
+    const removedKeys = votes.lists.flatMap(([, list]) => list.removed)
+    for (const key of removedKeys) {
       if (removed.some((known) => isSameKey(known, key)) || isMember(key)) continue
       const count = votes.count((list) => list.removed.some((each) => isSameKey(each, key)))
       // @guard router-captured--two
@@ -402,9 +404,9 @@ function textOf(
   removed: readonly ControllerKey[],
 ): string {
   const each = controllers.map(({ id, addresses, keySha256, toldBy, answeredAt = [] }) => {
-    const tellers = toldBy === null ? '' : `by ${toldBy.toSorted().join(',')}`
+    const reporters = toldBy === null ? '' : `by ${toldBy.toSorted().join(',')}`
     const answered = answeredAt.toSorted().join(',')
-    return [id, keySha256 ?? '', tellers, answered, ...addresses.toSorted()].join(' ')
+    return [id, keySha256 ?? '', reporters, answered, ...addresses.toSorted()].join(' ')
   })
   const keys = removed.map(({ id, keySha256 }) => `removed ${id} ${keySha256}`)
   return [...each, ...keys].toSorted().join('\n')

@@ -38,7 +38,7 @@ export class ClientConnection implements Application {
   readonly #traced = new Set<number>()
   /** Pieces of the circuit that the client does not read yet. */
   #held: Piece[] = []
-  #isFinTold = false
+  #isFinDelivered = false
   /** Why the circuit is over, while there is something to be told before. */
   #closedReason: string | null = null
   #isOver = false
@@ -120,8 +120,8 @@ export class ClientConnection implements Application {
 
   deliver(piece: Piece): boolean {
     if (this.#isOver) return true
-    if ((piece.edgeFlags & edgeFlag.fin) !== 0) this.#isFinTold = true
-    if (this.#held.length === 0 && this.#tell(piece)) return true
+    if ((piece.edgeFlags & edgeFlag.fin) !== 0) this.#isFinDelivered = true
+    if (this.#held.length === 0 && this.#sendData(piece)) return true
     this.#held.push(piece)
     this.#parts.flow.onceWritable(this.#onClientReads)
     return false
@@ -129,7 +129,7 @@ export class ClientConnection implements Application {
 
   onFinished(): void {
     // The far end has closed without a word of its own: the client would wait for more.
-    if (this.#isFinTold) return
+    if (this.#isFinDelivered) return
     this.deliver({ body: new Uint8Array(), edgeFlags: edgeFlag.fin, traceId: null })
   }
 
@@ -141,19 +141,19 @@ export class ClientConnection implements Application {
   onClosed(reason: string): void {
     this.#dropQueue()
     this.#closedReason = reason
-    if (this.#held.length === 0) this.#tellClosed()
+    if (this.#held.length === 0) this.#sendClosed()
   }
 
   readonly #onClientReads = (): void => {
     if (this.#isOver) return
     const [first] = this.#held
-    if (first !== undefined && this.#tell(first)) this.#held.shift()
+    if (first !== undefined && this.#sendData(first)) this.#held.shift()
     if (this.#held.length > 0) this.#parts.flow.onceWritable(this.#onClientReads)
-    else if (this.#closedReason !== null) this.#tellClosed()
+    else if (this.#closedReason !== null) this.#sendClosed()
     else this.#end?.resume()
   }
 
-  #tell(piece: Piece): boolean {
+  #sendData(piece: Piece): boolean {
     return this.#parts.flow.trySend(dataMessage(this.#parts.id, piece))
   }
 
@@ -183,7 +183,7 @@ export class ClientConnection implements Application {
     if (room > 0) this.#parts.flow.addQueued(-room)
   }
 
-  #tellClosed(): void {
+  #sendClosed(): void {
     if (this.#isOver) return
     this.#parts.send(stateClosed(this.#parts.id, { text: this.#closedReason ?? '' }))
     this.#over()

@@ -20,7 +20,7 @@ const { clientPostureBytesMax, clientPosturesBytesMax } = edgeLimits
 const { clientPosturesWaitingMax, clientPostureMs } = edgeLimits
 
 /** The reports of one client. */
-interface Told {
+interface SentPosture {
   /** The last word on each thing, by what it is about. */
   known: ReadonlyMap<string, PostureResponse>
   knownBytes: number
@@ -42,7 +42,7 @@ export interface ClientPosturesParts {
  */
 export class ClientPostures {
   readonly #parts: ClientPosturesParts
-  readonly #told = new Map<ClientChannel, Told>()
+  readonly #sent = new Map<ClientChannel, SentPosture>()
   #bytes = 0
 
   constructor(parts: ClientPosturesParts) {
@@ -52,71 +52,71 @@ export class ClientPostures {
   take(client: ClientChannel, { body }: ChannelMessage): void {
     // The device of another client tells controllers, whatever it tells routers.
     if (!BearerSessions.isMeant(client.client.session.token)) return
-    const told = this.#told.get(client) ?? {
+    const sent = this.#sent.get(client) ?? {
       known: new Map<string, PostureResponse>(),
       knownBytes: 0,
       waiting: 0,
       settled: new Map<string, Promise<void>>(),
     }
-    this.#told.set(client, told)
+    this.#sent.set(client, sent)
     const { kept, moments } = sorted(fromBinary(PostureResponsesSchema, body).responses)
-    const known = new Map([...told.known, ...kept])
+    const known = new Map([...sent.known, ...kept])
     const bytes = bytesOf([...known.values()])
-    if (bytes > clientPostureBytesMax || told.waiting >= clientPosturesWaitingMax) {
+    if (bytes > clientPostureBytesMax || sent.waiting >= clientPosturesWaitingMax) {
       client.channel.close('the client reports too much on its device')
       return
     }
-    this.#keep(told, known, bytes)
-    void this.#tellAll(client, told, [...known.values(), ...moments])
+    this.#keep(sent, known, bytes)
+    void this.#sendAll(client, sent, [...known.values(), ...moments])
   }
 
   /** Resolves when the controller has all that the client has reported before. */
   async settled(client: ClientChannel, controllerId: string): Promise<void> {
-    await this.#told.get(client)?.settled.get(controllerId)
+    await this.#sent.get(client)?.settled.get(controllerId)
   }
 
   onClientClosed(client: ClientChannel): void {
-    this.#bytes -= this.#told.get(client)?.knownBytes ?? 0
-    this.#told.delete(client)
+    this.#bytes -= this.#sent.get(client)?.knownBytes ?? 0
+    this.#sent.delete(client)
   }
 
   /** It may have lost what it was told with its process. */
   onControllerConnected(connection: ControlConnection): void {
-    for (const [client, told] of this.#told) {
-      void this.#tell(connection, client, told, [...told.known.values()])
+    for (const [client, sent] of this.#sent) {
+      void this.#send(connection, client, sent, [...sent.known.values()])
     }
   }
 
   onControllerClosed({ id }: ControlConnection): void {
-    for (const { settled } of this.#told.values()) settled.delete(id)
+    for (const { settled } of this.#sent.values()) settled.delete(id)
   }
 
   /** Without room it is told now, and not again to a controller that comes back. */
-  #keep(told: Told, known: ReadonlyMap<string, PostureResponse>, bytes: number): void {
-    const isRoom = this.#bytes - told.knownBytes + bytes <= clientPosturesBytesMax
-    this.#bytes += (isRoom ? bytes : 0) - told.knownBytes
-    told.known = isRoom ? known : new Map()
-    told.knownBytes = isRoom ? bytes : 0
+  #keep(sent: SentPosture, known: ReadonlyMap<string, PostureResponse>, bytes: number): void {
+    const isRoom = this.#bytes - sent.knownBytes + bytes <= clientPosturesBytesMax
+    this.#bytes += (isRoom ? bytes : 0) - sent.knownBytes
+    sent.known = isRoom ? known : new Map()
+    sent.knownBytes = isRoom ? bytes : 0
   }
 
-  async #tellAll(
+  async #sendAll(
     client: ClientChannel,
-    told: Told,
+    sent: SentPosture,
     responses: readonly PostureResponse[],
   ): Promise<void> {
-    told.waiting += 1
-    const tells = this.#parts
+    sent.waiting += 1
+    const sendings = this.#parts
       .connections()
-      .map((connection) => this.#tell(connection, client, told, responses))
-    await Promise.all(tells)
-    told.waiting -= 1
+      .map((connection) => this.#send(connection, client, sent, responses))
+    await Promise.all(sendings)
+    sent.waiting -= 1
   }
 
   /** After what it was told before. */
-  #tell(
+  #send(
     connection: ControlConnection,
     client: ClientChannel,
-    { settled }: Told,
+    { settled }: SentPosture,
     responses: readonly PostureResponse[],
   ): Promise<void> {
     const { id } = connection

@@ -44,8 +44,8 @@ export class ClientXgress implements Destination {
 
   forward({ contentType, headers, body }: ChannelMessage): boolean {
     if (this.#isOver) return false
-    const told = new Map(headers).set(edgeHeader.connId, int32Value(this.#parts.id))
-    return this.#parts.flow.trySend({ contentType, headers: told, body })
+    const sentHeaders = new Map(headers).set(edgeHeader.connId, int32Value(this.#parts.id))
+    return this.#parts.flow.trySend({ contentType, headers: sentHeaders, body })
   }
 
   onceWritable(callback: () => void): void {

@@ -25,7 +25,7 @@ export class ConnectedIdentities {
     const { identityId } = client.client.session
     const channels = this.#byIdentity.get(identityId) ?? new Set()
     this.#byIdentity.set(identityId, channels.add(client))
-    this.#tellSoon(identityId)
+    this.#reportSoon(identityId)
   }
 
   remove(client: ClientChannel): void {
@@ -34,11 +34,11 @@ export class ConnectedIdentities {
     channels?.delete(client)
     if (channels?.size !== 0) return
     this.#byIdentity.delete(identityId)
-    this.#tellSoon(identityId)
+    this.#reportSoon(identityId)
   }
 
   /** Sends all to a controller that has just connected, in place of what it knew. */
-  tellAll(connection: ControlConnection): void {
+  reportAll(connection: ControlConnection): void {
     const all = [...this.#byIdentity.keys()].map((id) => this.#connectsOf(id))
     connection.channel.send(connectEventsMessage(all.slice(0, IDENTITIES_AT_ONCE), true))
     for (let at = IDENTITIES_AT_ONCE; at < all.length; at += IDENTITIES_AT_ONCE) {
@@ -52,15 +52,15 @@ export class ConnectedIdentities {
     this.#timer = null
   }
 
-  #tellSoon(identityId: string): void {
+  #reportSoon(identityId: string): void {
     this.#changed.add(identityId)
     this.#timer ??= setTimeout(() => {
       this.#timer = null
-      this.#tell()
+      this.#report()
     }, TELL_MS)
   }
 
-  #tell(): void {
+  #report(): void {
     const changed = [...this.#changed].map((id) => this.#connectsOf(id))
     this.#changed.clear()
     for (let at = 0; at < changed.length; at += IDENTITIES_AT_ONCE) {

@@ -201,7 +201,7 @@ export class Edge {
     this.#terminators.start()
     const everyMs = config.edge.heartbeatIntervalSeconds * SECOND_MS
     this.#stopTimers = [
-      periodicScheduler.every(everyMs, () => this.#tellUsed()),
+      periodicScheduler.every(everyMs, () => this.#reportUsed()),
       periodicScheduler.every(edgeLimits.bearerSweepMs, () => this.#bearers.sweep()),
     ]
   }
@@ -221,7 +221,7 @@ export class Edge {
 
   onControllerConnected(connection: ControlConnection): void {
     if (this.#parts.config.edge === null) return
-    this.#identities.tellAll(connection)
+    this.#identities.reportAll(connection)
     this.#terminators.onControllerConnected(connection)
     this.#postures.onControllerConnected(connection)
   }
@@ -381,7 +381,7 @@ export class Edge {
   }
 
   /** Controllers end API sessions that nobody uses. Clients of OIDC renew theirs there. */
-  #tellUsed(): void {
+  #reportUsed(): void {
     const tokens = [...this.#byToken.keys()].filter((token) => !BearerSessions.isMeant(token))
     const [controller] = this.#parts.connections()
     for (let at = 0; at < tokens.length; at += TOKENS_AT_ONCE) {

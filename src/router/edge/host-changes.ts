@@ -71,7 +71,7 @@ export class HostChanges {
 
   /** Tells controllers what may be told now. */
   sweep(): void {
-    for (const terminator of Array.from(this.#waiting.keys())) this.#tell(terminator)
+    for (const terminator of Array.from(this.#waiting.keys())) this.#report(terminator)
   }
 
   /** The terminator is gone. */
@@ -81,10 +81,10 @@ export class HostChanges {
 
   #wait(terminator: HostedTerminator, change: Change): void {
     this.#waiting.set(terminator, change)
-    this.#tell(terminator)
+    this.#report(terminator)
   }
 
-  #tell(terminator: HostedTerminator): void {
+  #report(terminator: HostedTerminator): void {
     const { clock, log, controllerFor } = this.#parts
     const { id, client } = terminator
     const change = this.#waiting.get(terminator)

@@ -141,7 +141,7 @@ export class ClientTerminators {
       message,
       connectionMessage(edgeMessage.stateConnected, connectionId, echoed),
     )
-    if (terminator.isEstablished) this.#tellEstablished(terminator)
+    if (terminator.isEstablished) this.#sendEstablished(terminator)
     else this.#sweepSoon()
     if (terminator.listenerId === '') this.#removeOlder(terminator)
   }
@@ -179,7 +179,7 @@ export class ClientTerminators {
 
   /** A controller may have come back without what it was told before. */
   onControllerConnected({ id }: ControlConnection): void {
-    const dueMs = this.#parts.clock.monotonicMs() + edgeLimits.terminatorsToldAgainMs
+    const dueMs = this.#parts.clock.monotonicMs() + edgeLimits.terminatorsRepeatedMs
     for (const terminator of this.#byId.values()) {
       if (terminator.controllerId !== id) continue
       terminator.isEstablished = false
@@ -250,7 +250,7 @@ export class ClientTerminators {
     if (isAtController && this.#removed.size < edgeLimits.terminatorsRemovedWaitingMax) {
       this.#removed.add(terminator.id)
     }
-    void this.#tellRemoved()
+    void this.#reportRemoved()
   }
 
   /** The host is told why, and stops. */
@@ -269,7 +269,7 @@ export class ClientTerminators {
       const isNews = !terminator.isEstablished
       terminator.isEstablished = true
       terminator.strikes = 0
-      if (isNews) this.#tellEstablished(terminator)
+      if (isNews) this.#sendEstablished(terminator)
       return
     }
     if (result === CreateTerminatorResult.FAILED_BUSY) {
@@ -288,7 +288,7 @@ export class ClientTerminators {
     this.#refuseHost(terminator, { text, code, retryHint: hint === 0 ? retryHint.startOver : hint })
   }
 
-  #tellEstablished({ id, client, connectionId, wantsSuccess }: HostedTerminator): void {
+  #sendEstablished({ id, client, connectionId, wantsSuccess }: HostedTerminator): void {
     this.#parts.log.info(
       { terminatorId: id, identityId: client.client.session.identityId },
       'terminator of a client established',
@@ -307,7 +307,7 @@ export class ClientTerminators {
 
   /** Asks controllers for what is due. */
   #sweep(): void {
-    void this.#tellRemoved()
+    void this.#reportRemoved()
     this.#changes.sweep()
     const nowMs = this.#parts.clock.monotonicMs()
     for (const terminator of this.#byId.values()) {
@@ -359,7 +359,7 @@ export class ClientTerminators {
   }
 
   /** Batches are sent until a controller has said yes to each. */
-  async #tellRemoved(): Promise<void> {
+  async #reportRemoved(): Promise<void> {
     const [controller] = this.#parts.connections()
     if (this.#isRemoving || this.#removed.size === 0 || controller === undefined) return
     this.#isRemoving = true

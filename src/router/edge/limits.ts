@@ -56,7 +56,7 @@ export const edgeLimits = {
   hostCreationsBurst: 1024,
   hostCreationsPerSecond: 10,
   /** After a controller has come back: it asks which terminators there are first. */
-  terminatorsToldAgainMs: 10_000,
+  terminatorsRepeatedMs: 10_000,
   terminatorsSweptEveryMs: 1000,
   /** A host answers a dial, and whether it still hosts a service. */
   hostDialMsMax: 5000,

@@ -19,7 +19,7 @@ export class CircuitUsages {
   readonly #circuitsMax: number
   /** Counts by the id of the circuit; the first was counted first. */
   readonly #buckets = new Map<string, Bucket>()
-  #toldMs: number
+  #reportedMs: number
   #lostBytes = 0
   /** Called when there is no room for one more circuit, to have it told what there is. */
   onFull: () => void = () => undefined
@@ -27,7 +27,7 @@ export class CircuitUsages {
   constructor(clock: Clock, circuitsMax: number = usageCircuitsMax) {
     this.#clock = clock
     this.#circuitsMax = circuitsMax
-    this.#toldMs = clock.monotonicMs()
+    this.#reportedMs = clock.monotonicMs()
   }
 
   /** Bytes that there was no room for, since the start. */
@@ -47,14 +47,14 @@ export class CircuitUsages {
    * @param send false: there is no room; this part and those behind it are kept.
    * @returns whether all is told.
    */
-  tell(send: (report: UsageReport) => boolean): boolean {
+  sendUsage(send: (report: UsageReport) => boolean): boolean {
     const nowMs = this.#clock.monotonicMs()
     while (this.#buckets.size > 0) {
       const circuits = this.#oldest()
       if (!send(this.#reportOf(circuits, nowMs))) return false
       for (const { circuitId } of circuits) this.#buckets.delete(circuitId)
     }
-    this.#toldMs = nowMs
+    this.#reportedMs = nowMs
     return true
   }
 
@@ -71,7 +71,7 @@ export class CircuitUsages {
     if (this.#buckets.size >= this.#circuitsMax) this.onFull()
     if (this.#buckets.size >= this.#circuitsMax) return null
     const { id: circuitId, tags } = circuit
-    const bucket = { circuitId, tags, bytes: {}, sinceMs: this.#toldMs }
+    const bucket = { circuitId, tags, bytes: {}, sinceMs: this.#reportedMs }
     this.#buckets.set(circuitId, bucket)
     return bucket
   }

@@ -70,7 +70,7 @@ export class Faults {
   start(): void {
     const { faultTxInterval, idleTxInterval } = this.#parts.config
     if (faultTxInterval > 0) {
-      this.#stopTimers.push(periodicScheduler.every(faultTxInterval, () => this.#tellMisses()))
+      this.#stopTimers.push(periodicScheduler.every(faultTxInterval, () => this.#reportMisses()))
     }
     if (idleTxInterval > 0) {
       this.#stopTimers.push(periodicScheduler.every(idleTxInterval, () => this.#askAboutIdle()))
@@ -108,7 +108,7 @@ export class Faults {
   /** An end in this router has closed its circuit. */
   ended(circuit: CarriedCircuit): void {
     const owner = this.#parts.connections().find(({ id }) => id === circuit.ownerId)
-    if (owner !== undefined) tellEnded(owner, circuit)
+    if (owner !== undefined) reportEnded(owner, circuit)
   }
 
   /** A controller counts on a link that is not there. */
@@ -122,12 +122,12 @@ export class Faults {
   /** A controller that is back hears what it has missed. */
   onConnected(connection: ControlConnection): void {
     for (const circuit of this.#parts.circuits.all()) {
-      if (circuit.ownerId === connection.id) tellEnded(connection, circuit)
+      if (circuit.ownerId === connection.id) reportEnded(connection, circuit)
     }
     if (this.#parts.config.idleTxInterval > 0) this.#askAboutIdle(connection)
   }
 
-  #tellMisses(): void {
+  #reportMisses(): void {
     const { circuits, isPassable, connections } = this.#parts
     const present = connections()
     const presentIds = new Set(present.map(({ id }) => id))
@@ -167,7 +167,7 @@ export class Faults {
       }
       circuit.ownerSeenMs = nowMs
       if (circuit.closedBy === null) idle.add(owner.id, { id: circuit.id, idleMs })
-      else if (only === undefined) tellEnded(owner, circuit)
+      else if (only === undefined) reportEnded(owner, circuit)
     }
     for (const owner of asked.values()) {
       sendInParts(owner, idle.of(owner.id), confirmationMessage)
@@ -188,20 +188,20 @@ const NOBODY = ''
 
 /** Circuits that controllers are told of, for one message to each. */
 class ByOwner<T> {
-  readonly #told = new Map<string, T[]>()
+  readonly #items = new Map<string, T[]>()
 
   of(ownerId: string): readonly T[] {
-    return this.#told.get(ownerId) ?? []
+    return this.#items.get(ownerId) ?? []
   }
 
   add(ownerId: string, what: T): void {
-    const told = this.#told.get(ownerId)
-    if (told === undefined) this.#told.set(ownerId, [what])
+    const told = this.#items.get(ownerId)
+    if (told === undefined) this.#items.set(ownerId, [what])
     else told.push(what)
   }
 }
 
-function tellEnded({ channel }: ControlConnection, { id, closedBy }: CarriedCircuit): void {
+function reportEnded({ channel }: ControlConnection, { id, closedBy }: CarriedCircuit): void {
   if (closedBy !== null) channel.send(faultMessage(closedBy, [id]))
 }
 

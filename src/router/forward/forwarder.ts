@@ -23,7 +23,7 @@ import type { TransmitKind } from '../../overlay/circuits/outbox.ts'
 import {
   circuitIdOf,
   circuitMessage,
-  frameOnward,
+  frameToForward,
   traceRouteAnswer,
 } from '../../channel/messages/payload.ts'
 import { refusedEnd } from '../../overlay/circuits/refused-end.ts'
@@ -252,7 +252,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
       clock: this.#parts.clock,
       room: this.#roomOf(circuit),
       transmit: (message, kind) => this.#transmit(circuit, place, stream, message, kind),
-      onEnded: () => this.#tellEnded(circuit, place.isTerminator),
+      onEnded: () => this.#reportEnded(circuit, place.isTerminator),
       onDelivered: (bytes) => this.usages.count(circuit, `${sideOf(place.isTerminator)}.tx`, bytes),
       onClosed: (_reason, endsCircuit) => {
         this.#streams.delete(stream)
@@ -438,7 +438,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     const found = this.#links.get(next.address)
     // @guard circuits-at-a-router--to
     if (found?.link.peerId !== next.peerId) return 'astray'
-    if (!found.link.trySend(frameOnward(message), queuedBytesMax)) {
+    if (!found.link.trySend(frameToForward(message), queuedBytesMax)) {
       // A stream of this router sends it again when there is room; nobody else does.
       if (from.peerId !== null || isRepeated) found.dropped += 1
       return 'full'
@@ -516,10 +516,10 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     endsCircuit: boolean,
   ): void {
     circuit.ends.delete(address)
-    if (endsCircuit) this.#tellEnded(circuit, isTerminator)
+    if (endsCircuit) this.#reportEnded(circuit, isTerminator)
   }
 
-  #tellEnded(circuit: CarriedCircuit, isTerminator: boolean): void {
+  #reportEnded(circuit: CarriedCircuit, isTerminator: boolean): void {
     if (this.#circuits.get(circuit.id) !== circuit || circuit.closedBy !== null) return
     circuit.closedBy = isTerminator ? 'egress' : 'ingress'
     this.#faults.ended(circuit)

@@ -38,7 +38,7 @@ export class CertificateExtender {
   readonly #parts: ExtenderParts
   #timer: NodeJS.Timeout | null = null
   #isStopped = false
-  #told = ''
+  #logged = ''
 
   constructor(parts: ExtenderParts) {
     this.#parts = parts
@@ -85,7 +85,7 @@ export class CertificateExtender {
     for (const api of apis()) {
       try {
         await this.#extendAt(api, identity)
-        this.#told = ''
+        this.#logged = ''
         return true
       } catch (error) {
         failures.push(`${api}: ${errorMessage(error)}`)
@@ -111,8 +111,8 @@ export class CertificateExtender {
 
   #warnOnce(sentence: string, failures: readonly string[] = []): void {
     const text = [sentence, ...failures].join(' ')
-    if (text === this.#told) return
-    this.#told = text
+    if (text === this.#logged) return
+    this.#logged = text
     this.#parts.log.warn(failures.length === 0 ? {} : { failures }, sentence)
   }
 

@@ -132,7 +132,7 @@ export class Links {
   }
 
   /** Tells a controller that has just connected of all links. */
-  tellAll({ channel }: ControlConnection): void {
+  reportAll({ channel }: ControlConnection): void {
     const dialed = this.links.filter(({ isDialed }) => isDialed)
     channel.send(routerLinksMessage(dialed, true))
   }
@@ -228,18 +228,18 @@ export class Links {
       { linkId: id, routerId: peerId, isDialed, iteration, remoteAddress },
       'link established',
     )
-    if (isDialed) this.#tellControllers(routerLinksMessage([link], false))
+    if (isDialed) this.#reportToControllers(routerLinksMessage([link], false))
   }
 
   #onLost(link: Link, reason: string, isDuplicate: boolean): void {
     const { id, peerId } = link
     this.#parts.user.removeLink(link)
     this.#parts.log.info({ linkId: id, routerId: peerId, reason, isDuplicate }, 'link lost')
-    this.#tellControllers(linkFaultMessage(link, isDuplicate))
+    this.#reportToControllers(linkFaultMessage(link, isDuplicate))
     if (!isDuplicate && !this.#isStopped) this.#dialers.get(peerId)?.redial()
   }
 
-  #tellControllers(outgoing: Outgoing): void {
+  #reportToControllers(outgoing: Outgoing): void {
     for (const { channel } of this.#parts.connections()) channel.send(outgoing)
   }
 }

@@ -48,7 +48,7 @@ export class PeerDialer {
   #waitMs = 0
   #timer: NodeJS.Timeout | null = null
   #isDialing = false
-  #told = ''
+  #logged = ''
 
   constructor(parts: PeerDialerParts, peer: DialedPeer) {
     this.#parts = parts
@@ -136,7 +136,7 @@ export class PeerDialer {
       const target = { address, linkId: this.#linkId, iteration: this.#iteration }
       await dial(this.#peer, target, this.#abort.signal)
       this.#waitMs = 0
-      this.#told = ''
+      this.#logged = ''
     } catch (error) {
       this.#onFailed(address, error)
     } finally {
@@ -147,8 +147,8 @@ export class PeerDialer {
   #onFailed(address: string, error: unknown): void {
     if (this.#abort.signal.aborted) return
     const reason = errorMessage(error)
-    if (reason !== this.#told) {
-      this.#told = reason
+    if (reason !== this.#logged) {
+      this.#logged = reason
       const fields = { routerId: this.#peer.id, address, reason }
       this.#parts.log.warn(fields, 'no link to the router; retrying with increasing delays')
     }

@@ -7,7 +7,7 @@ import {
   type CircuitExchange,
   type CircuitSource,
   CircuitUnavailable,
-  type CircuitWish,
+  type CircuitData,
 } from '../../overlay/circuits/circuit-source.ts'
 import {
   listenerCircuitMessage,
@@ -16,7 +16,11 @@ import {
 
 export interface CircuitRequestsParts {
   /** Absent: as listeners do that are no tunnel. */
-  readonly exchange?: (service: string, client: string, wish?: CircuitWish) => CircuitExchange
+  readonly exchange?: (
+    service: string,
+    client: string,
+    circuitData?: CircuitData,
+  ) => CircuitExchange
   readonly connections: () => readonly ControlConnection[]
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
@@ -34,7 +38,7 @@ export class CircuitRequests implements CircuitSource {
     service: string,
     client: string,
     timeoutMs: number,
-    wish?: CircuitWish,
+    circuitData?: CircuitData,
   ): Promise<LocalCircuit> {
     if (this.#asked >= forwardLimits.circuitsAskedMax) {
       throw new CircuitUnavailable('too many circuits are asked for')
@@ -42,7 +46,7 @@ export class CircuitRequests implements CircuitSource {
     this.#asked += 1
     try {
       const { exchange: exchangeFor = fabricExchange } = this.#parts
-      return await this.#request(exchangeFor(service, client, wish), timeoutMs)
+      return await this.#request(exchangeFor(service, client, circuitData), timeoutMs)
     } finally {
       this.#asked -= 1
     }

@@ -7,7 +7,7 @@ import { type HostInterface, interfacesMessage } from '../../channel/messages/re
 import { reportLimits } from './limits.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-interface Told {
+interface SentReport {
   readonly text: string
   readonly atMs: number
 }
@@ -26,7 +26,7 @@ export interface InterfaceReporterParts {
 export class InterfaceReporter {
   readonly #parts: InterfaceReporterParts
   /** Interfaces that a controller has taken; a new connection begins anew. */
-  readonly #told = new WeakMap<ControlConnection, Told>()
+  readonly #sent = new WeakMap<ControlConnection, SentReport>()
   readonly #asking = new WeakSet<ControlConnection>()
   #stopTimer: (() => void) | null = null
 
@@ -38,29 +38,29 @@ export class InterfaceReporter {
     const { disabled, checkInterval } = this.#parts.config
     if (disabled) return
     const everyMs = Math.min(checkInterval, reportLimits.interfacesAgainMs)
-    this.#stopTimer = periodicScheduler.every(everyMs, () => this.tellAll())
+    this.#stopTimer = periodicScheduler.every(everyMs, () => this.reportAll())
   }
 
   stop(): void {
     this.#stopTimer?.()
   }
 
-  tellAll(): void {
+  reportAll(): void {
     if (this.#parts.config.disabled) return
-    for (const connection of this.#parts.connections()) void this.#tell(connection)
+    for (const connection of this.#parts.connections()) void this.#report(connection)
   }
 
-  async #tell(connection: ControlConnection): Promise<void> {
+  async #report(connection: ControlConnection): Promise<void> {
     const { clock, config, requestTimeoutMs } = this.#parts
     const interfaces = hostInterfaces()
     const text = JSON.stringify(interfaces)
-    const told = this.#told.get(connection)
-    const isDue = told === undefined || clock.monotonicMs() - told.atMs >= config.minReportInterval
-    if ((!isDue && told.text === text) || this.#asking.has(connection)) return
+    const sent = this.#sent.get(connection)
+    const isDue = sent === undefined || clock.monotonicMs() - sent.atMs >= config.minReportInterval
+    if ((!isDue && sent.text === text) || this.#asking.has(connection)) return
     this.#asking.add(connection)
     try {
       await connection.channel.request(interfacesMessage(interfaces), requestTimeoutMs)
-      this.#told.set(connection, { text, atMs: clock.monotonicMs() })
+      this.#sent.set(connection, { text, atMs: clock.monotonicMs() })
     } catch {
       // The channel is closed, or the controller did not answer: it is told again with the next
       // check.

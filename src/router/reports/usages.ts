@@ -25,27 +25,27 @@ export class UsageReporter {
 
   constructor(parts: UsageReporterParts) {
     this.#parts = parts
-    parts.usages.onFull = () => this.tell()
+    parts.usages.onFull = () => this.sendUsage()
   }
 
   /** Sends what was counted up to now. */
-  tell(): void {
+  sendUsage(): void {
     const { routerId, clock, usages, connections } = this.#parts
     const channel = connections()[0]?.channel
     // A report is made anew for each attempt, which would cost too much for each frame.
     if (channel === undefined || channel === this.#waitsFor) return
     this.#waitsFor = null
     const said = { eventId: randomUUID(), atMs: clock.nowMs() }
-    const isAll = usages.tell((report) =>
+    const isAll = usages.sendUsage((report) =>
       channel.trySend(usageMessage(routerId, report, said), reportLimits.usageQueuedBytesMax),
     )
     if (isAll) return
     this.#waitsFor = channel
-    channel.onceWritable(this.#tellRest)
+    channel.onceWritable(this.#reportRest)
   }
 
-  readonly #tellRest = (): void => {
+  readonly #reportRest = (): void => {
     this.#waitsFor = null
-    this.tell()
+    this.sendUsage()
   }
 }

@@ -42,7 +42,7 @@ interface Offer {
   /** Null: it is to be gone. */
   wanted: OfferedTerminator | null
   /** The one that they have; null: they have none, 'unknown': they may have any. */
-  told: OfferedTerminator | 'unknown' | null
+  sent: OfferedTerminator | 'unknown' | null
   /** They are to be told again, though nothing has changed. */
   isRepeated: boolean
   isWorking: boolean
@@ -78,14 +78,14 @@ export class TerminatorOffers implements OfferedTerminators {
   get offers(): readonly { readonly id: string; readonly isEstablished: boolean }[] {
     return [...this.#offers.values()]
       .filter(({ wanted }) => wanted !== null)
-      .map(({ id, told }) => ({ id, isEstablished: told !== null && told !== 'unknown' }))
+      .map(({ id, sent }) => ({ id, isEstablished: sent !== null && sent !== 'unknown' }))
   }
 
   offer(wanted: OfferedTerminator): void {
     const offer = this.#offers.get(wanted.id) ?? {
       id: wanted.id,
       wanted,
-      told: null,
+      sent: null,
       isRepeated: false,
       isWorking: false,
       failures: 0,
@@ -115,7 +115,7 @@ export class TerminatorOffers implements OfferedTerminators {
     this.#repeatTimer = setTimeout(() => {
       this.#repeatTimer = null
       for (const offer of this.#offers.values()) {
-        if (offer.wanted === null || offer.told === null) continue
+        if (offer.wanted === null || offer.sent === null) continue
         // The same terminator made twice is one.
         offer.isRepeated = true
         this.#retry(offer)
@@ -148,7 +148,7 @@ export class TerminatorOffers implements OfferedTerminators {
         await operations.run(OPERATIONS_OF_TUNNEL, () => this.#step(offer, controller))
         offer.failures = 0
       }
-      if (offer.wanted === null && offer.told === null) this.#offers.delete(offer.id)
+      if (offer.wanted === null && offer.sent === null) this.#offers.delete(offer.id)
     } catch (error) {
       this.#onFailure(offer, error)
     } finally {
@@ -182,19 +182,19 @@ export class TerminatorOffers implements OfferedTerminators {
 
   /** One request, after which the controllers have what was wanted when it began, or less. */
   async #step(offer: Offer, controller: ControlConnection): Promise<void> {
-    const { wanted, told, id } = offer
+    const { wanted, sent, id } = offer
     if (isSettled(offer)) return
-    if (wanted === null || told === 'unknown') {
+    if (wanted === null || sent === 'unknown') {
       await this.#asked(controller, removeTerminatorsMessage([id]))
-      offer.told = null
-    } else if (offer.isRepeated || told === null) await this.#create(offer, wanted, controller)
-    else if (isSameButForHealth(told, wanted)) {
+      offer.sent = null
+    } else if (offer.isRepeated || sent === null) await this.#create(offer, wanted, controller)
+    else if (isSameButForHealth(sent, wanted)) {
       const { cost, precedence } = wanted
       // One that is not there, or not as it was told, is made again.
-      offer.told = 'unknown'
+      offer.sent = 'unknown'
       await this.#asked(controller, updateTunnelTerminatorMessage(id, cost, precedence))
-      offer.told = wanted
-    } else offer.told = 'unknown'
+      offer.sent = wanted
+    } else offer.sent = 'unknown'
   }
 
   async #create(
@@ -203,21 +203,21 @@ export class TerminatorOffers implements OfferedTerminators {
     { channel, id: controllerId }: ControlConnection,
   ): Promise<void> {
     const message = createTunnelTerminatorMessage(wanted, this.#parts.clock.nowMs())
-    const { told } = offer
+    const { sent } = offer
     offer.isRepeated = false
     // The answer may not come, and it may be there nevertheless.
-    offer.told = 'unknown'
+    offer.sent = 'unknown'
     const reply = await channel.request(message, offerTimeoutMs)
     if (reply.contentType !== controlMessage.createTunnelTerminatorV2Response)
       throw failureOf(reply)
     const { outcome, message: reason } = readTunnelTerminatorAnswer(reply.body)
     if (outcome === 'created') {
       // A terminator of the process before is taken as it is.
-      offer.told = told === null ? { ...wanted, cost: COST_UNKNOWN } : wanted
+      offer.sent = sent === null ? { ...wanted, cost: COST_UNKNOWN } : wanted
       const fields = { terminatorId: offer.id, serviceId: wanted.serviceId, controllerId }
-      if (told === null) this.#parts.log.info(fields, 'service hosted')
+      if (sent === null) this.#parts.log.info(fields, 'service hosted')
     } else if (outcome !== 'taken') {
-      offer.told = told
+      offer.sent = sent
       throw new OfferRefused(reason, outcome === 'busy')
     }
   }
@@ -237,14 +237,14 @@ export class TerminatorOffers implements OfferedTerminators {
   }
 }
 
-function isSettled({ wanted, told, isRepeated }: Offer): boolean {
-  return isDeepStrictEqual(wanted, told) && (wanted === null || !isRepeated)
+function isSettled({ wanted, sent, isRepeated }: Offer): boolean {
+  return isDeepStrictEqual(wanted, sent) && (wanted === null || !isRepeated)
 }
 
 /** Cost and precedence change in place: circuits that are there stay. */
-function isSameButForHealth(told: OfferedTerminator, wanted: OfferedTerminator): boolean {
+function isSameButForHealth(sent: OfferedTerminator, wanted: OfferedTerminator): boolean {
   const { cost, precedence } = wanted
-  return isDeepStrictEqual({ ...told, cost, precedence }, wanted)
+  return isDeepStrictEqual({ ...sent, cost, precedence }, wanted)
 }
 
 function failureOf({ contentType, body }: ChannelMessage): OfferRefused {

@@ -13,7 +13,7 @@ import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
 import { ANY_ADDRESS, configuredService } from '../../overlay/services/offered-services.ts'
 import { TerminatorOffers } from './terminator-offers.ts'
-import { noWish, tunnelExchange } from '../../overlay/services/tunnel-exchange.ts'
+import { noCircuitData, tunnelExchange } from '../../overlay/services/tunnel-exchange.ts'
 import { TunnelServices } from '../../overlay/tunnel-services.ts'
 import { servicesInModel } from './services-in-model.ts'
 
@@ -60,7 +60,8 @@ export class Tunnel {
       requests: new CircuitRequests({
         connections,
         clock,
-        exchange: (service, _client, wish = noWish) => tunnelExchange(service, wish),
+        exchange: (service, _client, circuitData = noCircuitData) =>
+          tunnelExchange(service, circuitData),
       }),
     })
   }

@@ -20,8 +20,8 @@ export class QuarantineFile {
   }
 
   /** Durable when it returns. @throws {StoreError} */
-  set(because: string): void {
-    replaceFile(this.#files, this.#folder, FILE_NAME, `${because}\n`)
+  set(reason: string): void {
+    replaceFile(this.#files, this.#folder, FILE_NAME, `${reason}\n`)
   }
 
   /** @throws {StoreError} */

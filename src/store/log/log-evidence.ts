@@ -110,11 +110,11 @@ class EvidenceSearch {
 
   result(paths: readonly string[]): LogEvidence {
     const { synced, isClosed, last } = this.#meta
-    const isKnownByClose = isClosed && last !== null
-    const isKnownByFiles = this.#isNewestIntact && this.#newestCounted >= synced.segment
+    const isProvenByClose = isClosed && last !== null
+    const isProvenByFiles = this.#isNewestIntact && this.#newestCounted >= synced.segment
     return {
       best: this.#best,
-      isEndKnown: isKnownByClose || isKnownByFiles,
+      isEndKnown: isProvenByClose || isProvenByFiles,
       lowestAfter: this.#lowestAfter,
       newestSegment: this.#newestSegment,
       paths,

@@ -462,7 +462,7 @@ export async function startController(
     pki,
     backups,
     events: events.streams,
-    tell: events.tell,
+    publishFact: events.publishFact,
     snapshots: new SnapshotFiles({
       dir,
       machine,

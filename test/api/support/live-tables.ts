@@ -16,7 +16,7 @@ export function liveTables(owner: string): LiveTables {
       owner,
       isConnected: () => true,
       isBarred: () => false,
-      tellGone: () => undefined,
+      sendGone: () => undefined,
       onGone: () => undefined,
     }),
     circuits: circuitTable(owner, () => undefined),

@@ -34,11 +34,11 @@ describe('the port that waits for the browser', () => {
     const listener = await RedirectListener.open()
     const waiting = listener.wait('a state')
     const page = get(`${listener.uri}?state=a+state&code=c`)
-    const { parameters, tell } = await waiting
+    const { parameters, show } = await waiting
     expect(parameters.get('code')).toBe('c')
     const again = await get(`${listener.uri}?state=a+state&code=c`)
     expect(again.status).toBe(400)
-    tell({ isLoggedIn: true, text: 'You are <alice>.' })
+    show({ isLoggedIn: true, text: 'You are <alice>.' })
     expect(await page).toMatchObject({ status: 200 })
     expect((await page).text).toContain('You are &#60;alice&#62;.')
     await listener.close()
@@ -64,9 +64,9 @@ describe('the port that waits for the browser', () => {
     const stray = await get(listener.uri + suffix, headers, method)
     expect([stray.status, stray.text]).toEqual([400, expect.stringContaining('not the log-in')])
     const page = get(`${listener.uri}?state=s&code=right`)
-    const { parameters, tell } = await waiting
+    const { parameters, show } = await waiting
     expect(parameters.get('code')).toBe('right')
-    tell({ isLoggedIn: false, text: '' })
+    show({ isLoggedIn: false, text: '' })
     expect((await page).text).toContain('The log-in failed')
     await listener.close()
   })

@@ -4,7 +4,7 @@ import { sharedOptionsSha256 } from '../../../src/config/controller/fingerprint.
 import { fuzz } from '../engine/fuzz.ts'
 import { controllerSubject, faultsOf, FILE, GOOD, load } from './support.ts'
 
-/** GOOD with one line replaced; the line must be there. */
+/** GOOD with one line replaced; the line must exist. */
 function changed(line: string, replacement: string): string {
   expect(GOOD).toContain(`${line}\n`)
   return GOOD.replace(`${line}\n`, replacement === '' ? '' : `${replacement}\n`)
@@ -29,11 +29,11 @@ describe('A configuration', () => {
     ])
   })
 
-  test('takes an empty section as absent', () => {
+  test('treats an empty section as absent', () => {
     expect(load(`${GOOD}raft:\n`).raft.tickMs).toBe(50)
   })
 
-  test('names every fault at once, with file, line and key', () => {
+  test('reports every fault at once, with file, line and key', () => {
     const text = `id: -bad-
 data: data
 trustDomain: Test.Example
@@ -88,7 +88,7 @@ colour: blue
     expect(faultsOf(text).join('\n')).toContain(part)
   })
 
-  test('names networks by address and prefix, in a list or a text', () => {
+  test('accepts networks as address and prefix, in a list or a text', () => {
     const networks = ['10.0.0.0/8', 'fd00::/8', '192.0.2.1/32']
     const line = `api: {refusedSignerNetworks: ["${networks.join('", "')}"]}`
     expect(load(`${GOOD}${line}\n`).api.refusedSignerNetworks).toEqual(networks)
@@ -134,7 +134,7 @@ describe('Rules between options', () => {
     ])
   })
 
-  test('refuse half a signer, and a certificate that is named twice', () => {
+  test('refuse half a signer, and a certificate that is listed twice', () => {
     const signer = changed('  cert: pki/cert.pem', '  cert: pki/cert.pem\n  signer: {key: k.pem}')
     expect(faultsOf(signer)).toEqual([
       `${FILE}:6: identity.signer.key: requires identity.signer.cert; set both or neither`,
@@ -145,7 +145,7 @@ describe('Rules between options', () => {
     ])
   })
 
-  test('refuse metrics without a log-in beside an API, or on every address', () => {
+  test('refuse metrics on the listener of an API, or on every address', () => {
     const listener = (bind: string, apis: string): string =>
       `${GOOD}  - bind: ${bind}\n    advertise: localhost:1290\n    apis: [${apis}]\n`
     expect(faultsOf(listener('127.0.0.1:1290', 'metrics, fabric'))[0]).toContain(
@@ -168,7 +168,7 @@ describe('Rules between options', () => {
 })
 
 describe('The environment', () => {
-  test('wins over the file, and fills in what it lacks', () => {
+  test('overrides the file, and adds missing options', () => {
     const config = load(changed('trustDomain: test.example', ''), {
       FLOTILLA_ID: 'ctrl9',
       FLOTILLA_TRUST_DOMAIN: 'other.example',
@@ -188,7 +188,7 @@ describe('The fingerprint of shared options', () => {
   const fingerprint = (text: string): string =>
     Buffer.from(sharedOptionsSha256(load(text))).toString('hex')
 
-  test('differs with a shared option, and not with one of this controller', () => {
+  test('depends on shared options, and not on those of this controller', () => {
     const one = fingerprint(GOOD)
     expect(fingerprint(changed('id: ctrl1', 'id: ctrl2'))).toBe(one)
     expect(fingerprint(`${GOOD}logLevel: debug\n`)).toBe(one)
@@ -197,14 +197,14 @@ describe('The fingerprint of shared options', () => {
     expect(fingerprint(changed('trustDomain: test.example', 'trustDomain: b'))).not.toBe(one)
   })
 
-  test('is that of the release before, which compares it during an upgrade', () => {
+  test('equals that of the previous release, which compares it during an upgrade', () => {
     expect(fingerprint(GOOD)).toBe(
       '220b226343fb11d858b29a1a4a979496b76651bc613117065e4e40a8622b923d',
     )
   })
 })
 
-test('1,000 random files are judged without an exception, each fault with a key and a line that is there', () => {
+test('1,000 random files are judged without an exception, each fault with a key and an existing line', () => {
   const { files, accepted } = fuzz(controllerSubject, { seed: 1, files: 1000 })
   expect(files).toBe(1000)
   expect(accepted).toBeGreaterThan(0)

@@ -5,7 +5,7 @@ import { fields, tableOf } from './support.ts'
 
 const topRows = (text: string): string[] => text.split('\n## ')[0]?.split('\n').slice(2) ?? []
 
-test('A document has a row for each key: what is expected, default, purpose, and what has no effect', () => {
+test('a document has a row for each key with its type, default, purpose and missing effect', () => {
   const text = configTables(tableOf(null))
   expect(topRows(text)).toEqual([
     '| key | expected | default | purpose |',
@@ -21,7 +21,7 @@ test('A document has a row for each key: what is expected, default, purpose, and
   ])
 })
 
-test('A document has a section for each section, list and kind, each with its purpose', () => {
+test('a document has a section with its purpose for each section, list and kind', () => {
   const text = configTables(tableOf(null))
   expect(text.split('\n').filter((line) => line.startsWith('## '))).toEqual([
     '## At the top',
@@ -45,7 +45,7 @@ test('A document has a section for each section, list and kind, each with its pu
   expect(text).toContain('| `rooms.<name>.area` |')
 })
 
-test('A document of keys that variables override has their names, and which are shared', () => {
+test('a document of keys with variables shows the variables and the scope', () => {
   const [head, , name, size] = topRows(configTables({ fields, overridePrefix: 'APP_' }))
   expect([head, name, size]).toEqual([
     '| key | expected | default | scope | purpose | variable |',

@@ -3,7 +3,7 @@ import type { Fields, SchemaNode } from '../../../src/config/engine/schema.ts'
 import { yamlText } from '../../../src/config/engine/yaml-tree.ts'
 import { type Random, seededRandom } from '../../../src/lib/random.ts'
 
-/** A table whose files are fuzzed. */
+/** A table and its random files. */
 export interface FuzzSubject<T> {
   readonly fields: Fields
   /** Keys that most files have, at any depth. */
@@ -11,7 +11,7 @@ export interface FuzzSubject<T> {
   /** Variables that may be set. */
   readonly variables: readonly string[]
   parse(text: string, environment: Readonly<Record<string, string>>): LoadedConfig<T>
-  /** Throws when an accepted configuration lacks what it promises. */
+  /** Throws when an accepted configuration violates its guarantees. */
   check(config: T): void
 }
 
@@ -112,7 +112,9 @@ const noise = [
   '\u0000',
 ]
 
-/** Files that are nearly right, and files that are not: as many of each. Throws what should not have happened, with the file. */
+/**
+ * Judges as many nearly correct files as arbitrary ones. Throws an unexpected result with its file.
+ */
 export function fuzz<T>(
   subject: FuzzSubject<T>,
   { seed, files }: { seed: number; files: number },
@@ -136,7 +138,7 @@ export function fuzz<T>(
   return { files, accepted, faults }
 }
 
-/** @returns how many faults were reported. */
+/** @returns the number of faults. */
 function judge<T>(
   subject: FuzzSubject<T>,
   text: string,
@@ -172,13 +174,13 @@ function environmentOf(
 function fileOf({ fields, needed }: FuzzSubject<unknown>, random: Random): string {
   const rate = random.next() < 0.5 ? 0.02 : random.next()
   const text = yamlText(sectionOf(fields, { random, rate, needed }))
-  return random.next() < 0.3 ? spoilt(text, random) : text
+  return random.next() < 0.3 ? corrupted(text, random) : text
 }
 
-/** How a file is drawn. */
+/** Parameters of a random file. */
 interface Draw {
   readonly random: Random
-  /** Chance of each mistake. */
+  /** Probability of each mistake. */
   readonly rate: number
   readonly needed: readonly string[]
 }
@@ -218,7 +220,7 @@ function valueOf(name: string, node: SchemaNode, draw: Draw): unknown {
   }
 }
 
-/** Mostly a value that fits; by what the table says it expects. */
+/** A value that is usually valid, from the expected type in the table. */
 function likely(name: string, expected: string, random: Random): unknown {
   if (name === 'v') return 3
   if (name === 'binding')
@@ -255,8 +257,8 @@ function misspelt(name: string, random: Random): string {
   return name.slice(0, at) + pick(['x', '', '_', 'é'], random) + name.slice(at + 1)
 }
 
-/** A few characters are taken away or put in, as an editor or a half-done copy would. */
-function spoilt(text: string, random: Random): string {
+/** Removes or inserts a few characters, like an editor or an incomplete copy. */
+function corrupted(text: string, random: Random): string {
   let found = text
   for (let count = random.integer(1, 4); count > 0; count -= 1) {
     const at = random.integer(0, found.length)

@@ -17,39 +17,39 @@ describe('A text', () => {
     ['an empty file', '', 'name: is missing'],
     ['a list', '- a\n', 'expected a section with keys, found ["a"]'],
     ['a text', 'hello\n', 'expected a section with keys, found "hello"'],
-    ['no YAML', 'name: [3\n', 'Flow sequence'],
+    ['invalid YAML', 'name: [3\n', 'Flow sequence'],
     ['several documents', 'name: a\n---\nname: b\n', 'multiple documents'],
     [
-      'a key that stands twice',
+      'a repeated key',
       `${LEAST}name: x\n`,
       'the same key is given twice in this section; keep one of them',
     ],
-    ['an alias of nothing', 'name: *a\n', 'an anchor that is not there'],
+    ['an alias without an anchor', 'name: *a\n', 'an anchor that is not there'],
     ['an alias of itself', 'name: &a {b: [*a]}\n', 'nested deeper'],
     [
-      'aliases that stand for a billion values',
+      'aliases that expand to a billion values',
       `a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n`,
       'more than',
     ],
-    ['nesting without end', '['.repeat(5000), ''],
-  ])('that is %s is refused without an exception', (_, text, told) => {
+    ['unlimited nesting', '['.repeat(5000), ''],
+  ])('is refused without an exception: %s', (_, text, message) => {
     const found = faultsOf('', { text })
     expect(found.length).toBeGreaterThan(0)
-    expect(found.join('\n')).toContain(told)
+    expect(found.join('\n')).toContain(message)
   })
 
-  test('that is no YAML is refused with the line', () => {
+  test('that is not YAML is refused with the line', () => {
     expect(faultsOf('', { text: 'name: n\nhome: [' })[0]).toMatch(/^2: invalid YAML: /)
     expect(faultsOf('', { text: `${LEAST}name: x\n` })[0]).toMatch(/^6: invalid YAML: /)
   })
 
-  test('with broken syntax names its first faults, a line each', () => {
+  test('with broken syntax has one fault for each of the first lines', () => {
     const faults = faultsOf('', { text: `doors: yes\n${'  - kind: a: b\n'.repeat(50)}` })
     expect(faults.length).toBeLessThanOrEqual(3)
     for (const fault of faults) expect(fault).toMatch(/^\d+: invalid YAML: .{1,200}$/)
   })
 
-  test('full of unknown keys has its first faults reported', () => {
+  test('full of unknown keys has a limited number of faults', () => {
     const keys = Array.from({ length: 5000 }, (_, at) => `unknown${at}: 1\n`)
     const loaded = parse(keys.join(''))
     expect(loaded.ok ? 0 : loaded.faults.length).toBe(CONFIG_FAULTS_MAX)
@@ -76,14 +76,14 @@ describe('A file', () => {
     expect(problemsOf(join(folder, 'pipe'))).toEqual(['is not a regular file'])
   })
 
-  test('that is too large or no text is one fault, however many the parser would find in it', () => {
+  test('that is too large or not text is one fault', () => {
     expect(problemsOf(written('big.yml', `${LEAST}#${'x'.repeat(1024 * 1024)}`))).toEqual([
       'is larger than 1048576 bytes',
     ])
     expect(problemsOf(written('binary.yml', 'name: a\0b\n: : :\n'))).toEqual(['is not a text file'])
   })
 
-  test('that is right is loaded with its absolute path', () => {
+  test('that is valid is loaded with its absolute path', () => {
     const path = written('good.yml', LEAST)
     expect(loadConfig(tableOf(null), path, {})).toMatchObject({ ok: true, path })
   })

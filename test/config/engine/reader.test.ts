@@ -5,7 +5,7 @@ import { shownValues } from '../../../src/config/engine/shown.ts'
 import { configOf, faultsOf, fields, LEAST, parse, warningsOf } from './support.ts'
 
 describe('A file', () => {
-  test('is read with its defaults; an absent section is its defaults or null', () => {
+  test('is read with its defaults; an absent section has default values or is null', () => {
     expect(configOf('')).toEqual({
       name: 'n',
       size: 3,
@@ -27,7 +27,7 @@ describe('A file', () => {
     })
   })
 
-  test('takes a key without a value as an absent section, list or map', () => {
+  test('treats a key without a value as an absent section, list or map', () => {
     expect(configOf('timing:\nlamps:\nrooms:\n')).toEqual(configOf(''))
     expect(configOf('edge:\n')['edge']).toEqual({})
     expect(configOf('extra:\n')['extra']).toBeNull()
@@ -39,7 +39,7 @@ describe('A file', () => {
     expect(configOf('', { text })['home']).toMatchObject({ folder: '/etc/app/b' })
   })
 
-  test('has sections whose keys follow from the key beside them, and sections by name', () => {
+  test('has sections whose keys depend on a sibling key, and sections by name', () => {
     expect(configOf('rooms: {hall: {area: 5}, attic: {}}\n', {})['rooms']).toEqual({
       hall: { area: 5 },
       attic: { area: 9 },
@@ -52,7 +52,7 @@ describe('A file', () => {
 })
 
 describe('Faults', () => {
-  test('are all reported at once, in the order of lines, those without a line first', () => {
+  test('are all reported at once, sorted by line, those without a line first', () => {
     const text = `size: 10
 doors: []
 home: 5
@@ -130,7 +130,7 @@ extra: [1]
     expect(found[0]).toContain(`6: ${part}`)
   })
 
-  test('name a missing section or list by what it has to hold', () => {
+  test('name a missing section or list with its keys', () => {
     expect(faultsOf('', { text: 'name: n\n' })).toEqual([
       ' home: is missing; expected a section with folder, token',
       ' doors: is missing; expected a list of sections with the keys kind, options',
@@ -140,7 +140,7 @@ extra: [1]
     ])
   })
 
-  test('of a misspelled key do not say once more that the right one is missing', () => {
+  test('for a misspelled key do not also report the correct key as missing', () => {
     const text = `nam: n
 hom: {}
 dors: [{kind: in}]
@@ -155,7 +155,7 @@ dors: [{kind: in}]
     ])
   })
 
-  test('show values of operators printable and short', () => {
+  test('show configured values printable and short', () => {
     const [fault = ''] = faultsOf(`size: "${'x'.repeat(1000)}"\n`)
     expect(fault.length).toBeLessThan(150)
     expect(faultsOf('"a\\e[31mb": 1\n')[0]).toMatch(/^6: a \[31mb: unknown key/)
@@ -190,7 +190,7 @@ describe('Variables that override keys', () => {
     expect(environmentName('APP_', 'web[1].bind')).toBe('APP_WEB_1_BIND')
   })
 
-  test('win over the file, and fill in what it lacks', () => {
+  test('override the file, and add missing keys', () => {
     const environment = {
       APP_NAME: 'other',
       APP_SIZE: '7',
@@ -219,20 +219,20 @@ describe('Variables that override keys', () => {
     ])
   })
 
-  test('have their typos reported, and those of others are left alone', () => {
+  test('are checked for typos, and other variables are ignored', () => {
     expect(faultsOf('', given({ APP_PORT: 'tcp://10.0.0.1:1280', APPLE_SIZE: '1' }))).toEqual([])
     expect(faultsOf('', given({ APP_SIZ: '1' }))).toEqual([
       'environment APP_SIZ: unknown variable; did you mean APP_SIZE?',
     ])
   })
 
-  test('leave a dollar in a text of the file alone', () => {
+  test('leave a dollar sign in a text of the file unchanged', () => {
     expect(configOf('old: $APP_NAME\n', given({}))['old']).toBe('$APP_NAME')
   })
 })
 
 describe('Variables in texts', () => {
-  test('are filled in, in lists too; an unset one is replaced by nothing, with a warning', () => {
+  test('are replaced, in lists too; an unset one is replaced by nothing, with a warning', () => {
     const environment = { A: 'x', APP_SIZE: '9' }
     const more = 'old: "$A-${A}"\ntags: [$A, b]\n'
     expect(configOf(more, { environment })).toMatchObject({ old: 'x-x', tags: ['x', 'b'], size: 3 })
@@ -244,7 +244,7 @@ describe('Variables in texts', () => {
     ])
   })
 
-  test('do not grow a text beyond its bound', () => {
+  test('do not expand a text beyond its limit', () => {
     const environment = { A: 'x'.repeat(100_000) }
     expect(faultsOf(`old: "${'$A'.repeat(1000)}"\n`, { environment })).toHaveLength(1)
   })
@@ -281,7 +281,7 @@ describe('The effective configuration', () => {
     })
   })
 
-  test('strikes out secrets, and shows that one is not set', () => {
+  test('redacts secrets, and shows that one is not set', () => {
     const text = LEAST.replace('home: {}', 'home: {token: [sesame]}')
     const loaded = parse('', { text })
     expect(JSON.stringify(loaded.ok && loaded.effective)).not.toContain('sesame')

@@ -32,7 +32,7 @@ import {
 
 export const FILE = '/etc/app/app.yml'
 
-/** One key of each kind that a table may have. */
+/** One key of each kind that a table supports. */
 export const fields = {
   name: option(text(), { default: required, why: 'Its name.' }),
   size: option(integer(1, 9), { default: 3, why: 'Its <size>, a|b.', scope: 'cluster' }),
@@ -69,12 +69,12 @@ export const fields = {
 
 type Config = Readonly<Record<string, unknown>>
 
-/** The table, with its keys overridden by APP_… or its texts filled from the environment. */
+/** The table, with keys overridden by APP_… or texts filled from the environment. */
 export function tableOf(overridePrefix: string | null): ConfigTable<Config> {
   return { fields, overridePrefix, settle: (config) => config }
 }
 
-/** All that the table needs; five lines. */
+/** Everything that the table needs; five lines. */
 export const LEAST = `name: n
 home: {}
 doors:
@@ -100,7 +100,7 @@ export function configOf(more: string, given: Given = {}): Config {
   return loaded.config
 }
 
-/** Without the name of the file: `6: size: …`. */
+/** Faults without the name of the file: `6: size: …`. */
 export function faultsOf(more: string, given: Given = {}): string[] {
   const loaded = parse(more, given)
   return loaded.ok ? [] : loaded.faults.map((fault) => formatFault(fault).replace(`${FILE}:`, ''))

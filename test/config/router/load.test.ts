@@ -7,7 +7,7 @@ import { fuzz } from '../engine/fuzz.ts'
 import { faultsOf, LEAST, parse, routerSubject, warnings } from './support.ts'
 
 describe('A configuration of a router', () => {
-  test('that is wrong is told every fault at once, with line, key, what was found, what is allowed and the nearest name', () => {
+  test('that is invalid has every fault reported at once, with line, key, value, allowed values and the nearest name', () => {
     const text = `v: "3"
 identiti: {}
 ctrl:
@@ -30,7 +30,7 @@ dialers: {binding: x}
     ])
   })
 
-  test('in force tells of each value whether it is of the file, the environment or the default', () => {
+  test('in force shows for each value whether it comes from the file, the environment or the default', () => {
     const loaded = parse(`${LEAST}trace: {path: "$WHERE/t"}\n`, { WHERE: '/var' })
     if (!loaded.ok) throw new Error('refused')
     const of = (key: string): unknown => loaded.effective.find((one) => one.key === key)
@@ -63,7 +63,7 @@ transport: {dtls: {}}
       const name = key.replaceAll(/\[\d+\]/g, '[]').replace('transport.dtls', 'transport.<name>')
       const found = rows.filter((row) => row.startsWith(`| \`${name}\``))
       expect(found, key).not.toEqual([])
-      // A table a binding: the options of a listener are those of one of them.
+      // One table for each binding: a listener has the options of one of them.
       const isOfBinding = key.startsWith('listeners[0].options.')
       const marks = found.map((row) => row.endsWith('No effect in this version. |'))
       return isOfBinding ? marks.includes(true) : marks.every(Boolean)
@@ -83,7 +83,7 @@ transport: {dtls: {}}
     }
   })
 
-  test('with keys of other routers that have no meaning here is accepted with a warning each', () => {
+  test('with keys of other routers is accepted with a warning for each', () => {
     expect(warnings('plugins: [a.so]\nha: {enabled: true}\n')).toEqual([
       '5: plugins: has no effect: plugins of other routers cannot be loaded',
       '6: ha: has no effect: the members of the cluster are followed without it',
@@ -91,11 +91,11 @@ transport: {dtls: {}}
   })
 })
 
-test('3,000 random files are judged without an exception, each fault with a key and a line that is there', () => {
+test('3,000 random files are judged without an exception, each fault with a key and an existing line', () => {
   expect(fuzz(routerSubject, { seed: 1, files: 3000 }).files).toBe(3000)
 })
 
-test('docs/reference/router-configuration.md says what the table says (FLOTILLA_RECORD=1 writes it anew)', () => {
+test('docs/reference/router-configuration.md matches the table (FLOTILLA_RECORD=1 writes it)', () => {
   const path = join(import.meta.dirname, '../../../docs/reference/router-configuration.md')
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(path, routerConfigurationDocument())
   expect(readFileSync(path, 'utf8')).toBe(routerConfigurationDocument())

@@ -6,10 +6,11 @@ import { routerFields } from '../../../src/config/router/table.ts'
 import { withoutTest } from '../../support/titles.ts'
 
 // Goal: every option of a router's configuration has the effect that it names, proven by a test.
-// Method: the keys of the configuration, each with its tests by file and title, or with the sentence why it
-// has no effect. Keys whose effect no test proves are named below, exactly; a new test takes its line away.
+// Method: the keys of the configuration, each with its tests by file and title, or with the reason
+// why it has no effect. Keys without a test are listed below, exactly; a new test removes its key
+// from that list.
 
-/** Tests below `test/`, each as `file > block > test`; or why the key has no effect. */
+/** Tests below `test/` as `file > block > test`, or the reason why the key has no effect. */
 type Proof = readonly string[] | string
 
 const router = (title: string): string => `router/router.test.ts > ${title}`
@@ -47,13 +48,13 @@ const oneLink = links(
 )
 const circuitStart = end('circuitStartTimeout is how long a terminator waits for the start')
 
-/** What the name server of a tunnel does, and what a service is reached by in mode tproxy. */
+/** Tests of the name server of a tunnel, and of interception in mode tproxy. */
 const answers = (title: string): string =>
   `router/intercept/name-server.test.ts > The name server of a tunnel > ${title}`
 const intercepted = (title: string): string =>
   `router/intercept/intercepted-services.namespaced.ts > A service > ${title}`
 
-/** Keys below a place, by their name. */
+/** Keys of a section, by their name. */
 function below(place: string, proofs: Readonly<Record<string, Proof>>): [string, Proof][] {
   return Object.entries(proofs).map(([name, proof]) => [`${place}.${name}`, proof])
 }
@@ -73,7 +74,7 @@ const csrBelowEdge = [
   rules('csr > is accepted below edge, deprecated; the root section is preferred'),
 ]
 
-/** What an end of a circuit makes of its options, wherever they are from. */
+/** Tests of circuit ends with their options, whatever their source. */
 const flow: Readonly<Record<string, readonly string[] | string>> = {
   mtu: [end('mtu cuts what is larger')],
   randomDrops: [end('randomDrops drops one payload in drop1InN')],
@@ -106,7 +107,7 @@ const flow: Readonly<Record<string, readonly string[] | string>> = {
   circuitStartTimeout: [circuitStart],
 }
 
-/** @param reaches the test that ends of circuits there have the options. */
+/** @param reaches the test that circuit ends there get the options. */
 function flowAt(
   place: string,
   reaches: string,
@@ -571,10 +572,10 @@ const table: readonly (readonly [string, Proof])[] = [
   ['ha', 'the members of the cluster are followed without it'],
 ]
 
-/** Keys whose effect no test proves yet. */
+/** Keys without a test of their effect. */
 const unproven: readonly string[] = []
 
-/** Every key, with whether the configuration marks it as one that has an effect. */
+/** Every key, with whether the configuration marks it as having an effect. */
 function keysOf(fields: Fields, prefix = '', hasEffect = true): [string, boolean][] {
   return Object.entries(fields).flatMap(([name, node]): [string, boolean][] => {
     const key = prefix + name
@@ -598,7 +599,7 @@ function keysOf(fields: Fields, prefix = '', hasEffect = true): [string, boolean
   })
 }
 
-test('every option of a router has a test of its effect, or a sentence why it has none', () => {
+test('every option of a router has a test of its effect, or a reason why it has none', () => {
   const keys = keysOf(routerFields)
   const proofs = new Map(table)
   expect(table.map(([key]) => key).toSorted()).toEqual(keys.map(([key]) => key).toSorted())
@@ -606,7 +607,7 @@ test('every option of a router has a test of its effect, or a sentence why it ha
   expect(lacking.toSorted()).toEqual(unproven.toSorted())
 })
 
-test('an option is marked as without effect where the table says so, and nowhere else', () => {
+test('an option is marked as without effect exactly where the table says so', () => {
   const proofs = new Map(table)
   const proven = keysOf(routerFields).filter(([key]) => !unproven.includes(key))
   for (const [key, hasEffect] of proven) {
@@ -614,7 +615,7 @@ test('an option is marked as without effect where the table says so, and nowhere
   }
 })
 
-test('each test that the table names is there, to the letter, and not skipped', () => {
+test('each test that the table names exists, with the exact title, and is not skipped', () => {
   const named = table.flatMap(([, proof]) => (typeof proof === 'string' ? [] : proof))
   expect(
     withoutTest([...new Set(named)]),
@@ -622,7 +623,7 @@ test('each test that the table names is there, to the letter, and not skipped', 
   ).toEqual([])
 })
 
-test('the options of an end of a circuit are those that its ends are tested with', () => {
+test('the options of a circuit end are those that its tests cover', () => {
   const others = ['getCircuitTimeout', 'connectTimeout']
   expect([...Object.keys(flow), ...others].toSorted()).toEqual(Object.keys(flowOptions).toSorted())
 })

@@ -24,7 +24,7 @@ describe('The file', () => {
     expect(Object.keys(routerFields)).toEqual(expect.arrayContaining(sections.split(' ')))
   })
 
-  test('needs no more than ctrl, v and identity to start', () => {
+  test('needs only ctrl, v and identity to start', () => {
     const text = LEAST.split('\n').slice(0, 3).join('\n')
     expect(whole(text).csr).toBeNull()
     expect(faultsOf('csr: {}\n').map((fault) => fault.trim().split(' ')[0])).toEqual([
@@ -58,7 +58,7 @@ describe('The file', () => {
     )
   })
 
-  test('fills environment variables into texts, wherever they stand', () => {
+  test('replaces environment variables in texts at any place', () => {
     const environment = { HOST: 'ctrl9.test', PORT: '6262', ORG: 'Anvil' }
     const found = whole(
       'v: 3\nidentity: {cert: $ORG/c, key: "${ORG}/k"}\nctrl: {endpoints: ["tls:${HOST}:$PORT"]}\n',
@@ -70,7 +70,7 @@ describe('The file', () => {
     expect(config('trace: {path: "$TMPDIR/t"}\n').trace?.path).toMatch(/^\/.*\/t$/)
   })
 
-  test('says of a variable that is not set that nothing stands in its place', () => {
+  test('warns of an unset variable, which is replaced by nothing', () => {
     expect(warnings('trace: {path: "a$NOT_SET"}\n')).toEqual([
       '5: trace.path: the environment variable NOT_SET is not set; replaced by nothing',
     ])
@@ -102,7 +102,7 @@ describe('Values', () => {
   })
 
   test.each(['5', '0', '5d', '5 s', '-5s', '+5s', 's', 'fast', '[5s]', '', 'true'])(
-    'of a duration: %s is none, as it has no number with a unit',
+    'of a duration: %s is rejected, as it has no number with a unit',
     (text) => {
       expectFault(
         `metrics: {reportInterval: ${text}}\n`,
@@ -142,7 +142,7 @@ describe('Values', () => {
     'http:ctrl.test:6262',
     'tls:ctrl test:6262',
     'tls://ctrl.test:6262',
-  ])('of an address: %s is none', (text) => {
+  ])('of an address: %s is rejected', (text) => {
     const found = faultsOf(LEAST.replace('tls:ctrl1.test:6262', text))
     expect(found).toHaveLength(1)
     expect(found[0]).toMatch(/^3: ctrl\.endpoint: expected an address <protocol>:<host>:<port>/)
@@ -157,7 +157,7 @@ describe('ctrl', () => {
     expect(whole(ctrl('{endpoint: "tls:a.test:1", bind: eth0}')).ctrl.bind).toBe('eth0')
   })
 
-  test('defaultRequestTimeout is 5s unless said otherwise', () => {
+  test('defaultRequestTimeout is 5s by default', () => {
     expect(config().ctrl.defaultRequestTimeout).toBe(5000)
     const found = whole(ctrl('{endpoint: "tls:a.test:1", defaultRequestTimeout: 7s}'))
     expect(found.ctrl.defaultRequestTimeout).toBe(7000)
@@ -275,12 +275,12 @@ describe('dialers', () => {
 })
 
 describe('edge', () => {
-  test('must be present, and may be empty, to be enabled', () => {
+  test('is enabled if it is present, even if it is empty', () => {
     expect(config().edge).toBeNull()
     for (const text of ['edge:\n', 'edge: {}\n']) expect(config(text).edge, text).not.toBeNull()
   })
 
-  test('holds nothing else than csr, and what other routers know', () => {
+  test('accepts only csr, and keys of other routers', () => {
     expectFault('edge: {csrs: {}}\n', 'edge.csrs: unknown key; did you mean edge.csr?')
   })
 })
@@ -309,7 +309,7 @@ describe('forwarder', () => {
     if (max !== null) expectFault(text(max + 1), `${key}: expected an integer`)
   })
 
-  test('takes latencyProbeInterval, which means nothing, with a warning', () => {
+  test('accepts latencyProbeInterval without effect, with a warning', () => {
     expect(warnings('forwarder: {latencyProbeInterval: 10}\n')).toEqual([
       '5: forwarder.latencyProbeInterval: is deprecated: latency is measured by heartbeats; it has no effect',
     ])
@@ -350,7 +350,7 @@ describe('identity', () => {
     })
   })
 
-  test('takes PEM text in place of a path, and shows no key', () => {
+  test('accepts PEM text instead of a path, and shows no key', () => {
     const pem = '-----BEGIN PRIVATE KEY-----\\nAAAA\\n-----END PRIVATE KEY-----'
     const loaded = parse(LEAST.replace('key: r.key', `key: "pem:${pem}"`))
     expect(loaded.ok && loaded.config.identity.key.pem).toContain('AAAA')
@@ -395,7 +395,7 @@ describe('link', () => {
     )
   })
 
-  test('groups are [default] unless said otherwise', () => {
+  test('groups are [default] by default', () => {
     const found = config(listener('bind: "tls:0.0.0.0:10", advertise: "r.test:10"'))
     expect(found.link?.listeners[0]?.groups).toEqual(['default'])
     expect(config(dialer(', groups: [a, b]')).link?.dialers[0]?.groups).toEqual(['a', 'b'])
@@ -479,7 +479,7 @@ describe('listeners', () => {
     ])
   })
 
-  test('need advertise, which may stand under options', () => {
+  test('need advertise, which may be under options', () => {
     const below = listener('binding: edge, bind: "tls:0.0.0.0:1", options: {advertise: "r.test:2"}')
     expect(config(edge + below).listeners[0]?.advertise).toEqual({ host: 'r.test', port: 2 })
     expectFault(
@@ -488,7 +488,7 @@ describe('listeners', () => {
     )
   })
 
-  test('take no address twice', () => {
+  test('refuse a duplicate address', () => {
     const one = '{binding: edge, bind: "tls:0.0.0.0:1", advertise: "r.test:1"}'
     expectFault(
       `listeners: [${one}, ${one}]\n`,
@@ -511,7 +511,7 @@ describe('listeners', () => {
     expect(found.listeners[0]?.options['services']).toEqual(['web shop:8080', 'db:5432'])
     const also = config(tunnel('mode: proxy, services: ["web:8080:tcp", "dns:53:udp"]'))
     expect(also.listeners[0]?.options['services']).toEqual(['web:8080:tcp', 'dns:53:udp'])
-    // A service may also say by a config of its own at which port it is offered.
+    // A config of a service may also set the port at which it is offered.
     expect(config(tunnel('mode: proxy')).listeners[0]?.options['services']).toEqual([])
     expectFault(
       tunnel('mode: proxy, services: ["web:8080:sctp"]'),
@@ -572,7 +572,7 @@ describe('metrics, trace, transport, profile and web', () => {
     expectFault('trace: true\n', 'trace: expected a section with keys, found true')
   })
 
-  test('transport has a section a protocol, with its profile and instrument', () => {
+  test('transport has a section for each protocol, with its profile and instrument', () => {
     const found = config(
       'transport: {swift: {profile_version: 1, tx_portal_min_sz: 2, tx_portal_max_sz: 3, instrument: {name: n, path: p, snapshot_ms: 4, enabled: true}}}\n',
     )
@@ -589,7 +589,7 @@ describe('metrics, trace, transport, profile and web', () => {
     )
   })
 
-  test('profile.cpu and profile.memory need their paths when they are there; memory is dumped each 15 s', () => {
+  test('profile.cpu and profile.memory need their paths if present; memory is dumped every 15 s', () => {
     expect(config('profile: {memory: {path: m}}\n').profile).toMatchObject({
       cpu: null,
       memory: { path: '/etc/flotilla/m', intervalMs: 15_000 },

@@ -8,7 +8,7 @@ import type { FuzzSubject } from '../engine/fuzz.ts'
 
 export const FILE = '/etc/flotilla/router.yml'
 
-/** All that a router needs to start; four lines. */
+/** Everything that a router needs to start; four lines. */
 export const LEAST = `v: 3
 identity: {cert: r.cert, key: r.key}
 ctrl: {endpoint: "tls:ctrl1.test:6262"}
@@ -45,7 +45,7 @@ export function warnings(more: string, environment: Environment = {}): string[] 
   return loaded.warnings.map((warning) => formatFault(warning).replace(`${FILE}:`, ''))
 }
 
-/** One fault, at the fifth line, that begins so. */
+/** Expects exactly one fault, on the fifth line, with this beginning. */
 export function expectFault(more: string, beginning: string): void {
   const found = faults(more)
   expect(found).toHaveLength(1)

@@ -191,8 +191,8 @@ describe('The controllers that a router knows', () => {
     const stage = new Stage('a b c')
     const many = Array.from({ length: 100 }, (_, number) => `x${number}`).join(' ')
     stage.says('c', `a b c ${many}`)
-    const { controllersToldByOneMax, controllersMax } = controllerLimits
-    expect(stage.members.controllers).toHaveLength(3 + controllersToldByOneMax)
+    const { controllersReportedByOneMax, controllersMax } = controllerLimits
+    expect(stage.members.controllers).toHaveLength(3 + controllersReportedByOneMax)
     const others = Array.from({ length: 20 }, (_, number) => `m${number}`)
     for (const id of ['a', 'b']) stage.says(id, `a b c ${others.join(' ')}`)
     const ids = stage.members.controllers.map(({ id }) => id)

@@ -40,7 +40,7 @@ afterEach(() => {
 
 function told({ forwarder }: TestRouter): readonly object[] {
   const reports: UsageReport[] = []
-  forwarder.usages.tell((report) => reports.push(report) > 0)
+  forwarder.usages.sendUsage((report) => reports.push(report) > 0)
   return reports.flatMap(({ circuits }) =>
     circuits.map(({ circuitId, bytes, tags: own }) => ({ circuitId, ...bytes, tags: own })),
   )
@@ -98,11 +98,11 @@ test('counts wait for a controller, over as long an interval', () => {
   const usages = new CircuitUsages(clock)
   usages.count(newCircuit('a'), 'ingress.rx', 5)
   nowMs = 60_000
-  expect(usages.tell(() => false)).toBe(false)
+  expect(usages.sendUsage(() => false)).toBe(false)
   usages.count(newCircuit('a'), 'ingress.rx', 6)
   nowMs = 120_000
   const reports: UsageReport[] = []
-  expect(usages.tell((report) => reports.push(report) > 0)).toBe(true)
+  expect(usages.sendUsage((report) => reports.push(report) > 0)).toBe(true)
   expect(reports).toMatchObject([
     {
       startS: 1_000_000,
@@ -116,7 +116,7 @@ test('a circuit without room has the others told, and what is lost is a figure',
   const usages = new CircuitUsages(clock, 2)
   let isThere = false
   const reports: UsageReport[] = []
-  usages.onFull = () => usages.tell((report) => isThere && reports.push(report) > 0)
+  usages.onFull = () => usages.sendUsage((report) => isThere && reports.push(report) > 0)
   for (const id of ['a', 'b', 'c']) usages.count(newCircuit(id), 'egress.tx', 7)
   expect(usages.lostBytes).toBe(7)
   isThere = true
@@ -144,7 +144,7 @@ test('the largest report is within the bounds of controllers, and read whole', (
     for (const kind of kinds) usages.count(carried, kind, Number.MAX_SAFE_INTEGER)
   }
   const bodies: Uint8Array[] = []
-  usages.tell((report) => {
+  usages.sendUsage((report) => {
     const { body } = usageMessage('r1', report, { eventId: 'e', atMs: 1 })
     return bodies.push(body ?? new Uint8Array()) > 0
   })

@@ -9,7 +9,7 @@ import type { RouterMisfortune } from '../plan.ts'
 import type { Tally } from '../tally.ts'
 import type { TraceHash } from '../trace-hash.ts'
 import type { VirtualLoop } from '../virtual-loop.ts'
-import { type CircuitPlan, type DialPlan } from './circuit-plan.ts'
+import type { CircuitPlan, DialPlan } from './circuit-plan.ts'
 import { ControllerFabric } from './controller-fabric.ts'
 import { Frames } from './frames.ts'
 import { CircuitInvariants } from './invariants.ts'
@@ -107,7 +107,7 @@ export class CircuitWorld implements RouterWorld {
         random: this.chance,
         hosts: this.#hosts,
         routerIds: this.plan.routerIds,
-        tell: (fact) => this.#onFact(fact),
+        publishFact: (fact) => this.#onFact(fact),
       })
       this.fabrics.set(id, fabric)
     })

@@ -17,7 +17,7 @@ import { RouterStatusTopic } from '../../../src/fabric/status-topic.ts'
 import { ProcessorShare } from '../../../src/lib/bounds/processor-share.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
 import type { Random } from '../../../src/lib/random.ts'
-import type { TellFact } from '../../../src/ports/live-facts.ts'
+import type { PublishFact } from '../../../src/ports/live-facts.ts'
 import type { Life } from '../controller.ts'
 import type { SimulatedSocket } from './simulated-socket.ts'
 
@@ -28,7 +28,7 @@ export interface ControllerFabricParts {
   readonly random: Random
   readonly hosts: Hosts
   readonly routerIds: readonly string[]
-  readonly tell: TellFact
+  readonly publishFact: PublishFact
 }
 
 const nothing = (): void => undefined
@@ -45,11 +45,11 @@ export class ControllerFabric {
   readonly circuits: CircuitTable
 
   /** Call in the controller's main thread, before its cluster node starts. */
-  constructor({ id, life, clock, random, hosts, routerIds, tell }: ControllerFabricParts) {
+  constructor({ id, life, clock, random, hosts, routerIds, publishFact }: ControllerFabricParts) {
     const { clusterNode, machine } = life
     const channels = new RouterChannels({
       clock,
-      tell,
+      publishFact,
       log: SILENT,
       feed: machine,
       identity: { id, clusterId: clusterNode.clusterId, version },
@@ -68,19 +68,19 @@ export class ControllerFabric {
     this.circuits = circuitTable(
       id,
       (routerId, message) => channels.connection(routerId)?.channel.send(message),
-      (circuit) => tell(circuitFact(circuit, 'deleted')),
+      (circuit) => publishFact(circuitFact(circuit, 'deleted')),
     )
     this.links = new LinkTable({
       owner: id,
       isConnected: (routerId) => channels.connection(routerId) !== undefined,
       isBarred: () => false,
-      tellGone: (routerId, link) => channels.connection(routerId)?.channel.send(linkGone(link)),
+      sendGone: (routerId, link) => channels.connection(routerId)?.channel.send(linkGone(link)),
       onGone: (link) => duty.upkeep.onLinkGone(link),
     })
     const duty = new CircuitDuty({
       clock,
       hosts,
-      tell,
+      publishFact,
       table: this.circuits,
       shared: new SharedCircuits({
         selfId: id,
@@ -114,7 +114,7 @@ export class ControllerFabric {
         log: SILENT,
         isCertificateOf: () => true,
         onOtherFault: (connection, fault) => duty.upkeep.onFault(connection, fault),
-        onLinksTold: (routerId, ids) => duty.upkeep.onLinksTold(routerId, ids),
+        onLinksReported: (routerId, ids) => duty.upkeep.onLinksReported(routerId, ids),
       }),
     )
     channels.add(duty)

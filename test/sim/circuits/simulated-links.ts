@@ -96,12 +96,12 @@ export class SimulatedLinks {
       onEstablished: (link) => {
         parts.forwarder.addLink(link)
         parts.onLink(link.peerId, 'up')
-        if (link.isDialed) this.#tellControllers(routerLinksMessage([link], false))
+        if (link.isDialed) this.#reportToControllers(routerLinksMessage([link], false))
       },
       onLost: (link, _reason, isDuplicate) => {
         parts.forwarder.removeLink(link)
         parts.onLink(link.peerId, 'down')
-        this.#tellControllers(linkFaultMessage(link, isDuplicate))
+        this.#reportToControllers(linkFaultMessage(link, isDuplicate))
         if (!isDuplicate) this.#dialers.get(link.peerId)?.redial()
       },
     })
@@ -129,7 +129,7 @@ export class SimulatedLinks {
     ])
   }
 
-  tellAll({ channel }: ControlConnection): void {
+  reportAll({ channel }: ControlConnection): void {
     channel.send(
       routerLinksMessage(
         this.links.filter(({ isDialed }) => isDialed),
@@ -243,7 +243,7 @@ export class SimulatedLinks {
     return null
   }
 
-  #tellControllers(outgoing: Outgoing): void {
+  #reportToControllers(outgoing: Outgoing): void {
     for (const { channel } of this.#parts.connections()) channel.send(outgoing)
   }
 }

@@ -175,7 +175,7 @@ export class SimulatedRouter {
       log: SILENT,
       handlers: {
         onConnected: (connection) => {
-          links.tellAll(connection)
+          links.reportAll(connection)
           forwarder.onConnected(connection)
         },
         onMessage: (connection, message) => {

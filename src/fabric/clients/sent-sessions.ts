@@ -5,7 +5,7 @@ const FIRST_WORDS = 32
  * Sessions that each reader was told of: a bit a session and reader, as there may be a million
  * sessions and a thousand routers.
  */
-export class ToldSessions<R extends object> {
+export class SentSessions<R extends object> {
   readonly #slots = new Map<string, number>()
   readonly #free: number[] = []
   readonly #byReader = new Map<R, Uint32Array>()
@@ -32,15 +32,15 @@ export class ToldSessions<R extends object> {
     for (const id of sessionIds) this.set(reader, id, true)
   }
 
-  set(reader: R, sessionId: string, isTold: boolean): void {
+  set(reader: R, sessionId: string, isSent: boolean): void {
     const known = this.#byReader.get(reader)
-    if (known === undefined || (!isTold && !this.#slots.has(sessionId))) return
+    if (known === undefined || (!isSent && !this.#slots.has(sessionId))) return
     const slot = this.#slotOf(sessionId)
     const at = Math.floor(slot / BITS)
     const words = at < known.length ? known : grown(known, at)
     if (words !== known) this.#byReader.set(reader, words)
     const bit = 1 << (slot % BITS)
-    words[at] = isTold ? (words[at] ?? 0) | bit : (words[at] ?? 0) & ~bit
+    words[at] = isSent ? (words[at] ?? 0) | bit : (words[at] ?? 0) & ~bit
   }
 
   /** Forgets one that no reader is told of any more. */

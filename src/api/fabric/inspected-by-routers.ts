@@ -4,7 +4,7 @@ import { isJsonObject } from '../../lib/text/json-value.ts'
 type Members = Readonly<Record<string, unknown>>
 
 /** A link in the answer of a router to an inspection. */
-export interface ToldLink {
+export interface InspectedLink {
   readonly id: string
   readonly peerRouterId: string
   readonly isDialed: boolean
@@ -13,19 +13,19 @@ export interface ToldLink {
 }
 
 /** A circuit in the answer of a router to an inspection. */
-export interface ToldCircuit {
+export interface InspectedCircuit {
   readonly controllerId: string
   /** Address to what stands there. */
   readonly destinations: Readonly<Record<string, string>>
 }
 
-export interface ToldCircuits {
-  readonly forwarder: ReadonlyMap<string, ToldCircuit>
+export interface InspectedCircuits {
+  readonly forwarder: ReadonlyMap<string, InspectedCircuit>
   /** Circuits that it has and does not show. */
   readonly omitted: number
   /** Circuits of its edge listeners, and those that clients tell of themselves. */
-  readonly edge: ReadonlyMap<string, ToldCircuit>
-  readonly clients: ReadonlyMap<string, ToldCircuit>
+  readonly edge: ReadonlyMap<string, InspectedCircuit>
+  readonly clients: ReadonlyMap<string, InspectedCircuit>
 }
 
 export const circuitValues = {
@@ -35,12 +35,12 @@ export const circuitValues = {
 } as const
 
 /** The first so many, of a list or of members, whatever a router sends. */
-const TOLD_MAX = 65_536
+const INSPECTED_MAX = 65_536
 const TEXT_CHARACTERS_MAX = 512
 const DESTINATIONS_MAX = 16
 
 /** @returns null when the router does not tell of its links. */
-export function linksTold({ values }: RouterInspection): readonly ToldLink[] | null {
+export function inspectedLinks({ values }: RouterInspection): readonly InspectedLink[] | null {
   const value = values.find(({ name }) => name === 'links')?.value
   if (!isJsonObject(value)) return null
   return listOf(value['links']).map((link) => {
@@ -55,7 +55,7 @@ export function linksTold({ values }: RouterInspection): readonly ToldLink[] | n
 }
 
 /** @returns null when the router does not tell of its circuits. */
-export function circuitsTold({ values }: RouterInspection): ToldCircuits | null {
+export function inspectedCircuits({ values }: RouterInspection): InspectedCircuits | null {
   const named = (wanted: string): unknown => values.find(({ name }) => name === wanted)?.value
   const forwarder = named(circuitValues.forwarder)
   if (!isJsonObject(forwarder)) return null
@@ -69,15 +69,15 @@ export function circuitsTold({ values }: RouterInspection): ToldCircuits | null 
 }
 
 /** A router names those of its clients by connection and circuit: the member has the circuit. */
-function circuitsOf(value: unknown): ReadonlyMap<string, ToldCircuit> {
-  const circuits = new Map<string, ToldCircuit>()
+function circuitsOf(value: unknown): ReadonlyMap<string, InspectedCircuit> {
+  const circuits = new Map<string, InspectedCircuit>()
   if (!isJsonObject(value) || !isJsonObject(value['circuits'])) return circuits
-  for (const [key, told] of Object.entries(value['circuits']).slice(0, TOLD_MAX)) {
-    if (!isJsonObject(told)) continue
-    const id = textOf(told['circuitId']) || textOf(key)
-    const destinations = isJsonObject(told['destinations']) ? told['destinations'] : {}
+  for (const [key, reported] of Object.entries(value['circuits']).slice(0, INSPECTED_MAX)) {
+    if (!isJsonObject(reported)) continue
+    const id = textOf(reported['circuitId']) || textOf(key)
+    const destinations = isJsonObject(reported['destinations']) ? reported['destinations'] : {}
     circuits.set(id, {
-      controllerId: textOf(told['ctrlId']),
+      controllerId: textOf(reported['ctrlId']),
       destinations: Object.fromEntries(
         Object.entries(destinations)
           .slice(0, DESTINATIONS_MAX)
@@ -89,7 +89,7 @@ function circuitsOf(value: unknown): ReadonlyMap<string, ToldCircuit> {
 }
 
 function listOf(value: unknown): readonly Members[] {
-  return Array.isArray(value) ? value.slice(0, TOLD_MAX).filter(isJsonObject) : []
+  return Array.isArray(value) ? value.slice(0, INSPECTED_MAX).filter(isJsonObject) : []
 }
 
 function textOf(value: unknown): string {
