@@ -463,7 +463,7 @@ test('each subject of a room imports only the subjects that its arrows allow', (
 })
 
 /** What a controller gives the API, and what the API makes of it: known where both are put together. */
-const bags = /\b(ApiParts|ApiServices)\b/
+const bags = /\b(ApiDeps|ApiServices)\b/
 const apiCompositions = new Set([
   'src/api/operations.ts',
   'src/api/parts.ts',

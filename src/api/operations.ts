@@ -1,5 +1,5 @@
 import type { Operation } from './operation.ts'
-import type { ApiParts } from './parts.ts'
+import type { ApiDeps } from './parts.ts'
 import { resourceOperations } from './records/resource-routes.ts'
 import type { ApiServices } from './services.ts'
 import { explainOperations } from './access/explain.ts'
@@ -55,7 +55,7 @@ import { wellKnownOperations } from './enrollment/well-known.ts'
  * Every operation of every API, sorted by nothing: routes do not overlap. The documents are made
  * from the same list.
  */
-export function allOperations(needs: ApiParts & ApiServices): readonly Operation[] {
+export function allOperations(needs: ApiDeps & ApiServices): readonly Operation[] {
   const operations: Operation[] = [
     ...resourceOperations(needs),
     ...metaOperations(needs),

@@ -77,7 +77,7 @@ export type ApiState = StateView &
   >
 
 /** Everything the HTTP side is built from. */
-export interface ApiParts {
+export interface ApiDeps {
   readonly proposer: Proposer
   readonly cluster: ClusterView
   readonly state: ApiState

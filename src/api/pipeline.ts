@@ -28,7 +28,7 @@ import type { ApiLimits } from './limits.ts'
 import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
 import type { ConnectionCallers } from './transport/connection-callers.ts'
 
-interface Needs {
+interface PipelineDeps {
   readonly cluster: ClusterView
   readonly state: StateView
   readonly reads: ConfirmedReads
@@ -49,7 +49,7 @@ type Check = (value: unknown) => void
  * schema, the point of the log it must reflect; then runs its operation, bounded in time and count.
  */
 export class Pipeline {
-  readonly #needs: Needs
+  readonly #deps: PipelineDeps
   readonly #answerer: ReplyWriter
   readonly #waiting: FairShare
   readonly #socketOnly = new Set<Operation>()
@@ -58,11 +58,11 @@ export class Pipeline {
    */
   readonly #socketCaller: SocketCaller | null
 
-  constructor(needs: Needs, answerer: ReplyWriter, socketCaller: SocketCaller | null = null) {
+  constructor(deps: PipelineDeps, answerer: ReplyWriter, socketCaller: SocketCaller | null = null) {
     this.#socketCaller = socketCaller
-    this.#needs = needs
+    this.#deps = deps
     this.#answerer = answerer
-    this.#waiting = new FairShare(needs.limits.waitingRequestsMax)
+    this.#waiting = new FairShare(deps.limits.waitingRequestsMax)
   }
 
   /** The first hook: all that needs no body. An unknown path goes on to its own handler. */
@@ -108,16 +108,16 @@ export class Pipeline {
   handlerOf(operation: Operation): (request: FastifyRequest, reply: FastifyReply) => void {
     if (isSocketOnly(operation)) this.#socketOnly.add(operation)
     const { body } = operation
-    const check = body === undefined ? null : this.#needs.validator.checkOf(body.schema.schema)
+    const check = body === undefined ? null : this.#deps.validator.checkOf(body.schema.schema)
     return (request, reply) => {
       const call = request.call ?? this.callOf(request)
       call.isAtWork = true
       call.sharer =
         call.caller === null ? addressShareKey(call.credentials.address) : call.caller.identity.id
-      this.#needs.callers.know(request.raw, call.sharer)
+      this.#deps.callers.know(request.raw, call.sharer)
       let { hasWaited } = call
       try {
-        hasWaited = this.#needs.processor.run(call.sharer, () => {
+        hasWaited = this.#deps.processor.run(call.sharer, () => {
           if (!hasWaited || this.#mayGoOn(request, reply, call, operation)) {
             this.#work(request, reply, call, operation, check)
           }
@@ -141,7 +141,7 @@ export class Pipeline {
   ): boolean {
     try {
       if (!request.raw.socket.destroyed) {
-        const waitedMs = this.#needs.clock.monotonicMs() - call.startedAtMs
+        const waitedMs = this.#deps.clock.monotonicMs() - call.startedAtMs
         if (waitedMs > this.#answerMsMax(call)) throw new Problem('TIMEOUT')
         this.#admitAgain(call, operation)
         return true
@@ -166,7 +166,7 @@ export class Pipeline {
       if (operation.method !== 'GET') this.#checkCrowd(call)
       // Hardly any request asks for an index.
       const { minIndex, isLinearizable } = call.metadata
-      if (isLinearizable || (minIndex > 0 && minIndex > this.#needs.state.appliedIndex)) {
+      if (isLinearizable || (minIndex > 0 && minIndex > this.#deps.state.appliedIndex)) {
         this.#wait(reply, call, this.#handleLater(call, operation, body))
         return
       }
@@ -193,14 +193,14 @@ export class Pipeline {
     const { raw } = request
     const url = raw.url ?? '/'
     const end = url.indexOf('?')
-    const waitsSinceMs = this.#needs.callers.takeWait(raw)
+    const waitsSinceMs = this.#deps.callers.takeWait(raw)
     const call = new RequestContext<Operation>({
       operation: config.operation ?? null,
       api: config.api ?? 'host',
       method: raw.method ?? '',
       path: end === -1 ? url : url.slice(0, end),
       credentials: credentialsOf(raw, this.#socketCaller),
-      startedAtMs: waitsSinceMs ?? this.#needs.clock.monotonicMs(),
+      startedAtMs: waitsSinceMs ?? this.#deps.clock.monotonicMs(),
       accept: request.headers.accept ?? '',
       traceparent: request.headers['traceparent'],
     })
@@ -222,7 +222,7 @@ export class Pipeline {
   #checkSize(request: FastifyRequest, operation: Operation | null): void {
     const declared = request.headers['content-length']
     if (declared === undefined) return
-    const { bodyBytesMax } = this.#needs.limits
+    const { bodyBytesMax } = this.#deps.limits
     if (Number(declared) > Math.min(bodyBytesMax, operation?.bodyBytesMax ?? bodyBytesMax)) {
       throw new Problem('REQUEST_ENTITY_TOO_LARGE')
     }
@@ -239,10 +239,10 @@ export class Pipeline {
     this.#checkState(call)
     if (asked === undefined || call.caller !== null) return null
     // A caller that may be shown more would be told by a state that is wrong.
-    if (this.#needs.refusal() === 'NODE_QUARANTINED') return null
+    if (this.#deps.refusal() === 'NODE_QUARANTINED') return null
     if (isPublic) return this.#admitForMore(call, asked)
     const wanted = { api, method, permission, isForMonitors, changesNothing }
-    const admission = this.#needs.gate.admit(credentials, wanted)
+    const admission = this.#deps.gate.admit(credentials, wanted)
     if (admission instanceof Promise)
       return admission.then((found) => this.#take(call, found, operation))
     this.#take(call, admission, operation)
@@ -265,7 +265,7 @@ export class Pipeline {
   #admitAgain(call: OperationCall, operation: Operation): void {
     const { caller, credentials } = call
     if (caller?.kind !== 'session') return
-    const { gate } = this.#needs
+    const { gate } = this.#deps
     this.#take(call, gate.admitAgain(credentials, caller, call, operation.permission), operation)
   }
 
@@ -278,7 +278,7 @@ export class Pipeline {
       if (admission.isAdmitted && principal?.kind === 'session') call.caller = principal
     }
     try {
-      const admission = this.#needs.gate.admit(credentials, { api, method, permission })
+      const admission = this.#deps.gate.admit(credentials, { api, method, permission })
       if (admission instanceof Promise) return admission.then(enter).catch(() => undefined)
       enter(admission)
     } catch {
@@ -297,7 +297,7 @@ export class Pipeline {
     }
     const minIndex = headers['net-min-index']
     if (typeof minIndex === 'string') {
-      call.metadata.minIndex = parseMinIndex(minIndex, this.#needs.cluster.generation)
+      call.metadata.minIndex = parseMinIndex(minIndex, this.#deps.cluster.generation)
     }
     const requestId = headers['net-request-id']
     if (typeof requestId === 'string') {
@@ -330,7 +330,7 @@ export class Pipeline {
   ): unknown {
     call.params = request.params as Readonly<Record<string, string>>
     call.query = request.query as RequestQuery
-    checkQuery(call, operation.query ?? [], this.#needs.limits)
+    checkQuery(call, operation.query ?? [], this.#deps.limits)
     const consistency = call.first('consistency')
     if (consistency === 'linearizable') call.metadata.isLinearizable = true
     else if (consistency !== undefined && consistency !== 'local') {
@@ -351,7 +351,7 @@ export class Pipeline {
     if (operation?.isAlwaysServed === true) return
     // Nothing of the state has told who that is.
     if (operation?.needsNoState === true && caller?.kind === 'hostUser') return
-    const refusal = this.#needs.refusal()
+    const refusal = this.#deps.refusal()
     if (refusal !== null) throw new Problem(refusal)
   }
 
@@ -385,12 +385,12 @@ export class Pipeline {
   #handle(call: OperationCall, operation: Operation, body: unknown): Reply | Promise<Reply> {
     this.#checkState(call)
     // Taken before the state is read: an answer never claims to reflect more than it does.
-    call.index = this.#needs.state.appliedIndex
+    call.index = this.#deps.state.appliedIndex
     return operation.handle(call, body)
   }
 
   async #handleLater(call: OperationCall, operation: Operation, body: unknown): Promise<Reply> {
-    const { reads } = this.#needs
+    const { reads } = this.#deps
     this.#checkCrowd(call)
     await reads.reachIndex(call.metadata.minIndex)
     if (call.metadata.isLinearizable) await reads.reachLatest()
@@ -399,7 +399,7 @@ export class Pipeline {
   }
 
   #answerMsMax({ operation }: OperationCall): number {
-    return operation?.answerMsMax ?? this.#needs.limits.handlerTimeoutMs
+    return operation?.answerMsMax ?? this.#deps.limits.handlerTimeoutMs
   }
 
   /** Bounds how long and how many; the answer that comes first is the answer. */

@@ -27,7 +27,7 @@ import type { RouterTunnels } from '../ports/router-tunnels.ts'
 import { ApiHostedTerminators } from './fabric/hosted-terminators.ts'
 import { ApiRouterClients, type ClientRecords } from './fabric/router-clients.ts'
 import { ApiRouterTunnels } from './fabric/router-tunnels.ts'
-import type { ApiParts } from './parts.ts'
+import type { ApiDeps } from './parts.ts'
 import { basePaths, canonicalUrlBeside, isBelow, routerPath } from './paths.ts'
 import { ServedPaths } from './served-paths.ts'
 import { Pipeline } from './pipeline.ts'
@@ -90,24 +90,24 @@ export interface Api {
   stop(): Promise<void>
 }
 
-export function createApi(parts: ApiParts): Api {
-  const services = createServices(parts)
+export function createApi(deps: ApiDeps): Api {
+  const services = createServices(deps)
   // The one place that has all of it: each subject takes the few parts that it declares.
-  const all = { ...parts, ...services }
+  const all = { ...deps, ...services }
   const operations = allOperations(all)
   return {
-    reads: parts.reads,
+    reads: deps.reads,
     routerClients: (records) => new ApiRouterClients(all, records),
     hostedTerminators: (records) => new ApiHostedTerminators(all, records),
     routerTunnels: (records) => new ApiRouterTunnels(all, records),
     listener: (options) => buildListener(all, operations, options),
     start: () => {
       services.sessions.start()
-      services.history.start(parts.scheduler)
+      services.history.start(deps.scheduler)
       services.refreshUses.start()
       services.integrity.start()
       services.resealer.start()
-      parts.posture.start()
+      deps.posture.start()
     },
     stop: () => {
       services.sessions.stop()
@@ -115,14 +115,14 @@ export function createApi(parts: ApiParts): Api {
       services.refreshUses.stop()
       services.integrity.stop()
       services.resealer.stop()
-      parts.posture.stop()
+      deps.posture.stop()
       return Promise.resolve()
     },
   }
 }
 
 function buildListener(
-  all: ApiParts & ApiServices,
+  all: ApiDeps & ApiServices,
   operations: readonly Operation[],
   options: ListenerOptions,
 ): FastifyInstance {
@@ -169,7 +169,7 @@ function unmatched(url: string, isServed: boolean): Problem {
 }
 
 function newApp(
-  all: ApiParts & ApiServices,
+  all: ApiDeps & ApiServices,
   options: ListenerOptions,
   answerer: ReplyWriter,
   pipeline: Pipeline,

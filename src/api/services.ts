@@ -25,7 +25,7 @@ import { Preparers } from './preparers/preparers.ts'
 import { NO_VITALS } from '../ports/stats.ts'
 import { FigureHistory, type HistoryTotals } from './metrics/figure-history.ts'
 import { ApiMetrics } from './metrics/metrics.ts'
-import type { ApiParts } from './parts.ts'
+import type { ApiDeps } from './parts.ts'
 import { ConnectionCallers } from './transport/connection-callers.ts'
 import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
 import { Quota } from '../lib/bounds/quota.ts'
@@ -69,21 +69,21 @@ export interface ApiServices {
   readonly resealer: FactorResealer
 }
 
-export function createServices(parts: ApiParts): ApiServices {
-  const { limits, processor } = parts
-  const sessions = new SessionTracker(parts)
-  const writer = new Writer(parts.proposer)
-  const secondFactors = new SecondFactors({ ...parts, writer })
-  const tokens = new TokenSigner(parts.keys)
-  const endpoint = new KeyEndpoint(limits, parts.keyEndpoints)
-  const externalTokens = new TokenJudge(parts, new KeySets(endpoint, limits, parts), limits)
-  const tokenFactor = new TokenFactor(parts, externalTokens)
+export function createServices(deps: ApiDeps): ApiServices {
+  const { limits, processor } = deps
+  const sessions = new SessionTracker(deps)
+  const writer = new Writer(deps.proposer)
+  const secondFactors = new SecondFactors({ ...deps, writer })
+  const tokens = new TokenSigner(deps.keys)
+  const endpoint = new KeyEndpoint(limits, deps.keyEndpoints)
+  const externalTokens = new TokenJudge(deps, new KeySets(endpoint, limits, deps), limits)
+  const tokenFactor = new TokenFactor(deps, externalTokens)
   const unsent = new UnsentAnswers(limits)
   const passwords = new PasswordVerifier({
     atOnceMax: limits.passwordHashesMax,
     waitingMax: limits.passwordHashesWaitingMax,
   })
-  const lockout = new PasswordLockout(parts)
+  const lockout = new PasswordLockout(deps)
   const throttle = new LogInThrottle(
     {
       failuresMax: limits.logInFailuresMax,
@@ -92,9 +92,9 @@ export function createServices(parts: ApiParts): ApiServices {
       sourcesMax: limits.logInSourcesMax,
       attemptsMax: limits.logInsMax,
     },
-    parts.clock,
+    deps.clock,
   )
-  const { state, clock, reads, authorities } = parts
+  const { state, clock, reads, authorities } = deps
   const logIns = new LogIns({
     state,
     clock,
@@ -110,60 +110,57 @@ export function createServices(parts: ApiParts): ApiServices {
     sessions,
     tokenFactor,
   })
-  const oidcTokens = new OidcTokens(parts)
-  const refreshUses = new RefreshUses(parts)
-  const seals = new SealedTexts(parts)
+  const oidcTokens = new OidcTokens(deps)
+  const refreshUses = new RefreshUses(deps)
+  const seals = new SealedTexts(deps)
   const oidcFlow = new LogInFlow({
-    ...parts,
+    ...deps,
     logIns,
     tokenFactor,
     sessions,
     refreshUses,
     oidcTokens,
     seals,
-    keyBinding: new KeyBinding({ ...parts, writer }),
+    keyBinding: new KeyBinding({ ...deps, writer }),
   })
-  const metrics = metricsOf(parts)
+  const metrics = metricsOf(deps)
   return {
     sessions,
     tokens,
-    gate: new SessionGuard(parts, sessions, tokens, tokenFactor, oidcTokens),
+    gate: new SessionGuard(deps, sessions, tokens, tokenFactor, oidcTokens),
     oidcTokens,
     refreshUses,
     oidcFlow,
-    deviceLogIns: new DeviceLogIns({ ...parts, topic: parts.waitingDevices, flow: oidcFlow }),
+    deviceLogIns: new DeviceLogIns({ ...deps, topic: deps.waitingDevices, flow: oidcFlow }),
     externalTokens,
     tokenFactor,
     passwords,
     lockout,
     throttle,
     logIns,
-    refusals: new Quota(refusalQuota, parts.clock, (dropped) => {
-      parts.logger.warn(
+    refusals: new Quota(refusalQuota, deps.clock, (dropped) => {
+      deps.logger.warn(
         { dropped },
         `suppressed ${dropped} lines about refused writes in the last minute`,
       )
     }),
     writer,
-    preparers: new Preparers({ ...parts, passwords }),
+    preparers: new Preparers({ ...deps, passwords }),
     secondFactors,
     largeBodies: new LargeBodies(limits),
     processor,
-    callers: new ConnectionCallers(processor, parts.clock),
+    callers: new ConnectionCallers(processor, deps.clock),
     validator: new Validator(),
     lists: new ListAnswers(limits, processor, unsent),
     unsent,
-    integrity: new IntegrityRunner(parts),
-    resealer: new FactorResealer(parts, secondFactors.vault),
+    integrity: new IntegrityRunner(deps),
+    resealer: new FactorResealer(deps, secondFactors.vault),
     metrics,
-    history: historyOf(parts, metrics),
+    history: historyOf(deps, metrics),
   }
 }
 
-function historyOf(
-  { cluster, state, vitals, clock }: ApiParts,
-  metrics: ApiMetrics,
-): FigureHistory {
+function historyOf({ cluster, state, vitals, clock }: ApiDeps, metrics: ApiMetrics): FigureHistory {
   const read = (): HistoryTotals => {
     const { disk, leaderChanges } = vitals?.() ?? NO_VITALS
     const self = cluster.members().find(({ id }) => id === cluster.selfId)
@@ -180,22 +177,22 @@ function historyOf(
   return new FigureHistory(read, clock)
 }
 
-function metricsOf(parts: ApiParts): ApiMetrics {
+function metricsOf(deps: ApiDeps): ApiMetrics {
   return new ApiMetrics(
-    parts.cluster,
-    parts.state,
+    deps.cluster,
+    deps.state,
     {
-      version: parts.version,
-      count: (entity) => parts.state.count(entity),
+      version: deps.version,
+      count: (entity) => deps.state.count(entity),
       certificates: () => {
-        const { cluster, authorities } = parts
+        const { cluster, authorities } = deps
         const self = cluster.members().find(({ id }) => id === cluster.selfId)
         const controller = self?.certificatePem ?? ''
         const issuing = authorities.intermediatesPem()
         return { controller, issuing, root: authorities.anchorsPem() }
       },
       serverEnds: () =>
-        parts.pki
+        deps.pki
           .view()
           .serverCertificates.flatMap(({ path, certificate }) =>
             certificate === null
@@ -203,14 +200,14 @@ function metricsOf(parts: ApiParts): ApiMetrics {
               : [{ name: certificate.names[0] ?? path, notAfterMs: certificate.notAfterMs }],
           ),
     },
-    parts.vitals === undefined
+    deps.vitals === undefined
       ? null
       : {
-          vitals: parts.vitals,
-          node: () => parts.health().node,
-          requestIds: () => parts.state.requestIds,
-          lastBackupMs: parts.lastBackupMs ?? (() => null),
-          softState: () => parts.softState?.() ?? null,
+          vitals: deps.vitals,
+          node: () => deps.health().node,
+          requestIds: () => deps.state.requestIds,
+          lastBackupMs: deps.lastBackupMs ?? (() => null),
+          softState: () => deps.softState?.() ?? null,
         },
   )
 }

@@ -15,7 +15,7 @@ export interface ReadBackup {
   readonly secrets: readonly BackupSecret[] | null
 }
 
-export interface ReadingParts {
+export interface ReadingDeps {
   /** Private key of the recipient, or null. */
   readonly privateKeyPem: string | null
   /** Called before any byte of the state, so that the caller can reject the backup by an error. */
@@ -27,7 +27,7 @@ export interface ReadingParts {
 /** Reads a backup from start to end. @throws {BackupFault} and errors of the callbacks. */
 export async function readBackup(
   bytes: AsyncIterable<Uint8Array>,
-  parts: ReadingParts,
+  deps: ReadingDeps,
 ): Promise<ReadBackup> {
   const container = new ContainerReader()
   const content = new ContentReader()
@@ -36,10 +36,10 @@ export async function readBackup(
     const bodies = container.push(chunk)
     const { manifest } = container
     if (manifest === null) continue
-    opened ??= await open(container, manifest, parts)
+    opened ??= await open(container, manifest, deps)
     for (const body of bodies) {
       const state = content.push(opened.cipher === null ? body : opened.cipher.open(body))
-      if (state.length > 0) await parts.onState(state)
+      if (state.length > 0) await deps.onState(state)
     }
   }
   const summary = container.finish()
@@ -69,7 +69,7 @@ export async function checkBackup(
 async function open(
   container: ContainerReader,
   manifest: BackupManifest,
-  { privateKeyPem, onManifest }: ReadingParts,
+  { privateKeyPem, onManifest }: ReadingDeps,
 ): Promise<{ readonly cipher: FrameCipher | null }> {
   requireKnownLevel(manifest)
   // @guard backup-of-a-stranger--whole

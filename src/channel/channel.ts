@@ -12,7 +12,7 @@ import { bodyBytesMaxOf, messageFault } from './message-bounds.ts'
 import { MALFORMED } from './wire-scan.ts'
 import { contentType, headerKey, reflectedKeys } from './numbers.ts'
 
-export interface ChannelParts {
+export interface ChannelDeps {
   /** A TLS socket; closed with the channel. */
   readonly socket: Duplex
   readonly limits: ChannelLimits
@@ -75,7 +75,7 @@ const REFUSED_AGAIN_MS = 60_000
  * and bounds on all of it. It knows nothing of who speaks over it.
  */
 export class Channel {
-  readonly #parts: ChannelParts
+  readonly #deps: ChannelDeps
   readonly #decoder: FrameDecoder
   readonly #writer: FrameWriter
   readonly #waiters = new Map<number, Waiter>()
@@ -97,9 +97,9 @@ export class Channel {
   #windowMessages = 0
   #windowBytes = 0
 
-  constructor(parts: ChannelParts) {
-    this.#parts = parts
-    const { socket, limits, clock } = parts
+  constructor(deps: ChannelDeps) {
+    this.#deps = deps
+    const { socket, limits, clock } = deps
     this.#writer = new FrameWriter(socket, clock)
     this.#decoder = new FrameDecoder({
       frameHeadersBytesMax: limits.helloHeadersBytesMax,
@@ -113,7 +113,7 @@ export class Channel {
     socket.on('error', (error) => this.close(error.message))
     socket.on('end', () => this.close('closed by the peer'))
     socket.on('close', () => this.close('closed by the peer'))
-    if (parts.hello !== undefined) this.#write(parts.hello)
+    if (deps.hello !== undefined) this.#write(deps.hello)
   }
 
   get isClosed(): boolean {
@@ -138,7 +138,7 @@ export class Channel {
    */
   open(answer: ChannelMessage | null, partOf: Channel | null = null): void {
     if (this.#isClosed) return
-    const { limits, clock } = this.#parts
+    const { limits, clock } = this.#deps
     this.#heartbeats =
       (partOf === null ? null : partOf.#heartbeats) ?? new Heartbeats(limits, clock)
     if (this.#isPaused) this.#heartbeats.pause()
@@ -164,7 +164,7 @@ export class Channel {
    */
   trySend(outgoing: Outgoing, queuedBytesMax: number, queue: SendQueue | null = null): boolean {
     if (this.#isClosed) return false
-    const bytesMax = Math.min(queuedBytesMax, this.#parts.limits.trySendBytesMax)
+    const bytesMax = Math.min(queuedBytesMax, this.#deps.limits.trySendBytesMax)
     if (this.#writer.isFull(frameBytes(outgoing), bytesMax, queue)) return false
     this.#writer.collect()
     return this.#send(outgoing, this.#nextSequence(), queue)
@@ -190,7 +190,7 @@ export class Channel {
     if (this.#isClosed || this.#isPaused) return
     this.#isPaused = true
     this.#heartbeats?.pause()
-    this.#parts.socket.pause()
+    this.#deps.socket.pause()
   }
 
   /** The next message is handled in a later turn. */
@@ -232,9 +232,9 @@ export class Channel {
    */
   request(
     outgoing: Outgoing,
-    timeoutMs = this.#parts.limits.replyTimeoutMs,
+    timeoutMs = this.#deps.limits.replyTimeoutMs,
   ): Promise<ChannelMessage> {
-    if (this.#waiters.size >= this.#parts.limits.repliesWaitingMax) {
+    if (this.#waiters.size >= this.#deps.limits.repliesWaitingMax) {
       return Promise.reject(new Error('too many requests wait for a reply'))
     }
     const sequence = this.#nextSequence()
@@ -251,7 +251,7 @@ export class Channel {
   /** @param last is sent before the socket ends. */
   close(reason: string, last: ChannelMessage | null = null): void {
     if (this.#isClosed) return
-    const { socket, onClose } = this.#parts
+    const { socket, onClose } = this.#deps
     if (last !== null) this.#write(last)
     this.#isClosed = true
     this.#writer.close()
@@ -303,11 +303,11 @@ export class Channel {
 
   #write(message: ChannelMessage, queue: SendQueue | null = null): boolean {
     // One message may be larger than all that may wait: a whole data model is.
-    if (this.#writer.isFull(frameBytes(message), this.#parts.limits.unsentBytesMax)) {
+    if (this.#writer.isFull(frameBytes(message), this.#deps.limits.unsentBytesMax)) {
       this.close('the peer does not read')
       return false
     }
-    this.#parts.onFrame?.('out', message)
+    this.#deps.onFrame?.('out', message)
     this.#writer.write(message, queue)
     return true
   }
@@ -367,7 +367,7 @@ export class Channel {
   #wait(pending: Promise<void>): void {
     this.#isBusy = true
     // @guard heavy-frames-of-a-router--pause
-    this.#parts.socket.pause()
+    this.#deps.socket.pause()
     const goOn = (): void => {
       this.#isBusy = false
       this.#read()
@@ -382,12 +382,12 @@ export class Channel {
   #holdOf(type: number): Hold | null {
     if (this.#heartbeats === null) return null
     // @guard control-flood-beside-data
-    return this.#parts.limits.unmeteredTypes?.has(type) === true ? null : this.#meteredHold()
+    return this.#deps.limits.unmeteredTypes?.has(type) === true ? null : this.#meteredHold()
   }
 
   #meteredHold(): Hold | null {
     if (this.#isPeerIdle()) return 'drain'
-    const { limits } = this.#parts
+    const { limits } = this.#deps
     const isOver =
       this.#windowBytes > limits.bytesPerSecondMax ||
       this.#windowMessages >= limits.messagesPerSecondMax
@@ -399,14 +399,14 @@ export class Channel {
    * for each other if its mere waiting counted, so more has to wait than data may take.
    */
   #isPeerIdle(): boolean {
-    const { socket, limits } = this.#parts
+    const { socket, limits } = this.#deps
     if (!socket.writableNeedDrain) return false
     if (limits.unmeteredTypes === undefined) return true
     return socket.writableLength > (limits.trySendBytesMax + limits.unsentBytesMax) / 2
   }
 
   #turnWindow(): void {
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     if (nowMs - this.#windowMs < RATE_WINDOW_MS) return
     this.#windowMs = nowMs
     this.#windowMessages = 0
@@ -416,14 +416,14 @@ export class Channel {
   #count({ contentType: type, leftOutBytes = 0 }: ChannelMessage): void {
     if (this.#heartbeats === null) return
     // Data that is left out for its length is no data that anyone may send without end.
-    if (leftOutBytes === 0 && this.#parts.limits.unmeteredTypes?.has(type) === true) return
+    if (leftOutBytes === 0 && this.#deps.limits.unmeteredTypes?.has(type) === true) return
     this.#windowMessages += 1
     this.#windowBytes += this.#decoder.takenBytes
   }
 
   /** Nothing more is read while the decoder may hold messages, or it would grow without end. */
   #goOn(hold: Hold | null): void {
-    const { socket, limits } = this.#parts
+    const { socket, limits } = this.#deps
     const isMetered = this.#heartbeats !== null && limits.unmeteredTypes === undefined
     const all = hold ?? (isMetered ? this.#meteredHold() : null)
     if (all === null) {
@@ -454,10 +454,10 @@ export class Channel {
 
   /** @returns when it is worked on; null: it is. */
   #onMessage(message: ChannelMessage): Promise<void> | null {
-    this.#parts.onFrame?.('in', message)
+    this.#deps.onFrame?.('in', message)
     if (!this.#hasHello) {
       this.#hasHello = true
-      this.#parts.onHello(message)
+      this.#deps.onHello(message)
       return null
     }
     this.#heartbeats?.onMessage(message)
@@ -467,7 +467,7 @@ export class Channel {
       this.replyResult(message, true)
       return null
     }
-    const { begin = runToItsEnd } = this.#parts
+    const { begin = runToItsEnd } = this.#deps
     return begin(() => this.#work(message))
   }
 
@@ -479,7 +479,7 @@ export class Channel {
     const fault = messageFault(message)
     if (fault !== null) this.#refuse(message, fault, waiter)
     else if (waiter === undefined) {
-      const steps = this.#parts.onMessage(message)
+      const steps = this.#deps.onMessage(message)
       return steps === null ? null : this.#whileOpen(steps)
     } else waiter.resolve(message)
     return null
@@ -491,7 +491,7 @@ export class Channel {
 
   /** Its sender may know no better once. */
   #refuse(message: ChannelMessage, fault: string, waiter: Waiter | undefined): void {
-    const { clock, onRefused } = this.#parts
+    const { clock, onRefused } = this.#deps
     const text = `message ${message.contentType} is refused: ${fault}`
     const nowMs = clock.monotonicMs()
     // @guard heavy-frames-of-a-router--again
@@ -511,7 +511,7 @@ export class Channel {
   }
 
   #check(): void {
-    const { writeMsMax = Infinity } = this.#parts.limits
+    const { writeMsMax = Infinity } = this.#deps.limits
     if (this.#heartbeats?.isSilent === true) this.close('no answer to heartbeats')
     else if (this.#writer.stalledForMs > writeMsMax) {
       this.close(`a message was not sent within ${writeMsMax} ms`)

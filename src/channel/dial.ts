@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../lib/clock.ts'
-import { Channel, type ChannelParts } from './channel.ts'
+import { Channel, type ChannelDeps } from './channel.ts'
 import type { ChannelMessage } from './frame.ts'
 import { readFlag, readInt32 } from './headers.ts'
 import type { ChannelLimits } from './limits.ts'
@@ -11,7 +11,7 @@ import { contentType, HELLO_SEQUENCE, headerKey } from './numbers.ts'
 
 const REASON_CHARACTERS_MAX = 200
 
-export interface DialOptions extends Pick<ChannelParts, 'onMessage' | 'onClose' | 'onFrame'> {
+export interface DialOptions extends Pick<ChannelDeps, 'onMessage' | 'onClose' | 'onFrame'> {
   readonly host: string
   readonly port: number
   /** Certificate, key and CA certificates, PEM each. */

@@ -38,7 +38,7 @@ export const defaultClusterNodeOptions = {
   retention: { entries: 20_000, bytes: 16 * 1024 * 1024, catchUpBytes: 96 * 1024 * 1024 },
 } as const satisfies Partial<ClusterNodeOptions>
 
-export interface ClusterNodeParts {
+export interface ClusterNodeDeps {
   readonly link: MainLink
   readonly machine: Machine
   readonly clock: Clock

@@ -10,7 +10,7 @@ import type { HostStats } from '../ports/stats.ts'
 import type { Index, NodeId } from '../raft/types.ts'
 import type {
   ClusterNodeOptions,
-  ClusterNodeParts,
+  ClusterNodeDeps,
   ConfigurationInForce,
 } from './cluster-node-parts.ts'
 import { ClusterObserver } from './cluster-observer.ts'
@@ -36,7 +36,7 @@ const DRAIN_LOOK_MS = 100
  */
 export class ClusterNode implements Proposer, ClusterView {
   readonly #options: ClusterNodeOptions
-  readonly #parts: ClusterNodeParts
+  readonly #deps: ClusterNodeDeps
   readonly #proposals: Proposals
   readonly #reads: ReadRounds
   readonly #peers: PeerRpc
@@ -52,10 +52,10 @@ export class ClusterNode implements Proposer, ClusterView {
   #hasFailed = false
   #isLeaving = false
 
-  constructor(options: ClusterNodeOptions, parts: ClusterNodeParts) {
-    const { link, clock } = parts
+  constructor(options: ClusterNodeOptions, deps: ClusterNodeDeps) {
+    const { link, clock } = deps
     this.#options = options
-    this.#parts = parts
+    this.#deps = deps
     this.#proposals = this.#makeProposals()
     this.#requests = new ConsensusRequests((command) => link.post(command))
     this.#reads = new ReadRounds({
@@ -65,9 +65,9 @@ export class ClusterNode implements Proposer, ClusterView {
     })
     this.#peers = new PeerRpc(
       (command) => link.post(command),
-      (method, err) => parts.log.error({ method, err }, 'a call of a peer failed'),
+      (method, err) => deps.log.error({ method, err }, 'a call of a peer failed'),
     )
-    this.alarms = new Alarms(clock, parts.log)
+    this.alarms = new Alarms(clock, deps.log)
     this.#follower = this.#makeFollower()
     this.#soft = new SoftStateChannel(
       // Not the start count of the store, which restarts with a new disk.
@@ -102,7 +102,7 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   get featureLevel(): number {
-    return this.#parts.machine.featureLevel
+    return this.#deps.machine.featureLevel
   }
 
   get generation(): number {
@@ -121,7 +121,7 @@ export class ClusterNode implements Proposer, ClusterView {
   async start(): Promise<number> {
     this.#stopSweep = periodicScheduler.every(SWEEP_MS, () => this.#onSweep())
     this.#soft.start()
-    this.#parts.link.post({ type: 'start' })
+    this.#deps.link.post({ type: 'start' })
     this.#follower.reportProgress()
     return await new Promise((resolve) => {
       this.#onStarted = resolve
@@ -143,10 +143,10 @@ export class ClusterNode implements Proposer, ClusterView {
     if (this.#hasFailed || !hasHeir) return
     if (this.#observer.status.role === 'leader') {
       const reason = await this.#requests.transferLeadership(null)
-      if (reason !== null) this.#parts.log.warn({}, `leadership transfer failed: ${reason}`)
+      if (reason !== null) this.#deps.log.warn({}, `leadership transfer failed: ${reason}`)
     }
-    const endMs = this.#parts.clock.monotonicMs() + this.#options.drainMsMax
-    while (this.#proposals.count > 0 && this.#parts.clock.monotonicMs() < endMs) {
+    const endMs = this.#deps.clock.monotonicMs() + this.#options.drainMsMax
+    while (this.#proposals.count > 0 && this.#deps.clock.monotonicMs() < endMs) {
       await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS))
     }
   }
@@ -162,11 +162,11 @@ export class ClusterNode implements Proposer, ClusterView {
     // Sends the most recent published values.
     this.#soft.tick()
     await this.#observer.save()
-    this.#parts.link.post({ type: 'stop' })
+    this.#deps.link.post({ type: 'stop' })
     await stopped
     this.#end()
     await this.#follower.guard.stop()
-    this.#parts.link.close()
+    this.#deps.link.close()
   }
 
   members(): readonly MemberView[] {
@@ -189,7 +189,7 @@ export class ClusterNode implements Proposer, ClusterView {
 
   /** New mesh connections use this identity; open ones continue. */
   setIdentity(identity: MeshIdentity): void {
-    this.#parts.link.post({ type: 'identity', identity })
+    this.#deps.link.post({ type: 'identity', identity })
   }
 
   leaderId(): NodeId | null {
@@ -294,13 +294,13 @@ export class ClusterNode implements Proposer, ClusterView {
         // After a removal, no leader or log entry can report the outcome of outstanding writes any
         // more.
         if (isRemovedOrFenced(event)) this.#proposals.close()
-        this.#parts.onSelfRefused?.(event)
+        this.#deps.onSelfRefused?.(event)
         break
       case 'roster':
-        this.#parts.onRoster?.(event.roster)
+        this.#deps.onRoster?.(event.roster)
         break
       case 'log':
-        this.#parts.log[event.level](event.fields, event.message)
+        this.#deps.log[event.level](event.fields, event.message)
         break
       case 'fatal':
         this.#fail(new Error(event.reason))
@@ -326,7 +326,7 @@ export class ClusterNode implements Proposer, ClusterView {
     this.#follower.onStatus(status)
     // @guard 42-same-leader-in-a-later-term-is-no-news
     if (status.leader === before.leader && status.term === before.term) return
-    this.#parts.log.info(
+    this.#deps.log.info(
       { term: status.term, leader: status.leader, role: status.role },
       status.leader === null
         ? `no leader (term ${status.term})`
@@ -339,7 +339,7 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   #makeProposals(): Proposals {
-    const { link, machine, clock, audit } = this.#parts
+    const { link, machine, clock, audit } = this.#deps
     return new Proposals(this.#options, {
       selfId: this.selfId,
       clock,
@@ -353,7 +353,7 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   #makeFollower(): StateFollower {
-    const { machine, link, clock, log, quarantineMark, onStateReplaced } = this.#parts
+    const { machine, link, clock, log, quarantineMark, onStateReplaced } = this.#deps
     return new StateFollower({
       machine,
       link,
@@ -378,7 +378,7 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   #makeObserver(): ClusterObserver {
-    const { machine, clock, log, memory = null, loopDelay, link } = this.#parts
+    const { machine, clock, log, memory = null, loopDelay, link } = this.#deps
     const { self, lowSpaceBytes } = this.#options
     return new ClusterObserver({
       self,
@@ -403,7 +403,7 @@ export class ClusterNode implements Proposer, ClusterView {
   #fail(error: Error): void {
     if (this.#hasFailed) return
     this.#end()
-    this.#parts.onFatal(error)
+    this.#deps.onFatal(error)
   }
 
   #end(): void {

@@ -27,7 +27,7 @@ import { type HeardPresence, type Presence, PresenceTopic } from './soft-state/p
 
 const PRIORITY_DEFAULT = 50
 
-export interface ClusterObserverParts {
+export interface ClusterObserverDeps {
   readonly self: SelfDescription
   readonly machine: Machine
   readonly clock: Clock
@@ -49,7 +49,7 @@ export interface ClusterObserverParts {
  * of all members, including this one.
  */
 export class ClusterObserver {
-  readonly #parts: ClusterObserverParts
+  readonly #deps: ClusterObserverDeps
   readonly #presence: PresenceTopic
   readonly #known: KnownMembers
   readonly #alarmWatch: AlarmWatch
@@ -61,17 +61,17 @@ export class ClusterObserver {
   /** Monotonic time at which apply last had everything that is committed. */
   #caughtUpMs: number
 
-  constructor(parts: ClusterObserverParts) {
-    const { clock, log } = parts
-    this.#parts = parts
-    this.#loopDelay = parts.loopDelay ?? new LoopDelay()
-    this.#presence = new PresenceTopic(parts.soft, clock)
+  constructor(deps: ClusterObserverDeps) {
+    const { clock, log } = deps
+    this.#deps = deps
+    this.#loopDelay = deps.loopDelay ?? new LoopDelay()
+    this.#presence = new PresenceTopic(deps.soft, clock)
     this.#presence.onHeard = (id) => this.#onPresence(id)
-    this.#known = new KnownMembers(parts.memory, clock, (err) =>
+    this.#known = new KnownMembers(deps.memory, clock, (err) =>
       log.warn({ err }, 'cannot write known-members.json'),
     )
-    this.#alarmWatch = new AlarmWatch(parts.alarms, clock, parts.lowSpaceBytes)
-    this.#configuration = parts.machine.persistedMark().configuration
+    this.#alarmWatch = new AlarmWatch(deps.alarms, clock, deps.lowSpaceBytes)
+    this.#configuration = deps.machine.persistedMark().configuration
     this.#statusAtMs = clock.monotonicMs()
     this.#leaderSeenMs = this.#statusAtMs
     this.#caughtUpMs = this.#statusAtMs
@@ -95,11 +95,11 @@ export class ClusterObserver {
    * thread.
    */
   get commit(): Index {
-    return Math.max(this.#status.commit, this.#parts.machine.progress().applied)
+    return Math.max(this.#status.commit, this.#deps.machine.progress().applied)
   }
 
   get progress(): MachineProgress {
-    return { ...this.#parts.machine.progress(), ...this.#parts.guard().ownDigest }
+    return { ...this.#deps.machine.progress(), ...this.#deps.guard().ownDigest }
   }
 
   /** Lowest commit index of the connected members; Infinity if there are none. */
@@ -114,15 +114,15 @@ export class ClusterObserver {
 
   leaderContactMs(): number {
     if (this.#status.role === 'leader') return 0
-    return Math.round(this.#parts.clock.monotonicMs() - this.#leaderSeenMs)
+    return Math.round(this.#deps.clock.monotonicMs() - this.#leaderSeenMs)
   }
 
   members(): readonly MemberView[] {
     return memberViews({
       record: this.#configuration,
       status: this.#status,
-      ageMs: this.#parts.clock.monotonicMs() - this.#statusAtMs,
-      self: this.#parts.self,
+      ageMs: this.#deps.clock.monotonicMs() - this.#statusAtMs,
+      self: this.#deps.self,
       own: this.#ownPresence(),
       heard: (id) => this.#presence.of(id),
       known: (id) => this.#known.of(id),
@@ -130,7 +130,7 @@ export class ClusterObserver {
   }
 
   quorumClockMs(): number | null {
-    return quorumClockMs(this.#configuration, this.members(), this.#parts.clock.nowMs())
+    return quorumClockMs(this.#configuration, this.members(), this.#deps.clock.nowMs())
   }
 
   configuration(): ConfigurationInForce {
@@ -149,7 +149,7 @@ export class ClusterObserver {
       commit,
       ...progress,
       outstanding,
-      alarms: this.#parts.alarms.list(),
+      alarms: this.#deps.alarms.list(),
     }
   }
 
@@ -160,7 +160,7 @@ export class ClusterObserver {
       status,
       vitals: this.#status.vitals,
       mainLoopDelayP99Ms: this.#loopDelay.p99Ms,
-      behindMs: this.#parts.clock.monotonicMs() - this.#caughtUpMs,
+      behindMs: this.#deps.clock.monotonicMs() - this.#caughtUpMs,
     })
   }
 
@@ -172,7 +172,7 @@ export class ClusterObserver {
   onStatus(status: HostStatus): void {
     const before = this.#status
     this.#status = status
-    this.#statusAtMs = this.#parts.clock.monotonicMs()
+    this.#statusAtMs = this.#deps.clock.monotonicMs()
     this.#alarmWatch.lookAtDebt(status.owed)
     if (status.leaderSilentMs !== null) {
       this.#leaderSeenMs = this.#statusAtMs - status.leaderSilentMs
@@ -188,8 +188,8 @@ export class ClusterObserver {
   watchLag(): void {
     const leader = this.#status.leader
     const known = leader === null ? 0 : (this.#presence.of(leader)?.presence.commit ?? 0)
-    if (this.#parts.machine.progress().applied >= Math.max(known, this.#status.commit)) {
-      this.#caughtUpMs = this.#parts.clock.monotonicMs()
+    if (this.#deps.machine.progress().applied >= Math.max(known, this.#status.commit)) {
+      this.#caughtUpMs = this.#deps.clock.monotonicMs()
     }
   }
 
@@ -203,7 +203,7 @@ export class ClusterObserver {
   }
 
   #ownPresence(): Presence {
-    const { self, clock, isFailing } = this.#parts
+    const { self, clock, isFailing } = this.#deps
     const { role, term, leader, last, vitals } = this.#status
     return {
       ...this.progress,
@@ -219,7 +219,7 @@ export class ClusterObserver {
       version: self.version,
       startedAtMs: self.startedAtMs,
       apiAddresses: self.apiAddresses,
-      isFailing: isFailing() || this.#parts.guard().isQuarantined,
+      isFailing: isFailing() || this.#deps.guard().isQuarantined,
     }
   }
 
@@ -230,16 +230,16 @@ export class ClusterObserver {
     // Before the first status, the members are unknown.
     if (this.#configuration.members.length > 0) {
       this.#known.keep(new Set(this.memberIds))
-      this.#parts.guard().keepMembers(this.memberIds)
+      this.#deps.guard().keepMembers(this.memberIds)
     }
     this.#alarmWatch.look(this.#configuration, this.members(), {
       freeBytes: this.#status.vitals.disk.freeBytes,
-      logTimeMs: this.#parts.machine.logTimeMs,
+      logTimeMs: this.#deps.machine.logTimeMs,
     })
   }
 
   #onPresence(id: NodeId): void {
     const presence = this.#presence.of(id)?.presence
-    if (presence !== undefined) this.#parts.onPresence(id, presence)
+    if (presence !== undefined) this.#deps.onPresence(id, presence)
   }
 }

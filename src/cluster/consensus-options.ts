@@ -8,7 +8,7 @@ import type { Disk, NodeId, Position, RestoredLog } from '../raft/types.ts'
 import type { HostLink } from './link.ts'
 import type { SnapshotSenderOptions } from './state-transfer/snapshot-sender.ts'
 import type { MeshIdentity } from './mesh/mesh-service.ts'
-import type { MeshEvents, MeshOptions, MeshParts } from './mesh/mesh-parts.ts'
+import type { MeshEvents, MeshOptions, MeshDeps } from './mesh/mesh-parts.ts'
 import type { HostMesh } from './mesh/mesh.ts'
 
 /** Inputs of a consensus thread; plain values that can be posted to a worker. */
@@ -57,7 +57,7 @@ export interface ConsensusOptions {
   readonly snapshots?: Partial<SnapshotSenderOptions>
 }
 
-export interface ConsensusParts {
+export interface ConsensusDeps {
   readonly link: HostLink
   readonly disk: Disk
   readonly restored: RestoredLog
@@ -65,6 +65,6 @@ export interface ConsensusParts {
   /** Disk statistics, read with each status. */
   readonly diskVitals?: () => DiskVitals
   /** Default: gRPC over mutual TLS. A simulation uses its own network. */
-  readonly mesh?: (options: MeshOptions, parts: MeshParts, events: MeshEvents) => HostMesh
+  readonly mesh?: (options: MeshOptions, deps: MeshDeps, events: MeshEvents) => HostMesh
   readonly loopDelay?: LoopDelayGauge
 }

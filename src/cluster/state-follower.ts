@@ -20,7 +20,7 @@ import { type SnapshotEvent, SnapshotSource } from './state-transfer/snapshot-so
 const PROGRESS_MS = 10
 const PROGRESS_ENTRIES = 1024
 
-export interface StateFollowerParts {
+export interface StateFollowerDeps {
   readonly selfId: NodeId
   readonly machine: Machine
   readonly link: MainLink
@@ -49,7 +49,7 @@ export interface StateFollowerParts {
  * differs from other members.
  */
 export class StateFollower {
-  readonly #parts: StateFollowerParts
+  readonly #deps: StateFollowerDeps
   readonly #applyQueue: ApplyQueue
   readonly #retention: LogRetention
   readonly #catchUps: SnapshotCatchUp
@@ -60,11 +60,11 @@ export class StateFollower {
   #progressTimer: NodeJS.Timeout | null = null
   #reportedApplied: Index = 0
 
-  constructor(parts: StateFollowerParts) {
-    const { machine, link, clock } = parts
-    this.#parts = parts
-    this.#retention = new LogRetention(parts.retention)
-    this.#catchUps = new SnapshotCatchUp(parts.alarms, clock, (index) =>
+  constructor(deps: StateFollowerDeps) {
+    const { machine, link, clock } = deps
+    this.#deps = deps
+    this.#retention = new LogRetention(deps.retention)
+    this.#catchUps = new SnapshotCatchUp(deps.alarms, clock, (index) =>
       this.#retention.isNear(index),
     )
     this.guard = this.#makeGuard()
@@ -80,7 +80,7 @@ export class StateFollower {
     this.#stampMs = machine.persistedMark().timeMs + machine.setbackMs
     if (this.guard.isHeld) this.#applyQueue.pause()
     machine.onPersisted = (position) => this.#onPersisted(position)
-    machine.onFailed = (error) => parts.onFatal(error)
+    machine.onFailed = (error) => deps.onFatal(error)
   }
 
   /** Accepts committed entries from the consensus thread. */
@@ -105,7 +105,7 @@ export class StateFollower {
     this.#progressTimer = null
     this.#reportedApplied = this.#applyQueue.applied
     const applied = this.#reportedApplied
-    const { link, machine } = this.#parts
+    const { link, machine } = this.#deps
     link.post({ type: 'progress', applied, timeMs: this.#stampMs, setbackMs: machine.setbackMs })
   }
 
@@ -116,15 +116,15 @@ export class StateFollower {
     this.guard.beginReplacing()
     try {
       await this.#snapshots.restore(id)
-      await this.#parts.onStateReplaced()
+      await this.#deps.onStateReplaced()
       this.#retention.reset()
       this.guard.endReplacing()
       this.#stampMs = this.#stampOfMark()
-      this.#applyQueue.restartAfter(this.#parts.machine.progress().applied)
+      this.#applyQueue.restartAfter(this.#deps.machine.progress().applied)
       this.reportProgress()
-      this.#parts.onRestored()
+      this.#deps.onRestored()
     } catch (error) {
-      this.#parts.onFatal(new Error(`cannot install the received snapshot: ${String(error)}`))
+      this.#deps.onFatal(new Error(`cannot install the received snapshot: ${String(error)}`))
     }
   }
 
@@ -135,7 +135,7 @@ export class StateFollower {
   }
 
   #makeGuard(): StateGuard {
-    const { machine, clock, log, alarms, peers, selfId, observer } = this.#parts
+    const { machine, clock, log, alarms, peers, selfId, observer } = this.#deps
     return new StateGuard({
       machine,
       clock,
@@ -143,8 +143,8 @@ export class StateFollower {
       alarms,
       peers,
       selfId,
-      derive: this.#parts.onStateReplaced,
-      mark: this.#parts.quarantineMark,
+      derive: this.#deps.onStateReplaced,
+      mark: this.#deps.quarantineMark,
       voters: () => observer().voters,
       leaderId: () => observer().status.leader,
       isFailing: (id) => observer().presenceOf(id)?.presence.isFailing ?? false,
@@ -155,26 +155,26 @@ export class StateFollower {
       resumeApply: () => this.#applyQueue.resumeAfter(machine.progress().applied),
       onReplaced: () => this.#onReplaced(),
       onRelease: () => observer().announce(),
-      handOver: this.#parts.handOver,
-      onFatal: this.#parts.onFatal,
+      handOver: this.#deps.handOver,
+      onFatal: this.#deps.onFatal,
     })
   }
 
   #onQuarantine(): void {
-    this.#parts.onQuarantine()
+    this.#deps.onQuarantine()
     this.#snapshots.endSendings('state differs from the majority')
-    this.#parts.observer().announce()
+    this.#deps.observer().announce()
   }
 
   #stampOfMark(): number {
-    const { machine } = this.#parts
+    const { machine } = this.#deps
     return machine.persistedMark().timeMs + machine.setbackMs
   }
 
   /** Another member's state was installed; the log is unaffected. */
   #onReplaced(): void {
     this.#stampMs = Math.max(this.#stampMs, this.#stampOfMark())
-    this.#applyQueue.resumeAfter(this.#parts.machine.progress().applied)
+    this.#applyQueue.resumeAfter(this.#deps.machine.progress().applied)
     this.reportProgress()
   }
 
@@ -182,12 +182,12 @@ export class StateFollower {
     this.#retention.note(entry)
     this.#stampMs = entry.timeMs
     this.guard.onApplied(entry.index)
-    this.#parts.onApplied(applied)
+    this.#deps.onApplied(applied)
   }
 
   #onApplyFailed(error: Error): void {
-    this.#parts.alarms.raise('APPLY_STOPPED', { fault: error.message })
-    this.#parts.onFatal(error)
+    this.#deps.alarms.raise('APPLY_STOPPED', { fault: error.message })
+    this.#deps.onFatal(error)
   }
 
   #planProgress(): void {
@@ -201,10 +201,10 @@ export class StateFollower {
   #onPersisted(position: Position): void {
     this.#applyQueue.goOn()
     this.reportProgress()
-    const slowest = this.#parts.observer().slowestCommit
+    const slowest = this.#deps.observer().slowestCommit
     const cut = this.#retention.cut(position.index, slowest, this.#catchUps.neededAfter)
     if (cut === null) return
     this.#catchUps.noteCut(cut.index)
-    this.#parts.link.post({ type: 'compact', position: cut })
+    this.#deps.link.post({ type: 'compact', position: cut })
   }
 }

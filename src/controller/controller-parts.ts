@@ -7,7 +7,7 @@ import type { Credentials } from './start/check-certificates.ts'
 import type { RemovalAction } from './start/removal-action.ts'
 
 /** Inputs of `Controller.start`. */
-export interface ControllerParts {
+export interface ControllerDeps {
   readonly config: ControllerConfig
   readonly credentials: Credentials
   readonly log: Logger

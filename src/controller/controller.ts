@@ -25,12 +25,12 @@ import { type Events, openEvents, startEvents } from './service/events.ts'
 import { openBackups } from './backups/open-backups.ts'
 import { Certificates } from './service/open-certificates.ts'
 import { openClusterNode } from './membership/cluster-node.ts'
-import type { ControllerParts } from './controller-parts.ts'
+import type { ControllerDeps } from './controller-parts.ts'
 import { handOverLeadership } from './membership/hand-over.ts'
 import { IdentityInForce } from './identity-in-force.ts'
 import { networkAuthoritiesOf, openIssuer } from './service/issuing.ts'
 import { type CertificatesByName, Listeners } from './service/listeners.ts'
-import { type MembershipParts, openAdmission, startMembership } from './membership/members.ts'
+import { type MembershipDeps, openAdmission, startMembership } from './membership/members.ts'
 import { Releases } from './releases.ts'
 import { openLiveParts } from './service/live-parts.ts'
 import { ProcessorShare } from '../lib/bounds/processor-share.ts'
@@ -44,7 +44,7 @@ import {
   removalActionOfRefusal,
   type RemovalAction,
 } from './start/removal-action.ts'
-import { checkMemberKey, type MemberKeyParts, watchMemberKey } from './start/member-key.ts'
+import { checkMemberKey, type MemberKeyDeps, watchMemberKey } from './start/member-key.ts'
 import { openState } from './start/open-state.ts'
 import { programVersion } from './version.ts'
 import { errorMessage } from '../lib/error-code.ts'
@@ -62,7 +62,7 @@ interface Opened {
 
 /** A running controller: all components from the data folder to the listeners. */
 export class Controller {
-  readonly #parts: ControllerParts
+  readonly #deps: ControllerDeps
   readonly #releases: Releases
   readonly #startedAtMs: number
   readonly #inForce: IdentityInForce
@@ -78,15 +78,15 @@ export class Controller {
   #hasFailed = false
   #isOusted = false
 
-  private constructor(parts: ControllerParts) {
-    this.#parts = parts
+  private constructor(parts: ControllerDeps) {
+    this.#deps = parts
     this.#startedAtMs = parts.startedAtMs ?? systemClock.nowMs()
     this.#releases = new Releases(parts.log)
     this.#inForce = new IdentityInForce(parts.credentials)
   }
 
   /** @throws {StoreError} or the error of a listener, after everything is closed again. */
-  static async start(parts: ControllerParts): Promise<Controller> {
+  static async start(parts: ControllerDeps): Promise<Controller> {
     const controller = new Controller(parts)
     try {
       await controller.#open()
@@ -107,7 +107,7 @@ export class Controller {
     try {
       await this.#certificates?.reload()
     } catch (error) {
-      this.#parts.log.error(
+      this.#deps.log.error(
         { err: error },
         `certificate files rejected: ${errorMessage(error)}; keeping the current ones`,
       )
@@ -125,36 +125,36 @@ export class Controller {
   }
 
   async #open(): Promise<void> {
-    const { config } = this.#parts
+    const { config } = this.#deps
     const identity = readIdentity(config.data)
     const lock = await lockDataFolder(config.data)
     this.#releases.push(() => lock.release())
     this.#roster = this.#readRoster()
     const machine = await this.#openState()
-    const events = openEvents(this.#parts, identity, machine, this.#startedAtMs)
+    const events = openEvents(this.#deps, identity, machine, this.#startedAtMs)
     // The first jobs of the store have started the thread pool.
     const threads = lowerPoolPriority()
     if (threads === 0)
-      this.#parts.log.warn(
+      this.#deps.log.warn(
         'cannot lower the priority of the thread pool; password hashing may slow writes',
       )
     const memberKey = this.#memberKeyParts(identity, machine)
     const isChecked = checkMemberKey(memberKey)
     const clusterNode = await this.#joinCluster(identity, machine)
-    if (!isChecked) this.#releases.push(watchMemberKey(memberKey, this.#parts.onFatal))
+    if (!isChecked) this.#releases.push(watchMemberKey(memberKey, this.#deps.onFatal))
     const secrets = await this.#keepSecrets(machine)
     this.#releases.push(startEvents(events, clusterNode, config))
     await this.#serve({ clusterNode, machine, secrets, events, storeId: identity.storeId })
   }
 
-  #memberKeyParts(identity: DataIdentity, machine: StateMachine): MemberKeyParts {
-    const { config, credentials } = this.#parts
+  #memberKeyParts(identity: DataIdentity, machine: StateMachine): MemberKeyDeps {
+    const { config, credentials } = this.#deps
     const configuration = (): Configuration => machine.persistedMark().configuration
     return { config, credentials, identity, configuration }
   }
 
   async #openState(): Promise<StateMachine> {
-    const { config, log } = this.#parts
+    const { config, log } = this.#deps
     const known = membersOfRoster(this.#roster)
     const canRefill = hasOtherVoters(config.id, [known])
     const { lowSpaceBytes } = config.log
@@ -173,7 +173,7 @@ export class Controller {
     // After the start, only onFatal reports the failure.
     fatal.promise.catch(() => undefined)
     const { clusterNode, committedIndex } = await openClusterNode({
-      controller: this.#parts,
+      controller: this.#deps,
       startedAtMs: this.#startedAtMs,
       folder,
       machine,
@@ -183,7 +183,7 @@ export class Controller {
       onFatal: (error) => {
         this.#hasFailed = true
         fatal.reject(error)
-        this.#parts.onFatal(error)
+        this.#deps.onFatal(error)
       },
       onStateReplaced: async () => await this.#secrets?.refresh(),
       onSelfRefused: (refusal) => this.#onSelfRefused(refusal),
@@ -204,13 +204,13 @@ export class Controller {
       this.#membership?.management.onSelfRemoved()
     }
     if (refusal.reason === 'not-yet-a-member') this.#membership?.entrance.onRefused()
-    this.#meet(removalActionOfRefusal(this.#parts.config.id, refusal))
+    this.#meet(removalActionOfRefusal(this.#deps.config.id, refusal))
   }
 
   #meet(fate: RemovalAction | null): void {
     if (fate === null) return
     const addresses = this.#clusterNode?.peerStatuses().map(({ address }) => address) ?? []
-    this.#parts.onOusted?.(fate, addresses)
+    this.#deps.onOusted?.(fate, addresses)
   }
 
   /**
@@ -219,15 +219,15 @@ export class Controller {
    */
   #readRoster(): MembershipRecord | null {
     try {
-      return readRosterFile(this.#parts.config.data)
+      return readRosterFile(this.#deps.config.data)
     } catch (err) {
-      this.#parts.log.warn({ err }, 'cannot read the membership cache (ROSTER)')
+      this.#deps.log.warn({ err }, 'cannot read the membership cache (ROSTER)')
       return null
     }
   }
 
   async #serve(opened: Opened): Promise<void> {
-    const { config, credentials, log } = this.#parts
+    const { config, credentials, log } = this.#deps
     const { clusterNode, machine, secrets, events } = opened
     const { management, admission } = this.#startMembership(opened)
     const refusal = (): ProblemCode | null =>
@@ -262,7 +262,7 @@ export class Controller {
     const issuer = openIssuer(secrets, apiLimitsOf(config), config.trustDomain)
     this.#releases.push(() => issuer.close())
     const api = openApi({
-      controller: this.#parts,
+      controller: this.#deps,
       clusterNode,
       machine,
       secrets,
@@ -320,8 +320,8 @@ export class Controller {
     readonly management: MemberManagement
     readonly admission: JoinTickets
   } {
-    const { config, credentials, log } = this.#parts
-    const parts: MembershipParts = {
+    const { config, credentials, log } = this.#deps
+    const parts: MembershipDeps = {
       config,
       credentials,
       log,
@@ -341,7 +341,7 @@ export class Controller {
    */
   #certify(opened: Opened, renewals: readonly ((identity: MeshIdentity) => void)[]): Certificates {
     const { clusterNode, machine, secrets } = opened
-    const { config, credentials, log } = this.#parts
+    const { config, credentials, log } = this.#deps
     const overlapMs = config.api.sessionTimeoutMs
     const rotation = { proposer: clusterNode, state: machine, keyring: secrets, log, overlapMs }
     const certificates = new Certificates({
@@ -371,7 +371,7 @@ export class Controller {
 
   /** Decrypts the shared secrets with the key of this controller, before the first request. */
   async #keepSecrets(machine: StateMachine): Promise<Keyring> {
-    const { config, credentials, log } = this.#parts
+    const { config, credentials, log } = this.#deps
     const keyring = new Keyring({
       state: machine,
       selfId: config.id,
@@ -392,7 +392,7 @@ export class Controller {
   /** Problem code for all requests, except those about this controller itself. */
   #requestRefusal({ clusterNode, machine, storeId }: Opened): () => ProblemCode | null {
     const settled = new StartupReadiness({
-      selfId: this.#parts.config.id,
+      selfId: this.#deps.config.id,
       storeId,
       persisted: machine.persistedMark().configuration,
       lostIndex: this.#lostIndex,
@@ -407,6 +407,6 @@ export class Controller {
 
   async #handOver(): Promise<void> {
     if (this.#clusterNode === null || this.#hasFailed) return
-    await handOverLeadership(this.#clusterNode, this.#parts.log)
+    await handOverLeadership(this.#clusterNode, this.#deps.log)
   }
 }

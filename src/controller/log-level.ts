@@ -7,7 +7,7 @@ import type {
 } from '../api/host/log-level-control.ts'
 import type { ActionRecorder } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
-import type { ControllerParts } from './controller-parts.ts'
+import type { ControllerDeps } from './controller-parts.ts'
 
 /** The part of a pino logger that is needed here. */
 interface AdjustableLog {
@@ -50,6 +50,6 @@ export class LogLevelSwitch implements LogLevelControl {
   }
 }
 
-export function logLevelOf({ config, log }: ControllerParts, proposer: Proposer): LogLevelSwitch {
+export function logLevelOf({ config, log }: ControllerDeps, proposer: Proposer): LogLevelSwitch {
   return new LogLevelSwitch(config.id, log, config.logLevel, new ActionLog(proposer, log))
 }

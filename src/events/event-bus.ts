@@ -4,7 +4,7 @@ import { EmittedEvent, type RingSlot } from './emitted-event.ts'
 import { EventRing, type RingLimits } from './event-ring.ts'
 import type { NewEvent } from './field.ts'
 
-export interface EventBusParts {
+export interface EventBusDeps {
   /** Id of the controller. */
   readonly selfId: string
   readonly generation: number
@@ -29,28 +29,28 @@ const SEQUENCES_PER_MS = 1000
  */
 export class EventBus {
   readonly ring: EventRing
-  readonly #parts: EventBusParts
+  readonly #deps: EventBusDeps
   readonly #listeners = new Set<() => void>()
   readonly #interest = new Map<EventNamespace, number>()
   #liveSequence: number
   #isNotifying = false
 
-  constructor(parts: EventBusParts) {
-    this.#parts = parts
-    this.#liveSequence = parts.startedAtMs * SEQUENCES_PER_MS
-    this.ring = new EventRing(parts.limits, this.#here(0))
+  constructor(deps: EventBusDeps) {
+    this.#deps = deps
+    this.#liveSequence = deps.startedAtMs * SEQUENCES_PER_MS
+    this.ring = new EventRing(deps.limits, this.#here(0))
   }
 
   get selfId(): string {
-    return this.#parts.selfId
+    return this.#deps.selfId
   }
 
   get generation(): number {
-    return this.#parts.generation
+    return this.#deps.generation
   }
 
   get appliedIndex(): number {
-    return this.#parts.appliedIndex()
+    return this.#deps.appliedIndex()
   }
 
   /** After all that was emitted so far, and before all that comes. */
@@ -66,7 +66,7 @@ export class EventBus {
 
   /** Emits the events of an entry of the log, in its order. */
   emitEntry(entry: { slots(limits: RingLimits): readonly RingSlot[] }): void {
-    const slots = entry.slots(this.#parts.limits)
+    const slots = entry.slots(this.#deps.limits)
     if (slots.length === 0) return
     for (const slot of slots) this.ring.push(slot)
     this.#notifyLater()
@@ -78,7 +78,7 @@ export class EventBus {
    */
   emitLive(event: NewEvent): void {
     const position = this.nextPosition()
-    this.ring.push(new EmittedEvent(event, position, false, this.#parts.selfId))
+    this.ring.push(new EmittedEvent(event, position, false, this.#deps.selfId))
     this.#notifyLater()
   }
 
@@ -112,7 +112,7 @@ export class EventBus {
   }
 
   #here(sequence: number): EventPosition {
-    const { appliedIndex, generation } = this.#parts
+    const { appliedIndex, generation } = this.#deps
     return { generation, index: appliedIndex(), sequence }
   }
 

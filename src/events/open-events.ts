@@ -33,7 +33,7 @@ export interface EventOptions {
   readonly sourceFilter: string
 }
 
-export interface EventsParts {
+export interface EventsDeps {
   readonly selfId: string
   readonly generation: number
   readonly startedAtMs: number
@@ -64,7 +64,7 @@ export class Events {
   readonly bus: EventBus
   readonly streams: EventStreams
   readonly publishFact: PublishFact
-  readonly #parts: EventsParts
+  readonly #deps: EventsDeps
   readonly #records: RecordFollower
   readonly #live: LiveFollower
   readonly #dials: DialCounter
@@ -74,9 +74,9 @@ export class Events {
   #watch: ClusterWatch | null = null
   #sampler: Sampler | null = null
 
-  constructor(parts: EventsParts) {
-    const { selfId, generation, startedAtMs, state, clock } = parts
-    this.#parts = parts
+  constructor(deps: EventsDeps) {
+    const { selfId, generation, startedAtMs, state, clock } = deps
+    this.#deps = deps
     this.bus = new EventBus({
       selfId,
       generation,
@@ -101,7 +101,7 @@ export class Events {
 
   start(sources: EventSources): void {
     const { bus } = this
-    const { clock, options, state } = this.#parts
+    const { clock, options, state } = this.#deps
     const { cluster, vitals, alarms, onFileFault } = sources
     const { metricsIntervalMs, entityCountIntervalMs } = options
     this.#watch = new ClusterWatch({ bus, cluster, alarms, clock, publishFact: this.publishFact })
@@ -136,7 +136,7 @@ export class Events {
   }
 
   #openSinks(onFault: EventSources['onFileFault']): void {
-    const { lines, options } = this.#parts
+    const { lines, options } = this.#deps
     const { file, stdout } = options
     if (lines !== null && stdout.namespaces.length > 0) {
       this.#stdout = new StreamSink(this.bus, this.#filter(stdout.namespaces), lines)
@@ -153,7 +153,7 @@ export class Events {
   }
 
   #filter(namespaces: readonly EventNamespace[]): EventFilter {
-    const { metricFilter, sourceFilter } = this.#parts.options
+    const { metricFilter, sourceFilter } = this.#deps.options
     const patternOf = (text: string) => (text === '' ? null : parsePattern(text))
     return {
       namespaces: new Set(namespaces),

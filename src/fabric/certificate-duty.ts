@@ -29,7 +29,7 @@ export interface JudgedProposer extends Proposer {
   judge(write: Pick<ProposalInput, 'actor' | 'kind'>): void
 }
 
-export interface CertificateDutyParts {
+export interface CertificateDutyDeps {
   readonly certifier: Pick<RouterCertifier, 'extend'>
   readonly proposer: JudgedProposer
   /** Anchors that everything of the network is verified against, PEM. */
@@ -41,25 +41,25 @@ export interface CertificateDutyParts {
  * New certificates for a router whose own end soon. They count once the router has said that it has
  * them: a router that loses the answer goes on by those that it has.
  */
-export function certificateDuty(parts: CertificateDutyParts): RouterDuty {
+export function certificateDuty(deps: CertificateDutyDeps): RouterDuty {
   return {
     handlers: new Map([
       [
         controlMessage.enrollmentExtendRouter,
         (connection, message) =>
-          answered(parts, connection, message, () => extend(parts, connection, message)),
+          answered(deps, connection, message, () => extend(deps, connection, message)),
       ],
       [
         controlMessage.enrollmentExtendRouterVerify,
         (connection, message) =>
-          answered(parts, connection, message, () => verify(parts, connection, message)),
+          answered(deps, connection, message, () => verify(deps, connection, message)),
       ],
     ]),
   }
 }
 
 async function extend(
-  { certifier, proposer, anchorsPem }: CertificateDutyParts,
+  { certifier, proposer, anchorsPem }: CertificateDutyDeps,
   connection: RouterConnection,
   { body }: ChannelMessage,
 ): Promise<void> {
@@ -100,7 +100,7 @@ async function extend(
 }
 
 async function verify(
-  { proposer, log }: CertificateDutyParts,
+  { proposer, log }: CertificateDutyDeps,
   connection: RouterConnection,
   message: ChannelMessage,
 ): Promise<void> {
@@ -138,7 +138,7 @@ async function write(
 }
 
 async function answered(
-  { log }: CertificateDutyParts,
+  { log }: CertificateDutyDeps,
   { router, channel }: RouterConnection,
   message: ChannelMessage,
   work: () => Promise<void>,

@@ -34,7 +34,7 @@ export type MessageHandler = (
   message: ChannelMessage,
 ) => void | Promise<void> | Iterator<void>
 
-export interface ConnectionParts {
+export interface ConnectionDeps {
   readonly channel: Channel
   readonly router: AdmittedRouter
   /** It has connected from. */
@@ -63,21 +63,21 @@ export class RouterConnection {
   readonly version: VersionLine
   /** Its hello says that it judges what clients of OIDC report on their devices. */
   readonly evaluatesPosture: boolean
-  readonly #parts: ConnectionParts
+  readonly #deps: ConnectionDeps
   /** Last lists of controllers and leaders that it was sent; '' and 0: none. */
   sentAddresses = ''
   sentControllers: readonly ControllerAddress[] = []
   sentIndex = 0
   sentLeaderIndex = 0
 
-  constructor(parts: ConnectionParts) {
-    this.#parts = parts
-    this.channel = parts.channel
-    this.address = parts.address
-    this.router = parts.router
-    this.hello = parts.hello
-    this.version = parts.version
-    const capabilities = readMask(parts.hello.headers, controlHeader.capabilities)
+  constructor(deps: ConnectionDeps) {
+    this.#deps = deps
+    this.channel = deps.channel
+    this.address = deps.address
+    this.router = deps.router
+    this.hello = deps.hello
+    this.version = deps.version
+    const capabilities = readMask(deps.hello.headers, controlHeader.capabilities)
     this.evaluatesPosture = evaluatesPosture(capabilities)
   }
 
@@ -89,7 +89,7 @@ export class RouterConnection {
 
   /** The router is admitted and its hello answered. */
   start(): void {
-    const { onStatus, router } = this.#parts
+    const { onStatus, router } = this.#deps
     onStatus({ hostname: '', protocols: {}, ...this.#known() })
     if (router.isEdge) void this.#greet()
   }
@@ -102,7 +102,7 @@ export class RouterConnection {
 
   /** @returns what is left to do, in steps. */
   onMessage(message: ChannelMessage): Iterator<void> | null {
-    const { channel, dutyOf, onMembersAsked } = this.#parts
+    const { channel, dutyOf, onMembersAsked } = this.#deps
     const { contentType: type } = message
     const handle = dutyOf(type)
     if (handle !== null) return this.#perform(handle, message)
@@ -139,7 +139,7 @@ export class RouterConnection {
    * shows no address.
    */
   async #greet(): Promise<void> {
-    const { channel, ownVersion, onStatus } = this.#parts
+    const { channel, ownVersion, onStatus } = this.#deps
     try {
       const { contentType, body } = await channel.request(serverHello(ownVersion))
       if (contentType !== controlMessage.clientHello) return

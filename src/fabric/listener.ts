@@ -19,7 +19,7 @@ type RouterListenerLimits = Record<
   number
 >
 
-export interface RouterListenerParts {
+export interface RouterListenerDeps {
   readonly channels: RouterChannels
   /** Versions, suites and the request for a certificate, as of every listener of the controller. */
   readonly tls: TlsOptions
@@ -37,22 +37,22 @@ export interface CertificateAndKey {
 /** The listener that routers connect to. */
 export class RouterListener {
   readonly #server: Server
-  readonly #parts: RouterListenerParts
+  readonly #deps: RouterListenerDeps
   /** Rates of connections by certificate: a router has one. */
   readonly #connects: KeyedRate
 
   private constructor(
-    parts: RouterListenerParts,
+    deps: RouterListenerDeps,
     { certificatePem, privateKeyPem }: CertificateAndKey,
   ) {
-    this.#parts = parts
+    this.#deps = deps
     this.#server = createServer({
-      ...parts.tls,
+      ...deps.tls,
       ALPNProtocols: [CONTROL_PROTOCOL],
       cert: certificatePem,
       key: privateKeyPem,
     })
-    const limits: RouterListenerLimits = { ...routerLimits, ...parts.limits }
+    const limits: RouterListenerLimits = { ...routerLimits, ...deps.limits }
     const { routerRatesMax: keysMax } = routerLimits
     this.#connects = new KeyedRate(
       {
@@ -60,20 +60,20 @@ export class RouterListener {
         perSecond: limits.routerConnectsPerSecond,
         keysMax,
       },
-      parts.clock,
+      deps.clock,
     )
     this.#server.maxConnections = limits.routerConnectionsMax
     limitConnections(this.#server, {
       connectionsPerSourceMax: limits.routerConnectionsPerSourceMax,
       handshakeTimeoutMs: limits.routerHandshakeTimeoutMs,
-      room: parts.room,
+      room: deps.room,
       rate: new KeyedRate(
         {
           burst: limits.routerConnectionsPerSourceBurst,
           perSecond: limits.routerConnectionsPerSourcePerSecond,
           keysMax,
         },
-        parts.clock,
+        deps.clock,
       ),
     })
     this.#server.on('secureConnection', (socket) => {
@@ -81,7 +81,7 @@ export class RouterListener {
       // gets here.
       // @guard router-that-comes-and-goes
       if (socket.alpnProtocol === CONTROL_PROTOCOL && this.#mayConnect(socket)) {
-        parts.channels.accept(socket)
+        deps.channels.accept(socket)
       } else {
         socket.destroy()
       }
@@ -92,14 +92,14 @@ export class RouterListener {
 
   /** @throws the error of the system when it cannot listen. */
   static async open(
-    parts: RouterListenerParts,
+    deps: RouterListenerDeps,
     credentials: CertificateAndKey,
     address: { readonly host: string; readonly port: number },
   ): Promise<RouterListener> {
-    const listener = new RouterListener(parts, credentials)
+    const listener = new RouterListener(deps, credentials)
     await listenAt(listener.#server, { port: address.port, host: address.host })
     listener.#server.on('error', () => undefined)
-    parts.channels.start()
+    deps.channels.start()
     return listener
   }
 
@@ -115,13 +115,13 @@ export class RouterListener {
 
   /** New connections get this certificate; standing ones go on as they are. */
   renew({ certificatePem, privateKeyPem }: CertificateAndKey): void {
-    this.#server.setSecureContext({ ...this.#parts.tls, cert: certificatePem, key: privateKeyPem })
+    this.#server.setSecureContext({ ...this.#deps.tls, cert: certificatePem, key: privateKeyPem })
   }
 
   /** Closes every channel; routers go on to another controller. */
   async close(): Promise<void> {
     const closed = closeServer(this.#server)
-    this.#parts.channels.stop()
+    this.#deps.channels.stop()
     await closed
   }
 }

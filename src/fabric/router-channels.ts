@@ -44,7 +44,7 @@ export interface RouterCluster {
   leaderIndex(): number | null
 }
 
-export interface RouterChannelsParts {
+export interface RouterChannelsDeps {
   readonly feed: ChangeFeed
   readonly identity: ControllerIdentity
   readonly gate: RouterAdmitter
@@ -74,7 +74,7 @@ interface AddressesUpdate {
 
 /** The routers that are connected to this controller, one channel each. */
 export class RouterChannels {
-  readonly #parts: RouterChannelsParts
+  readonly #deps: RouterChannelsDeps
   readonly #rows: LiveRows<Connected, LiveChannel>
   /** Channels that are open, those included that have not been admitted. */
   readonly #open = new Set<Channel>()
@@ -86,10 +86,10 @@ export class RouterChannels {
   #refusalsSinceMs = -Infinity
   #refusals = 0
 
-  constructor(parts: RouterChannelsParts) {
-    this.#parts = parts
+  constructor(deps: RouterChannelsDeps) {
+    this.#deps = deps
     this.#rows = new LiveRows({
-      owner: parts.identity.id,
+      owner: deps.identity.id,
       rowsMax: routerLimits.routerConnectionsMax,
       viewOf: ({ connection: { router, version }, connectedAt, address }) => ({
         id: router.id,
@@ -131,7 +131,7 @@ export class RouterChannels {
   start(): void {
     this.#stopTimer ??= periodicScheduler.every(routerLimits.routerSweepMs, () => this.sweep())
     this.#unfollow()
-    this.#unfollow = this.#parts.feed.follow(['router'], {
+    this.#unfollow = this.#deps.feed.follow(['router'], {
       onEntry: (_index, changes) => {
         if (changes.some(({ id }) => this.#rows.kept(id) !== undefined)) this.#sweepSoon()
       },
@@ -172,7 +172,7 @@ export class RouterChannels {
     const channel: Channel = new Channel({
       socket,
       limits: channelLimits,
-      clock: this.#parts.clock,
+      clock: this.#deps.clock,
       onHello: (message) => {
         clearTimeout(deadline)
         connection = this.#welcome(channel, socket, message)
@@ -199,7 +199,7 @@ export class RouterChannels {
    * addresses, who leads.
    */
   sweep(): void {
-    const { gate, log } = this.#parts
+    const { gate, log } = this.#deps
     for (const connection of Array.from(this.connections())) {
       const { router, channel } = connection
       const reason = gate.revoked(router)
@@ -216,7 +216,7 @@ export class RouterChannels {
     const connections = Array.from(this.connections())
     if (connections.length === 0) return
     const addresses = this.#addresses()
-    const leaderIndex = this.#parts.cluster.leaderIndex()
+    const leaderIndex = this.#deps.cluster.leaderIndex()
     for (const connection of connections) {
       this.#sendAddresses(connection, addresses, false)
       this.#sendLeader(connection, leaderIndex)
@@ -243,7 +243,7 @@ export class RouterChannels {
       channel.close('the first message is no hello')
       return null
     }
-    const admission = this.#parts.gate.admit(socket)
+    const admission = this.#deps.gate.admit(socket)
     if (!admission.ok) return this.#refuse(channel, socket, hello, admission.reason)
     const { router } = admission
     if (router.id !== hello.token) {
@@ -253,7 +253,7 @@ export class RouterChannels {
     if (fault !== null || hello.version === null) {
       return this.#refuse(channel, socket, hello, fault ?? 'the hello has no version')
     }
-    const { clock, identity, statuses, log } = this.#parts
+    const { clock, identity, statuses, log } = this.#deps
     const before = this.connection(router.id)
     const address = socket.remoteAddress ?? ''
     const connection: RouterConnection = new RouterConnection({
@@ -290,7 +290,7 @@ export class RouterChannels {
   }
 
   #publishConnected(id: string, socket: TLSSocket): void {
-    const { identity, publishFact = ignoreFact } = this.#parts
+    const { identity, publishFact = ignoreFact } = this.#deps
     publishFact({ kind: 'router', routerId: id, isOnline: true })
     publishFact({
       kind: 'connect',
@@ -317,12 +317,12 @@ export class RouterChannels {
     work: () => Iterator<void> | null,
   ): Promise<void> | null {
     // @guard heavy-frames-of-a-router--turns
-    return this.#parts.processor.begin(`router:${connection?.router.id ?? ''}`, work)
+    return this.#deps.processor.begin(`router:${connection?.router.id ?? ''}`, work)
   }
 
   /** Whoever reaches the listener can be refused as often as it likes. */
   #logRefusal(fields: Readonly<Record<string, unknown>>, message = 'router refused'): void {
-    const { clock, log } = this.#parts
+    const { clock, log } = this.#deps
     const nowMs = clock.monotonicMs()
     if (nowMs - this.#refusalsSinceMs >= MINUTE_MS) {
       this.#refusalsSinceMs = nowMs
@@ -333,7 +333,7 @@ export class RouterChannels {
   }
 
   #onClosed(connection: RouterConnection, reason: string): void {
-    const { log } = this.#parts
+    const { log } = this.#deps
     const { id, name } = connection.router
     log.info({ routerId: id, name, reason }, 'router disconnected')
     // It may have come back over another channel.
@@ -345,14 +345,14 @@ export class RouterChannels {
   /** No row stands for the router any more. */
   #onGone(connection: RouterConnection): void {
     const { id } = connection.router
-    this.#parts.statuses.withdraw(id)
-    this.#parts.publishFact?.({ kind: 'router', routerId: id, isOnline: false })
+    this.#deps.statuses.withdraw(id)
+    this.#deps.publishFact?.({ kind: 'router', routerId: id, isOnline: false })
     for (const duty of this.#duties) duty.onDisconnected?.(connection)
   }
 
   /** The message once, for all routers that it goes to; null while the list is not complete. */
   #addresses(): AddressesUpdate | null {
-    const addresses = this.#parts.cluster.addresses()
+    const addresses = this.#deps.cluster.addresses()
     if (addresses === null) return null
     // Without the index: that of a leader grows with every entry.
     const { index: _index, ...sent } = addresses

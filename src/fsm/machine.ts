@@ -26,7 +26,7 @@ import { IndexWaiters, type Schedule, systemSchedule } from './records/waiters.t
 import { WriteBehind, writeBehindDefaults, type WriteBehindLimits } from './records/write-behind.ts'
 import { ClusterState } from './access/cluster-state.ts'
 
-export interface MachineParts {
+export interface MachineDeps {
   readonly store: StateStore
   /** Tells whether an identity is disabled now; apply never asks it. */
   readonly clock: Clock
@@ -51,7 +51,7 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
   routers: RouterStatuses = noRouterStatuses
   /** Model that edge routers judge access by. */
   readonly routerModel: RouterModel = routerModelOf(this, () => this.state)
-  readonly #parts: MachineParts
+  readonly #deps: MachineDeps
   readonly #waiters: IndexWaiters
   #writeBehind: WriteBehind
   /**
@@ -62,21 +62,21 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
   #isRestoring = false
   readonly #followers = new Followers()
 
-  private constructor(parts: MachineParts, state: ClusterState) {
-    super(state, parts.clock, () => this.routers)
-    this.#parts = parts
-    this.#waiters = new IndexWaiters(parts.schedule ?? systemSchedule)
-    parts.onState?.(state)
+  private constructor(deps: MachineDeps, state: ClusterState) {
+    super(state, deps.clock, () => this.routers)
+    this.#deps = deps
+    this.#waiters = new IndexWaiters(deps.schedule ?? systemSchedule)
+    deps.onState?.(state)
     this.#writeBehind = this.#newWriteBehind()
   }
 
   /** @throws when the store is damaged. */
-  static async open(parts: MachineParts): Promise<StateMachine> {
-    return new StateMachine(parts, await loadState(parts.store, new ClusterState()))
+  static async open(deps: MachineDeps): Promise<StateMachine> {
+    return new StateMachine(deps, await loadState(deps.store, new ClusterState()))
   }
 
   #newWriteBehind(): WriteBehind {
-    const { store, schedule = systemSchedule, limits = writeBehindDefaults } = this.#parts
+    const { store, schedule = systemSchedule, limits = writeBehindDefaults } = this.#deps
     const made = new WriteBehind(store, schedule, limits, this.state.position)
     made.onPersisted = (position) => {
       this.onPersisted(position)
@@ -100,14 +100,14 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
     readonly timeMs: number
     readonly cameBySnapshot: boolean
   } {
-    const mark = this.#parts.store.mark()
+    const mark = this.#deps.store.mark()
     if (mark === null) {
       const configuration = create(ConfigurationSchema)
       return { position: { term: 0, index: 0 }, configuration, timeMs: 0, cameBySnapshot: false }
     }
     const bytes = Uint8Array.from(Buffer.from(mark.configuration, 'base64'))
     const configuration = fromBinary(ConfigurationSchema, bytes)
-    const cameBySnapshot = this.#parts.store.cameBySnapshot()
+    const cameBySnapshot = this.#deps.store.cameBySnapshot()
     return { position: mark.position, configuration, timeMs: mark.timeMs, cameBySnapshot }
   }
 
@@ -135,7 +135,7 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
   }
 
   get isBehind(): boolean {
-    const { dirtyCharactersMax } = this.#parts.limits ?? writeBehindDefaults
+    const { dirtyCharactersMax } = this.#deps.limits ?? writeBehindDefaults
     return this.state.dirtyCharacters >= dirtyCharactersMax
   }
 
@@ -149,11 +149,11 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
 
   async snapshot(): Promise<StoreSnapshot> {
     await this.#writeBehind.flush(this.state)
-    return await this.#parts.store.snapshot()
+    return await this.#deps.store.snapshot()
   }
 
   async receive(): Promise<StoreReceiver> {
-    return await this.#parts.store.receive()
+    return await this.#deps.store.receive()
   }
 
   async restore(receiver: StoreReceiver): Promise<void> {
@@ -162,14 +162,14 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
     try {
       await this.#writeBehind.stop()
       await receiver.swap()
-      this.state = await loadState(this.#parts.store, new ClusterState())
+      this.state = await loadState(this.#deps.store, new ClusterState())
     } catch (error) {
       this.#failure = error instanceof Error ? error : new Error(String(error))
       throw this.#failure
     }
     this.#isRestoring = false
     this.#failure = null
-    this.#parts.onState?.(this.state)
+    this.#deps.onState?.(this.state)
     this.#writeBehind = this.#newWriteBehind()
     for (const kind of this.#followers.kinds()) this.state.changes.watch(kind)
     this.#followers.onReplaced()
@@ -204,7 +204,7 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
     this.#waiters.dismiss()
     if (this.#failure === null) await this.#writeBehind.flush(this.state)
     await this.#writeBehind.stop()
-    await this.#parts.store.close()
+    await this.#deps.store.close()
   }
 
   get appliedIndex(): Index {

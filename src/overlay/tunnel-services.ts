@@ -14,7 +14,7 @@ import { cryptoReady } from './services/secure-stream.ts'
 import { TunnelDialer } from './services/tunnel-dialer.ts'
 import type { UsableServices } from './services/usable-services.ts'
 
-export interface TunnelServicesParts {
+export interface TunnelServicesDeps {
   /** Options of a listener with the binding `tunnel`. */
   readonly options: Readonly<Record<string, unknown>>
   readonly identityId: string
@@ -48,12 +48,12 @@ export class TunnelServices {
   readonly #offered: OfferedServices | null
   readonly #intercepted: InterceptedServices | null
 
-  constructor(parts: TunnelServicesParts) {
-    const { options, circuits, sockets } = parts
+  constructor(deps: TunnelServicesDeps) {
+    const { options, circuits, sockets } = deps
     this.mode = String(options['mode']).split(':')[0] ?? ''
     const idleMs = Number(options['udpIdleTimeout'] ?? 0)
     const datagramsIdleMs = idleMs > 0 ? idleMs : socketLimits.datagramsIdleMs
-    this.#hosted = new HostedServices(parts)
+    this.#hosted = new HostedServices(deps)
     const flow = xgressOptions(options)
     this.dialer = new TunnelDialer({
       circuits,
@@ -63,11 +63,11 @@ export class TunnelServices {
       terminator: (id) => this.#hosted.terminator(id),
     })
     const circuitTimeoutMs = Number(options['getCircuitTimeout'])
-    const shared = { ...parts, flow, circuitTimeoutMs, datagramsIdleMs }
+    const shared = { ...deps, flow, circuitTimeoutMs, datagramsIdleMs }
     this.#offered = this.mode === 'proxy' ? new OfferedServices(shared) : null
     this.#intercepted =
       this.mode === 'tproxy'
-        ? new InterceptedServices({ ...shared, ...interceptOptions(options, parts.random) })
+        ? new InterceptedServices({ ...shared, ...interceptOptions(options, deps.random) })
         : null
   }
 

@@ -30,7 +30,7 @@ interface ClaimsOptions {
   readonly isExpiredAllowed: boolean
 }
 
-export interface LeafJwtParts {
+export interface LeafJwtDeps {
   readonly privateKeyPem: () => string
   /** Called at each use, so that a renewed leaf takes effect at once. */
   readonly leafPem: () => string
@@ -47,7 +47,7 @@ export interface LeafJwtParts {
  * key decides.
  */
 export class LeafJwtSigner {
-  readonly #parts: LeafJwtParts
+  readonly #deps: LeafJwtDeps
   /**
    * Parsed leaves by PEM, because parsing takes longer than a signature. Holds only those of the
    * last call.
@@ -56,12 +56,12 @@ export class LeafJwtSigner {
 
   #key: { readonly pem: string; readonly key: KeyObject } | null = null
 
-  constructor(parts: LeafJwtParts) {
-    this.#parts = parts
+  constructor(deps: LeafJwtDeps) {
+    this.#deps = deps
   }
 
   async sign(claims: JsonObject): Promise<string> {
-    const { privateKeyPem, leafPem } = this.#parts
+    const { privateKeyPem, leafPem } = this.#deps
     const key = this.#keyOf(privateKeyPem())
     const { kid } = this.#own(leafPem())
     return await new SignJWT(claims)
@@ -83,11 +83,11 @@ export class LeafJwtSigner {
     token: string,
     { isExpiredAllowed }: ClaimsOptions = { isExpiredAllowed: false },
   ): Promise<VerifiedJwt | null> {
-    return await verifyJwt(token, this.#known(), this.#parts.clock.nowMs(), isExpiredAllowed)
+    return await verifyJwt(token, this.#known(), this.#deps.clock.nowMs(), isExpiredAllowed)
   }
 
   isMemberKey(keyId: string): boolean {
-    for (const { publicKeySha256 } of this.#parts.pinned()) {
+    for (const { publicKeySha256 } of this.#deps.pinned()) {
       if (hexOf(publicKeySha256) === keyId) return true
     }
     return false
@@ -101,13 +101,13 @@ export class LeafJwtSigner {
   }
 
   publicJwk(): JsonObject {
-    const pem = this.#parts.leafPem()
+    const pem = this.#deps.leafPem()
     return jwkOf(pem, this.#own(pem))
   }
 
   signText(text: string): Promise<{ algorithm: string; kid: string; signature: string }> {
-    const key = this.#keyOf(this.#parts.privateKeyPem())
-    const { kid, algorithm } = this.#own(this.#parts.leafPem())
+    const key = this.#keyOf(this.#deps.privateKeyPem())
+    const { kid, algorithm } = this.#own(this.#deps.leafPem())
     const hash = `sha${algorithm.slice(2)}`
     return new Promise((resolve, reject) => {
       const input = { key, dsaEncoding: 'ieee-p1363' } as const
@@ -130,11 +130,11 @@ export class LeafJwtSigner {
    */
   #known(): TokenLeaf[] {
     const before = this.#leaves
-    const pem = this.#parts.leafPem()
+    const pem = this.#deps.leafPem()
     const own = before.get(pem) ?? tokenLeafOf(pem)
     this.#leaves = new Map([[pem, own]])
     const found: TokenLeaf[] = [own]
-    for (const { certificatePem, publicKeySha256 } of this.#parts.members()) {
+    for (const { certificatePem, publicKeySha256 } of this.#deps.members()) {
       if (certificatePem === '' || certificatePem === pem) continue
       const known = before.get(certificatePem)
       const leaf = known === undefined ? pinnedLeaf(certificatePem, publicKeySha256) : known

@@ -35,7 +35,7 @@ export interface EnforcerLimits {
 
 type Fields = Readonly<Record<string, unknown>>
 
-export interface EnforcerParts {
+export interface EnforcerDeps {
   readonly feed: ChangeFeed
   readonly state: StateView
   readonly cluster: Pick<ClusterView, 'leaderId' | 'selfId' | 'quorumClockMs'>
@@ -73,7 +73,7 @@ const SLICE = 250
  * lose reports, and second factors time out.
  */
 export class PostureEnforcer {
-  readonly #parts: EnforcerParts
+  readonly #deps: EnforcerDeps
   #stop: () => void = () => undefined
   #isSweeping = false
   /** Last session that the round of the leader has checked. */
@@ -88,16 +88,16 @@ export class PostureEnforcer {
    */
   readonly #lostMs = new Map<string, number>()
 
-  constructor(parts: EnforcerParts) {
-    this.#parts = parts
-    parts.reports.onLost((identityId) => {
+  constructor(deps: EnforcerDeps) {
+    this.#deps = deps
+    deps.reports.onLost((identityId) => {
       this.#lostMs.delete(identityId)
-      this.#lostMs.set(identityId, parts.clock.monotonicMs())
+      this.#lostMs.set(identityId, deps.clock.monotonicMs())
     })
   }
 
   start(): void {
-    const { feed, scheduler, limits } = this.#parts
+    const { feed, scheduler, limits } = this.#deps
     const onChange = (): void => this.#sweepSoon()
     const unfollow = feed.follow(followed, { onEntry: onChange, onReplaced: onChange })
     const stopTimer = scheduler.every(limits.sweepMs, () => void this.sweep())
@@ -112,7 +112,7 @@ export class PostureEnforcer {
    * second.
    */
   #sweepSoon(): void {
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     if (nowMs - this.#followedMs < FOLLOW_MS_MIN) return
     this.#followedMs = nowMs
     setImmediate(() => void this.sweep())
@@ -128,7 +128,7 @@ export class PostureEnforcer {
    * SERVER_TOO_MANY_REQUESTS when this controller has no room for them.
    */
   async report(session: ApiSession, made: readonly PostureReport[]): Promise<void> {
-    const { reports, postureOf, logger } = this.#parts
+    const { reports, postureOf, logger } = this.#deps
     const { identityId } = session
     const before = postureOf(session)
     const outcome = reports.report(identityId, session.id, made)
@@ -152,7 +152,7 @@ export class PostureEnforcer {
     identityId: string,
     moved: { readonly before: Posture; readonly after: Posture; readonly hasWoken: boolean },
   ): Promise<void> {
-    const checks = checksConcerning(this.#parts.state, identityId)
+    const checks = checksConcerning(this.#deps.state, identityId)
     const failed = checks.filter(
       (check) => passes(check, moved.before) && !passes(check, moved.after),
     )
@@ -162,20 +162,20 @@ export class PostureEnforcer {
     const isPrompted = checks.some((check) => check.promptOnWake || check.promptOnUnlock)
     const isSame = failed.length === 0 && passed.length === 0
     if (isSame && !(moved.hasWoken && isPrompted)) return
-    this.#parts.reports.noteMove(identityId)
+    this.#deps.reports.noteMove(identityId)
     if (failed.length > 0) await this.#endFailingOf(identityId)
   }
 
   /** The user gave a code, or MFA was removed: checks for a second factor may now pass or fail. */
   async factorMoved(identityId: string): Promise<void> {
-    const { state, reports } = this.#parts
+    const { state, reports } = this.#deps
     if (!checksConcerning(state, identityId).some(({ typeId }) => typeId === 'MFA')) return
     reports.noteMove(identityId)
     await this.#endFailingOf(identityId)
   }
 
   async #endFailingOf(identityId: string): Promise<void> {
-    const sessions = this.#parts.state.findAll('session', 'identityId', identityId)
+    const sessions = this.#deps.state.findAll('session', 'identityId', identityId)
     for (let at = 0; at < sessions.length; at += SLICE) {
       await this.#endFailing(sessions.slice(at, at + SLICE))
     }
@@ -194,7 +194,7 @@ export class PostureEnforcer {
 
   /** Drops reports when the API sessions that they were made in have ended. */
   #prune(): void {
-    const { state, reports, limits, clock } = this.#parts
+    const { state, reports, limits, clock } = this.#deps
     for (const identityId of reports.reportedHere(limits.posturePrunesMax)) {
       const sessions = state.findAll('apiSession', 'identityId', identityId)
       reports.keepOnly(identityId, new Set(sessions.map(({ id }) => id)))
@@ -207,7 +207,7 @@ export class PostureEnforcer {
   }
 
   async #look(): Promise<void> {
-    const { cluster, clock, state, limits } = this.#parts
+    const { cluster, clock, state, limits } = this.#deps
     if (cluster.leaderId() !== cluster.selfId) {
       this.#leadsSinceMs = null
       return
@@ -229,9 +229,9 @@ export class PostureEnforcer {
    * posture to. Until then nothing is known of its posture, and dials are refused.
    */
   #isSettled({ identityId, apiSessionId, createdAt }: Session): boolean {
-    const { limits, state, reports } = this.#parts
+    const { limits, state, reports } = this.#deps
     if (this.#lostMs.has(identityId)) return false
-    const ageMs = (majorityNowMs(this.#parts) ?? createdAt) - createdAt
+    const ageMs = (majorityNowMs(this.#deps) ?? createdAt) - createdAt
     if (ageMs >= limits.postureGraceMs) return true
     const isOfOidc = state.get('apiSession', apiSessionId)?.clientId
     return !isOfOidc || !reports.isUnheardOf(identityId)
@@ -242,7 +242,7 @@ export class PostureEnforcer {
    * answers, the next round tries again.
    */
   async #endFailing(sessions: readonly Session[]): Promise<void> {
-    const { proposer, limits, logger } = this.#parts
+    const { proposer, limits, logger } = this.#deps
     const ids = this.#failing(sessions)
     try {
       for (let at = 0; at < ids.length; at += limits.postureEndsMax) {
@@ -261,7 +261,7 @@ export class PostureEnforcer {
   }
 
   #failing(sessions: readonly Session[]): string[] {
-    const { state, postureOf } = this.#parts
+    const { state, postureOf } = this.#deps
     const known = new Map<string, JudgedPosture>()
     return sessions
       .filter((session) => {

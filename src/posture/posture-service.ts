@@ -24,29 +24,29 @@ import {
   postureFailures,
   promptedServices,
 } from './posture-access.ts'
-import { type EnforcerParts, PostureEnforcer, type SessionPosture } from './posture-enforcer.ts'
+import { type EnforcerDeps, PostureEnforcer, type SessionPosture } from './posture-enforcer.ts'
 import { PostureReports } from './posture-reports.ts'
 import { isInVersionRange } from '../lib/text/version-range.ts'
 import { canonicalJson, type JsonObject } from '../lib/text/canonical-json.ts'
 
-export interface PostureParts extends Omit<EnforcerParts, 'reports' | 'postureOf'> {
+export interface PostureDeps extends Omit<EnforcerDeps, 'reports' | 'postureOf'> {
   readonly soft: Pick<SoftState, 'open'>
 }
 
 /** Posture service of a controller: reports, verdicts, and the duty that ends failing sessions. */
 export class ControllerPosture implements PostureService {
-  readonly #parts: PostureParts
+  readonly #deps: PostureDeps
   readonly #reports: PostureReports
   readonly #failedRequests: FailedRequests
   readonly #enforcer: PostureEnforcer
 
-  constructor(parts: PostureParts) {
-    const { soft, cluster, clock } = parts
-    this.#parts = parts
+  constructor(deps: PostureDeps) {
+    const { soft, cluster, clock } = deps
+    this.#deps = deps
     this.#reports = new PostureReports(cluster.selfId, soft.open('posture'), clock)
     this.#failedRequests = new FailedRequests(cluster.selfId, soft.open('failed-requests'))
     this.#enforcer = new PostureEnforcer({
-      ...parts,
+      ...deps,
       reports: this.#reports,
       postureOf: (session) => this.#enforcedOf(session),
     })
@@ -69,11 +69,11 @@ export class ControllerPosture implements PostureService {
   }
 
   factorOf(session: ApiSession): ShownFactor {
-    return this.#factorAt(session, this.#parts.clock.nowMs())
+    return this.#factorAt(session, this.#deps.clock.nowMs())
   }
 
   #factorAt(session: ApiSession, nowMs: number): ShownFactor {
-    const { state } = this.#parts
+    const { state } = this.#deps
     const of = session
     const endpoint = this.#reports.endpointsOf(of.identityId).get(of.id)
     const sdkInfo = state.get('identity', of.identityId)?.sdkInfo
@@ -110,7 +110,7 @@ export class ControllerPosture implements PostureService {
   #enforcedOf(session: ApiSession): SessionPosture {
     const { identityId, id } = session
     // @guard clock-of-the-leader--factor
-    const factor = this.#factorAt(session, majorityNowMs(this.#parts) ?? 0)
+    const factor = this.#factorAt(session, majorityNowMs(this.#deps) ?? 0)
     return { ...this.#reports.of(identityId, id), factor }
   }
 
@@ -122,7 +122,7 @@ export class ControllerPosture implements PostureService {
     const { identityId, mfaPassedAt } = session
     if (mfaPassedAt === null) return 0
     const factor = this.factorOf(session)
-    const checks = checksConcerning(this.#parts.state, identityId)
+    const checks = checksConcerning(this.#deps.state, identityId)
     const ofFactor = checks.filter(({ typeId }) => typeId === 'MFA')
     return Math.max(0, ...ofFactor.map((check) => factorLapsedAt(check, factor)))
   }
@@ -136,16 +136,16 @@ export class ControllerPosture implements PostureService {
   }
 
   failures(wanted: Granted, posture: JudgedPosture): readonly PostureFailure[] {
-    return postureFailures(this.#parts.state, wanted, posture)
+    return postureFailures(this.#deps.state, wanted, posture)
   }
 
   grantingChecks(wanted: Granted, posture: JudgedPosture): readonly JudgedCheck[] {
-    return grantingChecks(this.#parts.state, wanted, posture)
+    return grantingChecks(this.#deps.state, wanted, posture)
   }
 
   promptedServices(session: ApiSession, prompts: Prompts): readonly PromptedService[] {
     const { identityId } = session
-    return promptedServices(this.#parts.state, identityId, prompts, this.factorOf(session))
+    return promptedServices(this.#deps.state, identityId, prompts, this.factorOf(session))
   }
 
   refused(
@@ -153,7 +153,7 @@ export class ControllerPosture implements PostureService {
     failures: readonly PostureFailure[],
     cause: Problem,
   ): Problem {
-    const { state, clock } = this.#parts
+    const { state, clock } = this.#deps
     const name = state.get('service', wanted.serviceId)?.name
     const { request, problem } = refusal(failures, cause)
     this.#failedRequests.note(identityId, {

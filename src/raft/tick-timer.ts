@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Scheduler } from './node-start.ts'
 
-interface TickTimerParts {
+interface TickTimerDeps {
   readonly tickMs: number
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly scheduler: Pick<Scheduler, 'after'>
@@ -23,15 +23,15 @@ const TICKS_OF_STALL_MAX = 2
  * `tickMs` and checks at multiples of CHECK_TICKS, so that they coincide with other timers.
  */
 export class TickTimer {
-  readonly #parts: TickTimerParts
+  readonly #deps: TickTimerDeps
   /** Last tick that the core has received, counted from the zero of the clock. */
   #countedTick = 0
   /** Tick at which the timer fires. */
   #dueTick = Infinity
   #cancel: (() => void) | null = null
 
-  constructor(parts: TickTimerParts) {
-    this.#parts = parts
+  constructor(deps: TickTimerDeps) {
+    this.#deps = deps
   }
 
   start(): void {
@@ -59,7 +59,7 @@ export class TickTimer {
 
   /** @param quietTicks ticks that may pass before one that something depends on. */
   plan(quietTicks: number): void {
-    const { tickMs, clock, scheduler, onDue } = this.#parts
+    const { tickMs, clock, scheduler, onDue } = this.#deps
     const ticksToCheck = CHECK_TICKS - (this.#countedTick % CHECK_TICKS)
     const dueTick = this.#countedTick + Math.min(quietTicks + 1, ticksToCheck)
     if (this.#cancel !== null) {
@@ -77,7 +77,7 @@ export class TickTimer {
   }
 
   #passedTicks(): number {
-    const { tickMs, clock } = this.#parts
+    const { tickMs, clock } = this.#deps
     return Math.floor(clock.monotonicMs() / tickMs)
   }
 }

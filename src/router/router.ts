@@ -55,7 +55,7 @@ import { isoTime } from '../lib/text/shown-time.ts'
 import { clientHello, controlMessage } from '../channel/messages/control.ts'
 import { contentType } from '../channel/numbers.ts'
 
-export interface RouterParts {
+export interface RouterProgramDeps {
   readonly config: RouterConfig
   readonly effective: readonly EffectiveValue[]
   readonly version: VersionLine
@@ -72,7 +72,7 @@ const UNRESPONSIVE_NS = 8_888_888_888_888
 
 /** A router that is known to its controllers, with links to others, and carries circuits. */
 export class RouterProgram {
-  readonly #parts: RouterParts
+  readonly #deps: RouterProgramDeps
   readonly #holder: IdentityHolder
   readonly #controllers: Controllers
   readonly #links: Links
@@ -98,9 +98,9 @@ export class RouterProgram {
   #stopping: Promise<void> | null = null
 
   /** @throws {ProgramFailure} when the identity or a file of the configuration is of no use. */
-  constructor(parts: RouterParts) {
-    this.#parts = parts
-    const { config, clock, log, version } = parts
+  constructor(deps: RouterProgramDeps) {
+    this.#deps = deps
+    const { config, clock, log, version } = deps
     this.#startedMs = clock.monotonicMs()
     this.#holder = new IdentityHolder(config.identity, () => clock.nowMs(), log)
     const identity = () => this.#holder.current()
@@ -171,7 +171,7 @@ export class RouterProgram {
   }
 
   #newControllers(identity: () => RouterIdentity, linkListeners: Uint8Array | null): Controllers {
-    const { config, clock, random, log, version } = this.#parts
+    const { config, clock, random, log, version } = this.#deps
     const trace = this.#trace?.write.bind(this.#trace) ?? null
     const trustDomain = () => this.#controllers.trustDomain
     return new Controllers({
@@ -214,7 +214,7 @@ export class RouterProgram {
     identity: () => RouterIdentity,
     connections: () => readonly ControlConnection[],
   ): ClientListeners {
-    const { config, clock, log } = this.#parts
+    const { config, clock, log } = this.#deps
     return new ClientListeners({
       config: config.listeners,
       handshakeTimeoutMs: config.tls.handshakeTimeout,
@@ -230,7 +230,7 @@ export class RouterProgram {
     identity: () => RouterIdentity,
     connections: () => readonly ControlConnection[],
   ): Links {
-    const { config, clock, random, log } = this.#parts
+    const { config, clock, random, log } = this.#deps
     return new Links({
       user: this.#forwarder,
       identity,
@@ -247,7 +247,7 @@ export class RouterProgram {
   #registerDialers(identity: () => RouterIdentity): ReadonlyMap<string, TerminatorDialer> {
     this.#forwarder.registerDialer(EDGE_BINDING, this.#edge.dialer)
     const dialers = terminatorDialers({
-      config: this.#parts.config.dialers,
+      config: this.#deps.config.dialers,
       circuits: this.#forwarder,
       sockets: this.#targetSockets,
       caPem: () => identity().caPem,
@@ -260,7 +260,7 @@ export class RouterProgram {
   /** Terminators of clients and of a tunnel are known where they are made, all others nowhere. */
   #answersForOthers(dialers: ReadonlyMap<string, TerminatorDialer>): ControlMessageTable {
     const hosting = new Set<string>()
-    if (this.#parts.config.edge !== null) hosting.add(EDGE_BINDING)
+    if (this.#deps.config.edge !== null) hosting.add(EDGE_BINDING)
     if (this.#tunnel !== null) hosting.add(TUNNEL_BINDING)
     return answersForTerminators(
       (binding) => !hosting.has(binding),
@@ -269,7 +269,7 @@ export class RouterProgram {
   }
 
   #newModelSubscription(connections: () => readonly ControlConnection[]): ModelSubscription {
-    const { config, clock, random, log } = this.#parts
+    const { config, clock, random, log } = this.#deps
     const { sendInterval, unresponsiveAfter } = config.ctrl.heartbeats
     const silentMsMax = sendInterval + unresponsiveAfter
     return new ModelSubscription({
@@ -287,8 +287,8 @@ export class RouterProgram {
     identity: () => RouterIdentity,
     connections: () => readonly ControlConnection[],
   ): Tunnel | null {
-    const tunnel = tunnelOf(this.#parts.config.listeners, {
-      ...this.#parts,
+    const tunnel = tunnelOf(this.#deps.config.listeners, {
+      ...this.#deps,
       operations,
       identity,
       model: this.#model,
@@ -302,7 +302,7 @@ export class RouterProgram {
   }
 
   #newExtender(): CertificateExtender {
-    const { config, clock, log, askExtension } = this.#parts
+    const { config, clock, log, askExtension } = this.#deps
     return new CertificateExtender({
       config,
       clock,
@@ -324,7 +324,7 @@ export class RouterProgram {
   #neededAddresses(): readonly string[] {
     const { controllers } = this.#controllers.membership
     return [
-      ...configuredEndpoints(this.#parts.config).map(({ text }) => text),
+      ...configuredEndpoints(this.#deps.config).map(({ text }) => text),
       ...controllers.flatMap(({ addresses }) => addresses),
       ...this.#controllers.apis.map((api) => new URL(api).host),
       ...this.#links.peerAddresses,
@@ -347,7 +347,7 @@ export class RouterProgram {
 
   /** @throws {ProgramFailure} when something of the configuration cannot be opened. */
   async start(options: { readonly extends: boolean }): Promise<void> {
-    const { config, log } = this.#parts
+    const { config, log } = this.#deps
     const { id, leaf } = this.#holder.current()
     log.info({ routerId: id, certificateUntil: isoTime(leaf.notAfterMs) }, 'router starting')
     for (const line of [...omissionsOf(config), ...sectionsWithoutData(config)]) log.info({}, line)
@@ -395,12 +395,12 @@ export class RouterProgram {
   }
 
   #startStartupTimer(): void {
-    const { startupTimeout } = this.#parts.config.ctrl
+    const { startupTimeout } = this.#deps.config.ctrl
     if (startupTimeout === 0) return
     this.#startupTimer = setTimeout(() => {
       this.#failed.reject(
         new ProgramFailure(
-          `no controller was reached within ${startupTimeout} ms (ctrl.startupTimeout): see the lines above for each address; correct ctrl.endpoints, or delete ${this.#parts.config.ctrl.endpointsFile} if the cluster has moved`,
+          `no controller was reached within ${startupTimeout} ms (ctrl.startupTimeout): see the lines above for each address; correct ctrl.endpoints, or delete ${this.#deps.config.ctrl.endpointsFile} if the cluster has moved`,
         ),
       )
     }, startupTimeout)
@@ -436,7 +436,7 @@ export class RouterProgram {
         ({ channel }, message) => {
           channel.reply(
             message,
-            clientHello(this.#parts.version.version, hostname(), this.#edge.addresses),
+            clientHello(this.#deps.version.version, hostname(), this.#edge.addresses),
           )
         },
       ],
@@ -465,7 +465,7 @@ export class RouterProgram {
   #figures(): Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'> {
     const { rss, heapUsed } = processMemory()
     const { user, system } = process.cpuUsage()
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     return {
       integers: {
         'process.rss': rss,
@@ -494,13 +494,13 @@ export class RouterProgram {
 
   /** Null before the first heartbeat is answered. */
   #latencyNs({ channel, silentForMs }: Link): number | null {
-    const { unresponsiveLinkTimeout } = this.#parts.config.forwarder
+    const { unresponsiveLinkTimeout } = this.#deps.config.forwarder
     if (silentForMs >= unresponsiveLinkTimeout) return UNRESPONSIVE_NS
     return channel.roundTripMs === null ? null : channel.roundTripMs * NANOSECONDS_A_MS
   }
 
   #values(): Readonly<Record<string, () => unknown>> {
-    const { effective, config } = this.#parts
+    const { effective, config } = this.#deps
     return {
       'router-controllers': () => this.#controllerValues(),
       links: () => ({ links: this.#linkValues() }),
@@ -536,7 +536,7 @@ export class RouterProgram {
 
   #controllerValues(): object {
     const { connections, membership } = this.#controllers
-    const { heartbeats } = this.#parts.config.ctrl
+    const { heartbeats } = this.#deps.config.ctrl
     const slowMs = heartbeats.sendInterval + heartbeats.unresponsiveAfter
     const ids = new Set([...membership.controllers, ...connections].map(({ id }) => id))
     return {

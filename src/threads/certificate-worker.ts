@@ -23,7 +23,7 @@ export interface CertificateWorkerLimits {
   readonly certificatesWaitingMax: number
 }
 
-export interface CertificateWorkerParts {
+export interface CertificateWorkerDeps {
   readonly limits: CertificateWorkerLimits
   readonly settings: IssuingSettings
   /**
@@ -45,15 +45,15 @@ type IssuedCertificates = readonly [IssuedCertificate, ...IssuedCertificate[]]
 
 /** Issues certificates in a separate thread. */
 export class CertificateWorker implements CertificateIssuer {
-  readonly #parts: CertificateWorkerParts
+  readonly #deps: CertificateWorkerDeps
   readonly #queue: WorkerQueue<CertificateCommand, CertificateResult>
 
-  constructor(parts: CertificateWorkerParts) {
-    const { certificateMsMax, certificateWaitMsMax, certificatesWaitingMax } = parts.limits
-    this.#parts = parts
+  constructor(deps: CertificateWorkerDeps) {
+    const { certificateMsMax, certificateWaitMsMax, certificatesWaitingMax } = deps.limits
+    this.#deps = deps
     this.#queue = new WorkerQueue({
       thread: 'certificate',
-      workerData: parts.settings,
+      workerData: deps.settings,
       heapMegabytesMax: HEAP_MEGABYTES_MAX,
       inThreadMax: IN_THREAD_MAX,
       limits: {
@@ -62,7 +62,7 @@ export class CertificateWorker implements CertificateIssuer {
         waitMsMax: certificateWaitMsMax,
         waitingMax: certificatesWaitingMax,
       },
-      clock: parts.clock,
+      clock: deps.clock,
     })
   }
 
@@ -92,7 +92,7 @@ export class CertificateWorker implements CertificateIssuer {
     const result = await this.#queue
       .run(caller, () => {
         const { certificatePem, privateKeyPem } = this.#authority()
-        const nowMs = this.#parts.clock.nowMs()
+        const nowMs = this.#deps.clock.nowMs()
         return { order, nowMs, authority: { certificatePem, privateKeyPem } }
       })
       .catch((error: unknown) => {
@@ -103,7 +103,7 @@ export class CertificateWorker implements CertificateIssuer {
   }
 
   #authority(): AuthorityKey {
-    const authority = this.#parts.authority()
+    const authority = this.#deps.authority()
     if (authority !== null) return authority
     const detail =
       'this controller does not have the issuing authority; retry, or use another controller'
@@ -114,7 +114,7 @@ export class CertificateWorker implements CertificateIssuer {
     const detail =
       reason === 'not started'
         ? 'the controller is too busy to issue certificates now'
-        : `the certificate was not issued within ${this.#parts.limits.certificateMsMax} ms`
+        : `the certificate was not issued within ${this.#deps.limits.certificateMsMax} ms`
     return new Problem('TIMEOUT', { detail })
   }
 }

@@ -17,7 +17,7 @@ export interface WorkerQueueLimits {
   readonly waitingMax: number
 }
 
-export interface WorkerQueueParts {
+export interface WorkerQueueDeps {
   readonly thread: 'schema' | 'certificate'
   readonly workerData?: unknown
   readonly heapMegabytesMax: number
@@ -65,7 +65,7 @@ interface Begin {
  * alive, and is replaced when a task exceeds its limits or ends it.
  */
 export class WorkerQueue<Message, Result> {
-  readonly #parts: WorkerQueueParts
+  readonly #deps: WorkerQueueDeps
   readonly #queue: FairQueue<Job<Message, Result>>
   /** Tasks in the thread, the running one first. */
   #jobs: Job<Message, Result>[] = []
@@ -74,9 +74,9 @@ export class WorkerQueue<Message, Result> {
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
 
-  constructor(parts: WorkerQueueParts) {
-    this.#parts = parts
-    this.#queue = new FairQueue(parts.limits.waitingMax)
+  constructor(deps: WorkerQueueDeps) {
+    this.#deps = deps
+    this.#queue = new FairQueue(deps.limits.waitingMax)
   }
 
   /**
@@ -86,7 +86,7 @@ export class WorkerQueue<Message, Result> {
    */
   run(caller: string, message: () => Message): Promise<Result> {
     return new Promise((resolve, reject) => {
-      const job = { message, queuedAtMs: this.#parts.clock.monotonicMs(), resolve, reject }
+      const job = { message, queuedAtMs: this.#deps.clock.monotonicMs(), resolve, reject }
       // @guard schema-judge-kept-busy
       if (this.#isClosed || !this.#queue.push(caller, job)) reject(tooMany())
       else this.#next()
@@ -102,7 +102,7 @@ export class WorkerQueue<Message, Result> {
   }
 
   #next(): void {
-    const { clock, limits, inThreadMax } = this.#parts
+    const { clock, limits, inThreadMax } = this.#deps
     while (this.#jobs.length < inThreadMax) {
       const job = this.#queue.shift()
       if (job === undefined) return
@@ -118,7 +118,7 @@ export class WorkerQueue<Message, Result> {
   }
 
   #start(): void {
-    const { thread, workerData, heapMegabytesMax } = this.#parts
+    const { thread, workerData, heapMegabytesMax } = this.#deps
     const worker = new Worker(threadFile(thread), {
       name: thread,
       env: {},
@@ -170,11 +170,11 @@ export class WorkerQueue<Message, Result> {
 
   /** The first task in the thread starts when the previous one is answered. */
   #watch(worker: Worker): void {
-    const begin: Begin = { atMs: this.#parts.clock.monotonicMs(), used: worker.cpuUsage() }
+    const begin: Begin = { atMs: this.#deps.clock.monotonicMs(), used: worker.cpuUsage() }
     // Read only if the task is late; if the thread has ended by that time, the error does not
     // matter.
     begin.used.catch(() => undefined)
-    this.#checkIn(this.#parts.limits.taskMsMax, worker, begin)
+    this.#checkIn(this.#deps.limits.taskMsMax, worker, begin)
   }
 
   #checkIn(ms: number, worker: Worker, begin: Begin): void {
@@ -192,11 +192,11 @@ export class WorkerQueue<Message, Result> {
    * time, which is not.
    */
   async #check(worker: Worker, begin: Begin, isAtWork: () => boolean): Promise<void> {
-    const { taskMsMax, lateMsMax } = this.#parts.limits
+    const { taskMsMax, lateMsMax } = this.#deps.limits
     const { user, system } = await worker.cpuUsage(await begin.used)
     if (!isAtWork()) return
     const leftMs = taskMsMax - (user + system) / 1000
-    const isLate = this.#parts.clock.monotonicMs() - begin.atMs >= lateMsMax
+    const isLate = this.#deps.clock.monotonicMs() - begin.atMs >= lateMsMax
     // @guard schema-judge-kept-busy--late
     if (leftMs <= 0) this.#replace(worker, new TaskOverrun('processor time'))
     else if (isLate) this.#replace(worker, new TaskOverrun('late'))

@@ -21,7 +21,7 @@ import type { EdgePath, EdgeCircuits } from './edge-circuits.ts'
 import { tunnelLimits } from './limits.ts'
 import { sharedPeerDataKeys } from '../channel/messages/peer-data.ts'
 
-export interface EdgeChannelParts {
+export interface EdgeChannelDeps {
   readonly channel: Channel
   readonly routerName: string
   readonly circuits: EdgeCircuits
@@ -84,7 +84,7 @@ export class EdgeChannel {
   #lastId = 0
   #dials = 0
 
-  constructor({ channel, routerName, circuits }: EdgeChannelParts) {
+  constructor({ channel, routerName, circuits }: EdgeChannelDeps) {
     this.channel = channel
     this.routerName = routerName
     this.#circuits = circuits

@@ -13,7 +13,7 @@ import type { FollowedServices } from './followed-services.ts'
 import { tunnelLimits } from './limits.ts'
 import type { OpenedService, ServiceSessions } from './service-sessions.ts'
 
-export interface EdgeCircuitSourceParts {
+export interface EdgeCircuitSourceDeps {
   readonly services: Pick<FollowedServices, 'idNamed'>
   readonly sessions: Pick<ServiceSessions, 'of' | 'forget'>
   readonly circuits: Pick<EdgeCircuits, 'abandon'>
@@ -30,11 +30,11 @@ interface Asked {
 
 /** Asks edge routers for circuits, the nearest first. */
 export class EdgeCircuitSource implements CircuitSource {
-  readonly #parts: EdgeCircuitSourceParts
+  readonly #deps: EdgeCircuitSourceDeps
   #dials = 0
 
-  constructor(parts: EdgeCircuitSourceParts) {
-    this.#parts = parts
+  constructor(deps: EdgeCircuitSourceDeps) {
+    this.#deps = deps
   }
 
   async request(
@@ -43,7 +43,7 @@ export class EdgeCircuitSource implements CircuitSource {
     timeoutMs: number,
     circuitData: CircuitData = noCircuitData,
   ): Promise<LocalCircuit> {
-    const { services, clock } = this.#parts
+    const { services, clock } = this.#deps
     const serviceId = services.idNamed(service)
     if (serviceId === undefined) throw new CircuitUnavailable('the identity may not dial it')
     if (this.#dials >= tunnelLimits.dialsMax) {
@@ -59,7 +59,7 @@ export class EdgeCircuitSource implements CircuitSource {
   }
 
   async #request(asked: Asked): Promise<LocalCircuit> {
-    const { sessions } = this.#parts
+    const { sessions } = this.#deps
     const session = await this.#session(asked)
     try {
       return await this.#byAnyRouter(asked, session)
@@ -78,14 +78,14 @@ export class EdgeCircuitSource implements CircuitSource {
 
   async #session({ serviceId }: Asked): Promise<OpenedService> {
     try {
-      return await this.#parts.sessions.of(serviceId, 'Dial')
+      return await this.#deps.sessions.of(serviceId, 'Dial')
     } catch (error) {
       throw new CircuitUnavailable(`no service session: ${errorMessage(error)}`)
     }
   }
 
   async #byAnyRouter(asked: Asked, session: OpenedService): Promise<LocalCircuit> {
-    const { routers, clock } = this.#parts
+    const { routers, clock } = this.#deps
     const usable = routers().filter(({ routerName }) => session.routers.has(routerName))
     let reason = noRouterFor(session)
     for (const router of usable) {
@@ -100,7 +100,7 @@ export class EdgeCircuitSource implements CircuitSource {
       }
     }
     // The session names the edge routers of when it was opened.
-    if (usable.length === 0) this.#parts.sessions.forget(asked.serviceId, 'Dial')
+    if (usable.length === 0) this.#deps.sessions.forget(asked.serviceId, 'Dial')
     throw new CircuitUnavailable(reason)
   }
 
@@ -120,7 +120,7 @@ export class EdgeCircuitSource implements CircuitSource {
       fault = errorMessage(error)
     }
     if (fault === null) return circuit
-    this.#parts.circuits.abandon(id)
+    this.#deps.circuits.abandon(id)
     throw new CircuitUnavailable(fault)
   }
 }

@@ -25,7 +25,7 @@ export interface IdentityCredential {
   readonly caPem: string
 }
 
-export interface EdgeRoutersParts {
+export interface EdgeRoutersDeps {
   readonly credential: IdentityCredential
   readonly version: VersionLine
   readonly circuits: EdgeCircuits
@@ -65,13 +65,13 @@ const edgeChannelLimits = {
 
 /** Keeps a channel to each edge router that the identity may use. */
 export class EdgeRouters {
-  readonly #parts: EdgeRoutersParts
+  readonly #deps: EdgeRoutersDeps
   readonly #followed = new Map<string, Followed>()
   #stopProbes: (() => void) | null = null
   #isStopped = false
 
-  constructor(parts: EdgeRoutersParts) {
-    this.#parts = parts
+  constructor(deps: EdgeRoutersDeps) {
+    this.#deps = deps
   }
 
   /** Channels to edge routers that are connected, the nearest first. */
@@ -159,7 +159,7 @@ export class EdgeRouters {
   }
 
   async #dial(followed: Followed): Promise<void> {
-    const { token } = this.#parts
+    const { token } = this.#deps
     const shown = token()
     const isBusy = followed.giveUp !== null || followed.open?.isOpen === true
     // The next session dials it.
@@ -180,7 +180,7 @@ export class EdgeRouters {
   }
 
   async #open(followed: Followed, token: string, signal: AbortSignal): Promise<void> {
-    const { credential, version, circuits, clock, log, onOpen } = this.#parts
+    const { credential, version, circuits, clock, log, onOpen } = this.#deps
     const { name, addresses } = followed
     const at = addresses[followed.attempts % addresses.length]
     followed.attempts += 1
@@ -230,8 +230,8 @@ export class EdgeRouters {
     if (followed.open !== edge) return
     followed.open = null
     if (!this.#isFollowed(followed)) return
-    this.#parts.log.warn({ router: followed.name, reason }, 'edge router lost; dialing it again')
-    this.#parts.onLost()
+    this.#deps.log.warn({ router: followed.name, reason }, 'edge router lost; dialing it again')
+    this.#deps.onLost()
     this.#dialIn(followed, this.#waitAfter(followed))
   }
 
@@ -239,17 +239,17 @@ export class EdgeRouters {
     if (!this.#isFollowed(followed)) return
     if (followed.fault !== reason) {
       const fields = { router: followed.name, reason }
-      this.#parts.log.warn(fields, 'edge router not reached; trying again')
+      this.#deps.log.warn(fields, 'edge router not reached; trying again')
     }
     followed.fault = reason
-    this.#parts.onLost()
+    this.#deps.onLost()
     this.#dialIn(followed, this.#waitAfter(followed))
   }
 
   #waitAfter(followed: Followed): number {
     const waitMs = Math.min(redialMsMin * 2 ** Math.min(followed.failures, 16), redialMsMax)
     followed.failures += 1
-    return waitMs / 2 + (this.#parts.random.next() * waitMs) / 2
+    return waitMs / 2 + (this.#deps.random.next() * waitMs) / 2
   }
 
   #probeAll(): void {
@@ -260,7 +260,7 @@ export class EdgeRouters {
 
   /** A router that is gone without a word is noticed by this alone. */
   async #probe(followed: Followed, edge: EdgeChannel): Promise<void> {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const startMs = clock.monotonicMs()
     try {
       await edge.channel.request({ contentType: contentType.latency }, probeMs)

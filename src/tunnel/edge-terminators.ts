@@ -14,7 +14,7 @@ import { tunnelLimits } from './limits.ts'
 import type { ServiceSessions } from './service-sessions.ts'
 import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 
-export interface EdgeTerminatorsParts {
+export interface EdgeTerminatorsDeps {
   readonly sessions: Pick<ServiceSessions, 'of' | 'forget'>
   /** Edge routers that are connected, the nearest first. */
   readonly routers: () => readonly EdgeChannel[]
@@ -47,7 +47,7 @@ const {
 
 /** Hosts terminators at a few edge routers each, the nearest ones, while they are wanted. */
 export class EdgeTerminators implements OfferedTerminators {
-  readonly #parts: EdgeTerminatorsParts
+  readonly #deps: EdgeTerminatorsDeps
   readonly #hosted = new Map<string, Hosted>()
   readonly #pool = new TaskPool({
     workersMax: hostChangesAtOnceMax,
@@ -55,8 +55,8 @@ export class EdgeTerminators implements OfferedTerminators {
   })
   #stopTimer: (() => void) | null = null
 
-  constructor(parts: EdgeTerminatorsParts) {
-    this.#parts = parts
+  constructor(deps: EdgeTerminatorsDeps) {
+    this.#deps = deps
   }
 
   start(): void {
@@ -113,9 +113,9 @@ export class EdgeTerminators implements OfferedTerminators {
 
   /** Hosts what is to be hosted at more edge routers. */
   judge(): void {
-    const open = this.#parts.routers()
+    const open = this.#deps.routers()
     if (open.length === 0) return
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     for (const [id, hosted] of this.#hosted) {
       const isWanting = hosted.at.size < Math.min(hostedAtMax, open.length)
       if (!isWanting || hosted.isWorking || nowMs < hosted.dueMs) continue
@@ -150,7 +150,7 @@ export class EdgeTerminators implements OfferedTerminators {
   }
 
   async #hostAtMore(hosted: Hosted): Promise<void> {
-    const { sessions, routers, clock, log } = this.#parts
+    const { sessions, routers, clock, log } = this.#deps
     const { serviceId } = hosted.wanted
     const session = await sessions.of(serviceId, 'Bind')
     const usable = routers().filter(({ routerName }) => session.routers.has(routerName))
@@ -188,7 +188,7 @@ export class EdgeTerminators implements OfferedTerminators {
       }
     } catch (error) {
       hosted.at.delete(router)
-      this.#parts.sessions.forget(wanted.serviceId, 'Bind')
+      this.#deps.sessions.forget(wanted.serviceId, 'Bind')
       throw error
     }
   }
@@ -198,13 +198,13 @@ export class EdgeTerminators implements OfferedTerminators {
     if (!this.#isWanted(hosted)) return
     if (router.isOpen) {
       // The session that it was hosted by may be over.
-      this.#parts.sessions.forget(hosted.wanted.serviceId, 'Bind')
+      this.#deps.sessions.forget(hosted.wanted.serviceId, 'Bind')
       this.#putOff(hosted, reason)
     } else this.judge()
   }
 
   #putOff(hosted: Hosted, reason: string): void {
-    const { clock, random, log } = this.#parts
+    const { clock, random, log } = this.#deps
     if (!this.#isWanted(hosted)) return
     const waitMs = Math.min(bindAgainMsMin * 2 ** Math.min(hosted.failures, 16), bindAgainMsMax)
     hosted.failures += 1
@@ -216,7 +216,7 @@ export class EdgeTerminators implements OfferedTerminators {
 
   #dial(hosted: Hosted, dial: HostedDial): Promise<ReadonlyMap<number, Uint8Array>> {
     const { id, address, controllerId, peerData, dialerId } = dial
-    return this.#parts.dialer().dial(
+    return this.#deps.dialer().dial(
       {
         circuit: { id, address, owner: { id: controllerId }, isTerminator: true },
         dialedBy: dialerId,

@@ -16,7 +16,7 @@ import type { FollowedServices } from './followed-services.ts'
 import { tunnelLimits } from './limits.ts'
 import { controllersIn, type EdgeRouterPlace, edgeRoutersIn } from './router-addresses.ts'
 
-export interface IdentitySessionParts {
+export interface IdentitySessionDeps {
   readonly api: ControllerApi
   readonly services: FollowedServices
   readonly clock: Clock
@@ -36,7 +36,7 @@ const { askedEveryMs, refreshedEveryMs, askAgainMsMin, askAgainMsMax, recordsPer
  * whether services have changed. While no controller answers, all stays as it was.
  */
 export class IdentitySession {
-  readonly #parts: IdentitySessionParts
+  readonly #deps: IdentitySessionDeps
   /** Null: none is open. */
   #token: string | null = null
   #identityId = ''
@@ -51,8 +51,8 @@ export class IdentitySession {
   #isStopped = false
   #endPause: () => void = () => undefined
 
-  constructor(parts: IdentitySessionParts) {
-    this.#parts = parts
+  constructor(deps: IdentitySessionDeps) {
+    this.#deps = deps
   }
 
   /** Null: none is open. */
@@ -103,7 +103,7 @@ export class IdentitySession {
     if (this.#token === null) return
     this.#token = null
     // One that is not ended expires.
-    await this.#parts.api.logOut(tunnelLimits.logOutMs).catch(() => undefined)
+    await this.#deps.api.logOut(tunnelLimits.logOutMs).catch(() => undefined)
   }
 
   async #paused(waitMs: number): Promise<void> {
@@ -136,7 +136,7 @@ export class IdentitySession {
     try {
       if (this.#token === null) await this.#logIn()
       await this.#follow()
-      if (this.#failures > 0) this.#parts.log.info({}, 'controllers answer again')
+      if (this.#failures > 0) this.#deps.log.info({}, 'controllers answer again')
       this.#failures = 0
       this.#fault = ''
       return askedEveryMs
@@ -151,16 +151,16 @@ export class IdentitySession {
     const reason = errorMessage(error).slice(0, tunnelLimits.reasonCharactersMax)
     if (reason !== this.#fault) {
       const what = this.#token === null ? 'no session' : 'controllers could not be asked'
-      this.#parts.log.warn({ reason }, `${what}; trying again`)
+      this.#deps.log.warn({ reason }, `${what}; trying again`)
     }
     this.#fault = reason
     this.#failures += 1
     const waitMs = Math.min(askAgainMsMin * 2 ** Math.min(this.#failures, 16), askAgainMsMax)
-    return waitMs / 2 + (this.#parts.random.next() * waitMs) / 2
+    return waitMs / 2 + (this.#deps.random.next() * waitMs) / 2
   }
 
   async #logIn(): Promise<void> {
-    const { api, log, onSession } = this.#parts
+    const { api, log, onSession } = this.#deps
     const { token, identityId, identityName, lacks } = await api.logIn()
     if (this.#isStopped) return
     if (lacks !== null) throw new LogInRefused(lacks)
@@ -176,7 +176,7 @@ export class IdentitySession {
   }
 
   async #follow(): Promise<void> {
-    const { api, clock } = this.#parts
+    const { api, clock } = this.#deps
     const updates = fieldsOf(await api.get('/current-api-session/service-updates'))
     const changedAt = textIn(updates, 'lastChangeAt')
     const isDue = clock.monotonicMs() - this.#refreshedMs >= refreshedEveryMs
@@ -188,7 +188,7 @@ export class IdentitySession {
   }
 
   async #refresh(): Promise<void> {
-    const { api, services, onRouters, onServices, clock } = this.#parts
+    const { api, services, onRouters, onServices, clock } = this.#deps
     const isOther = services.setIdentity(fieldsOf(await api.get('/current-identity')))
     onRouters(edgeRoutersIn(await this.#all('/current-identity/edge-routers')))
     const controllers = controllersIn(await api.get('/controllers'))
@@ -201,7 +201,7 @@ export class IdentitySession {
   }
 
   async #loadServices(): Promise<void> {
-    const { services, onServices } = this.#parts
+    const { services, onServices } = this.#deps
     services.setServices(await this.#all('/services'))
     onServices()
   }
@@ -211,7 +211,7 @@ export class IdentitySession {
     const found: Readonly<Record<string, unknown>>[] = []
     for (;;) {
       const page = `${path}?limit=${recordsPerPage}&offset=${found.length}`
-      const records = recordsIn(await this.#parts.api.get(page))
+      const records = recordsIn(await this.#deps.api.get(page))
       found.push(...records)
       const isWhole = records.length < recordsPerPage
       if (isWhole || found.length >= serviceLimits.tunnelServicesMax) return found

@@ -14,7 +14,7 @@ import { FollowedServices } from './followed-services.ts'
 import { IdentitySession } from './identity-session.ts'
 import { ServiceSessions } from './service-sessions.ts'
 
-export interface IdentityTunnelParts {
+export interface IdentityTunnelDeps {
   /** The same as those of a listener of a router with the binding `tunnel`. */
   readonly options: Readonly<Record<string, unknown>>
   readonly configured: readonly ConfiguredService[]
@@ -33,7 +33,7 @@ export interface IdentityTunnelParts {
 
 /** One enrolled identity at a host without a router: it hosts and offers its services here. */
 export class IdentityTunnel {
-  readonly #parts: IdentityTunnelParts
+  readonly #deps: IdentityTunnelDeps
   readonly #followed = new FollowedServices()
   readonly #sessions: ServiceSessions
   readonly #session: IdentitySession
@@ -42,21 +42,21 @@ export class IdentityTunnel {
   readonly #terminators: EdgeTerminators
   #services: TunnelServices | null = null
 
-  constructor(parts: IdentityTunnelParts) {
-    this.#parts = parts
-    const { api, clock } = parts
+  constructor(deps: IdentityTunnelDeps) {
+    this.#deps = deps
+    const { api, clock } = deps
     const routers = () => this.#routers.open
     this.#sessions = new ServiceSessions({ api, clock })
     this.#circuits = new EdgeCircuits(clock)
     this.#session = new IdentitySession({
-      ...parts,
+      ...deps,
       services: this.#followed,
       onSession: () => this.#onSession(),
       onServices: () => this.#onServices(),
       onRouters: (places) => this.#routers.follow(places),
     })
     this.#routers = new EdgeRouters({
-      ...parts,
+      ...deps,
       circuits: this.#circuits,
       token: () => this.#session.token,
       onOpen: (routerName) => void this.#onRouter(routerName),
@@ -65,7 +65,7 @@ export class IdentityTunnel {
       },
     })
     this.#terminators = new EdgeTerminators({
-      ...parts,
+      ...deps,
       sessions: this.#sessions,
       routers,
       dialer: () => this.#running.dialer,
@@ -79,16 +79,16 @@ export class IdentityTunnel {
   async start(): Promise<void> {
     const identityId = await this.#session.open()
     if (identityId === null) return
-    const { origin } = this.#parts
+    const { origin } = this.#deps
     const source = new EdgeCircuitSource({
       services: this.#followed,
       sessions: this.#sessions,
       circuits: this.#circuits,
       routers: () => this.#routers.open,
-      clock: this.#parts.clock,
+      clock: this.#deps.clock,
     })
     const services = new TunnelServices({
-      ...this.#parts,
+      ...this.#deps,
       identityId,
       services: this.#followed,
       terminators: this.#terminators,
@@ -133,7 +133,7 @@ export class IdentityTunnel {
     }
     this.#sessions.keepOnly((id, type) => (type === 'Dial' ? Dial : Bind).has(id))
     this.#services?.refresh()
-    this.#parts.log.info({ dialable: Dial.size, hostable: Bind.size }, 'services followed')
+    this.#deps.log.info({ dialable: Dial.size, hostable: Bind.size }, 'services followed')
   }
 
   async #onRouter(routerName: string): Promise<void> {

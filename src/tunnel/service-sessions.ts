@@ -9,18 +9,18 @@ export interface OpenedService {
   readonly openedMs: number
 }
 
-export interface ServiceSessionsParts {
+export interface ServiceSessionsDeps {
   readonly api: Pick<ControllerApi, 'post'>
   readonly clock: { readonly monotonicMs: () => number }
 }
 
 /** Service sessions of an identity, opened when they are needed and kept. */
 export class ServiceSessions {
-  readonly #parts: ServiceSessionsParts
+  readonly #deps: ServiceSessionsDeps
   #opened = new Map<string, Promise<OpenedService>>()
 
-  constructor(parts: ServiceSessionsParts) {
-    this.#parts = parts
+  constructor(deps: ServiceSessionsDeps) {
+    this.#deps = deps
   }
 
   /** @throws {Error} one clause. */
@@ -66,10 +66,10 @@ export class ServiceSessions {
   }
 
   async #open(serviceId: string, type: 'Dial' | 'Bind'): Promise<OpenedService> {
-    const shown = fieldsOf(await this.#parts.api.post('/sessions', { serviceId, type }))
+    const shown = fieldsOf(await this.#deps.api.post('/sessions', { serviceId, type }))
     const token = textIn(shown, 'token')
     if (token === '') throw new Error('the controller has answered without a service session')
     const routers = edgeRoutersIn(shown['edgeRouters']).map(({ name }) => name)
-    return { token, routers: new Set(routers), openedMs: this.#parts.clock.monotonicMs() }
+    return { token, routers: new Set(routers), openedMs: this.#deps.clock.monotonicMs() }
   }
 }

@@ -10,7 +10,7 @@ import { routerLimits } from '../../src/fabric/limits.ts'
 import { admittingClients } from '../fabric/fuzz.ts'
 import { RouterStage, upToDate } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
-import type { RouterChannelsParts } from '../../src/fabric/router-channels.ts'
+import type { RouterChannelsDeps } from '../../src/fabric/router-channels.ts'
 import { settle } from '../channel/pipe.ts'
 
 // The attack: a router asks about sessions, which costs it nothing and its controller much, again and again.
@@ -18,7 +18,7 @@ import { settle } from '../channel/pipe.ts'
 let stage: RouterStage
 afterEach(() => stage.channels.stop())
 
-function staged(processor?: RouterChannelsParts['processor']): RouterStage {
+function staged(processor?: RouterChannelsDeps['processor']): RouterStage {
   stage = new RouterStage(processor)
   const clients = {
     ...admittingClients,

@@ -13,7 +13,7 @@ import { BackupFault } from '../../src/backup/fault.ts'
 import { parseRecipient } from '../../src/backup/encryption.ts'
 import { BackupWriter } from '../../src/backup/write-backup.ts'
 import {
-  type BackupParts,
+  type BackupDeps,
   type TakeBackupOptions,
   bytesOf,
   takeBackup,
@@ -54,7 +54,7 @@ export function factorSeed(): SeedRecord {
 /** Two controllers with records of each kind that a restore handles specially. */
 export class BackedUp {
   readonly cluster: SecretsCluster
-  readonly parts: BackupParts
+  readonly parts: BackupDeps
   refused: ProblemCode | null = null
 
   private constructor(cluster: SecretsCluster) {

@@ -1,5 +1,5 @@
 import { createApi } from '../../src/api/server.ts'
-import type { ApiParts } from '../../src/api/parts.ts'
+import type { ApiDeps } from '../../src/api/parts.ts'
 import { AdminSocket } from '../../src/controller/admin/socket.ts'
 import { startController, type TestController } from '../api/support/controller.ts'
 
@@ -11,7 +11,7 @@ export interface ServedSocket {
 /** A controller in this process at the admin socket of a data folder, with some of its parts in place of its own. */
 export async function serveSocket(
   dataFolder: string,
-  parts: Partial<ApiParts> = {},
+  parts: Partial<ApiDeps> = {},
 ): Promise<ServedSocket> {
   const controller = await startController()
   const socket = await AdminSocket.open(

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import { CommandFailure, EXIT_FAILED } from '../../src/controller/failure.ts'
 import { statusText } from '../../src/cli/cluster/status-screen.ts'
-import { type WatchParts, watchStatus } from '../../src/cli/cluster/status-watch.ts'
+import { type WatchDeps, watchStatus } from '../../src/cli/cluster/status-watch.ts'
 
 const member = {
   id: 'ctrl1',
@@ -35,7 +35,7 @@ const status: ClusterStatus = {
 }
 
 /** A controller that answers, goes away, and comes back. */
-async function watched(form: WatchParts['form']): Promise<string> {
+async function watched(form: WatchDeps['form']): Promise<string> {
   const looks: (() => Promise<ClusterStatus>)[] = [
     () => Promise.resolve(status),
     () => Promise.reject(new CommandFailure(EXIT_FAILED, 'ctrl1: no controller is running')),

@@ -1,5 +1,5 @@
 import { controllerOptions } from '../../src/config/controller/options.ts'
-import { type EventOptions, Events, type EventsParts } from '../../src/events/open-events.ts'
+import { type EventOptions, Events, type EventsDeps } from '../../src/events/open-events.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { ClusterView } from '../../src/ports/cluster-view.ts'
 import { NO_VITALS } from '../../src/ports/stats.ts'
@@ -41,7 +41,7 @@ export function clusterSeenBy(selfId: string, cluster: Sources): Sources {
 
 /** The events of a controller that has joined its cluster. */
 export function eventsOf(
-  state: EventsParts['state'],
+  state: EventsDeps['state'],
   cluster: Sources,
   clock: Clock,
   options: Partial<EventOptions> = {},

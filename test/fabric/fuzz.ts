@@ -19,7 +19,7 @@ import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { PeerDuty } from '../../src/fabric/links/peer-duty.ts'
 import { controlMessage } from '../../src/channel/messages/control.ts'
 import { ModelDuty } from '../../src/fabric/model/model-duty.ts'
-import type { RouterChannelsParts } from '../../src/fabric/router-channels.ts'
+import type { RouterChannelsDeps } from '../../src/fabric/router-channels.ts'
 import { settle } from '../channel/pipe.ts'
 import { TunnelDuty } from '../../src/fabric/clients/tunnel-duty.ts'
 import { Tunnels } from './tunnels.ts'
@@ -64,7 +64,7 @@ const model: RouterModel = {
 }
 
 /** A controller's duties to routers, all of them, over pipes. */
-export function dutiesStage(processor?: RouterChannelsParts['processor']): {
+export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
   readonly stage: RouterStage
   readonly links: LinkTable
 } {

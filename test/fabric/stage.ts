@@ -7,7 +7,7 @@ import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
 import type { RouterAdmission } from '../../src/fabric/admission.ts'
-import { RouterChannels, type RouterChannelsParts } from '../../src/fabric/router-channels.ts'
+import { RouterChannels, type RouterChannelsDeps } from '../../src/fabric/router-channels.ts'
 import { RouterStatusTopic } from '../../src/fabric/status-topic.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 import { Pipe, settle } from '../channel/pipe.ts'
@@ -40,7 +40,7 @@ export class RouterStage {
   #next = ''
 
   constructor(
-    processor: RouterChannelsParts['processor'] = new ProcessorShare(defaultLimits, systemClock),
+    processor: RouterChannelsDeps['processor'] = new ProcessorShare(defaultLimits, systemClock),
   ) {
     const log = (fields: Readonly<Record<string, unknown>>, message: string): void => {
       this.lines.push(`${message} ${String(fields['reason'] ?? '')}`)

@@ -10,7 +10,7 @@ import {
 import type {
   MeshEvents,
   MeshOptions,
-  MeshParts,
+  MeshDeps,
   MeshPeer,
 } from '../../src/cluster/mesh/mesh-parts.ts'
 import type { HostMesh } from '../../src/cluster/mesh/mesh.ts'
@@ -82,7 +82,7 @@ export class SimulatedMesh implements HostMesh {
   readonly droppedFrames = 0
   readonly #world: MeshWorld
   readonly #options: MeshOptions
-  readonly #parts: MeshParts
+  readonly #parts: MeshDeps
   readonly #events: MeshEvents
   readonly #witness: RollbackDetector
   readonly #peers = new Map<NodeId, PeerRecord>()
@@ -95,7 +95,7 @@ export class SimulatedMesh implements HostMesh {
 
   constructor(
     options: MeshOptions,
-    parts: MeshParts,
+    parts: MeshDeps,
     events: MeshEvents,
     surroundings: { readonly world: MeshWorld; readonly context: Context },
   ) {

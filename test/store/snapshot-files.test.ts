@@ -17,7 +17,7 @@ import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import {
   snapshotFileLimits,
   SnapshotFiles,
-  type SnapshotFilesParts,
+  type SnapshotFilesDeps,
 } from '../../src/store/state/snapshot-files.ts'
 import { SnapshotDecoder } from '../../src/store/state/snapshot-stream.ts'
 import { markAt } from './state-store-suite.ts'
@@ -49,7 +49,7 @@ async function filled(): Promise<MemoryStateStore> {
   return store
 }
 
-async function setUp(changes: Partial<SnapshotFilesParts> = {}) {
+async function setUp(changes: Partial<SnapshotFilesDeps> = {}) {
   const dir = temporaryFolder()
   const clock = new SteppedClock()
   const machine = await filled()

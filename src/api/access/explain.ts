@@ -16,7 +16,7 @@ import { accessExplained } from './explain-schema.ts'
 import { ExplanationView } from './explanation-view.ts'
 import { Readable } from './readable.ts'
 
-interface Needs {
+interface ExplainOperationsDeps {
   readonly state: StateView & Pick<Reader, 'explainAccess'>
   readonly reads: ConfirmedReads
   readonly posture: PostureService
@@ -32,7 +32,7 @@ export const explainLimits = {
 const text = { type: 'string' } as const
 
 /** Operations that tell operators who can reach what, and why, as the enforcing engine sees it. */
-export function explainOperations(needs: Needs): Operation[] {
+export function explainOperations(deps: ExplainOperationsDeps): Operation[] {
   return [
     {
       operationId: 'explainAccess',
@@ -52,12 +52,12 @@ export function explainOperations(needs: Needs): Operation[] {
       success: 200,
       response: { kind: 'list', schema: accessExplained },
       refusals: [404],
-      handle: (call) => explain(needs, call),
+      handle: (call) => explain(deps, call),
     },
   ]
 }
 
-function explain(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
+function explain(deps: ExplainOperationsDeps, call: RequestContext): Reply | Promise<Reply> {
   const asked = { identity: call.first('identity'), service: call.first('service') }
   const given = (['identity', 'service'] as const).filter((kind) => asked[kind] !== undefined)
   if (given.length === 0) {
@@ -68,8 +68,8 @@ function explain(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
   // @guard explanation-tells-records--sides
   readable.require('identity.read')
   const what = given.map((kind) => `${kind} ${(asked[kind] ?? '').slice(0, 128)}`).join(' or ')
-  const { state } = needs
-  return needs.reads.found(call, what, () => {
+  const { state } = deps
+  return deps.reads.found(call, what, () => {
     const found = {
       identity: recordOf(
         asked.identity,
@@ -80,9 +80,7 @@ function explain(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
         (word) => state.get('service', word) ?? state.find('service', 'name', word),
       ),
     }
-    return given.some((kind) => found[kind] === null)
-      ? null
-      : answered(needs, call, found, readable)
+    return given.some((kind) => found[kind] === null) ? null : answered(deps, call, found, readable)
   })
 }
 
@@ -97,7 +95,7 @@ interface Sides {
 }
 
 function answered(
-  { state, posture, clock, lists }: Needs,
+  { state, posture, clock, lists }: ExplainOperationsDeps,
   call: RequestContext,
   { identity, service }: Sides,
   readable: Readable,

@@ -29,7 +29,7 @@ export const explanationViewLimits = {
   shownTerminatorsMax: 25,
 } as const
 
-interface Needs {
+interface ExplanationViewDeps {
   readonly state: StateView & Pick<Reader, 'explainAccess'>
   readonly posture: PostureService
   readonly nowMs: number
@@ -48,18 +48,18 @@ interface JudgedSessions {
 
 /** The explanations of one answer as its reader may see them. */
 export class ExplanationView {
-  readonly #needs: Needs
+  readonly #deps: ExplanationViewDeps
   readonly #readable: Readable
   /** Sessions by identity: its pairs with many services are judged by the same ones. */
   readonly #sessions = new Map<string, JudgedSessions>()
 
-  constructor(needs: Needs, readable: Readable) {
-    this.#needs = needs
+  constructor(deps: ExplanationViewDeps, readable: Readable) {
+    this.#deps = deps
     this.#readable = readable
   }
 
   of(identity: Identity, service: Service): JsonObject {
-    const found = this.#needs.state.explainAccess(identity, service)
+    const found = this.#deps.state.explainAccess(identity, service)
     const sessions = this.#sessionsOf(identity.id)
     const terminators = this.#terminators(found.terminators)
     const [dial, bind] = found.rights
@@ -80,7 +80,7 @@ export class ExplanationView {
   #sessionsOf(identityId: string): JudgedSessions {
     const known = this.#sessions.get(identityId)
     if (known !== undefined) return known
-    const { state, posture } = this.#needs
+    const { state, posture } = this.#deps
     const all = state.findAll('apiSession', 'identityId', identityId)
     const newest = [...all]
       .sort((a, b) => b.createdAt - a.createdAt)
@@ -94,11 +94,11 @@ export class ExplanationView {
   /** The record may have gone since the page of the answer was found. */
   #refOf(kind: 'identity' | 'service', { id, name }: Identity | Service): JsonObject {
     const entity = entityNamed(kind).collection
-    return this.#needs.state.ref(kind, id) ?? { _links: {}, entity, id, name: name ?? '' }
+    return this.#deps.state.ref(kind, id) ?? { _links: {}, entity, id, name: name ?? '' }
   }
 
   #identityState(found: AccessExplanation, sessions: JudgedSessions): JsonObject {
-    const { state, nowMs } = this.#needs
+    const { state, nowMs } = this.#deps
     const { identity } = found
     const { logIn } = found
     const { authPolicyId } = identity
@@ -118,7 +118,7 @@ export class ExplanationView {
   }
 
   #isEnrolling(identityId: string): boolean {
-    const { state, nowMs } = this.#needs
+    const { state, nowMs } = this.#deps
     return state
       .findAll('enrollment', 'identityId', identityId)
       .some(({ expiresAt }) => typeof expiresAt !== 'number' || expiresAt > nowMs)
@@ -155,7 +155,7 @@ export class ExplanationView {
     terminators: Terminators,
   ): PieceFacts {
     const { identity } = found
-    const { state, nowMs } = this.#needs
+    const { state, nowMs } = this.#deps
     return {
       type,
       identity,
@@ -191,7 +191,7 @@ export class ExplanationView {
     const wanted = { identityId: identity.id, serviceId: service.id, type }
     const failing = new Set<string>()
     for (const { posture } of newest) {
-      const failures = this.#needs.posture.failures(wanted, posture)
+      const failures = this.#deps.posture.failures(wanted, posture)
       if (failures.length === 0) return []
       for (const { checks } of failures) for (const { id } of checks) failing.add(id)
     }
@@ -199,7 +199,7 @@ export class ExplanationView {
   }
 
   #piece({ code, message, kind, ids }: MissingPiece): JsonObject {
-    const { state } = this.#needs
+    const { state } = this.#deps
     const records = this.#readable.only(readPermissions[kind], () =>
       ids.flatMap((id) => state.ref(kind, id) ?? []),
     )
@@ -208,7 +208,7 @@ export class ExplanationView {
 
   #link(kind: KindName, { policy, roles }: LinkingPolicy): JsonObject {
     return {
-      ...this.#needs.state.ref(kind, policy.id),
+      ...this.#deps.state.ref(kind, policy.id),
       semantic: policy.semantic,
       ...roles,
     }
@@ -220,7 +220,7 @@ export class ExplanationView {
         const passing = newest.filter(({ posture }) => posture.passes(check)).length
         const failing = newest.length - passing
         return {
-          ...this.#needs.state.ref('postureCheck', check.id),
+          ...this.#deps.state.ref('postureCheck', check.id),
           typeId: check.typeId,
           state: newest.length === 0 ? 'unknown' : passing > 0 ? 'passes' : 'fails',
           passing,
@@ -232,7 +232,7 @@ export class ExplanationView {
   }
 
   #routers(found: AccessExplanation): JsonObject {
-    const { state } = this.#needs
+    const { state } = this.#deps
     const policiesOf = (kind: KindName, { first }: FirstOf<LinkingPolicy>): JsonObject[] =>
       first.map((link) => this.#link(kind, link))
     const { first, total } = found.commonRouters
@@ -259,7 +259,7 @@ export class ExplanationView {
   }
 
   #terminators({ total, first }: FirstOf<Terminator>): Terminators {
-    const { state } = this.#needs
+    const { state } = this.#deps
     const seen = first.map((record) => ({
       record,
       isOnline: state.isRouterOnline(record.routerId),
@@ -295,7 +295,7 @@ export class ExplanationView {
       items: newest.map(({ session, posture }) => {
         const passes = (type: DialBind): boolean | null =>
           granted.has(type)
-            ? this.#needs.posture.failures({ ...pair, type }, posture).length === 0
+            ? this.#deps.posture.failures({ ...pair, type }, posture).length === 0
             : null
         return {
           id: session.id,
@@ -309,7 +309,7 @@ export class ExplanationView {
 
   /** Configs that clients are shown, those of the service before those of the identity. */
   #configs({ identity, service }: AccessExplanation): JsonObject[] {
-    const { state } = this.#needs
+    const { state } = this.#deps
     const own = state
       .findAll('serviceConfig', 'holder', serviceConfigHolder(identity.id, service.id))
       .map(({ configId }) => [String(configId), 'identity'] as const)

@@ -25,7 +25,7 @@ import { placed, PreviewedWrites, readPermissionsOf } from './previewed-writes.t
 import type { Validator } from '../schemas/validation.ts'
 import { Readable } from './readable.ts'
 
-interface Needs {
+interface PreviewOperationsDeps {
   readonly state: StateView & Pick<Reader, 'previewAccess'>
   readonly preparers: Preparers
   readonly processor: ProcessorShare
@@ -45,8 +45,8 @@ const body = { schema: accessPreview, isRequired: true } as const
 const ofRouters: ReadonlySet<AccessRight> = new Set(['router', 'serviceRouter'])
 
 /** Operations that tell what changes would come to, before anybody makes them. */
-export function previewOperations(needs: Needs): Operation[] {
-  const writes = new PreviewedWrites(needs.validator)
+export function previewOperations(deps: PreviewOperationsDeps): Operation[] {
+  const writes = new PreviewedWrites(deps.validator)
   return [
     withBody({
       operationId: 'previewAccess',
@@ -71,13 +71,13 @@ export function previewOperations(needs: Needs): Operation[] {
       success: 200,
       response: { kind: 'detail', schema: accessPreviewed },
       refusals: [404, 409],
-      handle: (call, asked) => preview(needs, writes, call, asked),
+      handle: (call, asked) => preview(deps, writes, call, asked),
     }),
   ]
 }
 
 async function preview(
-  needs: Needs,
+  deps: PreviewOperationsDeps,
   previewed: PreviewedWrites,
   call: RequestContext,
   { changes }: BodyOf<typeof body>,
@@ -88,16 +88,16 @@ async function preview(
     // @guard preview-tells-or-costs--kinds
     for (const permission of readPermissionsOf(kind)) readable.require(permission)
   }
-  const { state, preparers } = needs
+  const { state, preparers } = deps
   const parts = { preparers, level: state.featureLevel }
   const { writes, ignoredFields } = await previewed.of(parts, call, changes)
-  const difference = await differenceOf(needs, call, writes)
+  const difference = await differenceOf(deps, call, writes)
   return detailAnswer(answerOf(state, call, difference, readable), ignoredFields)
 }
 
 /** @throws {Problem} as the writes would; REVISION_MOVED while records change again and again. */
 async function differenceOf(
-  { state, processor, limits }: Needs,
+  { state, processor, limits }: PreviewOperationsDeps,
   call: RequestContext,
   writes: readonly PreviewedWrite[],
 ): Promise<AccessDifference> {

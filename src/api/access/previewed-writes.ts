@@ -17,7 +17,7 @@ import { actionsOfKinds, type PreviewedAction, type PreviewedKind } from './prev
 /** Ids that a caller may choose for what a preview creates. */
 const newId = /^[A-Za-z0-9._-]{1,128}$/
 
-interface Needs {
+interface PreviewedWritesDeps {
   readonly preparers: Preparers
   readonly level: number
 }
@@ -36,7 +36,7 @@ export class PreviewedWrites {
    * @throws {Problem} as the operation would, with the place of the change in the field.
    */
   async of(
-    needs: Needs,
+    deps: PreviewedWritesDeps,
     call: RequestContext,
     changes: readonly AskedChange[],
   ): Promise<{ readonly writes: readonly PreviewedWrite[]; readonly ignoredFields: string[] }> {
@@ -44,7 +44,7 @@ export class PreviewedWrites {
     const ignoredFields = new Set<string>()
     for (const [at, change] of changes.entries()) {
       try {
-        const { write, ignored } = await this.#write(needs, call, change)
+        const { write, ignored } = await this.#write(deps, call, change)
         writes.push(write)
         for (const name of ignored) ignoredFields.add(`changes.${at}.data.${name}`)
       } catch (error) {
@@ -55,7 +55,7 @@ export class PreviewedWrites {
   }
 
   async #write(
-    { preparers, level }: Needs,
+    { preparers, level }: PreviewedWritesDeps,
     call: RequestContext,
     { action, kind, id: given = '', data = {} }: AskedChange,
   ): Promise<{ readonly write: PreviewedWrite; readonly ignored: readonly string[] }> {

@@ -12,7 +12,7 @@ import type { Operation } from '../operation.ts'
 import { wholeObject } from '../../entities/shapes.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 
-interface Needs {
+interface RoleOperationsDeps {
   readonly state: StateView & Pick<Reader, 'roleCounts'>
   readonly processor: ProcessorShare
   readonly lists: ListAnswers
@@ -34,7 +34,7 @@ const kinds = [
 ] as const satisfies readonly (readonly [string, SessionPermission, string])[]
 
 /** Operations that count records by role attribute, as somebody types one. */
-export function roleOperations(needs: Needs): Operation[] {
+export function roleOperations(deps: RoleOperationsDeps): Operation[] {
   return kinds.map(([kind, permission, name]) => {
     const { collection } = entityNamed(kind)
     return {
@@ -52,13 +52,13 @@ export function roleOperations(needs: Needs): Operation[] {
       ],
       success: 200,
       response: { kind: 'list', schema: roleCount },
-      handle: (call) => counted(needs, call, kind),
+      handle: (call) => counted(deps, call, kind),
     } satisfies Operation
   })
 }
 
 function counted(
-  { state, processor, lists }: Needs,
+  { state, processor, lists }: RoleOperationsDeps,
   call: RequestContext,
   kind: KindName,
 ): Reply | Promise<Reply> {

@@ -9,7 +9,7 @@ import { askForBody } from '../transport/continue.ts'
 import type { LargeBodies } from './large-bodies.ts'
 import type { ApiLimits } from '../limits.ts'
 
-interface Needs {
+interface BodyParserDeps {
   readonly limits: Pick<ApiLimits, 'bodyBytesMax' | 'bodyDepthMax'>
   readonly largeBodies: LargeBodies
 }
@@ -18,7 +18,7 @@ interface Needs {
  * Only where the operation takes a body, and of its type alone: nothing of another request is
  * looked at. `application/json` with an empty body means that there is none.
  */
-export function bodyParser({ limits, largeBodies }: Needs): FastifyContentTypeParser {
+export function bodyParser({ limits, largeBodies }: BodyParserDeps): FastifyContentTypeParser {
   return (request, payload, done) => {
     const { call } = request
     if (call?.operation?.body === undefined) {

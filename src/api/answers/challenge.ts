@@ -5,7 +5,7 @@ import type { SessionHolder } from '../../auth/principal/principal.ts'
 import type { Challenge } from '../../auth/sessions/session-guard.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-interface Needs {
+interface FactorHeadersDeps {
   readonly state: StateView
 }
 
@@ -51,10 +51,10 @@ function ofOidc(error: keyof typeof descriptions): string {
  * API family learn by it all the same what is missing.
  */
 export function factorHeaders(
-  needs: Needs,
+  deps: FactorHeadersDeps,
   shown: Pick<CallerCredentials, 'bearers'>,
   caller: Pick<SessionHolder, 'pendingFactors'>,
 ): Record<string, string> {
-  const challenge = factorChallenge(needs, shown, caller)
+  const challenge = factorChallenge(deps, shown, caller)
   return challenge === null ? {} : { 'www-authenticate': challengeText(challenge, false) }
 }

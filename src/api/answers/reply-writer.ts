@@ -31,7 +31,7 @@ import type { AuditTrail } from '../../ports/audit.ts'
 import type { PublishFact } from '../../ports/live-facts.ts'
 import type { Quota } from '../../lib/bounds/quota.ts'
 
-interface Needs {
+interface ReplyWriterDeps {
   readonly cluster: ClusterView
   readonly state: StateView
   readonly clock: Clock
@@ -52,20 +52,20 @@ type Headers = Record<string, string | number>
 
 /** The only place that writes an answer: one head, one body, the headers that every answer has. */
 export class ReplyWriter {
-  readonly #needs: Needs
+  readonly #deps: ReplyWriterDeps
   readonly #metrics: ApiMetrics
-  readonly #refusals: Needs['refusals']
+  readonly #refusals: ReplyWriterDeps['refusals']
   readonly #unmatched: OperationMetrics
   readonly #server: string
   readonly #unsent: UnsentAnswers
 
-  constructor(needs: Needs) {
-    const { metrics, refusals, unsent } = needs
+  constructor(deps: ReplyWriterDeps) {
+    const { metrics, refusals, unsent } = deps
     this.#refusals = refusals
-    this.#needs = needs
+    this.#deps = deps
     this.#metrics = metrics
     this.#unmatched = metrics.of('unmatched')
-    this.#server = `ziti-controller/${needs.version.version}`
+    this.#server = `ziti-controller/${deps.version.version}`
     this.#unsent = unsent
   }
 
@@ -103,7 +103,7 @@ export class ReplyWriter {
     const headers = this.#headers(reply, call, 'application/json')
     if (retryAfterSeconds !== null) headers['retry-after'] = retryAfterSeconds
     if (status === 401 && call.challenge !== null) {
-      const { state, bindings } = this.#needs
+      const { state, bindings } = this.#deps
       const isServed = bindings['edge-oidc'] !== undefined
       const isOidcOffered = isServed && state.featureLevel >= OIDC_LEVEL
       headers['www-authenticate'] = challengeText(call.challenge, isOidcOffered)
@@ -140,14 +140,14 @@ export class ReplyWriter {
     )
     socket.destroySoon()
     // Bytes that stand unread before this answer would keep the connection open for ever.
-    const timer = setTimeout(() => socket.destroy(), this.#needs.limits.lingerMs)
+    const timer = setTimeout(() => socket.destroy(), this.#deps.limits.lingerMs)
     socket.once('close', () => {
       clearTimeout(timer)
     })
   }
 
   #headers(reply: FastifyReply, call: OperationCall, contentType: string): Headers {
-    const { cluster, state, instanceId } = this.#needs
+    const { cluster, state, instanceId } = this.#deps
     const index = call.index === 0 ? state.appliedIndex : call.index
     const headers: Headers = {
       'content-type': contentType,
@@ -160,7 +160,7 @@ export class ReplyWriter {
       'net-stale-ms': Math.min(Math.round(cluster.leaderContactMs()), Number.MAX_SAFE_INTEGER),
     }
     if (call.caller?.kind === 'session') {
-      const { expiresAtMs, leftSeconds } = endOf(this.#needs, call.caller)
+      const { expiresAtMs, leftSeconds } = endOf(this.#deps, call.caller)
       headers['expiration-seconds'] = leftSeconds
       headers['expires-at'] = goTimeText(expiresAtMs)
     }
@@ -201,18 +201,18 @@ export class ReplyWriter {
     }
     this.#unsent.send(raw, source, body, length, (piece, encoding) => {
       raw.write(piece, encoding)
-      endAfterRequest(reply.request.raw, raw, this.#needs.limits)
+      endAfterRequest(reply.request.raw, raw, this.#deps.limits)
     })
   }
 
   #record(call: OperationCall, status: number): void {
     const { method, operation, startedAtMs, caller } = call
     const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
-    const tookMs = this.#needs.clock.monotonicMs() - startedAtMs
+    const tookMs = this.#deps.clock.monotonicMs() - startedAtMs
     metrics.record(status, tookMs)
     const { address } = call.credentials
     const { metadata } = call
-    this.#needs.audit?.answered({
+    this.#deps.audit?.answered({
       method,
       operation: operation?.operationId ?? 'none',
       status,
@@ -233,9 +233,9 @@ export class ReplyWriter {
     this.#record(call, 200)
     reply.hijack()
     raw.writeHead(200, headers)
-    sendStream(raw, stream, this.#needs.limits.answerStallMs).catch((error: unknown) => {
+    sendStream(raw, stream, this.#deps.limits.answerStallMs).catch((error: unknown) => {
       const operation = call.operation?.operationId ?? 'none'
-      this.#needs.logger.error({ err: error, operation }, 'a response was cut off before its end')
+      this.#deps.logger.error({ err: error, operation }, 'a response was cut off before its end')
     })
   }
 
@@ -247,9 +247,9 @@ export class ReplyWriter {
     if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
     const method = operation?.logInMethod?.(call)
     if (method !== undefined) {
-      this.#needs.publishFact({ kind: 'logInFailed', method, address, reason: code })
+      this.#deps.publishFact({ kind: 'logInFailed', method, address, reason: code })
     }
-    this.#needs.audit?.refused({
+    this.#deps.audit?.refused({
       actor: caller?.identity.id ?? '',
       actorName: caller?.identity.name ?? '',
       session: caller?.session.id ?? '',
@@ -265,7 +265,7 @@ export class ReplyWriter {
     const known = problemOfFramework(error)
     if (known !== null) return known
     const operation = call.operation?.operationId ?? 'none'
-    this.#needs.logger.error(
+    this.#deps.logger.error(
       { err: error, operation, path: call.path, traceId: call.metadata.trace.traceId },
       'unhandled error while serving a request',
     )

@@ -43,12 +43,12 @@ const scheduledBackups: NamedSchema = {
   },
 }
 
-interface Needs {
+interface BackupOperationsDeps {
   readonly backups: BackupControl
 }
 
 /** Backups of the whole state by this controller. */
-export function backupOperations({ backups }: Needs): Operation[] {
+export function backupOperations({ backups }: BackupOperationsDeps): Operation[] {
   const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
   return [
     {

@@ -14,7 +14,7 @@ import {
 import { answerTimes } from '../cluster/answer-times.ts'
 import { actorOfCall } from '../call.ts'
 
-interface Needs {
+interface RestoreOperationsDeps {
   readonly restores: RestoreControl
 }
 
@@ -22,7 +22,7 @@ interface Needs {
  * Operations that replace the records of the running cluster by those of a backup
  * (docs/operate/backup-and-restore.md).
  */
-export function restoreOperations({ restores }: Needs): Operation[] {
+export function restoreOperations({ restores }: RestoreOperationsDeps): Operation[] {
   const common = {
     tag: 'cluster',
     apis: ['fabric'],

@@ -18,7 +18,7 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import { ignoredFieldsOf } from '../schemas/validation.ts'
 import { answerTimes } from './answer-times.ts'
 
-interface Needs {
+interface MemberOperationsDeps {
   readonly cluster: ClusterView
   readonly membership: MembershipControl
 }
@@ -37,7 +37,7 @@ const common = {
 } as const
 
 /** Operations of the API family: they answer nothing but that it is done. */
-export function memberOperations({ cluster, membership }: Needs): Operation[] {
+export function memberOperations({ cluster, membership }: MemberOperationsDeps): Operation[] {
   return [
     withBody({
       ...common,

@@ -10,13 +10,13 @@ import { actorOfCall } from '../call.ts'
 import { preferredLeaders } from './controller-view.ts'
 import type { MembershipControl } from '../../ports/membership.ts'
 
-interface Needs {
+interface ClusterOperationsDeps {
   readonly cluster: ClusterView
   readonly membership: MembershipControl
 }
 
 /** The cluster as operators see it. */
-export function clusterOperations({ cluster, membership }: Needs): Operation[] {
+export function clusterOperations({ cluster, membership }: ClusterOperationsDeps): Operation[] {
   const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
   return [
     {

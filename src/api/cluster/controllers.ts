@@ -15,7 +15,7 @@ import { controllerView, fingerprintOf, preferredLeaders } from './controller-vi
 import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
 import { controller } from '../schemas/about.ts'
 
-interface Needs {
+interface ControllerOperationsDeps {
   readonly cluster: ClusterView
 }
 
@@ -49,7 +49,7 @@ const meshRows = defineEntity({ ...shared, symbols: [...symbols, 'ctrlAddress'] 
 /** Rows have no sub-lists. */
 const lister = new Lister(noLinks)
 
-export function controllerOperations({ cluster }: Needs): Operation[] {
+export function controllerOperations({ cluster }: ControllerOperationsDeps): Operation[] {
   const common = {
     operationId: 'listControllers',
     summary: 'List the controllers of the cluster with their addresses',

@@ -4,13 +4,16 @@ import type { Operation } from '../operation.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import { clusterHistory } from './status-schema.ts'
 
-interface Needs {
+interface ClusterHistoryOperationsDeps {
   readonly cluster: ClusterView
   readonly history: FigureHistory
 }
 
 /** The last hour of this controller; needs no quorum. */
-export function clusterHistoryOperations({ cluster, history }: Needs): Operation[] {
+export function clusterHistoryOperations({
+  cluster,
+  history,
+}: ClusterHistoryOperationsDeps): Operation[] {
   return [
     {
       operationId: 'clusterHistory',

@@ -18,7 +18,7 @@ import type { ValueOf } from '../schemas/typed-schema.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
 
-interface Needs {
+interface JoinOperationsDeps {
   readonly admission: Admission
   readonly clock: Clock
   readonly limits: ApiLimits
@@ -32,8 +32,8 @@ const BASE64URL = /^[A-Za-z0-9_-]*$/
  * How a new controller comes in: an administrator asks for a ticket, and the ticket is its
  * credential.
  */
-export function joinOperations(needs: Needs): Operation[] {
-  const { admission, limits, clock } = needs
+export function joinOperations(deps: JoinOperationsDeps): Operation[] {
+  const { admission, limits, clock } = deps
   const throttle = new LogInThrottle(
     {
       failuresMax: limits.logInFailuresMax,
@@ -65,7 +65,7 @@ export function joinOperations(needs: Needs): Operation[] {
         )
       },
     }),
-    ...ticketOperations(needs),
+    ...ticketOperations(deps),
     withBody({
       ...common,
       operationId: 'clusterJoin',
@@ -76,13 +76,13 @@ export function joinOperations(needs: Needs): Operation[] {
       body: { schema: joinRequest, isRequired: true },
       response: { kind: 'detail', schema: joinAnswer },
       refusals: [403, 409],
-      handle: (call, body) => join(needs, throttle, call, body),
+      handle: (call, body) => join(deps, throttle, call, body),
     }),
   ]
 }
 
 /** Operations on tickets; a ticket that got into wrong hands is taken back. */
-function ticketOperations({ admission }: Needs): Operation[] {
+function ticketOperations({ admission }: JoinOperationsDeps): Operation[] {
   const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
   return [
     {
@@ -119,7 +119,7 @@ function ticketOperations({ admission }: Needs): Operation[] {
 
 /** A refused ticket counts as a failed log-in of its source. */
 async function join(
-  needs: Needs,
+  deps: JoinOperationsDeps,
   throttle: LogInThrottle,
   call: RequestContext,
   body: JoinBody,
@@ -128,7 +128,7 @@ async function join(
   let refusal: Problem | null = null
   const joined = await throttle.attempt('', call.credentials.address, async () => {
     try {
-      return await needs.admission.admit(request)
+      return await deps.admission.admit(request)
     } catch (error) {
       if (!(error instanceof Problem) || error.code !== 'TICKET_REFUSED') throw error
       refusal = error

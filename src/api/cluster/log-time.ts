@@ -13,7 +13,7 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 
-interface Needs {
+interface LogTimeOperationsDeps {
   readonly proposer: Proposer
   readonly cluster: ClusterView
   readonly state: StateView
@@ -23,7 +23,7 @@ interface Needs {
 const AHEAD_MS_ALLOWED = 2_000
 
 /** Brings log time back to the clocks of a majority. */
-export function logTimeOperations(needs: Needs): Operation[] {
+export function logTimeOperations(deps: LogTimeOperationsDeps): Operation[] {
   return [
     {
       operationId: 'clusterResetLogTime',
@@ -36,13 +36,13 @@ export function logTimeOperations(needs: Needs): Operation[] {
       success: 200,
       response: { kind: 'detail', schema: logTimeResult },
       refusals: [403, 409],
-      handle: (call) => reset(needs, call),
+      handle: (call) => reset(deps, call),
     },
   ]
 }
 
-async function reset(needs: Needs, call: RequestContext): Promise<Reply> {
-  const { cluster, state, reads, proposer } = needs
+async function reset(deps: LogTimeOperationsDeps, call: RequestContext): Promise<Reply> {
+  const { cluster, state, reads, proposer } = deps
   await reads.reachLatest()
   const targetMs = cluster.quorumClockMs()
   if (targetMs === null) {

@@ -16,7 +16,7 @@ import { answerTimes } from './answer-times.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
-interface Needs {
+interface PkiOperationsDeps {
   readonly pki: PkiControl
 }
 
@@ -31,11 +31,11 @@ const common = {
 const post = { ...common, method: 'POST', refusals: [403, 409] } as const
 
 /** The certificates of this controller, and what its cluster signs for others. */
-export function pkiOperations(needs: Needs): Operation[] {
-  return [...ownCertificateOperations(needs), ...signingOperations(needs)]
+export function pkiOperations(deps: PkiOperationsDeps): Operation[] {
+  return [...ownCertificateOperations(deps), ...signingOperations(deps)]
 }
 
-function ownCertificateOperations({ pki }: Needs): Operation[] {
+function ownCertificateOperations({ pki }: PkiOperationsDeps): Operation[] {
   const response = { kind: 'detail', schema: certificatesInForce } as const
   return [
     {
@@ -67,7 +67,7 @@ function ownCertificateOperations({ pki }: Needs): Operation[] {
 }
 
 /** All of them at the admin socket alone. */
-function signingOperations({ pki }: Needs): Operation[] {
+function signingOperations({ pki }: PkiOperationsDeps): Operation[] {
   return [
     withBody({
       ...post,

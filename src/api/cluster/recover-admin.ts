@@ -14,7 +14,7 @@ import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
 import type { Writer } from '../writes.ts'
 import type { ValueOf } from '../schemas/typed-schema.ts'
 
-interface Needs {
+interface AdminRecoveryOperationsDeps {
   readonly state: StateView
   readonly passwords: PasswordVerifier
   readonly writer: Writer
@@ -30,7 +30,7 @@ export interface RecoveredAdmin {
 type Records = Pick<StateView, 'get' | 'findAll'>
 
 /** Brings an administrator back whose password is lost or whom a policy shuts out. */
-export function adminRecoveryOperations(needs: Needs): Operation[] {
+export function adminRecoveryOperations(deps: AdminRecoveryOperationsDeps): Operation[] {
   return [
     withBody({
       operationId: 'clusterRecoverAdmin',
@@ -44,13 +44,13 @@ export function adminRecoveryOperations(needs: Needs): Operation[] {
       success: 200,
       response: { kind: 'detail', schema: recoveredAdmin },
       refusals: [403, 404, 409],
-      handle: (call, body) => recover(needs, call, body),
+      handle: (call, body) => recover(deps, call, body),
     }),
   ]
 }
 
 async function recover(
-  { state, passwords, writer }: Needs,
+  { state, passwords, writer }: AdminRecoveryOperationsDeps,
   call: RequestContext,
   { name = '', password }: ValueOf<typeof adminRecovery.schema>,
 ): Promise<Reply> {

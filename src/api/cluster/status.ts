@@ -7,13 +7,16 @@ import type { Operation } from '../operation.ts'
 import { clusterStatus } from './status-schema.ts'
 import type { HealthReport } from '../parts.ts'
 
-interface Needs {
+interface ClusterStatusOperationsDeps {
   readonly cluster: ClusterView
   readonly health: () => HealthReport
 }
 
 /** The cluster as this controller sees it; needs no quorum. */
-export function clusterStatusOperations({ cluster, health }: Needs): Operation[] {
+export function clusterStatusOperations({
+  cluster,
+  health,
+}: ClusterStatusOperationsDeps): Operation[] {
   return [
     {
       operationId: 'clusterStatus',

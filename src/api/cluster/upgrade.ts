@@ -3,12 +3,12 @@ import { detailAnswer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 
-interface Needs {
+interface UpgradeOperationsDeps {
   readonly cluster: ClusterView
 }
 
 /** How far a rolling upgrade is, as this controller sees its members. */
-export function upgradeOperations({ cluster }: Needs): Operation[] {
+export function upgradeOperations({ cluster }: UpgradeOperationsDeps): Operation[] {
   return [
     {
       operationId: 'clusterUpgradeStatus',

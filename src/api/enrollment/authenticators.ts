@@ -7,12 +7,12 @@ import { requestExtendSchema } from '../sessions/sessions-schema.ts'
 import { originOf } from '../call.ts'
 import type { Writer } from '../writes.ts'
 
-interface Needs {
+interface AuthenticatorOperationsDeps {
   readonly writer: Writer
 }
 
 /** Operations of administrators on an authenticator beside reading and writing its fields. */
-export function authenticatorOperations({ writer }: Needs): Operation[] {
+export function authenticatorOperations({ writer }: AuthenticatorOperationsDeps): Operation[] {
   return [
     withBody({
       operationId: 'requestExtendAuthenticator',

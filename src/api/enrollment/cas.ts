@@ -17,7 +17,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { BindingName } from '../parts.ts'
 import type { Writer } from '../writes.ts'
 
-interface Needs {
+interface CaOperationsDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly jwt: JwtSigner
@@ -29,8 +29,8 @@ interface Needs {
 const pemBytesMax = 64 * 1024
 
 /** Operations on a CA of somebody else beside reading and writing its fields. */
-export function caOperations(needs: Needs): Operation[] {
-  const { writer } = needs
+export function caOperations(deps: CaOperationsDeps): Operation[] {
+  const { writer } = deps
   const common = { tag: 'cas', apis: ['management'], success: 200 } as const
   return [
     withBody({
@@ -45,9 +45,9 @@ export function caOperations(needs: Needs): Operation[] {
       response: { kind: 'detail', schema: nothing },
       refusals: [404, 409],
       handle: async (call, pem) => {
-        const ca = await caOf(needs, call)
+        const ca = await caOf(deps, call)
         try {
-          checkProof(pem, ca, needs.clock.nowMs())
+          checkProof(pem, ca, deps.clock.nowMs())
         } catch (error) {
           throw ca.isVerified ? new Problem('CA_ALREADY_VERIFIED') : error
         }
@@ -67,8 +67,8 @@ export function caOperations(needs: Needs): Operation[] {
       response: { kind: 'bare', schema: caJwt, types: ['application/jwt'], ignoresAccept: true },
       refusals: [404],
       handle: async (call) => {
-        const { id } = await caOf(needs, call)
-        const [address] = needs.bindings['edge-client'] ?? []
+        const { id } = await caOf(deps, call)
+        const [address] = deps.bindings['edge-client'] ?? []
         if (address === undefined) {
           throw new Problem('NOT_FOUND', {
             detail: 'this controller does not serve the client API',
@@ -84,15 +84,15 @@ export function caOperations(needs: Needs): Operation[] {
           em: 'ca',
           ctrls: null,
         }
-        return bareAnswer(await needs.jwt.sign(claims), 'application/jwt')
+        return bareAnswer(await deps.jwt.sign(claims), 'application/jwt')
       },
     },
   ]
 }
 
-async function caOf(needs: Needs, call: RequestContext): Promise<Ca> {
+async function caOf(deps: CaOperationsDeps, call: RequestContext): Promise<Ca> {
   const id = call.param('id')
-  const ca = await needs.reads.latest(() => needs.state.get('ca', id))
+  const ca = await deps.reads.latest(() => deps.state.get('ca', id))
   if (ca === undefined) throw new Problem('NOT_FOUND', { detail: `ca with id ${id} not found` })
   return ca
 }

@@ -42,7 +42,7 @@ import type { TokenJudge } from '../../auth/tokens/token-judge.ts'
 import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
 import { parseUuid } from '../../lib/text/uuid.ts'
 
-interface Needs {
+interface EnrollOperationsDeps {
   readonly cluster: ClusterView
   readonly state: StateView
   readonly reads: ConfirmedReads
@@ -83,9 +83,9 @@ const refusals = [404, 409]
 /**
  * Enrollment of identities and routers. `/enroll?method=` and the path of each method do the same.
  */
-export function enrollOperations(needs: Needs): Operation[] {
-  const routers = new RouterEnrollment(needs)
-  const byMethod = enrollmentsByMethod(needs, routers)
+export function enrollOperations(deps: EnrollOperationsDeps): Operation[] {
+  const routers = new RouterEnrollment(deps)
+  const byMethod = enrollmentsByMethod(deps, routers)
   return [
     withBody({
       ...common,
@@ -97,7 +97,7 @@ export function enrollOperations(needs: Needs): Operation[] {
       response: { kind: 'detail', schema: enrolledAnyhow },
       refusals: [...refusals, 410],
       handle: async (call, body) => {
-        const method = call.first('method') ?? (await methodOf(needs, tokenIn(call, body)))
+        const method = call.first('method') ?? (await methodOf(deps, tokenIn(call, body)))
         const enroll = (byMethod as Readonly<Record<string, Enroll>>)[method]
         if (Object.hasOwn(byMethod, method) && enroll !== undefined) return enroll(call, body)
         throw new Problem('INVALID_ENROLL_METHOD', {
@@ -127,40 +127,43 @@ export function enrollOperations(needs: Needs): Operation[] {
       refusals: [401],
       handle: async (call, { certCsr, serverCertCsr }) => {
         const requests = { client: certCsr || undefined, server: serverCertCsr || undefined }
-        return certificatesAnswer(needs, await routers.extend(enrolling(call), requests))
+        return certificatesAnswer(deps, await routers.extend(enrolling(call), requests))
       },
     }),
-    ...keyOperations(needs),
+    ...keyOperations(deps),
   ]
 }
 
-function enrollmentsByMethod(needs: Needs & Needs, routers: RouterEnrollment) {
-  const identities = new IdentityEnrollment(needs)
-  const byCa = new CaEnrollment(needs)
-  const byToken = new TokenEnrollment(needs)
+function enrollmentsByMethod(
+  deps: EnrollOperationsDeps & EnrollOperationsDeps,
+  routers: RouterEnrollment,
+) {
+  const identities = new IdentityEnrollment(deps)
+  const byCa = new CaEnrollment(deps)
+  const byToken = new TokenEnrollment(deps)
   const router: Enroll = async (call, body) => {
     const requests = {
       client: textIn(body, 'certCsr') ?? textIn(body, 'clientCsr'),
       server: textIn(body, 'serverCertCsr') ?? textIn(body, 'serverCsr'),
     }
     const issued = await routers.enroll(enrolling(call), tokenIn(call, body), requests)
-    return certificatesAnswer(needs, issued)
+    return certificatesAnswer(deps, issued)
   }
   return {
     ott: async (call, body) => {
       const cert = await identities.ott(enrolling(call), tokenIn(call, body), requestIn(body))
-      const ca = authoritiesPem(needs)
+      const ca = authoritiesPem(deps)
       // An identity has no server certificate; clients of the API family look for it all the same.
-      return enrolledAnswer(needs, { ca, cert, serverCert: '' })
+      return enrolledAnswer(deps, { ca, cert, serverCert: '' })
     },
     ottca: async (call, body) => {
       await identities.ottca(enrolling(call), tokenIn(call, body))
-      return enrolledAnswer(needs)
+      return enrolledAnswer(deps)
     },
     updb: async (call, body) => {
       const password = textIn(body, 'password')
       const username = await identities.updb(enrolling(call), tokenIn(call, body), password)
-      return enrolledAnswer(needs, { username })
+      return enrolledAnswer(deps, { username })
     },
     ca: async (call, body) => {
       await byCa.enroll(enrolling(call), textIn(body, 'name'))
@@ -172,8 +175,8 @@ function enrollmentsByMethod(needs: Needs & Needs, routers: RouterEnrollment) {
       const signerId = call.headers[SIGNER_HEADER] || undefined
       const cert = await byToken.enroll(enrolling(call), requestOrNone(body), signerId)
       return cert === null
-        ? enrolledAnswer(needs)
-        : enrolledAnswer(needs, { ca: authoritiesPem(needs), cert })
+        ? enrolledAnswer(deps)
+        : enrolledAnswer(deps, { ca: authoritiesPem(deps), cert })
     },
   } satisfies Record<string, Enroll>
 }
@@ -243,7 +246,7 @@ function identityOperations(
 }
 
 /** For the keys that sign enrollment tokens. */
-function keyOperations(needs: Needs): Operation[] {
+function keyOperations(deps: EnrollOperationsDeps): Operation[] {
   return [
     withBody({
       ...common,
@@ -257,11 +260,11 @@ function keyOperations(needs: Needs): Operation[] {
         // @guard enrollment-texts--nonce
         if (parseUuid(nonce) === null)
           throw fieldProblem('nonce', 'must be a UUID', nonce.slice(0, 64))
-        if (keyId !== needs.jwt.publicJwk()['kid']) {
+        if (keyId !== deps.jwt.publicJwk()['kid']) {
           throw fieldProblem('keyId', 'is not a key of this controller', keyId.slice(0, 64))
         }
-        const signed = await needs.jwt.signText(nonce)
-        return bareAnswer(JSON.stringify({ ...signed, caPool: authoritiesPem(needs) }))
+        const signed = await deps.jwt.signText(nonce)
+        return bareAnswer(JSON.stringify({ ...signed, caPool: authoritiesPem(deps) }))
       },
     }),
     {
@@ -274,7 +277,7 @@ function keyOperations(needs: Needs): Operation[] {
       path: '/enroll/jwks',
       success: 200,
       response: { kind: 'bare', schema: keySet },
-      handle: () => bareAnswer(JSON.stringify({ keys: [needs.jwt.publicJwk()] })),
+      handle: () => bareAnswer(JSON.stringify({ keys: [deps.jwt.publicJwk()] })),
     },
   ]
 }

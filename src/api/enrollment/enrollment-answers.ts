@@ -5,14 +5,14 @@ import { controllersForClients } from '../cluster/controller-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 
-interface Needs {
+interface AuthoritiesPemDeps {
   readonly cluster: ClusterView
   readonly authorities: NetworkAuthorities
 }
 
 /** All CA certificates of the network as one PEM text: what whoever enrolls trusts from then on. */
-export function authoritiesPem(needs: Pick<Needs, 'authorities'>): string {
-  return networkAuthorities(needs)
+export function authoritiesPem(deps: Pick<AuthoritiesPemDeps, 'authorities'>): string {
+  return networkAuthorities(deps)
     .map(({ pem }) => pem.trim())
     .join('\n')
     .concat('\n')
@@ -20,10 +20,10 @@ export function authoritiesPem(needs: Pick<Needs, 'authorities'>): string {
 
 /** Answer with certificates, as routers of the API family read it. */
 export function certificatesAnswer(
-  needs: Pick<Needs, 'authorities'>,
+  deps: Pick<AuthoritiesPemDeps, 'authorities'>,
   { cert, serverCert }: { readonly cert: string; readonly serverCert: string },
 ): Reply {
-  return detailAnswer({ ca: authoritiesPem(needs), cert, serverCert })
+  return detailAnswer({ ca: authoritiesPem(deps), cert, serverCert })
 }
 
 /**
@@ -31,10 +31,10 @@ export function certificatesAnswer(
  * the API family keep them beside the credential.
  */
 export function enrolledAnswer(
-  needs: Pick<Needs, 'cluster'>,
+  deps: Pick<AuthoritiesPemDeps, 'cluster'>,
   data: Readonly<Record<string, string>> = {},
 ): Reply {
-  return detailAnswer({ ...data, controllers: controllersForClients(needs.cluster) })
+  return detailAnswer({ ...data, controllers: controllersForClients(deps.cluster) })
 }
 
 /**

@@ -23,7 +23,7 @@ import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { BindingName } from '../parts.ts'
 import type { Clock } from '../../lib/clock.ts'
 
-interface Needs {
+interface EnrollmentsDeps {
   readonly cluster: ClusterView
   readonly state: StateView
   readonly reads: ConfirmedReads
@@ -37,8 +37,8 @@ interface Needs {
 const created = { name: 'createResult', schema: createdSchema }
 
 /** Operations on enrollments beside making, showing and deleting them. */
-export function enrollmentOperations(needs: Needs): Operation[] {
-  const enrollments = new Enrollments(needs)
+export function enrollmentOperations(deps: EnrollmentsDeps): Operation[] {
+  const enrollments = new Enrollments(deps)
   return [
     withBody({
       operationId: 'refreshEnrollment',
@@ -93,7 +93,7 @@ export function enrollmentOperations(needs: Needs): Operation[] {
       response: { kind: 'list', schema: networkJwtSchema },
       refusals: [429],
       handle: async () => {
-        const rows = [{ name: 'default', token: await networkJwt(needs) }]
+        const rows = [{ name: 'default', token: await networkJwt(deps) }]
         return listAnswer(rows, { limit: rows.length, offset: 0, totalCount: rows.length }, [])
       },
     },
@@ -101,32 +101,32 @@ export function enrollmentOperations(needs: Needs): Operation[] {
 }
 
 class Enrollments {
-  readonly #needs: Needs
+  readonly #deps: EnrollmentsDeps
 
-  constructor(needs: Needs) {
-    this.#needs = needs
+  constructor(deps: EnrollmentsDeps) {
+    this.#deps = deps
   }
 
   async refresh(call: RequestContext, expiresAtMs: number): Promise<Reply> {
     const id = call.param('id')
     const known = await this.#known('enrollment', id)
-    const made = await newEnrollmentToken(this.#needs, {
+    const made = await newEnrollmentToken(this.#deps, {
       method: known.method,
       subjectId: known.identityId || known.edgeRouterId || known.transitRouterId,
       expiresAtMs,
     })
-    const { writer } = this.#needs
+    const { writer } = this.#deps
     await writer.entity(originOf(call), CommandKind.ENTITY_PATCH, 'enrollment', id, made)
     return { ...createdAnswer('enrollments', id, []), status: 200 }
   }
 
   /** One entry: where the enrollment is refused, the authenticator stays. */
   ofAuthenticator(call: RequestContext, expiresAtMs: number): Promise<Reply> {
-    const { limits } = this.#needs
+    const { limits } = this.#deps
     return retryWhenMoved(writeRequestOf(call), limits, async () => {
       const authenticatorId = call.param('id')
       const known = await this.#known('authenticator', authenticatorId)
-      const create = await enrollmentStep(this.#needs, {
+      const create = await enrollmentStep(this.#deps, {
         ...this.#inPlaceOf(known),
         of: 'identityId',
         subjectId: known.identityId,
@@ -139,14 +139,14 @@ class Enrollments {
       } as const
       const { revision } = known
       const judgedOn = [{ entity: 'authenticator', id: authenticatorId, revision } as const]
-      const id = await this.#needs.writer.batch(originOf(call), [remove, create], 1, judgedOn)
+      const id = await this.#deps.writer.batch(originOf(call), [remove, create], 1, judgedOn)
       return createdAnswer('enrollments', id, [])
     })
   }
 
   #inPlaceOf(known: Authenticator): Pick<NewEnrollment, 'method' | 'caId' | 'username'> {
     if (known.method === 'updb') return { method: 'updb', username: known.username ?? '' }
-    const caId = signingAuthority(this.#needs.state, known)
+    const caId = signingAuthority(this.#deps.state, known)
     return caId === null ? { method: 'ott' } : { method: 'ottca', caId }
   }
 
@@ -162,13 +162,13 @@ class Enrollments {
       id,
       fields: { isVerified: false, fingerprint: null, certPem: null },
     } as const
-    const create = await enrollmentOf(this.#needs, 'edgeRouterId', id)
-    await this.#needs.writer.batch(originOf(call), [withdraw, create])
+    const create = await enrollmentOf(this.#deps, 'edgeRouterId', id)
+    await this.#deps.writer.batch(originOf(call), [withdraw, create])
     return emptyAnswer()
   }
 
   async #known<K extends KindName>(kind: K, id: string): Promise<RecordOf<K>> {
-    const found = await this.#needs.reads.latest(() => this.#needs.state.get(kind, id))
+    const found = await this.#deps.reads.latest(() => this.#deps.state.get(kind, id))
     if (found !== undefined) return found
     throw new Problem('NOT_FOUND', { detail: `${kind} with id ${id} not found` })
   }

@@ -5,7 +5,7 @@ import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { type ListAnswers, printed } from '../answers/list-answers.ts'
 
-interface Needs {
+interface ClientJwtSignerOperationsDeps {
   readonly state: StateView
   readonly lists: ListAnswers
 }
@@ -13,7 +13,10 @@ interface Needs {
 const kind = 'clientExternalJwtSigner'
 
 /** Operations by which clients find who else they may log in with, before they have. */
-export function clientJwtSignerOperations({ state, lists }: Needs): Operation[] {
+export function clientJwtSignerOperations({
+  state,
+  lists,
+}: ClientJwtSignerOperationsDeps): Operation[] {
   return [
     {
       operationId: 'listExternalJwtSigners',

@@ -25,7 +25,7 @@ import type { Writer } from '../writes.ts'
 import { type ListAnswers, printed } from '../answers/list-answers.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 
-interface Needs {
+interface OwnAuthenticatorsDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly authorities: NetworkAuthorities
@@ -44,8 +44,8 @@ const authenticatorDetail = {
 const path = '/current-identity/authenticators'
 
 /** The caller's own credentials. Those of others do not exist here, for administrators either. */
-export function ownAuthenticatorOperations(needs: Needs): Operation[] {
-  const own = new OwnAuthenticators(needs)
+export function ownAuthenticatorOperations(deps: OwnAuthenticatorsDeps): Operation[] {
+  const own = new OwnAuthenticators(deps)
   const common = {
     tag: 'currentIdentity',
     apis: ['client', 'management'],
@@ -99,19 +99,19 @@ export function ownAuthenticatorOperations(needs: Needs): Operation[] {
 }
 
 class OwnAuthenticators {
-  readonly #needs: Needs
+  readonly #deps: OwnAuthenticatorsDeps
 
-  constructor(needs: Needs) {
-    this.#needs = needs
+  constructor(deps: OwnAuthenticatorsDeps) {
+    this.#deps = deps
   }
 
   list(call: RequestContext): Reply | Promise<Reply> {
-    const { state } = this.#needs
+    const { state } = this.#deps
     const callerId = callerOf(call).identity.id
     const found = state.subList('identity', callerId, 'authenticators', listQueryOf(call))
     if (found === null) throw new Problem('UNAUTHORIZED')
     const { records, ...pagination } = found
-    return this.#needs.lists.answer(call, {
+    return this.#deps.lists.answer(call, {
       records,
       print: printed((record) => this.#view(record, callerId)),
       pagination,
@@ -122,7 +122,7 @@ class OwnAuthenticators {
   detail(call: RequestContext): Reply | Promise<Reply> {
     const callerId = callerOf(call).identity.id
     const id = call.param('id')
-    return this.#needs.reads.found(call, named(id), () => {
+    return this.#deps.reads.found(call, named(id), () => {
       const record = this.#find(id, callerId)
       return record === undefined ? null : detailAnswer(this.#view(record, callerId))
     })
@@ -137,24 +137,24 @@ class OwnAuthenticators {
     mode: 'replace' | 'patch',
     body: ValueOf<typeof ownAuthenticatorPatch.schema>,
   ): Promise<Reply> {
-    const { limits } = this.#needs
+    const { limits } = this.#deps
     const callerId = callerOf(call).identity.id
     const id = call.param('id')
     // A record of the request id would keep a plain hash over passwords in the log.
     call.metadata.isRepeatable = false
     return await retryWhenMoved(writeRequestOf(call), limits, async () => {
-      const own = await this.#needs.reads.latest(() => this.#find(id, callerId))
+      const own = await this.#deps.reads.latest(() => this.#find(id, callerId))
       if (own === undefined) throw new Problem('NOT_FOUND', { detail: `${named(id)} not found` })
       await this.#prove(call, own, body.currentPassword)
       const { fields, ignoredFields, judgedOn } = await prepareOwnChange(
-        this.#needs,
+        this.#deps,
         call,
         mode,
         body,
         own,
       )
       const kind = mode === 'patch' ? CommandKind.ENTITY_PATCH : CommandKind.ENTITY_REPLACE
-      await this.#needs.writer.entity(originOf(call), kind, 'authenticator', id, fields, judgedOn)
+      await this.#deps.writer.entity(originOf(call), kind, 'authenticator', id, fields, judgedOn)
       return emptyAnswer(ignoredFields)
     })
   }
@@ -165,7 +165,7 @@ class OwnAuthenticators {
     if (own.method !== 'updb' || username === null) {
       throw new Problem('CAN_NOT_UPDATE_AUTHENTICATOR')
     }
-    const { throttle, passwords, lockout } = this.#needs
+    const { throttle, passwords, lockout } = this.#deps
     const { address } = call.credentials
     const reserve = (): Promise<boolean> => lockout.reserve(own, address)
     const isRight = await throttle.attempt(username, address, async () =>
@@ -178,13 +178,13 @@ class OwnAuthenticators {
   }
 
   #find(id: string, callerId: string): Authenticator | undefined {
-    const record = this.#needs.state.get('authenticator', id)
+    const record = this.#deps.state.get('authenticator', id)
     // @guard objects-of-others--authenticator
     return record?.identityId === callerId ? record : undefined
   }
 
   #view(record: EntityRecord, callerId: string): JsonObject {
-    const detail = this.#needs.state.detail('authenticator', record, callerId)
+    const detail = this.#deps.state.detail('authenticator', record, callerId)
     const self = { href: `.${path}/${record.id}` }
     return { ...detail, _links: { ...(detail['_links'] as JsonObject), self } }
   }

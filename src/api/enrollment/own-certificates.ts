@@ -36,7 +36,7 @@ import { type ListAnswers, printed } from '../answers/list-answers.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { Clock } from '../../lib/clock.ts'
 
-interface Needs {
+interface ExtensionDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly authorities: NetworkAuthorities
@@ -53,9 +53,9 @@ const BODY_BYTES_MAX = 128 * 1024
  * Certificates that a caller asks for itself: the next one of an authenticator, and short-lived
  * ones of its session.
  */
-export function ownCertificateOperations(needs: Needs): Operation[] {
-  const extension = new Extension(needs)
-  const ofSession = new SessionCertificates(needs)
+export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
+  const extension = new Extension(deps)
+  const ofSession = new SessionCertificates(deps)
   const both = {
     tag: 'currentIdentity',
     apis: ['client', 'management'],
@@ -148,10 +148,10 @@ export function ownCertificateOperations(needs: Needs): Operation[] {
 }
 
 class Extension {
-  readonly #needs: Needs
+  readonly #deps: ExtensionDeps
 
-  constructor(needs: Needs) {
-    this.#needs = needs
+  constructor(deps: ExtensionDeps) {
+    this.#deps = deps
   }
 
   /**
@@ -167,9 +167,9 @@ class Extension {
     // @guard fingerprint-collision--extension
     if (!isOfRecord(leaf, certPem)) throw new Problem('UNAUTHORIZED')
     const question = { chain, requiresClientAuth: true, leafTime: 'reported' } as const
-    if (!networkChain(this.#needs, question).ok) throw new Problem('UNAUTHORIZED')
+    if (!networkChain(this.#deps, question).ok) throw new Problem('UNAUTHORIZED')
     const order = { identityId, currentPem: certPem, requestPem }
-    const issued = await this.#needs.issuer.extend(order, identityId)
+    const issued = await this.#deps.issuer.extend(order, identityId)
     answerThisCallAlone(call)
     const message = create(AuthenticatorExtendSchema, {
       id,
@@ -177,11 +177,11 @@ class Extension {
       certificate: networkCertificate(issued),
     })
     const payload = toBinary(AuthenticatorExtendSchema, message)
-    await this.#needs.writer.write(originOf(call), {
+    await this.#deps.writer.write(originOf(call), {
       kind: CommandKind.AUTHENTICATOR_EXTEND,
       payload,
     })
-    return detailAnswer({ ca: authoritiesPem(this.#needs), clientCert: issued.chainPem })
+    return detailAnswer({ ca: authoritiesPem(this.#deps), clientCert: issued.chainPem })
   }
 
   async verify(call: RequestContext, clientCert: string): Promise<Reply> {
@@ -189,7 +189,7 @@ class Extension {
     const fingerprint = fingerprintOf(clientCert)
     const message = create(AuthenticatorExtendVerifySchema, { id, fingerprint })
     const payload = toBinary(AuthenticatorExtendVerifySchema, message)
-    await this.#needs.writer.write(originOf(call), {
+    await this.#deps.writer.write(originOf(call), {
       kind: CommandKind.AUTHENTICATOR_EXTEND_VERIFY,
       payload,
     })
@@ -203,7 +203,7 @@ class Extension {
   async #own(call: RequestContext): Promise<Authenticator> {
     const id = call.param('id')
     const callerId = callerOf(call).identity.id
-    const own = await this.#needs.reads.latest(() => this.#needs.state.get('authenticator', id))
+    const own = await this.#deps.reads.latest(() => this.#deps.state.get('authenticator', id))
     if (own === undefined) {
       throw new Problem('NOT_FOUND', { detail: `authenticator with id ${id} not found` })
     }
@@ -231,19 +231,19 @@ function fingerprintOf(pem: string): string {
 
 /** Certificates of the caller's session alone; one of another session is not found. */
 class SessionCertificates {
-  readonly #needs: Needs
+  readonly #deps: ExtensionDeps
 
-  constructor(needs: Needs) {
-    this.#needs = needs
+  constructor(deps: ExtensionDeps) {
+    this.#deps = deps
   }
 
   list(call: RequestContext): Reply | Promise<Reply> {
-    const { state } = this.#needs
+    const { state } = this.#deps
     const { session } = callerOf(call)
     const query = listQueryOf(call)
     const found = state.listNaming('sessionCertificate', 'apiSessionId', session.id, query)
     const { records, ...pagination } = found
-    return this.#needs.lists.answer(call, {
+    return this.#deps.lists.answer(call, {
       records,
       print: printed((record) => this.#view(record)),
       pagination,
@@ -254,9 +254,9 @@ class SessionCertificates {
   async create(call: RequestContext, requestPem: string): Promise<Reply> {
     const { session, identity } = callerOf(call)
     const order = { identityId: identity.id, apiSessionId: session.id, requestPem }
-    const { id, chainPem, payload } = await makeSessionCertificate(this.#needs.issuer, order)
+    const { id, chainPem, payload } = await makeSessionCertificate(this.#deps.issuer, order)
     answerThisCallAlone(call)
-    await this.#needs.writer.write(originOf(call), {
+    await this.#deps.writer.write(originOf(call), {
       kind: CommandKind.SESSION_CERTIFICATE_CREATE,
       payload,
     })
@@ -264,14 +264,14 @@ class SessionCertificates {
       _links: { self: { href: `.${path}/${id}` } },
       id,
       certificate: chainPem,
-      cas: authoritiesPem(this.#needs),
+      cas: authoritiesPem(this.#deps),
     })
   }
 
   detail(call: RequestContext): Reply | Promise<Reply> {
     const id = call.param('id')
-    return this.#needs.reads.found(call, `certificate with id ${id}`, () => {
-      const record = this.#needs.state.get('sessionCertificate', id)
+    return this.#deps.reads.found(call, `certificate with id ${id}`, () => {
+      const record = this.#deps.state.get('sessionCertificate', id)
       // @guard objects-of-others--certificate
       if (record?.apiSessionId !== callerOf(call).session.id) return null
       return detailAnswer(this.#view(record))
@@ -284,7 +284,7 @@ class SessionCertificates {
       apiSessionId: callerOf(call).session.id,
     })
     const payload = toBinary(SessionCertificateDeleteSchema, message)
-    await this.#needs.writer.write(originOf(call), {
+    await this.#deps.writer.write(originOf(call), {
       kind: CommandKind.SESSION_CERTIFICATE_DELETE,
       payload,
     })
@@ -292,7 +292,7 @@ class SessionCertificates {
   }
 
   #view(record: SessionCertificate): JsonObject {
-    const detail = this.#needs.state.detail('sessionCertificate', record, '')
+    const detail = this.#deps.state.detail('sessionCertificate', record, '')
     return { ...detail, _links: { self: { href: `.${path}/${record.id}` } } }
   }
 }

@@ -5,7 +5,7 @@ import type { Operation } from '../operation.ts'
 import { estCertificates } from '../identities/identities-schema.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 
-interface Needs {
+interface WellKnownOperationsDeps {
   readonly authorities: NetworkAuthorities
 }
 
@@ -16,7 +16,7 @@ const LINE_CHARACTERS = 64
  * Operation that a client uses once it knows whom it speaks to, to trust every other controller by
  * (RFC 7030, 4.1).
  */
-export function wellKnownOperations(needs: Needs): Operation[] {
+export function wellKnownOperations(deps: WellKnownOperationsDeps): Operation[] {
   let made: { readonly from: string; readonly answer: Reply } | null = null
   return [
     {
@@ -35,17 +35,17 @@ export function wellKnownOperations(needs: Needs): Operation[] {
         ignoresAccept: true,
       },
       handle: () => {
-        const { authorities } = needs
+        const { authorities } = deps
         const from = `${authorities.anchorsPem()}\n${authorities.intermediatesPem()}`
-        if (made?.from !== from) made = { from, answer: answerOf(needs) }
+        if (made?.from !== from) made = { from, answer: answerOf(deps) }
         return made.answer
       },
     },
   ]
 }
 
-function answerOf(needs: Needs): Reply {
-  const base64 = certsOnly(networkAuthorities(needs)).toString('base64')
+function answerOf(deps: WellKnownOperationsDeps): Reply {
+  const base64 = certsOnly(networkAuthorities(deps)).toString('base64')
   const lines = base64.match(new RegExp(`.{1,${LINE_CHARACTERS}}`, 'g')) ?? []
   return {
     ...bareAnswer(`${lines.join('\n')}\n`, CONTENT_TYPE),

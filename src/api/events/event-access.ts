@@ -5,7 +5,7 @@ import { mayCall, type CalledOperation } from '../../auth/principal/permissions.
 import type { Caller } from '../../auth/principal/principal.ts'
 import type { SessionGuard } from '../../auth/sessions/session-guard.ts'
 
-interface Needs {
+interface ReaderOfDeps {
   readonly events: EventStreams
   readonly refusal: () => ProblemCode | null
   readonly gate: SessionGuard
@@ -34,11 +34,11 @@ export function maySee(
 export function readerOf(
   caller: Caller,
   wanted: CalledOperation,
-  needs: Needs,
+  deps: ReaderOfDeps,
   isOfRecords: () => boolean,
 ): Omit<EventReader, 'after' | 'filter'> {
   const identityId = caller.identity.id
-  if (!needs.events.hasRoomFor(identityId)) {
+  if (!deps.events.hasRoomFor(identityId)) {
     throw new Problem('SERVER_TOO_MANY_REQUESTS', {
       detail: 'too many open event streams, of this identity or in total; close one',
     })
@@ -47,8 +47,8 @@ export function readerOf(
     identityId,
     refusal: () => {
       // A controller in quarantine might tell what is wrong.
-      if (needs.refusal() === 'NODE_QUARANTINED') return 'this controller is out of service'
-      return needs.gate.endReason(caller, {
+      if (deps.refusal() === 'NODE_QUARANTINED') return 'this controller is out of service'
+      return deps.gate.endReason(caller, {
         ...wanted,
         permission: isOfRecords() ? 'admin' : EVENTS_PERMISSION,
       })

@@ -10,14 +10,14 @@ import { answerOf } from '../answers/problem.ts'
 import type { CallerCredentials } from '../../auth/principal/credentials.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import { hostUserOf } from '../../auth/principal/host-user.ts'
-import { networkValidationsFor, type ValidationNeeds } from '../fabric/validations.ts'
+import { networkValidationsFor, type ValidationDeps } from '../fabric/validations.ts'
 import { basePaths } from '../paths.ts'
 import { credentialsOf, type SocketCaller } from '../transport/request-head.ts'
 import { EVENTS_PERMISSION, maySee, readerOf } from './event-access.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { SessionGuard } from '../../auth/sessions/session-guard.ts'
 
-interface Needs extends ValidationNeeds {
+interface TakeEventSocketsDeps extends ValidationDeps {
   readonly logger: ServiceLogger
   readonly events: EventStreams
   readonly refusal: () => ProblemCode | null
@@ -44,15 +44,15 @@ export function isEventSocket({ url = '' }: Pick<IncomingMessage, 'url'>): boole
  */
 export function takeEventSockets(
   server: Server,
-  needs: Needs,
+  deps: TakeEventSocketsDeps,
   socketCaller: SocketCaller | null,
 ): void {
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     // Whoever goes while it is judged is not worth an error.
     socket.on('error', () => socket.destroy())
     const opened = { request, socket: socket as Socket, head }
-    void admit(opened, needs, socketCaller).catch((error: unknown) => {
-      refuse(socket, error, needs)
+    void admit(opened, deps, socketCaller).catch((error: unknown) => {
+      refuse(socket, error, deps)
     })
   })
 }
@@ -69,29 +69,32 @@ interface Opened {
 
 async function admit(
   { request, socket, head }: Opened,
-  needs: Needs,
+  deps: TakeEventSocketsDeps,
   socketCaller: SocketCaller | null,
 ): Promise<void> {
   if (!isEventSocket(request)) throw new Problem('NOT_FOUND')
-  const refusal = needs.refusal()
+  const refusal = deps.refusal()
   if (refusal !== null) throw new Problem(refusal)
   const credentials = credentialsOf(request, socketCaller)
-  const caller = await callerOf(credentials, needs)
+  const caller = await callerOf(credentials, deps)
   checkUpgrade(request)
   let isOfRecords = false
-  const reader = readerOf(caller, wanted, needs, () => isOfRecords)
+  const reader = readerOf(caller, wanted, deps, () => isOfRecords)
   const permits = (namespace: EventNamespace): boolean => {
     if (!maySee(caller, wanted, namespace)) return false
     isOfRecords ||= RECORD_NAMESPACES.has(namespace)
     return true
   }
-  const validations = networkValidationsFor(needs, caller)
+  const validations = networkValidationsFor(deps, caller)
   if (!socket.destroyed)
-    needs.events.upgrade({ request, socket, head }, reader, permits, validations)
+    deps.events.upgrade({ request, socket, head }, reader, permits, validations)
 }
 
 /** @throws {Problem} UNAUTHORIZED. */
-async function callerOf(credentials: CallerCredentials, { gate }: Needs): Promise<Caller> {
+async function callerOf(
+  credentials: CallerCredentials,
+  { gate }: TakeEventSocketsDeps,
+): Promise<Caller> {
   const user = hostUserOf(credentials, EVENTS_PERMISSION)
   if (user !== null) return user
   const admission = await gate.admit(credentials, { ...wanted, permission: EVENTS_PERMISSION })
@@ -114,7 +117,7 @@ function checkUpgrade({ headers, method }: IncomingMessage): void {
   throw fieldProblem('Sec-WebSocket-Key', 'must be 16 bytes as base64')
 }
 
-function refuse(socket: Duplex, error: unknown, { logger }: Needs): void {
+function refuse(socket: Duplex, error: unknown, { logger }: TakeEventSocketsDeps): void {
   if (!(error instanceof Problem)) logger.error({ err: error }, 'unhandled error on a web socket')
   const { status, body } = answerOf(error instanceof Problem ? error : new Problem('UNHANDLED'))
   socket.end(

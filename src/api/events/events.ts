@@ -24,7 +24,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 import type { SessionGuard } from '../../auth/sessions/session-guard.ts'
 
-interface Needs {
+interface EventOperationsDeps {
   readonly cluster: ClusterView
   readonly state: StateView
   readonly reads: ConfirmedReads
@@ -51,7 +51,7 @@ const eventStream: NamedSchema = {
 const text = (maxLength: number) => ({ type: 'string', maxLength }) as const
 
 /** Operations that show what happens in the network, for as long as the caller listens. */
-export function eventOperations(needs: Needs): Operation[] {
+export function eventOperations(deps: EventOperationsDeps): Operation[] {
   return [
     {
       operationId: 'streamEvents',
@@ -76,33 +76,33 @@ export function eventOperations(needs: Needs): Operation[] {
       ],
       success: 200,
       response: { kind: 'bare', schema: eventStream, types: [EVENT_STREAM] },
-      handle: (call) => streamAnswer(call, needs),
+      handle: (call) => streamAnswer(call, deps),
     },
   ]
 }
 
 /** @throws {Problem} */
-function streamAnswer(call: RequestContext, needs: Needs): Reply | Promise<Reply> {
-  const filter = filterOf(call, needs)
+function streamAnswer(call: RequestContext, deps: EventOperationsDeps): Reply | Promise<Reply> {
+  const filter = filterOf(call, deps)
   const isOfRecords = [...filter.namespaces].some((one) => RECORD_NAMESPACES.has(one))
-  const after = resumeAfter(call, needs)
+  const after = resumeAfter(call, deps)
   // Whether there is room is asked as the stream takes its place, after any wait.
   const answer = (): Reply => {
     const reader = {
-      ...readerOf(callerOf(call), call, needs, () => isOfRecords),
+      ...readerOf(callerOf(call), call, deps, () => isOfRecords),
       filter,
       after,
     }
-    return streamedAnswer(needs.events.open(reader), EVENT_STREAM, UNBUFFERED)
+    return streamedAnswer(deps.events.open(reader), EVENT_STREAM, UNBUFFERED)
   }
   // A position that was read elsewhere may be ahead of this controller, which then waits rather
   // than showing it again.
-  const isAhead = after?.generation === needs.cluster.generation
-  if (!isAhead || after.index <= needs.state.appliedIndex) return answer()
-  return needs.reads.reachIndex(after.index).then(answer)
+  const isAhead = after?.generation === deps.cluster.generation
+  if (!isAhead || after.index <= deps.state.appliedIndex) return answer()
+  return deps.reads.reachIndex(after.index).then(answer)
 }
 
-function filterOf(call: RequestContext, { events }: Needs): EventFilter {
+function filterOf(call: RequestContext, { events }: EventOperationsDeps): EventFilter {
   return {
     namespaces: namespacesOf(call),
     metrics: patternOf(call, 'metricFilter'),
@@ -152,7 +152,7 @@ function patternOf(call: RequestContext, parameter: string): TextPattern | null 
   throw fieldProblem(parameter, 'may hold text, ".", ".*", "^", "$" and "|" alone', given)
 }
 
-function resumeAfter(call: RequestContext, { cluster }: Needs): EventPosition | null {
+function resumeAfter(call: RequestContext, { cluster }: EventOperationsDeps): EventPosition | null {
   const given = call.headers[LAST_EVENT_ID]
   if (given === undefined || given === '') return null
   const position = parsePosition(given)

@@ -8,7 +8,7 @@ import { liveTableOperations } from './live-tables.ts'
 import { circuit, circuitDelete } from './fabric-schema.ts'
 import type { LiveTable } from '../../ports/live-table.ts'
 
-interface Needs {
+interface CircuitOperationsDeps {
   readonly state: StateView
   readonly circuits: LiveTable<LiveCircuit>
 }
@@ -23,7 +23,7 @@ const rows = defineEntity({
 })
 
 /** The circuits that this controller answers for. */
-export function circuitOperations({ circuits, state }: Needs): Operation[] {
+export function circuitOperations({ circuits, state }: CircuitOperationsDeps): Operation[] {
   return liveTableOperations({
     table: circuits,
     name: 'circuit',

@@ -5,24 +5,24 @@ import type { HostedTerminators, RouterTerminator } from '../../ports/hosted-ter
 import type { StateView } from '../../ports/state-view.ts'
 import type { ClientRecords } from './router-clients.ts'
 
-interface Needs {
+interface ApiHostedTerminatorsDeps {
   readonly state: Pick<StateView, 'get' | 'findAll' | 'routersOfIdentity'>
 }
 
 /** The hosts that are clients of routers, by the records. */
 export class ApiHostedTerminators implements HostedTerminators {
-  readonly #needs: Needs
+  readonly #deps: ApiHostedTerminatorsDeps
   readonly #records: ClientRecords
 
-  constructor(needs: Needs, records: ClientRecords) {
-    this.#needs = needs
+  constructor(deps: ApiHostedTerminatorsDeps, records: ClientRecords) {
+    this.#deps = deps
     this.#records = records
   }
 
   *hosts(): Iterable<string> {
     const seen = new Set<string>()
     for (const id of this.#records.ids('terminator')) {
-      const terminator = this.#needs.state.get('terminator', id)
+      const terminator = this.#deps.state.get('terminator', id)
       if (terminator === undefined || !isOfClient(terminator)) continue
       if (seen.has(terminator.hostId)) continue
       seen.add(terminator.hostId)
@@ -31,14 +31,14 @@ export class ApiHostedTerminators implements HostedTerminators {
   }
 
   *ofRouter(routerId: string): Iterable<RouterTerminator> {
-    const all = this.#needs.state.findAll('terminator', 'routerId', routerId)
+    const all = this.#deps.state.findAll('terminator', 'routerId', routerId)
     for (const { id, binding, address, isSystem } of all) {
       if (isSystem) yield { id, binding, address }
     }
   }
 
   ungranted(identityId: string): readonly string[] {
-    const { state } = this.#needs
+    const { state } = this.#deps
     const sessions = state.findAll('session', 'identityId', identityId)
     const binds = sessions.filter(({ type }) => type === 'Bind')
     const granted = new Set(binds.map(({ serviceId }) => serviceId))
@@ -52,7 +52,7 @@ export class ApiHostedTerminators implements HostedTerminators {
   }
 
   mayUse(identityId: string, routerId: string): boolean {
-    return this.#needs.state.routersOfIdentity(identityId).has(routerId)
+    return this.#deps.state.routersOfIdentity(identityId).has(routerId)
   }
 
   follow(onEnded: (identityIds: readonly string[] | null) => void): () => void {

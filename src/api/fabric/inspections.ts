@@ -67,7 +67,7 @@ const inspectResponse: NamedSchema = {
   },
 }
 
-interface Needs {
+interface InspectionOperationsDeps {
   readonly cluster: ClusterView
   readonly state: StateView
   readonly schemas: SchemaJudge
@@ -90,9 +90,9 @@ type Values = Readonly<Record<string, () => unknown>>
 /**
  * Operations that show a controller's insides; neither records nor anything secret is among them.
  */
-export function inspectionOperations(needs: Needs): Operation[] {
-  const { cluster } = needs
-  const values = valuesOf(needs)
+export function inspectionOperations(deps: InspectionOperationsDeps): Operation[] {
+  const { cluster } = deps
+  const values = valuesOf(deps)
   return [
     withBody({
       operationId: 'inspect',
@@ -107,11 +107,11 @@ export function inspectionOperations(needs: Needs): Operation[] {
       response: { kind: 'bare', schema: inspectResponse },
       handle: async (call, { appRegex, requestedValues }) => {
         const isMeant = (id: string): Promise<boolean> =>
-          isMatch(needs.schemas, call.sharer, appRegex, id)
+          isMatch(deps.schemas, call.sharer, appRegex, id)
         const names = new Set(requestedValues)
         const isOwn = await isMeant(cluster.selfId)
         const own = await inspect(cluster.selfId, isOwn ? names : [], values)
-        const { errors, inspected } = await ofRouters(needs, isMeant, [...names])
+        const { errors, inspected } = await ofRouters(deps, isMeant, [...names])
         // A name that routers know is no fault of this controller, which does not.
         const known = new Set(inspected.map(({ name }) => name))
         const missing = own.missing.filter((name) => !known.has(name))
@@ -151,7 +151,7 @@ async function inspect(
 }
 
 async function ofRouters(
-  { channels, routerInspections }: Needs,
+  { channels, routerInspections }: InspectionOperationsDeps,
   isMeant: (id: string) => Promise<boolean>,
   names: readonly string[],
 ): Promise<{ readonly errors: string[]; readonly inspected: readonly InspectedValue[] }> {
@@ -171,15 +171,15 @@ async function ofRouters(
   return { errors, inspected }
 }
 
-function valuesOf(needs: Needs): Values {
-  const { metrics } = needs
-  const { cluster, state, version, instanceId, limits, bindings, clock } = needs
+function valuesOf(deps: InspectionOperationsDeps): Values {
+  const { metrics } = deps
+  const { cluster, state, version, instanceId, limits, bindings, clock } = deps
   const startedMs = clock.monotonicMs()
   return {
     /** Configuration that the API goes by. */
     config: () => ({ bindings, limits }),
     /** null while nothing is known of it. */
-    'cluster-status': () => needs.health().node ?? null,
+    'cluster-status': () => deps.health().node ?? null,
     /**
      * The members as this controller sees them, under the names that the API family gives them
      * here.

@@ -9,7 +9,7 @@ import { liveTableOperations, missingRow } from './live-tables.ts'
 import { link, linkPatch } from './fabric-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
 
-interface Needs {
+interface LinkOperationsDeps {
   readonly state: StateView
   readonly links: LiveLinks
 }
@@ -39,7 +39,7 @@ const rows = defineEntity({
 })
 
 /** Links between routers, as those that are connected to this controller report them. */
-export function linkOperations({ links, state }: Needs): Operation[] {
+export function linkOperations({ links, state }: LinkOperationsDeps): Operation[] {
   const offered = {
     table: links,
     name: 'link',

@@ -35,7 +35,7 @@ import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import { type OidcToken, seemsAccessToken } from '../../pki/oidc-token.ts'
 
-interface Needs {
+interface ApiRouterClientsDeps {
   readonly state: StateView
   readonly posture: PostureService
   readonly keys: TokenKeys
@@ -97,11 +97,11 @@ const decisive = [
  * router.
  */
 export class ApiRouterClients implements RouterClients {
-  readonly #needs: Needs
+  readonly #deps: ApiRouterClientsDeps
   readonly #records: ClientRecords
 
-  constructor(needs: Needs, records: ClientRecords) {
-    this.#needs = needs
+  constructor(deps: ApiRouterClientsDeps, records: ClientRecords) {
+    this.#deps = deps
     this.#records = records
   }
 
@@ -111,17 +111,17 @@ export class ApiRouterClients implements RouterClients {
 
   routersOf({ identityId }: ClientSession): { has(routerId: string): boolean } {
     // @guard sessions-at-a-stolen-router--policy
-    return this.#needs.state.routersOfIdentity(identityId)
+    return this.#deps.state.routersOfIdentity(identityId)
   }
 
   audienceOf(routerId: string): SessionAudience {
-    const { key, identities } = this.#needs.state.audienceOfRouter(routerId)
+    const { key, identities } = this.#deps.state.audienceOfRouter(routerId)
     // @guard sessions-at-a-stolen-router--whole
     return { key, has: ({ identityId }) => identities.has(identityId) }
   }
 
   session(id: string): ClientSession | null {
-    const session = this.#needs.state.get('apiSession', id)
+    const session = this.#deps.state.get('apiSession', id)
     // A client of OIDC shows routers a token that they verify by themselves.
     // @guard claims-by-access-token--shown
     return session === undefined || session.clientId ? null : this.#clientOf(session)
@@ -132,10 +132,10 @@ export class ApiRouterClients implements RouterClients {
    * it.
    */
   #clientOf(session: ApiSession): ClientSession | null {
-    const { state } = this.#needs
+    const { state } = this.#deps
     const identity = state.get('identity', session.identityId)
     if (identity === undefined || !mayMeetRouters(session, identity)) return null
-    if (isDisabled(identity, judgedNowMs(this.#needs))) return null
+    if (isDisabled(identity, judgedNowMs(this.#deps))) return null
     // The token of a signer came with the request for each service session: a router can not ask
     // for it again.
     const lacks = pendingFactors(state, identity, session)
@@ -147,11 +147,11 @@ export class ApiRouterClients implements RouterClients {
   }
 
   tokensOf(sessionId: string): readonly string[] {
-    const nowMs = this.#needs.clock.nowMs()
-    return this.#needs.keys
+    const nowMs = this.#deps.clock.nowMs()
+    return this.#deps.keys
       .clusterKeys()
       .filter(({ overlapEndsAtMs }) => overlapEndsAtMs === null || overlapEndsAtMs > nowMs)
-      .map(({ version }) => this.#needs.tokens.tokenOf(sessionId, version))
+      .map(({ version }) => this.#deps.tokens.tokenOf(sessionId, version))
   }
 
   follow(follower: ClientFollower): () => void {
@@ -178,22 +178,22 @@ export class ApiRouterClients implements RouterClients {
     const session = this.session(this.#sessionIdOf(token) ?? '')
     // @guard sessions-at-a-stolen-router--heartbeat
     if (session === null || !this.routersOf(session).has(routerId)) return
-    this.#needs.sessions.use(session.id)
+    this.#deps.sessions.use(session.id)
   }
 
   /** The session of a token that is derived from its id. */
   #sessionIdOf(token: string): string | null {
-    const found = this.#needs.tokens.judge(token, this.#needs.clock.nowMs())
+    const found = this.#deps.tokens.judge(token, this.#deps.clock.nowMs())
     return typeof found === 'string' ? null : found.sessionId
   }
 
   goneSession(token: string): GoneSession | null {
     const id = namedSessionId(token) ?? token
-    return this.#needs.state.get('session', id) === undefined ? { token, id } : null
+    return this.#deps.state.get('session', id) === undefined ? { token, id } : null
   }
 
   async judge(claim: ClientClaim): Promise<JudgedClaim> {
-    const { state } = this.#needs
+    const { state } = this.#deps
     const apiSession = await this.#apiSessionOf(claim)
     if (apiSession === null) return { ok: false, fault: 'apiSession' }
     const session =
@@ -220,7 +220,7 @@ export class ApiRouterClients implements RouterClients {
   }
 
   #passesPosture(claim: ClientClaim, apiSession: ApiSession, session: Session): boolean {
-    const { posture } = this.#needs
+    const { posture } = this.#deps
     let failures = posture.failures(session, posture.ofSession(apiSession))
     if (failures.length === 0) return true
     // Clients of other sessions report to controllers alone.
@@ -236,7 +236,7 @@ export class ApiRouterClients implements RouterClients {
     const session = await this.#apiSessionOf(client)
     // @guard oidc/posture-at-a-router--own
     if (!session?.clientId) return false
-    const { state, posture } = this.#needs
+    const { state, posture } = this.#deps
     // @guard oidc/posture-at-a-router--known
     if (!state.routersOfIdentity(session.identityId).has(client.routerId)) return false
     await posture.report(session, reports)
@@ -244,8 +244,8 @@ export class ApiRouterClients implements RouterClients {
   }
 
   async #shownSession(apiSession: ApiSession, token: string): Promise<Session | ClaimFault> {
-    const claimed = await serviceSessionIn(this.#needs, token)
-    const session = this.#needs.state.get('session', claimed?.sessionId ?? '')
+    const claimed = await serviceSessionIn(this.#deps, token)
+    const session = this.#deps.state.get('session', claimed?.sessionId ?? '')
     if (session === undefined || claimed === null) return 'session'
     // @guard claims-at-a-router--session
     const isOwn = session.apiSessionId === apiSession.id && claimed.apiSessionId === apiSession.id
@@ -261,7 +261,7 @@ export class ApiRouterClients implements RouterClients {
     serviceId: string,
     { type, identityId }: ClientClaim,
   ): Promise<Session | ClaimFault> {
-    const { state, sessions } = this.#needs
+    const { state, sessions } = this.#deps
     // @guard claims-by-access-token--identity, claims-by-access-token--service
     if (!apiSession.clientId || apiSession.identityId !== identityId) return 'apiSession'
     const known = state
@@ -272,7 +272,7 @@ export class ApiRouterClients implements RouterClients {
     if (isUnsettled(apiSession)) await sessions.settle(apiSession.id, 'client')
     const wanted = { id: newShortId(), identityId, serviceId, type, tags: {} }
     try {
-      const id = await openServiceSession(this.#needs, originFor(apiSession), apiSession, wanted)
+      const id = await openServiceSession(this.#deps, originFor(apiSession), apiSession, wanted)
       return state.get('session', id) ?? 'session'
     } catch (error) {
       if (!(error instanceof Problem)) throw error
@@ -286,7 +286,7 @@ export class ApiRouterClients implements RouterClients {
   async #apiSessionOf(
     claim: ShownClient & Pick<ClientClaim, 'serviceId'>,
   ): Promise<ApiSession | null> {
-    const { sessions } = this.#needs
+    const { sessions } = this.#deps
     const token = await this.#accessTokenOf(claim)
     const id = token?.sessionId ?? this.#sessionIdOf(claim.apiSessionToken)
     const caller = id === null ? 'unknown' : sessions.find(id)
@@ -301,7 +301,7 @@ export class ApiRouterClients implements RouterClients {
   }
 
   async #accessTokenOf({ apiSessionToken, routerId }: ShownClient): Promise<OidcToken | null> {
-    const { oidcTokens } = this.#needs
+    const { oidcTokens } = this.#deps
     if (!seemsAccessToken(apiSessionToken)) return null
     const known = oidcTokens.recall(apiSessionToken)
     if (known !== null) return known
@@ -315,7 +315,7 @@ export class ApiRouterClients implements RouterClients {
     const known = policies.filter((policy) => policy !== undefined)
     if (known.length === 0) return
     for (const id of this.#records.ids('edgeRouter')) {
-      const router = this.#needs.state.get('edgeRouter', id)
+      const router = this.#deps.state.get('edgeRouter', id)
       if (router === undefined) continue
       const isMeant = known.some(({ edgeRouterRoles, semantic }) =>
         matches(router, edgeRouterRoles, semantic),
@@ -341,7 +341,7 @@ export class ApiRouterClients implements RouterClients {
           isSameJson(before?.[name] ?? null, after?.[name] ?? null),
         )
         if (kind === 'sessionCertificate' || typeof identityId !== 'string' || isSame) continue
-        for (const session of this.#needs.state.findAll('apiSession', 'identityId', identityId)) {
+        for (const session of this.#deps.state.findAll('apiSession', 'identityId', identityId)) {
           ids.add(session.id)
         }
       }

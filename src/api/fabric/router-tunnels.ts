@@ -12,7 +12,7 @@ import type {
 import type { StateView } from '../../ports/state-view.ts'
 import type { ClientRecords } from './router-clients.ts'
 
-interface Needs {
+interface ApiRouterTunnelsDeps {
   readonly state: StateView
   readonly posture: Pick<PostureService, 'failures' | 'ofIdentity'>
   readonly clock: Clock
@@ -34,23 +34,23 @@ const followed: readonly KindName[] = [
  * router did so through it as a client.
  */
 export class ApiRouterTunnels implements RouterTunnels {
-  readonly #needs: Needs
+  readonly #deps: ApiRouterTunnelsDeps
   readonly #records: ClientRecords
 
-  constructor(needs: Needs, records: ClientRecords) {
-    this.#needs = needs
+  constructor(deps: ApiRouterTunnelsDeps, records: ClientRecords) {
+    this.#deps = deps
     this.#records = records
   }
 
   judge({ routerId, service, type }: TunnelClaim): JudgedTunnel {
-    const { state, posture } = this.#needs
+    const { state, posture } = this.#deps
     const router = state.get('router', routerId)
     const identity = state.get('identity', routerId)
     // @guard tunnels-of-routers--disabled
     const hasTunnel = router?.isTunnelerEnabled === true && !router.disabled
     if (!hasTunnel || identity?.typeId !== 'Router') return { ok: false, fault: 'tunnel' }
     // @guard tunnels-of-routers--identity
-    if (isDisabled(identity, judgedNowMs(this.#needs))) return { ok: false, fault: 'tunnel' }
+    if (isDisabled(identity, judgedNowMs(this.#deps))) return { ok: false, fault: 'tunnel' }
     const serviceId = this.#serviceId(service)
     const between = state.accessBetween(routerId, serviceId)
     // A service that it may not use is as good as none: it learns no names by asking.
@@ -72,7 +72,7 @@ export class ApiRouterTunnels implements RouterTunnels {
   }
 
   *terminators(): Iterable<TunnelTerminator> {
-    const { state } = this.#needs
+    const { state } = this.#deps
     for (const routerId of this.#records.ids('router')) {
       for (const each of state.findAll('terminator', 'hostId', routerId)) {
         const { id, serviceId, isSystem, binding } = each
@@ -92,7 +92,7 @@ export class ApiRouterTunnels implements RouterTunnels {
 
   #serviceId(service: TunnelClaim['service']): string {
     if ('id' in service) return service.id
-    return this.#needs.state.find('service', 'name', service.name)?.id ?? ''
+    return this.#deps.state.find('service', 'name', service.name)?.id ?? ''
   }
 }
 

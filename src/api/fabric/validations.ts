@@ -41,7 +41,7 @@ import {
   type InspectedLink,
 } from './inspected-by-routers.ts'
 
-export interface ValidationNeeds {
+export interface ValidationDeps {
   readonly state: StateView
   readonly cluster: Pick<ClusterView, 'selfId'>
   readonly links: Pick<LiveLinks, 'list'>
@@ -75,13 +75,13 @@ const EDGE_DESTINATION = 'xg-edge-fwd'
  * Validations for one caller. Links and circuits of this controller need the permission to read
  * events. Terminators are records, and filters tell of records: both need an administrator.
  */
-export function networkValidationsFor(needs: ValidationNeeds, caller: Caller): NetworkValidations {
-  const { state } = needs
+export function networkValidationsFor(deps: ValidationDeps, caller: Caller): NetworkValidations {
+  const { state } = deps
   const isAdmin = (): boolean => mayCall(caller, 'admin', wanted)
   // The tables of a controller may be large, and are looked through once for each router.
   const inTurns: InTurns = (work) =>
     new Promise((resolve, reject) => {
-      needs.processor.run(caller.identity.id, () => {
+      deps.processor.run(caller.identity.id, () => {
         try {
           resolve(work())
         } catch (error) {
@@ -98,7 +98,7 @@ export function networkValidationsFor(needs: ValidationNeeds, caller: Caller): N
     if (filter !== '' && !isAdmin()) throw unauthorized('filters are for administrators')
     const listing = state.listing({ of: 'kind', entity: kind }, { filter, limit: -1 })
     assert(listing !== null, 'only a sub-list may have no parent')
-    const { records } = await needs.processor.finish(caller.identity.id, listing)
+    const { records } = await deps.processor.finish(caller.identity.id, listing)
     if (records.length <= validatedMax) return records as readonly RecordOf<K>[]
     const what = `means ${records.length} records, and at most ${validatedMax} are validated at once`
     throw fieldProblem(field, what)
@@ -109,7 +109,7 @@ export function networkValidationsFor(needs: ValidationNeeds, caller: Caller): N
   ): Promise<Validation> => {
     const routers = await found('router', filter, 'filter')
     const findings = eachInOrder(routers, routersAskedAtOnceMax, one)
-    return { count: routers.length, findings: untilFault(findings, needs.logger) }
+    return { count: routers.length, findings: untilFault(findings, deps.logger) }
   }
   return {
     terminators: async (asked) => {
@@ -126,13 +126,13 @@ export function networkValidationsFor(needs: ValidationNeeds, caller: Caller): N
       ]
       const batches = batchesOf(terminators)
       const validated = eachInOrder(batches, routersAskedAtOnceMax, (batch) =>
-        validateBatch(needs, caller, batch, asked.isFixing),
+        validateBatch(deps, caller, batch, asked.isFixing),
       )
-      const findings = untilFault(inTurn(validated, miscounted), needs.logger)
+      const findings = untilFault(inTurn(validated, miscounted), deps.logger)
       return { count: terminators.length, findings }
     },
-    links: (filter) => ofRouters(filter, (router) => validateLinks(needs, router, inTurns)),
-    circuits: (filter) => ofRouters(filter, (router) => validateCircuits(needs, router, inTurns)),
+    links: (filter) => ofRouters(filter, (router) => validateLinks(deps, router, inTurns)),
+    circuits: (filter) => ofRouters(filter, (router) => validateCircuits(deps, router, inTurns)),
   }
 }
 
@@ -188,12 +188,12 @@ function batchesOf(terminators: readonly Terminator[]): readonly (readonly Termi
 }
 
 async function validateBatch(
-  needs: ValidationNeeds,
+  deps: ValidationDeps,
   caller: Caller,
   batch: readonly Terminator[],
   isFixing: boolean,
 ): Promise<readonly ValidatedTerminator[]> {
-  const { cluster, routerInspections, state } = needs
+  const { cluster, routerInspections, state } = deps
   const routerId = batch[0]?.routerId ?? ''
   const asked = batch.map(({ id, binding, address }) => ({ id, binding, address }))
   const standings = await routerInspections.terminators(routerId, asked, isFixing)
@@ -209,14 +209,14 @@ async function validateBatch(
         return { ...shown, state: 'unknown' as const, isFixed: false, detail: silent }
       }
       if (standing.state === 'valid' || !isFixing) return { ...shown, ...standing, isFixed: false }
-      return { ...shown, ...standing, ...(await removed(needs, caller, terminator, standing)) }
+      return { ...shown, ...standing, ...(await removed(deps, caller, terminator, standing)) }
     }),
   )
 }
 
 /** A terminator that its router has let go of may be gone already. */
 async function removed(
-  { writer, state }: ValidationNeeds,
+  { writer, state }: ValidationDeps,
   caller: Caller,
   { id }: Terminator,
   { detail }: TerminatorStanding,
@@ -286,7 +286,7 @@ function countMessage(expected: number, count: number): string {
 
 /** @returns the answer of the router, or the reason why there is none. */
 async function askRouter(
-  { channels, cluster, routerInspections }: ValidationNeeds,
+  { channels, cluster, routerInspections }: ValidationDeps,
   { id }: Router,
   names: readonly string[],
 ): Promise<RouterInspection | string> {
@@ -295,32 +295,32 @@ async function askRouter(
 }
 
 async function validateLinks(
-  needs: ValidationNeeds,
+  deps: ValidationDeps,
   router: Router,
   inTurns: InTurns,
 ): Promise<RouterLinksFound> {
   const of = { kind: 'links', routerId: router.id, routerName: router.name } as const
-  const inspected = await askRouter(needs, router, ['links'])
+  const inspected = await askRouter(deps, router, ['links'])
   if (typeof inspected === 'string') return { ...of, fault: inspected, links: [] }
   const reported = inspectedLinks(inspected)
   if (reported === null) return { ...of, fault: silenceOf(inspected, 'links'), links: [] }
-  return { ...of, fault: null, links: await inTurns(() => comparedLinks(needs, router, reported)) }
+  return { ...of, fault: null, links: await inTurns(() => comparedLinks(deps, router, reported)) }
 }
 
 function comparedLinks(
-  needs: ValidationNeeds,
+  deps: ValidationDeps,
   router: Router,
   reported: readonly InspectedLink[],
 ): readonly ValidatedLink[] {
   const known = new Map(
-    needs.links
+    deps.links
       .list()
       .filter(({ sourceRouterId, destRouterId }) =>
         [sourceRouterId, destRouterId].includes(router.id),
       )
       .map((link) => [link.id, link]),
   )
-  const isConnected = (id: string): boolean => needs.channels.get(id) !== undefined
+  const isConnected = (id: string): boolean => deps.channels.get(id) !== undefined
   const links = reported.map((link) => comparedLink(link, known.get(link.id), isConnected))
   for (const { id } of reported) known.delete(id)
   for (const link of known.values()) {
@@ -378,12 +378,12 @@ function differingSockets(
 }
 
 async function validateCircuits(
-  needs: ValidationNeeds,
+  deps: ValidationDeps,
   router: Router,
   inTurns: InTurns,
 ): Promise<RouterCircuitsFound> {
   const of = { kind: 'circuits', routerId: router.id, routerName: router.name } as const
-  const inspected = await askRouter(needs, router, Object.values(circuitValues))
+  const inspected = await askRouter(deps, router, Object.values(circuitValues))
   if (typeof inspected === 'string') return { ...of, fault: inspected, circuits: [] }
   const reported = inspectedCircuits(inspected)
   if (reported === null) return { ...of, fault: silenceOf(inspected, 'circuits'), circuits: [] }
@@ -392,12 +392,12 @@ async function validateCircuits(
     omitted === 0
       ? null
       : `it shows ${forwarder.size} circuits and has ${forwarder.size + omitted}; those that it does not show were not compared`
-  const circuits = await inTurns(() => comparedCircuits(needs, router.id, reported))
+  const circuits = await inTurns(() => comparedCircuits(deps, router.id, reported))
   return { ...of, fault, circuits }
 }
 
 function comparedCircuits(
-  { circuits, cluster }: ValidationNeeds,
+  { circuits, cluster }: ValidationDeps,
   routerId: string,
   reported: InspectedCircuits,
 ): readonly ValidatedCircuit[] {

@@ -25,7 +25,7 @@ const NEVER_STORED = 'no-store'
 const ALWAYS_CHECKED = 'no-cache'
 const KEPT = 'public, max-age=31536000, immutable'
 
-interface Needs {
+interface MountOperationDeps {
   readonly cluster: Pick<ClusterView, 'members'>
 }
 
@@ -33,7 +33,7 @@ interface Needs {
  * Serves the files of a mount: one operation for all of them. Pages know their own paths, so that a
  * path without a file name's ending is the index.
  */
-export function mountOperation({ cluster }: Needs, mount: FileMount): Operation {
+export function mountOperation({ cluster }: MountOperationDeps, mount: FileMount): Operation {
   return {
     operationId: `${mount.policy}File`,
     summary: `File of ${mount.path}`,

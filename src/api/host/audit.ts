@@ -6,14 +6,14 @@ import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
 import { auditDetail } from './database-schema.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-interface Needs {
+interface AuditOperationsDeps {
   readonly state: StateView
 }
 
 const filterable = auditEntry.symbols.map(({ name }) => name)
 
 /** Operations on audit records: the same on every controller, as they are derived from the log. */
-export function auditOperations({ state }: Needs): Operation[] {
+export function auditOperations({ state }: AuditOperationsDeps): Operation[] {
   return [
     {
       operationId: 'listAudit',

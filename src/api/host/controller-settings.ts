@@ -15,7 +15,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 import type { Writer } from '../writes.ts'
 
-interface Needs {
+interface ControllerSettingOperationsDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly writer: Writer
@@ -28,7 +28,7 @@ const kind = 'controllerSetting'
 /**
  * Settings are changed where their effect is shown: under `effective`, as the API family has it.
  */
-export function controllerSettingOperations(needs: Needs): Operation[] {
+export function controllerSettingOperations(deps: ControllerSettingOperationsDeps): Operation[] {
   const change = {
     ...common,
     permission: 'controller-setting.update',
@@ -46,7 +46,7 @@ export function controllerSettingOperations(needs: Needs): Operation[] {
       path,
       response: { kind: 'detail', schema: effectiveSettings },
       refusals: [404],
-      handle: (call) => effective(needs, call),
+      handle: (call) => effective(deps, call),
     },
     withBody({
       ...change,
@@ -54,7 +54,7 @@ export function controllerSettingOperations(needs: Needs): Operation[] {
       summary: 'Update the settings of a controller (all fields)',
       method: 'PUT',
       body: { schema: bodyOf('replace'), isRequired: true },
-      handle: (call, body) => write(needs, call, 'replace', body),
+      handle: (call, body) => write(deps, call, 'replace', body),
     }),
     withBody({
       ...change,
@@ -62,7 +62,7 @@ export function controllerSettingOperations(needs: Needs): Operation[] {
       summary: 'Update settings of a controller',
       method: 'PATCH',
       body: { schema: bodyOf('patch'), isRequired: true },
-      handle: (call, body) => write(needs, call, 'patch', body),
+      handle: (call, body) => write(deps, call, 'patch', body),
     }),
     {
       ...change,
@@ -72,7 +72,7 @@ export function controllerSettingOperations(needs: Needs): Operation[] {
       method: 'DELETE',
       refusals: [404, 409],
       handle: async (call) => {
-        await needs.writer.deleteEntity(originOf(call), kind, call.param('id'))
+        await deps.writer.deleteEntity(originOf(call), kind, call.param('id'))
         return emptyAnswer()
       },
     },
@@ -85,7 +85,7 @@ function bodyOf(mode: 'replace' | 'patch') {
 }
 
 async function write(
-  { state, writer }: Needs,
+  { state, writer }: ControllerSettingOperationsDeps,
   call: RequestContext,
   mode: 'replace' | 'patch',
   body: JsonObject,
@@ -104,10 +104,13 @@ async function write(
   return emptyAnswer([...ignoredFields, ...later])
 }
 
-function effective(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
-  const { state } = needs
+function effective(
+  deps: ControllerSettingOperationsDeps,
+  call: RequestContext,
+): Reply | Promise<Reply> {
+  const { state } = deps
   const id = call.param('id')
-  return needs.reads.found(call, `${kind} with id ${id}`, () => {
+  return deps.reads.found(call, `${kind} with id ${id}`, () => {
     const record = state.get(kind, id)
     if (record === undefined) return null
     const { oidc, ...base } = state.detail(kind, record, callerOf(call).identity.id)

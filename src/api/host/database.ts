@@ -15,7 +15,7 @@ import type { DatabaseSnapshots } from '../../ports/database-snapshots.ts'
 import type { Writer } from '../writes.ts'
 import type { IntegrityRunner } from './integrity-runner.ts'
 
-interface Needs {
+interface DatabaseOperationsDeps {
   readonly state: StateView
   readonly logger: ServiceLogger
   readonly snapshots: DatabaseSnapshots
@@ -30,10 +30,10 @@ const common = {
 } as const
 
 /** Operations on the stored state as a whole. */
-export function databaseOperations(needs: Needs): Operation[] {
+export function databaseOperations(deps: DatabaseOperationsDeps): Operation[] {
   return [
-    startOperation('checkDataIntegrity', false, needs),
-    startOperation('fixDataIntegrity', true, needs),
+    startOperation('checkDataIntegrity', false, deps),
+    startOperation('fixDataIntegrity', true, deps),
     {
       ...common,
       operationId: 'dataIntegrityResults',
@@ -42,14 +42,14 @@ export function databaseOperations(needs: Needs): Operation[] {
       path: '/database/data-integrity-results',
       success: 200,
       response: { kind: 'detail', schema: integrityResult },
-      handle: () => detailAnswer(resultOf(needs)),
+      handle: () => detailAnswer(resultOf(deps)),
     },
-    ...snapshotOperations(needs),
+    ...snapshotOperations(deps),
   ]
 }
 
 /** Each of them writes a file on the controller that is asked. */
-function snapshotOperations(needs: Needs): Operation[] {
+function snapshotOperations(deps: DatabaseOperationsDeps): Operation[] {
   const about = {
     ...common,
     summary: 'Write a snapshot of the state to a file on this controller',
@@ -66,7 +66,7 @@ function snapshotOperations(needs: Needs): Operation[] {
       body: { schema: snapshotRequest, isRequired: false },
       response: { kind: 'detail', schema: snapshotDetail },
       handle: async (call, body) => {
-        const data = { path: await takeSnapshot(needs, call, body.path || null) }
+        const data = { path: await takeSnapshot(deps, call, body.path || null) }
         return detailAnswer(data, ignoredFieldsOf(snapshotRequest.schema, body))
       },
     })
@@ -78,7 +78,7 @@ function snapshotOperations(needs: Needs): Operation[] {
       path: '/database/snapshot',
       response: { kind: 'detail', schema: nothing },
       handle: async (call) => {
-        await takeSnapshot(needs, call, null)
+        await takeSnapshot(deps, call, null)
         return emptyAnswer()
       },
     },
@@ -91,7 +91,7 @@ function snapshotOperations(needs: Needs): Operation[] {
  * Told to the log: no entry says that password hashes and wrapped secrets were written to a file.
  */
 async function takeSnapshot(
-  { snapshots, logger }: Needs,
+  { snapshots, logger }: DatabaseOperationsDeps,
   call: RequestContext,
   wanted: string | null,
 ): Promise<string> {
@@ -103,7 +103,7 @@ async function takeSnapshot(
 function startOperation(
   operationId: 'checkDataIntegrity' | 'fixDataIntegrity',
   isFixing: boolean,
-  { writer, integrity }: Needs,
+  { writer, integrity }: DatabaseOperationsDeps,
 ): Operation {
   return {
     ...common,
@@ -125,7 +125,7 @@ function startOperation(
   }
 }
 
-function resultOf({ state }: Needs): Readonly<Record<string, unknown>> {
+function resultOf({ state }: DatabaseOperationsDeps): Readonly<Record<string, unknown>> {
   const run = state.get('integrityRun', integrityRunId)
   return {
     startTime: timeOrNull(run?.startedAt),

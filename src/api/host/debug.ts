@@ -31,7 +31,7 @@ const debugFacts: NamedSchema = {
   },
 }
 
-interface Needs {
+interface DebugOperationsDeps {
   readonly limits: ApiLimits
   readonly version: VersionInfo
   readonly health: () => HealthReport
@@ -41,8 +41,8 @@ interface Needs {
 
 /** Facts of a running controller in a debug bundle. */
 export interface DebugFacts {
-  readonly version: Needs['version']
-  readonly limits: Needs['limits']
+  readonly version: DebugOperationsDeps['version']
+  readonly limits: DebugOperationsDeps['limits']
   /** Consensus, members and alarms. */
   readonly node: unknown
   /** Log, disk, mesh and threads. */
@@ -53,7 +53,7 @@ export interface DebugFacts {
 }
 
 /** Everything that is known of this process at once; numbers, ids and addresses, never a secret. */
-export function debugOperations(needs: Needs): Operation[] {
+export function debugOperations(deps: DebugOperationsDeps): Operation[] {
   return [
     {
       operationId: 'clusterDebug',
@@ -66,7 +66,7 @@ export function debugOperations(needs: Needs): Operation[] {
       success: 200,
       response: { kind: 'detail', schema: debugFacts },
       needsNoState: true,
-      handle: async () => detailAnswer(await debugFactsOf(needs)),
+      handle: async () => detailAnswer(await debugFactsOf(deps)),
     },
   ]
 }
@@ -77,7 +77,7 @@ async function debugFactsOf({
   health,
   vitals,
   metrics,
-}: Needs): Promise<DebugFacts> {
+}: DebugOperationsDeps): Promise<DebugFacts> {
   return {
     version,
     limits,

@@ -8,7 +8,7 @@ import type { HealthReport } from '../parts.ts'
 import type { ProblemCode } from '../../lib/problems.ts'
 import type { ApiMetrics } from '../metrics/metrics.ts'
 
-interface Needs {
+interface HostOperationsDeps {
   readonly cluster: ClusterView
   readonly clock: Clock
   readonly health: () => HealthReport
@@ -17,12 +17,12 @@ interface Needs {
 }
 
 /** Operations at the root of a listener, for load balancers and monitoring. */
-export function hostOperations(needs: Needs): Operation[] {
-  const { metrics } = needs
+export function hostOperations(deps: HostOperationsDeps): Operation[] {
+  const { metrics } = deps
   return [
-    healthOperation(needs, 'healthChecks', '/health-checks'),
+    healthOperation(deps, 'healthChecks', '/health-checks'),
     // Clients of the API family ask here.
-    healthOperation(needs, 'healthChecksV1', '/health-checks/v1'),
+    healthOperation(deps, 'healthChecksV1', '/health-checks/v1'),
     {
       operationId: 'readiness',
       summary: 'Readiness: 503 without a leader, in quarantine and during shutdown',
@@ -37,8 +37,8 @@ export function hostOperations(needs: Needs): Operation[] {
       isAlwaysServed: true,
       isForMonitors: true,
       handle: () => {
-        const self = needs.cluster.members().find(({ id }) => id === needs.cluster.selfId)
-        const isReady = needs.refusal() === null && self?.readOnly === false
+        const self = deps.cluster.members().find(({ id }) => id === deps.cluster.selfId)
+        const isReady = deps.refusal() === null && self?.readOnly === false
         return answer(isReady ? 200 : 503, { ready: isReady })
       },
     },
@@ -59,7 +59,7 @@ export function hostOperations(needs: Needs): Operation[] {
   ]
 }
 
-function healthOperation(needs: Needs, operationId: string, path: string): Operation {
+function healthOperation(deps: HostOperationsDeps, operationId: string, path: string): Operation {
   return {
     operationId,
     summary: 'Health checks: 200, or 503 if a check fails; details for administrators',
@@ -75,7 +75,7 @@ function healthOperation(needs: Needs, operationId: string, path: string): Opera
     isAlwaysServed: true,
     isForMonitors: true,
     handle: ({ caller }) => {
-      const { isHealthy, checks, node, when } = checkHealth(needs)
+      const { isHealthy, checks, node, when } = checkHealth(deps)
       const status = isHealthy ? 200 : 503
       if (caller !== null) {
         return answer(status, {
@@ -92,7 +92,7 @@ function healthOperation(needs: Needs, operationId: string, path: string): Opera
 }
 
 /** The checks are made at each request, all in one look, so they share the time it took. */
-function checkHealth({ health: check, clock }: Needs) {
+function checkHealth({ health: check, clock }: HostOperationsDeps) {
   const beganMs = clock.monotonicMs()
   const report = check()
   const lastCheckDuration = durationText(clock.monotonicMs() - beganMs)

@@ -19,7 +19,7 @@ import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 
-interface Needs {
+interface IntegrityRunnerDeps {
   readonly proposer: Proposer
   readonly cluster: ClusterView
   readonly state: StateView & Pick<Reader, 'scanIntegrity'>
@@ -41,16 +41,16 @@ interface Judged {
  * ends it: nobody works on it any more.
  */
 export class IntegrityRunner {
-  readonly #needs: Needs
+  readonly #deps: IntegrityRunnerDeps
   #stop: () => void = () => undefined
   #isAtWork = false
 
-  constructor(needs: Needs) {
-    this.#needs = needs
+  constructor(deps: IntegrityRunnerDeps) {
+    this.#deps = deps
   }
 
   start(): void {
-    const { scheduler, limits } = this.#needs
+    const { scheduler, limits } = this.#deps
     this.#stop = scheduler.every(limits.integrityLookMs, () => {
       this.nudge()
     })
@@ -76,7 +76,7 @@ export class IntegrityRunner {
     } catch (error) {
       // No leader or no answer is part of life: the next look ends what is left.
       if (!(error instanceof Problem)) {
-        this.#needs.logger.error({ err: error }, 'an integrity run failed')
+        this.#deps.logger.error({ err: error }, 'an integrity run failed')
       }
     } finally {
       this.#isAtWork = false
@@ -85,12 +85,12 @@ export class IntegrityRunner {
 
   /** A process that starts anew is another runner. */
   get #self(): string {
-    return `${this.#needs.cluster.selfId} ${this.#needs.instanceId}`
+    return `${this.#deps.cluster.selfId} ${this.#deps.instanceId}`
   }
 
   /** The run under way while this controller leads; else null. */
   #ownRun(): IntegrityRun | null {
-    const { state, cluster } = this.#needs
+    const { state, cluster } = this.#deps
     const run = state.get('integrityRun', integrityRunId)
     return run?.isInProgress === true && cluster.leaderId() === cluster.selfId ? run : null
   }
@@ -102,7 +102,7 @@ export class IntegrityRunner {
   }
 
   async #carryOut(run: IntegrityRun): Promise<void> {
-    const scan = this.#needs.state.scanIntegrity()
+    const scan = this.#deps.state.scanIntegrity()
     while (this.#slice(scan)) {
       await new Promise((resolve) => setImmediate(resolve))
       const current = this.#ownRun()
@@ -114,7 +114,7 @@ export class IntegrityRunner {
 
   /** @returns false when all is looked at. */
   #slice(scan: StateScan): boolean {
-    const { clock, limits } = this.#needs
+    const { clock, limits } = this.#deps
     const endMs = clock.monotonicMs() + limits.integritySliceMs
     while (clock.monotonicMs() < endMs) if (!scan.step()) return false
     return true
@@ -163,7 +163,7 @@ export class IntegrityRunner {
   }
 
   async #propose(kind: CommandKind, payload: Uint8Array): Promise<Outcome> {
-    const { outcome } = await this.#needs.proposer.propose({ kind, payload, actor: SYSTEM_ACTOR })
+    const { outcome } = await this.#deps.proposer.propose({ kind, payload, actor: SYSTEM_ACTOR })
     return outcome
   }
 }

@@ -6,7 +6,7 @@ import { ignoredFieldsOf } from '../schemas/validation.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { actorOfCall } from '../call.ts'
 
-interface Needs {
+interface LogLevelOperationsDeps {
   readonly logLevel: LogLevelControl
 }
 
@@ -40,7 +40,7 @@ const common = {
 } as const
 
 /** The log level of the controller that is asked; each has its own. */
-export function logLevelOperations({ logLevel }: Needs): Operation[] {
+export function logLevelOperations({ logLevel }: LogLevelOperationsDeps): Operation[] {
   return [
     {
       ...common,

@@ -7,7 +7,7 @@ import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { routerCapabilities } from '../../lib/router-capabilities.ts'
 
-interface Needs {
+interface MetaOperationsDeps {
   readonly state: Pick<StateView, 'featureLevel'>
   readonly version: VersionInfo
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
@@ -33,12 +33,12 @@ const bindingPaths: Readonly<Record<BindingName, string>> = {
  * Operations that need no session and whose answers hardly change while a controller runs: made
  * once.
  */
-export function metaOperations(needs: Needs): Operation[] {
-  const before = detailAnswer(versionOf(needs, false, []))
-  const isServed = needs.bindings['edge-oidc'] !== undefined
+export function metaOperations(deps: MetaOperationsDeps): Operation[] {
+  const before = detailAnswer(versionOf(deps, false, []))
+  const isServed = deps.bindings['edge-oidc'] !== undefined
   const without = clusterCapabilities.filter((name) => !name.startsWith('OIDC'))
-  const since = detailAnswer(versionOf(needs, isServed, isServed ? clusterCapabilities : without))
-  const versionAnswer = (): Reply => (needs.state.featureLevel < OIDC_LEVEL ? before : since)
+  const since = detailAnswer(versionOf(deps, isServed, isServed ? clusterCapabilities : without))
+  const versionAnswer = (): Reply => (deps.state.featureLevel < OIDC_LEVEL ? before : since)
   const capabilities = wholeAnswer(knownCapabilities)
   const ofRouters = wholeAnswer(routerCapabilities)
   const common = {
@@ -92,7 +92,7 @@ export function metaOperations(needs: Needs): Operation[] {
       path: '/protocols',
       response: { kind: 'detail', schema: protocols },
       refusals: [429],
-      handle: protocolsAnswer(needs),
+      handle: protocolsAnswer(deps),
     },
   ]
 }
@@ -102,8 +102,8 @@ function wholeAnswer(names: readonly string[]): Reply {
   return listAnswer([...names], { limit: length, offset: 0, totalCount: length }, [])
 }
 
-function protocolsAnswer(needs: Needs): () => Reply {
-  const [url] = needs.bindings['edge-client'] ?? []
+function protocolsAnswer(deps: MetaOperationsDeps): () => Reply {
+  const [url] = deps.bindings['edge-client'] ?? []
   const made = detailAnswer(url === undefined ? {} : { https: { address: addressOf(url) } })
   return () => made
 }
@@ -115,7 +115,7 @@ function addressOf(url: string): string {
 }
 
 function versionOf(
-  { bindings, version: info }: Needs,
+  { bindings, version: info }: MetaOperationsDeps,
   isOidcOffered: boolean,
   capabilities: readonly string[],
 ): Record<string, unknown> {

@@ -10,7 +10,7 @@ import type { RequestContext } from '../call.ts'
 import { openapiSchema, spec, specBody } from '../schemas/about.ts'
 import type { BindingName, VersionInfo } from '../parts.ts'
 
-interface Needs {
+interface SpecOperationsDeps {
   readonly version: VersionInfo
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
 }
@@ -18,7 +18,10 @@ interface Needs {
 const YAML = 'text/yaml'
 
 /** The documents about the APIs, printed from the operations once they are first asked for. */
-export function specOperations(needs: Needs, others: readonly Operation[]): Operation[] {
+export function specOperations(
+  deps: SpecOperationsDeps,
+  others: readonly Operation[],
+): Operation[] {
   const documents = new Map<ApiName, Buffer>()
   const operations: Operation[] = []
   // One buffer a document, which all answers share: it takes no memory for clients that do not read
@@ -26,7 +29,7 @@ export function specOperations(needs: Needs, others: readonly Operation[]): Oper
   const bytesOf = (api: ApiName): Buffer => {
     const known = documents.get(api)
     if (known !== undefined) return known
-    const bytes = Buffer.from(JSON.stringify(documentOf(api, [...others, ...operations], needs)))
+    const bytes = Buffer.from(JSON.stringify(documentOf(api, [...others, ...operations], deps)))
     documents.set(api, bytes)
     return bytes
   }
@@ -74,7 +77,7 @@ export function specOperations(needs: Needs, others: readonly Operation[]): Oper
       path: '/specs',
       response: { kind: 'list', schema: spec },
       handle: () =>
-        listAnswer([specOf(needs, 'edge-client')], { limit: 1, offset: 0, totalCount: 1 }, []),
+        listAnswer([specOf(deps, 'edge-client')], { limit: 1, offset: 0, totalCount: 1 }, []),
     },
     {
       ...common,
@@ -86,7 +89,7 @@ export function specOperations(needs: Needs, others: readonly Operation[]): Oper
       refusals: [404],
       handle: (call) => {
         apiOf(call)
-        return detailAnswer(specOf(needs, call.param('id')))
+        return detailAnswer(specOf(deps, call.param('id')))
       },
     },
     {
@@ -108,7 +111,7 @@ export function specOperations(needs: Needs, others: readonly Operation[]): Oper
   return operations
 }
 
-function specOf({ version }: Needs, id: string): Record<string, unknown> {
+function specOf({ version }: SpecOperationsDeps, id: string): Record<string, unknown> {
   const self = `./specs/${id}`
   return {
     _links: { self: { href: self }, spec: { href: `${self}/spec` } },

@@ -18,7 +18,7 @@ import type { ConfirmedReads } from '../consistency.ts'
 import type { Writer } from '../writes.ts'
 import { type ListAnswers, printed } from '../answers/list-answers.ts'
 
-interface Needs {
+interface IdentityOperationsDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly writer: Writer
@@ -33,11 +33,11 @@ const common = {
 } as const
 
 /** Operations on an identity beside reading and writing its fields. */
-export function identityOperations(needs: Needs): Operation[] {
-  return [...standing(needs), ...serviceConfigs(needs)]
+export function identityOperations(deps: IdentityOperationsDeps): Operation[] {
+  return [...standing(deps), ...serviceConfigs(deps)]
 }
 
-function standing({ writer }: Needs): Operation[] {
+function standing({ writer }: IdentityOperationsDeps): Operation[] {
   return [
     withBody({
       ...common,
@@ -77,8 +77,8 @@ function standing({ writer }: Needs): Operation[] {
   ]
 }
 
-function serviceConfigs(needs: Needs): Operation[] {
-  const { writer } = needs
+function serviceConfigs(deps: IdentityOperationsDeps): Operation[] {
+  const { writer } = deps
   const path = '/identities/{id}/service-configs'
   const write = async (
     call: RequestContext,
@@ -102,7 +102,7 @@ function serviceConfigs(needs: Needs): Operation[] {
       path,
       response: { kind: 'list', schema: serviceConfigSchema },
       refusals: [404],
-      handle: (call) => listServiceConfigs(needs, call),
+      handle: (call) => listServiceConfigs(deps, call),
     },
     withBody({
       ...common,
@@ -134,12 +134,15 @@ function serviceConfigs(needs: Needs): Operation[] {
 }
 
 /** All of them in one page, as the API family does. */
-function listServiceConfigs(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
-  const { lists } = needs
-  const { state } = needs
+function listServiceConfigs(
+  deps: IdentityOperationsDeps,
+  call: RequestContext,
+): Reply | Promise<Reply> {
+  const { lists } = deps
+  const { state } = deps
   const id = call.param('id')
   const callerId = callerOf(call).identity.id
-  return needs.reads.found(call, `identity with id ${id}`, () => {
+  return deps.reads.found(call, `identity with id ${id}`, () => {
     if (state.get('identity', id) === undefined) return null
     const records = state.findAll('serviceConfig', 'identityId', id)
     return lists.answer(call, {

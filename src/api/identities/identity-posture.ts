@@ -12,7 +12,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 import type { Writer } from '../writes.ts'
 
-interface Needs {
+interface IdentityPostureOperationsDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly posture: PostureService
@@ -23,15 +23,15 @@ interface Needs {
 const SESSIONS_SHOWN_MAX = 500
 
 /** Operations that show what is known of the machines of an identity, and its second factor. */
-export function identityPostureOperations(needs: Needs): Operation[] {
+export function identityPostureOperations(deps: IdentityPostureOperationsDeps): Operation[] {
   const common = { tag: 'identities', apis: ['management'], success: 200 } as const
   const ofIdentity = (
     call: RequestContext,
     answer: () => Reply | Promise<Reply>,
   ): Reply | Promise<Reply> => {
     const id = call.param('id')
-    return needs.reads.found(call, `identity with id ${id}`, () =>
-      needs.state.get('identity', id) === undefined ? null : answer(),
+    return deps.reads.found(call, `identity with id ${id}`, () =>
+      deps.state.get('identity', id) === undefined ? null : answer(),
     )
   }
   return [
@@ -44,8 +44,7 @@ export function identityPostureOperations(needs: Needs): Operation[] {
       path: '/identities/{id}/posture-data',
       response: { kind: 'detail', schema: postureData },
       refusals: [404],
-      handle: (call) =>
-        ofIdentity(call, () => detailAnswer(postureDataOf(needs, call.param('id')))),
+      handle: (call) => ofIdentity(call, () => detailAnswer(postureDataOf(deps, call.param('id')))),
     },
     {
       ...common,
@@ -58,7 +57,7 @@ export function identityPostureOperations(needs: Needs): Operation[] {
       refusals: [404],
       handle: (call) =>
         ofIdentity(call, () => {
-          const rows = failedRequestsOf(needs, call.param('id'))
+          const rows = failedRequestsOf(deps, call.param('id'))
           const { length } = rows
           return listAnswer(rows, { limit: length, offset: 0, totalCount: length }, [])
         }),
@@ -76,8 +75,8 @@ export function identityPostureOperations(needs: Needs): Operation[] {
         ofIdentity(call, async () => {
           const identityId = call.param('id')
           const payload = toBinary(MfaRemoveSchema, create(MfaRemoveSchema, { identityId }))
-          await needs.writer.write(originOf(call), { kind: CommandKind.MFA_REMOVE, payload })
-          await needs.posture.factorMoved(identityId)
+          await deps.writer.write(originOf(call), { kind: CommandKind.MFA_REMOVE, payload })
+          await deps.posture.factorMoved(identityId)
           return emptyAnswer()
         }),
     },
@@ -85,8 +84,8 @@ export function identityPostureOperations(needs: Needs): Operation[] {
 }
 
 /** Parts that were not reported are there, empty. */
-function postureDataOf(needs: Needs, identityId: string): JsonObject {
-  const { state, posture } = needs
+function postureDataOf(deps: IdentityPostureOperationsDeps, identityId: string): JsonObject {
+  const { state, posture } = deps
   const { os, domain, mac, processes } = posture.of(identityId)
   const sdkInfo = state.get('identity', identityId)?.sdkInfo ?? {}
   const sessions = state.findAll('apiSession', 'identityId', identityId)
@@ -141,7 +140,10 @@ function shownEndpoint(endpoint: EndpointState | undefined): JsonObject {
   return { endpointState: { unlockedAt: shownTime(unlockedAtMs), wokenAt: shownTime(wokenAtMs) } }
 }
 
-function failedRequestsOf({ posture }: Needs, identityId: string): JsonObject[] {
+function failedRequestsOf(
+  { posture }: IdentityPostureOperationsDeps,
+  identityId: string,
+): JsonObject[] {
   return posture.failedRequests(identityId).map(({ atMs, policyFailures, ...request }) => ({
     ...request,
     policyFailures: policyFailures as readonly JsonObject[],

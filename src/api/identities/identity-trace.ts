@@ -12,7 +12,7 @@ import type { ConfirmedReads } from '../consistency.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { type IdentityTraces, traceChannels, traceMsMax } from '../../ports/identity-traces.ts'
 
-interface Needs {
+interface IdentityTraceOperationsDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly clock: Clock
@@ -23,7 +23,7 @@ interface Needs {
  * Tracing of the circuits of one identity, which lasts for a time and never longer than this
  * process.
  */
-export function identityTraceOperations(needs: Needs): Operation[] {
+export function identityTraceOperations(deps: IdentityTraceOperationsDeps): Operation[] {
   return [
     withBody({
       operationId: 'updateIdentityTracing',
@@ -39,10 +39,10 @@ export function identityTraceOperations(needs: Needs): Operation[] {
       refusals: [404],
       handle: (call, wanted) => {
         const id = call.param('id')
-        return needs.reads.found(call, `identity with id ${id}`, () => {
-          if (needs.state.get('identity', id) === undefined) return null
-          requireReach(needs.state, callerOf(call), id)
-          return change(needs, id, wanted)
+        return deps.reads.found(call, `identity with id ${id}`, () => {
+          if (deps.state.get('identity', id) === undefined) return null
+          requireReach(deps.state, callerOf(call), id)
+          return change(deps, id, wanted)
         })
       },
     }),
@@ -50,7 +50,7 @@ export function identityTraceOperations(needs: Needs): Operation[] {
 }
 
 function change(
-  { clock, traces }: Needs,
+  { clock, traces }: IdentityTraceOperationsDeps,
   id: string,
   { enabled, duration, traceId, channels }: ValueOf<typeof traceSpec.schema>,
 ): Reply {

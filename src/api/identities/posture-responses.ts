@@ -11,7 +11,7 @@ import { callerOf } from '../sessions/current.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { ValueOf } from '../schemas/typed-schema.ts'
 
-interface Needs {
+interface PostureResponseOperationsDeps {
   readonly posture: PostureService
   readonly limits: ApiLimits
 }
@@ -20,7 +20,7 @@ interface Needs {
  * Operations by which clients tell of their machines, in answer to the posture queries of their
  * services.
  */
-export function postureResponseOperations(needs: Needs): Operation[] {
+export function postureResponseOperations(deps: PostureResponseOperationsDeps): Operation[] {
   const common = { tag: 'postureChecks', apis: ['client'], permission: 'session' } as const
   const refusals = [] as const
   const report = async (
@@ -30,8 +30,8 @@ export function postureResponseOperations(needs: Needs): Operation[] {
   ) => {
     const reports = responses.map((response, at) => reportOf(response, at, status === 201))
     const caller = callerOf(call)
-    await needs.posture.report(caller.session, reports)
-    return answer(status, { services: prompted(needs, caller, reports) }, ignoredIn(responses))
+    await deps.posture.report(caller.session, reports)
+    return answer(status, { services: prompted(deps, caller, reports) }, ignoredIn(responses))
   }
   return [
     withBody({
@@ -52,7 +52,7 @@ export function postureResponseOperations(needs: Needs): Operation[] {
       summary: 'Submit several posture responses, all or none',
       method: 'POST',
       path: '/posture-response-bulk',
-      body: { schema: postureResponseBulk(needs.limits.postureResponsesMax), isRequired: true },
+      body: { schema: postureResponseBulk(deps.limits.postureResponsesMax), isRequired: true },
       success: 200,
       response: { kind: 'detail', schema: postureResponse },
       refusals,
@@ -66,7 +66,7 @@ export function postureResponseOperations(needs: Needs): Operation[] {
  * unlocked.
  */
 function prompted(
-  { posture }: Needs,
+  { posture }: PostureResponseOperationsDeps,
   { session }: Caller,
   reports: readonly PostureReport[],
 ): readonly object[] {

@@ -9,7 +9,7 @@ import type { Reader } from '../../fsm/reader.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { type ListAnswers, printed } from '../answers/list-answers.ts'
 
-interface Needs {
+interface RoleAttributeOperationsDeps {
   readonly state: StateView & Pick<Reader, 'roleAttributes' | 'roleAttributeUsage'>
   readonly lists: ListAnswers
 }
@@ -40,7 +40,10 @@ const subjects: readonly Subject[] = [
 ]
 
 /** Attributes in use, for those who write policies. */
-export function roleAttributeOperations({ state, lists }: Needs): Operation[] {
+export function roleAttributeOperations({
+  state,
+  lists,
+}: RoleAttributeOperationsDeps): Operation[] {
   return subjects.flatMap(({ entity, path, name, permission }) => {
     const common = {
       tag: 'roleAttributes',

@@ -21,7 +21,7 @@ import type { PostureService } from '../../ports/posture.ts'
 import { type ListAnswers, printed } from '../answers/list-answers.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 
-interface Needs {
+interface ServiceAccessOperationsDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly posture: PostureService
@@ -35,8 +35,8 @@ const SESSION_TOKEN = 'session-token'
  * Operations that show what policies let a caller use, as clients ask for it, and why an identity
  * can or can not.
  */
-export function serviceAccessOperations(needs: Needs): Operation[] {
-  const { state } = needs
+export function serviceAccessOperations(deps: ServiceAccessOperationsDeps): Operation[] {
+  const { state } = deps
   return [
     {
       operationId: 'listServiceUpdates',
@@ -51,10 +51,10 @@ export function serviceAccessOperations(needs: Needs): Operation[] {
       handle: (call) => {
         const { session, identity } = callerOf(call)
         const changedAt = state.lastChangeAt(session.id) ?? session.createdAt
-        const lastChangeAt = Math.max(changedAt, needs.posture.lapsedAt(session))
+        const lastChangeAt = Math.max(changedAt, deps.posture.lapsedAt(session))
         // Clients compare the text. What they tell of themselves moves it too, by a millisecond
         // each time: a count, as the clocks of the controllers that they told it to are not one.
-        const moves = needs.posture.moves(identity.id)
+        const moves = deps.posture.moves(identity.id)
         return detailAnswer({ lastChangeAt: timeText(lastChangeAt + moves) })
       },
     },
@@ -68,7 +68,7 @@ export function serviceAccessOperations(needs: Needs): Operation[] {
       path: '/current-identity/edge-routers',
       success: 200,
       response: { kind: 'list', schema: currentIdentityEdgeRouter },
-      handle: (call) => ownEdgeRouters(needs, call),
+      handle: (call) => ownEdgeRouters(deps, call),
     },
     {
       operationId: 'listServiceEdgeRouters',
@@ -88,7 +88,7 @@ export function serviceAccessOperations(needs: Needs): Operation[] {
       success: 200,
       response: { kind: 'detail', schema: serviceEdgeRouters },
       refusals: [404],
-      handle: (call) => edgeRoutersOfService(needs, call),
+      handle: (call) => edgeRoutersOfService(deps, call),
     },
     {
       operationId: 'getIdentityPolicyAdvice',
@@ -101,12 +101,15 @@ export function serviceAccessOperations(needs: Needs): Operation[] {
       success: 200,
       response: { kind: 'detail', schema: policyAdvice },
       refusals: [404],
-      handle: (call) => advice(needs, call),
+      handle: (call) => advice(deps, call),
     },
   ]
 }
 
-function ownEdgeRouters({ state, lists }: Needs, call: RequestContext): Reply | Promise<Reply> {
+function ownEdgeRouters(
+  { state, lists }: ServiceAccessOperationsDeps,
+  call: RequestContext,
+): Reply | Promise<Reply> {
   const { identity, isAdmin } = callerOf(call)
   const query = { filter: 'isVerified = true', limit: -1 } as const
   const found = isAdmin
@@ -129,18 +132,21 @@ function ownEdgeRouters({ state, lists }: Needs, call: RequestContext): Reply | 
   })
 }
 
-async function edgeRoutersOfService(needs: Needs, call: RequestContext): Promise<Reply> {
-  const { state } = needs
+async function edgeRoutersOfService(
+  deps: ServiceAccessOperationsDeps,
+  call: RequestContext,
+): Promise<Reply> {
+  const { state } = deps
   const { identity, session } = callerOf(call)
   const id = call.param('id')
-  const found = await needs.reads.found(call, `service with id ${id}`, () => {
+  const found = await deps.reads.found(call, `service with id ${id}`, () => {
     const between = state.accessBetween(identity.id, id)
     if (between === null || between.permissions.length === 0) return null
-    const routers = routersFirst(state, asked(needs, call, between.commonRouters), identity.id)
+    const routers = routersFirst(state, asked(deps, call, between.commonRouters), identity.id)
     return detailAnswer({ edgeRouters: routers.map((detail) => routerView(detail)) })
   })
   const token = call.headers[SESSION_TOKEN]
-  if (token !== undefined) await checkSessionToken(needs, call, token, session.id)
+  if (token !== undefined) await checkSessionToken(deps, call, token, session.id)
   return found
 }
 
@@ -149,7 +155,7 @@ async function edgeRoutersOfService(needs: Needs, call: RequestContext): Promise
  * @throws {Problem} as `StateView.list`.
  */
 function asked(
-  { state }: Needs,
+  { state }: ServiceAccessOperationsDeps,
   call: RequestContext,
   routers: readonly RecordOf<'edgeRouter'>[],
 ): readonly RecordOf<'edgeRouter'>[] {
@@ -167,14 +173,14 @@ function asked(
 
 /** @throws {Problem} UNAUTHORIZED. */
 async function checkSessionToken(
-  needs: Needs,
+  deps: ServiceAccessOperationsDeps,
   call: RequestContext,
   token: string,
   apiSessionId: string,
 ): Promise<void> {
-  const { reads, state } = needs
+  const { reads, state } = deps
   const expected = { apiSessionId, serviceId: call.param('id') }
-  const sessionId = await verifiedSessionId(needs, token, expected)
+  const sessionId = await verifiedSessionId(deps, token, expected)
   if (sessionId === null) throw new Problem('UNAUTHORIZED')
   if (state.get('session', sessionId) !== undefined) return
   // Another controller may have opened it a moment ago.
@@ -183,14 +189,14 @@ async function checkSessionToken(
 }
 
 /** Whatever the posture of clients. Names of what the caller may not read are left empty. */
-function advice(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
-  const { state } = needs
+function advice(deps: ServiceAccessOperationsDeps, call: RequestContext): Reply | Promise<Reply> {
+  const { state } = deps
   const identityId = call.param('id')
   const serviceId = call.param('serviceId')
   const caller = callerOf(call)
   const callerId = caller.identity.id
   const what = `identity ${identityId.slice(0, 128)} or service ${serviceId.slice(0, 128)}`
-  return needs.reads.found(call, what, () => {
+  return deps.reads.found(call, what, () => {
     const between = state.accessBetween(identityId, serviceId)
     if (between === null) return null
     // @guard policy-advice-tells-names

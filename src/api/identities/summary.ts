@@ -6,7 +6,7 @@ import { notBuiltYet } from '../../lib/not-built-yet.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-interface Needs {
+interface SummaryOperationsDeps {
   readonly cluster: ClusterView
   readonly state: StateView
 }
@@ -43,13 +43,13 @@ const stores = [
   'terminators',
 ] as const
 
-export function summaryOperations(needs: Needs): Operation[] {
+export function summaryOperations(deps: SummaryOperationsDeps): Operation[] {
   const namesByPlural = new Map(entities.map((entity) => [entity.plural, entity.name]))
   const countOf = (store: string): number => {
-    if (store === 'controllers') return needs.cluster.members().length
-    if (store === 'routers.edge') return needs.state.count('edgeRouter')
+    if (store === 'controllers') return deps.cluster.members().length
+    if (store === 'routers.edge') return deps.state.count('edgeRouter')
     const name = namesByPlural.get(store)
-    return name === undefined ? notBuiltYet(0) : needs.state.count(name)
+    return name === undefined ? notBuiltYet(0) : deps.state.count(name)
   }
   return [
     {

@@ -12,7 +12,7 @@ import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 
-interface Needs {
+interface FactorResealerDeps {
   readonly proposer: Proposer
   readonly cluster: ClusterView
   readonly state: StateView
@@ -27,18 +27,18 @@ interface Needs {
  * encrypted by others: those are kept until nothing is, and there is room for a few only.
  */
 export class FactorResealer {
-  readonly #needs: Needs
+  readonly #deps: FactorResealerDeps
   readonly #vault: FactorVault
   #stop: () => void = () => undefined
   #isAtWork = false
 
-  constructor(needs: Needs, vault: FactorVault) {
-    this.#needs = needs
+  constructor(deps: FactorResealerDeps, vault: FactorVault) {
+    this.#deps = deps
     this.#vault = vault
   }
 
   start(): void {
-    const { scheduler, limits } = this.#needs
+    const { scheduler, limits } = this.#deps
     this.#stop = scheduler.every(limits.sweepMs, () => void this.sweep())
   }
 
@@ -48,7 +48,7 @@ export class FactorResealer {
 
   /** Reseals at most `sweepBatchMax` of them; the next round goes on. Never rejects. */
   async sweep(): Promise<void> {
-    const { cluster, logger } = this.#needs
+    const { cluster, logger } = this.#deps
     if (this.#isAtWork || cluster.leaderId() !== cluster.selfId) return
     this.#isAtWork = true
     try {
@@ -63,7 +63,7 @@ export class FactorResealer {
   }
 
   #outdated(): readonly Mfa[] {
-    const { state, keys, limits } = this.#needs
+    const { state, keys, limits } = this.#deps
     const earlier = keys.factorKeys().filter(({ overlapEndsAtMs }) => overlapEndsAtMs !== null)
     return earlier
       .flatMap(({ version }) => state.findAll('mfa', 'keyVersion', String(version)))
@@ -75,7 +75,7 @@ export class FactorResealer {
     if (factor === null) return
     const { identityId, secretId } = mfa
     const message = create(MfaResealSchema, { identityId, secretId, factor })
-    await this.#needs.proposer.propose({
+    await this.#deps.proposer.propose({
       kind: CommandKind.MFA_RESEAL,
       payload: toBinary(MfaResealSchema, message),
       actor: SYSTEM_ACTOR,

@@ -28,7 +28,7 @@ import type { ConfirmedReads } from '../consistency.ts'
 import type { OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { PostureService } from '../../ports/posture.ts'
 
-interface Needs {
+interface OwnMfaDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly posture: PostureService
@@ -46,14 +46,14 @@ const code = { schema: mfaCode, isRequired: true } as const
 const CODE_BODY_BYTES_MAX = 4096
 
 /** MFA of the caller: turned on, shown, used and turned off by whoever holds the session. */
-export function ownMfaOperations(needs: Needs): Operation[] {
-  return [...enrollmentOperations(needs), ...codeOperations(needs)]
+export function ownMfaOperations(deps: OwnMfaDeps): Operation[] {
+  return [...enrollmentOperations(deps), ...codeOperations(deps)]
 }
 
 const common = { apis: ['client', 'management'], tag: 'MFA', success: 200 } as const
 
-function enrollmentOperations(needs: Needs): Operation[] {
-  const own = new OwnMfa(needs)
+function enrollmentOperations(deps: OwnMfaDeps): Operation[] {
+  const own = new OwnMfa(deps)
   return [
     {
       ...common,
@@ -117,8 +117,8 @@ function enrollmentOperations(needs: Needs): Operation[] {
   ]
 }
 
-function codeOperations(needs: Needs): Operation[] {
-  const own = new OwnMfa(needs)
+function codeOperations(deps: OwnMfaDeps): Operation[] {
+  const own = new OwnMfa(deps)
   const recoveryCodes = {
     ...common,
     permission: 'session',
@@ -180,14 +180,14 @@ function codeOperations(needs: Needs): Operation[] {
 }
 
 class OwnMfa {
-  readonly #needs: Needs
+  readonly #deps: OwnMfaDeps
   readonly #factors: SecondFactors
-  readonly #posture: Needs['posture']
+  readonly #posture: OwnMfaDeps['posture']
 
-  constructor(needs: Needs) {
-    this.#needs = needs
-    this.#factors = needs.secondFactors
-    this.#posture = needs.posture
+  constructor(deps: OwnMfaDeps) {
+    this.#deps = deps
+    this.#factors = deps.secondFactors
+    this.#posture = deps.posture
   }
 
   async begin(call: RequestContext): Promise<Reply> {
@@ -233,7 +233,7 @@ class OwnMfa {
       throw new Problem('INVALID_BACKING_TOKEN_TYPE')
     }
     await this.use(call, 'token', given)
-    const { token, issuedAtMs } = await this.#needs.oidcTokens.signTotp(caller.accessToken)
+    const { token, issuedAtMs } = await this.#deps.oidcTokens.signTotp(caller.accessToken)
     return detailAnswer({ token, issuedAt: timeText(issuedAtMs) })
   }
 
@@ -249,8 +249,8 @@ class OwnMfa {
   /** @throws {Problem} NOT_FOUND where the caller has none, begun on any controller. */
   async #latest(call: RequestContext): Promise<Mfa> {
     const { identity } = callerOf(call)
-    const found = await this.#needs.reads.latest(() => this.#factors.find(identity.id))
-    call.index = this.#needs.state.appliedIndex
+    const found = await this.#deps.reads.latest(() => this.#factors.find(identity.id))
+    call.index = this.#deps.state.appliedIndex
     if (found === undefined) throw factorNotFound()
     return found
   }

@@ -17,7 +17,7 @@ import {
 } from './oauth-answers.ts'
 import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-schemas.ts'
 
-interface Needs {
+interface AuthorizeOperationsDeps {
   readonly oidcFlow: LogInFlow
   readonly issuers: Issuers
   readonly redirectPlaces: () => RedirectPlaces
@@ -36,7 +36,7 @@ const common = {
 } as const
 
 /** A flow begins here, and leaves from here with its code. */
-export function authorizeOperations(needs: Needs): Operation[] {
+export function authorizeOperations(deps: AuthorizeOperationsDeps): Operation[] {
   const ofAuthorize = { ...common, path: '/authorize' } as const
   const ofCallback = { ...common, path: '/authorize/callback' } as const
   return [
@@ -45,7 +45,7 @@ export function authorizeOperations(needs: Needs): Operation[] {
       operationId: 'oidcAuthorize',
       summary: 'Begin a log-in by the code flow',
       method: 'GET',
-      handle: (call) => orOAuthError(() => authorize(needs, call, undefined)),
+      handle: (call) => orOAuthError(() => authorize(deps, call, undefined)),
     },
     withBody({
       ...ofAuthorize,
@@ -54,14 +54,14 @@ export function authorizeOperations(needs: Needs): Operation[] {
       method: 'POST',
       body: formBody,
       bodyBytesMax: FORM_BYTES_MAX,
-      handle: (call, body) => orOAuthError(() => authorize(needs, call, body)),
+      handle: (call, body) => orOAuthError(() => authorize(deps, call, body)),
     }),
     {
       ...ofCallback,
       operationId: 'oidcCallback',
       summary: 'Send the code of a log-in to the client',
       method: 'GET',
-      handle: (call) => orOAuthError(() => leave(needs, call, undefined)),
+      handle: (call) => orOAuthError(() => leave(deps, call, undefined)),
     },
     withBody({
       ...ofCallback,
@@ -70,21 +70,25 @@ export function authorizeOperations(needs: Needs): Operation[] {
       method: 'POST',
       body: formBody,
       bodyBytesMax: FORM_BYTES_MAX,
-      handle: (call, body) => orOAuthError(() => leave(needs, call, body)),
+      handle: (call, body) => orOAuthError(() => leave(deps, call, body)),
     }),
   ]
 }
 
-async function authorize(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
-  needs.isOffered()
-  const issuer = needs.issuers.of(call)
+async function authorize(
+  deps: AuthorizeOperationsDeps,
+  call: RequestContext,
+  body: unknown,
+): Promise<Reply> {
+  deps.isOffered()
+  const issuer = deps.issuers.of(call)
   if (issuer === null) throw unknownHost()
   const of = parametersOf(call, body)
-  const redirectUri = judgeRedirect(of, needs.redirectPlaces())
+  const redirectUri = judgeRedirect(of, deps.redirectPlaces())
   try {
     const types = call.all('configTypes').flatMap((text) => text.split(','))
     const request = judgeAuthorization(of, redirectUri, types.slice(0, CONFIG_TYPES_MAX))
-    const id = await needs.oidcFlow.begin(request, issuer)
+    const id = await deps.oidcFlow.begin(request, issuer)
     const asked = of('method') ?? (call.credentials.peerChain() === null ? 'password' : 'cert')
     const page = pages.includes(asked) ? asked : 'password'
     return redirectAnswer(withParameters(`${basePaths.oidc}/login/${page}`, { authRequestID: id }))
@@ -99,12 +103,16 @@ async function authorize(needs: Needs, call: RequestContext, body: unknown): Pro
   }
 }
 
-async function leave(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
+async function leave(
+  deps: AuthorizeOperationsDeps,
+  call: RequestContext,
+  body: unknown,
+): Promise<Reply> {
   const id = parametersOf(call, body)('id') ?? ''
   const request = { write: writeRequestOf(call), turn: call }
-  const done = await needs.oidcFlow.allow(id, call.credentials, request)
+  const done = await deps.oidcFlow.allow(id, call.credentials, request)
   if (done !== null) return redirectAnswer(done)
-  const found = await needs.oidcFlow.code(id)
+  const found = await deps.oidcFlow.code(id)
   if (found === null) {
     throw new OAuthError('invalid_request', 'the log-in is unknown, or took too long; begin again')
   }

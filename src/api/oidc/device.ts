@@ -19,7 +19,7 @@ import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-sche
 import { framed } from './page-frame.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 
-interface Needs {
+interface DeviceOperationsDeps {
   readonly deviceLogIns: DeviceLogIns
   readonly issuers: Issuers
   readonly isOffered: () => void
@@ -34,7 +34,7 @@ const ofPage = {
 const ofForm = { ...ofPage, method: 'POST', body: formBody, bodyBytesMax: FORM_BYTES_MAX } as const
 
 /** Devices without a browser are logged in by a person who enters a code elsewhere (RFC 8628). */
-export function deviceOperations(needs: Needs): Operation[] {
+export function deviceOperations(deps: DeviceOperationsDeps): Operation[] {
   return [
     withBody({
       ...ofForm,
@@ -46,7 +46,7 @@ export function deviceOperations(needs: Needs): Operation[] {
         { name: 'authorization', description: 'the client, without a secret' },
       ],
       refusalShape: 'oauth',
-      handle: (call, body) => orOAuthError(() => begin(needs, call, body)),
+      handle: (call, body) => orOAuthError(() => begin(deps, call, body)),
     }),
     {
       ...ofPage,
@@ -55,7 +55,7 @@ export function deviceOperations(needs: Needs): Operation[] {
       method: 'GET',
       path: '/device',
       handle: (call) => {
-        needs.isOffered()
+        deps.isOffered()
         return codePage(parametersOf(call, undefined)('user_code') ?? '')
       },
     },
@@ -64,14 +64,14 @@ export function deviceOperations(needs: Needs): Operation[] {
       operationId: 'oidcDeviceCode',
       summary: 'Find the device that shows a code',
       path: '/device',
-      handle: (call, body) => orCodePage(call, () => enter(needs, call, body)),
+      handle: (call, body) => orCodePage(call, () => enter(deps, call, body)),
     }),
     withBody({
       ...ofForm,
       operationId: 'oidcDenyDevice',
       summary: 'Refuse a device that waits to be allowed',
       path: '/device/deny',
-      handle: (call, body) => orCodePage(call, () => deny(needs, call, body)),
+      handle: (call, body) => orCodePage(call, () => deny(deps, call, body)),
     }),
     {
       ...ofPage,
@@ -86,9 +86,13 @@ export function deviceOperations(needs: Needs): Operation[] {
 
 const doneText = '<p>It goes on by itself in a few seconds. You may close this page.</p>'
 
-async function begin(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
-  needs.isOffered()
-  const issuer = needs.issuers.of(call)
+async function begin(
+  deps: DeviceOperationsDeps,
+  call: RequestContext,
+  body: unknown,
+): Promise<Reply> {
+  deps.isOffered()
+  const issuer = deps.issuers.of(call)
   if (issuer === null) throw unknownHost()
   const of = parametersOf(call, body)
   const clientId = clientOf(call, of('client_id'))
@@ -96,7 +100,7 @@ async function begin(needs: Needs, call: RequestContext, body: unknown): Promise
   if (scopes.length === 0) {
     throw new OAuthError('invalid_scope', `scope must name ${scopesSupported.join(' or ')}`)
   }
-  const begun = await needs.deviceLogIns.begin({ clientId, scopes }, issuer, call.credentials)
+  const begun = await deps.deviceLogIns.begin({ clientId, scopes }, issuer, call.credentials)
   const uri = `${issuer}/device`
   return jsonAnswer({
     device_code: begun.deviceCode,
@@ -108,13 +112,21 @@ async function begin(needs: Needs, call: RequestContext, body: unknown): Promise
   })
 }
 
-async function enter({ deviceLogIns }: Needs, call: RequestContext, body: unknown): Promise<Reply> {
+async function enter(
+  { deviceLogIns }: DeviceOperationsDeps,
+  call: RequestContext,
+  body: unknown,
+): Promise<Reply> {
   const typed = parametersOf(call, body)('user_code') ?? ''
   const found = await deviceLogIns.find(typed, call.credentials.source)
   return found === null ? codePage('', unknownCode, 404) : devicePage(found)
 }
 
-async function deny({ deviceLogIns }: Needs, call: RequestContext, body: unknown): Promise<Reply> {
+async function deny(
+  { deviceLogIns }: DeviceOperationsDeps,
+  call: RequestContext,
+  body: unknown,
+): Promise<Reply> {
   const typed = parametersOf(call, body)('user_code') ?? ''
   const isDenied = await deviceLogIns.deny(typed, call.credentials.source)
   if (!isDenied) return codePage('', unknownCode, 404)

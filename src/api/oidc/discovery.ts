@@ -6,7 +6,7 @@ import type { Issuers } from './issuers.ts'
 import { jsonAnswer } from './oauth-answers.ts'
 import { hostHeader, oidcOperation } from './oidc-schemas.ts'
 
-interface Needs {
+interface DiscoveryOperationsDeps {
   readonly jwt: JwtSigner
   readonly issuers: Issuers
 }
@@ -18,7 +18,7 @@ const common = {
 } as const
 
 /** OpenID Connect Discovery 1.0 and the keys of the controllers (RFC 7517). */
-export function discoveryOperations({ jwt, issuers }: Needs): Operation[] {
+export function discoveryOperations({ jwt, issuers }: DiscoveryOperationsDeps): Operation[] {
   return [
     {
       ...common,

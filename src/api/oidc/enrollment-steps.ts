@@ -21,14 +21,17 @@ import { ENROLLMENT_FIELD, enrollmentPage } from './enrollment-page.ts'
 import type { PageOfFlow } from './page.ts'
 import { FORM_BYTES_MAX, logInBody } from './oidc-schemas.ts'
 
-interface Needs {
+interface EnrollmentStepsDeps {
   readonly secondFactors: SecondFactors
   readonly posture: PostureService
 }
 
 /** Enrollment of TOTP amid a log-in, for an identity whose policy asks for a factor it lacks. */
-export function enrollmentStepOperations(needs: Needs, logIn: LogInSteps): Operation[] {
-  const steps = new EnrollmentSteps(needs, logIn)
+export function enrollmentStepOperations(
+  deps: EnrollmentStepsDeps,
+  logIn: LogInSteps,
+): Operation[] {
+  const steps = new EnrollmentSteps(deps, logIn)
   const path = '/login/totp/enroll'
   const common = {
     ...logInStep,
@@ -68,11 +71,11 @@ export function enrollmentStepOperations(needs: Needs, logIn: LogInSteps): Opera
 }
 
 class EnrollmentSteps {
-  readonly #needs: Needs
+  readonly #deps: EnrollmentStepsDeps
   readonly #logIn: LogInSteps
 
-  constructor(needs: Needs, logIn: LogInSteps) {
-    this.#needs = needs
+  constructor(deps: EnrollmentStepsDeps, logIn: LogInSteps) {
+    this.#deps = deps
     this.#logIn = logIn
   }
 
@@ -80,7 +83,7 @@ class EnrollmentSteps {
     requireOwnForm(call)
     const id = idIn(call, body)
     const principal = await this.#logIn.principal(call, id)
-    const { secondFactors } = this.#needs
+    const { secondFactors } = this.#deps
     const { id: identityId, name } = principal.identity
     try {
       await secondFactors.begin(originFor(call, principal), identityId)
@@ -129,7 +132,7 @@ class EnrollmentSteps {
     principal: SessionPrincipal,
     purpose: 'verify' | 'end',
   ): Promise<void> {
-    const { secondFactors, posture } = this.#needs
+    const { secondFactors, posture } = this.#deps
     const { id: identityId } = principal.identity
     const code = formParametersOf(body)('code') ?? ''
     const given = { purpose, code, address: call.credentials.address } as const
@@ -153,7 +156,7 @@ class EnrollmentSteps {
     const { id: identityId } = principal.identity
     const { http } = problems[error.code]
     const status = error.code === 'MFA_INVALID_TOKEN' ? WRONG_CODE_STATUS : http
-    const found = this.#needs.secondFactors.find(identityId)
+    const found = this.#deps.secondFactors.find(identityId)
     const shownId = formParametersOf(body)(ENROLLMENT_FIELD)
     // A caller who knows the password alone was shown no secret, and names none.
     // @guard oidc/enrollment--shown, oidc/enrollment--verified
@@ -177,7 +180,7 @@ class EnrollmentSteps {
   ): Promise<Reply | null> {
     const redirectUri = await this.#logIn.redirectOfPage(call, id)
     if (redirectUri === null) return null
-    const factor = await this.#needs.secondFactors.vault.open(begun)
+    const factor = await this.#deps.secondFactors.vault.open(begun)
     const { secretId } = begun
     const shown = { secretId, factor, identityName: identity.name }
     return enrollmentPage({ id, redirectUri, ...failure }, shown)

@@ -3,7 +3,7 @@ import type { BindingName } from '../parts.ts'
 import { basePaths } from '../paths.ts'
 import type { PkiControl } from '../cluster/pki-control.ts'
 
-interface Needs {
+interface IssuersDeps {
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
   readonly pki: PkiControl
 }
@@ -14,10 +14,10 @@ interface Needs {
  * issuer, so that no foreign name gets into a token or a link.
  */
 export class Issuers {
-  readonly #needs: Needs
+  readonly #deps: IssuersDeps
 
-  constructor(needs: Needs) {
-    this.#needs = needs
+  constructor(deps: IssuersDeps) {
+    this.#deps = deps
   }
 
   /** The issuer that a request was sent to, without a path behind it; null: none of ours. */
@@ -29,7 +29,7 @@ export class Issuers {
 
   /** Each as `host:port`. */
   hosts(): string[] {
-    const { bindings, pki } = this.#needs
+    const { bindings, pki } = this.#deps
     const advertised = Object.values(bindings)
       .flatMap((urls) => urls ?? [])
       .map((url) => new URL(url))

@@ -25,7 +25,7 @@ import type { ValueOf } from '../schemas/typed-schema.ts'
 import { FORM_BYTES_MAX, logInBody, type logInForm, oidcOperation } from './oidc-schemas.ts'
 import { pageAnswer, type PageOfFlow, tokenPage } from './page.ts'
 
-interface Needs {
+interface LogInStepsDeps {
   readonly state: StateView
   readonly oidcFlow: LogInFlow
   readonly secondFactors: SecondFactors
@@ -98,15 +98,15 @@ export function logInStepOperations(steps: LogInSteps): Operation[] {
 }
 
 export class LogInSteps {
-  readonly #needs: Needs
+  readonly #deps: LogInStepsDeps
 
-  constructor(needs: Needs) {
-    this.#needs = needs
+  constructor(deps: LogInStepsDeps) {
+    this.#deps = deps
   }
 
   async page(call: RequestContext): Promise<Reply> {
     const id = idIn(call, undefined)
-    const redirectUri = await this.#needs.oidcFlow.redirectOf(id)
+    const redirectUri = await this.#deps.oidcFlow.redirectOf(id)
     if (redirectUri === null) throw new Problem('UNAUTHORIZED')
     return pageAnswer({ id, asks: 'password', redirectUri, fault: '', status: 200 })
   }
@@ -124,7 +124,7 @@ export class LogInSteps {
         ? { by, username: of('username') ?? '', password: of('password') ?? '' }
         : { by }
     const client = { ...aboutIn(body), certificateRequest: carriedRequest(of('csrPem')) }
-    const step = await this.#needs.oidcFlow.logIn(id, credential, call.credentials, client, {
+    const step = await this.#deps.oidcFlow.logIn(id, credential, call.credentials, client, {
       write: writeRequestOf(call),
       turn: call,
     })
@@ -134,7 +134,7 @@ export class LogInSteps {
   async giveCode(call: RequestContext, body: LogInBody): Promise<Reply> {
     requireOwnForm(call)
     const id = idIn(call, body)
-    const { secondFactors } = this.#needs
+    const { secondFactors } = this.#deps
     const principal = await this.principal(call, id)
     const code = formParametersOf(body)('code') ?? ''
     try {
@@ -162,7 +162,7 @@ export class LogInSteps {
     return await this.#answer(
       call,
       id,
-      await this.#needs.oidcFlow.afterFactor(id, call.credentials),
+      await this.#deps.oidcFlow.afterFactor(id, call.credentials),
       'code',
     )
   }
@@ -179,7 +179,7 @@ export class LogInSteps {
    * @throws {Problem} UNAUTHORIZED before that.
    */
   async principal(call: RequestContext, id: string): Promise<SessionPrincipal> {
-    const principal = await this.#needs.oidcFlow.sessionOf(id, call.credentials)
+    const principal = await this.#deps.oidcFlow.sessionOf(id, call.credentials)
     if (principal === null) throw new Problem('UNAUTHORIZED')
     return principal
   }
@@ -196,13 +196,13 @@ export class LogInSteps {
   ): Promise<Reply | null> {
     const redirectUri = await this.redirectOfPage(call, id)
     if (redirectUri === null) return null
-    const isEnrolled = this.#needs.secondFactors.find(identityId)?.isVerified === true
+    const isEnrolled = this.#deps.secondFactors.find(identityId)?.isVerified === true
     return pageAnswer({ id, asks: isEnrolled ? 'code' : 'enrollment', redirectUri, ...failure })
   }
 
   /** The end of the flow of a page; null: as `factorPage`. */
   async redirectOfPage(call: RequestContext, id: string): Promise<string | null> {
-    return wantsPage(call) ? await this.#needs.oidcFlow.redirectOf(id) : null
+    return wantsPage(call) ? await this.#deps.oidcFlow.redirectOf(id) : null
   }
 
   async #answer(
@@ -262,7 +262,7 @@ export class LogInSteps {
     }
     const lacked = factors.find((factor) => factor.kind === 'extJwt')
     if (lacked === undefined || redirectUri === null) return null
-    const signer = this.#needs.state.get('externalJwtSigner', lacked.signerId)
+    const signer = this.#deps.state.get('externalJwtSigner', lacked.signerId)
     return tokenPage(
       { id, redirectUri, fault: '', status: 200 },
       signer?.name ?? 'an identity provider',
@@ -270,7 +270,7 @@ export class LogInSteps {
   }
 
   #queryOf(identityId: string, factor: PendingFactor): Record<string, unknown> {
-    const query = authQueryOf(this.#needs.state, identityId, factor)
+    const query = authQueryOf(this.#deps.state, identityId, factor)
     return { ...query, ...factorAsks[factor.kind].query }
   }
 }

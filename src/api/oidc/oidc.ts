@@ -20,7 +20,7 @@ import { enrollmentStepOperations } from './enrollment-steps.ts'
 import { LogInSteps, logInStepOperations } from './log-in-steps.ts'
 import { tokenOperations } from './tokens.ts'
 
-interface Needs {
+interface OidcOperationsDeps {
   readonly cluster: Pick<ClusterView, 'selfId'>
   readonly state: StateView
   readonly jwt: JwtSigner
@@ -34,17 +34,17 @@ interface Needs {
 }
 
 /** The OpenID provider that every controller is. */
-export function oidcOperations(needs: Needs): Operation[] {
-  const issuers = new Issuers(needs)
+export function oidcOperations(deps: OidcOperationsDeps): Operation[] {
+  const issuers = new Issuers(deps)
   const isOffered = (): void => {
-    if (needs.state.featureLevel >= OIDC_LEVEL) return
+    if (deps.state.featureLevel >= OIDC_LEVEL) return
     throw new Problem('NOT_FOUND', {
       detail: 'OIDC is served once all controllers know it; upgrade the others',
     })
   }
   const redirectPlaces = (): RedirectPlaces =>
-    redirectPlacesOf(needs.state, needs.cluster.selfId, issuers.hosts())
-  const own = { ...needs, issuers, isOffered, redirectPlaces }
+    redirectPlacesOf(deps.state, deps.cluster.selfId, issuers.hosts())
+  const own = { ...deps, issuers, isOffered, redirectPlaces }
   const logIn = new LogInSteps(own)
   return [
     ...discoveryOperations(own),

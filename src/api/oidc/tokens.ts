@@ -28,7 +28,7 @@ import {
 import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-schemas.ts'
 import { framed } from './page-frame.ts'
 
-interface Needs {
+interface TokenOperationsDeps {
   readonly oidcFlow: LogInFlow
   readonly deviceLogIns: DeviceLogIns
   readonly oidcTokens: OidcTokens
@@ -51,7 +51,7 @@ const common = {
 const loggedOutText = '<p>You may close this page.</p>'
 
 /** Tokens are given, shown and taken back here. */
-export function tokenOperations(needs: Needs): Operation[] {
+export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
   const revokes = ['/revoke', '/oauth/revoke'] as const
   return [
     withBody({
@@ -62,7 +62,7 @@ export function tokenOperations(needs: Needs): Operation[] {
       path: '/oauth/token',
       body: formBody,
       bodyBytesMax: FORM_BYTES_MAX,
-      handle: (call, body) => orOAuthError(() => tokens(needs, call, body)),
+      handle: (call, body) => orOAuthError(() => tokens(deps, call, body)),
     }),
     ...revokes.map((path, at) =>
       withBody({
@@ -73,7 +73,7 @@ export function tokenOperations(needs: Needs): Operation[] {
         path,
         body: formBody,
         bodyBytesMax: FORM_BYTES_MAX,
-        handle: (call, body) => orOAuthError(() => revoke(needs, call, body)),
+        handle: (call, body) => orOAuthError(() => revoke(deps, call, body)),
       }),
     ),
     ...(['GET', 'POST'] as const).map((method): Operation => ({
@@ -82,7 +82,7 @@ export function tokenOperations(needs: Needs): Operation[] {
       summary: 'Show whose access token it is',
       method,
       path: '/userinfo',
-      handle: (call) => userInfo(needs, call),
+      handle: (call) => userInfo(deps, call),
     })),
     {
       ...common,
@@ -91,7 +91,7 @@ export function tokenOperations(needs: Needs): Operation[] {
       alsoAnswers: 302,
       method: 'GET',
       path: '/end_session',
-      handle: (call) => orOAuthError(() => endSession(needs, call, undefined)),
+      handle: (call) => orOAuthError(() => endSession(deps, call, undefined)),
     },
     withBody({
       ...common,
@@ -102,7 +102,7 @@ export function tokenOperations(needs: Needs): Operation[] {
       path: '/end_session',
       body: formBody,
       bodyBytesMax: FORM_BYTES_MAX,
-      handle: (call, body) => orOAuthError(() => endSession(needs, call, body)),
+      handle: (call, body) => orOAuthError(() => endSession(deps, call, body)),
     }),
     {
       ...common,
@@ -115,8 +115,12 @@ export function tokenOperations(needs: Needs): Operation[] {
   ]
 }
 
-async function tokens(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
-  needs.isOffered()
+async function tokens(
+  deps: TokenOperationsDeps,
+  call: RequestContext,
+  body: unknown,
+): Promise<Reply> {
+  deps.isOffered()
   // @guard oidc/floods--address
   const of = formParametersOf(body)
   const clientId = clientOf(call, of('client_id'))
@@ -128,19 +132,19 @@ async function tokens(needs: Needs, call: RequestContext, body: unknown): Promis
         verifier: of('code_verifier') ?? '',
       }
       const request = { write: writeRequestOf(call), turn: call }
-      const { oidcFlow } = needs
+      const { oidcFlow } = deps
       return grantedAnswer(
         await oidcFlow.redeem(of('code') ?? '', given, call.credentials, request),
       )
     }
     case 'refresh_token': {
-      const token = await judged(needs, call, of('refresh_token'), ['refresh'])
-      return grantedAnswer(await renewed(needs, call, { token, clientId, of }))
+      const token = await judged(deps, call, of('refresh_token'), ['refresh'])
+      return grantedAnswer(await renewed(deps, call, { token, clientId, of }))
     }
     case DEVICE_GRANT: {
       const request = { write: writeRequestOf(call), turn: call }
-      const { deviceLogIns } = needs
-      const issuer = needs.issuers.of(call)
+      const { deviceLogIns } = deps
+      const issuer = deps.issuers.of(call)
       if (issuer === null) throw unknownHost()
       const given = { deviceCode: of('device_code') ?? '', clientId, issuer }
       return grantedAnswer(await deviceLogIns.redeem(given, call.credentials, request))
@@ -154,8 +158,8 @@ async function tokens(needs: Needs, call: RequestContext, body: unknown): Promis
           'subject_token_type must be an access or refresh token',
         )
       }
-      const token = await judged(needs, call, of('subject_token'), [purpose])
-      const minted = await renewed(needs, call, { token, clientId, of })
+      const token = await judged(deps, call, of('subject_token'), [purpose])
+      const minted = await renewed(deps, call, { token, clientId, of })
       // An access token, which routers see, leads to no token that lives longer.
       // @guard oidc/refresh--access
       const given = purpose === 'access' ? { ...minted, refresh: null } : minted
@@ -179,11 +183,11 @@ interface Renewal {
 }
 
 async function renewed(
-  needs: Needs,
+  deps: TokenOperationsDeps,
   call: RequestContext,
   { token, clientId, of }: Renewal,
 ): Promise<FlowTokens> {
-  const issuer = needs.issuers.of(call)
+  const issuer = deps.issuers.of(call)
   if (issuer === null) throw unknownHost()
   // @guard oidc/refresh--client
   if (token.clientId !== clientId) {
@@ -196,11 +200,11 @@ async function renewed(
   }
   const requestPem = carriedRequest(of('csr_pem'))
   const write = writeRequestOf(call)
-  return await needs.oidcFlow.renew(token, issuer, scopes, call.credentials, requestPem, write)
+  return await deps.oidcFlow.renew(token, issuer, scopes, call.credentials, requestPem, write)
 }
 
 async function judged(
-  { oidcTokens }: Needs,
+  { oidcTokens }: TokenOperationsDeps,
   call: RequestContext,
   text: string | undefined,
   purposes: readonly TokenPurpose[],
@@ -250,18 +254,25 @@ function exchanged(granted: FlowTokens, wanted: string): Reply {
 }
 
 /** RFC 7009, 2.2: a token that is not good is answered as one that was revoked. */
-async function revoke(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
+async function revoke(
+  deps: TokenOperationsDeps,
+  call: RequestContext,
+  body: unknown,
+): Promise<Reply> {
   const of = formParametersOf(body)
   try {
-    const token = await judged(needs, call, of('token'), ['refresh', 'access'])
-    await needs.oidcFlow.endSessionOf(token)
+    const token = await judged(deps, call, of('token'), ['refresh', 'access'])
+    await deps.oidcFlow.endSessionOf(token)
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error
   }
   return jsonAnswer({})
 }
 
-async function userInfo({ oidcTokens, oidcFlow }: Needs, call: RequestContext): Promise<Reply> {
+async function userInfo(
+  { oidcTokens, oidcFlow }: TokenOperationsDeps,
+  call: RequestContext,
+): Promise<Reply> {
   const [text = ''] = call.credentials.bearers()
   const { source } = call.credentials
   const token = await oidcTokens.judge(text, ['access'], source)
@@ -290,18 +301,22 @@ async function identityOf(
 }
 
 /** OpenID Connect RP-Initiated Logout: only of the session that the id token names. */
-async function endSession(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
+async function endSession(
+  deps: TokenOperationsDeps,
+  call: RequestContext,
+  body: unknown,
+): Promise<Reply> {
   const of = parametersOf(call, body)
-  const session = await needs.oidcTokens.sessionOfHint(
+  const session = await deps.oidcTokens.sessionOfHint(
     of('id_token_hint') ?? '',
     call.credentials.source,
   )
-  if (session !== null) await needs.oidcFlow.endSessionOf(session)
+  if (session !== null) await deps.oidcFlow.endSessionOf(session)
   const asked = of('post_logout_redirect_uri')
   const state = of('state')
   if (asked === undefined) return redirectAnswer(`${basePaths.oidc}/logged-out`)
   // @guard oidc/authorization--logout
-  if (!isRedirectAllowed(asked, '/logout', needs.redirectPlaces())) {
+  if (!isRedirectAllowed(asked, '/logout', deps.redirectPlaces())) {
     throw new OAuthError('invalid_request', 'post_logout_redirect_uri is not one that is allowed')
   }
   return redirectAnswer(state === undefined ? asked : withParameters(asked, { state }))

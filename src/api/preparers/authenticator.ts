@@ -15,7 +15,7 @@ import type { ConfirmedReads } from '../consistency.ts'
 import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 
-interface Needs {
+interface AuthenticatorPreparerDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly authorities: NetworkAuthorities
@@ -23,30 +23,30 @@ interface Needs {
 }
 
 /** User name and password, of which the command carries the hash alone, or a certificate. */
-export function authenticatorPreparer(needs: Needs): Preparer {
+export function authenticatorPreparer(deps: AuthenticatorPreparerDeps): Preparer {
   return async (call, mode, body) => {
     if (mode === 'create') checkCreate(body)
     const prepared = normalise(authenticator, mode, body)
     const isCert = mode === 'create' && body['method'] === 'cert'
     const credentials = isCert
-      ? await certificateFields(needs, String(body['certPem']))
-      : await credentialFields(needs, call, body, () =>
+      ? await certificateFields(deps, String(body['certPem']))
+      : await credentialFields(deps, call, body, () =>
           mode === 'create'
-            ? identityOf(needs, String(prepared.fields['identityId']))
-            : holderOf(needs, call.param('id')),
+            ? identityOf(deps, String(prepared.fields['identityId']))
+            : holderOf(deps, call.param('id')),
         )
     return { ...prepared, fields: { ...prepared.fields, ...credentials } }
   }
 }
 
-const needs: Readonly<Record<string, readonly string[]>> = {
+const deps: Readonly<Record<string, readonly string[]>> = {
   cert: ['certPem'],
   updb: ['username', 'password'],
 }
 
 function checkCreate(body: JsonObject): void {
   const method = String(body['method'])
-  const needed = Object.hasOwn(needs, method) ? needs[method] : undefined
+  const needed = Object.hasOwn(deps, method) ? deps[method] : undefined
   if (needed === undefined) {
     throw fieldProblem('method', 'method in body should be one of [updb cert]', method)
   }
@@ -60,10 +60,13 @@ function checkCreate(body: JsonObject): void {
 /**
  * The certificate says all there is to say of its holder's key; who issued it must be trusted here.
  */
-async function certificateFields(needs: Needs, certPem: string): Promise<JsonObject> {
+async function certificateFields(
+  deps: AuthenticatorPreparerDeps,
+  certPem: string,
+): Promise<JsonObject> {
   const certificate = onlyCertificate(certPem, 'COULD_NOT_PARSE_PEM_BLOCK')
   checkKeyStrength(certificate, 'certPem')
-  const issuer = await needs.reads.latest(() => issuerOf(needs, certificate) ?? undefined)
+  const issuer = await deps.reads.latest(() => issuerOf(deps, certificate) ?? undefined)
   if (issuer === undefined) {
     const reason = 'the certificate chains neither to a CA of the network nor to a verified CA'
     throw fieldProblem('certPem', reason)
@@ -81,15 +84,15 @@ async function certificateFields(needs: Needs, certPem: string): Promise<JsonObj
  * the password was right for.
  */
 export async function prepareOwnChange(
-  needs: Needs,
+  deps: AuthenticatorPreparerDeps,
   call: RequestContext,
   mode: Exclude<RequestMode, 'create'>,
   body: JsonObject,
   own: Authenticator,
 ): Promise<WritePlan> {
   const prepared = normalise(authenticator, mode, body)
-  const credentials = await credentialFields(needs, call, body, () =>
-    identityOf(needs, own.identityId),
+  const credentials = await credentialFields(deps, call, body, () =>
+    identityOf(deps, own.identityId),
   )
   return {
     fields: { ...prepared.fields, ...credentials },
@@ -99,7 +102,7 @@ export async function prepareOwnChange(
 }
 
 async function credentialFields(
-  needs: Needs,
+  deps: AuthenticatorPreparerDeps,
   call: RequestContext,
   body: JsonObject,
   holder: () => Promise<Identity>,
@@ -111,23 +114,23 @@ async function credentialFields(
   // A record of the request id would keep a plain hash over the password in the log.
   call.metadata.isRepeatable = false
   const identity = await holder()
-  const reason = passwordFault(authPolicyOf(needs.state, identity), password)
+  const reason = passwordFault(authPolicyOf(deps.state, identity), password)
   if (reason !== null) throw fieldProblem('password', reason)
-  fields['passwordHash'] = await needs.passwords.hash(call, password)
+  fields['passwordHash'] = await deps.passwords.hash(call, password)
   return fields
 }
 
-async function identityOf(needs: Needs, id: string): Promise<Identity> {
-  const found = await needs.reads.latest(() => needs.state.get('identity', id))
+async function identityOf(deps: AuthenticatorPreparerDeps, id: string): Promise<Identity> {
+  const found = await deps.reads.latest(() => deps.state.get('identity', id))
   if (found !== undefined) return found
   throw new Problem('NOT_FOUND', { detail: `identity with id ${id.slice(0, 128)} not found` })
 }
 
-async function holderOf(needs: Needs, id: string): Promise<Identity> {
-  const found = await needs.reads.latest(() => needs.state.get('authenticator', id))
+async function holderOf(deps: AuthenticatorPreparerDeps, id: string): Promise<Identity> {
+  const found = await deps.reads.latest(() => deps.state.get('authenticator', id))
   if (found === undefined) {
     throw new Problem('NOT_FOUND', { detail: `authenticator with id ${id} not found` })
   }
   if (found.method !== 'updb') throw new Problem('CAN_NOT_UPDATE_AUTHENTICATOR')
-  return identityOf(needs, found.identityId)
+  return identityOf(deps, found.identityId)
 }

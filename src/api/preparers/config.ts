@@ -9,14 +9,14 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 import type { SchemaJudge } from '../schemas/schema-judge.ts'
 
-interface Needs {
+interface ConfigTypePreparerDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly schemas: SchemaJudge
 }
 
 /** A schema is compiled once before it is kept, so that configs meet none that can not be used. */
-export function configTypePreparer({ schemas }: Needs): Preparer {
+export function configTypePreparer({ schemas }: ConfigTypePreparerDeps): Preparer {
   return async (call, mode, body) => {
     const prepared = normalise(configType, mode, body)
     const schema = prepared.fields['schema']
@@ -31,24 +31,24 @@ export function configTypePreparer({ schemas }: Needs): Preparer {
  * Data is held to its type's schema as it stands here; should the type move before the write, it is
  * judged again.
  */
-export function configPreparer(needs: Needs): Preparer {
+export function configPreparer(deps: ConfigTypePreparerDeps): Preparer {
   return async (call, mode, body) => {
     if (mode === 'create' && body['configTypeId'] === '') throw invalidType('')
     const prepared = normalise(config, mode, body)
     const data = prepared.fields['data']
     if (data === undefined) return prepared
-    const typeId = mode === 'create' ? prepared.fields['configTypeId'] : await typeIdOf(needs, call)
+    const typeId = mode === 'create' ? prepared.fields['configTypeId'] : await typeIdOf(deps, call)
     const id = String(typeId)
-    const type = await needs.reads.latest(() => needs.state.get('configType', id))
+    const type = await deps.reads.latest(() => deps.state.get('configType', id))
     if (type === undefined) throw invalidType(id)
-    refuseIf(await needs.schemas.judgeData(type.schema, data, call.sharer))
+    refuseIf(await deps.schemas.judgeData(type.schema, data, call.sharer))
     return { ...prepared, judgedOn: [{ entity: 'configType', id, revision: type.revision }] }
   }
 }
 
-async function typeIdOf(needs: Needs, call: RequestContext): Promise<string> {
+async function typeIdOf(deps: ConfigTypePreparerDeps, call: RequestContext): Promise<string> {
   const id = call.param('id')
-  const known = await needs.reads.latest(() => needs.state.get('config', id))
+  const known = await deps.reads.latest(() => deps.state.get('config', id))
   if (known === undefined) {
     throw new Problem('NOT_FOUND', { detail: `config with id ${id} not found` })
   }

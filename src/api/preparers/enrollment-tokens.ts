@@ -6,7 +6,7 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { BindingName } from '../parts.ts'
 
-interface Needs {
+interface ClientApiUrlDeps {
   readonly cluster: ClusterView
   readonly jwt: JwtSigner
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
@@ -23,7 +23,7 @@ export interface NewToken {
 const routerMethods: ReadonlySet<EnrollmentMethod> = new Set(['erott', 'trott'])
 
 /** `https://host:port` of this controller's client API: where its tokens send whoever enrolls. */
-export function clientApiUrl({ bindings }: Pick<Needs, 'bindings'>): string {
+export function clientApiUrl({ bindings }: Pick<ClientApiUrlDeps, 'bindings'>): string {
   const url = bindings['edge-client']?.[0]
   if (url !== undefined) return url
   throw new Problem('UNHANDLED', {
@@ -37,12 +37,12 @@ export function clientApiUrl({ bindings }: Pick<Needs, 'bindings'>): string {
  * key.
  */
 export async function newEnrollmentToken(
-  needs: Needs,
+  deps: ClientApiUrlDeps,
   { method, subjectId, expiresAtMs }: NewToken,
 ): Promise<{ readonly token: string; readonly jwt: string; readonly expiresAt: number }> {
   const token = randomUUID()
-  const jwt = await needs.jwt.sign({
-    iss: clientApiUrl(needs),
+  const jwt = await deps.jwt.sign({
+    iss: clientApiUrl(deps),
     sub: subjectId,
     aud: [''],
     exp: Math.floor(expiresAtMs / 1000),
@@ -50,19 +50,19 @@ export async function newEnrollmentToken(
     em: method,
     // Routers connect there when their own configuration names no controller; identities find
     // theirs by `iss`.
-    ctrls: routerMethods.has(method) ? routerAddresses(needs) : [],
+    ctrls: routerMethods.has(method) ? routerAddresses(deps) : [],
   })
   return { token, jwt, expiresAt: expiresAtMs }
 }
 
 /** Addresses of all members that take routers, as far as they have been heard of. */
-function routerAddresses({ cluster }: Pick<Needs, 'cluster'>): string[] {
+function routerAddresses({ cluster }: Pick<ClientApiUrlDeps, 'cluster'>): string[] {
   return cluster.members().flatMap(({ routerAddress }) => routerAddress ?? [])
 }
 
 /** Token that leads a client that knows nothing of the network but this to it. */
-export function networkJwt(needs: Omit<Needs, 'cluster'>): Promise<string> {
-  const address = `${clientApiUrl(needs)}/`
+export function networkJwt(deps: Omit<ClientApiUrlDeps, 'cluster'>): Promise<string> {
+  const address = `${clientApiUrl(deps)}/`
   const claims: JsonObject = {
     iss: address,
     sub: address,
@@ -70,5 +70,5 @@ export function networkJwt(needs: Omit<Needs, 'cluster'>): Promise<string> {
     jti: randomUUID(),
     em: 'network',
   }
-  return needs.jwt.sign(claims)
+  return deps.jwt.sign(claims)
 }

@@ -13,7 +13,7 @@ import type { ConfirmedReads } from '../consistency.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { BindingName } from '../parts.ts'
 
-interface Needs {
+interface EnrollmentFieldsDeps {
   readonly cluster: ClusterView
   readonly state: StateView
   readonly reads: ConfirmedReads
@@ -32,24 +32,30 @@ export interface NewEnrollment {
   readonly username?: string
 }
 
-export async function enrollmentFields(needs: Needs, input: NewEnrollment): Promise<JsonObject> {
+export async function enrollmentFields(
+  deps: EnrollmentFieldsDeps,
+  input: NewEnrollment,
+): Promise<JsonObject> {
   const { method, of, subjectId, caId, username } = input
   return {
     method,
     [of]: subjectId,
-    ...(await newEnrollmentToken(needs, input)),
+    ...(await newEnrollmentToken(deps, input)),
     ...(method === 'ottca' ? { caId: caId ?? '' } : {}),
     ...(method === 'updb' ? { username: username ?? null } : {}),
   }
 }
 
 /** The step of a batch that makes an enrollment beside what it is for. */
-export async function enrollmentStep(needs: Needs, input: NewEnrollment): Promise<WriteStep> {
+export async function enrollmentStep(
+  deps: EnrollmentFieldsDeps,
+  input: NewEnrollment,
+): Promise<WriteStep> {
   return {
     kind: CommandKind.ENTITY_CREATE,
     entity: 'enrollment',
     id: newShortId(),
-    fields: await enrollmentFields(needs, input),
+    fields: await enrollmentFields(deps, input),
   }
 }
 
@@ -59,17 +65,17 @@ export function timeOf(text: Json | undefined): number {
 }
 
 /** Also where the method asks for none: whoever names one expects it to count. */
-async function mustHaveCa(needs: Needs, caId: string): Promise<void> {
-  const found = await needs.reads.latest(() => needs.state.get('ca', caId))
+async function mustHaveCa(deps: EnrollmentFieldsDeps, caId: string): Promise<void> {
+  const found = await deps.reads.latest(() => deps.state.get('ca', caId))
   if (found === undefined) throw fieldProblem('caId', 'ca not found', caId.slice(0, 128))
 }
 
-export function enrollmentPreparer(needs: Needs): Preparer {
+export function enrollmentPreparer(deps: EnrollmentFieldsDeps): Preparer {
   return async (_call, mode, body) => {
     const { fields, ignoredFields } = normalise(enrollment, mode, body)
     const { caId, username } = body
-    if (typeof caId === 'string' && caId !== '') await mustHaveCa(needs, caId)
-    const made = await enrollmentFields(needs, {
+    if (typeof caId === 'string' && caId !== '') await mustHaveCa(deps, caId)
+    const made = await enrollmentFields(deps, {
       method: body['method'] as EnrollmentMethod,
       of: 'identityId',
       subjectId: String(body['identityId']),

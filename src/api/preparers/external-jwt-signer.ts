@@ -12,7 +12,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 
-interface Needs {
+interface ExternalJwtSignerPreparerDeps {
   readonly cluster: ClusterView
   readonly jwt: JwtSigner
   readonly state: StateView
@@ -30,21 +30,21 @@ const urls = [
 const noCertificate = { commonName: '', fingerprint: '', notBefore: null, notAfter: null } as const
 
 /** A certificate brings its own fields with it; without a `kid` it is known by its fingerprint. */
-export function externalJwtSignerPreparer(needs: Needs): Preparer {
+export function externalJwtSignerPreparer(deps: ExternalJwtSignerPreparerDeps): Preparer {
   return async (call, mode, body) => {
     const prepared = normalise(externalJwtSigner, mode, body)
     for (const [name, code] of urls) {
-      const fault = urlFault(name, prepared.fields[name], needs.allowsReservedSignerHosts)
+      const fault = urlFault(name, prepared.fields[name], deps.allowsReservedSignerHosts)
       if (fault !== null) throw new Problem(code, { fault })
     }
-    refuseControllers(needs, prepared.fields)
+    refuseControllers(deps, prepared.fields)
     const { certPem } = prepared.fields
     if (certPem === undefined) return prepared
     if (certPem === null) return withFields(prepared, { ...noCertificate, kid: '' })
     const { fields, pem } = certificateFields(String(certPem))
     const kid = kidOf(prepared.fields['kid'])
     if (kid !== null) return withFields(prepared, { ...fields, certPem: pem })
-    const known = await knownKid(needs, call, mode)
+    const known = await knownKid(deps, call, mode)
     return {
       ...withFields(prepared, { ...fields, certPem: pem, kid: known.kid ?? fields.fingerprint }),
       ...(known.judgedOn === undefined ? {} : { judgedOn: known.judgedOn }),
@@ -56,7 +56,10 @@ export function externalJwtSignerPreparer(needs: Needs): Preparer {
  * A controller is no identity provider for its own network: by such a signer its tokens, which were
  * made for something else, would log somebody in.
  */
-function refuseControllers({ cluster, jwt }: Needs, fields: JsonObject): void {
+function refuseControllers(
+  { cluster, jwt }: ExternalJwtSignerPreparerDeps,
+  fields: JsonObject,
+): void {
   const origins = new Set(
     cluster
       .members()
@@ -107,7 +110,7 @@ function certificateFields(certPem: string) {
  * with its certificate.
  */
 async function knownKid(
-  { state, reads }: Needs,
+  { state, reads }: ExternalJwtSignerPreparerDeps,
   call: RequestContext,
   mode: RequestMode,
 ): Promise<{ readonly kid: string | null; readonly judgedOn?: WritePlan['judgedOn'] }> {

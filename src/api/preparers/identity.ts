@@ -13,7 +13,7 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { BindingName } from '../parts.ts'
 
-interface Needs {
+interface IdentityPreparerDeps {
   readonly cluster: ClusterView
   readonly state: StateView
   readonly reads: ConfirmedReads
@@ -24,16 +24,16 @@ interface Needs {
 }
 
 /** One that is made with an enrollment is there with it or not at all. */
-export function identityPreparer(needs: Needs): Preparer {
+export function identityPreparer(deps: IdentityPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
-    const typeId = await typeIn(needs, mode, body['type'], id)
+    const typeId = await typeIn(deps, mode, body['type'], id)
     const normal = normalise(identity, mode, body)
     const fields = typeId === null ? normal.fields : { ...normal.fields, typeId }
     const prepared = { ...normal, fields }
     const asked = mode === 'create' ? enrollmentIn(body['enrollment']) : null
     if (asked === null) return prepared
-    const expiresAtMs = judgedNowMs(needs) + needs.limits.identityEnrollmentMs
-    const step = await enrollmentStep(needs, {
+    const expiresAtMs = judgedNowMs(deps) + deps.limits.identityEnrollmentMs
+    const step = await enrollmentStep(deps, {
       ...asked,
       of: 'identityId',
       subjectId: id,
@@ -59,7 +59,7 @@ function enrollmentIn(
  * router makes it one.
  */
 async function typeIn(
-  needs: Needs,
+  deps: IdentityPreparerDeps,
   mode: RequestMode,
   type: Json | undefined,
   id: string,
@@ -69,7 +69,7 @@ async function typeIn(
     if (type !== 'Router') return type
     throw fieldProblem('type', 'may not create identities with given typeId', type)
   }
-  const known = await needs.reads.latest(() => needs.state.get('identity', id))
+  const known = await deps.reads.latest(() => deps.state.get('identity', id))
   if (known === undefined) {
     throw new Problem('NOT_FOUND', { detail: `identity with id ${id} not found` })
   }

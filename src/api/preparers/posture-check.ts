@@ -14,15 +14,15 @@ import type { Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 
-interface Needs {
+interface PostureCheckPreparerDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
 }
 
 /** The type says which fields a body has; those of other types are ignored and named. */
-export function postureCheckPreparer(needs: Needs): Preparer {
+export function postureCheckPreparer(deps: PostureCheckPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
-    const type = await typeOf(needs, id, mode, body)
+    const type = await typeOf(deps, id, mode, body)
     const { required, optional } = postureFields[type]
     const ofType = new Set<string>([...required, ...optional])
     const { fields, ignoredFields } = normalise(postureCheck, mode, body)
@@ -48,14 +48,14 @@ const isOfSomeType = (name: string): boolean => someFields.has(name)
 
 /** The stored type never changes, so it needs no look at whether the record has moved meanwhile. */
 async function typeOf(
-  needs: Needs,
+  deps: PostureCheckPreparerDeps,
   id: string,
   mode: RequestMode,
   body: JsonObject,
 ): Promise<PostureType> {
   const said = body['typeId'] as PostureType | null | undefined
   if (mode === 'create') return body['typeId'] as PostureType
-  const known = await needs.reads.latest(() => needs.state.get('postureCheck', id))
+  const known = await deps.reads.latest(() => deps.state.get('postureCheck', id))
   if (known === undefined) {
     throw new Problem('NOT_FOUND', { detail: `postureCheck with id ${id} not found` })
   }

@@ -28,7 +28,7 @@ import type { NetworkAuthorities } from '../../auth/certificates/network-authori
 import type { Clock } from '../../lib/clock.ts'
 import type { BindingName } from '../parts.ts'
 
-interface Needs {
+interface PreparersDeps {
   readonly cluster: ClusterView
   readonly state: StateView
   readonly reads: ConfirmedReads
@@ -49,25 +49,25 @@ interface Needs {
 export class Preparers {
   readonly #byKind: ReadonlyMap<string, Preparer>
 
-  constructor(needs: Needs) {
+  constructor(deps: PreparersDeps) {
     this.#byKind = new Map<string, Preparer>([
       ['authPolicy', prepareAuthPolicy],
-      ['authenticator', authenticatorPreparer(needs)],
+      ['authenticator', authenticatorPreparer(deps)],
       ['ca', prepareCa],
-      ['config', configPreparer(needs)],
-      ['configType', configTypePreparer(needs)],
-      ['edgeRouter', edgeRouterPreparer(needs)],
-      ['enrollment', enrollmentPreparer(needs)],
+      ['config', configPreparer(deps)],
+      ['configType', configTypePreparer(deps)],
+      ['edgeRouter', edgeRouterPreparer(deps)],
+      ['enrollment', enrollmentPreparer(deps)],
       ['fabricRouter', prepareFabricRouter],
       ['fabricService', prepareFabricService],
-      ['fabricTerminator', terminatorPreparer(needs, fabricTerminator)],
-      ['identity', identityPreparer(needs)],
-      ['revocation', revocationPreparer(needs)],
-      ['router', transitRouterPreparer(needs, router)],
-      ['terminator', terminatorPreparer(needs, terminator)],
-      ['transitRouter', transitRouterPreparer(needs, transitRouter)],
-      ['externalJwtSigner', externalJwtSignerPreparer(needs)],
-      ['postureCheck', postureCheckPreparer(needs)],
+      ['fabricTerminator', terminatorPreparer(deps, fabricTerminator)],
+      ['identity', identityPreparer(deps)],
+      ['revocation', revocationPreparer(deps)],
+      ['router', transitRouterPreparer(deps, router)],
+      ['terminator', terminatorPreparer(deps, terminator)],
+      ['transitRouter', transitRouterPreparer(deps, transitRouter)],
+      ['externalJwtSigner', externalJwtSignerPreparer(deps)],
+      ['postureCheck', postureCheckPreparer(deps)],
     ])
   }
 

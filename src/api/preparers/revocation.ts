@@ -7,7 +7,7 @@ import type { WritePlan, Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 
-interface Needs {
+interface RevocationPreparerDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
 }
@@ -15,15 +15,15 @@ interface Needs {
 const kind = 'revocation'
 
 /** A revocation that can match no token would look like protection and be none. */
-export function revocationPreparer(needs: Needs): Preparer {
+export function revocationPreparer(deps: RevocationPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
     const prepared = normalise(revocation, mode, body)
     const type = prepared.fields['type']
-    const known = await needs.reads.latest(() => needs.state.get(kind, id))
+    const known = await deps.reads.latest(() => deps.state.get(kind, id))
     if (type === 'JTI' && parseUuid(id) === null) {
       throw fieldProblem('id', 'id must be the jti of a token, which is a UUID')
     }
-    if (type === 'IDENTITY' && needs.state.get('identity', id) === undefined) {
+    if (type === 'IDENTITY' && deps.state.get('identity', id) === undefined) {
       throw new Problem('NOT_FOUND', { detail: `identity with id ${id} not found` })
     }
     if (known === undefined || known.type !== type) return prepared

@@ -12,7 +12,7 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { BindingName } from '../parts.ts'
 
-interface Needs {
+interface EdgeRouterPreparerDeps {
   readonly cluster: ClusterView
   readonly state: StateView
   readonly reads: ConfirmedReads
@@ -23,23 +23,23 @@ interface Needs {
 }
 
 /** A new edge router comes with the token that it enrolls by. */
-export function edgeRouterPreparer(needs: Needs): Preparer {
+export function edgeRouterPreparer(deps: EdgeRouterPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
     const prepared = normalise(edgeRouter, mode, body)
     if (mode !== 'create') return prepared
-    return { ...prepared, also: [await enrollmentOf(needs, 'edgeRouterId', id)] }
+    return { ...prepared, also: [await enrollmentOf(deps, 'edgeRouterId', id)] }
   }
 }
 
 /** The same for `/routers` and `/transit-routers`. */
-export function transitRouterPreparer(needs: Needs, entity: Entity): Preparer {
+export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Entity): Preparer {
   return async (_call, mode, body, id) => {
     const prepared = normalise(entity, mode, body)
     if (mode !== 'create') return prepared
     return {
       ...prepared,
       fields: { ...prepared.fields, isTransit: true },
-      also: [await enrollmentOf(needs, 'transitRouterId', id)],
+      also: [await enrollmentOf(deps, 'transitRouterId', id)],
     }
   }
 }
@@ -61,14 +61,14 @@ export const prepareFabricRouter: Preparer = (_call, mode, body, id) => {
 }
 
 export function enrollmentOf(
-  needs: Needs,
+  deps: EdgeRouterPreparerDeps,
   of: 'edgeRouterId' | 'transitRouterId',
   subjectId: string,
 ): ReturnType<typeof enrollmentStep> {
-  return enrollmentStep(needs, {
+  return enrollmentStep(deps, {
     method: of === 'edgeRouterId' ? 'erott' : 'trott',
     of,
     subjectId,
-    expiresAtMs: judgedNowMs(needs) + needs.limits.routerEnrollmentMs,
+    expiresAtMs: judgedNowMs(deps) + deps.limits.routerEnrollmentMs,
   })
 }

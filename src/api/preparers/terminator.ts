@@ -5,7 +5,7 @@ import type { Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 
-interface Needs {
+interface TerminatorPreparerDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
 }
@@ -26,13 +26,16 @@ const fabricNames: Names = {
 
 type TerminatorKind = 'terminator' | 'fabricTerminator'
 
-export function terminatorPreparer(needs: Needs, entity: Entity<TerminatorKind>): Preparer {
+export function terminatorPreparer(
+  deps: TerminatorPreparerDeps,
+  entity: Entity<TerminatorKind>,
+): Preparer {
   const names = entity.name === 'fabricTerminator' ? fabricNames : edgeNames
   return async (_call, mode, body, id) => {
     const { fields, ignoredFields } = normalise(entity, mode, body)
     const made = { ...fields, ...referencesIn(mode, body), ...instanceIn(names, mode, body) }
     if (made['binding'] !== '') return { fields: made, ignoredFields }
-    const address = made['address'] ?? (await addressOf(needs, entity.name, id))
+    const address = made['address'] ?? (await addressOf(deps, entity.name, id))
     return { fields: { ...made, binding: bindingFor(address) }, ignoredFields }
   }
 }
@@ -54,8 +57,12 @@ function instanceIn(names: Names, mode: RequestMode, body: JsonObject): JsonObje
   return fields
 }
 
-async function addressOf(needs: Needs, kind: TerminatorKind, id: string): Promise<Json> {
-  const known = await needs.reads.latest(() => needs.state.get(kind, id))
+async function addressOf(
+  deps: TerminatorPreparerDeps,
+  kind: TerminatorKind,
+  id: string,
+): Promise<Json> {
+  const known = await deps.reads.latest(() => deps.state.get(kind, id))
   return known?.address ?? ''
 }
 

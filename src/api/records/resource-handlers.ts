@@ -37,7 +37,7 @@ import type { ConfirmedReads } from '../consistency.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { ApiLimits } from '../limits.ts'
 
-interface Needs {
+interface ResourceHandlersDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly posture: PostureService
@@ -49,16 +49,16 @@ interface Needs {
 
 /** One handler a shape, for every descriptor. */
 export class ResourceHandlers {
-  readonly #needs: Needs
+  readonly #deps: ResourceHandlersDeps
   readonly #writer: Writer
   readonly #preparers: Preparers
   readonly #lists: ListAnswers
 
-  constructor(needs: Needs) {
-    this.#needs = needs
-    this.#writer = needs.writer
-    this.#lists = needs.lists
-    this.#preparers = needs.preparers
+  constructor(deps: ResourceHandlersDeps) {
+    this.#deps = deps
+    this.#writer = deps.writer
+    this.#lists = deps.lists
+    this.#preparers = deps.preparers
   }
 
   writing(entity: Entity, mode: RequestMode): Handler<JsonObject> {
@@ -72,7 +72,7 @@ export class ResourceHandlers {
 
   /** @throws {AssertionError} as `visibleRecords`, before anything is served. */
   reading(operation: EntityOperation, shape: 'list' | 'detail' | 'subList'): Handler {
-    const visible = visibleRecords(this.#needs.state, operation)
+    const visible = visibleRecords(this.#deps.state, operation)
     switch (shape) {
       case 'list':
         return (call) => this.#list(call, operation, visible)
@@ -88,7 +88,7 @@ export class ResourceHandlers {
     { entity, query: known }: EntityOperation,
     visible: VisibleRecords,
   ): Reply | Promise<Reply> {
-    const { state, limits } = this.#needs
+    const { state, limits } = this.#deps
     const caller = callerOf(call)
     const types = known.includes('configTypes')
       ? configTypesOfList(call, caller, state, limits)
@@ -102,7 +102,7 @@ export class ResourceHandlers {
     const asIdentity = known.includes('asIdentity') ? call.first('asIdentity') : undefined
     if (asIdentity === undefined) return listedFor(caller.identity.id)
     const what = `identity ${asIdentity.slice(0, 128)}`
-    return this.#needs.reads.found(call, what, () => {
+    return this.#deps.reads.found(call, what, () => {
       const other = state.get('identity', asIdentity) ?? state.find('identity', 'name', asIdentity)
       return other === undefined ? null : listedFor(other.id)
     })
@@ -113,11 +113,11 @@ export class ResourceHandlers {
     operation: EntityOperation,
     visible: VisibleRecords,
   ): Reply | Promise<Reply> {
-    const { state } = this.#needs
+    const { state } = this.#deps
     const { list, entity } = operation
     assert(list !== null, 'a sub-list operation has a list')
     const id = call.param('id')
-    return this.#needs.reads.found(call, named(entity, id), () => {
+    return this.#deps.reads.found(call, named(entity, id), () => {
       const callerId = callerOf(call).identity.id
       if (!visible.has(callerId, id)) return null
       const source = { of: 'subList', entity: entity.name, id, key: list.key } as const
@@ -133,7 +133,7 @@ export class ResourceHandlers {
     callerId: string,
     types: ConfigTypesShown = noConfigTypes,
   ): Reply | Promise<Reply> {
-    const { state } = this.#needs
+    const { state } = this.#deps
     const shownFor = this.#shownFor(call, entity, callerId, types)
     return this.#lists.found(call, listing, ({ records, ...pagination }) => ({
       records,
@@ -148,13 +148,13 @@ export class ResourceHandlers {
     { entity, api }: EntityOperation,
     visible: VisibleRecords,
   ): Reply | Promise<Reply> {
-    const { state } = this.#needs
+    const { state } = this.#deps
     const id = call.param('id')
     const caller = callerOf(call)
     const callerId = caller.identity.id
     // The management API never unfolds them in a detail, as the whole API family.
     const types = api === 'client' ? configTypesOfSession(caller) : noConfigTypes
-    return this.#needs.reads.found(call, named(entity, id), () => {
+    return this.#deps.reads.found(call, named(entity, id), () => {
       const record = state.get(entity.name, id)
       if (record === undefined) return null
       if (!visible.has(callerId, id)) return null
@@ -177,7 +177,7 @@ export class ResourceHandlers {
     if (name !== 'service') return undefined
     const { session, identity } = callerOf(call)
     // A service that is shown for somebody else rests on no session of theirs.
-    const { posture, state } = this.#needs
+    const { posture, state } = this.#deps
     if (callerId !== identity.id) return { configTypes, posture: posture.ofIdentity(callerId) }
     const now = state.get('apiSession', session.id) ?? session
     return { configTypes, posture: posture.ofSession(now) }
@@ -205,10 +205,10 @@ export class ResourceHandlers {
     given: JsonObject,
   ): Promise<{ readonly id: string; readonly ignoredFields: readonly string[] }> {
     const id = mode === 'create' ? newIdOf(entity, given) : call.param('id')
-    const level = this.#needs.state.featureLevel
+    const level = this.#deps.state.featureLevel
     const { known: body, later } = membersAt(entity, given, level)
     const request = writeRequestOf(call)
-    return await retryWhenMoved(request, this.#needs.limits, async () => {
+    return await retryWhenMoved(request, this.#deps.limits, async () => {
       const {
         ignoredFields,
         judgedOn = [],
@@ -219,7 +219,7 @@ export class ResourceHandlers {
       const kind = kinds[mode]
       const step = { kind, entity: entity.name, id: prepared.id ?? id, fields }
       const record = { entity: entity.name, id }
-      const written = await writeIfMatches(call, this.#needs.state, record, (matched) => {
+      const written = await writeIfMatches(call, this.#deps.state, record, (matched) => {
         const judged = [...matched, ...judgedOn]
         return first.length + also.length === 0
           ? this.#writer.entity(originOf(call, request), kind, step.entity, step.id, fields, judged)
@@ -236,7 +236,7 @@ export class ResourceHandlers {
 
   async #delete(call: RequestContext, entity: Entity): Promise<Reply> {
     const record = { entity: entity.name, id: call.param('id') }
-    const { state } = this.#needs
+    const { state } = this.#deps
     let naming: readonly Detachment[] = []
     await writeIfMatches(call, state, record, (matched) => {
       naming = namingBefore(state, entity, record.id)

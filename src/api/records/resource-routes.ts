@@ -14,7 +14,7 @@ import type { Writer } from '../writes.ts'
 import type { ListAnswers } from '../answers/list-answers.ts'
 import type { Preparers } from '../preparers/preparers.ts'
 
-interface Needs {
+interface ResourceOperationsDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly posture: PostureService
@@ -28,8 +28,11 @@ interface Needs {
  * Every operation that the descriptors give.
  * @throws {AssertionError} for a descriptor that could not be served as it says.
  */
-export function resourceOperations(needs: Needs, kinds: readonly Entity[] = entities): Operation[] {
-  const handlers = new ResourceHandlers(needs)
+export function resourceOperations(
+  deps: ResourceOperationsDeps,
+  kinds: readonly Entity[] = entities,
+): Operation[] {
+  const handlers = new ResourceHandlers(deps)
   return kinds.flatMap((entity) =>
     operationsOf(entity).map((operation) => operationFrom(operation, handlers)),
   )

@@ -6,7 +6,7 @@ import type { BindingName, VersionInfo } from '../parts.ts'
 import { basePaths } from '../paths.ts'
 import { errorEnvelope, meta } from './envelope.ts'
 
-interface Needs {
+interface OpenapiDocumentDeps {
   readonly version: VersionInfo
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
 }
@@ -35,7 +35,7 @@ const titles: Readonly<Record<ApiName, string>> = {
 export function openapiDocument(
   api: ApiName,
   operations: readonly Operation[],
-  needs: Needs,
+  deps: OpenapiDocumentDeps,
 ): Json {
   const schemas: Json = {}
   const refer = (named: NamedSchema): Json => {
@@ -48,10 +48,10 @@ export function openapiDocument(
     const item = (paths[operation.path] ??= {})
     item[operation.method.toLowerCase()] = describe(operation, api, refer)
   }
-  const urls = needs.bindings[bindings[api]] ?? []
+  const urls = deps.bindings[bindings[api]] ?? []
   return {
     openapi: '3.1.0',
-    info: { title: titles[api], version: needs.version.version },
+    info: { title: titles[api], version: deps.version.version },
     servers: ['', ...urls].map((url) => ({ url: url + basePaths[api] })),
     paths,
     components: {

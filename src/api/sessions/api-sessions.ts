@@ -13,7 +13,7 @@ import { type ListAnswers, printed } from '../answers/list-answers.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 
-interface Needs {
+interface ApiSessionOperationsDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly limits: ApiLimits
@@ -24,8 +24,8 @@ interface Needs {
 }
 
 /** Sessions of everybody, for administrators. */
-export function apiSessionOperations(needs: Needs): Operation[] {
-  const { state } = needs
+export function apiSessionOperations(deps: ApiSessionOperationsDeps): Operation[] {
+  const { state } = deps
   const common = {
     tag: 'apiSessions',
     apis: ['management'],
@@ -44,9 +44,9 @@ export function apiSessionOperations(needs: Needs): Operation[] {
       handle: (call) => {
         const caller = callerOf(call)
         const { records, ...pagination } = state.list('apiSession', listQueryOf(call))
-        return needs.lists.answer(call, {
+        return deps.lists.answer(call, {
           records,
-          print: printed((record) => sessionView(needs, caller, record)),
+          print: printed((record) => sessionView(deps, caller, record)),
           pagination,
           filterableFields: state.filterableFields('apiSession'),
         })
@@ -62,10 +62,10 @@ export function apiSessionOperations(needs: Needs): Operation[] {
       refusals: [404],
       handle: (call) => {
         const id = call.param('id')
-        return needs.reads.found(call, `apiSession with id ${id}`, () => {
+        return deps.reads.found(call, `apiSession with id ${id}`, () => {
           const record = state.get('apiSession', id)
           if (record === undefined) return null
-          return detailAnswer(sessionView(needs, callerOf(call), record))
+          return detailAnswer(sessionView(deps, callerOf(call), record))
         })
       },
     },
@@ -80,8 +80,8 @@ export function apiSessionOperations(needs: Needs): Operation[] {
       refusals: [403, 404],
       handle: async (call) => {
         const id = call.param('id')
-        await deleteCurrentSession(needs.writer, call, id)
-        needs.sessions.forget(id)
+        await deleteCurrentSession(deps.writer, call, id)
+        deps.sessions.forget(id)
         return emptyAnswer()
       },
     },

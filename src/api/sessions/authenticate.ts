@@ -14,7 +14,7 @@ import type { ApiLimits } from '../limits.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 
-interface Needs {
+interface AuthenticateOperationsDeps {
   readonly clock: Clock
   readonly state: StateView
   readonly limits: ApiLimits
@@ -29,7 +29,7 @@ const LOG_IN_BODY_BYTES_MAX = 64 * 1024
 type LogInBody = ValueOf<typeof credentials.schema>
 
 /** Primary authentication. */
-export function authenticateOperations(needs: Needs): Operation[] {
+export function authenticateOperations(deps: AuthenticateOperationsDeps): Operation[] {
   return [
     withBody({
       operationId: 'authenticate',
@@ -46,16 +46,20 @@ export function authenticateOperations(needs: Needs): Operation[] {
       response: { kind: 'detail', schema: currentSession },
       refusals: [401],
       logInMethod: (call) => call.first('method') ?? '',
-      handle: (call, body) => logIn(needs, call, body),
+      handle: (call, body) => logIn(deps, call, body),
     }),
   ]
 }
 
-async function logIn(needs: Needs, call: RequestContext, body: LogInBody): Promise<Reply> {
+async function logIn(
+  deps: AuthenticateOperationsDeps,
+  call: RequestContext,
+  body: LogInBody,
+): Promise<Reply> {
   const { credentials, api } = call
   const method = methodOf(call.first('method'), body)
   const request = { write: writeRequestOf(call), turn: call }
-  const found = await needs.logIns.logIn(method, credentials, { ...body, api }, request)
+  const found = await deps.logIns.logIn(method, credentials, { ...body, api }, request)
   if ('code' in found) {
     call.challenge = found.challenge
     throw new Problem(found.code)
@@ -63,14 +67,12 @@ async function logIn(needs: Needs, call: RequestContext, body: LogInBody): Promi
   const { principal, token, isExtendRequested } = found
   call.caller = principal
   return {
-    ...detailAnswer(currentSessionView(needs, principal)),
+    ...detailAnswer(currentSessionView(deps, principal)),
     headers: {
       'zt-session': token,
       'net-session': token,
       ...(isExtendRequested ? { 'ziti-authenticator-extend-requested': 'true' } : {}),
-      ...(principal.pendingFactors.length === 0
-        ? {}
-        : factorHeaders(needs, credentials, principal)),
+      ...(principal.pendingFactors.length === 0 ? {} : factorHeaders(deps, credentials, principal)),
     },
   }
 }

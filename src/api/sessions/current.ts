@@ -18,7 +18,7 @@ import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 
-interface Needs {
+interface CurrentOperationsDeps {
   readonly clock: Clock
   readonly state: StateView
   readonly limits: ApiLimits
@@ -28,8 +28,8 @@ interface Needs {
 }
 
 /** Operations of a caller on itself. */
-export function currentOperations(needs: Needs): Operation[] {
-  const { state } = needs
+export function currentOperations(deps: CurrentOperationsDeps): Operation[] {
+  const { state } = deps
   const common = {
     apis: ['client', 'management'],
     permission: 'session',
@@ -48,8 +48,8 @@ export function currentOperations(needs: Needs): Operation[] {
       handle: (call) => {
         const caller = callerOf(call)
         return {
-          ...detailAnswer(currentSessionView(needs, caller)),
-          headers: factorHeaders(needs, call.credentials, caller),
+          ...detailAnswer(currentSessionView(deps, caller)),
+          headers: factorHeaders(deps, call.credentials, caller),
         }
       },
     },
@@ -64,8 +64,8 @@ export function currentOperations(needs: Needs): Operation[] {
       response: { kind: 'detail', schema: nothing },
       handle: async (call) => {
         const { session } = callerOf(call)
-        await deleteCurrentSession(needs.writer, call, session.id)
-        needs.sessions.forget(session.id)
+        await deleteCurrentSession(deps.writer, call, session.id)
+        deps.sessions.forget(session.id)
         call.caller = null
         return emptyAnswer()
       },

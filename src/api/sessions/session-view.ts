@@ -9,7 +9,7 @@ import { endOf, type SessionTracker } from '../../auth/sessions/session-tracker.
 import type { Clock } from '../../lib/clock.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 
-interface Needs {
+interface SessionViewDeps {
   readonly state: StateView
   readonly clock: Clock
   readonly limits: ApiLimits
@@ -23,7 +23,7 @@ interface Needs {
  * would live on past its overlap.
  */
 export function sessionView(
-  { state, sessions, tokens }: Omit<Needs, 'limits' | 'clock'>,
+  { state, sessions, tokens }: Omit<SessionViewDeps, 'limits' | 'clock'>,
   caller: Caller,
   session: ApiSession,
 ): Record<string, unknown> {
@@ -49,15 +49,15 @@ export function sessionView(
  * The caller's own session, as log-in and /current-api-session show it. Its end is counted from the
  * use that this very request is: clients poll for it and log in again when it seems past.
  */
-export function currentSessionView(needs: Needs, caller: Caller): Record<string, unknown> {
+export function currentSessionView(deps: SessionViewDeps, caller: Caller): Record<string, unknown> {
   const { expiresAtMs, leftSeconds } = endOf(
-    needs,
+    deps,
     caller.kind === 'session' ? caller : { session: caller.session },
   )
   return {
-    ...sessionView(needs, caller, caller.session),
+    ...sessionView(deps, caller, caller.session),
     authQueries: caller.pendingFactors.map((factor) =>
-      authQueryOf(needs.state, caller.identity.id, factor),
+      authQueryOf(deps.state, caller.identity.id, factor),
     ),
     _links: {
       self: { href: './current-api-session' },
@@ -80,7 +80,7 @@ function tokenAuthenticator({ signerId }: ApiSession): string {
 
 /** How a client gives a second factor, as SDKs and consoles of the API family read it. */
 export function authQueryOf(
-  state: Pick<Needs['state'], 'get'>,
+  state: Pick<SessionViewDeps['state'], 'get'>,
   identityId: string,
   factor: PendingFactor,
 ): Record<string, unknown> {

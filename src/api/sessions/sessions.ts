@@ -30,7 +30,7 @@ import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { BindingName } from '../parts.ts'
 
-interface Needs {
+interface SessionOperationsDeps {
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly posture: PostureService
@@ -47,12 +47,12 @@ const tag = 'sessions'
 const ofId = { tag, path: '/sessions/{id}', success: 200 } as const
 
 /** Service sessions: what API sessions have been let to dial or host. */
-export function sessionOperations(needs: Needs): Operation[] {
-  return [...ownSessions(needs), ...allSessions(needs)]
+export function sessionOperations(deps: SessionOperationsDeps): Operation[] {
+  return [...ownSessions(deps), ...allSessions(deps)]
 }
 
-function ownSessions(needs: Needs): Operation[] {
-  const { state } = needs
+function ownSessions(deps: SessionOperationsDeps): Operation[] {
+  const { state } = deps
   const common = { tag, apis: ['client'], permission: 'session' } as const
   const own = (call: RequestContext): Session | null => {
     const record = state.get('session', call.param('id'))
@@ -75,7 +75,7 @@ function ownSessions(needs: Needs): Operation[] {
         const found = isAdmin
           ? state.list('session', query)
           : state.listNaming('session', 'identityId', identity.id, query)
-        return listed(needs, call, found, viewOf)
+        return listed(deps, call, found, viewOf)
       },
     },
     withBody({
@@ -88,7 +88,7 @@ function ownSessions(needs: Needs): Operation[] {
       success: 201,
       response: { kind: 'detail', schema: sessionDetail },
       refusals: [404, 409],
-      handle: (call, body) => createSession(needs, call, body),
+      handle: (call, body) => createSession(deps, call, body),
     }),
     {
       ...common,
@@ -99,9 +99,9 @@ function ownSessions(needs: Needs): Operation[] {
       response: { kind: 'detail', schema: sessionDetail },
       refusals: [404],
       handle: (call) =>
-        needs.reads.found(call, `session with id ${call.param('id')}`, () => {
+        deps.reads.found(call, `session with id ${call.param('id')}`, () => {
           const record = own(call)
-          return record === null ? null : detailAnswer(viewOf(needs, call, record))
+          return record === null ? null : detailAnswer(viewOf(deps, call, record))
         }),
     },
     {
@@ -114,22 +114,22 @@ function ownSessions(needs: Needs): Operation[] {
       refusals: [404, 409],
       handle: async (call) => {
         const id = call.param('id')
-        await needs.reads.found(call, `session with id ${id}`, () =>
+        await deps.reads.found(call, `session with id ${id}`, () =>
           own(call) === null ? null : emptyAnswer(),
         )
-        await needs.writer.deleteEntity(originOf(call), 'session', id)
+        await deps.writer.deleteEntity(originOf(call), 'session', id)
         return emptyAnswer()
       },
     },
   ]
 }
 
-function allSessions(needs: Needs): Operation[] {
-  const { state } = needs
+function allSessions(deps: SessionOperationsDeps): Operation[] {
+  const { state } = deps
   const common = { tag, apis: ['management'], permission: 'ops.read', success: 200 } as const
   const shown = (call: RequestContext, view: (record: Session) => JsonObject) => {
     const id = call.param('id')
-    return needs.reads.found(call, `session with id ${id}`, () => {
+    return deps.reads.found(call, `session with id ${id}`, () => {
       const record = state.get('session', id)
       return record === undefined ? null : detailAnswer(view(record))
     })
@@ -145,7 +145,7 @@ function allSessions(needs: Needs): Operation[] {
       response: { kind: 'list', schema: sessionManagementDetail },
       handle: (call) => {
         const found = state.list('session', listQueryOf(call))
-        return listed(needs, call, found, managementView)
+        return listed(deps, call, found, managementView)
       },
     },
     {
@@ -156,7 +156,7 @@ function allSessions(needs: Needs): Operation[] {
       method: 'GET',
       response: { kind: 'detail', schema: sessionManagementDetail },
       refusals: [404],
-      handle: (call) => shown(call, (record) => managementView(needs, call, record)),
+      handle: (call) => shown(call, (record) => managementView(deps, call, record)),
     },
     {
       ...common,
@@ -168,7 +168,7 @@ function allSessions(needs: Needs): Operation[] {
       response: { kind: 'detail', schema: nothing },
       refusals: [404, 409],
       handle: async (call) => {
-        await needs.writer.deleteEntity(originOf(call), 'session', call.param('id'))
+        await deps.writer.deleteEntity(originOf(call), 'session', call.param('id'))
         return emptyAnswer()
       },
     },
@@ -181,13 +181,13 @@ function allSessions(needs: Needs): Operation[] {
       path: '/sessions/{id}/route-path',
       response: { kind: 'detail', schema: sessionRoutePath },
       refusals: [404],
-      handle: (call) => shown(call, ({ id }) => routePathOf(needs.circuits, id)),
+      handle: (call) => shown(call, ({ id }) => routePathOf(deps.circuits, id)),
     },
   ]
 }
 
 /** Routers of the newest circuit of a session: where it was used last. */
-function routePathOf(circuits: Needs['circuits'], sessionId: string): JsonObject {
+function routePathOf(circuits: SessionOperationsDeps['circuits'], sessionId: string): JsonObject {
   const own = circuits.list().filter((circuit) => circuit.sessionId === sessionId)
   const newest = own.reduce<(typeof own)[number] | null>(
     (found, one) => (found === null || one.createdAt >= found.createdAt ? one : found),
@@ -196,25 +196,29 @@ function routePathOf(circuits: Needs['circuits'], sessionId: string): JsonObject
   return { routePath: newest?.routerIds ?? [] }
 }
 
-type View = (needs: Needs, call: RequestContext, record: Session) => JsonObject
+type View = (deps: SessionOperationsDeps, call: RequestContext, record: Session) => JsonObject
 
 function listed(
-  needs: Needs,
+  deps: SessionOperationsDeps,
   call: RequestContext,
   { records, ...pagination }: ListResult<Session>,
   view: View,
 ): Reply | Promise<Reply> {
-  const { lists } = needs
+  const { lists } = deps
   return lists.answer(call, {
     records,
-    print: printed((record) => view(needs, call, record)),
+    print: printed((record) => view(deps, call, record)),
     pagination,
-    filterableFields: needs.state.filterableFields('session'),
+    filterableFields: deps.state.filterableFields('session'),
   })
 }
 
 /** The token is shown once, to whoever creates the session; later its id stands there. */
-function viewOf({ state }: Needs, call: RequestContext, record: Session): JsonObject {
+function viewOf(
+  { state }: SessionOperationsDeps,
+  call: RequestContext,
+  record: Session,
+): JsonObject {
   const callerId = callerOf(call).identity.id
   const between = state.accessBetween(record.identityId, record.serviceId)
   const routers = routersFirst(state, between?.commonRouters ?? [], callerId)
@@ -227,18 +231,22 @@ function viewOf({ state }: Needs, call: RequestContext, record: Session): JsonOb
   }
 }
 
-function managementView(needs: Needs, call: RequestContext, record: Session): JsonObject {
-  const { state } = needs
+function managementView(
+  deps: SessionOperationsDeps,
+  call: RequestContext,
+  record: Session,
+): JsonObject {
+  const { state } = deps
   const between = state.accessBetween(record.identityId, record.serviceId)
   const policies = (between?.policies ?? []).filter(({ type }) => type === record.type)
   return {
-    ...viewOf(needs, call, record),
+    ...viewOf(deps, call, record),
     servicePolicies: policies.flatMap(({ id }) => state.ref('servicePolicy', id) ?? []),
   }
 }
 
 async function createSession(
-  needs: Needs,
+  deps: SessionOperationsDeps,
   call: RequestContext,
   { serviceId, type, tags }: ValueOf<typeof sessionCreate.schema>,
 ): Promise<Reply> {
@@ -250,9 +258,9 @@ async function createSession(
     type: (type || 'Dial') as DialBind,
     tags: tags ?? {},
   }
-  const id = await openServiceSession(needs, originOf(call), session, wanted)
-  const record = needs.state.get('session', id)
+  const id = await openServiceSession(deps, originOf(call), session, wanted)
+  const record = deps.state.get('session', id)
   if (record === undefined) throw new Problem('NOT_FOUND', { detail: `session with id ${id}` })
-  const token = await signSessionToken(needs, record, !session.clientId)
-  return answer(201, { ...viewOf(needs, call, record), token })
+  const token = await signSessionToken(deps, record, !session.clientId)
+  return answer(201, { ...viewOf(deps, call, record), token })
 }

@@ -16,7 +16,7 @@ import type { NetworkAuthorities } from './network-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 
-interface TrustParts {
+interface TrustDeps {
   readonly authorities: NetworkAuthorities
   readonly state: StateView
   readonly clock: Clock
@@ -43,24 +43,24 @@ export interface CertificateHolder {
  * byte.
  */
 export function holderOf(
-  parts: TrustParts,
+  deps: TrustDeps,
   chain: PeerChain,
 ): CertificateHolder | { readonly reason: string } {
   const question = { chain, requiresClientAuth: false, leafTime: 'reported' } as const
-  const byNetwork = networkChain(parts, question)
+  const byNetwork = networkChain(deps, question)
   if (byNetwork.ok) {
     const { leafTime, hasImproperChain } = byNetwork
-    return holderBy(parts, chain[0], { ca: null, leafTime, hasImproperChain })
+    return holderBy(deps, chain[0], { ca: null, leafTime, hasImproperChain })
   }
   let reason = byNetwork.reason
   // @guard certificate-of-a-ca--verified
-  for (const ca of parts.state.findAll('ca', 'isVerified', 'true')) {
+  for (const ca of deps.state.findAll('ca', 'isVerified', 'true')) {
     // @guard certificate-of-a-ca--enabled
     if (!ca.isAuthEnabled) continue
-    const found = chainTo(parts, [certificateOf(ca)], question)
+    const found = chainTo(deps, [certificateOf(ca)], question)
     if (found.ok) {
       const { leafTime } = found
-      return holderBy(parts, chain[0], { ca, leafTime, hasImproperChain: false })
+      return holderBy(deps, chain[0], { ca, leafTime, hasImproperChain: false })
     }
     reason = found.reason
   }
@@ -74,7 +74,7 @@ interface Way {
 }
 
 function holderBy(
-  { state }: TrustParts,
+  { state }: TrustDeps,
   leaf: Certificate,
   { ca, leafTime, hasImproperChain }: Way,
 ): CertificateHolder | { readonly reason: string } {
@@ -130,12 +130,12 @@ export type NetworkChain =
  * Up to a root of the network by what the client presents; else by the authorities that are known
  * here.
  */
-export function networkChain(parts: TrustParts, question: NetworkQuestion): NetworkChain {
-  const authorities = networkAuthorities(parts)
+export function networkChain(deps: TrustDeps, question: NetworkQuestion): NetworkChain {
+  const authorities = networkAuthorities(deps)
   const roots = authorities.filter(isSelfIssued)
-  const proper = chainTo(parts, roots, question)
+  const proper = chainTo(deps, roots, question)
   if (proper.ok) return { ...proper, hasImproperChain: false }
-  const found = chainTo(parts, authorities, question)
+  const found = chainTo(deps, authorities, question)
   return found.ok ? { ...found, hasImproperChain: true } : found
 }
 
@@ -144,7 +144,7 @@ function isSelfIssued({ native }: Certificate): boolean {
 }
 
 export function chainTo(
-  { clock }: Pick<TrustParts, 'clock'>,
+  { clock }: Pick<TrustDeps, 'clock'>,
   anchors: readonly Certificate[],
   question: NetworkQuestion,
 ): ClientChain {
@@ -163,9 +163,9 @@ export type RouterJudgement =
  * The router whose certificate is at index 0, while it is in force: of the record, of the network,
  * in its time. What stands behind index 0 proves nothing about who holds it.
  */
-export function judgeRouter(parts: TrustParts, chain: PeerChain): RouterJudgement {
+export function judgeRouter(deps: TrustDeps, chain: PeerChain): RouterJudgement {
   const [leaf] = chain
-  const router = parts.state.find('router', 'fingerprint', leaf.sha1)
+  const router = deps.state.find('router', 'fingerprint', leaf.sha1)
   // @guard fingerprint-collision--router
   if (router === undefined || !isOfRecord(leaf, router.certPem)) {
     return { ok: false, reason: 'the certificate belongs to no router' }
@@ -173,13 +173,13 @@ export function judgeRouter(parts: TrustParts, chain: PeerChain): RouterJudgemen
   if (!router.isVerified) return { ok: false, reason: 'the router is not enrolled' }
   if (router.disabled) return { ok: false, reason: 'the router is disabled' }
   const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
-  const found = networkChain(parts, question)
+  const found = networkChain(deps, question)
   // @guard router-extension--chain
   return found.ok ? { ok: true, router } : { ok: false, reason: found.reason }
 }
 
 /** The router that `judgeRouter` accepts; null otherwise. */
-export function routerOf(parts: TrustParts, chain: PeerChain): Router | null {
-  const judged = judgeRouter(parts, chain)
+export function routerOf(deps: TrustDeps, chain: PeerChain): Router | null {
+  const judged = judgeRouter(deps, chain)
   return judged.ok ? judged.router : null
 }

@@ -12,7 +12,7 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 
-export interface RouterCertifierParts {
+export interface RouterCertifierDeps {
   readonly issuer: Pick<CertificateIssuer, 'router'>
   readonly state: Pick<StateView, 'get' | 'find' | 'findAll'>
   readonly cluster: Pick<ClusterView, 'members'>
@@ -24,12 +24,12 @@ export interface RouterCertifierParts {
  * client verifies controllers and routers by the same authority, so the names keep them apart.
  */
 export class RouterNamingRules implements RouterCertifier {
-  readonly #parts: RouterCertifierParts
+  readonly #deps: RouterCertifierDeps
   /** Hosts by the PEM of a controller's certificate, of the current members. */
   #hostsByPem: ReadonlyMap<string, readonly string[]> = new Map()
 
-  constructor(parts: RouterCertifierParts) {
-    this.#parts = parts
+  constructor(deps: RouterCertifierDeps) {
+    this.#deps = deps
   }
 
   async enroll(
@@ -41,7 +41,7 @@ export class RouterNamingRules implements RouterCertifier {
     const issued = await this.#issue(routerId, requests, rules, caller)
     const withheld = issued.server.hosts.filter((host) => this.#isOfOther(host, routerId, rules))
     if (withheld.length === 0) return issued
-    this.#parts.logger.warn(
+    this.#deps.logger.warn(
       { routerId, withheld },
       'names of other routers were left out of a router certificate; an administrator can add them to allowedNames of the router',
     )
@@ -63,11 +63,11 @@ export class RouterNamingRules implements RouterCertifier {
     caller: string,
   ): Promise<RouterCertificatePair> {
     const order = { routerId, clientRequestPem: client, serverRequestPem: server, naming }
-    return this.#parts.issuer.router(order, caller)
+    return this.#deps.issuer.router(order, caller)
   }
 
   #rulesOf(routerId: string, at: RouterHostRules['at']): RouterHostRules {
-    const router = this.#parts.state.get('router', routerId)
+    const router = this.#deps.state.get('router', routerId)
     if (router === undefined) throw new Problem('NOT_FOUND')
     const { allowedNames: allowed, serverCertPem } = router
     const currentPem = at === 'extension' ? serverCertPem : null
@@ -78,7 +78,7 @@ export class RouterNamingRules implements RouterCertifier {
   #isOfOther(host: string, routerId: string, { allowed }: RouterHostRules): boolean {
     // The loopback is that of each host, so that routers may share its names.
     if (isLoopback(host) || allowed.some((one) => hostKey(one) === host)) return false
-    const { state } = this.#parts
+    const { state } = this.#deps
     const holders = [
       ...state.findAll('router', 'certificateNames', host),
       state.find('router', 'name', host),
@@ -90,7 +90,7 @@ export class RouterNamingRules implements RouterCertifier {
 
   /** Hosts that members are reached under or that their certificates name. */
   #controllerHosts(): string[] {
-    const members = this.#parts.cluster.members()
+    const members = this.#deps.cluster.members()
     const known = this.#hostsByPem
     this.#hostsByPem = new Map(
       members.map(({ certificatePem: pem }) => [pem, known.get(pem) ?? hostsIn(pem)]),

@@ -15,7 +15,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { CommandWriter } from '../../ports/writer.ts'
 
-interface Needs {
+interface CaEnrollmentDeps {
   readonly state: StateView
   readonly clock: Clock
   readonly reads: LatestReads
@@ -28,15 +28,15 @@ interface Needs {
  * a token.
  */
 export class CaEnrollment {
-  readonly #needs: Needs
+  readonly #deps: CaEnrollmentDeps
 
-  constructor(needs: Needs) {
-    this.#needs = needs
+  constructor(deps: CaEnrollmentDeps) {
+    this.#deps = deps
   }
 
   /** @param requestedName of the identity to be, as far as the CA's format asks for it. */
   async enroll(request: EnrollRequest, requestedName: string | undefined): Promise<void> {
-    const { reads, limits } = this.#needs
+    const { reads, limits } = this.#deps
     // A CA that was verified elsewhere a moment ago is known here after this.
     await reads.reachLatest()
     return retryWhenMoved(request.write, limits, async () => {
@@ -56,7 +56,7 @@ export class CaEnrollment {
       const shown = { caId: ca.id }
       const actor = actorOf({ kind: 'enrolling', shown, method: 'ca', address })
       const origin = originBy(request.write, actor)
-      await this.#needs.writer.write(origin, {
+      await this.#deps.writer.write(origin, {
         kind: CommandKind.CA_ENROLL,
         payload,
         judgedOn,
@@ -66,7 +66,7 @@ export class CaEnrollment {
 
   /** The first CA that the certificate of the connection leads to. */
   #issuerOf({ shown }: EnrollRequest): { readonly ca: Ca; readonly leaf: Certificate } {
-    const { state } = this.#needs
+    const { state } = this.#deps
     if (state.count('ca') === 0) throw new Problem('ENROLLMENT_NO_VALID_CAS')
     const chain = shown.peerChain()
     if (chain === null) {
@@ -80,7 +80,7 @@ export class CaEnrollment {
       if (!ca.isAutoCaEnrollmentEnabled) continue
       // @guard certificate-of-a-ca--enrollment-time
       const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
-      const found = chainTo(this.#needs, [certificateOf(ca)], question)
+      const found = chainTo(this.#deps, [certificateOf(ca)], question)
       if (found.ok) return { ca, leaf: chain[0] }
       reason = found.reason
     }

@@ -26,7 +26,7 @@ import type { PasswordVerifier } from '../factors/password-verifier.ts'
 
 type Credential = Enroll['credential']
 
-interface Needs {
+interface IdentityEnrollmentDeps {
   readonly state: StateView
   readonly clock: Clock
   readonly reads: LatestReads
@@ -41,10 +41,10 @@ interface Needs {
  * password.
  */
 export class IdentityEnrollment {
-  readonly #needs: Needs
+  readonly #deps: IdentityEnrollmentDeps
 
-  constructor(needs: Needs) {
-    this.#needs = needs
+  constructor(deps: IdentityEnrollmentDeps) {
+    this.#deps = deps
   }
 
   /**
@@ -69,10 +69,10 @@ export class IdentityEnrollment {
     token: string | undefined,
     csr: string | undefined,
   ): Promise<string> {
-    const enrollment = await outstanding(this.#needs, token, ['ott'])
+    const enrollment = await outstanding(this.#deps, token, ['ott'])
     const { identityId } = enrollment
     const requestPem = requestIn(csr)
-    const issued = await this.#needs.issuer.identity(
+    const issued = await this.#deps.issuer.identity(
       { identityId, requestPem },
       request.shown.address,
     )
@@ -83,7 +83,7 @@ export class IdentityEnrollment {
   }
 
   async #ottAgain(request: EnrollRequest, token: string, csr: string | undefined): Promise<string> {
-    const { state, issuer } = this.#needs
+    const { state, issuer } = this.#deps
     const known = this.#enrolledBy(token)
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const { certPem, publicKeyPrint, identityId } = known
@@ -100,10 +100,10 @@ export class IdentityEnrollment {
    * The certificate of the connection, of the CA that the enrollment names, becomes the credential.
    */
   async ottca(request: EnrollRequest, token: string | undefined): Promise<void> {
-    const { state } = this.#needs
+    const { state } = this.#deps
     let enrollment: Enrollment
     try {
-      enrollment = await outstanding(this.#needs, token, ['ottca'])
+      enrollment = await outstanding(this.#deps, token, ['ottca'])
     } catch (error) {
       if (isTokenUnknown(error)) return this.#requireOttcaUsed(request, token ?? '')
       throw error
@@ -119,7 +119,7 @@ export class IdentityEnrollment {
       })
     }
     const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
-    const found = chainTo(this.#needs, [certificateOf(ca)], question)
+    const found = chainTo(this.#deps, [certificateOf(ca)], question)
     if (!found.ok) throw new Problem('CERTIFICATE_FAILED_VALIDATION', { detail: found.reason })
     const value = shownCertificate(chain[0], ca.id)
     await this.#enroll(request, enrollment, { case: 'certificate', value } as Credential)
@@ -139,10 +139,10 @@ export class IdentityEnrollment {
     token: string | undefined,
     password: string | undefined,
   ): Promise<string> {
-    const { state } = this.#needs
+    const { state } = this.#deps
     let enrollment: Enrollment
     try {
-      enrollment = await outstanding(this.#needs, token, ['updb'])
+      enrollment = await outstanding(this.#deps, token, ['updb'])
     } catch (error) {
       if (isTokenUnknown(error) && this.#enrolledBy(token ?? '') !== undefined) throw tokenUsed()
       throw error
@@ -152,7 +152,7 @@ export class IdentityEnrollment {
     if (identity === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const reason = passwordFault(authPolicyOf(state, identity), password)
     if (reason !== null) throw fieldProblem('password', reason)
-    const value = await this.#needs.passwords.hash(request.turn, password)
+    const value = await this.#deps.passwords.hash(request.turn, password)
     // A record of the request id would keep a plain hash over the password in the log.
     await this.#enroll(request, enrollment, { case: 'passwordHash', value }, NOT_KEPT)
     return enrollment.username ?? ''
@@ -160,7 +160,7 @@ export class IdentityEnrollment {
 
   #enrolledBy(token: string): Authenticator | undefined {
     if (token === '') return undefined
-    const { state } = this.#needs
+    const { state } = this.#deps
     return state.find('authenticator', 'enrolledBy', digestOf(token))
   }
 
@@ -184,7 +184,7 @@ export class IdentityEnrollment {
     const shown = { enrollmentId }
     const principal = { kind: 'enrolling', shown, method, address } as const
     const origin = originBy(request.write, actorOf(principal), idempotency)
-    await this.#needs.writer.write(origin, { kind: CommandKind.ENROLL, payload })
+    await this.#deps.writer.write(origin, { kind: CommandKind.ENROLL, payload })
   }
 }
 

@@ -33,7 +33,7 @@ export interface RouterRequests {
   readonly server: string | undefined
 }
 
-interface Needs {
+interface RouterEnrollmentDeps {
   readonly state: StateView
   readonly clock: Clock
   readonly reads: LatestReads
@@ -49,12 +49,12 @@ interface Needs {
  * certificate that they have.
  */
 export class RouterEnrollment {
-  readonly #needs: Needs
+  readonly #deps: RouterEnrollmentDeps
   readonly #certifier: RouterCertifier
 
-  constructor(needs: Needs) {
-    this.#needs = needs
-    this.#certifier = new RouterNamingRules(needs)
+  constructor(deps: RouterEnrollmentDeps) {
+    this.#deps = deps
+    this.#certifier = new RouterNamingRules(deps)
   }
 
   async enroll(
@@ -75,7 +75,7 @@ export class RouterEnrollment {
     token: string | undefined,
     requests: RouterRequests,
   ): Promise<RouterCertificates> {
-    const enrollment = await outstanding(this.#needs, token, ['erott', 'trott'])
+    const enrollment = await outstanding(this.#deps, token, ['erott', 'trott'])
     const routerId = enrollment.edgeRouterId || enrollment.transitRouterId
     const issued = await this.#issue(request, routerId, requests, 'enroll')
     const message = create(EnrollSchema, {
@@ -90,7 +90,7 @@ export class RouterEnrollment {
     const shown = { enrollmentId }
     const principal = { kind: 'enrolling', shown, method, address } as const
     const origin = originBy(request.write, actorOf(principal), NOT_KEPT)
-    await this.#needs.writer.write(origin, { kind: CommandKind.ENROLL, payload })
+    await this.#deps.writer.write(origin, { kind: CommandKind.ENROLL, payload })
     const { client, server } = issued
     return { cert: client.chainPem, serverCert: server.chainPem }
   }
@@ -101,7 +101,7 @@ export class RouterEnrollment {
     token: string,
     requests: RouterRequests,
   ): Promise<RouterCertificates> {
-    const { state } = this.#needs
+    const { state } = this.#deps
     const known = token === '' ? undefined : state.find('router', 'enrolledBy', digestOf(token))
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const { id, certPem, serverCertPem } = known
@@ -119,8 +119,8 @@ export class RouterEnrollment {
     // @guard router-extension--first
     const chain = shown.peerChain()
     if (chain === null) throw new Problem('UNAUTHORIZED')
-    await this.#needs.reads.reachLatest()
-    const router = routerOf(this.#needs, chain)
+    await this.#deps.reads.reachLatest()
+    const router = routerOf(this.#deps, chain)
     if (router === null) throw new Problem('UNAUTHORIZED')
     for (const [name, text] of [
       ['certCsr', requests.client],
@@ -138,7 +138,7 @@ export class RouterEnrollment {
     const { address } = shown
     const principal = { kind: 'router', routerId: router.id, address } as const
     const origin = originBy(request.write, actorOf(principal), NOT_KEPT)
-    await this.#needs.writer.write(origin, {
+    await this.#deps.writer.write(origin, {
       kind: CommandKind.ROUTER_EXTEND,
       payload,
     })

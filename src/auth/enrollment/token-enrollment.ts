@@ -28,7 +28,7 @@ interface NewHolder {
   readonly roleAttributes: readonly string[]
 }
 
-interface Needs {
+interface TokenEnrollmentDeps {
   readonly state: StateView
   readonly reads: LatestReads
   readonly issuer: CertificateIssuer
@@ -42,10 +42,10 @@ interface Needs {
  * for the key of a request, or with the token as the credential.
  */
 export class TokenEnrollment {
-  readonly #needs: Needs
+  readonly #deps: TokenEnrollmentDeps
 
-  constructor(needs: Needs) {
-    this.#needs = needs
+  constructor(deps: TokenEnrollmentDeps) {
+    this.#deps = deps
   }
 
   /**
@@ -57,7 +57,7 @@ export class TokenEnrollment {
     csr: string | undefined,
     signerId: string | undefined,
   ): Promise<string | null> {
-    const { reads, limits } = this.#needs
+    const { reads, limits } = this.#deps
     if (request.shown.bearers().length === 0) throw untaken('no bearer token in the request')
     await reads.reachLatest()
     return retryWhenMoved(request.write, limits, async () => {
@@ -73,9 +73,9 @@ export class TokenEnrollment {
     { bearers, address }: CallerCredentials,
     signerId: string | undefined,
   ): Promise<NewHolder> {
-    const { state } = this.#needs
+    const { state } = this.#deps
     for (const text of bearers()) {
-      const found = await this.#needs.externalTokens.judgeClaims(address, text)
+      const found = await this.#deps.externalTokens.judgeClaims(address, text)
       if (typeof found === 'string') continue
       const { verified, claims } = found
       // @guard enrollment-by-any-token--named
@@ -88,7 +88,7 @@ export class TokenEnrollment {
 
   /** The order of refusals of the API family; apply judges the same again. */
   #checkAllowed({ signer, externalId }: NewHolder, isToCertificate: boolean): void {
-    const { state } = this.#needs
+    const { state } = this.#deps
     if (state.find('identity', 'externalId', externalId) !== undefined) {
       throw new Problem('ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
     }
@@ -108,7 +108,7 @@ export class TokenEnrollment {
     requestPem: string,
   ): Promise<string> {
     const identityId = newShortId()
-    const issued = await this.#needs.issuer.identity(
+    const issued = await this.#deps.issuer.identity(
       { identityId, requestPem },
       request.shown.address,
     )
@@ -141,7 +141,7 @@ export class TokenEnrollment {
     const shown = { signerId }
     const principal = { kind: 'enrolling', shown, method: 'token', address } as const
     const origin = originBy(request.write, actorOf(principal), idempotency)
-    await this.#needs.writer.write(origin, {
+    await this.#deps.writer.write(origin, {
       kind: CommandKind.TOKEN_ENROLL,
       payload,
       judgedOn,

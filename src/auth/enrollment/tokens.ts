@@ -7,7 +7,7 @@ import type { LatestReads } from '../../ports/latest-reads.ts'
 
 const TOKEN_CHARACTERS_MAX = 64
 
-interface TokenNeeds {
+interface TokenDeps {
   readonly state: StateView
   readonly clock: Clock
   readonly reads: LatestReads
@@ -20,7 +20,7 @@ interface TokenNeeds {
  * INVALID_ENROLL_METHOD, ENROLLMENT_EXPIRED.
  */
 export async function outstanding(
-  parts: TokenNeeds,
+  parts: TokenDeps,
   token: string | undefined,
   methods: readonly EnrollmentMethod[],
 ): Promise<Enrollment> {
@@ -44,7 +44,7 @@ export async function outstanding(
  * @throws {Problem} COULD_NOT_VALIDATE without a token, INVALID_ENROLLMENT_TOKEN.
  */
 export async function methodOf(
-  parts: TokenNeeds,
+  parts: TokenDeps,
   token: string | undefined,
 ): Promise<EnrollmentMethod> {
   const found = await enrollmentOf(parts, token)
@@ -59,7 +59,7 @@ export async function methodOf(
 }
 
 async function enrollmentOf(
-  parts: TokenNeeds,
+  parts: TokenDeps,
   token: string | undefined,
 ): Promise<Enrollment | undefined> {
   if (token === undefined || token === '') throw fieldProblem('token', 'token is required')

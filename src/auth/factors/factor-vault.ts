@@ -12,7 +12,7 @@ import { recoveryCodesMax } from '../../fsm/identities/mfa.ts'
 import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-interface VaultParts {
+interface FactorVaultDeps {
   readonly keys: TokenKeys
   readonly state: StateView
 }
@@ -29,10 +29,10 @@ export interface SealedFactor {
  * Encrypts what is secret of second factors by the key that the controllers share, and decrypts it.
  */
 export class FactorVault {
-  readonly #parts: VaultParts
+  readonly #deps: FactorVaultDeps
 
-  constructor(parts: VaultParts) {
-    this.#parts = parts
+  constructor(deps: FactorVaultDeps) {
+    this.#deps = deps
   }
 
   /**
@@ -81,20 +81,20 @@ export class FactorVault {
   }
 
   #contextOf({ identityId, secretId, codesId }: Named) {
-    return { clusterId: this.#parts.state.clusterId, identityId, secretId, codesId }
+    return { clusterId: this.#deps.state.clusterId, identityId, secretId, codesId }
   }
 
   /** A key rotated elsewhere a moment ago is looked for once. */
   async #keyOf(version: number): Promise<TokenKey | undefined> {
-    const { keys } = this.#parts
+    const { keys } = this.#deps
     const find = () => keys.factorKeys().find((key) => key.version === version)
     if (find() === undefined) await keys.refresh()
     return find()
   }
 
   async #inForce(): Promise<TokenKey> {
-    await this.#parts.keys.refresh()
-    const key = this.#parts.keys.factorKeys().at(-1)
+    await this.#deps.keys.refresh()
+    const key = this.#deps.keys.factorKeys().at(-1)
     if (key?.overlapEndsAtMs !== null) throw noKey()
     return key
   }

@@ -8,7 +8,7 @@ import { type Clock, judgedNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 
-interface LockoutParts {
+interface PasswordLockoutDeps {
   readonly state: StateView
   readonly proposer: Proposer
   readonly clock: Clock
@@ -20,10 +20,10 @@ type Credential = Pick<Authenticator, 'id' | 'identityId'>
  * where all controllers count together; a policy without a limit costs no entry.
  */
 export class PasswordLockout {
-  readonly #parts: LockoutParts
+  readonly #deps: PasswordLockoutDeps
 
-  constructor(parts: LockoutParts) {
-    this.#parts = parts
+  constructor(deps: PasswordLockoutDeps) {
+    this.#deps = deps
   }
 
   /**
@@ -34,22 +34,22 @@ export class PasswordLockout {
     const rules = this.#rulesOf(credential)
     if (rules === undefined) return false
     if (rules.maxAttempts <= 0) return true
-    const { state } = this.#parts
+    const { state } = this.#deps
     const known = state.get('passwordAttempts', credential.id)
     // A locked credential costs no entry, or anyone who knows a name could fill the log.
-    if (isLockedOut(known, rules, judgedNowMs(this.#parts))) return false
+    if (isLockedOut(known, rules, judgedNowMs(this.#deps))) return false
     return this.#propose(credential, address, false)
   }
 
   /** The password was right, and no session will say so. */
   async prove(credential: Credential, address: string): Promise<void> {
-    if (this.#parts.state.get('passwordAttempts', credential.id) === undefined) return
+    if (this.#deps.state.get('passwordAttempts', credential.id) === undefined) return
     await this.#propose(credential, address, true)
   }
 
   async #propose(credential: Credential, address: string, proven: boolean): Promise<boolean> {
     const message = create(PasswordAttemptSchema, { authenticatorId: credential.id, proven })
-    const { outcome } = await this.#parts.proposer.propose({
+    const { outcome } = await this.#deps.proposer.propose({
       kind: CommandKind.PASSWORD_ATTEMPT,
       payload: toBinary(PasswordAttemptSchema, message),
       actor: systemActor({ address }),
@@ -60,7 +60,7 @@ export class PasswordLockout {
   }
 
   #rulesOf({ identityId }: Credential): LockoutRules | undefined {
-    const { recordsNow: records, featureLevel } = this.#parts.state
+    const { recordsNow: records, featureLevel } = this.#deps.state
     const identity = records.get('identity', identityId)
     return identity === undefined ? undefined : lockoutRulesOf(records, identity, featureLevel)
   }

@@ -46,7 +46,7 @@ const uses: Readonly<
   end: { purpose: Purpose.END, codes: 'any' },
 }
 
-interface SecondFactorNeeds {
+interface SecondFactorsDeps {
   readonly state: StateView
   readonly clock: Clock
   readonly reads: LatestReads
@@ -59,9 +59,9 @@ interface SecondFactorNeeds {
 /** The second factor of callers: begun, proven by codes, ended. */
 export class SecondFactors {
   readonly vault: FactorVault
-  readonly #parts: SecondFactorNeeds
+  readonly #parts: SecondFactorsDeps
 
-  constructor(parts: SecondFactorNeeds) {
+  constructor(parts: SecondFactorsDeps) {
     this.#parts = parts
     this.vault = new FactorVault(parts)
   }

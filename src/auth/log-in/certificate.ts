@@ -8,7 +8,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 
-export interface CertificateProofNeeds {
+export interface CertificateProofDeps {
   readonly state: StateView
   readonly clock: Clock
   readonly reads: LatestReads
@@ -21,14 +21,14 @@ export interface CertificateProofNeeds {
  * told.
  */
 export async function proveCertificate(
-  needs: CertificateProofNeeds,
+  deps: CertificateProofDeps,
   chain: PeerChain,
 ): Promise<Proof | null> {
   // A certificate that was enrolled elsewhere a moment ago is known here after this; so is a CA
   // that was taken back.
-  await needs.reads.reachLatest()
-  const holder = holderOf(needs, chain)
-  if ('reason' in holder || !mayLogIn(needs, holder)) return null
+  await deps.reads.reachLatest()
+  const holder = holderOf(deps, chain)
+  if ('reason' in holder || !mayLogIn(deps, holder)) return null
   const { identity, authenticator, externalId, ca, hasImproperChain } = holder
   const certificate = {
     fingerprint: chain[0].sha1,
@@ -39,12 +39,9 @@ export async function proveCertificate(
   return { identityId: identity.id, authenticator, certificate }
 }
 
-function mayLogIn(
-  needs: CertificateProofNeeds,
-  { identity, leafTime }: CertificateHolder,
-): boolean {
-  if (isDisabled(identity, judgedNowMs(needs))) return false
-  const rules = authPolicyOf(needs.state, identity)?.primary.cert
+function mayLogIn(deps: CertificateProofDeps, { identity, leafTime }: CertificateHolder): boolean {
+  if (isDisabled(identity, judgedNowMs(deps))) return false
+  const rules = authPolicyOf(deps.state, identity)?.primary.cert
   if (rules?.allowed !== true) return false
   // One whose time has not begun was made for later, whatever is allowed of one whose time is over.
   // @guard certificate-of-a-ca--early, certificate-of-a-ca--expired

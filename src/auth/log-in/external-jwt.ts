@@ -12,7 +12,7 @@ import type { LatestReads } from '../../ports/latest-reads.ts'
 
 type Fault = TokenChallenge['error']
 
-export interface TokenProofNeeds {
+export interface TokenProofDeps {
   readonly state: StateView
   readonly clock: Clock
   readonly reads: LatestReads
@@ -21,7 +21,7 @@ export interface TokenProofNeeds {
 
 /** Log-in by a token of an identity provider, in `Authorization: Bearer`. */
 export async function proveToken(
-  needs: TokenProofNeeds,
+  deps: TokenProofDeps,
   { bearers, address }: Pick<CallerCredentials, 'bearers' | 'address'>,
 ): Promise<Proof | Fault> {
   const texts = bearers()
@@ -29,8 +29,8 @@ export async function proveToken(
   const readable = texts.filter((text) => readToken(text) !== null)
   if (readable.length === 0) return 'invalid'
   // A signer or an identity that was written elsewhere a moment ago is known here after this.
-  await needs.reads.reachLatest()
-  return await proofOf(needs, address, readable)
+  await deps.reads.reachLatest()
+  return await proofOf(deps, address, readable)
 }
 
 /**
@@ -39,19 +39,19 @@ export async function proveToken(
  * here.
  */
 async function proofOf(
-  needs: TokenProofNeeds,
+  deps: TokenProofDeps,
   address: string,
   texts: readonly string[],
 ): Promise<Proof | Fault> {
   let fault: Fault = 'invalid'
   let proof: Proof | null = null
   for (const text of texts) {
-    const found = await needs.externalTokens.judge(address, text)
+    const found = await deps.externalTokens.judge(address, text)
     if (typeof found === 'string') {
       fault = found
       continue
     }
-    const identityId = holderOf(needs, found)
+    const identityId = holderOf(deps, found)
     // @guard header-smuggling--two-persons
     if (identityId === null) fault = 'invalid'
     else if (proof === null) proof = { identityId, authenticator: undefined, token: found }
@@ -61,20 +61,20 @@ async function proofOf(
 }
 
 /** The identity that may log in by this token, or null. */
-function holderOf(needs: TokenProofNeeds, { signerId, claim }: VerifiedToken): string | null {
-  const { state } = needs
+function holderOf(deps: TokenProofDeps, { signerId, claim }: VerifiedToken): string | null {
+  const { state } = deps
   const signer = state.get('externalJwtSigner', signerId)
   if (signer === undefined) return null
   const identity = signer.useExternalId
     ? state.find('identity', 'externalId', claim)
     : state.get('identity', claim)
-  if (identity === undefined || isDisabled(identity, judgedNowMs(needs))) return null
+  if (identity === undefined || isDisabled(identity, judgedNowMs(deps))) return null
   return takesTokensOf(authPolicyOf(state, identity), signerId) ? identity.id : null
 }
 
 /** A refusal tells of the token alone, so that it looks the same whether an identity exists. */
 export function tokenRefusal(
-  { state }: Pick<TokenProofNeeds, 'state'>,
+  { state }: Pick<TokenProofDeps, 'state'>,
   error: Fault,
 ): TokenChallenge {
   const signers = state.findAll('externalJwtSigner', 'enabled', 'true')

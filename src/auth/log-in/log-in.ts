@@ -18,9 +18,9 @@ import type { TokenChallenge } from '../tokens/challenge.ts'
 import type { TokenFactor } from '../principal/token-factor.ts'
 import type { HashCaller } from '../factors/password-verifier.ts'
 import type { ApiName } from '../principal/permissions.ts'
-import { type CertificateProofNeeds, proveCertificate } from './certificate.ts'
-import { proveToken, tokenRefusal, type TokenProofNeeds } from './external-jwt.ts'
-import { type PasswordGiven, type PasswordProofNeeds, provePassword } from './password.ts'
+import { type CertificateProofDeps, proveCertificate } from './certificate.ts'
+import { proveToken, tokenRefusal, type TokenProofDeps } from './external-jwt.ts'
+import { type PasswordGiven, type PasswordProofDeps, provePassword } from './password.ts'
 import { originBy, type SessionPrincipal } from '../principal/principal.ts'
 import type { SessionTracker } from '../sessions/session-tracker.ts'
 import type { TokenSigner } from '../sessions/token-signer.ts'
@@ -79,7 +79,7 @@ export interface OpenedSession {
   readonly isExtendRequested: boolean
 }
 
-export interface LogInNeeds extends PasswordProofNeeds, CertificateProofNeeds, TokenProofNeeds {
+export interface LogInDeps extends PasswordProofDeps, CertificateProofDeps, TokenProofDeps {
   readonly limits: { readonly judgementsMax: number; readonly configTypesMax: number }
   readonly writer: CommandWriter
   readonly sessions: SessionTracker
@@ -94,10 +94,10 @@ const INFO_CHARACTERS_MAX = 255
 
 /** Primary authentication: proves a credential and opens a session by it. */
 export class LogIns {
-  readonly #needs: LogInNeeds
+  readonly #deps: LogInDeps
 
-  constructor(needs: LogInNeeds) {
-    this.#needs = needs
+  constructor(deps: LogInDeps) {
+    this.#deps = deps
   }
 
   /** @throws {Problem} what is wrong on this side: CLUSTER_NO_LEADER, SERVER_TOO_MANY_REQUESTS. */
@@ -106,20 +106,20 @@ export class LogIns {
     shown: CallerCredentials,
     turn: HashCaller,
   ): Promise<Proof | LogInRefusal> {
-    const needs = this.#needs
+    const deps = this.#deps
     switch (credential.by) {
       case 'password':
-        needs.tokens.requireKey()
-        return (await provePassword(needs, shown.address, credential, turn)) ?? invalid
+        deps.tokens.requireKey()
+        return (await provePassword(deps, shown.address, credential, turn)) ?? invalid
       case 'cert': {
         const chain = shown.peerChain()
         if (chain === null) return invalid
-        needs.tokens.requireKey()
-        return (await proveCertificate(needs, chain)) ?? invalid
+        deps.tokens.requireKey()
+        return (await proveCertificate(deps, chain)) ?? invalid
       }
       case 'ext-jwt': {
-        needs.tokens.requireKey()
-        const found = await proveToken(needs, shown)
+        deps.tokens.requireKey()
+        const found = await proveToken(deps, shown)
         return typeof found === 'string' ? this.#refused(found) : found
       }
     }
@@ -132,7 +132,7 @@ export class LogIns {
     client: AboutClient,
     request: LogInRequest,
   ): Promise<OpenedSession | LogInRefusal> {
-    return retryWhenMoved(request.write, this.#needs.limits, async () => {
+    return retryWhenMoved(request.write, this.#deps.limits, async () => {
       const proof = await this.prove(credential, shown, request.turn)
       if ('code' in proof) return proof
       try {
@@ -150,7 +150,7 @@ export class LogIns {
 
   /** Whether a connection shows the certificate that a session is bound to. */
   isProven(session: ApiSession, shown: CallerCredentials): boolean {
-    return isShownBy(this.#needs.state, session, shown.peerChain()?.[0].sha1 ?? null)
+    return isShownBy(this.#deps.state, session, shown.peerChain()?.[0].sha1 ?? null)
   }
 
   /**
@@ -165,7 +165,7 @@ export class LogIns {
     client: AboutClient,
     request: WriteRequest,
   ): Promise<OpenedSession> {
-    const { state, writer, sessions, tokens, tokenFactor } = this.#needs
+    const { state, writer, sessions, tokens, tokenFactor } = this.#deps
     const { authenticator, identityId } = proof
     const { address } = shown
     // The session that it could act by is what it makes.
@@ -217,14 +217,14 @@ export class LogIns {
 
   /** Config types by id or name; unknown ones are dropped, and `all` stands alone. */
   #configTypes(asked: readonly string[]): string[] {
-    const { state, limits } = this.#needs
+    const { state, limits } = this.#deps
     if (asked.length === 0) return []
     if (asked.includes('all')) return ['all']
     return configTypeIds(state, asked.slice(0, limits.configTypesMax))
   }
 
   #refused(error: TokenChallenge['error']): LogInRefusal {
-    return { code: 'UNAUTHORIZED', challenge: tokenRefusal(this.#needs, error) }
+    return { code: 'UNAUTHORIZED', challenge: tokenRefusal(this.#deps, error) }
   }
 }
 

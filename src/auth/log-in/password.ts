@@ -9,7 +9,7 @@ import { type Clock, judgedNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 
-export interface PasswordProofNeeds {
+export interface PasswordProofDeps {
   readonly state: StateView
   readonly clock: Clock
   readonly reads: LatestReads
@@ -29,18 +29,18 @@ export interface PasswordGiven {
  * which names exist.
  */
 export function provePassword(
-  needs: PasswordProofNeeds,
+  deps: PasswordProofDeps,
   address: string,
   { username, password }: PasswordGiven,
   by: HashCaller,
 ): Promise<Proof | null> {
-  const { state, passwords, lockout } = needs
-  return needs.throttle.attempt(username, address, async () => {
+  const { state, passwords, lockout } = deps
+  return deps.throttle.attempt(username, address, async () => {
     // Without a leader there will be no session, so no hash is computed; with one, a password set
     // elsewhere a moment ago is known here too.
-    await needs.reads.reachLatest()
+    await deps.reads.reachLatest()
     const authenticator = state.find('authenticator', 'username', username)
-    const identityId = authenticator === undefined ? null : holderOf(needs, authenticator)
+    const identityId = authenticator === undefined ? null : holderOf(deps, authenticator)
     if (authenticator === undefined || identityId === null) {
       // @guard user-enumeration
       await passwords.verify(by, null, password)
@@ -55,10 +55,10 @@ export function provePassword(
 }
 
 /** The identity that may log in by this password, or null. */
-function holderOf(needs: PasswordProofNeeds, { method, identityId }: Authenticator): string | null {
-  const records = needs.state.recordsNow
+function holderOf(deps: PasswordProofDeps, { method, identityId }: Authenticator): string | null {
+  const records = deps.state.recordsNow
   if (method !== 'updb') return null
   const identity = records.get('identity', identityId)
-  if (identity === undefined || isDisabled(identity, judgedNowMs(needs))) return null
+  if (identity === undefined || isDisabled(identity, judgedNowMs(deps))) return null
   return authPolicyOf(records, identity)?.primary.updb.allowed === true ? identity.id : null
 }

@@ -52,7 +52,7 @@ export interface BegunDevice {
   readonly userCode: string
 }
 
-interface Needs {
+interface DeviceLogInsDeps {
   readonly clock: Clock
   readonly cluster: Pick<ClusterView, 'members' | 'selfId'>
   readonly topic: OpenTopic<'device-log-ins'>
@@ -70,7 +70,7 @@ interface OwnDevice {
  * is allowed is in the state: the session of the flow.
  */
 export class DeviceLogIns {
-  readonly #needs: Needs
+  readonly #deps: DeviceLogInsDeps
   /** Published here by user code, the oldest first. */
   readonly #own = new Map<string, OwnDevice>()
   readonly #room = new FairShare(deviceLimits.deviceLogInsMax)
@@ -78,9 +78,9 @@ export class DeviceLogIns {
   readonly #allEntries: RateBudget
   readonly #polls: KeyedRate
 
-  constructor(needs: Needs) {
-    this.#needs = needs
-    const { clock } = needs
+  constructor(deps: DeviceLogInsDeps) {
+    this.#deps = deps
+    const { clock } = deps
     this.#entries = new KeyedRate(
       {
         burst: deviceLimits.userCodesAtOnceMax,
@@ -113,7 +113,7 @@ export class DeviceLogIns {
     issuer: string,
     { address, source }: Pick<CallerCredentials, 'address' | 'source'>,
   ): Promise<BegunDevice> {
-    const { flow, topic, clock } = this.#needs
+    const { flow, topic, clock } = this.#deps
     this.#forgetEnded()
     // @guard device-codes--room
     if (!this.#room.hasRoomFor(source)) throw tooMany('too many devices wait to be allowed')
@@ -148,7 +148,7 @@ export class DeviceLogIns {
     const [waiting] = found
     if (waiting === undefined || found.some(({ request }) => request === '')) return null
     const { request: id, address } = waiting
-    if (await this.#needs.flow.isTaken(id)) return null
+    if (await this.#deps.flow.isTaken(id)) return null
     return { userCode: shownCode(key), id, address }
   }
 
@@ -156,7 +156,7 @@ export class DeviceLogIns {
   async deny(typed: string, source: string): Promise<boolean> {
     const waiting = await this.find(typed, source)
     if (waiting === null) return false
-    const { topic, clock } = this.#needs
+    const { topic, clock } = this.#deps
     const key = keyOf(typed)
     topic.publish(key, topicValue('', ''))
     if (!this.#own.has(key)) {
@@ -175,7 +175,7 @@ export class DeviceLogIns {
     shown: CallerCredentials,
     request: LogInRequest,
   ): Promise<MintedTokens> {
-    const { flow } = this.#needs
+    const { flow } = this.#deps
     const { deviceCode, clientId } = given
     const found = await flow.ofDevice(deviceCode)
     // @guard device-codes--client
@@ -202,13 +202,13 @@ export class DeviceLogIns {
 
   /** The values of all controllers. */
   #values(key: string): { readonly request: string; readonly address: string }[] {
-    const { cluster, topic } = this.#needs
+    const { cluster, topic } = this.#deps
     const owners = new Set([cluster.selfId, ...cluster.members().map(({ id }) => id)])
     return [...owners].flatMap((owner) => topic.get(owner, key) ?? [])
   }
 
   #forgetEnded(): void {
-    const nowMs = this.#needs.clock.nowMs()
+    const nowMs = this.#deps.clock.nowMs()
     for (const [userCode, { endsAtMs }] of this.#own) {
       if (nowMs < endsAtMs) return
       this.#forget(userCode)
@@ -219,7 +219,7 @@ export class DeviceLogIns {
     const own = this.#own.get(userCode)
     if (own === undefined) return
     this.#own.delete(userCode)
-    this.#needs.topic.withdraw(userCode)
+    this.#deps.topic.withdraw(userCode)
     this.#room.giveBack(own.source)
   }
 }

@@ -21,7 +21,7 @@ export function carriedRequest(pem: string | undefined): string {
   return pem.length > REQUEST_CHARACTERS_MAX ? UNREADABLE : pem
 }
 
-interface Needs {
+interface KeyBindingDeps {
   readonly issuer: CertificateIssuer
   readonly writer: CommandWriter
 }
@@ -31,10 +31,10 @@ interface Needs {
  * only together with a certificate of it: stolen tokens alone are useless.
  */
 export class KeyBinding {
-  readonly #needs: Needs
+  readonly #deps: KeyBindingDeps
 
-  constructor(needs: Needs) {
-    this.#needs = needs
+  constructor(deps: KeyBindingDeps) {
+    this.#deps = deps
   }
 
   /**
@@ -48,7 +48,7 @@ export class KeyBinding {
     if (requestPem === '') return null
     try {
       const order = { ...ids, requestPem, madeAt: 'log-in' } as const
-      return await makeSessionCertificate(this.#needs.issuer, order, true)
+      return await makeSessionCertificate(this.#deps.issuer, order, true)
     } catch (error) {
       if (!(error instanceof Problem && error.code === 'COULD_NOT_PROCESS_CSR')) throw error
       throw new OAuthError('invalid_request', 'the certificate request is none that can be signed')
@@ -66,7 +66,7 @@ export class KeyBinding {
     { address }: Pick<CallerCredentials, 'address'>,
     request: WriteRequest,
   ): Promise<void> {
-    const { writer } = this.#needs
+    const { writer } = this.#deps
     const origin = originBy(request, systemActor({ address, identityId }), { case: 'notKept' })
     try {
       await writer.write(origin, { kind: CommandKind.SESSION_CERTIFICATE_CREATE, payload })

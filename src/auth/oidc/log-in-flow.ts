@@ -60,7 +60,7 @@ const CODE_REPEATED_MS = 10_000
 /** Below the issuer: where a person ends who has let a device log in. */
 export const DEVICE_DONE = '/device/done'
 
-interface Needs {
+interface LogInFlowDeps {
   readonly state: StateView
   readonly clock: Clock
   readonly cluster: Pick<ClusterView, 'quorumClockMs'>
@@ -82,18 +82,18 @@ interface Needs {
  * made before, without rights, for the factor to be given in.
  */
 export class LogInFlow {
-  readonly #needs: Needs
+  readonly #deps: LogInFlowDeps
   /** Flows whose request brought the token of a signer, by session, until when (monotonic ms). */
   readonly #tokenGivenUntil = new Map<string, number>()
 
-  constructor(needs: Needs) {
-    this.#needs = needs
+  constructor(deps: LogInFlowDeps) {
+    this.#deps = deps
   }
 
   /** @returns the id of the flow. */
   begin(request: AuthorizationRequest, issuer: string): Promise<string> {
     const contents = { ...request, issuer, sessionId: randomUUID() }
-    return this.#needs.seals.seal('request', contents, REQUEST_MS)
+    return this.#deps.seals.seal('request', contents, REQUEST_MS)
   }
 
   /**
@@ -105,7 +105,7 @@ export class LogInFlow {
     issuer: string,
     userCode: string,
   ): Promise<{ readonly id: string; readonly deviceCode: string }> {
-    const { seals } = this.#needs
+    const { seals } = this.#deps
     const flow: BegunFlow = {
       clientId,
       scopes,
@@ -119,7 +119,7 @@ export class LogInFlow {
       sessionId: randomUUID(),
       isOfDevice: true,
     }
-    const endsAtMs = commonNowMs(this.#needs) + REQUEST_MS
+    const endsAtMs = commonNowMs(this.#deps) + REQUEST_MS
     const ofDevice = { flow, userCode, endsAtMs }
     return {
       id: await seals.seal('request', flow, REQUEST_MS),
@@ -131,10 +131,10 @@ export class LogInFlow {
   /** Null: no device has that code, or it ended long ago. */
   async ofDevice(deviceCode: string): Promise<DeviceFlow | null> {
     const keyRevision = this.#keyRevision()
-    const found = await this.#needs.seals.open('device', deviceCode)
+    const found = await this.#deps.seals.open('device', deviceCode)
     if (found === null) return null
     const { flow, userCode, endsAtMs } = found
-    const isOver = commonNowMs(this.#needs) >= endsAtMs
+    const isOver = commonNowMs(this.#deps) >= endsAtMs
     const { clientId, sessionId } = flow
     return { flow, clientId, sessionId, userCode, isOver, keyRevision }
   }
@@ -142,7 +142,7 @@ export class LogInFlow {
   /** Whether somebody has begun to log in for the device, or has done so, under that id. */
   async isTaken(id: string): Promise<boolean> {
     const flow = await this.#begun(id)
-    return flow === null || this.#needs.state.get('apiSession', flow.sessionId) !== undefined
+    return flow === null || this.#deps.state.get('apiSession', flow.sessionId) !== undefined
   }
 
   /**
@@ -155,7 +155,7 @@ export class LogInFlow {
     shown: CallerCredentials,
     request: LogInRequest,
   ): Promise<string | null> {
-    const { seals, state, logIns } = this.#needs
+    const { seals, state, logIns } = this.#deps
     const keyRevision = this.#keyRevision()
     const passed = await seals.open('progress', progressId)
     if (passed?.flow.isOfDevice !== true) return null
@@ -187,13 +187,13 @@ export class LogInFlow {
     shown: CallerCredentials,
     request: LogInRequest,
   ): Promise<MintedTokens | null> {
-    const { state, oidcTokens } = this.#needs
+    const { state, oidcTokens } = this.#deps
     const begun = state.get('apiSession', flow.sessionId)
     // A session that another controller has opened a moment ago is found at the next question.
     // @guard device-codes--factor
     if (begun === undefined || !this.#isWhole(begun)) return null
     const codeHash = createHash('sha256').update(deviceCode).digest('hex')
-    await this.#needs.reads.reachLatest()
+    await this.#deps.reads.reachLatest()
     const session =
       (await this.#redeemed(flow, codeHash)) ??
       (await this.#opened({ flow, proof: null }, { codeHash, keyRevision }, shown, request))
@@ -208,12 +208,12 @@ export class LogInFlow {
    * log-in of another, nor end it.
    */
   #isOfOther({ sessionId }: BegunFlow, { id }: Identity): boolean {
-    const begun = this.#needs.state.get('apiSession', sessionId)
+    const begun = this.#deps.state.get('apiSession', sessionId)
     return begun !== undefined && (begun.codeHash !== '' || begun.identityId !== id)
   }
 
   #isWhole(session: ApiSession): boolean {
-    const standing = standingOf(this.#needs.state.recordsNow, session.id)
+    const standing = standingOf(this.#deps.state.recordsNow, session.id)
     return standing !== null && !lacksOwnFactor(standing.pendingFactors)
   }
 
@@ -237,7 +237,7 @@ export class LogInFlow {
     const certificateRequest = flow.isOfDevice === true ? '' : asked
     // Tokens of such a log-in count with the key of the certificate, which the device has not.
     if (flow.isOfDevice === true && credential.by === 'cert') return refused
-    const { logIns, state } = this.#needs
+    const { logIns, state } = this.#deps
     const proof = await logIns.prove(credential, shown, request.turn)
     if ('code' in proof) return { kind: 'refused', refusal: proof }
     const identity = state.get('identity', proof.identityId)
@@ -273,10 +273,10 @@ export class LogInFlow {
   async sessionOf(id: string, shown: CallerCredentials): Promise<SessionPrincipal | null> {
     const flow = await this.#begun(id)
     if (flow === null) return null
-    await this.#needs.reads.reachLatest()
-    const session = this.#needs.state.get('apiSession', flow.sessionId)
+    await this.#deps.reads.reachLatest()
+    const session = this.#deps.state.get('apiSession', flow.sessionId)
     if (session === undefined || session.codeHash !== '') return null
-    const found = this.#needs.sessions.find(session.id)
+    const found = this.#deps.sessions.find(session.id)
     if (typeof found === 'string') return null
     return { ...found, kind: 'session', address: shown.address, permission: 'partial' }
   }
@@ -284,7 +284,7 @@ export class LogInFlow {
   /** After a factor was given; the records say whether another is missing. */
   async afterFactor(id: string, shown: CallerCredentials): Promise<LogInStep> {
     const flow = await this.#begun(id)
-    const standing = flow === null ? null : standingOf(this.#needs.state.recordsNow, flow.sessionId)
+    const standing = flow === null ? null : standingOf(this.#deps.state.recordsNow, flow.sessionId)
     if (flow === null || standing === null) return refused
     const { identity, pendingFactors: required } = standing
     const factors = await this.#lacking(flow, identity, required, shown)
@@ -303,7 +303,7 @@ export class LogInFlow {
     required: readonly PendingFactor[],
     shown: CallerCredentials,
   ): Promise<readonly PendingFactor[]> {
-    const { tokenFactor, clock } = this.#needs
+    const { tokenFactor, clock } = this.#deps
     if (required.every(({ kind }) => kind !== 'extJwt')) return required
     const nowMs = clock.monotonicMs()
     const givenUntilMs = this.#tokenGivenUntil.get(sessionId) ?? 0
@@ -319,13 +319,13 @@ export class LogInFlow {
     factors: readonly PendingFactor[],
     shown: CallerCredentials,
   ): LogInStep {
-    const challenge = factorChallenge(this.#needs, shown, { pendingFactors: factors })
+    const challenge = factorChallenge(this.#deps, shown, { pendingFactors: factors })
     return { kind: 'pending', factors, identityId: identity.id, challenge }
   }
 
   /** Seals what passed as the code. Null: no such flow, or its time is over. */
   async code(progressId: string): Promise<CodeAnswer | null> {
-    const { seals } = this.#needs
+    const { seals } = this.#deps
     const passed = await seals.open('progress', progressId)
     if (passed === null || passed.flow.isOfDevice === true) return null
     const { redirectUri, state, issuer } = passed.flow
@@ -344,7 +344,7 @@ export class LogInFlow {
     shown: CallerCredentials,
     request: LogInRequest,
   ): Promise<FlowTokens> {
-    const { seals, state, oidcTokens, keyBinding } = this.#needs
+    const { seals, state, oidcTokens, keyBinding } = this.#deps
     const keyRevision = this.#keyRevision()
     const passed = await seals.open('code', code)
     if (passed === null) throw invalidGrant('the code is unknown, or its time is over')
@@ -355,7 +355,7 @@ export class LogInFlow {
       throw invalidGrant('client, redirect_uri or code_verifier is not that of the code')
     }
     const codeHash = createHash('sha256').update(code).digest('hex')
-    await this.#needs.reads.reachLatest()
+    await this.#deps.reads.reachLatest()
     const before = await this.#redeemed(flow, codeHash)
     const begun = state.get('apiSession', flow.sessionId)
     const { identityId = '', certificateRequest = '' } = begun ?? proof ?? {}
@@ -393,7 +393,7 @@ export class LogInFlow {
     certificateRequest: string,
     write: WriteRequest,
   ): Promise<FlowTokens> {
-    const { sessions, refreshUses, oidcTokens, keyBinding, clock } = this.#needs
+    const { sessions, refreshUses, oidcTokens, keyBinding, clock } = this.#deps
     // Routers see access tokens, so none is renewed by itself: what it leads to ends with it.
     // @guard oidc/refresh--exchanged
     const endsAtMsMax = token.generation === 0 ? token.expiresAtMs : Infinity
@@ -435,7 +435,7 @@ export class LogInFlow {
     token: OidcToken,
     shown: CallerCredentials,
   ): Promise<{ readonly session: ApiSession; readonly identity: Identity }> {
-    const { sessions, reads } = this.#needs
+    const { sessions, reads } = this.#deps
     let found = sessions.find(token.sessionId)
     if (typeof found === 'string') {
       await reads.reachLatest()
@@ -459,7 +459,7 @@ export class LogInFlow {
 
   /** A certificate of the session may have been made on another controller a moment ago. */
   async #isProven(session: ApiSession, shown: CallerCredentials): Promise<boolean> {
-    const { logIns, reads } = this.#needs
+    const { logIns, reads } = this.#deps
     if (logIns.isProven(session, shown)) return true
     if (shown.peerChain() === null) return false
     await reads.reachLatest()
@@ -468,7 +468,7 @@ export class LogInFlow {
 
   /** Ends the session of a token, for whichever of its tokens was shown. */
   async endSessionOf({ sessionId, identityId, clientId }: TokenOfSession): Promise<void> {
-    const { state, reads } = this.#needs
+    const { state, reads } = this.#deps
     if (state.get('apiSession', sessionId) === undefined) await reads.reachLatest()
     const session = state.get('apiSession', sessionId)
     // @guard oidc/tokens--session
@@ -477,12 +477,12 @@ export class LogInFlow {
   }
 
   async #begun(id: string): Promise<BegunFlow | null> {
-    return await this.#needs.seals.open('request', id)
+    return await this.#deps.seals.open('request', id)
   }
 
   async #passed(flow: BegunFlow, proof: CarriedProof | null): Promise<LogInStep> {
     const passed = { flow, proof }
-    const progressId = await this.#needs.seals.seal('progress', passed, PROGRESS_MS)
+    const progressId = await this.#deps.seals.seal('progress', passed, PROGRESS_MS)
     return { kind: 'passed', issuer: flow.issuer, progressId }
   }
 
@@ -491,9 +491,9 @@ export class LogInFlow {
    * @throws {OAuthError} invalid_grant: the code was redeemed earlier, or its tokens were used.
    */
   async #redeemed(flow: BegunFlow, codeHash: string): Promise<ApiSession | null> {
-    const session = this.#needs.state.get('apiSession', flow.sessionId)
+    const session = this.#deps.state.get('apiSession', flow.sessionId)
     if (session === undefined || session.codeHash === '') return null
-    const nowMs = majorityNowMs(this.#needs) ?? judgedNowMs(this.#needs)
+    const nowMs = majorityNowMs(this.#deps) ?? judgedNowMs(this.#deps)
     const ageMs = nowMs - (session.codeRedeemedAt ?? 0)
     // @guard oidc/code-flow--late
     if (session.codeHash === codeHash && ageMs < CODE_REPEATED_MS) return session
@@ -508,7 +508,7 @@ export class LogInFlow {
     shown: CallerCredentials,
     request: LogInRequest,
   ): Promise<ApiSession> {
-    const { logIns, state } = this.#needs
+    const { logIns, state } = this.#deps
     const full = proof === null ? this.#proofOfSession(flow) : this.#proofOf(proof)
     if (full === null) throw invalidGrant('the credential was changed; log in again')
     const { certificateRequest = '' } = proof ?? {}
@@ -531,14 +531,14 @@ export class LogInFlow {
 
   /** Read it before a sealed text is opened: the text counts while this stays. */
   #keyRevision(): number {
-    return this.#needs.state.get('sharedSecret', 'clusterKey')?.revision ?? 0
+    return this.#deps.state.get('sharedSecret', 'clusterKey')?.revision ?? 0
   }
 
   #proofOf(carriedProof: CarriedProof): Proof | null {
-    const { state } = this.#needs
+    const { state } = this.#deps
     const { identityId, authenticatorId, authenticatorRevision, certificate, token } = carriedProof
     const identity = state.get('identity', identityId)
-    if (identity === undefined || isDisabled(identity, judgedNowMs(this.#needs))) return null
+    if (identity === undefined || isDisabled(identity, judgedNowMs(this.#deps))) return null
     if (lacksOwnFactor(pendingFactors(state, identity, { isMfaComplete: false }))) return null
     const authenticator = state.get('authenticator', authenticatorId)
     // A certificate is judged again at apply, whatever else was written of its authenticator: the
@@ -557,14 +557,14 @@ export class LogInFlow {
 
   /** A session that holds every factor replaces the proof that opened it. */
   #proofOfSession({ sessionId }: BegunFlow): Proof | null {
-    const standing = standingOf(this.#needs.state.recordsNow, sessionId)
+    const standing = standingOf(this.#deps.state.recordsNow, sessionId)
     if (standing === null || lacksOwnFactor(standing.pendingFactors)) return null
     return { identityId: standing.identity.id, authenticator: undefined }
   }
 
   async #end(sessionId: string): Promise<void> {
     const payload = toBinary(SessionDeleteSchema, create(SessionDeleteSchema, { id: sessionId }))
-    const { proposer } = this.#needs
+    const { proposer } = this.#deps
     await proposer.propose({ kind: CommandKind.SESSION_DELETE, payload, actor: SYSTEM_ACTOR })
   }
 }

@@ -5,7 +5,7 @@ import { networkAuthorities } from '../certificates/trusted-authorities.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 import type { Clock } from '../../lib/clock.ts'
 
-interface MonitorParts {
+interface MonitorDeps {
   readonly authorities: NetworkAuthorities
   readonly clock: Clock
 }
@@ -18,13 +18,13 @@ const CLIENT_AUTHENTICATION = '1.3.6.1.5.5.7.3.2'
  * else about the certificate is judged here, each time.
  */
 export function isMonitor(
-  parts: MonitorParts,
+  deps: MonitorDeps,
   { peerChain }: Pick<CallerCredentials, 'peerChain'>,
 ): boolean {
   const chain = peerChain()
   if (chain === null) return false
   try {
-    return isMonitorCertificate(parts, chain[0])
+    return isMonitorCertificate(deps, chain[0])
   } catch (error) {
     if (error instanceof CertificateError) return false
     throw error
@@ -32,9 +32,9 @@ export function isMonitor(
 }
 
 /** @throws {CertificateError} when the network has not issued it, or its time is over. */
-function isMonitorCertificate(parts: MonitorParts, leaf: Certificate): boolean {
+function isMonitorCertificate(deps: MonitorDeps, leaf: Certificate): boolean {
   // @guard certificate-of-the-web-authority--metrics, metrics-by-certificate--chain
-  checkChain([leaf], networkAuthorities(parts), parts.clock.nowMs())
+  checkChain([leaf], networkAuthorities(deps), deps.clock.nowMs())
   const isForClients = leaf.native.keyUsage?.includes(CLIENT_AUTHENTICATION) === true
   // Controllers and identities have certificates of the same authority, and are no monitors.
   // @guard metrics-by-certificate--kind, metrics-by-certificate--usage

@@ -55,7 +55,7 @@ export interface MintedTokens {
   readonly expiresInSeconds: number
 }
 
-interface Needs {
+interface OidcTokensDeps {
   readonly state: Pick<StateView, 'get' | 'findAll' | 'featureLevel'>
   readonly jwt: JwtSigner
   readonly clock: Clock
@@ -68,20 +68,20 @@ interface Needs {
  * still there, its guard judges.
  */
 export class OidcTokens {
-  readonly #needs: Needs
+  readonly #deps: OidcTokensDeps
   /** Good access tokens: a signature check would cost more than the rest of a read. */
   readonly #verified = new Map<string, OidcToken>()
   /** The key of each access token that was found good, for as long as somebody holds it. */
   readonly #keyIds = new WeakMap<OidcToken, string>()
   readonly #checks: FairShare
 
-  constructor(needs: Needs) {
-    this.#needs = needs
-    this.#checks = new FairShare(needs.limits.tokenChecksMax)
+  constructor(deps: OidcTokensDeps) {
+    this.#deps = deps
+    this.#checks = new FairShare(deps.limits.tokenChecksMax)
   }
 
   async mint(subject: TokenSubject): Promise<MintedTokens> {
-    const { limits, clock } = this.#needs
+    const { limits, clock } = this.#deps
     const nowMs = clock.nowMs()
     const endsAtMs = Math.min(
       subject.session.createdAt + limits.oidcSessionMsMax,
@@ -117,7 +117,7 @@ export class OidcTokens {
    * stream lasts, while the token ends or others take its place among those that are recalled.
    */
   isInForce(token: OidcToken): boolean {
-    const { clock, jwt } = this.#needs
+    const { clock, jwt } = this.#deps
     const keyId = this.#keyIds.get(token)
     if (keyId === undefined || clock.nowMs() >= token.expiresAtMs) return false
     // The tokens of a member that was removed end with its membership.
@@ -137,7 +137,7 @@ export class OidcTokens {
     source: string,
   ): Promise<OidcToken | 'invalid' | 'expired'> {
     const found = await this.#verify(text, source)
-    if (found === null) return isPast(text, this.#needs.clock.nowMs()) ? 'expired' : 'invalid'
+    if (found === null) return isPast(text, this.#deps.clock.nowMs()) ? 'expired' : 'invalid'
     for (const purpose of purposes) {
       const token = oidcTokenOf(text, found.claims, purpose)
       if (token === null) continue
@@ -159,7 +159,7 @@ export class OidcTokens {
     }
     this.#checks.take(source)
     try {
-      return await this.#needs.jwt.verifyWithKey(text, { isExpiredAllowed })
+      return await this.#deps.jwt.verifyWithKey(text, { isExpiredAllowed })
     } finally {
       this.#checks.giveBack(source)
     }
@@ -180,7 +180,7 @@ export class OidcTokens {
 
   /** Whether that token alone was revoked; the end of its session is judged by the record of it. */
   #isRevoked({ tokenId }: OidcToken): boolean {
-    return this.#needs.state.get('revocation', tokenId)?.type === 'JTI'
+    return this.#deps.state.get('revocation', tokenId)?.type === 'JTI'
   }
 
   /**
@@ -193,7 +193,7 @@ export class OidcTokens {
     clientId,
     issuer,
   }: OidcToken): Promise<{ readonly token: string; readonly issuedAtMs: number }> {
-    const { clock, jwt } = this.#needs
+    const { clock, jwt } = this.#deps
     const issuedAtMs = clock.nowMs()
     const token = await jwt.sign({
       iss: new URL(issuer).origin,
@@ -209,7 +209,7 @@ export class OidcTokens {
 
   #remember(token: OidcToken, keyId: string): void {
     const [oldest] = this.#verified.keys()
-    if (this.#verified.size >= this.#needs.limits.verifiedTokensMax && oldest !== undefined) {
+    if (this.#verified.size >= this.#deps.limits.verifiedTokensMax && oldest !== undefined) {
       this.#verified.delete(oldest)
     }
     this.#verified.set(token.text, token)
@@ -224,7 +224,7 @@ export class OidcTokens {
   ): Promise<string> {
     const { session, identity, scopes } = subject
     const certificates = isKeyBound(session) ? this.#certificatesOf(session) : null
-    return this.#needs.jwt.sign({
+    return this.#deps.jwt.sign({
       ...common(subject, nowMs, lifetimeMs),
       nbf: Math.floor(nowMs / 1000) - EARLIER_SECONDS,
       jti: randomUUID(),
@@ -255,7 +255,7 @@ export class OidcTokens {
    * token that names none counts for everybody.
    */
   #certificatesOf(session: ApiSession): readonly string[] {
-    const { state } = this.#needs
+    const { state } = this.#deps
     const { id, certFingerprint } = session
     const made = state.findAll('sessionCertificate', 'apiSessionId', id)
     const newest = made.toSorted((a, b) => b.revision - a.revision)[0]
@@ -271,7 +271,7 @@ export class OidcTokens {
     lifetimeMs: number,
   ): Promise<string> {
     const { session, identity, nonce } = subject
-    return this.#needs.jwt.sign({
+    return this.#deps.jwt.sign({
       ...common(subject, nowMs, lifetimeMs),
       azp: session.clientId,
       at_hash: createHash('sha256').update(access).digest().subarray(0, 16).toString('base64url'),

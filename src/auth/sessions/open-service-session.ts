@@ -17,7 +17,7 @@ export interface WantedSession {
   readonly tags: JsonObject
 }
 
-export interface ServiceSessionNeeds {
+export interface ServiceSessionDeps {
   readonly state: StateView
   readonly posture: Pick<PostureService, 'ofSession' | 'grantingChecks' | 'failures' | 'refused'>
   readonly writer: CommandWriter
@@ -34,7 +34,7 @@ export interface ServiceSessionNeeds {
  * @throws {Problem} what apply refuses it with; INVALID_POSTURE with the checks that fail.
  */
 export async function openServiceSession(
-  { state, posture, writer, limits }: ServiceSessionNeeds,
+  { state, posture, writer, limits }: ServiceSessionDeps,
   origin: WriteOrigin,
   apiSession: ApiSession,
   { id, identityId, serviceId, type, tags }: WantedSession,

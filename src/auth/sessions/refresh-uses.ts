@@ -10,7 +10,7 @@ export interface RefreshUseLimits {
   readonly refreshSweepMs: number
 }
 
-interface Needs {
+interface RefreshUsesDeps {
   readonly state: Pick<StateView, 'get'>
   readonly clock: Clock
   readonly cluster: Pick<ClusterView, 'quorumClockMs'>
@@ -26,19 +26,19 @@ interface Needs {
  * a session was used last: a refresh is no write. All of them stopping at once forget it.
  */
 export class RefreshUses {
-  readonly #needs: Needs
+  readonly #deps: RefreshUsesDeps
   readonly #bySession = new Map<string, RefreshUse>()
   #stop: () => void = () => undefined
 
-  constructor(needs: Needs) {
-    this.#needs = needs
-    needs.refreshes.onChange((_owner, sessionId, use) => {
+  constructor(deps: RefreshUsesDeps) {
+    this.#deps = deps
+    deps.refreshes.onChange((_owner, sessionId, use) => {
       if (use !== undefined) this.#note(sessionId, use)
     })
   }
 
   start(): void {
-    const { scheduler, limits } = this.#needs
+    const { scheduler, limits } = this.#deps
     this.#stop = scheduler.every(limits.refreshSweepMs, () => this.sweep())
   }
 
@@ -48,10 +48,10 @@ export class RefreshUses {
 
   /** Counts the use of a token. @returns whether it was used before, too long ago. */
   isReused(sessionId: string, generation: number): boolean {
-    const { clock, limits, refreshes } = this.#needs
+    const { clock, limits, refreshes } = this.#deps
     // A session is ended by it, so it takes more than the clock of this controller.
     // @guard clock-of-the-leader--refresh
-    const nowMs = majorityNowMs(this.#needs) ?? clock.nowMs()
+    const nowMs = majorityNowMs(this.#deps) ?? clock.nowMs()
     const known = this.#bySession.get(sessionId)
     if (known !== undefined && generation <= known.generation) {
       return nowMs - known.usedAtMs > limits.refreshReuseMs
@@ -65,14 +65,14 @@ export class RefreshUses {
   /** Forgets sessions that have ended. */
   sweep(): void {
     for (const id of this.#bySession.keys()) {
-      if (this.#needs.state.get('apiSession', id) === undefined) this.#forget(id)
+      if (this.#deps.state.get('apiSession', id) === undefined) this.#forget(id)
     }
   }
 
   #note(sessionId: string, use: RefreshUse): void {
     const known = this.#bySession.get(sessionId)
     if (known !== undefined && known.generation >= use.generation) return
-    if (known === undefined && this.#bySession.size >= this.#needs.limits.refreshSessionsMax) {
+    if (known === undefined && this.#bySession.size >= this.#deps.limits.refreshSessionsMax) {
       const [oldest] = this.#bySession.keys()
       if (oldest !== undefined) this.#forget(oldest)
     }
@@ -81,6 +81,6 @@ export class RefreshUses {
 
   #forget(sessionId: string): void {
     this.#bySession.delete(sessionId)
-    this.#needs.refreshes.withdraw(sessionId)
+    this.#deps.refreshes.withdraw(sessionId)
   }
 }

@@ -12,7 +12,7 @@ const AUDIENCE = 'openziti'
 /** Type of service session tokens among the tokens of the API family. */
 const SESSION_TOKEN_TYPE = 's'
 
-interface TokenNeeds {
+interface ServiceSessionTokenDeps {
   readonly jwt: JwtSigner
   readonly clock: Clock
   /** Base URLs, the preferred one first. */
@@ -24,7 +24,7 @@ interface TokenNeeds {
  * @param isLegacy its API session is not one of OIDC: routers ask controllers about it.
  */
 export async function signSessionToken(
-  { jwt, clock, bindings }: TokenNeeds,
+  { jwt, clock, bindings }: ServiceSessionTokenDeps,
   session: Session,
   isLegacy: boolean,
 ): Promise<string> {
@@ -50,7 +50,7 @@ export async function signSessionToken(
  * @returns its id; null for any other token.
  */
 export async function verifiedSessionId(
-  parts: Pick<TokenNeeds, 'jwt'>,
+  parts: Pick<ServiceSessionTokenDeps, 'jwt'>,
   token: string,
   expected: { readonly apiSessionId: string; readonly serviceId: string },
 ): Promise<string | null> {
@@ -68,7 +68,7 @@ export interface ClaimedSession {
 
 /** The service session of a token that a member signed; null for any other token. */
 export async function serviceSessionIn(
-  { jwt }: Pick<TokenNeeds, 'jwt'>,
+  { jwt }: Pick<ServiceSessionTokenDeps, 'jwt'>,
   token: string,
 ): Promise<ClaimedSession | null> {
   const claims = await jwt.verify(token)

@@ -49,7 +49,7 @@ interface Permitted extends CalledOperation {
   readonly isForMonitors?: boolean | undefined
 }
 
-interface GuardNeeds {
+interface SessionGuardDeps {
   readonly state: StateView
   readonly clock: Clock
   readonly keys: TokenKeys
@@ -68,7 +68,7 @@ const UNKNOWN_VERSIONS_WAITING_MAX = 64
 
 /** Decides who calls, and whether that one may. */
 export class SessionGuard {
-  readonly #parts: GuardNeeds
+  readonly #parts: SessionGuardDeps
   readonly #sessions: SessionTracker
   readonly #tokens: TokenSigner
   readonly #factor: TokenFactor
@@ -78,7 +78,7 @@ export class SessionGuard {
   #waiting = 0
 
   constructor(
-    parts: GuardNeeds,
+    parts: SessionGuardDeps,
     sessions: SessionTracker,
     tokens: TokenSigner,
     factor: TokenFactor,

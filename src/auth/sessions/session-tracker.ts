@@ -39,7 +39,7 @@ export interface SessionLimits {
 /** Clocks that differ by less are as good as equal. */
 const AHEAD_MS_MAX = 60_000
 
-interface TrackerNeeds {
+interface SessionTrackerDeps {
   readonly state: StateView
   readonly cluster: ClusterView
   readonly proposer: Proposer
@@ -57,7 +57,7 @@ interface TrackerNeeds {
  * log now and then, so that it outlives a stop of everything.
  */
 export class SessionTracker {
-  readonly #parts: TrackerNeeds
+  readonly #parts: SessionTrackerDeps
   /** Session id to the last use that is known of, here or elsewhere, UTC ms. */
   readonly #lastUses = new Map<string, number>()
   /** Used here since they were last looked at. */
@@ -67,7 +67,7 @@ export class SessionTracker {
   #isSweeping = false
   #leadsSinceMs: number | null = null
 
-  constructor(parts: TrackerNeeds) {
+  constructor(parts: SessionTrackerDeps) {
     this.#parts = parts
     parts.activity.onChange((_owner, sessionId, atMs) => {
       // A clock that runs ahead elsewhere can not lengthen a session here.
@@ -302,7 +302,7 @@ export class SessionTracker {
   }
 }
 
-interface EndNeeds {
+interface EndDeps {
   readonly sessions: Pick<SessionTracker, 'expiresAtMs'>
   readonly clock: Clock
   readonly limits: Pick<SessionLimits, 'sessionTimeoutMs'>
@@ -310,7 +310,7 @@ interface EndNeeds {
 
 /** The end of what a caller has shown: its access token, or its session while it is not used. */
 export function endOf(
-  { sessions, clock, limits }: EndNeeds,
+  { sessions, clock, limits }: EndDeps,
   { session, accessToken }: Pick<SessionPrincipal, 'session' | 'accessToken'>,
 ): { readonly expiresAtMs: number; readonly leftSeconds: number } {
   if (accessToken === undefined) {

@@ -48,7 +48,7 @@ interface Remembered {
   readonly endsAtMs: number
 }
 
-interface JudgeParts {
+interface TokenJudgeDeps {
   readonly state: StateView
   readonly clock: Clock
 }
@@ -59,7 +59,7 @@ interface JudgeParts {
  * algorithm has to fit the key.
  */
 export class TokenJudge {
-  readonly #state: JudgeParts['state']
+  readonly #state: TokenJudgeDeps['state']
   readonly #clock: Clock
   readonly #keySets: KeySets
   readonly #limits: TokenJudgeLimits
@@ -69,7 +69,7 @@ export class TokenJudge {
   /** Parsed certificates of signers, by PEM. */
   #certificates = new Map<string, VerificationKey | null>()
 
-  constructor({ state, clock }: JudgeParts, keySets: KeySets, limits: TokenJudgeLimits) {
+  constructor({ state, clock }: TokenJudgeDeps, keySets: KeySets, limits: TokenJudgeLimits) {
     this.#state = state
     this.#clock = clock
     this.#keySets = keySets

@@ -14,7 +14,7 @@ const TO_LINE_END = '\u001b[K'
 const BELOW = '\u001b[J'
 const CLEAR = '\u001b[2J'
 
-export interface WatchParts {
+export interface WatchDeps {
   /** @throws {CommandFailure} when the controller can not be asked. */
   readonly ask: () => Promise<ClusterStatus>
   readonly write: (text: string) => void
@@ -26,20 +26,20 @@ export interface WatchParts {
 }
 
 /** Looks once a second until it is ended; a controller that goes away is waited for. */
-export async function watchStatus(parts: WatchParts): Promise<void> {
-  if (parts.form === 'screen') parts.write(CLEAR)
+export async function watchStatus(deps: WatchDeps): Promise<void> {
+  if (deps.form === 'screen') deps.write(CLEAR)
   do {
-    const time = parts.now().toISOString()
+    const time = deps.now().toISOString()
     try {
-      show(parts, time, await parts.ask())
+      show(deps, time, await deps.ask())
     } catch (error) {
       if (!(error instanceof CommandFailure)) throw error
-      showFailure(parts, time, error.message)
+      showFailure(deps, time, error.message)
     }
-  } while (await parts.wait(LOOK_MS))
+  } while (await deps.wait(LOOK_MS))
 }
 
-function show({ form, write }: WatchParts, time: string, status: ClusterStatus): void {
+function show({ form, write }: WatchDeps, time: string, status: ClusterStatus): void {
   switch (form) {
     case 'screen':
       draw(write, `${time}\n${statusText(status)}`)
@@ -53,7 +53,7 @@ function show({ form, write }: WatchParts, time: string, status: ClusterStatus):
   }
 }
 
-function showFailure({ form, write }: WatchParts, time: string, message: string): void {
+function showFailure({ form, write }: WatchDeps, time: string, message: string): void {
   const shown = printableText(message)
   if (form === 'screen') draw(write, `${time}\n${shown}\nwaiting for the controller`)
   else if (form === 'lines') write(`${time} ${shown}\n`)

@@ -32,7 +32,7 @@ import { bytesOf, controllerId } from './messages.ts'
 import { isChangeFinished, keySha256Of } from './record.ts'
 import { waitUntil } from './wait.ts'
 
-export interface AdmissionServerParts {
+export interface AdmissionServerDeps {
   readonly consensus: Consensus
   readonly state: AdmissionState
   readonly changer: MemberChanger
@@ -59,13 +59,13 @@ const TURN_MS = 6_000
  * configuration.
  */
 export class AdmissionServer {
-  readonly #parts: AdmissionServerParts
+  readonly #deps: AdmissionServerDeps
   /** Ids of the controllers whose requests are in progress. */
   readonly #entering: NodeId[] = []
 
-  constructor(parts: AdmissionServerParts) {
-    this.#parts = parts
-    parts.calls.serve(peerMethods.enterByLeader, async (message, timeoutMs) => {
+  constructor(deps: AdmissionServerDeps) {
+    this.#deps = deps
+    deps.calls.serve(peerMethods.enterByLeader, async (message, timeoutMs) => {
       const { publicKeySha256, request } = message
       const caller = {
         id: controllerId(message.id, 'id'),
@@ -73,7 +73,7 @@ export class AdmissionServer {
       }
       return await this.#enterHere(caller, requestIn(request), timeoutMs)
     })
-    const { peers } = parts.consensus
+    const { peers } = deps.consensus
     const { name } = peerMethods.enter
     peers.serve(name, 'controllers', (caller, payload) => this.#onEnter(caller, payload))
   }
@@ -91,7 +91,7 @@ export class AdmissionServer {
       const { enter, enterByLeader } = peerMethods
       const request = entryRequestMessage(requestIn(decodePeerMessage(enter.request, payload)))
       const message = { id, publicKeySha256, request }
-      const answer = await this.#parts.calls.ask(enterByLeader, message, ENTER_TIMEOUT_MS)
+      const answer = await this.#deps.calls.ask(enterByLeader, message, ENTER_TIMEOUT_MS)
       return encodePeerMessage(enter.answer, answer)
     } finally {
       this.#entering.splice(this.#entering.indexOf(id), 1)
@@ -103,7 +103,7 @@ export class AdmissionServer {
     request: EntryRequest,
     timeoutMs: number,
   ): Promise<AnswerInit> {
-    const { consensus, state, changer, clock, log, actions } = this.#parts
+    const { consensus, state, changer, clock, log, actions } = this.#deps
     const deadlineMs = clock.monotonicMs() + timeoutMs
     // Reads an admission that another controller may just have committed.
     const index = await consensus.readIndex()
@@ -138,14 +138,14 @@ export class AdmissionServer {
   }
 
   #judge(caller: EntryCaller, request: EntryRequest): EntryVerdict {
-    const { clusterId } = this.#parts
-    const { record, index: configurationIndex } = this.#parts.consensus.configuration()
-    const admission = admissionOf(this.#parts.state, caller.id)
+    const { clusterId } = this.#deps
+    const { record, index: configurationIndex } = this.#deps.consensus.configuration()
+    const admission = admissionOf(this.#deps.state, caller.id)
     const context: EntryContext = {
       record,
       configurationIndex,
       clusterId,
-      featureLevel: this.#parts.state.featureLevel,
+      featureLevel: this.#deps.state.featureLevel,
       admitted:
         admission === undefined
           ? null
@@ -157,7 +157,7 @@ export class AdmissionServer {
 
   /** Start of the process that is connected as this member; null if none is. */
   #liveStartedAtMs(id: NodeId): number | null {
-    const { consensus } = this.#parts
+    const { consensus } = this.#deps
     // This controller is running, so any other process with its id is a duplicate.
     if (id === consensus.selfId) return 0
     const peer = consensus.peerStatuses().find((known) => known.id === id)
@@ -165,12 +165,12 @@ export class AdmissionServer {
   }
 
   #refusal({ reason, detail }: EntryVerdict & { readonly verdict: 'refused' }): AnswerInit {
-    const { index } = this.#parts.consensus.configuration()
+    const { index } = this.#deps.consensus.configuration()
     return { outcome: 'refused', reason, detail, configurationIndex: BigInt(index) }
   }
 
   #accepted(outcome: 'member' | 'added' | 'returning'): AnswerInit {
-    const { clusterId, generation, consensus } = this.#parts
+    const { clusterId, generation, consensus } = this.#deps
     const { record, index } = consensus.configuration()
     const configuration = toBinary(ConfigurationSchema, record)
     return { outcome, clusterId, generation, configuration, configurationIndex: BigInt(index) }

@@ -26,7 +26,7 @@ export interface LeadershipOptions extends LeadershipTiming {
   readonly slowLoopMs: number
 }
 
-export interface LeadershipParts {
+export interface LeadershipDeps {
   readonly cluster: ClusterView
   readonly soft: SoftState
   readonly clock: Clock
@@ -56,7 +56,7 @@ const REASONS = ['manual', 'priority', 'slow'] as const
  */
 export class LeadershipBalancer {
   readonly #options: LeadershipOptions
-  readonly #parts: LeadershipParts
+  readonly #deps: LeadershipDeps
   readonly #topic: OpenTopic<'leadership'>
   readonly #untilMs: Record<HoldReason, number> = { manual: 0, priority: 0, slow: 0 }
   readonly #own = new Set<HoldReason>()
@@ -67,10 +67,10 @@ export class LeadershipBalancer {
   #isMoving = false
   #stopTimer: (() => void) | null = null
 
-  constructor(options: LeadershipOptions, parts: LeadershipParts) {
+  constructor(options: LeadershipOptions, deps: LeadershipDeps) {
     this.#options = options
-    this.#parts = parts
-    this.#topic = parts.soft.open('leadership')
+    this.#deps = deps
+    this.#topic = deps.soft.open('leadership')
     this.#topic.onChange((_owner, _key, message) => {
       const hold = message === undefined ? null : holdOf(message)
       if (hold !== null) this.#extend(hold.reason, hold.remainingMs)
@@ -93,10 +93,10 @@ export class LeadershipBalancer {
 
   /** Runs once a second. Resolves when a transfer that it started is over. */
   async look(): Promise<void> {
-    const members = this.#parts.cluster.members()
+    const members = this.#deps.cluster.members()
     this.#watchHealth(members)
     this.#repeatHolds()
-    const { cluster, clock } = this.#parts
+    const { cluster, clock } = this.#deps
     if (cluster.leaderId() !== cluster.selfId) {
       this.#leadsSinceMs = null
       return
@@ -122,8 +122,8 @@ export class LeadershipBalancer {
   }
 
   #watchHealth(members: readonly MemberView[]): void {
-    const nowMs = this.#parts.clock.monotonicMs()
-    const { selfId } = this.#parts.cluster
+    const nowMs = this.#deps.clock.monotonicMs()
+    const { selfId } = this.#deps.cluster
     for (const member of members) {
       if (member.id === selfId) {
         if (this.#isSlow(member, 1)) this.#slowSinceMs ??= nowMs
@@ -145,7 +145,7 @@ export class LeadershipBalancer {
   }
 
   #candidates(members: readonly MemberView[]): Candidate[] {
-    const { cluster, matchIndex } = this.#parts
+    const { cluster, matchIndex } = this.#deps
     const last = members.find(({ id }) => id === cluster.selfId)?.vitals?.last ?? 0
     return members
       .filter(({ id }) => id !== cluster.selfId)
@@ -162,7 +162,7 @@ export class LeadershipBalancer {
   }
 
   async #move(to: NodeId, reason: 'priority' | 'slow'): Promise<void> {
-    const { log, transfer } = this.#parts
+    const { log, transfer } = this.#deps
     this.#isMoving = true
     // Set before the transfer: the next leader must know the hold, and a failed transfer must not
     // be retried every second.
@@ -187,12 +187,12 @@ export class LeadershipBalancer {
   }
 
   #extend(reason: HoldReason, remainingMs: number): void {
-    const untilMs = this.#parts.clock.monotonicMs() + remainingMs
+    const untilMs = this.#deps.clock.monotonicMs() + remainingMs
     this.#untilMs[reason] = Math.max(this.#untilMs[reason], untilMs)
   }
 
   #repeatHolds(): void {
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     if (nowMs - this.#publishedMs < REPEAT_MS) return
     this.#publishedMs = nowMs
     for (const reason of this.#own) {

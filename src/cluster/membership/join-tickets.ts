@@ -49,7 +49,7 @@ import type { Keyring } from '../secrets/keyring.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
 import { wrapAll } from '../secrets/wrap-secrets.ts'
 
-export interface AdmissionParts {
+export interface AdmissionDeps {
   readonly cluster: ClusterView & { configuration(): ConfigurationInForce }
   readonly proposer: Proposer
   readonly state: StateView
@@ -84,10 +84,10 @@ const DNS_NAME = /^(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-)
  * and wraps the secrets; the log makes the final decision.
  */
 export class JoinTickets implements Admission {
-  readonly #parts: AdmissionParts
+  readonly #deps: AdmissionDeps
 
-  constructor(parts: AdmissionParts) {
-    this.#parts = parts
+  constructor(deps: AdmissionDeps) {
+    this.#deps = deps
   }
 
   /** @throws {Problem} COULD_NOT_VALIDATE, MEMBERSHIP_REFUSED, and as {@link Proposer.propose}. */
@@ -95,7 +95,7 @@ export class JoinTickets implements Admission {
     options: { readonly isVoter: boolean; readonly lifetimeMs: number },
     by: Actor,
   ): Promise<Invitation> {
-    const { cluster, state, clock, trustDomain, caPem } = this.#parts
+    const { cluster, state, clock, trustDomain, caPem } = this.#deps
     const { lifetimeMs, isVoter } = options
     const { lifetimeMsMin, lifetimeMsMax } = admissionLimits
     if (!Number.isSafeInteger(lifetimeMs) || lifetimeMs < lifetimeMsMin) {
@@ -132,7 +132,7 @@ export class JoinTickets implements Admission {
   async tickets(): Promise<readonly TicketView[]> {
     // Reads the latest state, so that tickets just created at another controller are listed.
     await this.#reachLatest()
-    const { state } = this.#parts
+    const { state } = this.#deps
     const { records } = state.list('joinTicket', { limit: -1 })
     return records
       .filter(({ expiresAt }) => (expiresAt ?? 0) > state.logTimeMs)
@@ -144,12 +144,12 @@ export class JoinTickets implements Admission {
     const payload = toBinary(TicketRevokeSchema, create(TicketRevokeSchema, { id }))
     const { outcome } = await this.#propose(CommandKind.TICKET_REVOKE, payload, by)
     if (!outcome.ok) throw refusalProblem(outcome)
-    this.#parts.log.info({ ticketId: id }, 'revoked a ticket')
+    this.#deps.log.info({ ticketId: id }, 'revoked a ticket')
   }
 
   /** Fabric API addresses of all members: this one first, then connected ones. */
   #addresses(): readonly string[] {
-    const { cluster } = this.#parts
+    const { cluster } = this.#deps
     const rank = (id: string, connected: boolean): number =>
       id === cluster.selfId ? 0 : connected ? 1 : 2
     const addresses = cluster
@@ -177,7 +177,7 @@ export class JoinTickets implements Admission {
     await this.#reachLatest()
     this.#checkKnown(ticket, digest)
     this.#checkLevel(request)
-    const { log } = this.#parts
+    const { log } = this.#deps
     for (let attempt = 1; ; attempt += 1) {
       const payload = await this.#redeem(request, ticket, digest, publicKeySpki)
       const { outcome } = await this.#propose(CommandKind.TICKET_REDEEM, payload, SYSTEM_ACTOR)
@@ -194,7 +194,7 @@ export class JoinTickets implements Admission {
 
   /** Parses the ticket and checks its cluster and generation. */
   #ticketOf({ ticket: text }: JoinRequest): Ticket {
-    const { cluster } = this.#parts
+    const { cluster } = this.#deps
     let ticket: Ticket
     try {
       ticket = parseTicket(text)
@@ -214,7 +214,7 @@ export class JoinTickets implements Admission {
   }
 
   #checkKnown(ticket: Ticket, digest: Uint8Array): void {
-    const { state } = this.#parts
+    const { state } = this.#deps
     const known = state.get('joinTicket', ticket.id)
     const expected = Buffer.from(known?.digest ?? '', 'hex')
     if (expected.length !== digest.length || !timingSafeEqual(expected, digest)) {
@@ -230,7 +230,7 @@ export class JoinTickets implements Admission {
    * would have to stop at once.
    */
   #checkLevel({ featureLevel }: JoinRequest): void {
-    const inForce = this.#parts.state.featureLevel
+    const inForce = this.#deps.state.featureLevel
     if (featureLevel >= inForce) return
     throw new Problem('MEMBERSHIP_REFUSED', {
       detail: `the cluster is at feature level ${inForce} and the new controller supports up to ${String(featureLevel)}; install the version that the cluster runs`,
@@ -261,7 +261,7 @@ export class JoinTickets implements Admission {
   }
 
   async #reachLatest(): Promise<void> {
-    const { cluster, state } = this.#parts
+    const { cluster, state } = this.#deps
     const index = await cluster.readIndex()
     if (await state.waitForApplied(index, admissionLimits.waitMs)) return
     throw new Problem('INDEX_NOT_REACHED', { retryAfterSeconds: 1 })
@@ -273,7 +273,7 @@ export class JoinTickets implements Admission {
     digest: Uint8Array,
     publicKeySpki: Uint8Array,
   ): Promise<Uint8Array> {
-    const { state, keyring } = this.#parts
+    const { state, keyring } = this.#deps
     const { id: nodeId, storeId, address } = request
     await keyring.refresh()
     const message = create(TicketRedeemSchema, {
@@ -290,7 +290,7 @@ export class JoinTickets implements Admission {
   }
 
   async #certify({ id, hosts }: JoinRequest, publicKeySpki: Uint8Array): Promise<string> {
-    const { keyring, clock, trustDomain } = this.#parts
+    const { keyring, clock, trustDomain } = this.#deps
     const issuer = keyring.issuing()
     if (issuer === null) {
       throw new Problem('PEER_UNREACHABLE', {
@@ -307,7 +307,7 @@ export class JoinTickets implements Admission {
 
   /** Answers from the admission in the state, even if an earlier request created it. */
   async #answer(id: string): Promise<JoinAnswer> {
-    const { cluster, state, clock, trustDomain, caPem } = this.#parts
+    const { cluster, state, clock, trustDomain, caPem } = this.#deps
     const { record, index } = await this.#settledConfiguration()
     const admission = state.get('admission', id)
     if (admission === undefined) {
@@ -333,7 +333,7 @@ export class JoinTickets implements Admission {
    * source for current ones.
    */
   #whereTheyAre(record: ConfigurationRecord): ConfigurationRecord {
-    const { addressOf } = this.#parts
+    const { addressOf } = this.#deps
     const located = clone(ConfigurationSchema, record)
     for (const member of located.members) member.address = addressOf?.(member.id) ?? member.address
     return located
@@ -343,7 +343,7 @@ export class JoinTickets implements Admission {
    * A new controller must start from a committed configuration. @throws {Problem} MEMBERSHIP_BUSY
    */
   async #settledConfiguration(): Promise<ConfigurationInForce> {
-    const { cluster, clock } = this.#parts
+    const { cluster, clock } = this.#deps
     const deadlineMs = clock.monotonicMs() + admissionLimits.waitMs
     for (;;) {
       const configuration = cluster.configuration()
@@ -354,7 +354,7 @@ export class JoinTickets implements Admission {
   }
 
   #propose(kind: CommandKind, payload: Uint8Array, actor: Actor): ReturnType<Proposer['propose']> {
-    return this.#parts.proposer.propose({ kind, payload, actor })
+    return this.#deps.proposer.propose({ kind, payload, actor })
   }
 }
 

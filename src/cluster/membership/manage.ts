@@ -6,10 +6,10 @@ import type { AdmissionState, Consensus } from './consensus.ts'
 import { MembershipService } from './service.ts'
 import { AdmissionServer } from './admission-server.ts'
 import { LeaderCalls } from './leader-calls.ts'
-import { MembershipReconciler, type ReconcilerParts } from './reconciler.ts'
+import { MembershipReconciler, type ReconcilerDeps } from './reconciler.ts'
 
-export interface MemberManagementParts extends Pick<
-  ReconcilerParts,
+export interface MemberManagementDeps extends Pick<
+  ReconcilerDeps,
   'secrets' | 'featureLevel' | 'joinTimeoutMs'
 > {
   readonly consensus: Consensus
@@ -39,13 +39,13 @@ export interface MemberManagement {
  * Membership management of one controller. It runs on all controllers; most of it acts only on the
  * leader. One instance per cluster node.
  */
-export function manageMembers(parts: MemberManagementParts): MemberManagement {
-  const { consensus, state, clock } = parts
+export function manageMembers(deps: MemberManagementDeps): MemberManagement {
+  const { consensus, state, clock } = deps
   const calls = new LeaderCalls(consensus, clock)
   const changer = new MemberChanger(consensus, state, clock)
-  const control = new MembershipService({ ...parts, changer, calls })
-  new AdmissionServer({ ...parts, changer, calls })
-  const steward = new MembershipReconciler({ ...parts, changer })
+  const control = new MembershipService({ ...deps, changer, calls })
+  new AdmissionServer({ ...deps, changer, calls })
+  const steward = new MembershipReconciler({ ...deps, changer })
   return {
     control,
     start: () => steward.start(),

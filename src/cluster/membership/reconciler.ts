@@ -48,7 +48,7 @@ export interface MemberSecrets {
   wrapMissingSecrets(): Promise<boolean>
 }
 
-export interface ReconcilerParts {
+export interface ReconcilerDeps {
   readonly consensus: Consensus
   readonly state: AdmissionState
   readonly changer: MemberChanger
@@ -83,7 +83,7 @@ const NOTHING_TO_SHARE = [
  * is safe to repeat, so a leader may fail at any point.
  */
 export class MembershipReconciler {
-  readonly #parts: ReconcilerParts
+  readonly #deps: ReconcilerDeps
   readonly #throttle = new LogThrottle({ windowMs: 60_000, keysMax: 64 })
   readonly #lastContactMs = new Map<NodeId, number>()
   readonly #heldUntilMs = new Map<ReconcileStep['type'], number>()
@@ -92,11 +92,11 @@ export class MembershipReconciler {
   #isAtWork = false
   #leadsSinceMs: number | null = null
 
-  constructor(parts: ReconcilerParts) {
-    this.#parts = parts
+  constructor(deps: ReconcilerDeps) {
+    this.#deps = deps
     const { name, answer } = peerMethods.reach
-    parts.consensus.peers.serve(name, 'members', () => {
-      const reached = [...connectedIds(parts.consensus)]
+    deps.consensus.peers.serve(name, 'members', () => {
+      const reached = [...connectedIds(deps.consensus)]
       return Promise.resolve(encodePeerMessage(answer, { reached }))
     })
   }
@@ -111,7 +111,7 @@ export class MembershipReconciler {
   }
 
   async #turn(): Promise<void> {
-    const { consensus, changer, clock, joinTimeoutMs } = this.#parts
+    const { consensus, changer, clock, joinTimeoutMs } = this.#deps
     this.#noteContacts()
     const isIdle = this.#leadsSinceMs === null || this.#isAtWork
     if (isIdle || changer.isBusy || !isChangeFinished(consensus.configuration())) return
@@ -130,7 +130,7 @@ export class MembershipReconciler {
   }
 
   #noteContacts(): void {
-    const { consensus, clock } = this.#parts
+    const { consensus, clock } = this.#deps
     const nowMs = clock.monotonicMs()
     if (consensus.status().role !== 'leader') {
       this.#leadsSinceMs = null
@@ -144,7 +144,7 @@ export class MembershipReconciler {
 
   /** Asks the other voters for their connections while a learner waits for promotion. */
   async #probe(): Promise<void> {
-    const { consensus, state } = this.#parts
+    const { consensus, state } = this.#deps
     this.#reachedBy.clear()
     const now = membersNow(consensus, state)
     if (!candidates(now.record).some((id) => isReadyToVote(now, id))) return
@@ -157,7 +157,7 @@ export class MembershipReconciler {
   }
 
   async #reachedFrom(voter: NodeId): Promise<ReadonlySet<NodeId>> {
-    const { peers } = this.#parts.consensus
+    const { peers } = this.#deps.consensus
     try {
       const { reached } = await callPeer(peers, voter, peerMethods.reach, {}, PROBE_TIMEOUT_MS)
       return new Set(reached)
@@ -168,7 +168,7 @@ export class MembershipReconciler {
   }
 
   #view(): ReconcilerView {
-    const { consensus, state, clock, secrets, featureLevel } = this.#parts
+    const { consensus, state, clock, secrets, featureLevel } = this.#deps
     const nowMs = clock.monotonicMs()
     const now = membersNow(consensus, state)
     const known = {
@@ -194,7 +194,7 @@ export class MembershipReconciler {
   }
 
   async #carryOut(duty: ReconcileStep): Promise<void> {
-    const { clock, log } = this.#parts
+    const { clock, log } = this.#deps
     try {
       const done = await this.#do(duty)
       log.info({ duty: duty.type }, done)
@@ -214,7 +214,7 @@ export class MembershipReconciler {
 
   /** The other duties are commands, which the audit records anyway. */
   async #record(duty: ReconcileStep): Promise<void> {
-    const { actions } = this.#parts
+    const { actions } = this.#deps
     if (duty.type === 'promote') {
       const reason = 'it has caught up'
       for (const target of duty.ids) {
@@ -239,14 +239,13 @@ export class MembershipReconciler {
         await this.#change(nameOf(duty), (record) => promoted(record, duty.ids))
         return `promoted ${duty.ids.join(', ')} to ${duty.ids.length === 1 ? 'voter' : 'voters'}`
       case 'rotate':
-        await this.#parts.secrets.rotateIfDue('a removed controller had access to it')
+        await this.#deps.secrets.rotateIfDue('a removed controller had access to it')
         return 'rotated the shared secrets that a removed controller had access to'
       case 'share':
-        if (!(await this.#parts.secrets.wrapMissingSecrets()))
-          throw new Problem(...NOTHING_TO_SHARE)
+        if (!(await this.#deps.secrets.wrapMissingSecrets())) throw new Problem(...NOTHING_TO_SHARE)
         return 'distributed shared secrets to members that lacked them'
       case 'raise':
-        await this.#parts.featureLevel.raise(duty.level)
+        await this.#deps.featureLevel.raise(duty.level)
         return `raised the feature level to ${duty.level}; versions that do not support it can no longer join`
       case 'drop':
         return await this.#drop(duty.id)
@@ -255,7 +254,7 @@ export class MembershipReconciler {
 
   async #settle(departure: Departure): Promise<string> {
     const { id, compromised: isCompromised } = departure
-    const { secrets, state } = this.#parts
+    const { secrets, state } = this.#deps
     const admission = admissionOf(state, id)
     // The id was admitted again with another key. A former leader deleted the first admission but
     // did not finish the removal.
@@ -267,7 +266,7 @@ export class MembershipReconciler {
 
   /** Removes it like an operator's request. */
   async #drop(id: NodeId): Promise<string> {
-    const { consensus, state } = this.#parts
+    const { consensus, state } = this.#deps
     await this.#change(`dropping ${id}`, (record) => {
       const now = { ...membersNow(consensus, state), record }
       const planned = planChange(now, { verb: 'remove', id, isCompromised: false })
@@ -281,7 +280,7 @@ export class MembershipReconciler {
     what: string,
     edit: (record: ConfigurationRecord) => ConfigurationRecord,
   ): Promise<void> {
-    await this.#parts.changer.run({
+    await this.#deps.changer.run({
       what,
       waitMs: 0,
       timeoutMs: DUTY_TIMEOUT_MS,

@@ -7,7 +7,7 @@ import type { Consensus } from './consensus.ts'
 import type { EntryAnswer } from './judge-admission.ts'
 import { sameBytes } from './record.ts'
 
-export interface RejoinParts {
+export interface RejoinDeps {
   readonly consensus: Pick<Consensus, 'selfId' | 'configuration' | 'peerStatuses'>
   /** Store id of the present data folder, 16 bytes. */
   readonly storeId: Uint8Array
@@ -39,15 +39,15 @@ const admittedAs = {
 } as const
 
 export class RejoinLoop {
-  readonly #parts: RejoinParts
+  readonly #deps: RejoinDeps
   #stopTimer: (() => void) | null = null
   #isAsking = false
   #askAgainMs = 0
   #refusedUntilMs = 0
   #lastSaid = ''
 
-  constructor(parts: RejoinParts) {
-    this.#parts = parts
+  constructor(deps: RejoinDeps) {
+    this.#deps = deps
   }
 
   start(): void {
@@ -61,7 +61,7 @@ export class RejoinLoop {
   }
 
   get isListed(): boolean {
-    const { consensus, storeId } = this.#parts
+    const { consensus, storeId } = this.#deps
     const { members } = consensus.configuration().record
     const member = members.find(({ id }) => id === consensus.selfId)
     return member !== undefined && sameBytes(member.storeId, storeId)
@@ -69,23 +69,23 @@ export class RejoinLoop {
 
   /** A peer has refused this controller. */
   onRefused(): void {
-    this.#refusedUntilMs = this.#parts.clock.monotonicMs() + REFUSED_MS
+    this.#refusedUntilMs = this.#deps.clock.monotonicMs() + REFUSED_MS
   }
 
   async #turn(): Promise<void> {
     // Members are unknown before the first status of the host.
-    const isKnown = this.#parts.consensus.configuration().record.members.length > 0
-    const nowMs = this.#parts.clock.monotonicMs()
+    const isKnown = this.#deps.consensus.configuration().record.members.length > 0
+    const nowMs = this.#deps.clock.monotonicMs()
     const isEarly = this.#isAsking || nowMs < this.#askAgainMs
     const isIn = this.isListed && nowMs >= this.#refusedUntilMs
     if (this.#stopTimer === null || isEarly || !isKnown || isIn) return
     this.#isAsking = true
     this.#askAgainMs = nowMs + INTERVAL_MS
     try {
-      const answer = await this.#parts.enter(this.#addresses())
+      const answer = await this.#deps.enter(this.#addresses())
       if (this.#stopTimer === null) return
       this.#say(answer)
-      this.#parts.onAnswer(answer)
+      this.#deps.onAnswer(answer)
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       this.#once('warn', `not admitted yet: ${error.message}`)
@@ -95,7 +95,7 @@ export class RejoinLoop {
   }
 
   #addresses(): readonly string[] {
-    const { consensus, seeds } = this.#parts
+    const { consensus, seeds } = this.#deps
     const known = new Map<NodeId, string>()
     for (const { id, address } of consensus.configuration().record.members) known.set(id, address)
     for (const { id, address } of consensus.peerStatuses()) known.set(id, address)
@@ -112,6 +112,6 @@ export class RejoinLoop {
   #once(level: 'info' | 'warn', message: string): void {
     if (message === this.#lastSaid) return
     this.#lastSaid = message
-    this.#parts.log[level]({}, message)
+    this.#deps.log[level]({}, message)
   }
 }

@@ -32,7 +32,7 @@ import { membersNow, type MembersNow } from './members-now.ts'
 import { isChangeFinished, isJointRecord } from './record.ts'
 import { waitUntil } from './wait.ts'
 
-export interface MembershipServiceParts {
+export interface MembershipServiceDeps {
   readonly consensus: Consensus
   readonly state: AdmissionState
   readonly changer: MemberChanger
@@ -63,43 +63,43 @@ const HEARD_MS = 3_000
  * leader that must leave transfers leadership first, and its successor applies the change.
  */
 export class MembershipService implements MembershipControl {
-  readonly #parts: MembershipServiceParts
+  readonly #deps: MembershipServiceDeps
   /** Changes in progress on the leader. A repeated request waits for the same result. */
   readonly #running = new Map<string, Promise<ChangePlan>>()
   #isSelfRemoved = false
 
-  constructor(parts: MembershipServiceParts) {
-    this.#parts = parts
-    parts.calls.serve(peerMethods.plan, async (request) => {
+  constructor(deps: MembershipServiceDeps) {
+    this.#deps = deps
+    deps.calls.serve(peerMethods.plan, async (request) => {
       const change = changeOf(request)
       await this.#untilHeard(() => this.#isBeforeItIsHeard(change))
       return { plan: planMessage(this.#planHere(change)) }
     })
-    parts.calls.serve(peerMethods.change, async (request, timeoutMs) => {
+    deps.calls.serve(peerMethods.change, async (request, timeoutMs) => {
       const { confirmation = null, by } = request
       const change = changeOf(request)
       const plan = await this.#changeHere(change, confirmation, actorOfMessage(by), timeoutMs)
       return { plan: planMessage(plan) }
     })
-    parts.calls.serve(peerMethods.transfer, async (request) => {
+    deps.calls.serve(peerMethods.transfer, async (request) => {
       const target = request.target === undefined ? null : controllerId(request.target, 'target')
       const wanted = { action: 'leadership-transfer', target }
       const leaderId = await recorded(
-        parts.actions,
+        deps.actions,
         wanted,
         actorOfMessage(request.by),
         async () => {
           return await this.#transferHere(target)
         },
       )
-      parts.onTransferred?.()
+      deps.onTransferred?.()
       return { leaderId }
     })
   }
 
   async plan(change: MembershipChange): Promise<ChangePlan> {
     const request = { ...change }
-    const answer = await this.#parts.calls.ask(peerMethods.plan, request, PLAN_TIMEOUT_MS)
+    const answer = await this.#deps.calls.ask(peerMethods.plan, request, PLAN_TIMEOUT_MS)
     return planOf(answer.plan)
   }
 
@@ -110,7 +110,7 @@ export class MembershipService implements MembershipControl {
   ): Promise<ChangePlan> {
     const typed = confirmation === null ? {} : { confirmation }
     const request = { ...change, ...typed, by: { actor: by } }
-    const answer = await this.#parts.calls.ask(
+    const answer = await this.#deps.calls.ask(
       peerMethods.change,
       request,
       membershipLimits.changeTimeoutMs,
@@ -120,7 +120,7 @@ export class MembershipService implements MembershipControl {
   }
 
   async transferLeadership(target: NodeId | null, by: Actor): Promise<NodeId> {
-    const { calls, clock, consensus } = this.#parts
+    const { calls, clock, consensus } = this.#deps
     const answer = await calls.ask(
       peerMethods.transfer,
       { ...(target === null ? {} : { target }), by: { actor: by } },
@@ -143,7 +143,7 @@ export class MembershipService implements MembershipControl {
    * next leader would log it again. So its content is final even before it is committed.
    */
   #doneHere(change: MembershipChange): MessageInitShape<typeof MemberChangeAnswerSchema> | null {
-    const { consensus, state } = this.#parts
+    const { consensus, state } = this.#deps
     const now = membersNow(consensus, state)
     if (this.#isSelfRemoved && memberRemovedBy(change) === consensus.selfId) {
       const record = clone(ConfigurationSchema, now.record)
@@ -156,14 +156,14 @@ export class MembershipService implements MembershipControl {
   }
 
   #isBeforeItIsHeard(change: MembershipChange): boolean {
-    const { consensus, state } = this.#parts
+    const { consensus, state } = this.#deps
     const planned = planChange(membersNow(consensus, state), change)
     return !planned.ok && planned.mayPass
   }
 
   /** @throws {Problem} CLUSTER_NO_LEADER when leadership is lost meanwhile. */
   async #untilHeard(isTooEarly: () => boolean): Promise<void> {
-    const { consensus, clock } = this.#parts
+    const { consensus, clock } = this.#deps
     const isLeader = (): boolean => consensus.status().role === 'leader'
     const deadlineMs = clock.monotonicMs() + HEARD_MS
     await waitUntil(clock, deadlineMs, () => !isTooEarly() || !isLeader())
@@ -171,7 +171,7 @@ export class MembershipService implements MembershipControl {
   }
 
   #planHere(change: MembershipChange): ChangePlan {
-    const { consensus, state } = this.#parts
+    const { consensus, state } = this.#deps
     const planned = planChange(membersNow(consensus, state), change)
     if (!planned.ok) throw new Problem(planned.code, { detail: planned.reason })
     const { plan } = planned
@@ -208,7 +208,7 @@ export class MembershipService implements MembershipControl {
     by: Actor,
     timeoutMs: number,
   ): Promise<ChangePlan> {
-    const { consensus, actions } = this.#parts
+    const { consensus, actions } = this.#deps
     const wanted = { action: `member-${change.verb}`, ...namesIn(change) }
     await this.#untilHeard(() => this.#isBeforeItIsHeard(change))
     if (isChangeFinished(consensus.configuration())) {
@@ -232,7 +232,7 @@ export class MembershipService implements MembershipControl {
     confirmation: string | null,
     timeoutMs: number,
   ): Promise<ChangePlan> {
-    const { changer, log } = this.#parts
+    const { changer, log } = this.#deps
     const what = describeChange(change)
     let done: ChangePlan | null = null
     let heir: NodeId | null = null
@@ -269,7 +269,7 @@ export class MembershipService implements MembershipControl {
 
   /** @throws {Problem} CLUSTER_NO_LEADER always, so that the caller retries on the successor. */
   async #handOverTo(heir: NodeId, what: string): Promise<never> {
-    const { consensus, log } = this.#parts
+    const { consensus, log } = this.#deps
     log.info({ to: heir }, `transferring leadership to ${heir} to ${what}`)
     await this.#transferHere(heir)
     throw new Problem('CLUSTER_NO_LEADER', {
@@ -278,7 +278,7 @@ export class MembershipService implements MembershipControl {
   }
 
   async #transferHere(target: NodeId | null): Promise<NodeId> {
-    const { consensus, clock, state } = this.#parts
+    const { consensus, clock, state } = this.#deps
     if (target === consensus.selfId) return target
     if (target !== null) {
       const isVoter = votersOf(consensus.configuration().record).includes(target)

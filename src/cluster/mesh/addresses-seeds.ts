@@ -15,7 +15,7 @@ export interface SeedFinderOptions {
   readonly trustDomain: string
 }
 
-export interface SeedFinderParts {
+export interface SeedFinderDeps {
   readonly secureContext: () => SecureContext
   /** Whether any member is missing. */
   readonly isSearching: () => boolean
@@ -43,16 +43,16 @@ export const SEED_LIMITS = { addressesMax: 64 } as const
  */
 export class SeedFinder {
   readonly #options: SeedFinderOptions
-  readonly #parts: SeedFinderParts
+  readonly #deps: SeedFinderDeps
   readonly #asking = new Set<string>()
   /** Monotonic ms until which an address is not probed again, because its controller is known. */
   readonly #restingUntilMs = new Map<string, number>()
   #stopTimer: (() => void) | null = null
   #isSearching = false
 
-  constructor(options: SeedFinderOptions, parts: SeedFinderParts) {
+  constructor(options: SeedFinderOptions, deps: SeedFinderDeps) {
     this.#options = options
-    this.#parts = parts
+    this.#deps = deps
   }
 
   start(): void {
@@ -67,7 +67,7 @@ export class SeedFinder {
   }
 
   async #search(): Promise<void> {
-    if (this.#isSearching || !this.#parts.isSearching()) return
+    if (this.#isSearching || !this.#deps.isSearching()) return
     this.#isSearching = true
     const { seeds, resolvers } = this.#options
     const found = await Promise.all(
@@ -81,14 +81,14 @@ export class SeedFinder {
   async #ask(address: string): Promise<void> {
     const isResting = (this.#restingUntilMs.get(address) ?? 0) > performance.now()
     if (this.#stopTimer === null || this.#asking.has(address) || isResting) return
-    if (this.#parts.isTaken(address)) return
+    if (this.#deps.isTaken(address)) return
     this.#asking.add(address)
-    const id = await whoIsAt(address, this.#parts.secureContext(), this.#options.trustDomain)
+    const id = await whoIsAt(address, this.#deps.secureContext(), this.#options.trustDomain)
     this.#asking.delete(address)
     if (id === null || this.#stopTimer === null) return
     if (this.#restingUntilMs.size >= RESTING_MAX) this.#restingUntilMs.clear()
     this.#restingUntilMs.set(address, performance.now() + REST_MS)
-    this.#parts.onFound(id, address)
+    this.#deps.onFound(id, address)
   }
 }
 

@@ -22,7 +22,7 @@ import type { MeshRefusal } from './mesh-refusal.ts'
 import { integer } from '../message-codec.ts'
 import type { RollbackDetector } from './rollback-detector.ts'
 
-export interface MembershipCacheParts {
+export interface MembershipCacheDeps {
   readonly selfId: NodeId
   readonly storeId: Uint8Array
   readonly generation: number
@@ -65,7 +65,7 @@ const SELF_REFUSED_MS = 1000
  * has caught up.
  */
 export class MembershipCache {
-  readonly #parts: MembershipCacheParts
+  readonly #deps: MembershipCacheDeps
   readonly #throttle = new LogThrottle({ windowMs: SELF_REFUSED_MS, keysMax: 256 })
   #inForce: Known & { readonly isCommitted: boolean }
   /** The newest configuration that the own log or state knows to be committed. */
@@ -80,14 +80,14 @@ export class MembershipCache {
    * @param heard members stored by an earlier run, or sent by the controllers that admitted this
    * member.
    */
-  constructor(status: CoreStatus, heard: MembershipRecord | null, parts: MembershipCacheParts) {
-    this.#parts = parts
+  constructor(status: CoreStatus, heard: MembershipRecord | null, deps: MembershipCacheDeps) {
+    this.#deps = deps
     this.#heard = heard === null ? null : decode(heard.configuration, heard.index)
     this.#inForce = inForceOf(status)
     this.#committed = committedOf(status)
     this.#view = this.#makeView()
-    parts.book.setMembers(byId(this.#view.members))
-    for (const claim of heard?.claims ?? []) parts.book.take(decodeClaim(claim))
+    deps.book.setMembers(byId(this.#view.members))
+    for (const claim of heard?.claims ?? []) deps.book.take(decodeClaim(claim))
   }
 
   get view(): MembershipView {
@@ -101,7 +101,7 @@ export class MembershipCache {
       before.isCommitted === status.isConfigurationCommitted &&
       this.#committed.index === status.committedConfigurationIndex
     if (isSame) return
-    this.#change(this.#parts.selfId, () => {
+    this.#change(this.#deps.selfId, () => {
       this.#inForce = inForceOf(status)
       this.#committed = committedOf(status)
     })
@@ -118,7 +118,7 @@ export class MembershipCache {
     }
     let isClaimNews = false
     for (const claim of claims.slice(0, ROSTER_LIMITS.claimsMax)) {
-      isClaimNews = this.#parts.book.take(claim) || isClaimNews
+      isClaimNews = this.#deps.book.take(claim) || isClaimNews
     }
     if (isClaimNews) this.onClaims()
   }
@@ -127,14 +127,14 @@ export class MembershipCache {
   onClaims(): void {
     this.#isFrameDue = true
     this.#isPostDue = true
-    this.#parts.onView(this.#view)
+    this.#deps.onView(this.#view)
   }
 
   /** Frame for a peer whose link has become ready. */
   frame(): ForwardFrame['frame'] {
     const newest = this.#newest()
     const configuration = toBinary(ConfigurationSchema, newest.record)
-    const claims = this.#parts.book.claims()
+    const claims = this.#deps.book.claims()
     const value = create(RosterSchema, { configuration, index: BigInt(newest.index), claims })
     return { case: 'roster', value }
   }
@@ -143,7 +143,7 @@ export class MembershipCache {
   onRefused(by: NodeId, { reason, configurationIndex: index, generation }: MeshRefusal): void {
     // A newer generation means that the cluster was recovered without this member, for any reason
     // of the refusal.
-    if (generation > this.#parts.generation) {
+    if (generation > this.#deps.generation) {
       this.#report(by, 'fenced', index, generation)
       return
     }
@@ -162,23 +162,23 @@ export class MembershipCache {
   flush(): void {
     if (this.#isFrameDue) {
       this.#isFrameDue = false
-      this.#parts.broadcast(this.frame())
+      this.#deps.broadcast(this.frame())
     }
-    if (this.#parts.monotonicMs() - this.#postedMs >= POST_MS) this.post()
+    if (this.#deps.monotonicMs() - this.#postedMs >= POST_MS) this.post()
   }
 
   /** Sends changes to main, if there are any. */
   post(): void {
     const newest = this.#newest()
-    const { witness, monotonicMs } = this.#parts
+    const { witness, monotonicMs } = this.#deps
     if (witness.takeChanged()) this.#isPostDue = true
     if (!this.#isPostDue) return
     this.#isPostDue = false
     this.#postedMs = monotonicMs()
     const configuration = toBinary(ConfigurationSchema, newest.record)
-    const claims = this.#parts.book.claims().map((claim) => toBinary(AddressClaimSchema, claim))
+    const claims = this.#deps.book.claims().map((claim) => toBinary(AddressClaimSchema, claim))
     const roster = { configuration, index: newest.index, claims, marks: witness.marks() }
-    this.#parts.post({ type: 'roster', roster })
+    this.#deps.post({ type: 'roster', roster })
   }
 
   #change(by: NodeId, apply: () => void): void {
@@ -187,7 +187,7 @@ export class MembershipCache {
     this.#view = this.#makeView()
     this.#isFrameDue = true
     this.#isPostDue = true
-    this.#parts.onView(this.#view)
+    this.#deps.onView(this.#view)
     const after = this.#newest()
     if (this.#standing(before) !== 'listed') return
     const standing = this.#standing(after)
@@ -196,7 +196,7 @@ export class MembershipCache {
   }
 
   #standing({ record }: Known): Standing {
-    const { selfId, storeId } = this.#parts
+    const { selfId, storeId } = this.#deps
     if (listsStore(record, selfId, storeId)) return 'listed'
     return listsStore(record, selfId, null) ? 'other-store' : 'absent'
   }
@@ -224,10 +224,10 @@ export class MembershipCache {
     by: NodeId,
     reason: Extract<HostEvent, { type: 'selfRefused' }>['reason'],
     index: Index,
-    generation = this.#parts.generation,
+    generation = this.#deps.generation,
   ): void {
-    if (!this.#throttle.allow(`${by} ${reason}`, this.#parts.monotonicMs())) return
-    this.#parts.post({ type: 'selfRefused', reason, by, index, generation })
+    if (!this.#throttle.allow(`${by} ${reason}`, this.#deps.monotonicMs())) return
+    this.#deps.post({ type: 'selfRefused', reason, by, index, generation })
   }
 }
 

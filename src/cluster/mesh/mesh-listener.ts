@@ -9,7 +9,7 @@ import { meshLimits } from './limits.ts'
 import { contextOptions, type MeshIdentity } from './mesh-service.ts'
 import { listenAt, portOf } from '../../lib/runtime/listening.ts'
 
-export interface MeshListenerParts {
+export interface MeshListenerDeps {
   readonly clock: Clock
   /** Called for each HTTP/2 connection with a certificate of the cluster CA. */
   readonly onConnection: (socket: TLSSocket) => void
@@ -20,23 +20,23 @@ export interface MeshListenerParts {
  * requires a certificate of the cluster CA.
  */
 export class MeshListener {
-  readonly #parts: MeshListenerParts
+  readonly #deps: MeshListenerDeps
   readonly #servers: Server[] = []
   /** Shared by all addresses of the port. */
   readonly #rate: KeyedRate
   #identity: MeshIdentity
   #isClosed = false
 
-  constructor(identity: MeshIdentity, parts: MeshListenerParts) {
+  constructor(identity: MeshIdentity, deps: MeshListenerDeps) {
     this.#identity = identity
-    this.#parts = parts
+    this.#deps = deps
     this.#rate = new KeyedRate(
       {
         burst: meshLimits.meshConnectionsBurst,
         perSecond: meshLimits.meshConnectionsPerSecond,
         keysMax: meshLimits.meshSourcesMax,
       },
-      parts.clock,
+      deps.clock,
     )
   }
 
@@ -88,7 +88,7 @@ export class MeshListener {
     server.on('secureConnection', (socket) => {
       socket.on('error', () => socket.destroy())
       if (this.#isClosed || socket.alpnProtocol !== 'h2') socket.destroy()
-      else this.#parts.onConnection(socket)
+      else this.#deps.onConnection(socket)
     })
     await listenAt(server, { port, host })
     server.on('error', () => undefined)

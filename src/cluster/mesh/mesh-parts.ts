@@ -44,7 +44,7 @@ export interface MeshOptions {
   readonly silenceMsMax?: number
 }
 
-export interface MeshParts {
+export interface MeshDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger

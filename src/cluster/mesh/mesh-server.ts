@@ -35,7 +35,7 @@ import { OutboundStream } from './outbound-stream.ts'
 
 const HELLO_TIMEOUT_MS = 5000
 
-export interface MeshServerParts {
+export interface MeshServerDeps {
   readonly clock: Clock
   readonly selfId: NodeId
   readonly hello: () => Hello
@@ -85,7 +85,7 @@ interface Inbound {
  * the older.
  */
 export class MeshServer {
-  readonly #parts: MeshServerParts
+  readonly #deps: MeshServerDeps
   readonly #listener: MeshListener
   readonly #sessions: MeshSessions
   readonly #grpc: GrpcServer
@@ -95,9 +95,9 @@ export class MeshServer {
   }
   readonly #all = new Set<Inbound>()
 
-  constructor(identity: MeshIdentity, parts: MeshServerParts) {
-    this.#parts = parts
-    const sessions = new MeshSessions(parts)
+  constructor(identity: MeshIdentity, deps: MeshServerDeps) {
+    this.#deps = deps
+    const sessions = new MeshSessions(deps)
     const methods = {
       raft: (call: FrameCall) => this.#accept('raft', call),
       forward: (call: FrameCall) => this.#accept('forward', call),
@@ -107,7 +107,7 @@ export class MeshServer {
     this.#sessions = sessions
     this.#grpc = grpc
     this.#listener = new MeshListener(identity, {
-      clock: parts.clock,
+      clock: deps.clock,
       onConnection: (socket) => {
         if (sessions.admit(socket)) sessions.guard(grpc.serve(socket), socket)
       },
@@ -165,7 +165,7 @@ export class MeshServer {
   judgeAgain(): void {
     for (const inbound of Array.from(this.#all)) {
       if (inbound.hello === null) continue
-      const verdict = this.#parts.judge(inbound.leafDer, inbound.hello)
+      const verdict = this.#deps.judge(inbound.leafDer, inbound.hello)
       if (!verdict.ok) this.#refuse(inbound, verdict)
     }
     this.#sessions.judgeAgain()
@@ -204,7 +204,7 @@ export class MeshServer {
     const answer = (response: CallResponse): void =>
       done(null, Buffer.from(toBinary(CallResponseSchema, response)))
     try {
-      this.#parts.onCall(leafDer, fromBinary(CallRequestSchema, call.request), answer)
+      this.#deps.onCall(leafDer, fromBinary(CallRequestSchema, call.request), answer)
     } catch {
       const failure = { code: 'COULD_NOT_VALIDATE', reason: 'the request cannot be read' }
       answer(create(CallResponseSchema, { failure }))
@@ -226,15 +226,15 @@ export class MeshServer {
   }
 
   #onRaft(inbound: Inbound, bytes: Buffer): void {
-    const content = decodeRaft(bytes, inbound.peerId ?? '', this.#parts.selfId)
+    const content = decodeRaft(bytes, inbound.peerId ?? '', this.#deps.selfId)
     if (inbound.peerId === null || inbound.hello === null) {
       this.#greet(inbound, content.kind === 'hello' ? content.hello : null)
     } else if (content.kind === 'hello') {
       this.#end(inbound, Status.INVALID_ARGUMENT, 'it sent Hello twice')
     } else {
-      this.#parts.onHeard(inbound.peerId)
+      this.#deps.onHeard(inbound.peerId)
       if (content.kind === 'unknown') return
-      this.#parts.onRaft(inbound.peerId, content, inbound.hello.storeId)
+      this.#deps.onRaft(inbound.peerId, content, inbound.hello.storeId)
     }
   }
 
@@ -245,8 +245,8 @@ export class MeshServer {
     } else if (frame.case === 'hello') {
       this.#end(inbound, Status.INVALID_ARGUMENT, 'it sent Hello twice')
     } else {
-      this.#parts.onHeard(inbound.peerId)
-      if (frame.case !== undefined) this.#parts.onForward(inbound.peerId, frame)
+      this.#deps.onHeard(inbound.peerId)
+      if (frame.case !== undefined) this.#deps.onForward(inbound.peerId, frame)
     }
   }
 
@@ -259,7 +259,7 @@ export class MeshServer {
     this.#bound[inbound.kind].set(peerId, inbound)
     if (older !== undefined) this.#end(older, Status.ABORTED, 'replaced by a newer stream')
     this.#endOtherLives(inbound)
-    const own = this.#parts.hello()
+    const own = this.#deps.hello()
     inbound.call.write(
       Buffer.from(
         inbound.kind === 'raft'
@@ -267,8 +267,8 @@ export class MeshServer {
           : encodeForward({ case: 'hello', value: own }),
       ),
     )
-    this.#parts.onHeard(peerId)
-    this.#parts.onCaller(peerId)
+    this.#deps.onHeard(peerId)
+    this.#deps.onCaller(peerId)
   }
 
   /**
@@ -285,22 +285,22 @@ export class MeshServer {
   }
 
   #refuseUnlessProven(inbound: Inbound, hello: Hello | null): NodeId | null {
-    const verdict = this.#parts.greet(inbound.leafDer, hello)
+    const verdict = this.#deps.greet(inbound.leafDer, hello)
     if (verdict.ok) return verdict.id
     this.#refuse(inbound, verdict)
     return null
   }
 
   #refuse(inbound: Inbound, verdict: Verdict & { ok: false }): void {
-    this.#parts.onRefused(verdict, inbound.call.getPeer())
+    this.#deps.onRefused(verdict, inbound.call.getPeer())
     this.#end(
       inbound,
       verdict.status,
-      `${this.#parts.selfId} refuses this peer: ${verdict.detail}`,
+      `${this.#deps.selfId} refuses this peer: ${verdict.detail}`,
       refusalMetadata({
         reason: verdict.reason,
-        configurationIndex: this.#parts.configurationIndex(),
-        generation: this.#parts.generation,
+        configurationIndex: this.#deps.configurationIndex(),
+        generation: this.#deps.generation,
       }),
     )
   }
@@ -320,7 +320,7 @@ export class MeshServer {
     if (peerId === null) return
     if (this.#bound[kind].get(peerId) === inbound) {
       this.#bound[kind].delete(peerId)
-      this.#parts.onGone(peerId)
+      this.#deps.onGone(peerId)
     }
   }
 }

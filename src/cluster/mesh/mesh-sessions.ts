@@ -12,7 +12,7 @@ import { meshLimits } from './limits.ts'
  */
 export type CallerStanding = { readonly id: NodeId; readonly isMember: boolean } | null
 
-export interface MeshSessionsParts {
+export interface MeshSessionsDeps {
   readonly clock: Clock
   readonly standing: (leafDer: Uint8Array, remote: string) => CallerStanding
 }
@@ -38,19 +38,19 @@ interface StreamUse {
  * share a few for a short time. All other callers are refused.
  */
 export class MeshSessions {
-  readonly #parts: MeshSessionsParts
+  readonly #deps: MeshSessionsDeps
   /** Oldest first. */
   readonly #callers = new Set<Caller>()
   readonly #streams = new WeakMap<ServerHttp2Session, StreamUse>()
 
-  constructor(parts: MeshSessionsParts) {
-    this.#parts = parts
+  constructor(deps: MeshSessionsDeps) {
+    this.#deps = deps
   }
 
   /** @returns false when the caller is not admitted; its connection is closed. */
   admit(socket: TLSSocket): boolean {
     const leafDer = peerLeafDer(socket)
-    const standing = leafDer === null ? null : this.#parts.standing(leafDer, remoteOf(socket))
+    const standing = leafDer === null ? null : this.#deps.standing(leafDer, remoteOf(socket))
     if (leafDer === null || standing === null || !this.#hasRoomFor(standing)) {
       socket.destroy()
       return false
@@ -66,7 +66,7 @@ export class MeshSessions {
    * Limits streams and control frames of an admitted caller, because each costs this thread time.
    */
   guard(session: ServerHttp2Session, socket: TLSSocket): void {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const streams = new RateBudget(
       { burst: meshLimits.meshStreamsBurst, perSecond: meshLimits.meshStreamsPerSecond },
       clock,
@@ -101,7 +101,7 @@ export class MeshSessions {
   /** Judges all connections again after a change of the configuration. */
   judgeAgain(): void {
     for (const caller of Array.from(this.#callers)) {
-      const standing = this.#parts.standing(caller.leafDer, remoteOf(caller.socket))
+      const standing = this.#deps.standing(caller.leafDer, remoteOf(caller.socket))
       if (standing === null) {
         caller.socket.destroy()
       } else if (standing.isMember !== caller.isMember) {

@@ -40,7 +40,7 @@ import { RollbackDetector } from './rollback-detector.ts'
 import {
   type MeshEvents,
   type MeshOptions,
-  type MeshParts,
+  type MeshDeps,
   type MeshPeer,
   rosterOf,
 } from './mesh-parts.ts'
@@ -63,7 +63,7 @@ const URGENT_BYTES = 1024 * 1024
  */
 export class Mesh implements Transport {
   readonly #options: MeshOptions
-  readonly #parts: MeshParts
+  readonly #deps: MeshDeps
   readonly #events: MeshEvents
   readonly #server: MeshServer
   readonly #encoder = new MessageEncoder()
@@ -82,11 +82,11 @@ export class Mesh implements Transport {
   #isStopped = false
   #droppedFrames = 0
 
-  constructor(options: MeshOptions, parts: MeshParts, events: MeshEvents) {
+  constructor(options: MeshOptions, deps: MeshDeps, events: MeshEvents) {
     this.#options = options
-    this.#parts = parts
+    this.#deps = deps
     this.#events = events
-    this.#reports = new MeshReports(parts.clock, parts.log)
+    this.#reports = new MeshReports(deps.clock, deps.log)
     this.#raftQueueBytesMax = options.raftQueueBytesMax ?? 2 * FRAME_BYTES_MAX
     this.#forwardQueueBytesMax = options.forwardQueueBytesMax ?? 2 * FRAME_BYTES_MAX
     this.#silenceMsMax = options.silenceMsMax ?? 3000
@@ -97,7 +97,7 @@ export class Mesh implements Transport {
     options.book.setMembers(this.#roster.members)
     this.#seeds = this.#makeSeeds()
     this.#server = new MeshServer(options.identity, {
-      clock: parts.clock,
+      clock: deps.clock,
       selfId: options.selfId,
       hello: options.hello,
       standing: (leafDer, remote) => this.#standingOf(leafDer, remote),
@@ -134,7 +134,7 @@ export class Mesh implements Transport {
       return port
     }
     this.#updateLinks()
-    this.#watchedMs = this.#parts.clock.monotonicMs()
+    this.#watchedMs = this.#deps.clock.monotonicMs()
     this.#stopWatch = periodicScheduler.every(WATCH_MS, () => this.#onWatch())
     this.#seeds.start()
     return port
@@ -189,7 +189,7 @@ export class Mesh implements Transport {
 
   /** Sorted by id, without this member. */
   peers(): MeshPeer[] {
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     return [...this.#peers]
       .map(([id, peer]) => ({
         id,
@@ -307,7 +307,7 @@ export class Mesh implements Transport {
       judge: (leafDer, said) => judgePeer({ leafDer, hello: said, expectedId: id }, this.#roster),
       greet: (leafDer, said) => this.#greet({ leafDer, hello: said, expectedId: id }),
       onRefusedByPeer: (refusal) => this.#events.onRefusedByPeer(id, refusal),
-      random: this.#parts.random,
+      random: this.#deps.random,
       onReady: (said, leafPem) => {
         const peer = this.#peers.get(id)
         if (peer === undefined) return
@@ -377,12 +377,12 @@ export class Mesh implements Transport {
 
   #heard(from: NodeId): void {
     const peer = this.#peers.get(from)
-    if (peer !== undefined) peer.lastHeardMs = this.#parts.clock.monotonicMs()
+    if (peer !== undefined) peer.lastHeardMs = this.#deps.clock.monotonicMs()
   }
 
   /** Recomputes which peers are connected and reports changes. */
   #review(): void {
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     let hasChanged = false
     for (const [id, peer] of this.#peers) {
       const isHeard = peer.lastHeardMs !== null && nowMs - peer.lastHeardMs <= this.#silenceMsMax
@@ -396,7 +396,7 @@ export class Mesh implements Transport {
   }
 
   #onWatch(): void {
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     const isStalled = nowMs - this.#watchedMs > WATCH_MS + 1000
     this.#watchedMs = nowMs
     // After a stall of this thread, frames that arrived meanwhile have not been read yet.

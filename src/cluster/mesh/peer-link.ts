@@ -18,7 +18,7 @@ const DRAIN_MS = 1000
 const BACKOFF_MIN_MS = 50
 const BACKOFF_MAX_MS = 1000
 
-export interface PeerLinkParts {
+export interface PeerLinkDeps {
   readonly selfId: NodeId
   readonly hello: () => Hello
   /** Whether `hello` reports everything that this member has acknowledged; retried soon if not. */
@@ -74,7 +74,7 @@ interface Attempt {
  */
 export class PeerLink {
   readonly peerId: NodeId
-  readonly #parts: PeerLinkParts
+  readonly #deps: PeerLinkDeps
   #addresses: readonly string[]
   /** Position of the dialed address; incremented by each failed attempt. */
   #turn = 0
@@ -87,10 +87,10 @@ export class PeerLink {
   #isStopped = true
 
   /** @param addresses host:port, best first; tried in order. */
-  constructor(peerId: NodeId, addresses: readonly string[], parts: PeerLinkParts) {
+  constructor(peerId: NodeId, addresses: readonly string[], deps: PeerLinkDeps) {
     this.peerId = peerId
     this.#addresses = addresses
-    this.#parts = parts
+    this.#deps = deps
   }
 
   /** Address that is connected, being dialed, or dialed next. */
@@ -183,7 +183,7 @@ export class PeerLink {
   judgeAgain(): void {
     const attempt = this.#attempt
     if (attempt?.isReady !== true) return
-    const verdict = this.#parts.judge(leafOf(attempt.raft), attempt.raftHello)
+    const verdict = this.#deps.judge(leafOf(attempt.raft), attempt.raftHello)
     if (!verdict.ok) this.#onUnproven(attempt, verdict)
   }
 
@@ -205,11 +205,11 @@ export class PeerLink {
     const address = this.#nextAddress
     this.#resolving = null
     if (address === '') this.#redialLater()
-    else if (this.#parts.resolve === null) this.#connect(address, address)
-    else void this.#dialName(address, this.#parts.resolve)
+    else if (this.#deps.resolve === null) this.#connect(address, address)
+    else void this.#dialName(address, this.#deps.resolve)
   }
 
-  async #dialName(address: string, resolve: NonNullable<PeerLinkParts['resolve']>): Promise<void> {
+  async #dialName(address: string, resolve: NonNullable<PeerLinkDeps['resolve']>): Promise<void> {
     this.#resolved += 1
     const mine = this.#resolved
     this.#resolving = mine
@@ -223,21 +223,21 @@ export class PeerLink {
       this.#connect(address, target)
       return
     }
-    this.#parts.onFailed('DNS lookup failed')
+    this.#deps.onFailed('DNS lookup failed')
     this.#turn += 1
     this.#redialLater()
   }
 
   #connect(address: string, target: string): void {
     // No Hello may report less than this member has acknowledged.
-    if (!this.#parts.canDial()) {
+    if (!this.#deps.canDial()) {
       this.#redialLater()
       return
     }
     const proof = { isGiven: false }
     const client = new Client(
       target,
-      credentials.createFromSecureContext(this.#parts.secureContext(), {
+      credentials.createFromSecureContext(this.#deps.secureContext(), {
         // Host names and addresses prove nothing here; the SPIFFE id and the pinned key do.
         checkServerIdentity: (_host, { raw }) => {
           const fault = this.#checkCallee(raw)
@@ -271,15 +271,15 @@ export class PeerLink {
     this.#attempt = attempt
     this.#listen(attempt, raft, (bytes) => this.#onRaft(attempt, bytes))
     this.#listen(attempt, forward, (bytes) => this.#onForward(attempt, bytes))
-    const hello = this.#parts.hello()
+    const hello = this.#deps.hello()
     raft.write(Buffer.from(encodeRaftHello(hello)))
     forward.write(Buffer.from(encodeForward({ case: 'hello', value: hello })))
   }
 
   #checkCallee(leafDer: Uint8Array): Error | undefined {
-    const verdict = this.#parts.judge(leafDer, undefined)
+    const verdict = this.#deps.judge(leafDer, undefined)
     if (verdict.ok) return undefined
-    this.#parts.onRefused(verdict)
+    this.#deps.onRefused(verdict)
     return new Error(verdict.detail)
   }
 
@@ -295,14 +295,14 @@ export class PeerLink {
     stream.on('error', (error: ServiceError) => {
       const refusal = this.#attempt === attempt ? meshRefusalIn(error.metadata) : null
       this.#fail(attempt, error.message.slice(0, 300))
-      if (refusal !== null) this.#parts.onRefusedByPeer(refusal)
+      if (refusal !== null) this.#deps.onRefusedByPeer(refusal)
     })
     stream.on('end', () => this.#fail(attempt, 'it closed the stream'))
   }
 
   #onRaft(attempt: Attempt, bytes: Buffer): void {
-    this.#parts.onHeard()
-    const content = decodeRaft(bytes, this.peerId, this.#parts.selfId)
+    this.#deps.onHeard()
+    const content = decodeRaft(bytes, this.peerId, this.#deps.selfId)
     if (attempt.raftHello !== null) {
       // A callee sends only its Hello. A newer release may send more, in frames that are ignored.
       if (content.kind !== 'unknown') this.#fail(attempt, 'it sent more than its Hello')
@@ -315,11 +315,11 @@ export class PeerLink {
   }
 
   #onForward(attempt: Attempt, bytes: Buffer): void {
-    this.#parts.onHeard()
+    this.#deps.onHeard()
     const frame = decodeForward(bytes)
     if (attempt.isForwardProven) {
       if (frame.case === 'hello') this.#fail(attempt, 'it sent Hello twice')
-      else this.#parts.onForward(frame)
+      else this.#deps.onForward(frame)
       return
     }
     const hello = frame.case === 'hello' ? frame.value : null
@@ -329,14 +329,14 @@ export class PeerLink {
   }
 
   #isProven(attempt: Attempt, stream: FrameStream, hello: Hello | null): boolean {
-    const verdict = this.#parts.greet(leafOf(stream), hello)
+    const verdict = this.#deps.greet(leafOf(stream), hello)
     if (verdict.ok) return true
     this.#onUnproven(attempt, verdict)
     return false
   }
 
   #onUnproven(attempt: Attempt, verdict: Verdict & { ok: false }): void {
-    this.#parts.onRefused(verdict)
+    this.#deps.onRefused(verdict)
     this.#fail(attempt, null)
   }
 
@@ -345,8 +345,8 @@ export class PeerLink {
     clearTimeout(attempt.helloTimer)
     attempt.isReady = true
     this.#failures = 0
-    const verdict = this.#parts.judge(leafOf(attempt.raft), undefined)
-    this.#parts.onReady(attempt.raftHello, verdict.ok ? verdict.leafPem : '')
+    const verdict = this.#deps.judge(leafOf(attempt.raft), undefined)
+    this.#deps.onReady(attempt.raftHello, verdict.ok ? verdict.leafPem : '')
   }
 
   /** @param reason null when the reason was already reported. */
@@ -354,8 +354,8 @@ export class PeerLink {
     if (this.#attempt !== attempt) return
     const wasReady = attempt.isReady
     this.#end(attempt)
-    if (reason !== null) this.#parts.onFailed(reason)
-    if (wasReady) this.#parts.onLost()
+    if (reason !== null) this.#deps.onFailed(reason)
+    if (wasReady) this.#deps.onLost()
     if (this.#isStopped || this.#redialTimer !== null) return
     // After a working connection, the same address is tried first.
     if (!wasReady) this.#turn += 1
@@ -370,7 +370,7 @@ export class PeerLink {
         this.#redialTimer = null
         this.#dial()
       },
-      this.#parts.random.integer(Math.ceil(ceiling / 2), ceiling),
+      this.#deps.random.integer(Math.ceil(ceiling / 2), ceiling),
     )
   }
 

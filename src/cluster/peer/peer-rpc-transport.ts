@@ -15,7 +15,7 @@ import type { CallFailure, HostCommand, HostEvent } from '../link.ts'
 import { withOwnBuffer } from '../../lib/runtime/own-buffer.ts'
 import { integer } from '../message-codec.ts'
 
-export interface PeerFramesParts {
+export interface PeerFramesDeps {
   readonly forward: (to: NodeId, frame: ForwardFrame['frame']) => boolean
   readonly answer: (to: NodeId, frame: ForwardFrame['frame']) => void
   /** Caller authenticated by the open streams of a member; null if it has none. */
@@ -36,7 +36,7 @@ const TEXT_CHARACTERS_MAX = 64
 
 /** Notes and calls between the main threads of members, as frames of their forward streams. */
 export class PeerFrames {
-  readonly #parts: PeerFramesParts
+  readonly #deps: PeerFramesDeps
   /** Calls of this controller's main: call id to callee. */
   readonly #calls = new Map<number, NodeId>()
   /** Calls that main is processing, with their caller and the function that answers. */
@@ -46,21 +46,21 @@ export class PeerFrames {
   >()
   #nextTicket = 1
 
-  constructor(parts: PeerFramesParts) {
-    this.#parts = parts
+  constructor(deps: PeerFramesDeps) {
+    this.#deps = deps
   }
 
   onCommand(command: PeerCommand): void {
     switch (command.type) {
       case 'note': {
         const { to, topic, payload } = command
-        this.#parts.forward(to, { case: 'note', value: create(NoteSchema, { topic, payload }) })
+        this.#deps.forward(to, { case: 'note', value: create(NoteSchema, { topic, payload }) })
         break
       }
       case 'call': {
         const { id, to, method, payload } = command
         const value = create(CallSchema, { id: BigInt(id), request: { method, payload } })
-        if (this.#parts.forward(to, { case: 'call', value })) this.#remember(id, to)
+        if (this.#deps.forward(to, { case: 'call', value })) this.#remember(id, to)
         else this.#fail(id, `no connection to ${to}`)
         break
       }
@@ -82,7 +82,7 @@ export class PeerFrames {
       const { topic, payload } = frame.value
       if (payload.length > PEER_PAYLOAD_BYTES_MAX || topic.length > TEXT_CHARACTERS_MAX) return
       const owned = withOwnBuffer(payload)
-      this.#parts.post({ type: 'note', from, topic, payload: owned }, [owned.buffer])
+      this.#deps.post({ type: 'note', from, topic, payload: owned }, [owned.buffer])
     } else if (frame.case === 'call' && !isAnswer) {
       this.#onCall(from, integer(frame.value.id), frame.value.request)
     } else if (frame.case === 'answer' && isAnswer) {
@@ -115,9 +115,9 @@ export class PeerFrames {
   #onCall(from: NodeId, id: number, request: CallRequest | undefined): void {
     const answer = (response: CallResponse): void => {
       const value = create(AnswerSchema, { id: BigInt(id), response })
-      this.#parts.answer(from, { case: 'answer', value })
+      this.#deps.answer(from, { case: 'answer', value })
     }
-    const caller = this.#parts.callerOf(from)
+    const caller = this.#deps.callerOf(from)
     if (caller === null || request === undefined) return
     this.#serve(caller, from, request, answer)
   }
@@ -139,7 +139,7 @@ export class PeerFrames {
     const ticket = this.#nextTicket
     this.#nextTicket += 1
     this.#served.set(ticket, { from, answer })
-    this.#parts.post({ type: 'called', ticket, caller, method, payload })
+    this.#deps.post({ type: 'called', ticket, caller, method, payload })
   }
 
   #onAnswer(from: NodeId, id: number, response: CallResponse | undefined): void {
@@ -152,12 +152,12 @@ export class PeerFrames {
     }
     const sent: CallFailure | null =
       failure === undefined ? null : { code: failure.code, reason: failure.reason }
-    this.#parts.post({ type: 'callAnswered', id, payload, failure: sent })
+    this.#deps.post({ type: 'callAnswered', id, payload, failure: sent })
   }
 
   #fail(id: number, reason: string): void {
     this.#calls.delete(id)
     const failure = { code: 'PEER_UNREACHABLE', reason }
-    this.#parts.post({ type: 'callAnswered', id, payload: new Uint8Array(0), failure })
+    this.#deps.post({ type: 'callAnswered', id, payload: new Uint8Array(0), failure })
   }
 }

@@ -13,7 +13,7 @@ const SLICE_MS = 8
 /** Entries applied between two reads of the clock. */
 const SLICE_ENTRIES = 32
 
-export interface ApplyQueueParts {
+export interface ApplyQueueDeps {
   readonly machine: Machine
   readonly clock: Clock
   readonly onApplied: (entry: Entry, applied: AppliedEntry) => void
@@ -38,7 +38,7 @@ const NO_BATCH: Batch = { packed: new Uint8Array(0), entries: [] }
  * reported to it.
  */
 export class ApplyQueue {
-  readonly #parts: ApplyQueueParts
+  readonly #deps: ApplyQueueDeps
   #batches: Batch[] = []
   #at = 0
   #isScheduled = false
@@ -49,9 +49,9 @@ export class ApplyQueue {
   /** Everything up to this index is already in the state. */
   #standsAt: Index = 0
 
-  constructor(parts: ApplyQueueParts) {
-    this.#parts = parts
-    this.#received = parts.machine.persistedMark().position.index
+  constructor(deps: ApplyQueueDeps) {
+    this.#deps = deps
+    this.#received = deps.machine.persistedMark().position.index
   }
 
   get hasFailed(): boolean {
@@ -63,7 +63,7 @@ export class ApplyQueue {
    * was ahead.
    */
   get applied(): Index {
-    return Math.min(this.#parts.machine.progress().applied, this.#received)
+    return Math.min(this.#deps.machine.progress().applied, this.#received)
   }
 
   /** Takes ownership of the buffer, which is released once its entries are applied. */
@@ -74,7 +74,7 @@ export class ApplyQueue {
     const isNews = (entries[0]?.index ?? 0) > this.#standsAt
     const news = isNews ? entries : entries.filter(({ index }) => index > this.#standsAt)
     if (news.length > 0) this.#batches.push({ packed, entries: news })
-    else this.#parts.onProgress()
+    else this.#deps.onProgress()
     if (!this.#isScheduled) this.#run()
   }
 
@@ -122,12 +122,12 @@ export class ApplyQueue {
   #run(): void {
     this.#isScheduled = false
     if (this.#isPaused || this.#hasFailed || this.#batches.length === 0) return
-    const endMs = this.#parts.clock.monotonicMs() + SLICE_MS
+    const endMs = this.#deps.clock.monotonicMs() + SLICE_MS
     do {
       if (!this.#applySome(SLICE_ENTRIES)) break
-    } while (this.#batches.length > 0 && this.#parts.clock.monotonicMs() < endMs)
-    this.#parts.onProgress()
-    if (!this.#hasFailed && !this.#parts.machine.isBehind) this.goOn()
+    } while (this.#batches.length > 0 && this.#deps.clock.monotonicMs() < endMs)
+    this.#deps.onProgress()
+    if (!this.#hasFailed && !this.#deps.machine.isBehind) this.goOn()
   }
 
   /** @returns false when nothing more can be applied now. */
@@ -135,7 +135,7 @@ export class ApplyQueue {
     const { packed, entries: batch } = this.#batches[0] ?? NO_BATCH
     const end = Math.min(this.#at + count, batch.length)
     while (this.#at < end) {
-      if (this.#parts.machine.isBehind) return false
+      if (this.#deps.machine.isBehind) return false
       const entry = batch[this.#at]
       if (entry === undefined || !this.#apply(entry)) return false
       this.#at += 1
@@ -151,18 +151,18 @@ export class ApplyQueue {
   #apply(entry: Entry): boolean {
     let applied: AppliedEntry
     try {
-      applied = this.#parts.machine.apply(entry)
+      applied = this.#deps.machine.apply(entry)
     } catch (error) {
       this.#hasFailed = true
       const cause = errorMessage(error)
-      this.#parts.onFailed(
+      this.#deps.onFailed(
         new Error(`entry ${entry.index} cannot be applied by this release: ${cause}`, {
           cause: error,
         }),
       )
       return false
     }
-    this.#parts.onApplied(entry, applied)
+    this.#deps.onApplied(entry, applied)
     return true
   }
 }

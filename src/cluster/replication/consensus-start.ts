@@ -6,13 +6,13 @@ import { seededRandom } from '../../lib/random.ts'
 import { Core } from '../../raft/core.ts'
 import { defaultCoreOptions } from '../../raft/options.ts'
 import type { RestoredLog } from '../../raft/types.ts'
-import type { ConsensusOptions, ConsensusParts } from '../consensus-options.ts'
+import type { ConsensusOptions, ConsensusDeps } from '../consensus-options.ts'
 import { AddressBook } from '../mesh/addresses.ts'
 
 /** Restores the core from log and state. */
-export function restoreCore(options: ConsensusOptions, parts: ConsensusParts): Core {
+export function restoreCore(options: ConsensusOptions, deps: ConsensusDeps): Core {
   const { selfId, storeId, applied, appliedTimeMs, appliedSetbackMs = 0, core } = options
-  const { restored, clock } = parts
+  const { restored, clock } = deps
   return Core.restore({
     id: selfId,
     storeId,

@@ -7,7 +7,7 @@ import type { HostStatus, PeerReport } from '../link.ts'
 import type { MeshPeer } from '../mesh/mesh-parts.ts'
 import type { HostMesh } from '../mesh/mesh.ts'
 
-interface ConsensusStatusParts {
+interface ConsensusStatusDeps {
   readonly tickMs: number
   readonly mesh: Pick<HostMesh, 'droppedFrames' | 'peers' | 'queuedBytes'>
   readonly loopDelay: LoopDelayGauge
@@ -16,12 +16,12 @@ interface ConsensusStatusParts {
 
 /** Builds the status of consensus, mesh and disk for main, and keeps its counters. */
 export class ConsensusStatus {
-  readonly #parts: ConsensusStatusParts
+  readonly #deps: ConsensusStatusDeps
   readonly #counts = { elections: 0, leaderChanges: 0, proposalsAccepted: 0, proposalsRefused: 0 }
   #memory = threadMemory()
 
-  constructor(parts: ConsensusStatusParts) {
-    this.#parts = parts
+  constructor(deps: ConsensusStatusDeps) {
+    this.#deps = deps
   }
 
   countProposals(results: readonly ProposalResult[]): void {
@@ -49,20 +49,20 @@ export class ConsensusStatus {
       role: full.role,
       term: full.term,
       leader: full.leader,
-      leaderSilentMs: leaderSilenceTicks === null ? null : leaderSilenceTicks * this.#parts.tickMs,
+      leaderSilentMs: leaderSilenceTicks === null ? null : leaderSilenceTicks * this.#deps.tickMs,
       commit: full.commit,
       last: full.last.index,
       owed: full.owed,
       configuration,
       configurationIndex: full.configurationIndex,
       isConfigurationCommitted: full.isConfigurationCommitted,
-      peers: this.#parts.mesh.peers().map((peer) => peerStatus(peer, matches.get(peer.id) ?? null)),
+      peers: this.#deps.mesh.peers().map((peer) => peerStatus(peer, matches.get(peer.id) ?? null)),
       vitals: this.#vitals(full),
     }
   }
 
   #vitals({ last, base, logBytes }: FullStatus): HostStats {
-    const { mesh, loopDelay, diskVitals } = this.#parts
+    const { mesh, loopDelay, diskVitals } = this.#deps
     return {
       ...this.#counts,
       disk: diskVitals?.() ?? NO_DISK_VITALS,

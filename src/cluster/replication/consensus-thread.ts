@@ -9,7 +9,7 @@ import { encodeEntries } from '../../raft/entry-codec.ts'
 import { defaultRaftNodeLimits } from '../../raft/node-start.ts'
 import { RaftNode, systemScheduler } from '../../raft/node.ts'
 import type { Message, NodeId } from '../../raft/types.ts'
-import type { ConsensusOptions, ConsensusParts } from '../consensus-options.ts'
+import type { ConsensusOptions, ConsensusDeps } from '../consensus-options.ts'
 import { ConsensusReplies } from './consensus-replies.ts'
 import { openAddressBook, restoreCore, seedOf } from './consensus-start.ts'
 import { ConsensusStatus } from './consensus-status.ts'
@@ -35,7 +35,7 @@ const STATUS_MS = 250
  */
 export class ConsensusThread {
   readonly #options: ConsensusOptions
-  readonly #parts: ConsensusParts
+  readonly #deps: ConsensusDeps
   readonly #log: Logger
   readonly #raft: Core
   readonly #node: RaftNode
@@ -55,9 +55,9 @@ export class ConsensusThread {
   #isStatusPlanned = false
   #isOver = false
 
-  constructor(options: ConsensusOptions, parts: ConsensusParts) {
+  constructor(options: ConsensusOptions, parts: ConsensusDeps) {
     this.#options = options
-    this.#parts = parts
+    this.#deps = parts
     this.#loopDelay = parts.loopDelay ?? new LoopDelay()
     this.#log = logOverLink(parts.link)
     const core = restoreCore(options, parts)
@@ -126,7 +126,7 @@ export class ConsensusThread {
     if (this.#isOver) return
     this.#node.start()
     this.#stopStatusTimer = periodicScheduler.every(STATUS_MS, () => this.#onStatusTimer())
-    this.#parts.link.post({ type: 'started', port })
+    this.#deps.link.post({ type: 'started', port })
     this.#planStatus()
   }
 
@@ -138,22 +138,22 @@ export class ConsensusThread {
       generation,
       book: this.#book,
       witness: this.#witness,
-      monotonicMs: () => this.#parts.clock.monotonicMs(),
+      monotonicMs: () => this.#deps.clock.monotonicMs(),
       onView: ({ members, committedIndex }) => this.#mesh.setMembers(members, committedIndex),
       broadcast: (frame) => {
         for (const { id } of this.#mesh.peers()) this.#mesh.forward(id, frame)
       },
-      post: (event) => this.#parts.link.post(event),
+      post: (event) => this.#deps.link.post(event),
     })
   }
 
   #makeMesh(): HostMesh {
-    const parts = this.#parts
+    const parts = this.#deps
     const { selfId, clusterId, generation, storeId, trustDomain, bind, identity } = this.#options
     const { seeds = [], resolvers = [] } = this.#options
     const { members, committedIndex: configurationIndex } = this.#roster.view
     const random = seededRandom(seedOf(storeId, parts.restored.boot, 0))
-    const make: NonNullable<ConsensusParts['mesh']> =
+    const make: NonNullable<ConsensusDeps['mesh']> =
       parts.mesh ?? ((...given) => new Mesh(...given))
     return make(
       {
@@ -188,7 +188,7 @@ export class ConsensusThread {
   #hello(): Hello {
     const { onDisk, owed, applied } = this.#raft.fullStatus
     return makeHello(this.#options, {
-      boot: this.#parts.restored.boot,
+      boot: this.#deps.restored.boot,
       onDisk,
       owed,
       applied,
@@ -211,16 +211,16 @@ export class ConsensusThread {
       leader: () => this.#core.leader,
       forward: (to, frame) => this.#mesh.forward(to, frame),
       answer: (to, frame) => this.#mesh.answer(to, frame),
-      post: (event) => this.#parts.link.post(event),
+      post: (event) => this.#deps.link.post(event),
     })
   }
 
   #makeSnapshots(): SnapshotTransfers {
     return new SnapshotTransfers(this.#options.snapshots ?? {}, {
-      clock: this.#parts.clock,
+      clock: this.#deps.clock,
       log: this.#log,
       leadership: () => this.#core,
-      post: (event, transfer) => this.#parts.link.post(event, transfer),
+      post: (event, transfer) => this.#deps.link.post(event, transfer),
       sendChunk: (to, term, chunk) => this.#mesh.sendSnapshotChunk(to, term, chunk),
       sendAck: (to, term, ack) => {
         this.#mesh.sendSnapshotAck(to, term, ack)
@@ -330,7 +330,7 @@ export class ConsensusThread {
 
   #onLink(to: NodeId, isReady: boolean): void {
     this.#planStatus()
-    this.#parts.link.post({ type: 'link', peer: to, isReady })
+    this.#deps.link.post({ type: 'link', peer: to, isReady })
     if (isReady) {
       this.#mesh.forward(to, this.#roster.frame())
       this.#snapshots.onLinkReady(to)
@@ -382,16 +382,16 @@ export class ConsensusThread {
     if (this.#isOver) return
     const full = this.#node.status()
     this.#snapshots.onCommit(full.commit)
-    this.#parts.link.post({ type: 'status', ...this.#status.of(full, this.#configuration) })
+    this.#deps.link.post({ type: 'status', ...this.#status.of(full, this.#configuration) })
   }
 
   async #stop(): Promise<void> {
     this.#roster.post()
     this.#end()
     try {
-      await this.#parts.disk.close()
+      await this.#deps.disk.close()
     } finally {
-      this.#parts.link.post({ type: 'stopped' })
+      this.#deps.link.post({ type: 'stopped' })
     }
   }
 
@@ -399,7 +399,7 @@ export class ConsensusThread {
     if (this.#isOver) return
     this.#end()
     const cause = error.cause instanceof Error ? `: ${error.cause.message}` : ''
-    this.#parts.link.post({ type: 'fatal', reason: `${error.message}${cause}` })
+    this.#deps.link.post({ type: 'fatal', reason: `${error.message}${cause}` })
   }
 
   #end(): void {

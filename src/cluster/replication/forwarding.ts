@@ -24,7 +24,7 @@ export interface ProposalTarget {
   read(id: number): void
 }
 
-export interface ForwardingParts {
+export interface ForwardingDeps {
   readonly selfId: NodeId
   readonly target: ProposalTarget
   readonly leader: () => NodeId | null
@@ -52,20 +52,20 @@ const REMOTE_READS_MAX = 16_384
  * Accepts requests of peers only on the leader, and answers every refused request.
  */
 export class Forwarding {
-  readonly #parts: ForwardingParts
+  readonly #deps: ForwardingDeps
   readonly #proposals = new Map<number, ReadRequester>()
   readonly #reads = new Map<number, ReadRequester>()
   /** Main's read rounds that were sent to a peer. */
   readonly #remoteReads = new Map<number, NodeId>()
   #nextId = 1
 
-  constructor(parts: ForwardingParts) {
-    this.#parts = parts
+  constructor(deps: ForwardingDeps) {
+    this.#deps = deps
   }
 
   proposeFromMain(proposals: readonly PackedProposal[]): void {
-    const leader = this.#parts.leader()
-    if (leader === this.#parts.selfId) {
+    const leader = this.#deps.leader()
+    if (leader === this.#deps.selfId) {
       this.#proposeHere(null, proposals)
     } else if (leader === null) {
       this.#refuseMain(proposals, 'NO_LEADER')
@@ -75,8 +75,8 @@ export class Forwarding {
   }
 
   readFromMain(number: number): void {
-    const leader = this.#parts.leader()
-    if (leader === this.#parts.selfId) {
+    const leader = this.#deps.leader()
+    if (leader === this.#deps.selfId) {
       this.#readHere({ from: null, number })
       return
     }
@@ -85,11 +85,11 @@ export class Forwarding {
     if (
       leader !== null &&
       hasRoom &&
-      this.#parts.forward(leader, { case: 'readIndexRequest', value })
+      this.#deps.forward(leader, { case: 'readIndexRequest', value })
     ) {
       this.#remoteReads.set(number, leader)
     } else {
-      this.#parts.post({ type: 'readIndex', id: number, index: null })
+      this.#deps.post({ type: 'readIndex', id: number, index: null })
     }
   }
 
@@ -110,11 +110,11 @@ export class Forwarding {
 
   /** The streams to a peer have ended; the outcome of its unanswered requests is unknown. */
   onLinkLost(to: NodeId): void {
-    if (this.#parts.leader() === to) this.#parts.post({ type: 'handoverLost' })
+    if (this.#deps.leader() === to) this.#deps.post({ type: 'handoverLost' })
     for (const [number, asked] of this.#remoteReads) {
       if (asked !== to) continue
       this.#remoteReads.delete(number)
-      this.#parts.post({ type: 'readIndex', id: number, index: null })
+      this.#deps.post({ type: 'readIndex', id: number, index: null })
     }
   }
 
@@ -138,7 +138,7 @@ export class Forwarding {
       for (const { sequence } of proposals) this.#refuse({ from, number: sequence }, 'OVERLOADED')
       return
     }
-    this.#parts.target.propose(
+    this.#deps.target.propose(
       proposals.map(({ sequence, command }) => {
         const id = this.#nextId
         this.#nextId += 1
@@ -156,7 +156,7 @@ export class Forwarding {
     const id = this.#nextId
     this.#nextId += 1
     this.#reads.set(id, asker)
-    this.#parts.target.read(id)
+    this.#deps.target.read(id)
   }
 
   #forward(leader: NodeId, proposals: readonly PackedProposal[]): void {
@@ -178,7 +178,7 @@ export class Forwarding {
     const value = create(ProposeSchema, {
       proposals: batch.map(({ sequence, ...rest }) => ({ sequence: BigInt(sequence), ...rest })),
     })
-    if (!this.#parts.forward(leader, { case: 'propose', value })) {
+    if (!this.#deps.forward(leader, { case: 'propose', value })) {
       this.#refuseMain(batch, 'NO_LEADER')
     }
   }
@@ -189,7 +189,7 @@ export class Forwarding {
       command,
       trace,
     }))
-    if (this.#parts.leader() === this.#parts.selfId) {
+    if (this.#deps.leader() === this.#deps.selfId) {
       this.#logTraced(from, unpacked)
       this.#proposeHere(from, unpacked)
       return
@@ -206,18 +206,18 @@ export class Forwarding {
     for (const { trace = NO_TRACE } of proposals) {
       const ids = decodeTrace(trace)
       const fields = { peer: from, ...ids }
-      if (ids !== null) this.#parts.post({ type: 'log', level: 'info', fields, message })
+      if (ids !== null) this.#deps.post({ type: 'log', level: 'info', fields, message })
     }
   }
 
   #onReadRequest(from: NodeId, number: number): void {
-    if (this.#parts.leader() === this.#parts.selfId) this.#readHere({ from, number })
+    if (this.#deps.leader() === this.#deps.selfId) this.#readHere({ from, number })
     else this.#answerRead({ from, number }, null)
   }
 
   #onRefused({ sequence, code }: ProposeRefused): void {
     const known = (['OVERLOADED', 'TOO_LARGE'] as const).find((word) => word === code)
-    this.#parts.post({
+    this.#deps.post({
       type: 'refused',
       sequences: [integer(sequence)],
       code: known ?? 'NOT_LEADER',
@@ -227,30 +227,30 @@ export class Forwarding {
   #onRemoteRead(from: NodeId, number: number, index: Index | null): void {
     if (this.#remoteReads.get(number) !== from) return
     this.#remoteReads.delete(number)
-    this.#parts.post({ type: 'readIndex', id: number, index })
+    this.#deps.post({ type: 'readIndex', id: number, index })
   }
 
   #refuseMain(proposals: readonly PackedProposal[], code: RefusalCode): void {
     const sequences = proposals.map(({ sequence }) => sequence)
-    this.#parts.post({ type: 'refused', sequences, code })
+    this.#deps.post({ type: 'refused', sequences, code })
   }
 
   #refuse({ from, number }: ReadRequester, code: RefusalCode): void {
     if (from === null) {
-      this.#parts.post({ type: 'refused', sequences: [number], code })
+      this.#deps.post({ type: 'refused', sequences: [number], code })
       return
     }
     const value = create(ProposeRefusedSchema, {
       sequence: BigInt(number),
       code,
-      leaderHint: this.#parts.leader() ?? '',
+      leaderHint: this.#deps.leader() ?? '',
     })
-    this.#parts.answer(from, { case: 'refused', value })
+    this.#deps.answer(from, { case: 'refused', value })
   }
 
   #answerRead({ from, number }: ReadRequester, index: Index | null): void {
     if (from === null) {
-      this.#parts.post({ type: 'readIndex', id: number, index })
+      this.#deps.post({ type: 'readIndex', id: number, index })
       return
     }
     const value = create(ReadIndexResponseSchema, {
@@ -258,7 +258,7 @@ export class Forwarding {
       index: BigInt(index ?? 0),
       refused: index === null,
     })
-    this.#parts.answer(from, { case: 'readIndexResponse', value })
+    this.#deps.answer(from, { case: 'readIndexResponse', value })
   }
 }
 

@@ -34,7 +34,7 @@ export interface ProposalOptions {
   readonly outstandingBytesMax: number
 }
 
-export interface ProposalsParts {
+export interface ProposalsDeps {
   /** Id of this controller, the actor of its own writes. */
   readonly selfId: string
   readonly clock: Clock
@@ -53,16 +53,16 @@ export interface ProposalsParts {
 /** Writes of this controller, from the request to the outcome when it is applied here. */
 export class Proposals {
   readonly #options: ProposalOptions
-  readonly #parts: ProposalsParts
+  readonly #deps: ProposalsDeps
   readonly #storeIdHex: string
   readonly #outstanding: OutstandingProposals
   /** Sequences of the next flush. */
   #queued: number[] = []
   #isClosed = false
 
-  constructor(options: ProposalOptions, parts: ProposalsParts) {
+  constructor(options: ProposalOptions, deps: ProposalsDeps) {
     this.#options = options
-    this.#parts = parts
+    this.#deps = deps
     this.#storeIdHex = Buffer.from(options.storeId).toString('hex')
     this.#outstanding = new OutstandingProposals({
       countMax: options.outstandingMax,
@@ -94,7 +94,7 @@ export class Proposals {
         command,
         ...(input.trace === undefined ? {} : { trace: input.trace }),
         caller,
-        deadlineMs: this.#parts.clock.monotonicMs() + this.#options.proposeTimeoutMs,
+        deadlineMs: this.#deps.clock.monotonicMs() + this.#options.proposeTimeoutMs,
         resolve,
         reject,
         stage: 'queued',
@@ -113,7 +113,7 @@ export class Proposals {
     if (origin === null) return
     if (origin.storeId !== this.#storeIdHex || origin.boot !== this.#options.boot) return
     const proposal = this.#outstanding.get(origin.sequence)
-    if (audit !== null) this.#parts.onAudited?.(audit, proposal?.trace?.traceId)
+    if (audit !== null) this.#deps.onAudited?.(audit, proposal?.trace?.traceId)
     if (proposal === undefined) return
     this.#outstanding.remove(origin.sequence)
     // The command took effect inside a snapshot that was installed meanwhile. Its outcome is
@@ -143,14 +143,14 @@ export class Proposals {
   }
 
   sendParked(): void {
-    if (this.#outstanding.count > 0 && this.#parts.hasLeader()) {
+    if (this.#outstanding.count > 0 && this.#deps.hasLeader()) {
       this.#send(this.#outstanding.inStage('parked'))
     }
   }
 
   /** Called periodically. */
   sweep(): void {
-    this.#outstanding.expire(this.#parts.clock.monotonicMs())
+    this.#outstanding.expire(this.#deps.clock.monotonicMs())
     this.sendParked()
   }
 
@@ -184,18 +184,18 @@ export class Proposals {
       command,
       trace: traceBytes(trace),
     }))
-    this.#parts.send(packProposals(packed))
+    this.#deps.send(packProposals(packed))
   }
 
   /** Adds this controller's name to its own writes, so that their authors need not know it. */
   #named<A extends ClaimedActor>(actor: A): A | Actor {
     if (actor?.case !== 'system' || actor.value.name !== '') return actor
-    return systemActor({ ...actor.value, name: `controller:${this.#parts.selfId}` })
+    return systemActor({ ...actor.value, name: `controller:${this.#deps.selfId}` })
   }
 
   /** A voter may not support this level, whichever controller leads. */
   #refuseAbove(level: number): void {
-    const inForce = this.#parts.featureLevel()
+    const inForce = this.#deps.featureLevel()
     if (level <= inForce) return
     throw new Problem('FEATURE_LEVEL_NOT_RAISED', {
       detail: `it needs feature level ${level} and the cluster is at ${inForce}; 'flotilla cluster status' shows which controllers to upgrade`,

@@ -38,7 +38,7 @@ const LOOK_MS = 5_000
 /** Delay after a failed renewal. */
 const RETRY_MS = 60_000
 
-export interface CertificateRenewerParts {
+export interface CertificateRenewerDeps {
   readonly selfId: string
   readonly trustDomain: string
   readonly paths: IdentityPaths
@@ -76,7 +76,7 @@ export interface CertificatesView {
  * only watched; changed files are used once certificate and key match.
  */
 export class CertificateRenewer {
-  readonly #parts: CertificateRenewerParts
+  readonly #deps: CertificateRenewerDeps
   readonly #owner: IdentityOwner
   #set: IdentitySet
   readonly #files: WatchedFiles
@@ -86,15 +86,15 @@ export class CertificateRenewer {
   /** The step in progress; steps run one after another. */
   #last: Promise<unknown> = Promise.resolve()
 
-  constructor(parts: CertificateRenewerParts) {
-    this.#parts = parts
-    const { identity, selfId, trustDomain } = parts
+  constructor(deps: CertificateRenewerDeps) {
+    this.#deps = deps
+    const { identity, selfId, trustDomain } = deps
     const chain = parseCertificates(identity.certificatePem)
     const anchors = parseCertificates(identity.caPem, { certificatesMax: 256 })
     this.#owner = { id: selfId, trustDomain, publicKeySha256: chain[0].publicKeySha256 }
     this.#set = { ...identity, chain, anchors }
     // The files may have changed since `identity` was read, so the first check judges them.
-    this.#files = new WatchedFiles(parts.paths, parts.alarms)
+    this.#files = new WatchedFiles(deps.paths, deps.alarms)
   }
 
   start(): void {
@@ -118,7 +118,7 @@ export class CertificateRenewer {
         this.#reportExpiry()
       })
     } catch (error) {
-      this.#parts.log.error({ err: error }, 'certificate check failed')
+      this.#deps.log.error({ err: error }, 'certificate check failed')
     }
   }
 
@@ -128,7 +128,7 @@ export class CertificateRenewer {
    */
   async renew(): Promise<void> {
     await this.#inTurn(async () => {
-      const issuing = this.#parts.issuing()
+      const issuing = this.#deps.issuing()
       if (issuing === null) {
         throw new CertificateError(
           'untrusted',
@@ -161,13 +161,13 @@ export class CertificateRenewer {
 
   health(): CertificateHealth {
     const { chain, anchors } = this.#set
-    return certificateHealth({ chain, anchors, nowMs: this.#parts.clock.nowMs() })
+    return certificateHealth({ chain, anchors, nowMs: this.#deps.clock.nowMs() })
   }
 
   view(): CertificatesView {
     const { chain, anchors } = this.#set
-    const issuing = this.#parts.issuing()
-    const nowMs = this.#parts.clock.nowMs()
+    const issuing = this.#deps.issuing()
+    const nowMs = this.#deps.clock.nowMs()
     const isRenewedHere = this.#isRenewedHere(issuing)
     return {
       certificates: inspectChain(chain, anchors, nowMs),
@@ -203,7 +203,7 @@ export class CertificateRenewer {
     try {
       this.#read()
     } catch (error) {
-      this.#parts.log.error(
+      this.#deps.log.error(
         { err: error },
         `certificate files rejected: ${errorMessage(error)}; keeping the current ones until a restart`,
       )
@@ -212,16 +212,16 @@ export class CertificateRenewer {
 
   #read(): void {
     this.#files.judge(() => {
-      const set = readIdentitySet(this.#parts.paths, this.#owner, this.#parts.clock.nowMs())
+      const set = readIdentitySet(this.#deps.paths, this.#owner, this.#deps.clock.nowMs())
       if (isSameSet(set, this.#set)) return
       this.#take(set)
-      this.#parts.log.info({}, `certificate files reloaded: ${endOf(set)}`)
+      this.#deps.log.info({}, `certificate files reloaded: ${endOf(set)}`)
     })
   }
 
   async #renewDue(): Promise<void> {
-    const { clock, hosts, log } = this.#parts
-    const issuing = this.#parts.issuing()
+    const { clock, hosts, log } = this.#deps
+    const issuing = this.#deps.issuing()
     if (issuing === null || !this.#isRenewedHere(issuing)) return
     // Invalid files from an operator are not overwritten; the operator must fix them.
     if (this.#files.refusal !== null || clock.monotonicMs() < this.#retryAtMs) return
@@ -244,7 +244,7 @@ export class CertificateRenewer {
   }
 
   async #renew(issuing: CertifiedKey, reason: RenewalReason): Promise<void> {
-    const { clock, hosts, paths, log, selfId, trustDomain } = this.#parts
+    const { clock, hosts, paths, log, selfId, trustDomain } = this.#deps
     const { chain, anchors } = this.#set
     const [leaf] = chain
     const nowMs = clock.nowMs()
@@ -270,11 +270,11 @@ export class CertificateRenewer {
   #take(set: IdentitySet): void {
     this.#set = set
     const { certificatePem, privateKeyPem, caPem } = set
-    this.#parts.onRenewed({ certificatePem, privateKeyPem, caPem })
+    this.#deps.onRenewed({ certificatePem, privateKeyPem, caPem })
   }
 
   #reportExpiry(): void {
-    const isRenewedHere = this.#isRenewedHere(this.#parts.issuing())
+    const isRenewedHere = this.#isRenewedHere(this.#deps.issuing())
     const { leaf, authorities } = this.health()
     const sentences = [leaf, ...authorities]
       .map((life) => expirySentence(life, isRenewedHere))
@@ -282,10 +282,10 @@ export class CertificateRenewer {
     const text = sentences.length === 0 ? null : sentences.join('. ')
     if (text === this.#alarm) return
     // `Alarms` logs a raised alarm only once, so a more urgent text is logged here.
-    if (text !== null && this.#alarm !== null) this.#parts.log.warn({}, text)
+    if (text !== null && this.#alarm !== null) this.#deps.log.warn({}, text)
     this.#alarm = text
-    if (text === null) this.#parts.alarms.clear('CERTIFICATE_EXPIRES')
-    else this.#parts.alarms.raise('CERTIFICATE_EXPIRES', { sentences })
+    if (text === null) this.#deps.alarms.clear('CERTIFICATE_EXPIRES')
+    else this.#deps.alarms.raise('CERTIFICATE_EXPIRES', { sentences })
   }
 }
 

@@ -13,7 +13,7 @@ import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Logger } from '../logger.ts'
 
-export interface KeyringParts {
+export interface KeyringDeps {
   readonly state: Pick<StateView, 'get' | 'clusterId'>
   readonly selfId: NodeId
   /** Called for each decryption. */
@@ -40,7 +40,7 @@ export interface HeldSecret {
 export class Keyring implements TokenKeys {
   /** Called after the set of held secrets has changed. Any number of listeners. */
   readonly #listeners: (() => void)[] = []
-  readonly #parts: KeyringParts
+  readonly #deps: KeyringDeps
   /** Decrypted secrets by their ciphertext, so that an unchanged one is decrypted once. */
   #opened = new Map<string, Uint8Array | null>()
   #held: readonly HeldSecret[] = []
@@ -51,8 +51,8 @@ export class Keyring implements TokenKeys {
   #work: Promise<void> | null = null
   #unfollow: () => void = () => undefined
 
-  constructor(parts: KeyringParts) {
-    this.#parts = parts
+  constructor(deps: KeyringDeps) {
+    this.#deps = deps
   }
 
   onChange(listener: () => void): void {
@@ -114,7 +114,7 @@ export class Keyring implements TokenKeys {
    * have the same revision.
    */
   #sources(): readonly unknown[] {
-    return [this.#parts.state.clusterId, ...sharedSecretNames.map((name) => this.#record(name))]
+    return [this.#deps.state.clusterId, ...sharedSecretNames.map((name) => this.#record(name))]
   }
 
   #isSeen(): boolean {
@@ -123,7 +123,7 @@ export class Keyring implements TokenKeys {
   }
 
   #record(name: SharedSecretName): RecordOf<'sharedSecret'> | undefined {
-    return this.#parts.state.get('sharedSecret', name)
+    return this.#deps.state.get('sharedSecret', name)
   }
 
   async #reopen(): Promise<void> {
@@ -132,7 +132,7 @@ export class Keyring implements TokenKeys {
     const held: HeldSecret[] = []
     for (const name of sharedSecretNames) {
       for (const version of this.#record(name)?.versions ?? []) {
-        const jwe = version.wrapped[this.#parts.selfId]
+        const jwe = version.wrapped[this.#deps.selfId]
         if (jwe === undefined) continue
         const known = this.#opened.get(jwe)
         const secret = known === undefined ? await this.#open(name, version, jwe) : known
@@ -153,7 +153,7 @@ export class Keyring implements TokenKeys {
     { version }: SecretVersion,
     jwe: string,
   ): Promise<Uint8Array | null> {
-    const { state, selfId, privateKeyPem, log } = this.#parts
+    const { state, selfId, privateKeyPem, log } = this.#deps
     try {
       const context = { clusterId: state.clusterId, name, version, nodeId: selfId }
       const secret = await openSecret(jwe, privateKeyPem(), context)

@@ -26,7 +26,7 @@ import type { Logger } from '../logger.ts'
 import type { Keyring } from './keyring.ts'
 import { type Recipient, authorityKeyBytes, wrapAll } from './wrap-secrets.ts'
 
-export interface RotationParts {
+export interface RotationDeps {
   readonly proposer: Proposer
   readonly state: StateView
   readonly keyring: Pick<Keyring, 'held' | 'refresh'>
@@ -121,13 +121,13 @@ function lacking(
  * @throws {Problem} when the rotation failed or its outcome is unknown.
  */
 export async function rotateClusterKey(
-  parts: RotationParts,
+  deps: RotationDeps,
   reason: string,
   { isCompromised }: RemovalManner,
 ): Promise<void> {
-  const overlapMs = isCompromised ? 0 : parts.overlapMs
-  const version = await putInForce(parts, 'clusterKey', newClusterKey(), '', overlapMs)
-  parts.log.info({ version, reason, overlapMs }, 'rotated the cluster key')
+  const overlapMs = isCompromised ? 0 : deps.overlapMs
+  const version = await putInForce(deps, 'clusterKey', newClusterKey(), '', overlapMs)
+  deps.log.info({ version, reason, overlapMs }, 'rotated the cluster key')
 }
 
 /**
@@ -136,9 +136,9 @@ export async function rotateClusterKey(
  * their owners should not lose them.
  * @throws {Problem} like `rotateClusterKey`.
  */
-export async function rotateFactorKey(parts: RotationParts, reason: string): Promise<void> {
-  const version = await putInForce(parts, 'factorKey', newClusterKey(), '', 0)
-  parts.log.info({ version, reason }, 'rotated the key of second factors')
+export async function rotateFactorKey(deps: RotationDeps, reason: string): Promise<void> {
+  const version = await putInForce(deps, 'factorKey', newClusterKey(), '', 0)
+  deps.log.info({ version, reason }, 'rotated the key of second factors')
 }
 
 /**
@@ -147,13 +147,13 @@ export async function rotateFactorKey(parts: RotationParts, reason: string): Pro
  * @throws {CertificateError} when key and certificate do not match.
  * @throws {Problem} like `rotateClusterKey`.
  */
-export async function installIssuing(parts: RotationParts, authority: CertifiedKey): Promise<void> {
+export async function installIssuing(deps: RotationDeps, authority: CertifiedKey): Promise<void> {
   const [certificate] = parseCertificates(authority.certificatePem)
   checkKeyMatches(certificate, authority.privateKeyPem)
   const secret = authorityKeyBytes(authority)
   const { certificatePem } = authority
-  const version = await putInForce(parts, 'issuingAuthority', secret, certificatePem, 0)
-  parts.log.info({ version, sha256: certificate.sha256 }, 'rotated the issuing authority')
+  const version = await putInForce(deps, 'issuingAuthority', secret, certificatePem, 0)
+  deps.log.info({ version, sha256: certificate.sha256 }, 'rotated the issuing authority')
 }
 
 /**
@@ -162,13 +162,13 @@ export async function installIssuing(parts: RotationParts, authority: CertifiedK
  * @returns the version.
  */
 async function putInForce(
-  parts: RotationParts,
+  deps: RotationDeps,
   name: SharedSecretName,
   secret: Uint8Array,
   certificatePem: string,
   overlapMs: number,
 ): Promise<number> {
-  const { state } = parts
+  const { state } = deps
   for (let attempt = 1; ; attempt += 1) {
     const version = (versionsOf(state, name).at(-1)?.version ?? 0) + 1
     const recipients = admissionsOf(state).map(recipientOf)
@@ -180,9 +180,9 @@ async function putInForce(
       overlapEndsAtMs: BigInt(state.logTimeMs + overlapMs),
     })
     const payload = toBinary(SecretRotateSchema, message)
-    const outcome = await propose(parts, CommandKind.SECRET_ROTATE, payload)
+    const outcome = await propose(deps, CommandKind.SECRET_ROTATE, payload)
     if (outcome.ok) {
-      await parts.keyring.refresh()
+      await deps.keyring.refresh()
       return version
     }
     if (outcome.code !== 'REVISION_MOVED' || attempt === ATTEMPTS_MAX) throw refusalProblem(outcome)
@@ -190,8 +190,8 @@ async function putInForce(
 }
 
 /** Wraps secrets that admitted controllers cannot decrypt yet. @returns whether there were any. */
-export async function wrapMissingSecrets(parts: RotationParts): Promise<boolean> {
-  const { state, keyring } = parts
+export async function wrapMissingSecrets(deps: RotationDeps): Promise<boolean> {
+  const { state, keyring } = deps
   await keyring.refresh()
   const wrapped = []
   for (const admission of admissionsOf(state)) {
@@ -208,7 +208,7 @@ export async function wrapMissingSecrets(parts: RotationParts): Promise<boolean>
       wrapped: wrapped.slice(at, at + SHARED_AT_ONCE_MAX),
     })
     const payload = toBinary(SecretShareSchema, message)
-    const outcome = await propose(parts, CommandKind.SECRET_SHARE, payload)
+    const outcome = await propose(deps, CommandKind.SECRET_SHARE, payload)
     // Another controller has already shared these secrets.
     if (!outcome.ok && outcome.code !== 'REVISION_MOVED') throw refusalProblem(outcome)
   }
@@ -222,20 +222,20 @@ export async function wrapMissingSecrets(parts: RotationParts): Promise<boolean>
  * @throws {Problem}
  */
 export async function afterRemoval(
-  parts: RotationParts,
+  deps: RotationDeps,
   id: NodeId,
   { isCompromised, isAdmittedAgain = false }: RemovalManner,
 ): Promise<void> {
   // @guard join-after-a-compromise--again
-  if (!isAdmittedAgain) await deleteAdmission(parts, id, isCompromised)
-  await rotateIfDue(parts, `${id} was removed`)
+  if (!isAdmittedAgain) await deleteAdmission(deps, id, isCompromised)
+  await rotateIfDue(deps, `${id} was removed`)
   if (!isCompromised) return
-  await endExposed(parts, `${id} is reported as compromised`)
+  await endExposed(deps, `${id} is reported as compromised`)
   // @guard access-after-a-compromise--leader
-  await revokeAccess(parts, id)
+  await revokeAccess(deps, id)
   // Admitted controllers that are not members could decrypt what was just rotated.
   // @guard join-after-a-compromise--rotation
-  await rotateIfDue(parts, `${id} is reported as compromised`)
+  await rotateIfDue(deps, `${id} is reported as compromised`)
 }
 
 /**
@@ -243,7 +243,7 @@ export async function afterRemoval(
  * This follows the rotation, so that nothing the controller encrypted or signed can open another
  * session.
  */
-async function revokeAccess({ proposer, state, log }: RotationParts, id: NodeId): Promise<void> {
+async function revokeAccess({ proposer, state, log }: RotationDeps, id: NodeId): Promise<void> {
   if (state.featureLevel < levelOfKind(CommandKind.ACCESS_REVOKE)) {
     log.warn(
       {},
@@ -280,31 +280,31 @@ function joiningIds(state: StateView) {
 }
 
 /** Ends the overlap at once, after a normal removal was later declared compromised. */
-async function endExposed(parts: RotationParts, reason: string): Promise<void> {
-  const { state } = parts
+async function endExposed(deps: RotationDeps, reason: string): Promise<void> {
+  const { state } = deps
   const isHonored = versionsOf(state, 'clusterKey').some(
     ({ exposure, overlapEndsAt }) =>
       exposure !== 'none' && (overlapEndsAt === null || overlapEndsAt > state.logTimeMs),
   )
   if (!isHonored) return
-  await rotateClusterKey(parts, reason, { isCompromised: true })
-  warnOfAuthority(parts)
+  await rotateClusterKey(deps, reason, { isCompromised: true })
+  warnOfAuthority(deps)
 }
 
 /** For a new leader that finds {@link isRotationDue}. @throws {Problem} */
-export async function rotateIfDue(parts: RotationParts, reason: string): Promise<void> {
-  const { state } = parts
+export async function rotateIfDue(deps: RotationDeps, reason: string): Promise<void> {
+  const { state } = deps
   const exposure = exposureOf(state, 'clusterKey')
   if (exposure !== 'none') {
     const isCompromised = exposure === 'compromised'
-    await rotateClusterKey(parts, reason, { isCompromised })
-    if (isCompromised) warnOfAuthority(parts)
+    await rotateClusterKey(deps, reason, { isCompromised })
+    if (isCompromised) warnOfAuthority(deps)
   }
-  if (isFactorKeyDue(state)) await rotateFactorKey(parts, reason)
+  if (isFactorKeyDue(state)) await rotateFactorKey(deps, reason)
 }
 
 /** Only an operator with the offline root key can replace the key of the authority. */
-function warnOfAuthority({ state, log }: RotationParts): void {
+function warnOfAuthority({ state, log }: RotationDeps): void {
   if ((versionsOf(state, 'issuingAuthority').at(-1)?.exposure ?? 'none') === 'none') return
   log.warn(
     {},
@@ -313,16 +313,16 @@ function warnOfAuthority({ state, log }: RotationParts): void {
 }
 
 async function deleteAdmission(
-  parts: RotationParts,
+  deps: RotationDeps,
   nodeId: NodeId,
   compromised: boolean,
 ): Promise<void> {
-  const known = parts.state.get('admission', nodeId)
+  const known = deps.state.get('admission', nodeId)
   if (known === undefined) return
   const { publicKeySpki } = recipientOf(known)
   const message = create(AdmissionDeleteSchema, { nodeId, publicKeySpki, compromised })
   const payload = toBinary(AdmissionDeleteSchema, message)
-  const outcome = await propose(parts, CommandKind.ADMISSION_DELETE, payload)
+  const outcome = await propose(deps, CommandKind.ADMISSION_DELETE, payload)
   if (!outcome.ok) throw refusalProblem(outcome)
 }
 
@@ -331,7 +331,7 @@ function recipientOf({ id, publicKeySpki }: RecordOf<'admission'>): Recipient {
 }
 
 async function propose(
-  { proposer }: Pick<RotationParts, 'proposer'>,
+  { proposer }: Pick<RotationDeps, 'proposer'>,
   kind: CommandKind,
   payload: Uint8Array,
 ): Promise<Outcome> {

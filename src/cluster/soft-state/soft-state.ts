@@ -48,7 +48,7 @@ export const defaultSoftStateOptions = {
   resyncMsMin: 1000,
 } as const satisfies Partial<SoftStateOptions>
 
-export interface SoftStateParts {
+export interface SoftStateDeps {
   readonly peers: Pick<PeerChannel, 'note' | 'onNote' | 'onLink' | 'readyPeers'>
   readonly clock: Clock
   /** Members that may own values; values of others are dropped. */
@@ -80,7 +80,7 @@ interface Topic<T> extends SoftReader {
  */
 export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements SoftState<T> {
   readonly #options: SoftStateOptions
-  readonly #parts: SoftStateParts
+  readonly #deps: SoftStateDeps
   /** All topics of the table, so that values which arrive before a topic is opened are kept. */
   readonly #topics: ReadonlyMap<string, Topic<unknown>>
   readonly #outbox: SoftOutbox
@@ -90,13 +90,13 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
   #batchTimer: NodeJS.Timeout | null = null
   #sweptMs = -Infinity
 
-  constructor(options: SoftStateOptions, parts: SoftStateParts, table: T) {
-    const { peers, clock } = parts
+  constructor(options: SoftStateOptions, deps: SoftStateDeps, table: T) {
+    const { peers, clock } = deps
     this.#topics = new Map(
       Object.entries(table).map(([name, definition]) => [name, topicOf(name, definition)]),
     )
     this.#options = options
-    this.#parts = parts
+    this.#deps = deps
     this.#outbox = new SoftOutbox(options)
     this.#inbox = new SoftInbox(options.totalBytesMax, this.#topics)
     peers.onNote(BATCH_TOPIC, (from, payload) => this.#onBatch(from, payload))
@@ -152,17 +152,17 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
 
   /** Does all work that is due; called periodically, and `tickMs` after a change. */
   tick(): void {
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     if (nowMs - this.#sweptMs >= SWEEP_MS) {
       this.#sweptMs = nowMs
-      const members = new Set(this.#parts.members())
+      const members = new Set(this.#deps.members())
       this.#inbox.sweep(members, nowMs)
       for (const id of this.#resyncAskedMs.keys()) {
         if (!members.has(id)) this.#resyncAskedMs.delete(id)
       }
     }
     for (const { peer, batch } of this.#outbox.due(nowMs)) {
-      this.#parts.peers.note(peer, BATCH_TOPIC, toBinary(SoftBatchSchema, batch))
+      this.#deps.peers.note(peer, BATCH_TOPIC, toBinary(SoftBatchSchema, batch))
     }
     this.#planBatch()
   }
@@ -202,31 +202,31 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
   }
 
   #onBatch(from: NodeId, payload: Uint8Array): void {
-    if (!this.#parts.members().includes(from)) return
+    if (!this.#deps.members().includes(from)) return
     try {
       const batch = fromBinary(SoftBatchSchema, payload)
-      if (!this.#inbox.take(from, batch, this.#parts.clock.monotonicMs())) this.#askAgain(from)
+      if (!this.#inbox.take(from, batch, this.#deps.clock.monotonicMs())) this.#askAgain(from)
     } catch {
       // Ignores a malformed batch; nothing else depends on it.
     }
   }
 
   #askAgain(owner: NodeId): void {
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     const askedMs = this.#resyncAskedMs.get(owner) ?? -Infinity
     if (nowMs - askedMs < this.#options.resyncMsMin) return
     this.#resyncAskedMs.set(owner, nowMs)
     const { epoch, stream } = this.#inbox.heardOf(owner)
     const resync = create(SoftResyncSchema, { epoch: BigInt(epoch), stream: BigInt(stream) })
-    this.#parts.peers.note(owner, RESYNC_TOPIC, toBinary(SoftResyncSchema, resync))
+    this.#deps.peers.note(owner, RESYNC_TOPIC, toBinary(SoftResyncSchema, resync))
   }
 
   #onResync(from: NodeId, payload: Uint8Array): void {
     try {
       const resync = fromBinary(SoftResyncSchema, payload)
       const { epoch, stream } = { epoch: integer(resync.epoch), stream: integer(resync.stream) }
-      const isReady = this.#parts.peers.readyPeers().includes(from)
-      if (isReady) this.#outbox.resync(from, epoch, stream, this.#parts.clock.monotonicMs())
+      const isReady = this.#deps.peers.readyPeers().includes(from)
+      if (isReady) this.#outbox.resync(from, epoch, stream, this.#deps.clock.monotonicMs())
       this.#planBatch()
     } catch {
       // Ignores a malformed request as well.

@@ -20,7 +20,7 @@ export interface QuarantineMark {
   clear(): void
 }
 
-export interface QuarantineParts {
+export interface QuarantineDeps {
   readonly clock: Clock
   readonly alarms: AlarmRaiser
   readonly log: Logger
@@ -45,7 +45,7 @@ export const quarantineLimits = {
 
 /** Decides whether this controller may answer from its state, and what happens until it may. */
 export class Quarantine {
-  readonly #parts: QuarantineParts
+  readonly #deps: QuarantineDeps
   #phase: QuarantinePhase = 'well'
   #reason = ''
   /** Monotonic start times of the rebuilds within the window. */
@@ -55,9 +55,9 @@ export class Quarantine {
   #failures = 0
   #dueMs = 0
 
-  constructor(parts: QuarantineParts) {
-    this.#parts = parts
-    if (parts.mark?.isSet() !== true) return
+  constructor(deps: QuarantineDeps) {
+    this.#deps = deps
+    if (deps.mark?.isSet() !== true) return
     this.#phase = 'rebuilding'
     this.#raiseAlarm('state divergence was found before this start')
   }
@@ -83,7 +83,7 @@ export class Quarantine {
   /** A majority has another state. @returns whether this changes the phase. */
   foundOdd(index: Index, agreeing: readonly NodeId[]): boolean {
     if (this.#phase === 'rebuilding' || this.#phase === 'stuck') return false
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     const { rebuildsMax, rebuildsWindowMs } = quarantineLimits
     this.#begunMs = this.#begunMs.filter((atMs) => nowMs - atMs < rebuildsWindowMs)
     const isStuck = this.#begunMs.length >= rebuildsMax
@@ -106,7 +106,7 @@ export class Quarantine {
     if (this.#phase !== 'rebuilding' && this.#phase !== 'proving') return
     this.#phase = 'proving'
     this.#rebuiltAt = index
-    this.#parts.log.info({ index }, `state rebuilt at index ${index}; verifying`)
+    this.#deps.log.info({ index }, `state rebuilt at index ${index}; verifying`)
   }
 
   /** No other state was available. */
@@ -114,8 +114,8 @@ export class Quarantine {
     const { retryMsMin, retryMsMax } = quarantineLimits
     const waitMs = Math.min(retryMsMin * 2 ** this.#failures, retryMsMax)
     this.#failures += 1
-    this.#dueMs = this.#parts.clock.monotonicMs() + waitMs
-    this.#parts.log.warn({ reason, waitMs }, `state not rebuilt yet: ${reason}`)
+    this.#dueMs = this.#deps.clock.monotonicMs() + waitMs
+    this.#deps.log.warn({ reason, waitMs }, `state not rebuilt yet: ${reason}`)
   }
 
   /** A majority has the same state at `index`. @returns whether this ends the quarantine. */
@@ -123,26 +123,26 @@ export class Quarantine {
     if (this.#phase !== 'proving' || index < this.#rebuiltAt) return false
     this.#phase = 'well'
     try {
-      this.#parts.mark?.clear()
+      this.#deps.mark?.clear()
     } catch (err) {
       // The next start is then in quarantine again and rebuilds a correct state: slow, but not
       // wrong.
-      this.#parts.log.error({ err }, 'cannot remove the QUARANTINE file')
+      this.#deps.log.error({ err }, 'cannot remove the QUARANTINE file')
     }
-    this.#parts.alarms.clear('STATE_QUARANTINED')
+    this.#deps.alarms.clear('STATE_QUARANTINED')
     return true
   }
 
   #raiseAlarm(reason: string): void {
     this.#reason = `state differs from the majority; requests are refused: ${reason}`
-    this.#parts.alarms.raise('STATE_QUARANTINED', { reason: this.#reason })
+    this.#deps.alarms.raise('STATE_QUARANTINED', { reason: this.#reason })
   }
 
   #setMark(): void {
     try {
-      this.#parts.mark?.set(this.#reason)
+      this.#deps.mark?.set(this.#reason)
     } catch (err) {
-      this.#parts.log.error(
+      this.#deps.log.error(
         { err },
         'cannot write the QUARANTINE file; a restart would lift the quarantine',
       )

@@ -26,7 +26,7 @@ export const defaultSnapshotReceiverOptions: SnapshotReceiverOptions = {
   silenceMsMax: 60_000,
 }
 
-export interface SnapshotReceiverParts {
+export interface SnapshotReceiverDeps {
   readonly clock: Clock
   /** @param transfer buffers transferred with the event. */
   readonly post: (event: HostEvent, transfer?: readonly ArrayBuffer[]) => void
@@ -87,15 +87,15 @@ const OFFER_MS = 1000
  */
 export class SnapshotReceiver {
   readonly #options: SnapshotReceiverOptions
-  readonly #parts: SnapshotReceiverParts
+  readonly #deps: SnapshotReceiverDeps
   #transfer: Transfer | null = null
   #restoring: Restoring | null = null
   #settled: Settled | null = null
   #nextId = 1
 
-  constructor(options: SnapshotReceiverOptions, parts: SnapshotReceiverParts) {
+  constructor(options: SnapshotReceiverOptions, deps: SnapshotReceiverDeps) {
     this.#options = options
-    this.#parts = parts
+    this.#deps = deps
   }
 
   onChunk(from: NodeId, term: Term, chunk: SnapshotChunk): void {
@@ -115,7 +115,7 @@ export class SnapshotReceiver {
       this.#refuse(from, term, chunk.snapshotId)
       return
     }
-    transfer.heardMs = this.#parts.clock.monotonicMs()
+    transfer.heardMs = this.#deps.clock.monotonicMs()
     if (chunk.number < transfer.check.received) this.#acknowledge(transfer)
     else this.#take(transfer, chunk)
   }
@@ -127,7 +127,7 @@ export class SnapshotReceiver {
     transfer.unwritten.shift()
     const { isWhole, received } = transfer.check
     if (!isWhole || transfer.written < received) this.#acknowledge(transfer)
-    else this.#parts.post({ type: 'receiveFinish', id })
+    else this.#deps.post({ type: 'receiveFinish', id })
   }
 
   onFinished(id: number, position: Position, configuration: Uint8Array): void {
@@ -160,7 +160,7 @@ export class SnapshotReceiver {
     }
     await new Promise<void>((resolve) => {
       this.#restoring = { id: transfer.id, resolve }
-      this.#parts.post({ type: 'restore', id: transfer.id })
+      this.#deps.post({ type: 'restore', id: transfer.id })
     })
   }
 
@@ -177,7 +177,7 @@ export class SnapshotReceiver {
     const transfer = this.#transfer
     if (transfer === null || !transfer.isOffered || this.#restoring !== null) return
     if (transfer.position.index > commit) return
-    this.#parts.post({ type: 'receiveAbandoned', id: transfer.id })
+    this.#deps.post({ type: 'receiveAbandoned', id: transfer.id })
     this.#settle()
   }
 
@@ -193,7 +193,7 @@ export class SnapshotReceiver {
   sweep(): void {
     const transfer = this.#transfer
     if (transfer === null || this.#restoring !== null) return
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     // An offer to the core may be lost when its queue is full.
     if (transfer.isOffered && nowMs - transfer.offeredMs >= OFFER_MS) this.#offer(transfer)
     if (transfer.check.isWhole) return
@@ -202,7 +202,7 @@ export class SnapshotReceiver {
   }
 
   #isLeading(from: NodeId, term: Term): boolean {
-    return term >= this.#parts.leadership().term && !this.#isUsurper(from, term)
+    return term >= this.#deps.leadership().term && !this.#isUsurper(from, term)
   }
 
   /**
@@ -210,7 +210,7 @@ export class SnapshotReceiver {
    * committed.
    */
   #isUsurper(from: NodeId, term: Term): boolean {
-    const known = this.#parts.leadership()
+    const known = this.#deps.leadership()
     return term === known.term && known.leader !== null && known.leader !== from
   }
 
@@ -220,8 +220,8 @@ export class SnapshotReceiver {
       return
     }
     transfer.isOffered = true
-    transfer.offeredMs = this.#parts.clock.monotonicMs()
-    this.#parts.onReceived(transfer)
+    transfer.offeredMs = this.#deps.clock.monotonicMs()
+    this.#deps.onReceived(transfer)
   }
 
   /**
@@ -249,10 +249,10 @@ export class SnapshotReceiver {
       unwritten: [],
       isOffered: false,
       offeredMs: 0,
-      heardMs: this.#parts.clock.monotonicMs(),
+      heardMs: this.#deps.clock.monotonicMs(),
     }
     this.#settled = null
-    this.#parts.post({ type: 'receiveBegin', id, from })
+    this.#deps.post({ type: 'receiveBegin', id, from })
     return this.#transfer
   }
 
@@ -264,7 +264,7 @@ export class SnapshotReceiver {
     }
     transfer.unwritten.push(chunk.data.length)
     const data = Uint8Array.from(chunk.data)
-    this.#parts.post({ type: 'receiveChunk', id: transfer.id, data }, [data.buffer])
+    this.#deps.post({ type: 'receiveChunk', id: transfer.id, data }, [data.buffer])
   }
 
   #faultOf({ check, unwritten }: Transfer, chunk: SnapshotChunk): string | null {
@@ -288,7 +288,7 @@ export class SnapshotReceiver {
   }
 
   #sendAck({ from, term, snapshotId, number }: Settled): void {
-    this.#parts.send(from, term, create(SnapshotAckSchema, { snapshotId, number, failed: false }))
+    this.#deps.send(from, term, create(SnapshotAckSchema, { snapshotId, number, failed: false }))
   }
 
   /** The last chunk counts as written only when the snapshot has become the state. */
@@ -299,14 +299,14 @@ export class SnapshotReceiver {
   }
 
   #refuse(to: NodeId, term: Term, snapshotId: Uint8Array): void {
-    this.#parts.send(to, term, create(SnapshotAckSchema, { snapshotId, failed: true }))
+    this.#deps.send(to, term, create(SnapshotAckSchema, { snapshotId, failed: true }))
   }
 
   #fail(transfer: Transfer, reason: string): void {
     if (this.#transfer === transfer) this.#transfer = null
-    this.#parts.post({ type: 'receiveAbandoned', id: transfer.id })
+    this.#deps.post({ type: 'receiveAbandoned', id: transfer.id })
     this.#refuse(transfer.from, transfer.term, transfer.snapshotId)
-    this.#parts.onFailed(transfer.from, reason)
+    this.#deps.onFailed(transfer.from, reason)
   }
 }
 

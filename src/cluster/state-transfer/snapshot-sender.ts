@@ -27,7 +27,7 @@ export const defaultSnapshotSenderOptions: SnapshotSenderOptions = {
   bytesPerSecond: 64 * MIB,
 }
 
-export interface SnapshotSenderParts {
+export interface SnapshotSenderDeps {
   readonly clock: Clock
   readonly post: (event: HostEvent) => void
   /** @returns false when it cannot be sent now. */
@@ -103,7 +103,7 @@ const QUEUEING_MS_MAX = 400
  */
 export class SnapshotSender {
   readonly #options: SnapshotSenderOptions
-  readonly #parts: SnapshotSenderParts
+  readonly #deps: SnapshotSenderDeps
   readonly #pacer: TransferPacer<Transfer>
   readonly #byPeer = new Map<NodeId, Transfer>()
   readonly #byId = new Map<number, Transfer>()
@@ -112,12 +112,12 @@ export class SnapshotSender {
   readonly #waiting = new Map<NodeId, Term>()
   #nextId = 1
 
-  constructor(options: SnapshotSenderOptions, parts: SnapshotSenderParts) {
+  constructor(options: SnapshotSenderOptions, deps: SnapshotSenderDeps) {
     this.#options = options
-    this.#parts = parts
-    this.#pacer = new TransferPacer(options.bytesPerSecond, parts.clock, (transfer) => {
+    this.#deps = deps
+    this.#pacer = new TransferPacer(options.bytesPerSecond, deps.clock, (transfer) => {
       transfer.asked += 1
-      parts.post({ type: 'snapshotCredit', id: transfer.id, chunks: 1 })
+      deps.post({ type: 'snapshotCredit', id: transfer.id, chunks: 1 })
       this.#ask(transfer)
     })
   }
@@ -128,7 +128,7 @@ export class SnapshotSender {
    */
   start(to: NodeId, term: Term): void {
     if (this.#byPeer.has(to)) return
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     if (nowMs < (this.#failures.get(to)?.pauseUntilMs ?? 0)) this.#waiting.set(to, term)
     else this.#begin(to, term, nowMs)
   }
@@ -139,7 +139,7 @@ export class SnapshotSender {
     transfer.position = position
     transfer.configuration = configuration
     transfer.isOpen = true
-    transfer.heardMs = this.#parts.clock.monotonicMs()
+    transfer.heardMs = this.#deps.clock.monotonicMs()
     this.#ask(transfer)
   }
 
@@ -151,7 +151,7 @@ export class SnapshotSender {
     transfer.read += 1
     transfer.bytes += data.length
     transfer.isWhole = isLast
-    transfer.kept.push({ chunk, sentMs: this.#parts.clock.monotonicMs() })
+    transfer.kept.push({ chunk, sentMs: this.#deps.clock.monotonicMs() })
     if (!transfer.isSuspended && !this.#send(transfer, chunk)) this.#suspend(transfer)
   }
 
@@ -167,7 +167,7 @@ export class SnapshotSender {
       this.#end(transfer, 'failed', 'refused by the receiver')
       return
     }
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     transfer.heardMs = nowMs
     if (ack.number > transfer.written) this.#noteWritten(transfer, ack.number, nowMs)
     if (transfer.isWhole && transfer.written === transfer.read) {
@@ -214,7 +214,7 @@ export class SnapshotSender {
    * not need it any more.
    */
   sweep(matchOf: (id: NodeId) => Index): void {
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     for (const transfer of Array.from(this.#byPeer.values())) {
       if (nowMs - transfer.heardMs > this.#options.silenceMsMax) {
         this.#end(transfer, 'failed', 'the receiver timed out')
@@ -259,7 +259,7 @@ export class SnapshotSender {
     }
     this.#byPeer.set(to, transfer)
     this.#byId.set(id, transfer)
-    this.#parts.post({ type: 'snapshotWanted', id, to })
+    this.#deps.post({ type: 'snapshotWanted', id, to })
   }
 
   #noteWritten(transfer: Transfer, written: number, nowMs: number): void {
@@ -284,20 +284,20 @@ export class SnapshotSender {
   }
 
   #send(transfer: Transfer, chunk: SnapshotChunk): boolean {
-    return this.#parts.send(transfer.to, transfer.term, chunk)
+    return this.#deps.send(transfer.to, transfer.term, chunk)
   }
 
   #suspend(transfer: Transfer): void {
     transfer.isSuspended = true
     this.#pacer.leave(transfer)
-    this.#parts.onSuspended(transfer.to, transfer.written)
+    this.#deps.onSuspended(transfer.to, transfer.written)
   }
 
   /**
    * Some of these chunks may have arrived. The receiver skips them and acknowledges its position.
    */
   #resume(transfer: Transfer): void {
-    const sentMs = this.#parts.clock.monotonicMs()
+    const sentMs = this.#deps.clock.monotonicMs()
     for (const [at, { chunk }] of transfer.kept.entries()) {
       if (!this.#send(transfer, chunk)) return
       transfer.kept[at] = { chunk, sentMs }
@@ -310,7 +310,7 @@ export class SnapshotSender {
   #noteFailure(to: NodeId): void {
     const count = (this.#failures.get(to)?.count ?? 0) + 1
     const pauseMs = count === 1 ? 0 : Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** (count - 2))
-    this.#failures.set(to, { count, pauseUntilMs: this.#parts.clock.monotonicMs() + pauseMs })
+    this.#failures.set(to, { count, pauseUntilMs: this.#deps.clock.monotonicMs() + pauseMs })
   }
 
   #end(transfer: Transfer, outcome: 'sent' | 'failed', reason: string): void {
@@ -319,7 +319,7 @@ export class SnapshotSender {
     this.#pacer.leave(transfer)
     this.#byPeer.delete(transfer.to)
     this.#byId.delete(transfer.id)
-    this.#parts.post({ type: 'snapshotOver', id: transfer.id, isSent: outcome === 'sent' })
-    this.#parts.onDone(transfer.to, outcome, reason)
+    this.#deps.post({ type: 'snapshotOver', id: transfer.id, isSent: outcome === 'sent' })
+    this.#deps.onDone(transfer.to, outcome, reason)
   }
 }

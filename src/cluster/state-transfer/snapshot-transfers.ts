@@ -31,7 +31,7 @@ export type SnapshotCommand = Extract<
   }
 >
 
-export interface SnapshotTransfersParts {
+export interface SnapshotTransfersDeps {
   readonly clock: Clock
   readonly log: Logger
   /** Term and leader as the core knows them. */
@@ -46,20 +46,20 @@ export interface SnapshotTransfersParts {
 
 /** The consensus thread's part of snapshots: the outgoing transfers and the incoming one. */
 export class SnapshotTransfers {
-  readonly #parts: SnapshotTransfersParts
+  readonly #deps: SnapshotTransfersDeps
   readonly #sender: SnapshotSender
   readonly #receiver: SnapshotReceiver
 
-  constructor(options: Partial<SnapshotSenderOptions>, parts: SnapshotTransfersParts) {
-    this.#parts = parts
+  constructor(options: Partial<SnapshotSenderOptions>, deps: SnapshotTransfersDeps) {
+    this.#deps = deps
     this.#sender = this.#makeSender({ ...defaultSnapshotSenderOptions, ...options })
     this.#receiver = this.#makeReceiver()
   }
 
   /** The log no longer has the entries that this peer needs. */
   send(to: NodeId): void {
-    this.#parts.log.info({ peer: to }, `${to} needs compacted entries; sending a snapshot`)
-    this.#sender.start(to, this.#parts.leadership().term)
+    this.#deps.log.info({ peer: to }, `${to} needs compacted entries; sending a snapshot`)
+    this.#sender.start(to, this.#deps.leadership().term)
   }
 
   /** Resolves when main has installed the snapshot received for `position`. */
@@ -136,7 +136,7 @@ export class SnapshotTransfers {
   }
 
   #makeSender(options: SnapshotSenderOptions): SnapshotSender {
-    const { clock, post, sendChunk, onSent, log } = this.#parts
+    const { clock, post, sendChunk, onSent, log } = this.#deps
     return new SnapshotSender(options, {
       clock,
       post,
@@ -153,7 +153,7 @@ export class SnapshotTransfers {
   }
 
   #makeReceiver(): SnapshotReceiver {
-    const { clock, post, sendAck, leadership, onReceived, log } = this.#parts
+    const { clock, post, sendAck, leadership, onReceived, log } = this.#deps
     return new SnapshotReceiver(defaultSnapshotReceiverOptions, {
       clock,
       leadership,

@@ -33,7 +33,7 @@ export interface StateGuardHooks {
   readonly onFatal: (error: Error) => void
 }
 
-export interface StateGuardParts extends StateGuardHooks {
+export interface StateGuardDeps extends StateGuardHooks {
   readonly selfId: NodeId
   readonly machine: Machine
   readonly peers: PeerChannel
@@ -75,7 +75,7 @@ const PROVE_AT_MS_MAX = 2000
  * state.
  */
 export class StateGuard {
-  readonly #parts: StateGuardParts
+  readonly #deps: StateGuardDeps
   readonly #digests = new DigestRing()
   readonly #divergence: DivergenceWatch
   readonly #quarantine: Quarantine
@@ -97,9 +97,9 @@ export class StateGuard {
   #received: { readonly chunks: number; readonly sinceMs: number } | null = null
   #provingAt: { readonly index: Index; readonly sinceMs: number } | null = null
 
-  constructor(parts: StateGuardParts) {
-    this.#parts = parts
-    const { alarms, clock, log, mark, peers, machine } = parts
+  constructor(deps: StateGuardDeps) {
+    this.#deps = deps
+    const { alarms, clock, log, mark, peers, machine } = deps
     this.#divergence = new DivergenceWatch(alarms)
     this.#quarantine = new Quarantine({ alarms, clock, log, mark })
     this.#desk = new StateTransferServer({
@@ -177,7 +177,7 @@ export class StateGuard {
     this.#digests.clear()
     this.#divergence.clear()
     this.#provingAt = null
-    this.#quarantine.replaced(this.#parts.machine.progress().applied)
+    this.#quarantine.replaced(this.#deps.machine.progress().applied)
     this.#record()
   }
 
@@ -196,11 +196,11 @@ export class StateGuard {
 
   #beginHold(): void {
     this.#isHeld = true
-    this.#holdUntilMs = this.#parts.clock.monotonicMs() + quarantineLimits.holdMsMax
+    this.#holdUntilMs = this.#deps.clock.monotonicMs() + quarantineLimits.holdMsMax
   }
 
   #record(): void {
-    const { index, state, entities } = this.#parts.machine.digests()
+    const { index, state, entities } = this.#deps.machine.digests()
     this.#digests.record(index, state)
     this.#digest = { digestIndex: index, digest: state, entitiesDigest: entities }
   }
@@ -210,7 +210,7 @@ export class StateGuard {
    * well.
    */
   #recordAtRest(): boolean {
-    const { applied } = this.#parts.machine.progress()
+    const { applied } = this.#deps.machine.progress()
     const isChangeFinished = applied === this.#appliedAtSweep && !this.#isReplacing && !this.#isHeld
     this.#appliedAtSweep = applied
     if (!isChangeFinished || applied === this.#digest.digestIndex) return false
@@ -220,7 +220,7 @@ export class StateGuard {
 
   /** Queries all voters for their digests at `index`, and acts on the verdict of the majority. */
   async #judge(index: Index): Promise<void> {
-    const { peers, selfId, voters } = this.#parts
+    const { peers, selfId, voters } = this.#deps
     const own = this.#digests.at(index)
     if (own === null || own === '' || this.#isAsking || this.#isWrong) return
     this.#isAsking = true
@@ -233,11 +233,11 @@ export class StateGuard {
     const verdict = judgeState({ selfId, own, heard, voters: voters() })
     if (verdict.kind === 'odd') this.#onOdd(index, verdict.agreeing)
     if (verdict.kind === 'fine' && this.#quarantine.agreed(index)) {
-      this.#parts.log.info(
+      this.#deps.log.info(
         { index },
         `quarantine lifted: state matches the majority at index ${index}`,
       )
-      this.#parts.onRelease()
+      this.#deps.onRelease()
     }
   }
 
@@ -248,13 +248,13 @@ export class StateGuard {
     this.#desk.endAll()
     if (this.#isWrong) {
       this.#beginHold()
-      this.#parts.hold()
+      this.#deps.hold()
     }
-    this.#parts.onQuarantine()
+    this.#deps.onQuarantine()
   }
 
   #workOnQuarantine(): void {
-    const { clock, leaderId, selfId, handOver } = this.#parts
+    const { clock, leaderId, selfId, handOver } = this.#deps
     const nowMs = clock.monotonicMs()
     if (leaderId() === selfId && nowMs >= this.#handOverDueMs) {
       this.#handOverDueMs = nowMs + HAND_OVER_MS
@@ -270,13 +270,13 @@ export class StateGuard {
 
   #isFree(nowMs: number): boolean {
     if (this.#isUnwanted || this.#isReplacing) return false
-    const chunks = this.#parts.receivedChunks()
+    const chunks = this.#deps.receivedChunks()
     if (chunks === null) {
       this.#received = null
       return true
     }
     if (this.#received?.chunks !== chunks) this.#received = { chunks, sinceMs: nowMs }
-    if (nowMs - this.#received.sinceMs > RECEIVE_STALL_MS) this.#parts.dropReceived()
+    if (nowMs - this.#received.sinceMs > RECEIVE_STALL_MS) this.#deps.dropReceived()
     return false
   }
 
@@ -289,14 +289,14 @@ export class StateGuard {
 
   async #rebuild(): Promise<void> {
     this.#isHeld = true
-    this.#parts.hold()
+    this.#deps.hold()
     let receiver: StoreReceiver
     try {
       const from = this.#source()
-      const { machine, log } = this.#parts
+      const { machine, log } = this.#deps
       const { applied } = machine.progress()
       log.info({ peer: from, applied }, `fetching state from ${from}`)
-      receiver = await fetchState(this.#parts, from, applied, () => this.#isUnwanted)
+      receiver = await fetchState(this.#deps, from, applied, () => this.#isUnwanted)
     } catch (error) {
       this.#onNotRebuilt(errorMessage(error))
       return
@@ -311,22 +311,22 @@ export class StateGuard {
 
   #onNotRebuilt(reason: string): void {
     this.#quarantine.failed(reason)
-    if (this.#isStopped || this.#parts.clock.monotonicMs() < this.#holdUntilMs) return
+    if (this.#isStopped || this.#deps.clock.monotonicMs() < this.#holdUntilMs) return
     this.#isHeld = false
-    this.#parts.resumeApply()
+    this.#deps.resumeApply()
   }
 
   async #replaceBy(receiver: StoreReceiver): Promise<void> {
     this.beginReplacing()
     try {
-      await this.#parts.machine.restore(receiver)
-      await this.#parts.derive()
+      await this.#deps.machine.restore(receiver)
+      await this.#deps.derive()
     } catch (error) {
-      this.#parts.onFatal(new Error(`cannot rebuild the state: ${String(error)}`))
+      this.#deps.onFatal(new Error(`cannot rebuild the state: ${String(error)}`))
       return
     }
     this.endReplacing()
-    this.#parts.onReplaced()
+    this.#deps.onReplaced()
   }
 
   /**
@@ -334,7 +334,7 @@ export class StateGuard {
    * most load; another one for each attempt.
    */
   #source(): NodeId {
-    const { peers, isFailing, leaderId } = this.#parts
+    const { peers, isFailing, leaderId } = this.#deps
     const rank = (id: NodeId): number =>
       (this.#agreeing.includes(id) ? 0 : 2) + (id === leaderId() ? 1 : 0)
     const usable = peers.readyPeers().filter((id) => !isFailing(id))

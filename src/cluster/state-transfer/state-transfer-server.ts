@@ -19,7 +19,7 @@ export const stateTransferLimits = {
   pieceBytesMax: 128 * 1024,
 } as const
 
-export interface StateTransferServerParts {
+export interface StateTransferServerDeps {
   readonly peers: PeerChannel
   readonly machine: Machine
   readonly clock: Clock
@@ -43,14 +43,14 @@ interface Lending {
 
 /** Serves digests and the state of this controller to members that compare or replace theirs. */
 export class StateTransferServer {
-  readonly #parts: StateTransferServerParts
+  readonly #deps: StateTransferServerDeps
   readonly #lendings = new Map<number, Lending>()
   #opening = 0
   #nextId = 1
 
-  constructor(parts: StateTransferServerParts) {
-    this.#parts = parts
-    const { peers } = parts
+  constructor(deps: StateTransferServerDeps) {
+    this.#deps = deps
+    const { peers } = deps
     const { digest, snapshot, piece } = peerMethods
     peers.serve(digest.name, 'members', (_caller, payload) => this.#digest(payload))
     peers.serve(snapshot.name, 'members', (caller, payload) => this.#open(caller, payload))
@@ -62,7 +62,7 @@ export class StateTransferServer {
 
   /** Called periodically. */
   sweep(): void {
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     for (const lending of Array.from(this.#lendings.values())) {
       if (nowMs - lending.usedMs > stateTransferLimits.idleMsMax) this.#end(lending)
     }
@@ -77,7 +77,7 @@ export class StateTransferServer {
     this.#refuseWhenOut()
     const { request, answer } = peerMethods.digest
     const { index } = decodePeerMessage(request, payload)
-    const digest = this.#parts.digestAt(Number(index)) ?? ''
+    const digest = this.#deps.digestAt(Number(index)) ?? ''
     return Promise.resolve(encodePeerMessage(answer, { digest }))
   }
 
@@ -91,12 +91,12 @@ export class StateTransferServer {
     }
     this.#opening += 1
     try {
-      const { machine } = this.#parts
+      const { machine } = this.#deps
       if (!(await machine.waitForApplied(index, reachMsMax))) throw new Problem('INDEX_NOT_REACHED')
       this.#refuseWhenOut()
       const snapshot = await machine.snapshot()
       const { position } = snapshot.mark
-      if (position.index < index || this.#parts.isQuarantined()) {
+      if (position.index < index || this.#deps.isQuarantined()) {
         await snapshot.close()
         throw new Problem(position.index < index ? 'INDEX_NOT_REACHED' : 'NODE_QUARANTINED')
       }
@@ -124,7 +124,7 @@ export class StateTransferServer {
       maker: new ChunkMaker(),
       next: 0,
       isReading: false,
-      usedMs: this.#parts.clock.monotonicMs(),
+      usedMs: this.#deps.clock.monotonicMs(),
     })
     return id
   }
@@ -137,7 +137,7 @@ export class StateTransferServer {
       throw new Problem('COULD_NOT_VALIDATE', { detail: 'pieces are read one after the other' })
     }
     lending.isReading = true
-    lending.usedMs = this.#parts.clock.monotonicMs()
+    lending.usedMs = this.#deps.clock.monotonicMs()
     try {
       const { value: piece } = await lending.pieces.next()
       if (piece === undefined || !this.#lendings.has(lending.id)) throw new Problem('NOT_FOUND')
@@ -152,7 +152,7 @@ export class StateTransferServer {
   }
 
   #refuseWhenOut(): void {
-    if (this.#parts.isQuarantined()) throw new Problem('NODE_QUARANTINED')
+    if (this.#deps.isQuarantined()) throw new Problem('NODE_QUARANTINED')
   }
 
   #endOf(peer: NodeId): void {

@@ -38,7 +38,7 @@ export interface EffectiveValue {
   readonly hasEffect: boolean
 }
 
-export interface ReaderParts {
+export interface ReaderDeps {
   /** Absolute path of the file; relative paths start at its folder. */
   readonly file: string
   readonly environment: Environment
@@ -83,7 +83,7 @@ export class ConfigReader {
   readonly faults: ConfigFault[] = []
   readonly warnings: ConfigFault[] = []
   readonly effective: EffectiveValue[] = []
-  readonly #parts: ReaderParts
+  readonly #deps: ReaderDeps
   /** Source and line of each key that is present. */
   readonly #places = new Map<string, Pick<ConfigFault, 'source' | 'line'>>()
   /** Names of the variables that can override the keys read so far. */
@@ -94,8 +94,8 @@ export class ConfigReader {
    */
   readonly #meant: string[] = []
 
-  constructor(parts: ReaderParts) {
-    this.#parts = parts
+  constructor(deps: ReaderDeps) {
+    this.#deps = deps
   }
 
   /** The values are meaningful only if there are no faults. */
@@ -133,11 +133,11 @@ export class ConfigReader {
       const place = this.#places.get(at)
       if (place !== undefined) return place
     }
-    return { source: this.#parts.file, line: null }
+    return { source: this.#deps.file, line: null }
   }
 
   #place(key: string, line: number): void {
-    this.#places.set(key, { source: this.#parts.file, line })
+    this.#places.set(key, { source: this.#deps.file, line })
   }
 
   #isMeant(key: string): boolean {
@@ -248,7 +248,7 @@ export class ConfigReader {
 
   /** Value of the variable that overrides a key; its relative paths start at the working folder. */
   #override({ fromText }: ValueType<unknown>, key: string): Given | null {
-    const { overridePrefix, environment } = this.#parts
+    const { overridePrefix, environment } = this.#deps
     if (overridePrefix === null) return null
     const name = environmentName(overridePrefix, key)
     this.#overrides.add(name)
@@ -272,7 +272,7 @@ export class ConfigReader {
       names.length === 0
         ? ({ kind: 'file', line } as const)
         : ({ kind: 'environment', line, names } as const)
-    return { raw, folder: dirname(this.#parts.file), source, shown: shownTree(tree) }
+    return { raw, folder: dirname(this.#deps.file), source, shown: shownTree(tree) }
   }
 
   #readSection({ node, tree, key, hasEffect }: At<Section<Fields>>): Values | null {
@@ -358,7 +358,7 @@ export class ConfigReader {
    * FLOTILLA_SERVICE_HOST in every pod.
    */
   #checkOverrides(): void {
-    const { overridePrefix, environment } = this.#parts
+    const { overridePrefix, environment } = this.#deps
     if (overridePrefix === null) return
     for (const name of Object.keys(environment)) {
       if (!name.startsWith(overridePrefix) || this.#overrides.has(name)) continue
@@ -382,7 +382,7 @@ export class ConfigReader {
   }
 
   #fill(scalar: YamlScalar, key: string, names: string[]): YamlScalar {
-    const { overridePrefix, environment } = this.#parts
+    const { overridePrefix, environment } = this.#deps
     if (typeof scalar !== 'string' || overridePrefix !== null) return scalar
     const filled = fillVariables(scalar, environment)
     names.push(...filled.names.filter((name) => !names.includes(name)))

@@ -40,7 +40,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 const COMMON_NAME = /^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}$/
 const DNS_NAME = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 
-export interface PkiControlParts {
+export interface PkiControlDeps {
   readonly renewer: CertificateRenewer
   /** Server certificates from other authorities. */
   readonly serverCertificates: () => readonly ServerCertificateInForce[]
@@ -58,10 +58,10 @@ export interface PkiControlParts {
 }
 
 /** Operations on certificates for operators of a running controller. */
-export function pkiControl(parts: PkiControlParts): PkiControl {
-  const { renewer, actions } = parts
+export function pkiControl(deps: PkiControlDeps): PkiControl {
+  const { renewer, actions } = deps
   const view = (): CertificatesInForce => {
-    return { ...renewer.view(), serverCertificates: parts.serverCertificates() }
+    return { ...renewer.view(), serverCertificates: deps.serverCertificates() }
   }
   return {
     view,
@@ -70,17 +70,17 @@ export function pkiControl(parts: PkiControlParts): PkiControl {
       return view()
     }),
     reload: noted(actions, 'certificate-reload', async () => {
-      await parts.reload()
+      await deps.reload()
       return view()
     }),
     // Installs another authority only after the log has recorded who requested it.
     installIssuing: (given, by) =>
       recorded(actions, { action: 'issuing-install', target: null }, by, () =>
-        explained(() => installIssuing(parts, given)),
+        explained(() => installIssuing(deps, given)),
       ),
-    issue: (request, by) => explained(() => issue(parts, request, by)),
+    issue: (request, by) => explained(() => issue(deps, request, by)),
     renewMember: (certificatePem, by) =>
-      noted(actions, 'certificate-renew-member', () => renewMember(parts, certificatePem))(by),
+      noted(actions, 'certificate-renew-member', () => renewMember(deps, certificatePem))(by),
   }
 }
 
@@ -111,11 +111,11 @@ async function explained<T>(run: () => Promise<T>): Promise<T> {
  * Accepts a certificate with its key, or a new certificate for the present key of the authority.
  */
 async function installIssuing(
-  parts: PkiControlParts,
+  deps: PkiControlDeps,
   { certificatePem, ...given }: Parameters<PkiControl['installIssuing']>[0],
 ): Promise<{ readonly notAfterMs: number; readonly formerNotAfterMs: number }> {
-  const { renewer, clock } = parts
-  const present = presentIssuing(parts)
+  const { renewer, clock } = deps
+  const present = presentIssuing(deps)
   const privateKeyPem = given.privateKeyPem ?? present.privateKeyPem
   const signer = { certificatePem, privateKeyPem }
   checkSigner({ signer, anchors: renewer.anchors, nowMs: clock.nowMs() })
@@ -127,7 +127,7 @@ async function installIssuing(
       'the name must equal that of the current issuing authority; controllers recognize the certificates they renew by it',
     )
   }
-  if (next.sha256 !== before.sha256) await parts.installIssuing(signer)
+  if (next.sha256 !== before.sha256) await deps.installIssuing(signer)
   void renewer.look()
   return { notAfterMs: next.notAfterMs, formerNotAfterMs: before.notAfterMs }
 }
@@ -137,26 +137,26 @@ async function installIssuing(
  * Its SPIFFE id belongs to no controller and no identity.
  */
 async function issue(
-  parts: PkiControlParts,
+  deps: PkiControlDeps,
   request: IssueRequest,
   by: Actor,
 ): Promise<IssuedCertificate> {
-  const issuer = presentIssuing(parts)
+  const issuer = presentIssuing(deps)
   const { commonName, publicKeySpki } = await parseCertificateRequest(request.requestPem)
   if (commonName === null || !COMMON_NAME.test(commonName)) {
     throw fieldProblem('name', 'must be 1 to 64 letters, digits, spaces or . _ @ -')
   }
-  const validity = validityFor(parts, issuer, daysOf(request) * DAY_MS)
+  const validity = validityFor(deps, issuer, daysOf(request) * DAY_MS)
   const content = {
     issuer,
     commonName,
     validity,
-    uris: [externalSpiffeId(parts.trustDomain)],
+    uris: [externalSpiffeId(deps.trustDomain)],
     hosts: hostsOf(request),
     usages: usagesOf(request),
   }
   const wanted = { action: 'certificate-issue', target: null, reason: `for ${commonName}` }
-  const certificatePem = await recorded(parts.actions, wanted, by, async () => {
+  const certificatePem = await recorded(deps.actions, wanted, by, async () => {
     return await issueLeafFor(content, publicKeySpki)
   })
   return { certificatePem, notAfterMs: validity.notAfterMs }
@@ -167,25 +167,25 @@ async function issue(
  * connect to renew it.
  */
 async function renewMember(
-  parts: PkiControlParts,
+  deps: PkiControlDeps,
   givenPem: string,
 ): Promise<IssuedCertificate & { readonly id: string }> {
-  const issuer = presentIssuing(parts)
+  const issuer = presentIssuing(deps)
   const chain = parseCertificates(givenPem)
   const [leaf] = chain
-  const id = leafControllerId(leaf, parts.trustDomain)
-  const pinned = parts.memberKeySha256(id)
+  const id = leafControllerId(leaf, deps.trustDomain)
+  const pinned = deps.memberKeySha256(id)
   if (pinned === null || Buffer.compare(pinned, leaf.publicKeySha256) !== 0) {
     throw new CertificateError(
       'wrong-identity',
       `no member ${id} with this key; have it join with a ticket`,
     )
   }
-  checkOwnIssue(parts, chain, issuer)
-  const validity = validityFor(parts, issuer, LEAF_LIFETIME_MS)
+  checkOwnIssue(deps, chain, issuer)
+  const validity = validityFor(deps, issuer, LEAF_LIFETIME_MS)
   const certificatePem = await issueControllerCertificateFor({
     issuer,
-    trustDomain: parts.trustDomain,
+    trustDomain: deps.trustDomain,
     id,
     hosts: [...leaf.dnsNames, ...leaf.ipAddresses],
     publicKeySpki: Uint8Array.from(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
@@ -198,7 +198,7 @@ async function renewMember(
  * The renewal copies the names of the certificate unchecked, so this cluster must have issued it.
  */
 function checkOwnIssue(
-  { renewer, clock }: PkiControlParts,
+  { renewer, clock }: PkiControlDeps,
   chain: readonly [Certificate, ...Certificate[]],
   issuer: CertifiedKey,
 ): void {
@@ -212,7 +212,7 @@ function checkOwnIssue(
   )
 }
 
-function presentIssuing({ issuing }: PkiControlParts): CertifiedKey {
+function presentIssuing({ issuing }: PkiControlDeps): CertifiedKey {
   const present = issuing()
   if (present !== null) return present
   throw new CertificateError(
@@ -222,7 +222,7 @@ function presentIssuing({ issuing }: PkiControlParts): CertifiedKey {
 }
 
 function validityFor(
-  { clock }: PkiControlParts,
+  { clock }: PkiControlDeps,
   issuer: CertifiedKey,
   lifetimeMs: number,
 ): ReturnType<typeof validityWithin> {

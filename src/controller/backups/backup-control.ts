@@ -10,7 +10,7 @@ import type {
 } from '../../api/backups/backup-control.ts'
 import type { BackupFolder } from './backup-folder.ts'
 import {
-  type BackupParts,
+  type BackupDeps,
   type TakeBackupOptions,
   bytesOf,
   takeBackup,
@@ -22,14 +22,14 @@ import {
  */
 const BACKUPS_MAX = 1
 
-interface ControlParts extends BackupParts {
+interface ControlDeps extends BackupDeps {
   readonly actions: ActionRecorder
   /** null: no schedule. */
   readonly folder: Pick<BackupFolder, 'list'> | null
 }
 
 /** Backups on demand for operators. */
-export function backupControl(parts: ControlParts): BackupControl {
+export function backupControl(deps: ControlDeps): BackupControl {
   let running = 0
   const take: BackupControl['take'] = async (request, by) => {
     const options = optionsOf(request)
@@ -41,21 +41,21 @@ export function backupControl(parts: ControlParts): BackupControl {
     running += 1
     const end = (outcome: ClusterAction['outcome']): void => {
       running -= 1
-      void parts.actions.note({ ...actionOf(parts, options), outcome }, by)
+      void deps.actions.note({ ...actionOf(deps, options), outcome }, by)
     }
     try {
-      await recordRequest(parts, options, by)
-      const taken = await takeBackup(parts, options)
-      return await handedOut(parts, taken, end)
+      await recordRequest(deps, options, by)
+      const taken = await takeBackup(deps, options)
+      return await handedOut(deps, taken, end)
     } catch (error) {
       end(error instanceof Problem ? error.code : 'UNHANDLED')
       throw error
     }
   }
-  return { take, list: () => listed(parts.folder) }
+  return { take, list: () => listed(deps.folder) }
 }
 
-async function listed(folder: ControlParts['folder']): Promise<ScheduledBackups> {
+async function listed(folder: ControlDeps['folder']): Promise<ScheduledBackups> {
   if (folder === null) return { isScheduled: false, backups: [] }
   try {
     return { isScheduled: true, backups: await folder.list() }
@@ -71,14 +71,14 @@ async function listed(folder: ControlParts['folder']): Promise<ScheduledBackups>
  * of them.
  */
 async function handedOut(
-  parts: ControlParts,
+  deps: ControlDeps,
   taken: TakenBackup,
   onEnd: (outcome: ClusterAction['outcome']) => void,
 ): Promise<AsyncGenerator<Uint8Array>> {
   async function* bytes(): AsyncGenerator<Uint8Array> {
     try {
       yield new Uint8Array()
-      yield* bytesOf(parts, taken)
+      yield* bytesOf(deps, taken)
     } finally {
       await taken.close()
       onEnd(taken.writer.written === null ? 'TIMEOUT' : 'done')
@@ -95,18 +95,18 @@ async function handedOut(
  * returned before the log has the record.
  */
 async function recordRequest(
-  { actions, ...parts }: ControlParts,
+  { actions, ...deps }: ControlDeps,
   options: TakeBackupOptions,
   by: Actor,
 ): Promise<void> {
-  const wanted: ClusterAction = { ...actionOf(parts, options), outcome: 'requested' }
+  const wanted: ClusterAction = { ...actionOf(deps, options), outcome: 'requested' }
   // Without a quorum the log accepts no record, and a backup may be the only remaining option.
   if (options.isLinearizable) await actions.record(wanted, by)
   else void actions.note(wanted, by)
 }
 
 function actionOf(
-  { cluster }: Pick<BackupParts, 'cluster'>,
+  { cluster }: Pick<BackupDeps, 'cluster'>,
   { recipient, hasSecrets }: TakeBackupOptions,
 ): Omit<ClusterAction, 'outcome'> {
   const manner = recipient === null ? 'unencrypted' : 'encrypted'

@@ -8,7 +8,7 @@ import { operatorFailure } from '../failure.ts'
 import { PeriodicTask } from '../periodic-task.ts'
 import type { BackupFolder } from './backup-folder.ts'
 import { type Hook, runHook } from './hook.ts'
-import { type BackupParts, bytesOf, takeBackup, type TakenBackup } from './take-backup.ts'
+import { type BackupDeps, bytesOf, takeBackup, type TakenBackup } from './take-backup.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /** Interval of the check whether a backup is due. */
@@ -16,8 +16,8 @@ const LOOK_MS = 1000
 /** Maximum delay of a retry after a failure; shorter if the schedule is. */
 const RETRY_MS_MAX = 5 * 60_000
 
-export interface ScheduleParts {
-  readonly backups: BackupParts
+export interface ScheduleDeps {
+  readonly backups: BackupDeps
   readonly folder: BackupFolder
   /** Read for each backup, so that the operator can replace the key without a restart. */
   readonly recipientPath: string
@@ -34,14 +34,14 @@ export interface ScheduleParts {
  * raises an alarm and is retried.
  */
 export class BackupSchedule {
-  readonly #parts: ScheduleParts
+  readonly #deps: ScheduleDeps
   readonly #task = new PeriodicTask(LOOK_MS, () => this.#look())
   /** UTC ms; null until the folder has been read. */
   #dueAtMs: number | null = null
   #lastTakenMs = 0
 
-  constructor(parts: ScheduleParts) {
-    this.#parts = parts
+  constructor(deps: ScheduleDeps) {
+    this.#deps = deps
   }
 
   /** Time of the newest backup, UTC ms; 0 if there is none. */
@@ -64,20 +64,20 @@ export class BackupSchedule {
   }
 
   async #look(): Promise<void> {
-    const { clock } = this.#parts.backups
+    const { clock } = this.#deps.backups
     this.#dueAtMs ??= await this.#firstDueMs()
     // Without this limit, a clock that was set back would delay the next backup by the difference.
-    const latestMs = clock.nowMs() + this.#parts.everyMs
+    const latestMs = clock.nowMs() + this.#deps.everyMs
     this.#dueAtMs = Math.min(this.#dueAtMs, latestMs)
     if (clock.nowMs() < this.#dueAtMs) return
     const isDone = await this.#run()
-    const { everyMs } = this.#parts
+    const { everyMs } = this.#deps
     this.#dueAtMs = clock.nowMs() + (isDone ? everyMs : Math.min(everyMs, RETRY_MS_MAX))
   }
 
   /** A restart takes no early backup. An unreadable folder is reported when the backup fails. */
   async #firstDueMs(): Promise<number> {
-    const { folder, everyMs } = this.#parts
+    const { folder, everyMs } = this.#deps
     const [newest] = await folder.list().catch(() => [])
     if (newest === undefined) return 0
     this.#lastTakenMs = newest.takenAtMs
@@ -85,7 +85,7 @@ export class BackupSchedule {
   }
 
   async #run(): Promise<boolean> {
-    const { alarms, log, folder, keep } = this.#parts
+    const { alarms, log, folder, keep } = this.#deps
     try {
       const path = await this.#take()
       alarms.clear('BACKUP_FAILED')
@@ -103,7 +103,7 @@ export class BackupSchedule {
 
   /** @returns the path of the backup. */
   async #take(): Promise<string> {
-    const { backups, folder, log } = this.#parts
+    const { backups, folder, log } = this.#deps
     const recipient = await this.#recipient()
     const taken = await this.#takeLatest(recipient)
     const { index, takenAtMs } = taken.writer.manifest
@@ -127,7 +127,7 @@ export class BackupSchedule {
    * then.
    */
   async #takeLatest(recipient: BackupRecipient): Promise<TakenBackup> {
-    const { backups, log } = this.#parts
+    const { backups, log } = this.#deps
     const options = { recipient, hasSecrets: true }
     try {
       return await takeBackup(backups, { ...options, isLinearizable: true })
@@ -143,11 +143,11 @@ export class BackupSchedule {
   #faultOf(error: unknown): string {
     const shown = operatorFailure(error)
     const isOfSystem = shown !== error && shown instanceof Error
-    return isOfSystem ? `${this.#parts.folder.path}: ${shown.message}` : errorMessage(error)
+    return isOfSystem ? `${this.#deps.folder.path}: ${shown.message}` : errorMessage(error)
   }
 
   async #recipient(): Promise<BackupRecipient> {
-    return parseRecipient(await readFile(this.#parts.recipientPath, 'utf8'))
+    return parseRecipient(await readFile(this.#deps.recipientPath, 'utf8'))
   }
 
   async *#stoppable(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -160,7 +160,7 @@ export class BackupSchedule {
   }
 
   async #bringElsewhere(path: string): Promise<void> {
-    const { hook, alarms, log } = this.#parts
+    const { hook, alarms, log } = this.#deps
     if (hook === null) return
     const fault = await runHook(hook, path, this.#task.stop)
     if (this.#task.stop.aborted) return

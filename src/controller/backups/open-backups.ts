@@ -7,7 +7,7 @@ import type { BackupControl } from '../../api/backups/backup-control.ts'
 import type { RestoreControl } from '../../api/backups/restore-control.ts'
 import { BackupFolder } from './backup-folder.ts'
 import { BackupSchedule } from './backup-schedule.ts'
-import type { BackupParts } from './take-backup.ts'
+import type { BackupDeps } from './take-backup.ts'
 import { backupControl } from './backup-control.ts'
 import { restoreControl } from './restore-control.ts'
 
@@ -29,7 +29,7 @@ export function openBackups(
   config: ControllerConfig,
   clusterNode: ClusterNode,
   log: Logger,
-  backups: BackupParts & { readonly machine: Pick<StateMachine, 'onRecordsReplaced'> },
+  backups: BackupDeps & { readonly machine: Pick<StateMachine, 'onRecordsReplaced'> },
 ): Backups {
   const folder = folderOf(config)
   const schedule = scheduleOf(config, clusterNode, log, backups, folder)
@@ -54,7 +54,7 @@ function scheduleOf(
   config: ControllerConfig,
   clusterNode: ClusterNode,
   log: Logger,
-  backups: BackupParts,
+  backups: BackupDeps,
   folder: BackupFolder | null,
 ): BackupSchedule | null {
   const { recipient, everyMs, keep, hook, hookTimeoutMs } = config.backup

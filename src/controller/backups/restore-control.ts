@@ -19,11 +19,11 @@ import type {
   RestoreEnding,
   SealedAgain,
 } from '../../api/backups/restore-control.ts'
-import { type BackupParts, requireServing } from './take-backup.ts'
+import { type BackupDeps, requireServing } from './take-backup.ts'
 import { sealFactor } from '../../pki/secrets/sealed-factor.ts'
 
-export interface RestoreParts extends Pick<
-  BackupParts,
+export interface RestoreDeps extends Pick<
+  BackupDeps,
   'cluster' | 'machine' | 'secrets' | 'refusal'
 > {
   readonly proposer: Proposer
@@ -42,30 +42,30 @@ const passing: ReadonlySet<ProblemCode> = new Set([
 ])
 
 /** Restores of a backup into the running cluster, for operators. */
-export function restoreControl(parts: RestoreParts): RestoreControl {
+export function restoreControl(deps: RestoreDeps): RestoreControl {
   return {
     begin: async (announced, by) => {
-      requireReady(parts)
-      await propose(parts, CommandKind.RESTORE_BEGIN, beginOf(announced), by)
+      requireReady(deps)
+      await propose(deps, CommandKind.RESTORE_BEGIN, beginOf(announced), by)
     },
     stage: async (chunk, by) => {
-      requireServing(parts)
+      requireServing(deps)
       const payload = toBinary(RestoreChunkSchema, create(RestoreChunkSchema, chunk))
-      await propose(parts, CommandKind.RESTORE_CHUNK, payload, by)
+      await propose(deps, CommandKind.RESTORE_CHUNK, payload, by)
     },
     end: async (ending, by) => {
-      if (!ending.isAbandoned) requireReady(parts)
-      const { index } = await propose(parts, CommandKind.RESTORE_END, endOf(ending), by)
-      return { index, applied: ending.isAbandoned ? [] : await appliedBy(parts.cluster, index) }
+      if (!ending.isAbandoned) requireReady(deps)
+      const { index } = await propose(deps, CommandKind.RESTORE_END, endOf(ending), by)
+      return { index, applied: ending.isAbandoned ? [] : await appliedBy(deps.cluster, index) }
     },
-    seal: (factors) => sealFactors(parts, factors),
+    seal: (factors) => sealFactors(deps, factors),
   }
 }
 
 /** @throws {Problem} unless all controllers can take part in a restore. */
-function requireReady(parts: RestoreParts): void {
-  requireServing(parts)
-  const { cluster } = parts
+function requireReady(deps: RestoreDeps): void {
+  requireServing(deps)
+  const { cluster } = deps
   const level = levelOfKind(CommandKind.RESTORE_END)
   if (cluster.featureLevel < level) {
     throw new Problem('FEATURE_LEVEL_NOT_RAISED', {
@@ -85,7 +85,7 @@ function voters(cluster: ClusterView): MemberView[] {
 
 /** Proposes until the outcome is known. @throws {Problem} the refusal. */
 async function propose(
-  { proposer }: RestoreParts,
+  { proposer }: RestoreDeps,
   kind: CommandKind,
   payload: Uint8Array,
   actor: Actor,
@@ -146,7 +146,7 @@ const FACTORS_MAX = 64
  * COULD_NOT_VALIDATE.
  */
 async function sealFactors(
-  { cluster, secrets }: Pick<BackupParts, 'cluster' | 'secrets'>,
+  { cluster, secrets }: Pick<BackupDeps, 'cluster' | 'secrets'>,
   factors: readonly OpenFactor[],
 ): Promise<readonly SealedAgain[]> {
   if (factors.length > FACTORS_MAX) {

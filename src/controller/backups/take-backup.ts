@@ -9,7 +9,7 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { Machine } from '../../ports/machine.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-export interface BackupParts {
+export interface BackupDeps {
   readonly cluster: ClusterView
   readonly machine: Pick<Machine, 'snapshot' | 'waitForApplied'> &
     Pick<StateView, 'get' | 'logTimeMs'>
@@ -43,20 +43,20 @@ const KEPT: readonly SharedSecretName[] = ['factorKey', 'issuingAuthority']
 
 /** Starts a backup of the current state. @throws {Problem} */
 export async function takeBackup(
-  parts: BackupParts,
+  deps: BackupDeps,
   options: TakeBackupOptions,
 ): Promise<TakenBackup> {
-  const { cluster, machine, clock, trustDomain, version, caPem } = parts
-  requireServing(parts)
-  if (options.isLinearizable) await reachNow(parts)
-  const before = options.hasSecrets ? held(parts) : []
+  const { cluster, machine, clock, trustDomain, version, caPem } = deps
+  requireServing(deps)
+  if (options.isLinearizable) await reachNow(deps)
+  const before = options.hasSecrets ? held(deps) : []
   const snapshot = await machine.snapshot()
   const close = async (): Promise<void> => {
     // If the store was replaced meanwhile, its snapshot is already closed.
     await snapshot.close().catch(() => undefined)
   }
   try {
-    const secrets = options.hasSecrets ? await openSecrets(parts, before) : null
+    const secrets = options.hasSecrets ? await openSecrets(deps, before) : null
     const origin = {
       trustDomain,
       version,
@@ -77,34 +77,34 @@ export async function takeBackup(
 
 /** The bytes of a backup. Aborts if the state is found to be damaged meanwhile. */
 export async function* bytesOf(
-  parts: Pick<BackupParts, 'refusal'>,
+  deps: Pick<BackupDeps, 'refusal'>,
   { writer, close }: TakenBackup,
 ): AsyncGenerator<Uint8Array> {
   try {
     for await (const chunk of writer.chunks()) {
-      requireServing(parts)
+      requireServing(deps)
       yield chunk
     }
-    requireServing(parts)
+    requireServing(deps)
   } finally {
     await close()
   }
 }
 
 /** @throws {Problem} while this controller must not answer from its state. */
-export function requireServing({ refusal }: Pick<BackupParts, 'refusal'>): void {
+export function requireServing({ refusal }: Pick<BackupDeps, 'refusal'>): void {
   const code = refusal()
   if (code !== null) throw new Problem(code)
 }
 
 /** The backup must contain every write that was acknowledged before the request. */
-async function reachNow({ cluster, machine }: BackupParts): Promise<void> {
+async function reachNow({ cluster, machine }: BackupDeps): Promise<void> {
   const index = await cluster.readIndex()
   if (await machine.waitForApplied(index, APPLY_TIMEOUT_MS)) return
   throw new Problem('INDEX_NOT_REACHED')
 }
 
-function held({ secrets }: BackupParts): readonly BackupSecret[] {
+function held({ secrets }: BackupDeps): readonly BackupSecret[] {
   return secrets.held().filter(({ name }) => KEPT.includes(name))
 }
 
@@ -113,16 +113,16 @@ function held({ secrets }: BackupParts): readonly BackupSecret[] {
  * refers to.
  */
 async function openSecrets(
-  parts: BackupParts,
+  deps: BackupDeps,
   before: readonly BackupSecret[],
 ): Promise<readonly BackupSecret[]> {
-  await parts.secrets.refresh()
-  const all = new Map([...before, ...held(parts)].map((one) => [`${one.name} ${one.version}`, one]))
-  requireOpened(parts, all)
+  await deps.secrets.refresh()
+  const all = new Map([...before, ...held(deps)].map((one) => [`${one.name} ${one.version}`, one]))
+  requireOpened(deps, all)
   return [...all.values()].map(({ name, version, secret }) => ({ name, version, secret }))
 }
 
-function requireOpened({ machine }: BackupParts, opened: ReadonlyMap<string, BackupSecret>): void {
+function requireOpened({ machine }: BackupDeps, opened: ReadonlyMap<string, BackupSecret>): void {
   for (const name of KEPT) {
     const versions = machine.get('sharedSecret', name)?.versions ?? []
     const missing = versions

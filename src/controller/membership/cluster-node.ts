@@ -3,7 +3,7 @@ import { toBinary } from '@bufbuild/protobuf'
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import {
   type ClusterNodeOptions,
-  type ClusterNodeParts,
+  type ClusterNodeDeps,
   defaultClusterNodeOptions,
 } from '../../cluster/cluster-node-parts.ts'
 import { ClusterNode } from '../../cluster/cluster-node.ts'
@@ -18,7 +18,7 @@ import { KnownMembersFile } from '../../store/folder/known-members-file.ts'
 import { QuarantineFile } from '../../store/folder/quarantine-file.ts'
 import { MembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 import { type StartedHost, startInline, startThreads } from '../../threads/start-threads.ts'
-import type { ControllerParts } from '../controller-parts.ts'
+import type { ControllerDeps } from '../controller-parts.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
 import type { Releases } from '../releases.ts'
 import { apiAddressesOf, coreOptionsOf } from '../settings.ts'
@@ -26,7 +26,7 @@ import { hasOtherVoters, membersOfRoster } from '../start/known-voters.ts'
 import { programVersion } from '../version.ts'
 
 export interface ClusterNodeSources {
-  readonly controller: ControllerParts
+  readonly controller: ControllerDeps
   readonly startedAtMs: number
   readonly folder: DataIdentity
   readonly machine: StateMachine
@@ -56,7 +56,7 @@ export async function openClusterNode(
     log.warn({ err }, 'cannot write the membership cache (ROSTER)'),
   )
   releases.push(() => roster.settled())
-  const parts: ClusterNodeParts = {
+  const parts: ClusterNodeDeps = {
     link: consensus.link,
     machine,
     clock: systemClock,
@@ -128,7 +128,7 @@ async function startConsensus(
   return config.threads ? await startThreads(start) : startInline(start)
 }
 
-function logRepairs({ cutBytes, repair }: StartedHost, { log }: ControllerParts): void {
+function logRepairs({ cutBytes, repair }: StartedHost, { log }: ControllerDeps): void {
   if (cutBytes > 0) log.warn({ bytes: cutBytes }, 'truncated a torn write at the tail of the log')
   if (repair === null) return
   const { finding, ...fields } = repair

@@ -30,7 +30,7 @@ import { programVersion } from '../version.ts'
 /** Timeout of an admission request to one member, which needs one or two commits. */
 const ENTER_TIMEOUT_MS = 10_000
 
-export interface MembershipParts {
+export interface MembershipDeps {
   readonly config: ControllerConfig
   readonly credentials: Credentials
   readonly log: Logger
@@ -47,15 +47,15 @@ export interface MembershipParts {
  * Starts to manage members and leadership, and to request admission if this controller is not a
  * member.
  */
-export function startMembership(parts: MembershipParts): {
+export function startMembership(deps: MembershipDeps): {
   readonly management: MemberManagement
   readonly entrance: RejoinLoop
 } {
-  const management = openManagement(parts)
-  const entrance = openEntrance(parts)
+  const management = openManagement(deps)
+  const entrance = openEntrance(deps)
   management.start()
   entrance.start()
-  parts.releases.push(() => {
+  deps.releases.push(() => {
     entrance.stop()
     management.stop()
   })
@@ -64,7 +64,7 @@ export function startMembership(parts: MembershipParts): {
 
 /** Creates and redeems join tickets. */
 export function openAdmission(
-  { config, log, clusterNode, machine, secrets }: Omit<MembershipParts, 'onAnswer'>,
+  { config, log, clusterNode, machine, secrets }: Omit<MembershipDeps, 'onAnswer'>,
   inForce: IdentityInForce,
 ): JoinTickets {
   return new JoinTickets({
@@ -84,8 +84,8 @@ export function openAdmission(
   })
 }
 
-function openManagement(parts: MembershipParts): MemberManagement {
-  const { config, log, clusterNode, machine, secrets, releases } = parts
+function openManagement(deps: MembershipDeps): MemberManagement {
+  const { config, log, clusterNode, machine, secrets, releases } = deps
   const overlapMs = config.api.sessionTimeoutMs
   const rotation = { proposer: clusterNode, state: machine, keyring: secrets, log, overlapMs }
   const actions = new ActionLog(clusterNode, log)
@@ -116,13 +116,13 @@ function openManagement(parts: MembershipParts): MemberManagement {
   })
 }
 
-function openEntrance(parts: MembershipParts): RejoinLoop {
-  const { config, log, clusterNode, storeId, onAnswer } = parts
+function openEntrance(deps: MembershipDeps): RejoinLoop {
+  const { config, log, clusterNode, storeId, onAnswer } = deps
   return new RejoinLoop({
     consensus: clusterNode,
     storeId,
     seeds: () => config.cluster.seeds,
-    enter: (addresses) => enter(parts, addresses),
+    enter: (addresses) => enter(deps, addresses),
     onAnswer,
     clock: systemClock,
     log,
@@ -130,7 +130,7 @@ function openEntrance(parts: MembershipParts): RejoinLoop {
 }
 
 async function enter(
-  { config, credentials, clusterNode, storeId, startedAtMs }: MembershipParts,
+  { config, credentials, clusterNode, storeId, startedAtMs }: MembershipDeps,
   addresses: readonly string[],
 ): Promise<EntryAnswer> {
   const { certificatePem, privateKeyPem, caPem } = credentials

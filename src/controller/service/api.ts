@@ -1,5 +1,5 @@
 import { ConfirmedReads } from '../../api/consistency.ts'
-import type { ApiParts, HealthReport } from '../../api/parts.ts'
+import type { ApiDeps, HealthReport } from '../../api/parts.ts'
 import { type Api, createApi } from '../../api/server.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { JoinTickets } from '../../cluster/membership/join-tickets.ts'
@@ -9,10 +9,10 @@ import { systemClock } from '../../lib/clock.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { MembershipControl } from '../../ports/membership.ts'
 import { SchemaWorker } from '../../threads/schema-worker.ts'
-import type { ControllerParts } from '../controller-parts.ts'
+import type { ControllerDeps } from '../controller-parts.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
 import { jwtSignerOf, networkAuthoritiesOf } from './issuing.ts'
-import type { LiveParts } from './live-parts.ts'
+import type { LiveDeps } from './live-parts.ts'
 import type { Releases } from '../releases.ts'
 import { apiLimitsOf, bindingsOf, keyEndpointRulesOf } from '../settings.ts'
 import { logLevelOf } from '../log-level.ts'
@@ -20,7 +20,7 @@ import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from
 import type { NodeHealth } from '../../ports/node-health.ts'
 
 export interface ApiSources {
-  readonly controller: ControllerParts
+  readonly controller: ControllerDeps
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
   readonly secrets: Keyring
@@ -29,9 +29,9 @@ export interface ApiSources {
   readonly inForce: IdentityInForce
   readonly releases: Releases
   /** Components that the controller has already created. */
-  readonly local: LiveParts &
+  readonly local: LiveDeps &
     Pick<
-      ApiParts,
+      ApiDeps,
       | 'backups'
       | 'events'
       | 'issuer'

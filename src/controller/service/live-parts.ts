@@ -1,16 +1,16 @@
-import type { ApiParts } from '../../api/parts.ts'
+import type { ApiDeps } from '../../api/parts.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { ControllerPosture } from '../../posture/posture-service.ts'
-import type { EnforcerParts } from '../../posture/posture-enforcer.ts'
+import type { EnforcerDeps } from '../../posture/posture-enforcer.ts'
 import type { RouterService } from './routers.ts'
 import { apiLimitsOf } from '../settings.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-export type LiveParts = Pick<
-  ApiParts,
+export type LiveDeps = Pick<
+  ApiDeps,
   | 'activity'
   | 'channels'
   | 'circuits'
@@ -29,7 +29,7 @@ export interface LiveSources {
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
   readonly routers: RouterService
-  readonly log: EnforcerParts['logger']
+  readonly log: EnforcerDeps['logger']
 }
 
 /**
@@ -42,7 +42,7 @@ export function openLiveParts({
   machine,
   routers,
   log,
-}: LiveSources): LiveParts {
+}: LiveSources): LiveDeps {
   const { soft } = clusterNode
   const { channels, circuits, links, traces, inspections: routerInspections } = routers
   const posture = new ControllerPosture({

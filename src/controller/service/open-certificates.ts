@@ -23,7 +23,7 @@ export interface SharedAuthority {
   install(authority: CertifiedKey): Promise<void>
 }
 
-export interface CertificatesParts {
+export interface CertificatesDeps {
   readonly config: ControllerConfig
   readonly credentials: Credentials
   readonly authority: SharedAuthority
@@ -46,10 +46,10 @@ export class Certificates {
    * Reads the server certificates at once, before a listener uses another one. Everything else is
    * not started.
    */
-  constructor(parts: CertificatesParts) {
-    this.#renewer = renewerOf(parts)
-    this.servers = serversOf(parts, this.#renewer)
-    this.control = controlOf(parts, this)
+  constructor(deps: CertificatesDeps) {
+    this.#renewer = renewerOf(deps)
+    this.servers = serversOf(deps, this.#renewer)
+    this.control = controlOf(deps, this)
     this.servers.reload()
   }
 
@@ -89,8 +89,8 @@ export class Certificates {
   }
 }
 
-function renewerOf(parts: CertificatesParts): CertificateRenewer {
-  const { config, credentials, authority, onRenewed, alarms, log } = parts
+function renewerOf(deps: CertificatesDeps): CertificateRenewer {
+  const { config, credentials, authority, onRenewed, alarms, log } = deps
   const { certificatePem, privateKeyPem, caPem } = credentials
   return new CertificateRenewer({
     selfId: config.id,
@@ -107,7 +107,7 @@ function renewerOf(parts: CertificatesParts): CertificateRenewer {
 }
 
 function serversOf(
-  { config, alarms, log }: CertificatesParts,
+  { config, alarms, log }: CertificatesDeps,
   renewer: CertificateRenewer,
 ): ServerCertificates {
   return new ServerCertificates({
@@ -119,18 +119,18 @@ function serversOf(
   })
 }
 
-function controlOf(parts: CertificatesParts, certificates: Certificates): PkiControl {
-  const { authority } = parts
+function controlOf(deps: CertificatesDeps, certificates: Certificates): PkiControl {
+  const { authority } = deps
   return pkiControl({
     renewer: certificates.renewer,
     serverCertificates: () => certificates.servers.view(),
     reload: () => certificates.reload(),
-    trustDomain: parts.config.trustDomain,
+    trustDomain: deps.config.trustDomain,
     clock: systemClock,
     issuing: () => authority.issuing(),
     installIssuing: (next) => authority.install(next),
-    actions: parts.actions,
-    memberKeySha256: parts.memberKeySha256,
+    actions: deps.actions,
+    memberKeySha256: deps.memberKeySha256,
   })
 }
 

@@ -57,7 +57,7 @@ import { hostsOf } from './hosts.ts'
 import { clusterOf, controllersOfRouters } from './router-cluster.ts'
 import { API_FAMILY_VERSION, programDate, programRevision } from '../version.ts'
 
-export interface RouterParts {
+export interface RouterDeps {
   readonly config: ControllerConfig
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
@@ -92,17 +92,17 @@ export class RouterService {
   readonly circuits: CircuitTable
   readonly inspections: RouterInspections
   readonly traces: TracedIdentities
-  readonly #parts: RouterParts
+  readonly #deps: RouterDeps
   readonly #log: RouterLogger
   readonly #channels: RouterChannels
   #listener: RouterListener | null = null
   #circuitDuty: CircuitDuty | null = null
   #validation: TerminatorValidation | null = null
 
-  constructor(parts: RouterParts) {
-    this.#parts = parts
-    const { config, clusterNode, machine, processor } = parts
-    const log = boundedByRouter(parts.log, systemClock)
+  constructor(deps: RouterDeps) {
+    this.#deps = deps
+    const { config, clusterNode, machine, processor } = deps
+    const log = boundedByRouter(deps.log, systemClock)
     this.#log = log
     const statuses = new RouterStatusTopic(config.id, clusterNode.soft.open('routers'))
     machine.routers = statuses
@@ -112,10 +112,10 @@ export class RouterService {
       processor,
       clock: systemClock,
       feed: machine,
-      publishFact: parts.publishFact,
+      publishFact: deps.publishFact,
       identity: identityOf(config.id, clusterNode.clusterId),
-      gate: gateOf(parts),
-      cluster: clusterOf(clusterNode, parts.isOusted),
+      gate: gateOf(deps),
+      cluster: clusterOf(clusterNode, deps.isOusted),
     })
     this.#channels = channels
     const topic = clusterNode.soft.open('traces')
@@ -123,7 +123,7 @@ export class RouterService {
     this.circuits = circuitTable(
       config.id,
       (id, message) => channels.connection(id)?.channel.send(message),
-      (circuit) => parts.publishFact(circuitFact(circuit, 'deleted')),
+      (circuit) => deps.publishFact(circuitFact(circuit, 'deleted')),
     )
     this.links = new LinkTable({
       owner: config.id,
@@ -134,9 +134,9 @@ export class RouterService {
       },
       sendGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
       onSeen: (link, type) =>
-        parts.publishFact({ kind: 'link', type: seenType(channels, link, type), link }),
+        deps.publishFact({ kind: 'link', type: seenType(channels, link, type), link }),
       onGone: (link) => {
-        parts.publishFact({ kind: 'link', type: 'fault', link })
+        deps.publishFact({ kind: 'link', type: 'fault', link })
         this.#circuitDuty?.upkeep.onLinkGone(link)
       },
     })
@@ -157,13 +157,13 @@ export class RouterService {
         table: this.links,
         log,
         isCertificateOf,
-        onMetrics: (metrics) => parts.publishFact({ kind: 'routerMetrics', metrics }),
+        onMetrics: (metrics) => deps.publishFact({ kind: 'routerMetrics', metrics }),
         onOtherFault: (connection, fault) => this.#circuitDuty?.upkeep.onFault(connection, fault),
         onLinksReported: (routerId, ids) =>
           this.#circuitDuty?.upkeep.onLinksReported(routerId, ids),
       }),
     )
-    const connected = new ConnectionDuty(parts.publishFact)
+    const connected = new ConnectionDuty(deps.publishFact)
     channels.add(connected)
     statuses.connections = (id) => {
       for (const { router } of connections()) if (router.isEdge) return connected.isConnected(id)
@@ -179,7 +179,7 @@ export class RouterService {
         isLeader: () => clusterNode.leaderId() === clusterNode.selfId,
         certificates: () => ({
           controllers: clusterNode.members().map(({ certificatePem }) => certificatePem),
-          anchors: [parts.authorities.anchorsPem()],
+          anchors: [deps.authorities.anchorsPem()],
         }),
       }),
     )
@@ -191,7 +191,7 @@ export class RouterService {
     certifier: RouterCertifier,
     proposer: JudgedProposer,
   ): void {
-    const { authorities, config, clusterNode, machine } = this.#parts
+    const { authorities, config, clusterNode, machine } = this.#deps
     const log = this.#log
     if (config.routers.bind === null) return
     const channels = this.#channels
@@ -263,7 +263,7 @@ export class RouterService {
       tunnels,
       traces: this.traces,
       reads,
-      publishFact: this.#parts.publishFact,
+      publishFact: this.#deps.publishFact,
       onInvalidHost: (host) => invalidHosts.note(host),
       connection: (id) => channels.connection(id),
       draw: () => randomInt(DRAWS) / DRAWS,
@@ -280,7 +280,7 @@ export class RouterService {
    * @throws the system error when it cannot listen.
    */
   async open(credentials: CertificateAndKey): Promise<void> {
-    const { bind } = this.#parts.config.routers
+    const { bind } = this.#deps.config.routers
     if (bind === null) return
     const address = parseHostPort(bind)
     assert(address !== null, 'the configuration has checked the address')
@@ -356,7 +356,7 @@ export function gateOf({
   machine,
   authorities,
   isOutOfService,
-}: Pick<RouterParts, 'machine' | 'authorities' | 'isOutOfService'>): RouterAdmitter {
+}: Pick<RouterDeps, 'machine' | 'authorities' | 'isOutOfService'>): RouterAdmitter {
   return {
     admit: (socket) => {
       if (isOutOfService()) return { ok: false, reason: 'this controller is out of service' }

@@ -24,7 +24,7 @@ import { isoTime } from '../../lib/text/shown-time.ts'
  */
 const LOOK_MS = 5_000
 
-interface Parts {
+interface ServerCertificateDeps {
   readonly alarms: AlarmRaiser
   readonly clock: Clock
   readonly log: Pick<Logger, 'info' | 'error'>
@@ -41,15 +41,15 @@ interface InForce {
  */
 export class ServerCertificate {
   readonly paths: ServerCertificatePaths
-  readonly #parts: Parts
+  readonly #deps: ServerCertificateDeps
   #inForce: InForce | null = null
   readonly #files: WatchedFiles
   #alarm: string | null = null
 
-  constructor(paths: ServerCertificatePaths, parts: Parts) {
+  constructor(paths: ServerCertificatePaths, deps: ServerCertificateDeps) {
     this.paths = paths
-    this.#parts = parts
-    this.#files = new WatchedFiles(paths, parts.alarms)
+    this.#deps = deps
+    this.#files = new WatchedFiles(paths, deps.alarms)
   }
 
   get leaf(): Certificate | null {
@@ -73,7 +73,7 @@ export class ServerCertificate {
   /** Reads the files now. @throws {CertificateError | SecretFileError} when they are rejected. */
   reload(): void {
     this.#files.judge(() => {
-      this.#take(readServerCertificate(this.paths, this.#parts.clock.nowMs()))
+      this.#take(readServerCertificate(this.paths, this.#deps.clock.nowMs()))
     })
     this.#reportExpiry()
   }
@@ -89,7 +89,7 @@ export class ServerCertificate {
       this.reload()
     } catch (error) {
       const message = `server certificate rejected: ${errorMessage(error)}; ${this.#consequence}`
-      this.#parts.log.error({ err: error }, message)
+      this.#deps.log.error({ err: error }, message)
     }
   }
 
@@ -107,11 +107,11 @@ export class ServerCertificate {
     const [leaf] = set.chain
     const names = [...leaf.dnsNames, ...leaf.ipAddresses].slice(0, 16)
     const message = `server certificate in use: expires at ${isoTime(leaf.notAfterMs)}`
-    this.#parts.log.info({ path: this.paths.cert, names }, message)
+    this.#deps.log.info({ path: this.paths.cert, names }, message)
   }
 
   #reportExpiry(): void {
-    const { alarms } = this.#parts
+    const { alarms } = this.#deps
     const { cert } = this.paths
     const life = this.leaf === null ? null : certificateLife(this.leaf, this.#nowMs)
     const text = life === null ? null : serverExpirySentence(life, cert)
@@ -122,7 +122,7 @@ export class ServerCertificate {
   }
 
   get #nowMs(): number {
-    return this.#parts.clock.nowMs()
+    return this.#deps.clock.nowMs()
   }
 }
 
@@ -137,7 +137,7 @@ export class ServerCertificates {
   #stopTimer: (() => void) | null = null
 
   constructor(
-    options: Parts & {
+    options: ServerCertificateDeps & {
       readonly files: readonly ServerCertificatePaths[]
       readonly ownLeaf: () => Certificate
     },

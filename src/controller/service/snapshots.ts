@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { SnapshotFiles, type SnapshotFilesParts } from '../../store/state/snapshot-files.ts'
+import { SnapshotFiles, type SnapshotFilesDeps } from '../../store/state/snapshot-files.ts'
 
 /**
  * Opens the snapshots of the data folder, whose lock the caller holds, and removes partial ones of
@@ -10,11 +10,11 @@ import { SnapshotFiles, type SnapshotFilesParts } from '../../store/state/snapsh
 export async function openSnapshots(
   config: ControllerConfig,
   log: Logger,
-  parts: Pick<SnapshotFilesParts, 'machine' | 'refusal'>,
+  deps: Pick<SnapshotFilesDeps, 'machine' | 'refusal'>,
 ): Promise<SnapshotFiles> {
   const freeBytesMin = config.log.lowSpaceBytes
   const snapshots = new SnapshotFiles({
-    ...parts,
+    ...deps,
     dir: config.data,
     clock: systemClock,
     freeBytesMin,

@@ -2,7 +2,7 @@ import type { Configuration as ConfigurationRecord } from '../../../proto/gen/me
 import type { ConfigurationInForce } from '../../cluster/cluster-node-parts.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 
-export interface ReadinessParts {
+export interface ReadinessDeps {
   readonly selfId: NodeId
   /** Store id of the present data folder, 16 bytes. */
   readonly storeId: Uint8Array
@@ -20,27 +20,27 @@ export interface ReadinessParts {
  * exist. Never returns to false.
  */
 export class StartupReadiness {
-  readonly #parts: ReadinessParts
+  readonly #deps: ReadinessDeps
   #is: boolean
 
-  constructor(parts: ReadinessParts) {
-    this.#parts = parts
-    this.#is = this.#isListedIn(parts.persisted)
+  constructor(deps: ReadinessDeps) {
+    this.#deps = deps
+    this.#is = this.#isListedIn(deps.persisted)
   }
 
   get is(): boolean {
     if (this.#is) return true
-    const { record, index, isCommitted } = this.#parts.configuration()
+    const { record, index, isCommitted } = this.#deps.configuration()
     this.#is =
       isCommitted &&
       this.#isListedIn(record) &&
       index > 0 &&
-      this.#parts.appliedIndex() >= Math.max(index, this.#parts.lostIndex)
+      this.#deps.appliedIndex() >= Math.max(index, this.#deps.lostIndex)
     return this.#is
   }
 
   #isListedIn({ members }: ConfigurationRecord): boolean {
-    const { selfId, storeId } = this.#parts
+    const { selfId, storeId } = this.#deps
     const own = members.find(({ id }) => id === selfId)
     return own !== undefined && Buffer.compare(own.storeId, storeId) === 0
   }

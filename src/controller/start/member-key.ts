@@ -6,7 +6,7 @@ import type { Credentials } from './check-certificates.ts'
 
 const POLL_MS = 200
 
-export interface MemberKeyParts {
+export interface MemberKeyDeps {
   readonly config: ControllerConfig
   readonly credentials: Credentials
   readonly identity: DataIdentity
@@ -24,7 +24,7 @@ export function checkMemberKey({
   credentials,
   identity,
   configuration,
-}: MemberKeyParts): boolean {
+}: MemberKeyDeps): boolean {
   const member = configuration().members.find(({ id }) => id === config.id)
   if (member === undefined) return false
   // If the store ids differ, the record of this store may still be in the log. The peers refuse a
@@ -44,10 +44,10 @@ export function checkMemberKey({
  * and persisted.
  * @returns a function that stops the check.
  */
-export function watchMemberKey(parts: MemberKeyParts, onFatal: (error: Error) => void): () => void {
+export function watchMemberKey(deps: MemberKeyDeps, onFatal: (error: Error) => void): () => void {
   const timer = setInterval(() => {
     try {
-      if (checkMemberKey(parts)) clearInterval(timer)
+      if (checkMemberKey(deps)) clearInterval(timer)
     } catch (error) {
       clearInterval(timer)
       onFatal(error instanceof Error ? error : new Error(String(error)))

@@ -5,7 +5,7 @@ import { EventFile, type EventFileOptions } from './event-file.ts'
 import { gapLine, SinkReader, stoppedLine } from './sink-reader.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-export interface FileSinkParts {
+export interface FileSinkDeps {
   readonly bus: EventBus
   readonly filter: EventFilter
   readonly options: EventFileOptions
@@ -18,7 +18,7 @@ export interface FileSinkParts {
  * nothing else waits for it, and what leaves the ring meanwhile is counted and marked in the file.
  */
 export class FileSink {
-  readonly #parts: FileSinkParts
+  readonly #deps: FileSinkDeps
   #file: EventFile | null = null
   #reader: SinkReader | null = null
   /** Taken from the ring and not written yet. */
@@ -30,8 +30,8 @@ export class FileSink {
   #timer: NodeJS.Timeout | null = null
   #unlisten: () => void = () => undefined
 
-  constructor(parts: FileSinkParts) {
-    this.#parts = parts
+  constructor(deps: FileSinkDeps) {
+    this.#deps = deps
   }
 
   /** Lost, as they left the ring before they could be written. */
@@ -45,7 +45,7 @@ export class FileSink {
 
   /** A file that cannot be opened is tried again, like one that cannot be written. */
   start(): void {
-    this.#unlisten = this.#parts.bus.onEvents(() => this.#work())
+    this.#unlisten = this.#deps.bus.onEvents(() => this.#work())
     this.#work()
   }
 
@@ -63,7 +63,7 @@ export class FileSink {
 
   /** So that the next process knows that nothing is missing in between. */
   async #writeEnd(): Promise<void> {
-    const { bus } = this.#parts
+    const { bus } = this.#deps
     await this.#file?.write(Buffer.from(`${stoppedLine(bus.selfId, bus.nextPosition())}\n`))
   }
 
@@ -80,7 +80,7 @@ export class FileSink {
   }
 
   async #writeAll(): Promise<void> {
-    const file = (this.#file ??= new EventFile(this.#parts.options))
+    const file = (this.#file ??= new EventFile(this.#deps.options))
     const reader = this.#reader ?? (await this.#begin(file))
     for (;;) {
       if (this.#left.length === 0) {
@@ -99,7 +99,7 @@ export class FileSink {
    * After what an earlier process has written; entries that it applied and did not write are gone.
    */
   async #begin(file: EventFile): Promise<SinkReader> {
-    const { bus, filter } = this.#parts
+    const { bus, filter } = this.#deps
     const last = await file.lastPosition()
     this.#reader = new SinkReader(bus, filter, last)
     const { floor } = bus.ring
@@ -123,6 +123,6 @@ export class FileSink {
     const hasFault = fault !== null
     if (hasFault === this.#hasFault) return
     this.#hasFault = hasFault
-    this.#parts.onFault(fault)
+    this.#deps.onFault(fault)
   }
 }

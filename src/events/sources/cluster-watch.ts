@@ -13,7 +13,7 @@ export interface RaisedAlarm {
   readonly severity: 'warning' | 'critical'
 }
 
-export interface ClusterWatchParts {
+export interface ClusterWatchDeps {
   readonly bus: EventBus
   readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
   readonly alarms: () => readonly RaisedAlarm[]
@@ -30,7 +30,7 @@ const LEADERLESS_MS = 2000
  * tells the difference.
  */
 export class ClusterWatch {
-  readonly #parts: ClusterWatchParts
+  readonly #deps: ClusterWatchDeps
   #stopTimer: (() => void) | null = null
   #connected = new Map<string, MemberView>()
   #membersText = ''
@@ -39,8 +39,8 @@ export class ClusterWatch {
   #hasLooked = false
   #alarms = new Map<string, RaisedAlarm>()
 
-  constructor(parts: ClusterWatchParts) {
-    this.#parts = parts
+  constructor(deps: ClusterWatchDeps) {
+    this.#deps = deps
   }
 
   start(): void {
@@ -54,7 +54,7 @@ export class ClusterWatch {
 
   look(): void {
     this.#lookAtAlarms()
-    const { cluster } = this.#parts
+    const { cluster } = this.#deps
     const members = cluster.members()
     if (members.length === 0) return
     this.#lookAtPeers(members)
@@ -64,7 +64,7 @@ export class ClusterWatch {
   }
 
   #lookAtPeers(members: readonly MemberView[]): void {
-    const { cluster, bus, publishFact } = this.#parts
+    const { cluster, bus, publishFact } = this.#deps
     const now = new Map<string, MemberView>()
     for (const member of members) {
       if (!member.connected || member.id === cluster.selfId) continue
@@ -95,7 +95,7 @@ export class ClusterWatch {
   }
 
   #lookAtLeader(leaderId: string | null, contactMs: number): void {
-    const { selfId } = this.#parts.cluster
+    const { selfId } = this.#deps.cluster
     const before = this.#leaderId
     this.#leaderId = leaderId
     if (before !== leaderId) {
@@ -110,7 +110,7 @@ export class ClusterWatch {
   }
 
   #lookAtAlarms(): void {
-    const { alarms, publishFact } = this.#parts
+    const { alarms, publishFact } = this.#deps
     const now = new Map(alarms().map((alarm) => [`${alarm.code} ${alarm.sinceMs}`, alarm]))
     for (const [key, alarm] of now) {
       if (!this.#alarms.has(key)) publishFact({ kind: 'alarm', ...alarm, isOn: true })
@@ -122,7 +122,7 @@ export class ClusterWatch {
   }
 
   #emit(type: string, members: readonly MemberView[] = []): void {
-    const { bus, clock } = this.#parts
+    const { bus, clock } = this.#deps
     const fact = { type, index: bus.appliedIndex, members, leaderId: this.#leaderId }
     bus.emitLive(clusterEvent(fact, clock.nowMs()))
   }

@@ -17,7 +17,7 @@ import { routerEvent } from '../subjects/router.ts'
 import { terminatorEvent } from '../subjects/terminator.ts'
 import { usageEvent } from '../subjects/usage.ts'
 
-export interface LiveFollowerParts {
+export interface LiveFollowerDeps {
   readonly bus: EventBus
   readonly clock: Clock
   readonly state: Pick<StateView, 'findAll'>
@@ -35,13 +35,13 @@ interface Seen {
  * told, and so never within apply.
  */
 export class LiveFollower {
-  readonly #parts: LiveFollowerParts
+  readonly #deps: LiveFollowerDeps
   readonly #waiting = new BoundedQueue<Seen>(eventLimits.liveFactsWaitingMax)
   #isPlanned = false
   #dropped = 0
 
-  constructor(parts: LiveFollowerParts) {
-    this.#parts = parts
+  constructor(deps: LiveFollowerDeps) {
+    this.#deps = deps
   }
 
   /** Facts that came faster than they could be told. */
@@ -50,7 +50,7 @@ export class LiveFollower {
   }
 
   readonly publishFact = (fact: LiveFact): void => {
-    if (!this.#waiting.push({ fact, atMs: this.#parts.clock.nowMs() })) this.#dropped += 1
+    if (!this.#waiting.push({ fact, atMs: this.#deps.clock.nowMs() })) this.#dropped += 1
     if (this.#isPlanned) return
     this.#isPlanned = true
     setImmediate(() => this.#work())
@@ -59,7 +59,7 @@ export class LiveFollower {
   #work(): void {
     this.#isPlanned = false
     for (const seen of this.#waiting.drain()) {
-      for (const event of this.#eventsOf(seen)) this.#parts.bus.emitLive(event)
+      for (const event of this.#eventsOf(seen)) this.#deps.bus.emitLive(event)
     }
   }
 
@@ -78,14 +78,14 @@ export class LiveFollower {
       case 'circuitFailed':
         return [circuitFailed(fact, atMs)]
       case 'dial':
-        this.#parts.dials.note(fact)
+        this.#deps.dials.note(fact)
         return []
       case 'logInFailed':
         return [logInFailed(fact, atMs)]
       case 'alarm':
-        return [alertEvent(fact, this.#parts.bus.selfId, atMs)]
+        return [alertEvent(fact, this.#deps.bus.selfId, atMs)]
       case 'routerMetrics': {
-        const { bus } = this.#parts
+        const { bus } = this.#deps
         const { figures, usages, routerId: id, ...said } = fact.metrics
         const source = { ...said, id, atMs: said.atMs ?? atMs }
         return [
@@ -97,7 +97,7 @@ export class LiveFollower {
   }
 
   #routerEvents(routerId: string, isOnline: boolean, atMs: number): readonly NewEvent[] {
-    const { isConnected, state } = this.#parts
+    const { isConnected, state } = this.#deps
     const terminators = state.findAll('terminator', 'routerId', routerId)
     const byService = new Map<string, readonly Terminator[]>()
     const ofService = (id: string): readonly Terminator[] => {

@@ -15,7 +15,7 @@ import { metricEvent } from '../subjects/metrics.ts'
 import { dialEvent } from '../subjects/service.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-export interface SamplerParts {
+export interface SamplerDeps {
   readonly bus: EventBus
   readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
   readonly state: Pick<StateView, 'count' | 'appliedIndex'>
@@ -31,15 +31,15 @@ export interface SamplerParts {
  * them.
  */
 export class Sampler {
-  readonly #parts: SamplerParts
+  readonly #deps: SamplerDeps
   readonly #stopTimers: (() => void)[] = []
 
-  constructor(parts: SamplerParts) {
-    this.#parts = parts
+  constructor(parts: SamplerDeps) {
+    this.#deps = parts
   }
 
   start(): void {
-    const { metricsIntervalMs, entityCountIntervalMs } = this.#parts
+    const { metricsIntervalMs, entityCountIntervalMs } = this.#deps
     this.#stopTimers.push(periodicScheduler.every(metricsIntervalMs, () => this.publishMetrics()))
     this.#stopTimers.push(periodicScheduler.every(metricsIntervalMs, () => this.publishDials()))
     this.#stopTimers.push(
@@ -52,21 +52,21 @@ export class Sampler {
   }
 
   publishMetrics(): void {
-    const { bus, clock, cluster } = this.#parts
+    const { bus, clock, cluster } = this.#deps
     if (!bus.isWanted('metrics')) return
     const source = { id: cluster.selfId, eventId: randomUUID(), atMs: clock.nowMs(), tags: {} }
     for (const figure of this.#figures()) bus.emitLive(metricEvent(figure, source))
   }
 
   publishDials(): void {
-    const { bus, clock, dials } = this.#parts
+    const { bus, clock, dials } = this.#deps
     const { counts, interval } = dials.take(clock.nowMs())
     if (!bus.isWanted('service')) return
     for (const count of counts) bus.emitLive(dialEvent(count, interval))
   }
 
   publishCounts(): void {
-    const { bus, clock, cluster, state } = this.#parts
+    const { bus, clock, cluster, state } = this.#deps
     if (!bus.isWanted('entityCount') || cluster.leaderId() !== cluster.selfId) return
     const counts = publishedKinds.map((kind) => [kinds[kind].plural, state.count(kind)])
     bus.emitLive(
@@ -75,7 +75,7 @@ export class Sampler {
   }
 
   #figures(): readonly MetricFigure[] {
-    const { cluster, state, vitals } = this.#parts
+    const { cluster, state, vitals } = this.#deps
     const members = cluster.members()
     const own = members.find(({ id }) => id === cluster.selfId)
     const { disk, ...host } = vitals()

@@ -28,7 +28,7 @@ const frameLimits = {
   frameBodyBytesMax: eventLimits.webSocketMessageBytesMax,
 }
 
-export interface ManagementChannelParts {
+export interface ManagementChannelDeps {
   readonly permits: (namespace: EventNamespace) => boolean
   readonly validations: NetworkValidations
   /** Its client has said what it wants. */
@@ -43,7 +43,7 @@ export interface ManagementChannelParts {
  * taken, and one validation at a time; all else is answered as it must be, or passed over.
  */
 export class ManagementChannel implements StreamOutput {
-  readonly #parts: ManagementChannelParts
+  readonly #deps: ManagementChannelDeps
   readonly #socket: EventSocket
   #deadline: NodeJS.Timeout | undefined
   #sequence = 0
@@ -53,20 +53,20 @@ export class ManagementChannel implements StreamOutput {
   /** Goes on with a validation, once its client has read. */
   #resume: () => void = () => undefined
 
-  constructor(upgrade: Upgrade, parts: ManagementChannelParts) {
-    this.#parts = parts
+  constructor(upgrade: Upgrade, deps: ManagementChannelDeps) {
+    this.#deps = deps
     this.#waitForRequest()
     this.#socket = new EventSocket(upgrade, {
       onMessage: (data) => this.#onMessage(data),
       onDrain: () => {
-        parts.onDrain()
+        deps.onDrain()
         this.#resume()
       },
       onClose: () => {
         this.#isClosed = true
         clearTimeout(this.#deadline)
         this.#resume()
-        parts.onClose()
+        deps.onClose()
       },
     })
   }
@@ -117,7 +117,7 @@ export class ManagementChannel implements StreamOutput {
     this.#isValidating = true
     clearTimeout(this.#deadline)
     try {
-      const { count, findings } = await beginValidation(this.#parts.validations, message)
+      const { count, findings } = await beginValidation(this.#deps.validations, message)
       this.#start(message, '', count)
       let rest = count
       for await (const finding of findings) {
@@ -164,11 +164,11 @@ export class ManagementChannel implements StreamOutput {
       return
     }
     try {
-      const filter = filterOfSubscriptions(message.body, this.#parts.permits)
+      const filter = filterOfSubscriptions(message.body, this.#deps.permits)
       this.#hasAsked = true
       clearTimeout(this.#deadline)
       this.#reply(message, true, 'success')
-      this.#parts.onRequest(filter)
+      this.#deps.onRequest(filter)
     } catch (error) {
       if (!(error instanceof SubscriptionFault)) throw error
       this.#reply(message, false, error.message)

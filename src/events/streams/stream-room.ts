@@ -12,7 +12,7 @@ import { ManagementChannel } from './management-channel.ts'
 import { ServerSentEvents } from './server-sent.ts'
 import type { Upgrade } from './web-socket.ts'
 
-export interface StreamRoomParts {
+export interface StreamRoomDeps {
   readonly bus: EventBus
   readonly clock: Clock
   /** Events lost by all sinks and streams of this controller. */
@@ -29,17 +29,17 @@ const nothingWanted = {
 
 /** The readers over HTTP of one controller, bounded for each caller and in all. */
 export class StreamRoom implements EventStreams {
-  readonly #parts: StreamRoomParts
+  readonly #deps: StreamRoomDeps
   readonly entityTypes = entityTypeNames
   readonly #streams = new Set<EventStream>()
   #stop: (() => void)[] = []
 
-  constructor(parts: StreamRoomParts) {
-    this.#parts = parts
+  constructor(deps: StreamRoomDeps) {
+    this.#deps = deps
   }
 
   get lost(): number {
-    return this.#parts.lost()
+    return this.#deps.lost()
   }
 
   /** Streams that stand. */
@@ -51,7 +51,7 @@ export class StreamRoom implements EventStreams {
     const stopLooks = periodicScheduler.every(LOOK_MS, () => {
       this.#each((stream) => stream.look())
     })
-    const unlisten = this.#parts.bus.onEvents(() => this.#each((stream) => stream.pump()))
+    const unlisten = this.#deps.bus.onEvents(() => this.#each((stream) => stream.pump()))
     this.#stop = [stopLooks, unlisten]
   }
 
@@ -70,7 +70,7 @@ export class StreamRoom implements EventStreams {
   }
 
   open(reader: EventReader): ByteStream {
-    const { bus, clock } = this.#parts
+    const { bus, clock } = this.#deps
     const output = new ServerSentEvents()
     if (reader.after === null) output.ready(bus.selfId, bus.position)
     const stream = this.#add(new EventStream(bus, clock, reader, output))
@@ -86,7 +86,7 @@ export class StreamRoom implements EventStreams {
     permits: (namespace: EventNamespace) => boolean,
     validations: NetworkValidations,
   ): void {
-    const { bus, clock } = this.#parts
+    const { bus, clock } = this.#deps
     // It takes its place before it has asked: whoever never asks could have any number of them.
     let stream: EventStream | null = null
     const channel: ManagementChannel = new ManagementChannel(upgrade, {

@@ -1,4 +1,4 @@
-export interface TextPipeParts {
+export interface TextPipeDeps {
   /** All that was written has been taken: more may be. */
   readonly onTaken: () => void
   /** Whoever took from it does so no more. */
@@ -14,14 +14,14 @@ const OVER: Taken = { done: true, value: undefined }
  */
 export class TextPipe implements AsyncIterableIterator<Uint8Array, undefined> {
   readonly #charactersMax: number
-  readonly #parts: TextPipeParts
+  readonly #deps: TextPipeDeps
   #text = ''
   #isOver = false
   #taker: ((taken: Taken) => void) | null = null
 
-  constructor(charactersMax: number, parts: TextPipeParts) {
+  constructor(charactersMax: number, deps: TextPipeDeps) {
     this.#charactersMax = charactersMax
-    this.#parts = parts
+    this.#deps = deps
   }
 
   /** @returns false when nothing more should be written before `onTaken`. */
@@ -42,14 +42,14 @@ export class TextPipe implements AsyncIterableIterator<Uint8Array, undefined> {
     const taken = new Promise<Taken>((resolve) => {
       this.#taker = resolve
     })
-    if (this.#handOver()) this.#parts.onTaken()
+    if (this.#handOver()) this.#deps.onTaken()
     return taken
   }
 
   return(): Promise<Taken> {
     this.#text = ''
     this.end()
-    this.#parts.onReturned()
+    this.#deps.onReturned()
     return Promise.resolve(OVER)
   }
 

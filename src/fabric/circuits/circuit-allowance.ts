@@ -9,7 +9,7 @@ import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
 const { circuitsWaitingMax, routerRatesMax, circuitClientsMax } = routerLimits
 
-export interface CircuitAllowanceParts {
+export interface CircuitAllowanceDeps {
   readonly table: Pick<CircuitTable, 'hasRoomFor' | 'isFull'>
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
@@ -20,13 +20,13 @@ export interface CircuitAllowanceParts {
  * sessions it shows.
  */
 export class CircuitAllowance {
-  readonly #table: CircuitAllowanceParts['table']
+  readonly #table: CircuitAllowanceDeps['table']
   readonly #ofRouters: KeyedRate
   readonly #ofClients: KeyedRate
   /** Being made, by the router of the client. */
   readonly #waiting = new KeyedCounts()
 
-  constructor({ table, clock }: CircuitAllowanceParts) {
+  constructor({ table, clock }: CircuitAllowanceDeps) {
     this.#table = table
     const { circuitsOfRouterBurst, circuitsOfRouterPerSecond } = routerLimits
     const ofRouter = { burst: circuitsOfRouterBurst, perSecond: circuitsOfRouterPerSecond }

@@ -65,7 +65,7 @@ const TUNNEL = 'tunnel'
 /** Long enough that a router cannot draw those of others beforehand. */
 const CIRCUIT_ID = /^[A-Za-z0-9_-]{16,64}$/
 
-export interface CircuitDutyParts extends DialJudges {
+export interface CircuitDutyDeps extends DialJudges {
   readonly table: CircuitTable
   readonly hosts: Hosts
   readonly links: LiveLinks
@@ -154,7 +154,7 @@ export class CircuitDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
   /** The upkeep of circuits that are laid. */
   readonly upkeep: CircuitUpkeep
-  readonly #parts: CircuitDutyParts
+  readonly #deps: CircuitDutyDeps
   readonly #circuits: CircuitTable
   readonly #costs: DialCosts
   readonly #attempts = new Map<string, Attempt>()
@@ -165,16 +165,16 @@ export class CircuitDuty implements RouterDuty {
   readonly #awaiting = new FairShare(hostsAwaitedMax)
   readonly #startedMs: number
 
-  constructor(parts: CircuitDutyParts) {
-    this.#parts = parts
-    this.#startedMs = parts.clock.monotonicMs()
-    this.#circuits = parts.table
-    this.#allowance = new CircuitAllowance(parts)
-    this.#costs = new DialCosts(parts.clock, (id) => parts.table.openAt(id))
+  constructor(deps: CircuitDutyDeps) {
+    this.#deps = deps
+    this.#startedMs = deps.clock.monotonicMs()
+    this.#circuits = deps.table
+    this.#allowance = new CircuitAllowance(deps)
+    this.#costs = new DialCosts(deps.clock, (id) => deps.table.openAt(id))
     this.upkeep = new CircuitUpkeep({
-      ...parts,
+      ...deps,
       isGranted: (routerId, serviceId, type) =>
-        parts.tunnels.judge({ routerId, type, service: { id: serviceId } }).ok,
+        deps.tunnels.judge({ routerId, type, service: { id: serviceId } }).ok,
       isLaid: (routerId, id) => this.#attempts.get(id)?.routerIds.includes(routerId) === true,
     })
     const onRequest: MessageHandler = (connection, message) => this.#onRequest(connection, message)
@@ -197,7 +197,7 @@ export class CircuitDuty implements RouterDuty {
 
   onSweep(): void {
     this.upkeep.onSweep()
-    this.#parts.traces?.sweep()
+    this.#deps.traces?.sweep()
   }
 
   /** A client whose session has ended keeps no circuit, whatever ended it. */
@@ -249,7 +249,7 @@ export class CircuitDuty implements RouterDuty {
     const isKnown = error instanceof CircuitRefused
     if (!isKnown) {
       const reason = errorMessage(error)
-      this.#parts.log.warn({ routerId: router.id, reason }, 'a circuit could not be made')
+      this.#deps.log.warn({ routerId: router.id, reason }, 'a circuit could not be made')
     }
     const text = isKnown ? error.message : 'the circuit could not be made'
     channel.reply(
@@ -263,7 +263,7 @@ export class CircuitDuty implements RouterDuty {
     const { router } = connection
     const asked = readCircuitRequest(message)
     if (asked === null) throw new CircuitRefused(edgeErrorCode.internal, 'the request is malformed')
-    const { client, isGranted } = await admitDial(this.#parts, connection, asked)
+    const { client, isGranted } = await admitDial(this.#deps, connection, asked)
     this.#allowance.admit(router.id, client)
     const id = asked.of === 'client' ? this.#idFor(asked) : newCircuitId()
     const { sessionId, identityId: clientId } = client
@@ -291,7 +291,7 @@ export class CircuitDuty implements RouterDuty {
     // @guard circuit-of-a-taken-id--laid, circuit-of-a-taken-id--open
     const isOwn = this.#lays.has(id) || this.#circuits.kept(id) !== undefined
     // @guard circuit-of-a-taken-id--elsewhere
-    if (isOwn || this.#parts.shared?.isKnown(id) === true) {
+    if (isOwn || this.#deps.shared?.isKnown(id) === true) {
       throw new CircuitRefused(edgeErrorCode.internal, 'a circuit has that id already')
     }
     return id
@@ -304,8 +304,8 @@ export class CircuitDuty implements RouterDuty {
     const failed = new Map<string, RouteFault>()
     const trace = this.#traceOf(id, client)
     let [lastFault, lastTried] = [NO_HOST, '']
-    const beganMs = this.#parts.clock.monotonicMs()
-    const layMs = (): number => this.#parts.clock.monotonicMs() - beganMs
+    const beganMs = this.#deps.clock.monotonicMs()
+    const layMs = (): number => this.#deps.clock.monotonicMs() - beganMs
     for (let attempt = 0; attempt < routeAttemptsMax; attempt += 1) {
       const sticksTo = Buffer.from(peerData.get(peerDataKey.stickinessToken) ?? []).toString('utf8')
       const wanted = { serviceId: client.serviceId, instanceId, sticksTo }
@@ -331,7 +331,7 @@ export class CircuitDuty implements RouterDuty {
             ...named,
             sessionId: client.sessionId,
             terminatorId: host.terminatorId,
-            createdAt: this.#parts.clock.nowMs(),
+            createdAt: this.#deps.clock.nowMs(),
           },
         }
         if (!this.#circuits.set(id, circuit)) {
@@ -340,7 +340,7 @@ export class CircuitDuty implements RouterDuty {
         }
         this.#costs.succeeded(host.terminatorId)
         this.#publishDial(client, host.terminatorId, 'success')
-        this.#parts.publishFact?.(circuitFact(circuit, 'created', layMs()))
+        this.#deps.publishFact?.(circuitFact(circuit, 'created', layMs()))
         const dialerPeerData = dialerData([...host.peerData, ...laid.peerData])
         if (isSticky)
           dialerPeerData.set(peerDataKey.stickinessToken, Buffer.from(host.terminatorId))
@@ -353,7 +353,7 @@ export class CircuitDuty implements RouterDuty {
       failed.set(host.terminatorId, laid.fault)
     }
     this.#publishDial(client, lastTried, 'fail')
-    this.#parts.publishFact?.({
+    this.#deps.publishFact?.({
       kind: 'circuitFailed',
       circuitId: id,
       clientId: client.identityId,
@@ -375,13 +375,13 @@ export class CircuitDuty implements RouterDuty {
     choose: () => ChosenHost | null,
     wanted: WantedHost,
   ): Promise<ChosenHost | null> {
-    const chosen = await judgedAtLatest(this.#parts.reads, choose, (host) => host === null)
+    const chosen = await judgedAtLatest(this.#deps.reads, choose, (host) => host === null)
     const { clientId = '', start = '' } = this.#lays.get(id) ?? {}
     if (chosen !== null || !this.#awaiting.hasRoomFor(clientId)) return chosen
     this.#awaiting.take(clientId)
     try {
       for (let waitedMs = 0; waitedMs < hostsAwaitedMs; waitedMs += AWAITED_STEP_MS) {
-        const isThere = this.#parts.connection(start) !== undefined
+        const isThere = this.#deps.connection(start) !== undefined
         if (!isThere || !this.#mayComeBack(wanted)) return null
         await new Promise((go) => setTimeout(go, AWAITED_STEP_MS))
         if (this.#lays.get(id)?.isOver === true) throw rightEnded()
@@ -395,25 +395,25 @@ export class CircuitDuty implements RouterDuty {
   }
 
   #mayComeBack({ serviceId, instanceId }: WantedHost): boolean {
-    const { clock, hosts } = this.#parts
+    const { clock, hosts } = this.#deps
     if (clock.monotonicMs() - this.#startedMs >= circuitsUnknownMs) return false
     const known = hosts.service(serviceId)?.hosts ?? []
     return known.some((host) => host.instanceId === instanceId)
   }
 
   #traceOf(circuitId: string, client: AdmittedClient): CircuitTrace | null {
-    const { traces, log } = this.#parts
+    const { traces, log } = this.#deps
     const trace = traces?.of(client.identityId) ?? null
     return trace === null ? null : new CircuitTrace({ log, trace, circuitId, client })
   }
 
   #publishDial({ serviceId }: AdmittedClient, terminatorId: string, result: DialResult): void {
-    this.#parts.publishFact?.({ kind: 'dial', serviceId, terminatorId, result })
+    this.#deps.publishFact?.({ kind: 'dial', serviceId, terminatorId, result })
   }
 
   #onHostFailed(host: Host, fault: RouteFault): void {
     this.#costs.failed(host.terminatorId)
-    if (isInvalidHost(fault)) this.#parts.onInvalidHost?.(host)
+    if (isInvalidHost(fault)) this.#deps.onInvalidHost?.(host)
   }
 
   #choose(
@@ -421,7 +421,7 @@ export class CircuitDuty implements RouterDuty {
     { serviceId, instanceId, sticksTo }: WantedHost,
     failed: ReadonlyMap<string, RouteFault>,
   ): ChosenHost | null {
-    const { hosts, links, connection, draw } = this.#parts
+    const { hosts, links, connection, draw } = this.#deps
     const service = hosts.service(serviceId)
     if (service === undefined) return null
     const there = service.hosts.filter(
@@ -473,7 +473,7 @@ export class CircuitDuty implements RouterDuty {
     const timer = setTimeout(onTimeout, routeTimeoutMs)
     for (const [at, routerId] of path.routerIds.entries()) {
       const route = routes[at]
-      const connection = this.#parts.connection(routerId)
+      const connection = this.#deps.connection(routerId)
       if (route === undefined || connection === undefined) settle(ROUTER_GONE, false)
       else connection.channel.send(route)
     }
@@ -524,7 +524,7 @@ export class CircuitDuty implements RouterDuty {
   }
 
   #send(routerIds: readonly string[], message: ReturnType<typeof unrouteMessage>): void {
-    for (const id of routerIds) this.#parts.connection(id)?.channel.send(message)
+    for (const id of routerIds) this.#deps.connection(id)?.channel.send(message)
   }
 }
 

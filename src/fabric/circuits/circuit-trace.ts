@@ -5,7 +5,7 @@ import type { HostCandidate } from './choose-host.ts'
 import type { RouteTerms } from './route.ts'
 import type { RouteFault } from './route-fault.ts'
 
-export interface CircuitTraceParts {
+export interface CircuitTraceDeps {
   readonly log: Pick<RouterLogger, 'info'>
   readonly trace: IdentityTrace
   readonly circuitId: string
@@ -16,11 +16,11 @@ export interface CircuitTraceParts {
 export class CircuitTrace {
   /** Routers log it with these. */
   readonly ofRoutes: NonNullable<RouteTerms['trace']>
-  readonly #log: CircuitTraceParts['log']
+  readonly #log: CircuitTraceDeps['log']
   readonly #fields: Readonly<Record<string, string>>
   readonly #channels: number
 
-  constructor({ log, trace, circuitId, client }: CircuitTraceParts) {
+  constructor({ log, trace, circuitId, client }: CircuitTraceDeps) {
     const { traceId, channels } = trace
     const { sessionId, apiSessionId, identityId, serviceId } = client
     this.#log = log

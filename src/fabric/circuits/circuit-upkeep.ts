@@ -31,7 +31,7 @@ const REROUTE_TERMS = {
   dial: null,
 }
 
-export interface CircuitUpkeepParts {
+export interface CircuitUpkeepDeps {
   readonly table: CircuitTable
   readonly hosts: Hosts
   readonly links: LiveLinks
@@ -47,15 +47,15 @@ export interface CircuitUpkeepParts {
 
 /** Keeps circuits going once they are laid, and ends those that may not or can not go on. */
 export class CircuitUpkeep {
-  readonly #parts: CircuitUpkeepParts
+  readonly #deps: CircuitUpkeepDeps
   readonly #circuits: CircuitTable
   /** Each gets the ways of its circuits once. */
   readonly #routedAgain = new WeakSet<RouterConnection>()
   readonly #startedMs: number
 
-  constructor(parts: CircuitUpkeepParts) {
-    const { table, shared, clock } = parts
-    this.#parts = parts
+  constructor(deps: CircuitUpkeepDeps) {
+    const { table, shared, clock } = deps
+    this.#deps = deps
     this.#circuits = table
     this.#startedMs = clock.monotonicMs()
     if (shared === undefined) return
@@ -64,12 +64,12 @@ export class CircuitUpkeep {
   }
 
   onSweep(): void {
-    this.#parts.shared?.sweep()
+    this.#deps.shared?.sweep()
   }
 
   /** This controller answers for it from now on: it may be over, or its way be cut. */
   #onTakenOver(circuit: Circuit): void {
-    const { shared, links, isGranted } = this.#parts
+    const { shared, links, isGranted } = this.#deps
     const { ends, path } = circuit
     // @guard circuits-taken-over--tunnel
     if (shared?.isOver(circuit) === true || this.#isUngranted(circuit, isGranted)) {
@@ -81,7 +81,7 @@ export class CircuitUpkeep {
   /** Each router on the way that is connected here. */
   #sendRoutes(ends: CircuitEnds, path: CircuitPath): void {
     for (const [at, route] of routesOf(ends, path, REROUTE_TERMS).entries()) {
-      this.#parts.connection(path.routerIds[at] ?? '')?.channel.send(route)
+      this.#deps.connection(path.routerIds[at] ?? '')?.channel.send(route)
     }
   }
 
@@ -105,23 +105,23 @@ export class CircuitUpkeep {
   #endIdle({ ends, path, live }: Circuit, routerId: string, idleMs: number): void {
     const { routerIds } = path
     if (routerId !== routerIds[0] && routerId !== routerIds.at(-1)) return
-    const maxMs = this.#parts.hosts.service(live.serviceId)?.maxIdleTimeMs ?? 0
+    const maxMs = this.#deps.hosts.service(live.serviceId)?.maxIdleTimeMs ?? 0
     if (maxMs > 0 && idleMs >= maxMs) this.#circuits.remove(ends.id)
   }
 
   /** A circuit that nobody here knows: the router keeps it, and tells of it, until it hears so. */
   #unroute(channel: RouterConnection['channel'], routerId: string, id: string): void {
-    const { clock, isLaid } = this.#parts
+    const { clock, isLaid } = this.#deps
     if (!isCircuitId(id) || isLaid(routerId, id)) return
     // Other controllers may have yet to tell of it.
     const hasHeard = clock.monotonicMs() - this.#startedMs >= routerLimits.circuitsUnknownMs
     // @guard 48-circuit-of-nobody-is-left-at-its-router
-    if (this.#parts.shared === undefined || hasHeard) channel.send(unrouteMessage(id, true))
+    if (this.#deps.shared === undefined || hasHeard) channel.send(unrouteMessage(id, true))
   }
 
   /** The circuit that a router asks its owner about; after a restart, another one may have it. */
   #answeredFor(routerId: string, id: string, hasEnded = false): Circuit | undefined {
-    return this.carriedBy(routerId, id) ?? this.#parts.shared?.claim(routerId, id, hasEnded)
+    return this.carriedBy(routerId, id) ?? this.#deps.shared?.claim(routerId, id, hasEnded)
   }
 
   /** Undefined for one that the router is no part of, whether there is one or not. */
@@ -167,7 +167,7 @@ export class CircuitUpkeep {
    */
   *onLinksReported(sourceRouterId: string, ids: LinkIds): Generator<void, void> {
     yield* this.#rerouteFrom((link) => link.sourceRouterId === sourceRouterId && !ids.has(link.id))
-    const connection = this.#parts.connection(sourceRouterId)
+    const connection = this.#deps.connection(sourceRouterId)
     if (connection === undefined || this.#routedAgain.has(connection)) return
     this.#routedAgain.add(connection)
     // @guard 51-router-that-comes-back-is-not-routed-again
@@ -269,7 +269,7 @@ export class CircuitUpkeep {
 
   /** Another way between the same ends; where there is none, the circuit ends. */
   #reroute(circuit: Circuit): void {
-    const { hosts, links } = this.#parts
+    const { hosts, links } = this.#deps
     const { ends, path } = circuit
     const [start, goal] = [path.routerIds[0] ?? '', path.routerIds.at(-1) ?? '']
     const other = cheapestPaths(start, new Set([goal]), links, hosts).get(goal)
@@ -280,10 +280,10 @@ export class CircuitUpkeep {
     this.#sendRoutes(ends, other)
     // @guard 50-reroute-keeps-the-old-path
     this.#circuits.move(circuit, other)
-    this.#parts.publishFact?.(circuitFact(circuit, 'pathUpdated'))
+    this.#deps.publishFact?.(circuitFact(circuit, 'pathUpdated'))
     for (const id of path.routerIds) {
       if (other.routerIds.includes(id)) continue
-      this.#parts.connection(id)?.channel.send(unrouteMessage(ends.id, true))
+      this.#deps.connection(id)?.channel.send(unrouteMessage(ends.id, true))
     }
   }
 }

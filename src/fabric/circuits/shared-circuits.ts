@@ -11,7 +11,7 @@ const { circuitsOrphanedMax, circuitOrphanMsMax, circuitClaimPublishedMs } = rou
 const SLICE = 100
 const WARNED_EVERY_MS = 60_000
 
-export interface SharedCircuitsParts {
+export interface SharedCircuitsDeps {
   readonly selfId: string
   readonly topic: OpenTopic<'circuits'>
   readonly table: CircuitTable
@@ -46,7 +46,7 @@ interface Claimed {
  * have a circuit, as after a partition, the one that took it over last keeps it.
  */
 export class SharedCircuits {
-  readonly #parts: SharedCircuitsParts
+  readonly #deps: SharedCircuitsDeps
   readonly #orphans = new Map<string, Orphan>()
   /** Circuits that a router brought here a moment ago, whether they are over or not. */
   readonly #claimed = new Map<string, Claimed>()
@@ -57,9 +57,9 @@ export class SharedCircuits {
   /** Called where another controller took itself for the owner of a circuit of this one. */
   onContested: (circuit: Circuit) => void = () => undefined
 
-  constructor(parts: SharedCircuitsParts) {
-    const { table, topic } = parts
-    this.#parts = parts
+  constructor(deps: SharedCircuitsDeps) {
+    const { table, topic } = deps
+    this.#deps = deps
     table.follow({
       onKept: (circuit) => this.#publish(circuit),
       onDropped: (id) => this.#onDropped(id),
@@ -92,9 +92,9 @@ export class SharedCircuits {
     if (own === null) return undefined
     // The oldest stands first.
     this.#claimed.delete(id)
-    this.#claimed.set(id, { atMs: this.#parts.clock.monotonicMs(), turn: own.turn })
+    this.#claimed.set(id, { atMs: this.#deps.clock.monotonicMs(), turn: own.turn })
     if (!hasEnded) this.onTakenOver(own)
-    return this.#parts.table.kept(id)
+    return this.#deps.table.kept(id)
   }
 
   /** Another controller answers for a circuit of this id, or none does. */
@@ -105,7 +105,7 @@ export class SharedCircuits {
   /** The session of its client has ended, maybe while nobody answered for the circuit. */
   isOver({ live: { sessionId } }: Circuit): boolean {
     // @guard circuits-taken-over--session
-    return sessionId !== NO_SESSION && this.#parts.isSessionOver(sessionId)
+    return sessionId !== NO_SESSION && this.#deps.isSessionOver(sessionId)
   }
 
   /**
@@ -113,32 +113,32 @@ export class SharedCircuits {
    * withdrawn before it was sent, the owner before would never hear of it, and keep the circuit.
    */
   #onDropped(id: string): void {
-    if (!this.#claimed.has(id)) this.#parts.topic.withdraw(id)
+    if (!this.#claimed.has(id)) this.#deps.topic.withdraw(id)
   }
 
   #withdrawOldClaims(): void {
     for (const [id, { atMs }] of this.#claimed) {
-      if (this.#parts.clock.monotonicMs() - atMs < circuitClaimPublishedMs) break
+      if (this.#deps.clock.monotonicMs() - atMs < circuitClaimPublishedMs) break
       this.#forgetClaim(id)
     }
   }
 
   /** Withdraws the record of a claimed circuit that has ended. One that goes on keeps it. */
   #forgetClaim(id: string): void {
-    if (this.#claimed.delete(id) && this.#parts.table.kept(id) === undefined) {
-      this.#parts.topic.withdraw(id)
+    if (this.#claimed.delete(id) && this.#deps.table.kept(id) === undefined) {
+      this.#deps.topic.withdraw(id)
     }
   }
 
   /** Takes over the circuits of which this controller is the heir. */
   sweep(): void {
     this.#withdrawOldClaims()
-    if (this.#orphans.size === 0 || this.#isTakingOver || !this.#parts.isInQuorum()) return
+    if (this.#orphans.size === 0 || this.#isTakingOver || !this.#deps.isInQuorum()) return
     void this.#takeOver()
   }
 
   async #takeOver(): Promise<void> {
-    const { controllers, selfId, clock } = this.#parts
+    const { controllers, selfId, clock } = this.#deps
     this.#isTakingOver = true
     const heirs = new Heirs(controllers())
     let taken = 0
@@ -161,11 +161,11 @@ export class SharedCircuits {
     const { id } = circuit.ends
     this.#orphans.delete(id)
     const own = { ...circuit, turn: circuit.turn + 1 }
-    return this.#parts.table.set(id, own) ? own : null
+    return this.#deps.table.set(id, own) ? own : null
   }
 
   #recordOf(id: string): Uint8Array | undefined {
-    const { controllers, selfId, topic } = this.#parts
+    const { controllers, selfId, topic } = this.#deps
     const orphan = this.#orphans.get(id)
     if (orphan !== undefined) return orphan.record
     for (const controllerId of controllers()) {
@@ -176,7 +176,7 @@ export class SharedCircuits {
   }
 
   #publish(circuit: Circuit): void {
-    const { topic, clock, log } = this.#parts
+    const { topic, clock, log } = this.#deps
     if (topic.publish(circuit.ends.id, circuitRecord(circuit))) return
     const nowMs = clock.monotonicMs()
     if (nowMs - this.#warnedMs < WARNED_EVERY_MS) return
@@ -185,7 +185,7 @@ export class SharedCircuits {
   }
 
   #onRecord(ownerId: string, id: string, record: Uint8Array): void {
-    const { selfId, table } = this.#parts
+    const { selfId, table } = this.#deps
     this.#orphans.delete(id)
     const own = table.kept(id)
     const turn = own?.turn ?? this.#claimed.get(id)?.turn
@@ -199,7 +199,7 @@ export class SharedCircuits {
   }
 
   #onLost(ownerId: string, id: string, record: Uint8Array): void {
-    const { table, clock } = this.#parts
+    const { table, clock } = this.#deps
     if (table.kept(id) !== undefined || this.#recordOf(id) !== undefined) return
     // @guard circuits-taken-over--many
     if (this.#orphans.size >= circuitsOrphanedMax) return

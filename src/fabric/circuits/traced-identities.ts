@@ -13,7 +13,7 @@ export const traceLimits = {
   tracesMax: 1000,
 } as const
 
-interface Needs {
+interface TracedIdentitiesDeps {
   readonly selfId: string
   readonly topic: OpenTopic<'traces'>
   readonly clock: Pick<Clock, 'nowMs'>
@@ -30,14 +30,14 @@ interface Own {
  * them. Each takes back its own when their time is over, so that no two clocks are compared.
  */
 export class TracedIdentities implements IdentityTraces {
-  readonly #needs: Needs
+  readonly #deps: TracedIdentitiesDeps
   /** Traces by identity, the oldest first. */
   readonly #own = new Map<string, Own>()
   readonly #heard = new Map<string, Map<string, SharedTrace>>()
 
-  constructor(needs: Needs) {
-    this.#needs = needs
-    needs.topic.onChange((owner, identityId, record) => this.#hear(owner, identityId, record))
+  constructor(deps: TracedIdentitiesDeps) {
+    this.#deps = deps
+    deps.topic.onChange((owner, identityId, record) => this.#hear(owner, identityId, record))
   }
 
   of(identityId: string): IdentityTrace | null {
@@ -64,13 +64,13 @@ export class TracedIdentities implements IdentityTraces {
       return
     }
     // No trace of another controller lasts longer.
-    const untilMs = this.#needs.clock.nowMs() + traceMsMax
+    const untilMs = this.#deps.clock.nowMs() + traceMsMax
     this.#publish(identityId, { traceId: '', channels: 0, endedIds }, untilMs)
   }
 
   /** Takes back what is over. */
   sweep(): void {
-    const nowMs = this.#needs.clock.nowMs()
+    const nowMs = this.#deps.clock.nowMs()
     for (const [identityId, { untilMs }] of this.#own) {
       if (untilMs <= nowMs) this.#drop(identityId)
     }
@@ -79,7 +79,7 @@ export class TracedIdentities implements IdentityTraces {
   /** @returns those that nobody has ended, this controller's own first. */
   #live(identityId: string): SharedTrace[] {
     const own = this.#own.get(identityId)
-    const isOver = own !== undefined && own.untilMs <= this.#needs.clock.nowMs()
+    const isOver = own !== undefined && own.untilMs <= this.#deps.clock.nowMs()
     const mine = own === undefined || isOver ? [] : [own.record]
     const all = [...mine, ...(this.#heard.get(identityId)?.values() ?? [])]
     const ended = new Set(all.flatMap(({ endedIds }) => endedIds))
@@ -98,18 +98,18 @@ export class TracedIdentities implements IdentityTraces {
     untilMs: number,
   ): boolean {
     const record = create(IdentityTraceSchema, fields)
-    if (!this.#needs.topic.publish(identityId, record)) return false
+    if (!this.#deps.topic.publish(identityId, record)) return false
     this.#own.delete(identityId)
     this.#own.set(identityId, { record, untilMs })
     return true
   }
 
   #drop(identityId: string): void {
-    if (this.#own.delete(identityId)) this.#needs.topic.withdraw(identityId)
+    if (this.#own.delete(identityId)) this.#deps.topic.withdraw(identityId)
   }
 
   #hear(owner: string, identityId: string, record: SharedTrace | undefined): void {
-    if (owner === this.#needs.selfId) return
+    if (owner === this.#deps.selfId) return
     const heard = this.#heard.get(identityId) ?? new Map<string, SharedTrace>()
     if (record === undefined) heard.delete(owner)
     else heard.set(owner, record)

@@ -9,7 +9,7 @@ import { terminatorRemoval } from './terminator-removal.ts'
 /** Hosts looked at between two turns of the event loop. */
 const SLICE = 50
 
-export interface EndedHostsParts {
+export interface EndedHostsDeps {
   readonly terminators: HostedTerminators
   readonly proposer: Proposer
   readonly isLeader: () => boolean
@@ -29,7 +29,7 @@ export interface EndedHostsParts {
  */
 export class EndedHosts implements RouterDuty {
   readonly handlers: RouterDuty['handlers'] = new Map()
-  readonly #parts: EndedHostsParts
+  readonly #deps: EndedHostsDeps
   /** Identities to look at. */
   readonly #ended = new Set<string>()
   #stop: (() => void) | null = null
@@ -38,12 +38,12 @@ export class EndedHosts implements RouterDuty {
   #moved: Set<string> | null = null
   #isLooking = false
 
-  constructor(parts: EndedHostsParts) {
-    this.#parts = parts
+  constructor(deps: EndedHostsDeps) {
+    this.#deps = deps
   }
 
   onSweep(): void {
-    const { terminators, isLeader } = this.#parts
+    const { terminators, isLeader } = this.#deps
     this.#stop ??= terminators.follow((identityIds) => this.#onEnded(identityIds))
     this.#endCircuits()
     if (isLeader()) {
@@ -75,14 +75,14 @@ export class EndedHosts implements RouterDuty {
   #endCircuits(): void {
     const moved = this.#moved
     if (moved?.size === 0) return
-    const { terminators, endCircuits } = this.#parts
+    const { terminators, endCircuits } = this.#deps
     this.#moved = new Set()
     endCircuits(moved, (identityId, routerId) => terminators.mayUse(identityId, routerId))
   }
 
   async #look(): Promise<void> {
     if (this.#isLooking) return
-    const { terminators, log } = this.#parts
+    const { terminators, log } = this.#deps
     this.#isLooking = true
     const isAll = this.#isAllDue
     this.#isAllDue = false
@@ -101,7 +101,7 @@ export class EndedHosts implements RouterDuty {
 
   /** No leader or no answer is part of life: the next sweep tries again. */
   async #remove(hosts: Iterable<string>): Promise<void> {
-    const { terminators, proposer } = this.#parts
+    const { terminators, proposer } = this.#deps
     let looked = 0
     for (const identityId of hosts) {
       looked += 1

@@ -16,7 +16,7 @@ import { controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import type { ShownSessions } from './shown-sessions.ts'
 
-export interface PostureDutyParts {
+export interface PostureDutyDeps {
   readonly clients: Pick<ShownSessions, 'report'>
   readonly log: RouterLogger
 }
@@ -27,10 +27,10 @@ export interface PostureDutyParts {
  */
 export class PostureDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
-  readonly #parts: PostureDutyParts
+  readonly #deps: PostureDutyDeps
 
-  constructor(parts: PostureDutyParts) {
-    this.#parts = parts
+  constructor(deps: PostureDutyDeps) {
+    this.#deps = deps
     this.handlers = new Map([
       [controlMessage.clientPosture, (connection, message) => this.#take(connection, message)],
     ])
@@ -46,7 +46,7 @@ export class PostureDuty implements RouterDuty {
     message: ChannelMessage,
     { apiSessionToken, fingerprints, posture }: ClientPosture,
   ): Promise<void> {
-    const { clients, log } = this.#parts
+    const { clients, log } = this.#deps
     const responses = posture?.responses ?? []
     const refuse = (reason: string): void => void channel.replyResult(message, false, reason)
     try {

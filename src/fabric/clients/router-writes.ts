@@ -43,7 +43,7 @@ export interface TerminatorUpdate {
   readonly precedence?: string
 }
 
-export interface RouterWritesParts {
+export interface RouterWritesDeps {
   readonly proposer: Proposer
   readonly log: RouterLogger
 }
@@ -53,11 +53,11 @@ export interface RouterWritesParts {
  * one router wait for each other; beyond the limit its next one is refused as busy.
  */
 export class RouterWrites {
-  readonly #parts: RouterWritesParts
+  readonly #deps: RouterWritesDeps
   readonly #writes = new KeyedTasks(routerWritesAtOnceMax)
 
-  constructor(parts: RouterWritesParts) {
-    this.#parts = parts
+  constructor(deps: RouterWritesDeps) {
+    this.#deps = deps
   }
 
   /** @param host by which the terminator is hosted: a session, or the tunnel of the router. */
@@ -126,7 +126,7 @@ export class RouterWrites {
   failed(routerId: string, error: unknown): CreateAnswer {
     if (!(error instanceof Problem)) {
       const reason = errorMessage(error)
-      this.#parts.log.warn({ routerId, reason }, 'a write requested by a router failed')
+      this.#deps.log.warn({ routerId, reason }, 'a write requested by a router failed')
     }
     const msg = error instanceof Problem ? error.message : 'the controller could not write'
     // The same again would be as large.
@@ -170,7 +170,7 @@ export class RouterWrites {
     const payload = toBinary(schema, create(schema, message))
     // @guard heavy-frames-of-a-router--entry
     if (payload.length > routerEntryBytesMax) throw new Problem('REQUEST_ENTITY_TOO_LARGE')
-    const { proposer } = this.#parts
+    const { proposer } = this.#deps
     return await this.#writes.run(
       routerId,
       async () => (await proposer.propose({ kind, payload, actor })).outcome,

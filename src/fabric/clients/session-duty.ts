@@ -25,7 +25,7 @@ const CHUNK_SESSIONS = 100
 const SLICE_CHECKS = 20_000
 const STRATEGY = 'instant'
 
-export interface SessionDutyParts {
+export interface SessionDutyDeps {
   readonly clients: RouterClients
   readonly shown: ShownSessions
   readonly isLeader: () => boolean
@@ -49,7 +49,7 @@ interface News {
  */
 export class SessionDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
-  readonly #parts: SessionDutyParts
+  readonly #deps: SessionDutyDeps
   #stop: (() => void) | null = null
   #wasLeader = false
   #syncs = 0
@@ -72,15 +72,15 @@ export class SessionDuty implements RouterDuty {
    */
   readonly #whole = new Map<string, WholeState>()
 
-  constructor(parts: SessionDutyParts) {
-    this.#parts = parts
+  constructor(deps: SessionDutyDeps) {
+    this.#deps = deps
     this.handlers = new Map<number, MessageHandler>([
       [
         controlMessage.apiSessionHeartbeat,
         function* ({ router }, { body }) {
           const { tokens } = yield* decodeInSteps(ApiSessionHeartbeatSchema, body)
           for (const token of tokens) {
-            parts.clients.used(router.id, token)
+            deps.clients.used(router.id, token)
             yield
           }
         },
@@ -94,7 +94,7 @@ export class SessionDuty implements RouterDuty {
       ],
       [
         controlMessage.validateSessions,
-        ({ channel }, { body }) => sendGoneSessions(channel, parts.clients, body),
+        ({ channel }, { body }) => sendGoneSessions(channel, deps.clients, body),
       ],
     ])
   }
@@ -102,18 +102,18 @@ export class SessionDuty implements RouterDuty {
   onConnected(connection: RouterConnection): void {
     if (!connection.router.isEdge) return
     this.#stop ??= this.#follow()
-    if (this.#parts.isLeader()) this.#sendAll([connection])
+    if (this.#deps.isLeader()) this.#sendAll([connection])
   }
 
   onDisconnected(connection: RouterConnection): void {
     this.#sent.drop(connection)
     this.#moved.delete(connection)
     this.#asking.delete(connection)
-    this.#parts.shown.forget(connection.router.id)
+    this.#deps.shown.forget(connection.router.id)
   }
 
   onSweep(): void {
-    const isLeader = this.#parts.isLeader()
+    const isLeader = this.#deps.isLeader()
     if (!isLeader) this.#sent.clear()
     else if (!this.#wasLeader) this.#sendAll(this.#edgeRouters())
     this.#wasLeader = isLeader
@@ -131,7 +131,7 @@ export class SessionDuty implements RouterDuty {
   }
 
   #follow(): () => void {
-    return this.#parts.clients.follow({
+    return this.#deps.clients.follow({
       onSessions: (ids) => {
         for (const id of ids) this.#changed.add(id)
         this.#flushSoon()
@@ -157,18 +157,18 @@ export class SessionDuty implements RouterDuty {
   }
 
   #edgeRouters(): RouterConnection[] {
-    return [...this.#parts.connections()].filter(({ router }) => router.isEdge)
+    return [...this.#deps.connections()].filter(({ router }) => router.isEdge)
   }
 
   #answerRequests(): void {
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     for (const connection of this.#asking) {
       const lastMs = this.#answeredMs.get(connection) ?? -Infinity
       // @guard sessions-asked-about--often
       if (nowMs - lastMs < wholeSessionsEveryMs) continue
       this.#asking.delete(connection)
       this.#answeredMs.set(connection, nowMs)
-      if (this.#parts.isLeader()) this.#sendAll([connection])
+      if (this.#deps.isLeader()) this.#sendAll([connection])
     }
   }
 
@@ -181,7 +181,7 @@ export class SessionDuty implements RouterDuty {
   }
 
   #wholeOf(routerId: string): WholeState {
-    const { clients } = this.#parts
+    const { clients } = this.#deps
     const audience = clients.audienceOf(routerId)
     const known = this.#whole.get(audience.key)
     if (known !== undefined) return known
@@ -213,7 +213,7 @@ export class SessionDuty implements RouterDuty {
   /** Sorts after all that were given out before, on this controller or another. */
   #nextSyncId(): string {
     this.#syncs += 1
-    const time = this.#parts.clock.nowMs().toString(36).padStart(10, '0')
+    const time = this.#deps.clock.nowMs().toString(36).padStart(10, '0')
     return `${time}${this.#syncs.toString(36).padStart(6, '0')}`
   }
 
@@ -229,7 +229,7 @@ export class SessionDuty implements RouterDuty {
     this.#reportEnded()
     const ids = [...this.#changed]
     this.#changed.clear()
-    if (!this.#parts.isLeader()) {
+    if (!this.#deps.isLeader()) {
       this.#moved.clear()
       return
     }
@@ -245,8 +245,8 @@ export class SessionDuty implements RouterDuty {
     if (this.#ended.size === 0) return
     const ended = [...this.#ended]
     this.#ended.clear()
-    this.#parts.onEnded(new Set(ended.map(([id]) => id)))
-    const { shown } = this.#parts
+    this.#deps.onEnded(new Set(ended.map(([id]) => id)))
+    const { shown } = this.#deps
     for (const connection of this.#edgeRouters()) {
       const { router, channel } = connection
       const tokens: string[] = []
@@ -265,7 +265,7 @@ export class SessionDuty implements RouterDuty {
   /** Sessions that came, went, or are other ones than routers were told. */
   #sendChanged(ids: readonly string[]): void {
     if (ids.length === 0) return
-    const { clients } = this.#parts
+    const { clients } = this.#deps
     const routers = this.#edgeRouters().filter((router) => this.#sent.isKnown(router))
     const news = new Map<RouterConnection, News>()
     for (const id of ids) {
@@ -295,11 +295,11 @@ export class SessionDuty implements RouterDuty {
       while (this.#moved.size > 0) {
         const connections = [...this.#moved]
         this.#moved.clear()
-        const ids = [...this.#parts.clients.sessionIds()]
+        const ids = [...this.#deps.clients.sessionIds()]
         const length = Math.max(1, Math.floor(SLICE_CHECKS / connections.length))
         for (let at = 0; at < ids.length; at += length) {
           if (at > 0) await new Promise((go) => setImmediate(go))
-          if (!this.#parts.isLeader()) return
+          if (!this.#deps.isLeader()) return
           this.#sendDifference(connections, ids.slice(at, at + length))
         }
       }
@@ -309,7 +309,7 @@ export class SessionDuty implements RouterDuty {
   }
 
   #sendDifference(connections: readonly RouterConnection[], ids: readonly string[]): void {
-    const { clients } = this.#parts
+    const { clients } = this.#deps
     const readers = connections
       .filter((connection) => this.#sent.isKnown(connection) && !connection.channel.isClosed)
       .map((connection) => ({ connection, audience: clients.audienceOf(connection.router.id) }))
@@ -347,7 +347,7 @@ export class SessionDuty implements RouterDuty {
   }
 
   #added(sessions: readonly ClientSession[], isFullState: boolean): Uint8Array {
-    const { clients } = this.#parts
+    const { clients } = this.#deps
     const message = create(ApiSessionAddedSchema, {
       isFullState,
       apiSessions: sessions.flatMap(({ id, identityId, fingerprints }) =>
@@ -363,7 +363,7 @@ export class SessionDuty implements RouterDuty {
    * Removals with the tokens, by which older routers know them: for routers that have these alone.
    */
   #removed(ids: readonly string[]): Uint8Array {
-    const tokens = ids.flatMap((id) => this.#parts.clients.tokensOf(id))
+    const tokens = ids.flatMap((id) => this.#deps.clients.tokensOf(id))
     const removed = create(ApiSessionRemovedSchema, { tokens, ids: [...ids] })
     return toBinary(ApiSessionRemovedSchema, removed)
   }

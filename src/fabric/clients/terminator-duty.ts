@@ -21,7 +21,7 @@ import type { ShownSessions } from './shown-sessions.ts'
 import { retryHint } from '../../channel/messages/edge.ts'
 import { precedenceName } from '../../channel/messages/terminators.ts'
 
-export interface TerminatorDutyParts {
+export interface TerminatorDutyDeps {
   readonly clients: Pick<ShownSessions, 'judge' | 'onEntryRefused'>
   readonly writes: RouterWrites
 }
@@ -32,10 +32,10 @@ export interface TerminatorDutyParts {
  */
 export class TerminatorDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
-  readonly #parts: TerminatorDutyParts
+  readonly #deps: TerminatorDutyDeps
 
-  constructor(parts: TerminatorDutyParts) {
-    this.#parts = parts
+  constructor(deps: TerminatorDutyDeps) {
+    this.#deps = deps
     this.handlers = new Map([
       [
         controlMessage.createTerminatorV2,
@@ -83,7 +83,7 @@ export class TerminatorDuty implements RouterDuty {
   }
 
   async #created(connection: RouterConnection, asked: CreateTerminatorV2): Promise<CreateAnswer> {
-    const { clients, writes } = this.#parts
+    const { clients, writes } = this.#deps
     const { router } = connection
     try {
       const judged = await clients.judge({
@@ -120,7 +120,7 @@ export class TerminatorDuty implements RouterDuty {
     message: ChannelMessage,
     ids: readonly string[],
   ): Promise<void> {
-    const outcome = await this.#parts.writes.remove(connection, ids)
+    const outcome = await this.#deps.writes.remove(connection, ids)
     connection.channel.replyResult(message, outcome === '', outcome)
   }
 
@@ -143,7 +143,7 @@ export class TerminatorDuty implements RouterDuty {
     message: ChannelMessage,
     fields: TerminatorUpdate,
   ): Promise<void> {
-    const outcome = await this.#parts.writes.update(connection, fields)
+    const outcome = await this.#deps.writes.update(connection, fields)
     connection.channel.replyResult(message, outcome === '', outcome)
   }
 }

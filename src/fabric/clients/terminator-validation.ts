@@ -22,7 +22,7 @@ import type { RouterWrites } from './router-writes.ts'
 const { terminatorsAskedAfterMs, terminatorsAskedAtOnceMax, terminatorLookMs } = routerLimits
 const DETAIL_CHARACTERS_MAX = 1024
 
-export interface TerminatorValidationParts {
+export interface TerminatorValidationDeps {
   readonly terminators: Pick<HostedTerminators, 'ofRouter'>
   readonly writes: Pick<RouterWrites, 'remove'>
   readonly isLeader: () => boolean
@@ -54,7 +54,7 @@ interface Look {
  */
 export class TerminatorValidation implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
-  readonly #parts: TerminatorValidationParts
+  readonly #deps: TerminatorValidationDeps
   readonly #asked = new Map<RouterConnection, Asked>()
   /** Monotonic ms at which each router is asked. */
   readonly #dueMs = new Map<RouterConnection, number>()
@@ -62,8 +62,8 @@ export class TerminatorValidation implements RouterDuty {
   readonly #looks = new Map<bigint, Look>()
   #markers = 0n
 
-  constructor(parts: TerminatorValidationParts) {
-    this.#parts = parts
+  constructor(deps: TerminatorValidationDeps) {
+    this.#deps = deps
     this.handlers = new Map([
       [
         controlMessage.validateTerminatorsV2Response,
@@ -73,7 +73,7 @@ export class TerminatorValidation implements RouterDuty {
   }
 
   onConnected(connection: RouterConnection): void {
-    this.#dueMs.set(connection, this.#parts.clock.monotonicMs() + terminatorsAskedAfterMs)
+    this.#dueMs.set(connection, this.#deps.clock.monotonicMs() + terminatorsAskedAfterMs)
   }
 
   onDisconnected(connection: RouterConnection): void {
@@ -97,7 +97,7 @@ export class TerminatorValidation implements RouterDuty {
     this.#markers += 1n
     const marker = this.#markers
     const { promise, resolve: end } = Promise.withResolvers<void>()
-    const dueMs = this.#parts.clock.monotonicMs() + terminatorLookMs
+    const dueMs = this.#deps.clock.monotonicMs() + terminatorLookMs
     const ids = new Set(terminators.map(({ id }) => id))
     this.#looks.set(marker, { connection, ids, found, dueMs, end })
     connection.channel.send(validationOf(terminators, marker, { isFixing, isPastCreation: false }))
@@ -107,7 +107,7 @@ export class TerminatorValidation implements RouterDuty {
   }
 
   onSweep(): void {
-    const { isLeader, clock } = this.#parts
+    const { isLeader, clock } = this.#deps
     const nowMs = clock.monotonicMs()
     for (const look of this.#looks.values()) if (nowMs >= look.dueMs) look.end()
     if (!isLeader()) {
@@ -124,7 +124,7 @@ export class TerminatorValidation implements RouterDuty {
 
   #ask(connection: RouterConnection): void {
     const { router, channel } = connection
-    const asked = [...this.#parts.terminators.ofRouter(router.id)]
+    const asked = [...this.#deps.terminators.ofRouter(router.id)]
     this.#markers += 1n
     const marker = this.#markers
     this.#dueMs.delete(connection)
@@ -158,7 +158,7 @@ export class TerminatorValidation implements RouterDuty {
   }
 
   async #remove(connection: RouterConnection, ids: readonly string[]): Promise<void> {
-    const { writes, log } = this.#parts
+    const { writes, log } = this.#deps
     const routerId = connection.router.id
     const reason = await writes.remove(connection, ids)
     if (reason === '') {

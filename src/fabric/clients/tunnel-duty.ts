@@ -39,7 +39,7 @@ export type IsTunnelGranted = (
   type: TunnelClaim['type'],
 ) => boolean
 
-export interface TunnelDutyParts {
+export interface TunnelDutyDeps {
   readonly tunnels: RouterTunnels
   readonly writes: RouterWrites
   readonly proposer: Proposer
@@ -58,16 +58,16 @@ export interface TunnelDutyParts {
  */
 export class TunnelDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
-  readonly #parts: TunnelDutyParts
+  readonly #deps: TunnelDutyDeps
   #stop: (() => void) | null = null
   #isDue = true
   #isLooking = false
   #lookedMs = -Infinity
   #wasLeader = false
 
-  constructor(parts: TunnelDutyParts) {
-    this.#parts = parts
-    const { writes } = parts
+  constructor(deps: TunnelDutyDeps) {
+    this.#deps = deps
+    const { writes } = deps
     const done = (contentType: number) => ({ contentType, body: new Uint8Array() })
     this.handlers = new Map([
       [
@@ -110,8 +110,8 @@ export class TunnelDuty implements RouterDuty {
   }
 
   onSweep(): void {
-    this.#stop ??= this.#parts.tunnels.follow(() => this.#onMoved())
-    const isLeader = this.#parts.isLeader()
+    this.#stop ??= this.#deps.tunnels.follow(() => this.#onMoved())
+    const isLeader = this.#deps.isLeader()
     if (isLeader && !this.#wasLeader) this.#isDue = true
     this.#wasLeader = isLeader
     if (this.#isDue) void this.#look()
@@ -123,14 +123,14 @@ export class TunnelDuty implements RouterDuty {
   }
 
   #onMoved(): void {
-    const isSoon = this.#parts.clock.monotonicMs() - this.#lookedMs < LOOK_MS_MIN
+    const isSoon = this.#deps.clock.monotonicMs() - this.#lookedMs < LOOK_MS_MIN
     if (!this.#isDue && !isSoon) setImmediate(() => void this.#look())
     this.#isDue = true
   }
 
   async #look(): Promise<void> {
     if (this.#isLooking || this.#stop === null) return
-    const { tunnels, clock, endCircuits, isLeader, log } = this.#parts
+    const { tunnels, clock, endCircuits, isLeader, log } = this.#deps
     this.#isLooking = true
     this.#isDue = false
     this.#lookedMs = clock.monotonicMs()
@@ -152,7 +152,7 @@ export class TunnelDuty implements RouterDuty {
 
   /** No leader or no answer is part of life: the next sweep tries again. */
   async #removeUngranted(): Promise<void> {
-    const { tunnels, proposer } = this.#parts
+    const { tunnels, proposer } = this.#deps
     let judged = 0
     for (const { id, routerId, serviceId } of tunnels.terminators()) {
       judged += 1
@@ -181,7 +181,7 @@ export class TunnelDuty implements RouterDuty {
     connection: RouterConnection,
     asked: CreateTunnelTerminator,
   ): Promise<CreateAnswer> {
-    const { tunnels, writes, reads, log } = this.#parts
+    const { tunnels, writes, reads, log } = this.#deps
     const claim = {
       routerId: connection.router.id,
       type: 'Bind',

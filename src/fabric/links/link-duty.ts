@@ -25,7 +25,7 @@ import { routerMetricsIn } from './router-metrics.ts'
 const LATENCY = /^link\.(.{1,128})\.latency$/
 const NAME_CHARACTERS_MAX = 256
 
-export interface LinkDutyParts {
+export interface LinkDutyDeps {
   readonly table: LinkTable
   readonly log: RouterLogger
   /** Called with what a router tells of itself, but for what another controller makes known. */
@@ -45,8 +45,8 @@ export interface LinkDutyParts {
 }
 
 /** Duty for what routers say of the links among them. */
-export function linkDuty(parts: LinkDutyParts): RouterDuty {
-  const { table, log, isCertificateOf, onMetrics, onOtherFault, onLinksReported } = parts
+export function linkDuty(deps: LinkDutyDeps): RouterDuty {
+  const { table, log, isCertificateOf, onMetrics, onOtherFault, onLinksReported } = deps
   return {
     handlers: new Map<number, MessageHandler>([
       [

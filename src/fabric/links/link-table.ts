@@ -29,7 +29,7 @@ export interface ReportedLink {
   readonly connections: readonly LinkConnection[]
 }
 
-export interface LinkTableParts {
+export interface LinkTableDeps {
   /** This controller. */
   readonly owner: string
   /** Whether the router has a channel to this controller. */
@@ -67,7 +67,7 @@ interface Kept {
  * comes back whole with the next one.
  */
 export class LinkTable implements LiveLinks {
-  readonly #parts: LinkTableParts
+  readonly #deps: LinkTableDeps
   readonly #links: LiveRows<Kept, LiveLink>
   /** Ids of links by the router that has dialed them, and by the one that was dialed. */
   readonly #bySource = new Map<string, Set<string>>()
@@ -75,10 +75,10 @@ export class LinkTable implements LiveLinks {
   /** Routers that have named all the links that they have dialed. */
   readonly #reported = new Set<string>()
 
-  constructor(parts: LinkTableParts) {
-    this.#parts = parts
+  constructor(deps: LinkTableDeps) {
+    this.#deps = deps
     this.#links = new LiveRows({
-      owner: parts.owner,
+      owner: deps.owner,
       rowsMax: linksMax,
       viewOf: (kept) => this.#view(kept),
       onRemoved: (kept) => this.#onRemoved(kept),
@@ -106,7 +106,7 @@ export class LinkTable implements LiveLinks {
     const link = bounded(reported)
     if (!this.#add(sourceRouterId, link)) return false
     // Dialed while it was barred: nobody else would tell the router that has dialed.
-    if (this.#parts.isBarred(link.destRouterId)) this.#refuse(sourceRouterId, link.id)
+    if (this.#deps.isBarred(link.destRouterId)) this.#refuse(sourceRouterId, link.id)
     return true
   }
 
@@ -114,8 +114,8 @@ export class LinkTable implements LiveLinks {
     const view = this.get(id)
     if (view?.sourceRouterId !== sourceRouterId) return
     this.#drop(id)
-    this.#parts.sendGone(sourceRouterId, view)
-    this.#parts.onGone(view)
+    this.#deps.sendGone(sourceRouterId, view)
+    this.#deps.onGone(view)
   }
 
   /** Other sockets of a link; only the router that dialed it may say so. */
@@ -128,7 +128,7 @@ export class LinkTable implements LiveLinks {
     const kept = this.#links.kept(id)
     if (kept?.sourceRouterId !== routerId || kept.link.iteration !== iteration) return
     kept.link = bounded({ ...kept.link, connections })
-    this.#parts.onSeen?.(this.#view(kept), 'connectionsChanged')
+    this.#deps.onSeen?.(this.#view(kept), 'connectionsChanged')
   }
 
   /** One of its two routers has lost it; the other one is told. */
@@ -140,8 +140,8 @@ export class LinkTable implements LiveLinks {
     const view = this.#view(kept)
     this.#drop(id)
     const other = routerId === sourceRouterId ? link.destRouterId : sourceRouterId
-    if (view.state === 'Connected') this.#parts.sendGone(other, view)
-    this.#parts.onGone(view)
+    if (view.state === 'Connected') this.#deps.sendGone(other, view)
+    this.#deps.onGone(view)
   }
 
   /** Takes a measurement of one of its two routers. */
@@ -155,12 +155,12 @@ export class LinkTable implements LiveLinks {
 
   /** The router has named all its links by now. */
   onAllReported(sourceRouterId: string): void {
-    if (this.#parts.isConnected(sourceRouterId)) this.#reported.add(sourceRouterId)
+    if (this.#deps.isConnected(sourceRouterId)) this.#reported.add(sourceRouterId)
   }
 
   /** False where its routers have yet to say so. */
   isLost({ id, sourceRouterId, destRouterId }: PathLink): boolean {
-    const isHeardOf = this.#reported.has(sourceRouterId) && this.#parts.isConnected(destRouterId)
+    const isHeardOf = this.#reported.has(sourceRouterId) && this.#deps.isConnected(destRouterId)
     return isHeardOf && this.#links.kept(id)?.sourceRouterId !== sourceRouterId
   }
 
@@ -178,8 +178,8 @@ export class LinkTable implements LiveLinks {
       if (link === undefined) continue
       const { sourceRouterId, destRouterId } = link
       this.#drop(id)
-      this.#parts.sendGone(sourceRouterId === routerId ? destRouterId : sourceRouterId, link)
-      this.#parts.onGone(link)
+      this.#deps.sendGone(sourceRouterId === routerId ? destRouterId : sourceRouterId, link)
+      this.#deps.onGone(link)
     }
   }
 
@@ -188,7 +188,7 @@ export class LinkTable implements LiveLinks {
   }
 
   visitUsable(routerId: string, visit: LinkVisit): void {
-    const { isConnected } = this.#parts
+    const { isConnected } = this.#deps
     if (!isConnected(routerId)) return
     for (const ids of [this.#bySource.get(routerId), this.#byDest.get(routerId)]) {
       for (const id of ids ?? []) {
@@ -221,9 +221,9 @@ export class LinkTable implements LiveLinks {
     this.#forgetEnds(kept)
     const view = this.#view(kept)
     for (const routerId of [view.sourceRouterId, view.destRouterId]) {
-      this.#parts.sendGone(routerId, view)
+      this.#deps.sendGone(routerId, view)
     }
-    this.#parts.onGone(view)
+    this.#deps.onGone(view)
   }
 
   #add(sourceRouterId: string, link: ReportedLink): boolean {
@@ -235,7 +235,7 @@ export class LinkTable implements LiveLinks {
         addToSet(this.#byDest, link.destRouterId, link.id)
         kept.link = link
         kept.path = pathLink(sourceRouterId, link)
-        this.#parts.onSeen?.(this.#view(kept), 'known')
+        this.#deps.onSeen?.(this.#view(kept), 'known')
       }
       return true
     }
@@ -253,14 +253,14 @@ export class LinkTable implements LiveLinks {
       destLatencyNs: LATENCY_NS_ASSUMED,
     }
     this.#links.set(link.id, added)
-    this.#parts.onSeen?.(this.#view(added), 'new')
+    this.#deps.onSeen?.(this.#view(added), 'new')
     return true
   }
 
   #lose(id: string): void {
     const view = this.get(id)
     this.#drop(id)
-    if (view !== undefined) this.#parts.onGone(view)
+    if (view !== undefined) this.#deps.onGone(view)
   }
 
   #drop(id: string): void {
@@ -275,7 +275,7 @@ export class LinkTable implements LiveLinks {
 
   #view(kept: Kept): LiveLink {
     const { link, sourceRouterId, isDown, staticCost, sourceLatencyNs, destLatencyNs } = kept
-    const { isConnected } = this.#parts
+    const { isConnected } = this.#deps
     const isUp = isConnected(sourceRouterId) && isConnected(link.destRouterId)
     return {
       ...link,

@@ -24,7 +24,7 @@ import {
 
 const { linkListenersMax, routerTextCharactersMax } = routerLimits
 
-export interface PeerDutyParts {
+export interface PeerDutyDeps {
   /** Ids of the routers that others may have links with, connected or not. */
   readonly routerIds: () => Iterable<string>
   readonly connections: () => Iterable<RouterConnection>
@@ -36,15 +36,15 @@ export interface PeerDutyParts {
  */
 export class PeerDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
-  readonly #parts: PeerDutyParts
+  readonly #deps: PeerDutyDeps
   /** Listeners by router id, of those that are connected. */
   readonly #listeners = new Map<string, readonly LinkListener[]>()
   /** Changed since the last sweep. */
   readonly #changed = new Set<string>()
   #known: ReadonlySet<string> = new Set()
 
-  constructor(parts: PeerDutyParts) {
-    this.#parts = parts
+  constructor(deps: PeerDutyDeps) {
+    this.#deps = deps
     this.handlers = new Map([
       [
         controlMessage.updateLinkListeners,
@@ -62,7 +62,7 @@ export class PeerDuty implements RouterDuty {
     this.#changed.add(id)
     const byId = this.#connectedById()
     const others: PeerStateChange[] = []
-    for (const other of this.#parts.routerIds()) {
+    for (const other of this.#deps.routerIds()) {
       if (other !== id) others.push(this.#stateOf(other, byId.get(other), true))
     }
     connection.channel.send(changesMessage(others))
@@ -80,7 +80,7 @@ export class PeerDuty implements RouterDuty {
       this.#changed.clear()
       return
     }
-    const known = new Set(this.#parts.routerIds())
+    const known = new Set(this.#deps.routerIds())
     for (const id of known.symmetricDifference(this.#known)) this.#changed.add(id)
     this.#known = known
     if (this.#changed.size === 0) return
@@ -100,7 +100,7 @@ export class PeerDuty implements RouterDuty {
   }
 
   #connectedById(): Map<string, RouterConnection> {
-    return new Map(Array.from(this.#parts.connections(), (each) => [each.router.id, each]))
+    return new Map(Array.from(this.#deps.connections(), (each) => [each.router.id, each]))
   }
 
   #stateOf(

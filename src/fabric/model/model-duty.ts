@@ -25,7 +25,7 @@ const { modelIndexEveryMs, modelSendsMax, modelSendTimeoutMs } = routerLimits
 const SENT_POLL_MS = 20
 const { modelSubscriptionSecondsMin, modelSubscriptionSecondsMax } = routerLimits
 
-export interface ModelDutyParts {
+export interface ModelDutyDeps {
   readonly model: RouterModel
   /**
    * Changes whenever the history of the model is another one; a router drops what it has of another
@@ -54,7 +54,7 @@ interface Subscription {
  */
 export class ModelDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
-  readonly #parts: ModelDutyParts
+  readonly #deps: ModelDutyDeps
   #stop: (() => void) | null = null
   readonly #subscriptions = new Map<string, Subscription>()
   #log: ModelLog
@@ -70,8 +70,8 @@ export class ModelDuty implements RouterDuty {
   readonly #disabledUntil = new Map<string, number>()
   #isFlushDue = false
 
-  constructor(parts: ModelDutyParts) {
-    this.#parts = parts
+  constructor(deps: ModelDutyDeps) {
+    this.#deps = deps
     this.#log = this.#newLog()
     this.handlers = new Map([
       [
@@ -94,7 +94,7 @@ export class ModelDuty implements RouterDuty {
 
   onSweep(): void {
     if (this.#edgeRouters().length === 0) return
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     for (const [id, { untilMs }] of this.#subscriptions) {
       if (untilMs <= nowMs) this.#subscriptions.delete(id)
     }
@@ -111,7 +111,7 @@ export class ModelDuty implements RouterDuty {
 
   /** Follows from the first edge router on: where there is none, a write costs nothing more. */
   #follow(): () => void {
-    const { model } = this.#parts
+    const { model } = this.#deps
     this.#restart()
     return model.follow({
       onEntry: (index, events) => this.#onEntry(index, events),
@@ -127,24 +127,24 @@ export class ModelDuty implements RouterDuty {
     this.#log = this.#newLog()
     this.#whole = null
     this.#disabledUntil.clear()
-    for (const { id, untilMs } of this.#parts.model.disabledForNow()) {
+    for (const { id, untilMs } of this.#deps.model.disabledForNow()) {
       this.#disabledUntil.set(id, untilMs)
     }
   }
 
   #newLog(): ModelLog {
-    return new ModelLog(this.#parts.model.appliedIndex, routerLimits)
+    return new ModelLog(this.#deps.model.appliedIndex, routerLimits)
   }
 
   #edgeRouters(): RouterConnection[] {
-    return [...this.#parts.connections()].filter(({ router }) => router.isEdge)
+    return [...this.#deps.connections()].filter(({ router }) => router.isEdge)
   }
 
   #onSubscribe(connection: RouterConnection, { body }: ChannelMessage): void {
     const { router } = connection
     if (!router.isEdge) return
     const asked = readSubscribe(body)
-    const { timelineId, isLeader, clock, model } = this.#parts
+    const { timelineId, isLeader, clock, model } = this.#deps
     const known = this.#subscriptions.get(router.id)
     const seconds = Math.min(
       Math.max(asked.seconds, modelSubscriptionSecondsMin),
@@ -169,13 +169,13 @@ export class ModelDuty implements RouterDuty {
   }
 
   #onEntry(index: number, events: readonly ModelEvent[]): void {
-    const nowMs = this.#parts.clock.nowMs()
+    const nowMs = this.#deps.clock.nowMs()
     this.#noteDisabled(events)
     const encoded = events.flatMap((event): EncodedEvent[] => {
       const made = encodedEvent(event, nowMs)
       return made === null ? [] : [made]
     })
-    this.#log.add(index, encoded, this.#parts.timelineId())
+    this.#log.add(index, encoded, this.#deps.timelineId())
     this.#flushSoon()
   }
 
@@ -222,7 +222,7 @@ export class ModelDuty implements RouterDuty {
       await this.#sent(connection)
     } catch (error) {
       const reason = errorMessage(error)
-      this.#parts.log.warn({ routerId, reason }, 'cannot send the data model to a router')
+      this.#deps.log.warn({ routerId, reason }, 'cannot send the data model to a router')
       connection.channel.close('the data model could not be sent')
     } finally {
       this.#senders.delete(routerId)
@@ -235,7 +235,7 @@ export class ModelDuty implements RouterDuty {
    * its channel, as others wait for the room that its copy takes; it asks again over the next one.
    */
   async #sent({ router, channel }: RouterConnection): Promise<void> {
-    const { clock, log } = this.#parts
+    const { clock, log } = this.#deps
     const endMs = clock.monotonicMs() + modelSendTimeoutMs
     while (!channel.isClosed && channel.unsentBytes > 0) {
       // @guard model-that-is-not-read--time
@@ -252,7 +252,7 @@ export class ModelDuty implements RouterDuty {
 
   /** The same bytes for all routers that ask before something changes. */
   #wholeModel(endIndex: number): Promise<Uint8Array> {
-    const { model, timelineId, clock } = this.#parts
+    const { model, timelineId, clock } = this.#deps
     const key = `${timelineId()} ${endIndex} ${this.#keysText}`
     if (this.#whole?.key !== key) {
       const bytes = encodeWholeModel({
@@ -275,7 +275,7 @@ export class ModelDuty implements RouterDuty {
 
   /** @returns whether they have changed. */
   #followKeys(): boolean {
-    const trusted = this.#parts.certificates()
+    const trusted = this.#deps.certificates()
     const text = JSON.stringify(trusted)
     if (text === this.#keysText) return false
     this.#keysText = text
@@ -301,7 +301,7 @@ export class ModelDuty implements RouterDuty {
       index,
       isSynthetic: true,
       changes,
-      timelineId: this.#parts.timelineId(),
+      timelineId: this.#deps.timelineId(),
     })
     const body = toBinary(ModelChangeSetSchema, set)
     for (const { channel } of connections) {
@@ -333,12 +333,12 @@ export class ModelDuty implements RouterDuty {
   /** An identity that was disabled for some minutes is enabled by time alone. */
   #endDisabled(): void {
     if (this.#disabledUntil.size === 0) return
-    const nowMs = this.#parts.clock.nowMs()
+    const nowMs = this.#deps.clock.nowMs()
     const changes: EncodedEvent[] = []
     for (const [id, untilMs] of this.#disabledUntil) {
       if (untilMs > nowMs) continue
       this.#disabledUntil.delete(id)
-      const value = this.#parts.model.identity(id)
+      const value = this.#deps.model.identity(id)
       if (value === undefined) continue
       const event = encodedEvent({ kind: 'identity', action: 'update', value }, nowMs)
       if (event !== null) changes.push({ ...event, isSynthetic: true })

@@ -19,7 +19,7 @@ import type { XgressOptions } from './xgress-options.ts'
 export type TransmitKind = 'payload' | 'retransmission' | 'acknowledgement'
 export type Transmit = (message: Outgoing, kind: TransmitKind) => 'sent' | 'full'
 
-export interface OutboxParts {
+export interface OutboxDeps {
   /** Id of the circuit in its wire form. */
   readonly circuitId: Uint8Array
   /** Flag in all messages of this end. */
@@ -35,7 +35,7 @@ export const ENDS = payloadFlag.endOfFile | payloadFlag.circuitEnd
 
 /** Payloads of one end with their sequence numbers, from the application to the acknowledgment. */
 export class Outbox {
-  readonly #parts: OutboxParts
+  readonly #deps: OutboxDeps
   readonly #sent: SendBuffer
   /** Payloads that were never sent. */
   #unsent: BoundedQueue<OutboundPayload> | null = null
@@ -50,9 +50,9 @@ export class Outbox {
   /** Time when the last payload was sent. */
   sentAllMs = Infinity
 
-  constructor(parts: OutboxParts) {
-    this.#parts = parts
-    this.#sent = new SendBuffer(parts.options)
+  constructor(deps: OutboxDeps) {
+    this.#deps = deps
+    this.#sent = new SendBuffer(deps.options)
   }
 
   get inFlightBytes(): number {
@@ -78,7 +78,7 @@ export class Outbox {
 
   /** Whether there is space for another payload of the application. */
   get hasRoom(): boolean {
-    return (this.#unsent?.length ?? 0) < this.#parts.options.txQueueSize
+    return (this.#unsent?.length ?? 0) < this.#deps.options.txQueueSize
   }
 
   get isExhausted(): boolean {
@@ -91,7 +91,7 @@ export class Outbox {
     this.#unsentBytes += body.length
     const payload = {
       sequence: -1,
-      flags: flags | this.#parts.sideFlag,
+      flags: flags | this.#deps.sideFlag,
       body,
       edgeFlags,
       traceId,
@@ -107,7 +107,7 @@ export class Outbox {
     this.#ahead ??= []
     this.#ahead.push({
       sequence: this.#takeSequence(),
-      flags: flags | this.#parts.sideFlag,
+      flags: flags | this.#deps.sideFlag,
       body: empty,
       edgeFlags: 0,
       traceId: null,
@@ -179,7 +179,7 @@ export class Outbox {
 
   /** Sends the end of the circuit once; if it is lost, the controller ends the circuit. */
   transmitEnd(): void {
-    const flags = payloadFlag.circuitEnd | this.#parts.sideFlag
+    const flags = payloadFlag.circuitEnd | this.#deps.sideFlag
     const sequence = this.#takeSequence()
     const end = { sequence, flags, body: empty, edgeFlags: 0, traceId: null, capabilities: null }
     this.#transmitOne(end, 'payload')
@@ -206,10 +206,10 @@ export class Outbox {
 
   #transmitOne(payload: Omit<OutboundPayload, 'sentMs'>, kind: TransmitKind): 'sent' | 'full' {
     const stamp = stampAt(this.#nowMs())
-    return this.#parts.transmit(payloadMessage(this.#parts.circuitId, payload, stamp), kind)
+    return this.#deps.transmit(payloadMessage(this.#deps.circuitId, payload, stamp), kind)
   }
 
   #nowMs(): number {
-    return this.#parts.clock.monotonicMs()
+    return this.#deps.clock.monotonicMs()
   }
 }

@@ -34,7 +34,7 @@ export interface BufferRoom {
   readonly take: (bytes: number) => void
 }
 
-export interface XgressParts {
+export interface XgressDeps {
   readonly circuitId: string
   readonly isTerminator: boolean
   readonly options: XgressOptions
@@ -82,7 +82,7 @@ type ReceiveHalf = 'open' | 'discarding' | 'ended'
  * resulting actions, so two ends and their applications can call each other without recursion.
  */
 export class Xgress implements CircuitEnd {
-  readonly #parts: XgressParts
+  readonly #deps: XgressDeps
   readonly #circuitId: Uint8Array
   readonly #sideFlag: number
   readonly #openedMs: number
@@ -118,9 +118,9 @@ export class Xgress implements CircuitEnd {
   #isRunning = false
   #isDirty = false
 
-  constructor(parts: XgressParts) {
-    const { circuitId, isTerminator, options, clock, transmit } = parts
-    this.#parts = parts
+  constructor(deps: XgressDeps) {
+    const { circuitId, isTerminator, options, clock, transmit } = deps
+    this.#deps = deps
     this.#circuitId = textValue(circuitId)
     this.#sideFlag = isTerminator ? payloadFlag.fromTerminator : 0
     this.#openedMs = clock.monotonicMs()
@@ -136,7 +136,7 @@ export class Xgress implements CircuitEnd {
   }
 
   get circuitId(): string {
-    return this.#parts.circuitId
+    return this.#deps.circuitId
   }
 
   /** Closed for its application; sent data may still be in flight. */
@@ -161,7 +161,7 @@ export class Xgress implements CircuitEnd {
 
   /** Sends the first payload of the circuit, at the end that requested it. */
   start(): void {
-    if (this.#parts.isTerminator || this.#isStarted || this.#isOver) return
+    if (this.#deps.isTerminator || this.#isStarted || this.#isOver) return
     this.#isStarted = true
     this.#outbox.pushAhead(payloadFlag.circuitStart, CAN_END_OF_FILE)
     this.#run()
@@ -176,9 +176,9 @@ export class Xgress implements CircuitEnd {
     } else if (message.contentType === circuitMessage.acknowledgement) {
       this.#onAcknowledgement(message)
     } else if (message.contentType === circuitMessage.control) {
-      const traced = this.#parts.traced ?? { type: 'xgress', id: '' }
+      const traced = this.#deps.traced ?? { type: 'xgress', id: '' }
       const answer = traceRouteAnswer(message, traced)
-      if (answer !== null) this.#parts.transmit(answer, 'acknowledgement')
+      if (answer !== null) this.#deps.transmit(answer, 'acknowledgement')
       else this.#onTraced(message)
     }
     this.#run()
@@ -186,20 +186,20 @@ export class Xgress implements CircuitEnd {
 
   #onTraced(message: ChannelMessage): void {
     const answer = readTraceAnswer(message)
-    const { application } = this.#parts
+    const { application } = this.#deps
     if (answer !== null) this.#callApplication(() => application.onTraced?.(answer))
   }
 
   trace(request: TraceRequest): void {
     if (this.#isOver || this.#isUnrouted) return
-    this.#parts.transmit(traceRequestMessage(this.#circuitId, request), 'acknowledgement')
+    this.#deps.transmit(traceRequestMessage(this.#circuitId, request), 'acknowledgement')
   }
 
   /** @param nowMs of the monotonic clock. */
   tick(nowMs: number): void {
     if (this.#isOver) return
     this.#outbox.onLinkWritable()
-    const { circuitStartTimeout } = this.#parts.options
+    const { circuitStartTimeout } = this.#deps.options
     if (!this.#isStarted && nowMs - this.#openedMs >= circuitStartTimeout) {
       this.end(`no start of the circuit within ${circuitStartTimeout} ms`)
       return
@@ -217,7 +217,7 @@ export class Xgress implements CircuitEnd {
 
   send({ body, edgeFlags, traceId }: Piece): boolean {
     if (this.#sendHalf !== 'open') return false
-    const { mtu } = this.#parts.options
+    const { mtu } = this.#deps.options
     const piece = { body: keptBody(body), edgeFlags, traceId }
     if (mtu > 0 && body.length > mtu) {
       let part: Omit<Piece, 'body'> = piece
@@ -272,7 +272,7 @@ export class Xgress implements CircuitEnd {
   }
 
   #nowMs(): number {
-    return this.#parts.clock.monotonicMs()
+    return this.#deps.clock.monotonicMs()
   }
 
   /** False after `finish`, and when the other end receives no more. */
@@ -328,8 +328,8 @@ export class Xgress implements CircuitEnd {
   }
 
   #isDroppedAtRandom(): boolean {
-    const { randomDrops, drop1InN } = this.#parts.options
-    return randomDrops && (this.#parts.random ?? Math.random)() * drop1InN < 1
+    const { randomDrops, drop1InN } = this.#deps.options
+    return randomDrops && (this.#deps.random ?? Math.random)() * drop1InN < 1
   }
 
   /** Reports at intervals that this end is alive to a sender whose payloads are dropped. */
@@ -363,20 +363,20 @@ export class Xgress implements CircuitEnd {
 
   /** An end without buffered data always continues, even if the budget is used up. */
   get #hasRoomAhead(): boolean {
-    return this.bufferedBytes === 0 || this.#parts.room?.hasRoom() !== false
+    return this.bufferedBytes === 0 || this.#deps.room?.hasRoom() !== false
   }
 
   /** While this is false, data is in flight, and the ticks check again. */
   get #hasRoomToSend(): boolean {
     const { hasRoom, bytes } = this.#outbox
     // @guard circuits-that-take-nothing--sent
-    return hasRoom && (bytes === 0 || this.#parts.room?.hasRoom() !== false)
+    return hasRoom && (bytes === 0 || this.#deps.room?.hasRoom() !== false)
   }
 
   #countBuffered(): void {
     const bytes = this.#isOver ? 0 : this.bufferedBytes
     if (bytes === this.#countedBytes) return
-    this.#parts.room?.take(bytes - this.#countedBytes)
+    this.#deps.room?.take(bytes - this.#countedBytes)
     this.#countedBytes = bytes
   }
 
@@ -423,7 +423,7 @@ export class Xgress implements CircuitEnd {
       return
     }
     this.#chunks ??= new ChunkJoiner(
-      Math.min(this.#parts.options.rxBufferSize, circuitLimits.xgressJoinedBytesMax),
+      Math.min(this.#deps.options.rxBufferSize, circuitLimits.xgressJoinedBytesMax),
     )
     const joined = this.#chunks.push(payload)
     if (joined === 'malformed') this.#over('the other end sent malformed chunks', true)
@@ -432,8 +432,8 @@ export class Xgress implements CircuitEnd {
 
   #deliverPiece({ body, edgeFlags, traceId }: Piece): void {
     this.#callApplication(() => {
-      this.#parts.onDelivered?.(body.length)
-      const isTaken = this.#parts.application.deliver({ body, edgeFlags, traceId })
+      this.#deps.onDelivered?.(body.length)
+      const isTaken = this.#deps.application.deliver({ body, edgeFlags, traceId })
       this.#isPaused ||= !isTaken
     })
   }
@@ -445,7 +445,7 @@ export class Xgress implements CircuitEnd {
     this.#chunks = null
     const wasOpen = this.#receiveHalf === 'open'
     this.#receiveHalf = 'ended'
-    if (wasOpen) this.#callApplication(() => this.#parts.application.onFinished())
+    if (wasOpen) this.#callApplication(() => this.#deps.application.onFinished())
   }
 
   /** An exception of the application counts as its end. */
@@ -469,7 +469,7 @@ export class Xgress implements CircuitEnd {
       stamp: sequences.length === 0 ? 0 : this.#takenStamp,
       sequences,
     })
-    this.#parts.transmit(acknowledgement, 'acknowledgement')
+    this.#deps.transmit(acknowledgement, 'acknowledgement')
   }
 
   #transmit(): void {
@@ -483,7 +483,7 @@ export class Xgress implements CircuitEnd {
     if (!this.#wantsWritable || this.#isApplicationGone || this.#sendHalf !== 'open') return
     if (!this.#hasRoomToSend) return
     this.#wantsWritable = false
-    this.#callApplication(() => this.#parts.application.onWritable())
+    this.#callApplication(() => this.#deps.application.onWritable())
   }
 
   /** The application has finished, and the other end has acknowledged everything. */
@@ -526,7 +526,7 @@ export class Xgress implements CircuitEnd {
     this.#isDone = true
     this.#reason ||= 'both ends have finished'
     this.#releaseApplication()
-    this.#parts.onEnded?.()
+    this.#deps.onEnded?.()
   }
 
   /** While the application is present, it may wait for the other end without limit. */
@@ -539,14 +539,14 @@ export class Xgress implements CircuitEnd {
     }
     if (!hasSentAll && !this.#isApplicationGone) return
     const quietMs = nowMs - Math.max(this.#finishCalledMs, this.#progressMs)
-    if (quietMs < this.#parts.options.maxCloseWaitMs) return
+    if (quietMs < this.#deps.options.maxCloseWaitMs) return
     this.#reason ||= 'the other end does not answer'
     this.#cutSendHalf()
   }
 
   #judgeUnrouted(nowMs: number): void {
     const isDone = this.#receiveHalf !== 'open' || !this.#received.hasNext
-    const isStuck = nowMs - this.#progressMs >= this.#parts.options.maxCloseWaitMs
+    const isStuck = nowMs - this.#progressMs >= this.#deps.options.maxCloseWaitMs
     if (isDone || isStuck) this.#over(this.#reason, false)
   }
 
@@ -562,14 +562,14 @@ export class Xgress implements CircuitEnd {
     this.#taken = []
     this.#releaseApplication()
     this.#countBuffered()
-    this.#parts.onClosed(this.#reason, endsCircuit)
+    this.#deps.onClosed(this.#reason, endsCircuit)
   }
 
   #releaseApplication(): void {
     if (this.#isApplicationGone) return
     this.#isApplicationGone = true
     try {
-      this.#parts.application.onClosed(this.#reason, this.#hasEnded && !this.#hasLostSent)
+      this.#deps.application.onClosed(this.#reason, this.#hasEnded && !this.#hasLostSent)
     } catch {
       // The application has already gone.
     }

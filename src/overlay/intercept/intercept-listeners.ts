@@ -1,17 +1,17 @@
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ProgramLogger } from '../logger.ts'
-import { DatagramListener, type DatagramListenerParts } from '../sockets/datagram-listener.ts'
-import { StreamListener, type StreamListenerParts } from '../sockets/stream-listener.ts'
+import { DatagramListener, type DatagramListenerDeps } from '../sockets/datagram-listener.ts'
+import { StreamListener, type StreamListenerDeps } from '../sockets/stream-listener.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
 import { type ListeningPlace, placeKey } from './listening-plan.ts'
 
-export interface InterceptListenersParts {
+export interface InterceptListenersDeps {
   /** Options of all listeners, without their address. */
-  readonly shared: Omit<StreamListenerParts & DatagramListenerParts, 'bind' | 'choose'>
+  readonly shared: Omit<StreamListenerDeps & DatagramListenerDeps, 'bind' | 'choose'>
   readonly choose: (
     protocol: TunnelProtocol,
-    ...ends: Parameters<NonNullable<StreamListenerParts['choose']>>
-  ) => ReturnType<NonNullable<StreamListenerParts['choose']>>
+    ...ends: Parameters<NonNullable<StreamListenerDeps['choose']>>
+  ) => ReturnType<NonNullable<StreamListenerDeps['choose']>>
   readonly log: ProgramLogger
 }
 
@@ -19,12 +19,12 @@ type Opened = StreamListener | DatagramListener
 
 /** Listening ports for intercepted services. */
 export class InterceptListeners {
-  readonly #parts: InterceptListenersParts
+  readonly #deps: InterceptListenersDeps
   readonly #open = new Map<string, Opened>()
   readonly #failed = new Map<string, string>()
 
-  constructor(parts: InterceptListenersParts) {
-    this.#parts = parts
+  constructor(parts: InterceptListenersDeps) {
+    this.#deps = parts
   }
 
   get count(): number {
@@ -57,7 +57,7 @@ export class InterceptListeners {
       const reason = errorMessage(error)
       if (this.#failed.get(key) === reason) return
       this.#failed.set(key, reason)
-      this.#parts.log.error({ ...place, reason }, 'port not intercepted')
+      this.#deps.log.error({ ...place, reason }, 'port not intercepted')
     }
   }
 
@@ -68,9 +68,9 @@ export class InterceptListeners {
   }
 
   #listenerAt({ protocol, family, address, port }: ListeningPlace): Opened {
-    const { shared, choose } = this.#parts
+    const { shared, choose } = this.#deps
     const host = address ?? (family === 'ipv4' ? '0.0.0.0' : '::')
-    const parts: StreamListenerParts & DatagramListenerParts = {
+    const parts: StreamListenerDeps & DatagramListenerDeps = {
       ...shared,
       bind: { protocol, host, port, text: `${protocol}:${host}:${port}` },
       choose: (ends) => choose(protocol, ends),

@@ -2,9 +2,9 @@ import type { Random } from '../../lib/random.ts'
 import { type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import { parseCidr } from '../services/address-rules.ts'
 import { DnsUpstream, type UpstreamMode } from './dns-upstream.ts'
-import type { InterceptedServicesParts } from './intercepted-services.ts'
+import type { InterceptedServicesDeps } from './intercepted-services.ts'
 import { runIp } from './local-routes.ts'
-import type { NameServerParts } from './name-server.ts'
+import type { NameServerDeps } from './name-server.ts'
 
 const DNS_PORT = 53
 const RESOLVER_FILE = '/etc/resolv.conf'
@@ -14,7 +14,7 @@ export function interceptOptions(
   options: Readonly<Record<string, unknown>>,
   random: Random,
 ): Pick<
-  InterceptedServicesParts,
+  InterceptedServicesDeps,
   'namesRange' | 'nameServers' | 'interfaces' | 'runIp' | 'resolverFile'
 > {
   const namesRange = parseCidr(String(options['dnsSvcIpRange']))
@@ -24,7 +24,7 @@ export function interceptOptions(
     servers.length === 0
       ? null
       : new DnsUpstream(servers, options['dnsUpstreamMode'] as UpstreamMode, random)
-  const unanswerable = options['dnsUnanswerable'] as NameServerParts['unanswerable']
+  const unanswerable = options['dnsUnanswerable'] as NameServerDeps['unanswerable']
   return {
     namesRange,
     nameServers: textsOf(options['resolver'])

@@ -24,13 +24,13 @@ import { InterceptListeners } from './intercept-listeners.ts'
 import { type Intercept, type InterceptedPlace, InterceptTable } from './intercept-table.ts'
 import { ListeningPlan } from './listening-plan.ts'
 import { LocalRoutes, type RunIp } from './local-routes.ts'
-import { NameServer, type NameServerParts, type ResolvedName } from './name-server.ts'
+import { NameServer, type NameServerDeps, type ResolvedName } from './name-server.ts'
 import { networkContains } from './networks.ts'
 import { networksOfInterfaces, ownAddresses, ProtectedAddresses } from './protected-addresses.ts'
 import { ServiceNames } from './service-names.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-export interface InterceptedServicesParts {
+export interface InterceptedServicesDeps {
   readonly services: UsableServices
   /** Identifies routes and addresses that this tunnel adds to the host. */
   readonly identityId: string
@@ -43,7 +43,7 @@ export interface InterceptedServicesParts {
   readonly log: ProgramLogger
   /** An IPv4 network for the addresses of service names. */
   readonly namesRange: Network
-  readonly nameServers: readonly Omit<NameServerParts, 'isClient' | 'resolve' | 'log'>[]
+  readonly nameServers: readonly Omit<NameServerDeps, 'isClient' | 'resolve' | 'log'>[]
   /** Names of interfaces whose networks may use the services, in addition to this host. */
   readonly interfaces: readonly string[]
   /**
@@ -76,7 +76,7 @@ const { interceptedClientsMax, serviceNamesMax, serviceNamesWaitingMax } = inter
  * circuits. The addresses lead to this host while the identity may dial the services.
  */
 export class InterceptedServices {
-  readonly #parts: InterceptedServicesParts
+  readonly #deps: InterceptedServicesDeps
   readonly #failures: FailureLog
   readonly #protected: ProtectedAddresses
   readonly #routes: LocalRoutes
@@ -97,9 +97,9 @@ export class InterceptedServices {
   #isDue = false
   #isStopped = false
 
-  constructor(parts: InterceptedServicesParts) {
-    this.#parts = parts
-    const { identityId, runIp, log, clock, namesRange } = parts
+  constructor(deps: InterceptedServicesDeps) {
+    this.#deps = deps
+    const { identityId, runIp, log, clock, namesRange } = deps
     this.#failures = new FailureLog(log, clock)
     this.#routes = new LocalRoutes({ routerId: identityId, run: runIp, log })
     this.#protected = new ProtectedAddresses({
@@ -113,19 +113,19 @@ export class InterceptedServices {
       shared: {
         place: PLACE,
         service: '',
-        circuits: parts.circuits,
-        circuitTimeoutMs: parts.circuitTimeoutMs,
-        handshakeTimeoutMs: parts.circuitTimeoutMs,
+        circuits: deps.circuits,
+        circuitTimeoutMs: deps.circuitTimeoutMs,
+        handshakeTimeoutMs: deps.circuitTimeoutMs,
         identity: null,
-        flow: parts.flow,
-        idleMs: parts.datagramsIdleMs,
-        requests: parts.requests,
+        flow: deps.flow,
+        idleMs: deps.datagramsIdleMs,
+        requests: deps.requests,
         failures: this.#failures,
       },
       choose: (protocol, ends) => this.#choose(protocol, ends),
       log,
     })
-    this.#nameServers = parts.nameServers.map(
+    this.#nameServers = deps.nameServers.map(
       (server) =>
         new NameServer({
           ...server,
@@ -138,7 +138,7 @@ export class InterceptedServices {
 
   /** @throws {ProgramFailure} when this machine does not allow interception. */
   async start(): Promise<void> {
-    const { namesRange } = this.#parts
+    const { namesRange } = this.#deps
     if (process.platform !== 'linux') {
       throw new ProgramFailure(
         'the tunnel has mode tproxy, which is for Linux alone: use mode proxy',
@@ -229,20 +229,20 @@ export class InterceptedServices {
         if (!wanted.has(id)) this.#faults.delete(id)
       }
       this.#table = new InterceptTable(taken)
-      await this.#routes.set([this.#parts.namesRange, ...this.#plan.networks])
+      await this.#routes.set([this.#deps.namesRange, ...this.#plan.networks])
       await this.#listeners.set(this.#plan.places)
       for (const { serviceId, service } of taken) {
         if (known.get(serviceId) === this.#taken.get(serviceId)) continue
-        this.#parts.log.info({ serviceId, service }, 'service intercepted')
+        this.#deps.log.info({ serviceId, service }, 'service intercepted')
       }
     } catch (error) {
-      this.#parts.log.error({ reason: errorMessage(error) }, 'services could not be intercepted')
+      this.#deps.log.error({ reason: errorMessage(error) }, 'services could not be intercepted')
     }
   }
 
   /** Services with an intercept config by id, or the reason why their config is invalid. */
   #wanted(): ReadonlyMap<string, Wanted | string> {
-    const { services } = this.#parts
+    const { services } = this.#deps
     const wanted = new Map<string, Wanted | string>()
     for (const serviceId of [...services.idsOf('Dial')].sort()) {
       const service = services.service(serviceId)
@@ -270,11 +270,11 @@ export class InterceptedServices {
     for (const network of terms.networks) {
       const fault = this.#protected.faultOf(network)
       if (fault !== null) return fault
-      if (networkContains(network, this.#parts.namesRange.address)) {
+      if (networkContains(network, this.#deps.namesRange.address)) {
         return 'its network contains the addresses of names of services (dnsSvcIpRange)'
       }
       // @guard addresses-a-service-takes--range
-      if (networkContains(this.#parts.namesRange, network.address)) {
+      if (networkContains(this.#deps.namesRange, network.address)) {
         return 'its address is one of those for names of services (dnsSvcIpRange)'
       }
     }
@@ -326,18 +326,18 @@ export class InterceptedServices {
     const taken = this.#taken.get(serviceId)
     if (taken === undefined) return
     this.#taken.delete(serviceId)
-    this.#parts.log.info({ serviceId, reason }, 'service intercepted no more')
+    this.#deps.log.info({ serviceId, reason }, 'service intercepted no more')
     for (const end of Array.from(taken.ends)) end.close(reason)
   }
 
   #warn(serviceId: string, reason: string): void {
     if (this.#faults.get(serviceId) === reason) return
     this.#faults.set(serviceId, reason)
-    this.#parts.log.warn({ serviceId, reason }, 'service not intercepted')
+    this.#deps.log.warn({ serviceId, reason }, 'service not intercepted')
   }
 
   #look(): void {
-    this.#allowed = networksOfInterfaces(this.#parts.interfaces)
+    this.#allowed = networksOfInterfaces(this.#deps.interfaces)
     this.#own = new Set(ownAddresses().map(({ text }) => text))
   }
 
@@ -358,7 +358,7 @@ export class InterceptedServices {
 
   /** A program that connects to such an address also has it as its source address. */
   #isIntercepted(ip: IpAddress): boolean {
-    return [this.#parts.namesRange, ...this.#plan.networks].some((network) =>
+    return [this.#deps.namesRange, ...this.#plan.networks].some((network) =>
       networkContains(network, ip),
     )
   }
@@ -389,7 +389,7 @@ export class InterceptedServices {
     taken: Taken,
     ends: ClientEnds,
   ): ChosenService {
-    const { services, circuits, circuitTimeoutMs } = this.#parts
+    const { services, circuits, circuitTimeoutMs } = this.#deps
     const values = valuesOf(place, ends)
     const identity = services.identity()
     const secure = new SecureCircuits({
@@ -468,20 +468,20 @@ export class InterceptedServices {
   }
 
   #neededHosts(): readonly string[] {
-    const { neededAddresses, nameServers } = this.#parts
+    const { neededAddresses, nameServers } = this.#deps
     const needed = neededAddresses().map((text) => parseHostPort(text.replace(/^tls:/, ''))?.host)
     const upstreams = nameServers.flatMap(({ upstream }) => upstream?.servers ?? [])
     return [...needed.filter((host) => host !== undefined), ...upstreams.map(({ host }) => host)]
   }
 
   async #systemHosts(): Promise<readonly string[]> {
-    const routes = await this.#parts.runIp(['route', 'show', 'default']).catch(() => '')
+    const routes = await this.#deps.runIp(['route', 'show', 'default']).catch(() => '')
     const gateways = [...routes.matchAll(/ via (\S+)/g)].map(([, gateway]) => gateway ?? '')
     return [...gateways, ...(await this.#configuredResolvers())]
   }
 
   async #configuredResolvers(): Promise<readonly string[]> {
-    const text = await readFile(this.#parts.resolverFile, 'utf8').catch(() => '')
+    const text = await readFile(this.#deps.resolverFile, 'utf8').catch(() => '')
     return [...text.matchAll(/^\s*nameserver\s+(\S+)/gm)].map(([, host]) => host ?? '')
   }
 
@@ -490,7 +490,7 @@ export class InterceptedServices {
    * resolve.
    */
   async #warnUnlessAsked(): Promise<void> {
-    const { nameServers, resolverFile, log } = this.#parts
+    const { nameServers, resolverFile, log } = this.#deps
     const configured = new Set(await this.#configuredResolvers())
     const own = nameServers.map(({ bind }) => bind)
     if (own.length === 0 || own.some(({ host }) => configured.has(host))) return

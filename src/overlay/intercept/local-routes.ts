@@ -13,7 +13,7 @@ import { isSingleAddress, networkText } from './networks.ts'
 /** Runs `ip` of iproute2. @returns its output. @throws with its error output when it fails. */
 export type RunIp = (args: readonly string[]) => Promise<string>
 
-export interface LocalRoutesParts {
+export interface LocalRoutesDeps {
   /** Separates the routes of two routers on one host. */
   readonly routerId: string
   readonly run: RunIp
@@ -51,15 +51,15 @@ export async function runIp(args: readonly string[]): Promise<string> {
  * them.
  */
 export class LocalRoutes {
-  readonly #parts: LocalRoutesParts
+  readonly #deps: LocalRoutesDeps
   readonly #metric: string
   /** Routes by the text of their network. */
   readonly #made = new Map<string, Network>()
   readonly #failed = new Map<string, string>()
 
-  constructor(parts: LocalRoutesParts) {
-    this.#parts = parts
-    const drawn = Number.parseInt(hash('sha256', parts.routerId).slice(0, 8), 16)
+  constructor(deps: LocalRoutesDeps) {
+    this.#deps = deps
+    const drawn = Number.parseInt(hash('sha256', deps.routerId).slice(0, 8), 16)
     this.#metric = String(METRIC_MIN + (drawn % METRICS))
   }
 
@@ -107,7 +107,7 @@ export class LocalRoutes {
     try {
       await this.#clear()
     } catch (error) {
-      this.#parts.log.warn(
+      this.#deps.log.warn(
         { reason: errorMessage(error) },
         'routes of intercepted services were not removed; the next start of this router removes them',
       )
@@ -129,19 +129,19 @@ export class LocalRoutes {
     try {
       await this.#change('del', network)
     } catch (error) {
-      this.#parts.log.warn({ network: text, reason: errorMessage(error) }, 'route not removed')
+      this.#deps.log.warn({ network: text, reason: errorMessage(error) }, 'route not removed')
     }
   }
 
   #fail(network: string, reason: string): void {
     if (this.#failed.get(network) === reason) return
     this.#failed.set(network, reason)
-    this.#parts.log.error({ network, reason }, 'network not intercepted: no route to this host')
+    this.#deps.log.error({ network, reason }, 'network not intercepted: no route to this host')
   }
 
   async #change(verb: 'replace' | 'del', network: Network): Promise<void> {
     const text = networkText(network)
-    const { run } = this.#parts
+    const { run } = this.#deps
     if (network.address.family === 'ipv4') await run(['-4', ...this.#route(verb, text)])
     else if (!isSingleAddress(network)) await run(['-6', ...this.#route(verb, text)])
     else if (verb === 'del') await run(['-6', 'address', 'del', text, 'dev', 'lo'])
@@ -161,7 +161,7 @@ export class LocalRoutes {
   }
 
   async #clear(): Promise<void> {
-    const { run } = this.#parts
+    const { run } = this.#deps
     for (const family of FAMILIES) await run([family, 'route', 'flush', ...this.#mark()])
     const shown = jsonOrNull(await run(['-j', '-6', 'address', 'show', 'dev', 'lo']))
     for (const { local, metric } of addressesShown(shown)) {

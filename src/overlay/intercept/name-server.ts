@@ -16,7 +16,7 @@ import type { DnsUpstream } from './dns-upstream.ts'
  */
 export type ResolvedName = { readonly address: string } | 'unclaimed' | 'unavailable'
 
-export interface NameServerParts {
+export interface NameServerDeps {
   readonly bind: HostPort
   /** Queries from other sources are ignored. */
   readonly isClient: (address: string) => boolean
@@ -34,15 +34,15 @@ const { nameQueryBytesMax, serviceNameTtlSeconds } = interceptLimits
  * clients of this host, so it cannot be abused as an open resolver or amplifier.
  */
 export class NameServer {
-  readonly #parts: NameServerParts
+  readonly #deps: NameServerDeps
   readonly #socket: Socket
   #isClosed = false
   #queries = 0
   #dropped = 0
 
-  constructor(parts: NameServerParts) {
-    this.#parts = parts
-    this.#socket = createSocket(isIPv6(parts.bind.host) ? 'udp6' : 'udp4')
+  constructor(deps: NameServerDeps) {
+    this.#deps = deps
+    this.#socket = createSocket(isIPv6(deps.bind.host) ? 'udp6' : 'udp4')
     this.#socket.on('message', (bytes, from) => void this.#onMessage(bytes, from))
   }
 
@@ -57,7 +57,7 @@ export class NameServer {
 
   /** @throws {ProgramFailure} when it cannot listen. */
   async start(): Promise<void> {
-    const { bind, log } = this.#parts
+    const { bind, log } = this.#deps
     try {
       await bindDatagrams(this.#socket, bind)
     } catch (error) {
@@ -80,7 +80,7 @@ export class NameServer {
 
   async #onMessage(bytes: Buffer, from: RemoteInfo): Promise<void> {
     // @guard names-at-a-host--source
-    const isTaken = bytes.length <= nameQueryBytesMax && this.#parts.isClient(from.address)
+    const isTaken = bytes.length <= nameQueryBytesMax && this.#deps.isClient(from.address)
     const query = isTaken ? readDnsQuery(bytes) : null
     if (query === null) {
       this.#dropped += 1
@@ -93,13 +93,13 @@ export class NameServer {
         this.#socket.send(answer, from.port, from.address, () => undefined)
       }
     } catch (error) {
-      this.#parts.log.warn({ reason: errorMessage(error) }, 'a name could not be answered')
+      this.#deps.log.warn({ reason: errorMessage(error) }, 'a name could not be answered')
     }
   }
 
   /** null: no answer is sent. */
   async #answer(query: DnsQuery): Promise<Buffer | null> {
-    const { resolve, upstream } = this.#parts
+    const { resolve, upstream } = this.#deps
     const { name, type, isInternet } = query
     const found = name === null || !isInternet ? 'unclaimed' : await resolve(name)
     if (found === 'unclaimed') return (await upstream?.ask(query)) ?? this.#unanswerable(query)
@@ -110,7 +110,7 @@ export class NameServer {
   }
 
   #unanswerable(query: DnsQuery): Buffer | null {
-    switch (this.#parts.unanswerable) {
+    switch (this.#deps.unanswerable) {
       case 'timeout':
         return null
       case 'servfail':

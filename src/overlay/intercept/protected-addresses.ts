@@ -13,7 +13,7 @@ import {
 } from '../services/address-rules.ts'
 import { addressAt, networkContains, networkText } from './networks.ts'
 
-export interface ProtectedAddressesParts {
+export interface ProtectedAddressesDeps {
   /** Hosts that the router depends on: controllers, other routers, name servers. */
   readonly hosts: () => readonly string[]
   /** Hosts that the system depends on: its gateways and name servers. */
@@ -36,7 +36,7 @@ const LOOKUPS_AT_ONCE = 1
  * to a service that is meant for another host.
  */
 export class ProtectedAddresses {
-  readonly #parts: ProtectedAddressesParts
+  readonly #deps: ProtectedAddressesDeps
   readonly #lookups = new KeyedTasks(LOOKUPS_AT_ONCE)
   #systemHosts: readonly string[] = []
   #own: readonly IpAddress[] = []
@@ -46,13 +46,13 @@ export class ProtectedAddresses {
   readonly #resolved = new Map<string, readonly IpAddress[]>()
   readonly #resolving = new Set<string>()
 
-  constructor(parts: ProtectedAddressesParts) {
-    this.#parts = parts
+  constructor(deps: ProtectedAddressesDeps) {
+    this.#deps = deps
   }
 
   /** Reads the system's dependencies again. */
   async refresh(): Promise<void> {
-    this.#systemHosts = await this.#parts.systemHosts()
+    this.#systemHosts = await this.#deps.systemHosts()
     this.look()
   }
 
@@ -61,7 +61,7 @@ export class ProtectedAddresses {
    * the background.
    */
   look(): void {
-    const { hosts: hostsOf, isForServices } = this.#parts
+    const { hosts: hostsOf, isForServices } = this.#deps
     this.#own = ownAddresses().filter(({ text }) => !isForServices(text))
     const hosts = [...hostsOf(), ...this.#systemHosts]
     const names = new Set(hosts.flatMap((host) => parseName(host) ?? []))
@@ -116,7 +116,7 @@ export class ProtectedAddresses {
       const addresses = found.flatMap(({ address }) => parseIp(address) ?? [])
       const isOther = textsOf(addresses).join() !== textsOf(before).join()
       this.#resolved.set(name, addresses)
-      if (isOther) this.#parts.onResolved()
+      if (isOther) this.#deps.onResolved()
     } catch {
       // After a failed lookup, the previous addresses stay protected.
     } finally {

@@ -11,7 +11,7 @@ export interface OfferState {
   readonly precedence: Precedence
 }
 
-export interface HealthProbesParts {
+export interface HealthProbesDeps {
   readonly probes: readonly HealthProbe[]
   readonly onEvent: (isHealthy: boolean) => void
   readonly onChanged: (state: OfferState) => void
@@ -30,14 +30,14 @@ interface Course {
 
 /** Runs the checks of one terminator, whose actions change its cost and precedence. */
 export class HealthProbes {
-  readonly #parts: HealthProbesParts
+  readonly #deps: HealthProbesDeps
   readonly #timers = new Set<NodeJS.Timeout>()
   #base: OfferState = { cost: 0, precedence: 'default' }
   #state: OfferState = this.#base
   #run = 0
 
-  constructor(parts: HealthProbesParts) {
-    this.#parts = parts
+  constructor(deps: HealthProbesDeps) {
+    this.#deps = deps
   }
 
   /** @param base cost and precedence while the target is healthy. */
@@ -45,7 +45,7 @@ export class HealthProbes {
     this.stop()
     this.#base = base
     this.#state = base
-    for (const probe of this.#parts.probes) {
+    for (const probe of this.#deps.probes) {
       const course = { isHealthy: true, count: 0, sinceMs: 0 }
       this.#later(probe, course, this.#run)
     }
@@ -66,7 +66,7 @@ export class HealthProbes {
   }
 
   async #check(probe: HealthProbe, course: Course, run: number): Promise<void> {
-    const { run: carryOut = runProbe } = this.#parts
+    const { run: carryOut = runProbe } = this.#deps
     const isHealthy = await carryOut(probe).catch(() => false)
     if (run !== this.#run) return
     this.take(probe, course, isHealthy)
@@ -75,7 +75,7 @@ export class HealthProbes {
 
   /** Processes one result of a check. */
   take(probe: HealthProbe, course: Course, isHealthy: boolean): void {
-    const { nowMs = () => performance.now(), onEvent, onChanged } = this.#parts
+    const { nowMs = () => performance.now(), onEvent, onChanged } = this.#deps
     const now = nowMs()
     if (course.count === 0 || course.isHealthy !== isHealthy) {
       course.isHealthy = isHealthy

@@ -27,7 +27,7 @@ export interface OfferedTerminators {
   sendHealth(id: string, isHealthy: boolean): void
 }
 
-export interface HostedServicesParts {
+export interface HostedServicesDeps {
   readonly services: UsableServices
   readonly terminators: OfferedTerminators
   readonly identityId: string
@@ -65,14 +65,14 @@ const { tunnelServicesMax } = serviceLimits
  * permission. A changed service is removed with its circuits and created again.
  */
 export class HostedServices {
-  readonly #parts: HostedServicesParts
+  readonly #deps: HostedServicesDeps
   readonly #services = new Map<string, HostedService>()
   readonly #terminators = new Map<string, HostedTerminator>()
   /** The last logged fault by service. */
   readonly #faults = new Map<string, string>()
 
-  constructor(parts: HostedServicesParts) {
-    this.#parts = parts
+  constructor(deps: HostedServicesDeps) {
+    this.#deps = deps
   }
 
   get services(): readonly {
@@ -107,7 +107,7 @@ export class HostedServices {
   }
 
   #wanted(): ReadonlyMap<string, WantedService | null> {
-    const { services, log } = this.#parts
+    const { services, log } = this.#deps
     const identity = services.identity()
     const wanted = new Map<string, WantedService | null>()
     if (identity === undefined) return wanted
@@ -169,11 +169,11 @@ export class HostedServices {
     identity: ModelIdentity,
     at: number,
   ): HostedTerminator {
-    const { identityId, terminators } = this.#parts
+    const { identityId, terminators } = this.#deps
     const ends = new Set<Pick<CircuitEnd, 'close'>>()
     const instanceId = instanceOf(terms, identity)
     const id = terminatorId(identityId, service.id, at, instanceId)
-    const isKeyed = this.#parts.hasKeyPerTerminator && service.encryptionRequired
+    const isKeyed = this.#deps.hasKeyPerTerminator && service.encryptionRequired
     const keys = isKeyed ? { keyPair: newKeyPair() } : {}
     const offered = offeredFor({ id, terms, ...keys }, service, identity)
     const probes = new HealthProbes({
@@ -204,17 +204,17 @@ export class HostedServices {
     const { cost, precedence } = offered
     terminator.offered = offered
     terminator.probes.start({ cost, precedence })
-    this.#parts.terminators.offer(offered)
+    this.#deps.terminators.offer(offered)
   }
 
   #remove(id: string, reason: string): void {
     const hosted = this.#services.get(id)
     if (hosted === undefined) return
     this.#services.delete(id)
-    this.#parts.log.info({ serviceId: id, service: hosted.name, reason }, 'service hosted no more')
+    this.#deps.log.info({ serviceId: id, service: hosted.name, reason }, 'service hosted no more')
     for (const terminator of hosted.terminators) {
       this.#terminators.delete(terminator.id)
-      this.#parts.terminators.withdraw(terminator.id)
+      this.#deps.terminators.withdraw(terminator.id)
       release(terminator, reason)
     }
   }
@@ -222,7 +222,7 @@ export class HostedServices {
   #warn(serviceId: string, reason: string): void {
     if (this.#faults.get(serviceId) === reason) return
     this.#faults.set(serviceId, reason)
-    this.#parts.log.warn({ serviceId, reason }, 'service not hosted')
+    this.#deps.log.warn({ serviceId, reason }, 'service not hosted')
   }
 }
 

@@ -26,7 +26,7 @@ export interface ConfiguredService {
   readonly protocol: TunnelProtocol
 }
 
-export interface OfferedServicesParts {
+export interface OfferedServicesDeps {
   readonly services: UsableServices
   readonly configured: readonly ConfiguredService[]
   /** Listening address when neither the configuration nor a config has one. */
@@ -73,7 +73,7 @@ export function configuredService(text: string): ConfiguredService | null {
  * open while the tunnel's identity may dial the service.
  */
 export class OfferedServices {
-  readonly #parts: OfferedServicesParts
+  readonly #deps: OfferedServicesDeps
   readonly #failures: FailureLog
   readonly #open = new Map<string, { readonly entry: Entry; readonly listener: Listener }>()
   /** Serializes opening and closing of ports. */
@@ -82,8 +82,8 @@ export class OfferedServices {
   #stopTimer: (() => void) | null = null
   #isStopped = false
 
-  constructor(parts: OfferedServicesParts) {
-    this.#parts = parts
+  constructor(parts: OfferedServicesDeps) {
+    this.#deps = parts
     this.#failures = new FailureLog(parts.log, parts.clock)
   }
 
@@ -116,7 +116,7 @@ export class OfferedServices {
   }
 
   #wanted(): ReadonlyMap<string, Entry> {
-    const { services, configured, anyAddress } = this.#parts
+    const { services, configured, anyAddress } = this.#deps
     const wanted = new Map<string, Entry>()
     for (const serviceId of [...services.idsOf('Dial')].sort()) {
       const service = services.service(serviceId)
@@ -158,11 +158,11 @@ export class OfferedServices {
   }
 
   #addressOf(binding: string): string | null {
-    return binding === '' ? this.#parts.anyAddress : addressOf(binding)
+    return binding === '' ? this.#deps.anyAddress : addressOf(binding)
   }
 
   async #add(key: string, entry: Entry): Promise<void> {
-    const { log } = this.#parts
+    const { log } = this.#deps
     const { serviceId, name, protocol, address, port } = entry
     const listener = this.#listenerFor(entry)
     const fields = { serviceId, service: name, protocol, address, port }
@@ -184,13 +184,13 @@ export class OfferedServices {
       this.#open.delete(key)
       const { serviceId, name, protocol, port } = entry
       const fields = { serviceId, service: name, protocol, port }
-      this.#parts.log.info(fields, 'service offered no more')
+      this.#deps.log.info(fields, 'service offered no more')
       await listener.close()
     }
   }
 
   #listenerFor({ serviceId, name, protocol, address, port }: Entry): Listener {
-    const { circuits, requests, services, circuitTimeoutMs, datagramsIdleMs, flow } = this.#parts
+    const { circuits, requests, services, circuitTimeoutMs, datagramsIdleMs, flow } = this.#deps
     const secure = new SecureCircuits({
       open: (circuit, application) => circuits.open(circuit, application),
       appData: { dst_protocol: protocol, dst_ip: ANY_ADDRESS, dst_port: String(port) },

@@ -9,7 +9,7 @@ import { appDataBytes, type WireAppData } from './app-data.ts'
 import { newKeyPair, SecureStream, type SessionKeys, sessionKeys } from './secure-stream.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
-export interface SecureCircuitsParts extends Pick<LocalCircuits, 'open'> {
+export interface SecureCircuitsDeps extends Pick<LocalCircuits, 'open'> {
   /** Sent to the host of the service. */
   readonly appData: WireAppData
   /** Service instance to dial; '' for any. */
@@ -20,19 +20,19 @@ export interface SecureCircuitsParts extends Pick<LocalCircuits, 'open'> {
 
 /** Circuits of one offered or intercepted service, encrypted if the service requires it. */
 export class SecureCircuits {
-  readonly #parts: SecureCircuitsParts
+  readonly #deps: SecureCircuitsDeps
   /** Keys of circuits that are created but not opened, by id; null: unencrypted. */
   readonly #keys = new Map<string, SessionKeys | null>()
 
-  constructor(parts: SecureCircuitsParts) {
-    this.#parts = parts
+  constructor(deps: SecureCircuitsDeps) {
+    this.#deps = deps
   }
 
   /** Data for a new circuit, which must then be opened with `open`. */
   circuitData(): CircuitData {
-    const { instanceId, isEncrypted } = this.#parts
+    const { instanceId, isEncrypted } = this.#deps
     const own = isEncrypted() ? newKeyPair() : null
-    const appData = appDataBytes(this.#parts.appData)
+    const appData = appDataBytes(this.#deps.appData)
     const peerData = new Map<number, Uint8Array>([[peerDataKey.appData, appData]])
     if (own !== null) peerData.set(peerDataKey.publicKey, own.publicKey)
     return {
@@ -54,9 +54,9 @@ export class SecureCircuits {
     const keys = this.#keys.get(circuit.id)
     this.#keys.delete(circuit.id)
     if (keys === undefined) throw new Error('a circuit is opened that was not asked for here')
-    if (keys === null) return this.#parts.open(circuit, application)
+    if (keys === null) return this.#deps.open(circuit, application)
     const secure = new SecureStream(application, keys)
-    secure.start(this.#parts.open(circuit, secure))
+    secure.start(this.#deps.open(circuit, secure))
     return secure
   }
 }

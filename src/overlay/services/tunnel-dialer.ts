@@ -40,7 +40,7 @@ export interface DialedTerminator {
   readonly hold: (end: Pick<CircuitEnd, 'close'>) => () => void
 }
 
-export interface TunnelDialerParts {
+export interface TunnelDialerDeps {
   readonly circuits: Pick<LocalCircuits, 'open'>
   readonly sockets: TargetSockets
   readonly flow: XgressOptions
@@ -52,15 +52,15 @@ export interface TunnelDialerParts {
 
 /** Connects circuits to the targets of hosted services: the binding `tunnel`. */
 export class TunnelDialer implements TerminatorDialer {
-  readonly #parts: TunnelDialerParts
+  readonly #deps: TunnelDialerDeps
 
-  constructor(parts: TunnelDialerParts) {
-    this.#parts = parts
+  constructor(deps: TunnelDialerDeps) {
+    this.#deps = deps
   }
 
   async dial(request: DialRequest, signal: AbortSignal): Promise<ReadonlyMap<number, Uint8Array>> {
     const { destination, peerData, timeoutMs } = request
-    const terminator = this.#parts.terminator(destination)
+    const terminator = this.#deps.terminator(destination)
     if (terminator === undefined) {
       throw new DialFailure(dialError.invalidTerminator, 'this router does not host it')
     }
@@ -120,7 +120,7 @@ export class TunnelDialer implements TerminatorDialer {
       this.#counted(request),
     )
     const application = new DatagramApplication({
-      idleMs: this.#parts.datagramsIdleMs,
+      idleMs: this.#deps.datagramsIdleMs,
       transmit: (body, onSent) => socket.send(body, () => onSent()),
       onClosed: () => socket.close(),
     })
@@ -141,7 +141,7 @@ export class TunnelDialer implements TerminatorDialer {
   }
 
   #counted({ dialedBy }: DialRequest): CountedSockets {
-    return { sockets: this.#parts.sockets, dialedBy }
+    return { sockets: this.#deps.sockets, dialedBy }
   }
 
   /** Opens an end that closes with the service, and encrypts it when the client sent a key. */
@@ -157,7 +157,7 @@ export class TunnelDialer implements TerminatorDialer {
   ): ReadonlyMap<number, Uint8Array> {
     try {
       const { destination } = request
-      if (this.#parts.terminator(destination) !== terminator) {
+      if (this.#deps.terminator(destination) !== terminator) {
         throw new DialFailure(dialError.invalidTerminator, 'it is hosted no more')
       }
       const answer = new Map(addresses)
@@ -171,7 +171,7 @@ export class TunnelDialer implements TerminatorDialer {
         inner = secure
       }
       const held = new HeldApplication(inner)
-      const end = this.#parts.circuits.open({ ...request.circuit, options: this.#parts.flow }, held)
+      const end = this.#deps.circuits.open({ ...request.circuit, options: this.#deps.flow }, held)
       held.onLeft = terminator.hold(end)
       secure?.start(end)
       local.start(secure ?? end)

@@ -4,7 +4,7 @@ import type { Piece } from '../../channel/messages/payload.ts'
 
 const { datagramBytesMax, datagramsUnsentBytesMax } = socketLimits
 
-export interface DatagramApplicationParts {
+export interface DatagramApplicationDeps {
   /** Sends one datagram to the peer; calls `onSent` after success or failure. */
   readonly transmit: (body: Uint8Array, onSent: () => void) => void
   /** Idle time in both directions after which the circuit ends. */
@@ -19,7 +19,7 @@ export interface DatagramApplicationParts {
  * after an idle time.
  */
 export class DatagramApplication implements Application {
-  readonly #parts: DatagramApplicationParts
+  readonly #deps: DatagramApplicationDeps
   readonly #idle: NodeJS.Timeout
   #end: CircuitEnd | null = null
   #isBlocked = false
@@ -27,9 +27,9 @@ export class DatagramApplication implements Application {
   #isClosed = false
   #unsentBytes = 0
 
-  constructor(parts: DatagramApplicationParts) {
-    this.#parts = parts
-    this.#idle = setTimeout(() => this.#end?.close('silent for too long'), parts.idleMs)
+  constructor(deps: DatagramApplicationDeps) {
+    this.#deps = deps
+    this.#idle = setTimeout(() => this.#end?.close('silent for too long'), deps.idleMs)
   }
 
   start(end: CircuitEnd): void {
@@ -55,7 +55,7 @@ export class DatagramApplication implements Application {
     if (this.#isClosed || body.length === 0 || body.length > datagramBytesMax) return true
     this.#idle.refresh()
     this.#unsentBytes += body.length
-    this.#parts.transmit(body, () => {
+    this.#deps.transmit(body, () => {
       this.#unsentBytes -= body.length
       if (!this.#isPeerWaiting || this.#unsentBytes > 0) return
       this.#isPeerWaiting = false
@@ -76,6 +76,6 @@ export class DatagramApplication implements Application {
     if (this.#isClosed) return
     this.#isClosed = true
     clearTimeout(this.#idle)
-    this.#parts.onClosed()
+    this.#deps.onClosed()
   }
 }

@@ -9,7 +9,7 @@ import { bindDatagrams } from './bind-datagrams.ts'
 import { socketLimits } from './limits.ts'
 import { DatagramApplication } from './datagram-application.ts'
 import { type ClientRequest, clientAnswer, readClientRequest } from './request-line.ts'
-import type { ChosenService, ListenerParts } from './stream-listener.ts'
+import type { ChosenService, ListenerDeps } from './stream-listener.ts'
 import { cannotListen } from './bind-server.ts'
 
 const {
@@ -21,7 +21,7 @@ const {
   datagramsWaitingBytesOfAllMax,
 } = socketLimits
 
-export interface DatagramListenerParts extends ListenerParts {
+export interface DatagramListenerDeps extends ListenerDeps {
   /** Idle time after which a peer is dropped and its circuit ends. */
   readonly idleMs: number
 }
@@ -39,16 +39,16 @@ interface Peer {
 
 /** A port where each source becomes a circuit: the bindings `transport_udp` and `proxy_udp`. */
 export class DatagramListener {
-  readonly #parts: DatagramListenerParts
+  readonly #deps: DatagramListenerDeps
   readonly #socket: Socket
   readonly #peers = new Map<string, Peer>()
   readonly #sources = new KeyedCounts()
   #waitingBytes = 0
   #isClosed = false
 
-  constructor(parts: DatagramListenerParts) {
-    this.#parts = parts
-    this.#socket = createSocket(isIPv6(parts.bind.host) ? 'udp6' : 'udp4')
+  constructor(deps: DatagramListenerDeps) {
+    this.#deps = deps
+    this.#socket = createSocket(isIPv6(deps.bind.host) ? 'udp6' : 'udp4')
     this.#socket.on('message', (body, from) => this.#onDatagram(body, from))
   }
 
@@ -58,7 +58,7 @@ export class DatagramListener {
 
   /** @throws {ProgramFailure} when it cannot listen. */
   async listen(): Promise<void> {
-    const { bind, place } = this.#parts
+    const { bind, place } = this.#deps
     try {
       await bindDatagrams(this.#socket, bind)
     } catch (error) {
@@ -79,7 +79,7 @@ export class DatagramListener {
   }
 
   #warn(failure: string, fields: Readonly<Record<string, unknown>>): void {
-    this.#parts.failures.warn(this.#parts.place, failure, fields)
+    this.#deps.failures.warn(this.#deps.place, failure, fields)
   }
 
   #onDatagram(body: Uint8Array, from: RemoteInfo): void {
@@ -98,10 +98,10 @@ export class DatagramListener {
       this.#warn('too many peers', { address: key })
       return
     }
-    const { choose, bind } = this.#parts
+    const { choose, bind } = this.#deps
     const chosen =
       choose === undefined
-        ? this.#parts
+        ? this.#deps
         : choose({
             localAddress: bind.host,
             localPort: bind.port,
@@ -149,7 +149,7 @@ export class DatagramListener {
     request: ClientRequest | null,
     { service, circuits, circuitTimeoutMs, circuitData }: ChosenService,
   ): Promise<void> {
-    const { requests, flow, idleMs } = this.#parts
+    const { requests, flow, idleMs } = this.#deps
     try {
       if (request === null) throw new Error('the first datagram is no request')
       const { service: asked, client } = request

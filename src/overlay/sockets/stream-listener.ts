@@ -30,11 +30,11 @@ export interface ClientEnds {
 
 /** Service and options for one client. */
 export interface ChosenService extends Pick<
-  ListenerParts,
+  ListenerDeps,
   'service' | 'circuits' | 'circuitTimeoutMs' | 'circuitData'
 > {}
 
-export interface ListenerParts {
+export interface ListenerDeps {
   /** Name of the listener in the configuration. */
   readonly place: string
   readonly bind: Address
@@ -54,7 +54,7 @@ export interface ListenerParts {
   readonly failures: FailureLog
 }
 
-export interface StreamListenerParts extends ListenerParts {
+export interface StreamListenerDeps extends ListenerDeps {
   /** Certificates for a `tls:` address; null for other protocols. */
   readonly identity: (() => ListenerCertificates) | null
   readonly handshakeTimeoutMs: number
@@ -64,14 +64,14 @@ export interface StreamListenerParts extends ListenerParts {
 
 /** A port where each connection becomes a circuit: the bindings `transport` and `proxy`. */
 export class StreamListener {
-  readonly #parts: StreamListenerParts
+  readonly #deps: StreamListenerDeps
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
 
   /** @throws {ProgramFailure} when a required certificate is missing. */
-  constructor(parts: StreamListenerParts) {
-    this.#parts = parts
-    const isTls = parts.bind.protocol === 'tls'
+  constructor(deps: StreamListenerDeps) {
+    this.#deps = deps
+    const isTls = deps.bind.protocol === 'tls'
     const server = isTls
       ? createTlsServer({
           ...this.#credentials(),
@@ -89,7 +89,7 @@ export class StreamListener {
     server.on('drop', () => this.#warn('too many connections', {}))
     limitConnections(server, {
       connectionsPerSourceMax: streamConnectionsPerSourceMax,
-      handshakeTimeoutMs: isTls ? parts.handshakeTimeoutMs : null,
+      handshakeTimeoutMs: isTls ? deps.handshakeTimeoutMs : null,
       handshakesMax: streamHandshakesMax,
     })
   }
@@ -100,7 +100,7 @@ export class StreamListener {
 
   /** @throws {ProgramFailure} when it cannot listen. */
   async listen(): Promise<void> {
-    const { bind, place, ipv6Only = false } = this.#parts
+    const { bind, place, ipv6Only = false } = this.#deps
     await bindServer(this.#server, { ...bind, ipv6Only }, `${place}.bind`)
     this.#server.on('error', (error) => this.#warn('listener failed', { err: error }))
   }
@@ -125,7 +125,7 @@ export class StreamListener {
   #credentials(): { cert: string; key: string } {
     const { server } = this.#identity()
     if (server === null) {
-      const { place } = this.#parts
+      const { place } = this.#deps
       throw new ProgramFailure(
         `${place}: a tls: address needs a server certificate; name one with identity.server_cert`,
       )
@@ -134,13 +134,13 @@ export class StreamListener {
   }
 
   #identity(): ListenerCertificates {
-    const { identity, place } = this.#parts
+    const { identity, place } = this.#deps
     if (identity === null) throw new Error(`${place}: a tls: address without an identity`)
     return identity()
   }
 
   #warn(failure: string, fields: Readonly<Record<string, unknown>>): void {
-    this.#parts.failures.warn(this.#parts.place, failure, fields)
+    this.#deps.failures.warn(this.#deps.place, failure, fields)
   }
 
   async #serve(socket: Socket): Promise<void> {
@@ -148,8 +148,8 @@ export class StreamListener {
     socket.once('close', () => this.#sockets.delete(socket))
     // The client may disconnect before its circuit exists.
     socket.on('error', () => undefined)
-    const { choose } = this.#parts
-    const chosen = choose === undefined ? this.#parts : choose(endsOf(socket))
+    const { choose } = this.#deps
+    const chosen = choose === undefined ? this.#deps : choose(endsOf(socket))
     if (chosen === null) {
       socket.resetAndDestroy()
       return
@@ -183,9 +183,9 @@ export class StreamListener {
   async #bridge(
     socket: Socket,
     asked: { readonly service: string; readonly client: string; readonly first?: Uint8Array },
-    { service, circuits, circuitTimeoutMs, circuitData }: ChosenService = this.#parts,
+    { service, circuits, circuitTimeoutMs, circuitData }: ChosenService = this.#deps,
   ): Promise<void> {
-    const { requests, flow } = this.#parts
+    const { requests, flow } = this.#deps
     const { service: wanted, client } = asked
     const circuit = await requests.request(wanted, client, circuitTimeoutMs, circuitData?.())
     if (service === null) socket.write(clientAnswer(circuit.id, ''))

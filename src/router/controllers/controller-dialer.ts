@@ -19,7 +19,7 @@ export type Dial = (
   },
 ) => Promise<DialedController>
 
-export interface ControllerDialerParts {
+export interface ControllerDialerDeps {
   readonly dial: Dial
   readonly clock: Clock
   readonly random: Random
@@ -44,7 +44,7 @@ export interface DialTarget {
  * chance.
  */
 export class ControllerDialer {
-  readonly #parts: ControllerDialerParts
+  readonly #deps: ControllerDialerDeps
   /** Id of the controller; null while nobody has told who is at the address. */
   id: string | null
   addresses: readonly string[]
@@ -63,8 +63,8 @@ export class ControllerDialer {
   /** Reason of the last failure, so that the same one is told once. */
   #logged = ''
 
-  constructor(parts: ControllerDialerParts, { id, addresses, waitMsMax }: DialTarget) {
-    this.#parts = parts
+  constructor(deps: ControllerDialerDeps, { id, addresses, waitMsMax }: DialTarget) {
+    this.#deps = deps
     this.id = id
     this.addresses = addresses
     this.#waitMsMax = waitMsMax ?? dialWaitMsMax
@@ -107,7 +107,7 @@ export class ControllerDialer {
    * Half of it by chance, so that routers that lost one controller do not come back all at once.
    */
   #waitMs(): number {
-    const { clock, random } = this.#parts
+    const { clock, random } = this.#deps
     const grown = dialWaitMs * 2 ** Math.min(this.#failures, DOUBLINGS_MAX)
     const wait = Math.min(grown, this.#waitMsMax) * (0.5 + random.next() / 2)
     const sinceMs = clock.monotonicMs() - this.#dialedMs
@@ -118,7 +118,7 @@ export class ControllerDialer {
   }
 
   async #attempt(): Promise<void> {
-    const { clock, dial, isWanted } = this.#parts
+    const { clock, dial, isWanted } = this.#deps
     if (this.#isStopped || this.#abort !== null || this.connection !== null) return
     if (!isWanted(this)) {
       this.#schedule(dialWaitMsMax)
@@ -134,7 +134,7 @@ export class ControllerDialer {
       const dialed = await dial(address, {
         signal: abort.signal,
         onMessage: (message) => {
-          if (connection !== null) this.#parts.onMessage(connection, message)
+          if (connection !== null) this.#deps.onMessage(connection, message)
           return null
         },
         onClose: (reason) => {
@@ -163,7 +163,7 @@ export class ControllerDialer {
       return
     }
     this.connection = dialed
-    const fault = this.#parts.onConnected(this, dialed)
+    const fault = this.#deps.onConnected(this, dialed)
     if (fault === null) {
       this.#logged = ''
       this.#failures = 0
@@ -190,7 +190,7 @@ export class ControllerDialer {
     if (text !== this.#logged) {
       this.#logged = text
       const fields = { controllerId: this.id ?? undefined, address, reason }
-      this.#parts.log.warn(
+      this.#deps.log.warn(
         fields,
         'cannot reach a controller; retrying with increasing delays. If it lasts, check that the controller runs, its address in the endpoints file, and firewalls',
       )
@@ -201,7 +201,7 @@ export class ControllerDialer {
   #onClosed(connection: ControlConnection, reason: string): void {
     if (this.connection !== connection) return
     this.connection = null
-    this.#parts.onClosed(connection, reason)
+    this.#deps.onClosed(connection, reason)
     if (this.#isStopped) return
     this.#failures += 1
     this.#schedule(this.#waitMs())

@@ -15,7 +15,7 @@ import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 const { configuredEndpointAfterMs, configuredEndpointWaitMsMax, membersJudgedEveryMs } =
   controllerLimits
 
-export interface ControllersParts {
+export interface ControllersDeps {
   readonly endpointsFile: string
   /** Dialed as well while fewer controllers are connected than are known or configured. */
   readonly configuredEndpoints: readonly string[]
@@ -32,7 +32,7 @@ export interface ControllersParts {
  * changed since it was configured.
  */
 export class Controllers {
-  readonly #parts: ControllersParts
+  readonly #deps: ControllersDeps
   readonly #membership: ControllerMembership
   /** Dialers of the known controllers. */
   readonly #dialers = new Set<ControllerDialer>()
@@ -48,17 +48,17 @@ export class Controllers {
   #stopJudging: (() => void) | null = null
   #isStopped = false
 
-  constructor(parts: ControllersParts) {
-    this.#parts = parts
-    const known = knownOf(parts)
+  constructor(deps: ControllersDeps) {
+    this.#deps = deps
+    const known = knownOf(deps)
     this.#endpoints = known.endpoints
     this.#apis = known.apis
     this.#trustDomain = known.trustDomain
     this.#membership = new ControllerMembership({
       controllers: known.controllers,
       removed: known.removed,
-      configured: parts.configuredEndpoints,
-      clock: parts.clock,
+      configured: deps.configuredEndpoints,
+      clock: deps.clock,
     })
   }
 
@@ -120,7 +120,7 @@ export class Controllers {
   start(): void {
     const { controllers } = this.#membership
     for (const { id, addresses } of controllers) this.#add({ id, addresses }).start()
-    const { configuredEndpoints } = this.#parts
+    const { configuredEndpoints } = this.#deps
     const endpoints =
       controllers.length > 0 ? configuredEndpoints : [...this.#endpoints, ...configuredEndpoints]
     // @guard router-captured--endpoints
@@ -161,7 +161,7 @@ export class Controllers {
   }
 
   #newDialer(target: DialTarget): ControllerDialer {
-    const { dial, clock, random, log } = this.#parts
+    const { dial, clock, random, log } = this.#deps
     return new ControllerDialer(
       {
         dial,
@@ -181,7 +181,7 @@ export class Controllers {
     if (id !== null) return !this.#connections.has(id)
     const { size } = this.#connections
     const { controllers } = this.#membership
-    const isEnough = size >= Math.max(controllers.length, this.#parts.configuredEndpoints.length)
+    const isEnough = size >= Math.max(controllers.length, this.#deps.configuredEndpoints.length)
     const isKnown = [...this.#dialers].some((other) =>
       addresses.every((address) => other.dials(address)),
     )
@@ -200,13 +200,13 @@ export class Controllers {
       return new Error(`controller ${id} is not a member, as the other controllers say`)
     }
     this.#connections.set(id, connection)
-    this.#parts.log.info({ controllerId: id, address, version }, 'connected to controller')
+    this.#deps.log.info({ controllerId: id, address, version }, 'connected to controller')
     if (this.#trustDomain === null) {
       this.#trustDomain = connection.trustDomain
       this.#save()
     }
     for (const other of this.#allDialers()) if (other !== dialer) other.wake()
-    this.#parts.handlers.onConnected(connection)
+    this.#deps.handlers.onConnected(connection)
     if (isChanged) this.#onMembersChanged({ from: id })
     else this.#reconcile()
     return null
@@ -221,8 +221,8 @@ export class Controllers {
     if (this.#connections.get(id) !== connection) return
     this.#connections.delete(id)
     this.#membership.onClosed(id)
-    this.#parts.log.info({ controllerId: id, address, reason }, 'disconnected from controller')
-    this.#parts.handlers.onClosed(connection, reason)
+    this.#deps.log.info({ controllerId: id, address, reason }, 'disconnected from controller')
+    this.#deps.handlers.onClosed(connection, reason)
   }
 
   #onMessage(connection: ControlConnection, message: ChannelMessage): void {
@@ -235,13 +235,13 @@ export class Controllers {
           this.#onLeader(connection)
           return
         default:
-          this.#parts.handlers.onMessage(connection, message)
+          this.#deps.handlers.onMessage(connection, message)
       }
     } catch (error) {
       // A message that cannot be read must not end the others.
       const { contentType } = message
       const fields = { controllerId: connection.id, contentType, err: error }
-      this.#parts.log.warn(fields, 'message of a controller rejected')
+      this.#deps.log.warn(fields, 'message of a controller rejected')
     }
   }
 
@@ -265,14 +265,14 @@ export class Controllers {
 
   #logLeader(before: string | null): void {
     const { leaderId } = this.#membership
-    if (leaderId !== before) this.#parts.log.info({ controllerId: leaderId }, 'leader changed')
+    if (leaderId !== before) this.#deps.log.info({ controllerId: leaderId }, 'leader changed')
   }
 
   #onMembersChanged(fields: Readonly<Record<string, unknown>>): void {
     const { controllers, removed } = this.#membership
     const ids = controllers.map((one) => one.id)
     const removedIds = removed.map((one) => one.id)
-    this.#parts.log.info(
+    this.#deps.log.info(
       { ...fields, controllers: ids, removed: removedIds },
       'members of the cluster updated',
     )
@@ -342,17 +342,17 @@ export class Controllers {
     const [apis, trustDomain] = [this.#apis, this.#trustDomain]
     const known = { endpoints, controllers, removed, apis, trustDomain }
     try {
-      writeEndpoints(this.#parts.endpointsFile, known)
+      writeEndpoints(this.#deps.endpointsFile, known)
     } catch (error) {
-      this.#parts.log.error(
-        { path: this.#parts.endpointsFile, err: error },
+      this.#deps.log.error(
+        { path: this.#deps.endpointsFile, err: error },
         'cannot write the endpoints file; after a restart this router may look for controllers that are gone. Make its folder writable, or name another with ctrl.endpointsFile',
       )
     }
   }
 }
 
-function knownOf({ endpointsFile, configuredEndpoints, log }: ControllersParts): KnownEndpoints {
+function knownOf({ endpointsFile, configuredEndpoints, log }: ControllersDeps): KnownEndpoints {
   const read = readEndpoints(endpointsFile)
   if (read.kind === 'known') return read.known
   if (read.kind === 'damaged') {

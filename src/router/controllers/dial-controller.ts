@@ -19,7 +19,7 @@ import type { RouterIdentity } from '../identity/identity.ts'
 import type { ControlConnection } from './control-connection.ts'
 import { CONTROL_PROTOCOL, routerHello } from '../../channel/messages/control.ts'
 
-export interface DialControllerParts {
+export interface DialControllerDeps {
   readonly config: RouterConfig['ctrl']
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
@@ -66,7 +66,7 @@ interface Known {
  * @throws {Error} one clause.
  */
 export async function dialController(
-  parts: DialControllerParts,
+  deps: DialControllerDeps,
   address: string,
   handlers: {
     readonly onMessage: (message: ChannelMessage) => null
@@ -74,10 +74,10 @@ export async function dialController(
     readonly signal: AbortSignal
   },
 ): Promise<DialedController> {
-  const { config, clock, trace, version, release } = parts
+  const { config, clock, trace, version, release } = deps
   const parsed = parseAddress(address)
   if (parsed === null) throw new Error('it is no address')
-  const identity = parts.identity()
+  const identity = deps.identity()
   let reservedId: string | null = null
   let known: Known | null = null
   const localAddress = localAddressOf(config.bind, isIP(parsed.host) === 6 ? 6 : 4)
@@ -90,18 +90,18 @@ export async function dialController(
     protocol: CONTROL_PROTOCOL,
     judge: (socket) => {
       try {
-        known = controllerOf(socket, parts.trustDomain())
+        known = controllerOf(socket, deps.trustDomain())
         const { id, keySha256 } = known
         // Before the hello: a controller closes the older of two channels of one router.
         // @guard router-captured--hello
-        if (!parts.reserve(id)) return new ConnectedAlready(id)
+        if (!deps.reserve(id)) return new ConnectedAlready(id)
         reservedId = id
-        return parts.refusal(id, keySha256)
+        return deps.refusal(id, keySha256)
       } catch (error) {
         return `its certificate is not that of a controller: ${errorMessage(error)}`
       }
     },
-    hello: routerHello(identity.id, version, parts.linkListeners),
+    hello: routerHello(identity.id, version, deps.linkListeners),
     limits: limitsOf(config),
     clock,
     timeoutMs: config.options.connectTimeout ?? config.options.connectTimeoutMs,

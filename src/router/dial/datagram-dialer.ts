@@ -14,7 +14,7 @@ import { reached } from './reached.ts'
 import { targetOf } from '../../overlay/sockets/target.ts'
 import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
 
-export interface DatagramDialerParts {
+export interface DatagramDialerDeps {
   readonly circuits: LocalCircuits
   readonly sockets: TargetSockets
   readonly flow: XgressOptions
@@ -27,17 +27,17 @@ const families = { udp: 0, udp4: 4, udp6: 6 } as const
 
 /** Dials `udp:` targets: a socket of its own for each circuit, which hears the target alone. */
 export class DatagramDialer implements TerminatorDialer {
-  readonly #parts: DatagramDialerParts
+  readonly #deps: DatagramDialerDeps
 
-  constructor(parts: DatagramDialerParts) {
-    this.#parts = parts
+  constructor(deps: DatagramDialerDeps) {
+    this.#deps = deps
   }
 
   async dial(
     { circuit, dialedBy, destination, timeoutMs }: DialRequest,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, Uint8Array>> {
-    const { circuits, flow, idleMs } = this.#parts
+    const { circuits, flow, idleMs } = this.#deps
     const target = targetOf(destination, Object.keys(families))
     const socket = await this.#connect(target, dialedBy, timeoutMs, signal)
     const application = new DatagramApplication({
@@ -62,7 +62,7 @@ export class DatagramDialer implements TerminatorDialer {
     waitMs: number,
     signal: AbortSignal,
   ): Promise<Socket> {
-    const opened = open(target, this.#parts.sockets, dialedBy)
+    const opened = open(target, this.#deps.sockets, dialedBy)
     try {
       return await reached(opened, target.text, waitMs, signal)
     } catch (error) {

@@ -7,10 +7,10 @@ import {
 import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { socketLimits } from '../../overlay/sockets/limits.ts'
 import { DatagramDialer } from './datagram-dialer.ts'
-import { StreamDialer, type StreamDialerParts } from './stream-dialer.ts'
+import { StreamDialer, type StreamDialerDeps } from './stream-dialer.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 
-export interface DialersParts extends Pick<StreamDialerParts, 'caPem' | 'ownPorts' | 'sockets'> {
+export interface DialersDeps extends Pick<StreamDialerDeps, 'caPem' | 'ownPorts' | 'sockets'> {
   readonly config: RouterConfig['dialers']
   readonly circuits: LocalCircuits
 }
@@ -21,10 +21,10 @@ type DialerConfig = RouterConfig['dialers'][number]
  * Dialers of terminators by their binding. A router dials for the bindings that its configuration
  * names, and for no other: its operator says whether circuits leave the network there.
  */
-export function terminatorDialers(parts: DialersParts): ReadonlyMap<string, TerminatorDialer> {
+export function terminatorDialers(deps: DialersDeps): ReadonlyMap<string, TerminatorDialer> {
   // The last entry of a binding counts, as in the routers of the family.
   const dialers = new Map<string, TerminatorDialer>(
-    parts.config.map((each) => [each.binding, dialerOf(each, parts)]),
+    deps.config.map((each) => [each.binding, dialerOf(each, deps)]),
   )
   // Controllers name the binding so of a terminator that was made with a udp: address alone.
   const datagrams = dialers.get('transport_udp')
@@ -34,7 +34,7 @@ export function terminatorDialers(parts: DialersParts): ReadonlyMap<string, Term
 
 function dialerOf(
   { binding, options }: DialerConfig,
-  { circuits, caPem, ownPorts, sockets }: DialersParts,
+  { circuits, caPem, ownPorts, sockets }: DialersDeps,
 ): TerminatorDialer {
   if (binding !== 'transport' && binding !== 'transport_udp') return listenerOnly(binding)
   const flow = xgressOptions(options)

@@ -15,7 +15,7 @@ import { addressesOf, targetOf } from '../../overlay/sockets/target.ts'
 import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 
-export interface StreamDialerParts {
+export interface StreamDialerDeps {
   readonly circuits: LocalCircuits
   readonly sockets: TargetSockets
   readonly flow: XgressOptions
@@ -32,18 +32,18 @@ export interface StreamDialerParts {
  * shown none: that of this router would make the client at the other end of the circuit the router.
  */
 export class StreamDialer implements TerminatorDialer {
-  readonly #parts: StreamDialerParts
+  readonly #deps: StreamDialerDeps
   #trust: { readonly caPem: string; readonly context: SecureContext } | null = null
 
-  constructor(parts: StreamDialerParts) {
-    this.#parts = parts
+  constructor(deps: StreamDialerDeps) {
+    this.#deps = deps
   }
 
   async dial(
     { circuit, dialedBy, destination, timeoutMs }: DialRequest,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, Uint8Array>> {
-    const { circuits, flow, connectTimeoutMs } = this.#parts
+    const { circuits, flow, connectTimeoutMs } = this.#deps
     const target = targetOf(destination, ['tcp', 'tls'])
     const waitMs = connectTimeoutMs === 0 ? timeoutMs : Math.min(connectTimeoutMs, timeoutMs)
     const socket = await this.#connect(target, dialedBy, waitMs, signal)
@@ -65,7 +65,7 @@ export class StreamDialer implements TerminatorDialer {
     signal: AbortSignal,
   ): Promise<Socket> {
     // @guard sockets-to-targets--streams
-    const socket = this.#parts.sockets.open(dialedBy, () => this.#open(target))
+    const socket = this.#deps.sockets.open(dialedBy, () => this.#open(target))
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     // It stays: an error after the time is over must not be one without a listener.
     socket.on('error', reject)
@@ -95,12 +95,12 @@ export class StreamDialer implements TerminatorDialer {
   #refuseOwn({ text }: Address, socket: Socket): void {
     const { localAddress, remoteAddress, remotePort = 0 } = socket
     // @guard circuits-without-end
-    if (localAddress !== remoteAddress || !this.#parts.ownPorts().has(remotePort)) return
+    if (localAddress !== remoteAddress || !this.#deps.ownPorts().has(remotePort)) return
     throw new DialFailure(dialError.portNotAllowed, `${text} is a listener of this router`)
   }
 
   #context(): SecureContext {
-    const caPem = this.#parts.caPem()
+    const caPem = this.#deps.caPem()
     if (this.#trust?.caPem !== caPem) {
       this.#trust = { caPem, context: createSecureContext({ ca: caPem, minVersion: 'TLSv1.2' }) }
     }

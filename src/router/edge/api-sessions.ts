@@ -12,7 +12,7 @@ import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import type { EdgeApiSession } from './edge-api-session.ts'
 
-export interface ApiSessionsParts {
+export interface ApiSessionsDeps {
   readonly log: ProgramLogger
   readonly bearers: Pick<BearerSessions, 'find' | 'await' | 'size'>
   /** Called with tokens that are gone, or whose sessions have other certificates. */
@@ -41,7 +41,7 @@ const { apiSessionsMax, apiSessionWaitersMax } = edgeLimits
  * session.
  */
 export class ApiSessions {
-  readonly #parts: ApiSessionsParts
+  readonly #deps: ApiSessionsDeps
   readonly #byToken = new Map<string, EdgeApiSession>()
   /** A session has several tokens while keys are renewed. */
   readonly #tokensById = new Map<string, Set<string>>()
@@ -49,12 +49,12 @@ export class ApiSessions {
   readonly #waiters = new Set<Waiter>()
   #isFullLogged = false
 
-  constructor(parts: ApiSessionsParts) {
-    this.#parts = parts
+  constructor(deps: ApiSessionsDeps) {
+    this.#deps = deps
   }
 
   get size(): number {
-    return this.#byToken.size + this.#parts.bearers.size
+    return this.#byToken.size + this.#deps.bearers.size
   }
 
   messages(): ControlMessageTable {
@@ -83,7 +83,7 @@ export class ApiSessions {
   }
 
   find(token: string): EdgeApiSession | null {
-    if (BearerSessions.isMeant(token)) return this.#parts.bearers.find(token)
+    if (BearerSessions.isMeant(token)) return this.#deps.bearers.find(token)
     return this.#byToken.get(token) ?? null
   }
 
@@ -99,7 +99,7 @@ export class ApiSessions {
     signal: AbortSignal,
   ): Promise<EdgeApiSession | null> {
     if (BearerSessions.isMeant(token)) {
-      return await this.#parts.bearers.await(token, timeoutMs, signal)
+      return await this.#deps.bearers.await(token, timeoutMs, signal)
     }
     const known = this.find(token)
     if (known !== null || this.#waiters.size >= apiSessionWaitersMax || signal.aborted) return known
@@ -150,7 +150,7 @@ export class ApiSessions {
     // @guard client-of-a-removed-session--whole
     this.#remove(missing, [])
     this.#add(connection, [...sync.sessions.values()])
-    this.#parts.onWhole(connection)
+    this.#deps.onWhole(connection)
   }
 
   #add(connection: ControlConnection, sessions: readonly ClientApiSession[]): void {
@@ -172,7 +172,7 @@ export class ApiSessions {
       if (before !== undefined && !isSame(before, session)) changed.add(token)
       for (const waiter of this.#waiters) if (waiter.token === token) waiter.settle(known)
     }
-    if (changed.size > 0) this.#parts.onChanged(changed)
+    if (changed.size > 0) this.#deps.onChanged(changed)
   }
 
   #remove(tokens: readonly string[], ids: readonly string[]): void {
@@ -183,7 +183,7 @@ export class ApiSessions {
       const known = this.#byToken.get(token)
       if (known !== undefined) this.#forget(known)
     }
-    this.#parts.onChanged(all)
+    this.#deps.onChanged(all)
   }
 
   #forget({ token, id }: EdgeApiSession): void {
@@ -194,7 +194,7 @@ export class ApiSessions {
   #logFull(): void {
     if (this.#isFullLogged) return
     this.#isFullLogged = true
-    this.#parts.log.warn(
+    this.#deps.log.warn(
       { sessions: apiSessionsMax },
       'more API sessions than this router keeps: clients of the others cannot connect here; narrow the edge router policies',
     )

@@ -14,7 +14,7 @@ const VERIFIES_TOKENS = 0
 /** Text that a token of OIDC begins with: base64url of `{"`. */
 const TOKEN_START = 'ey'
 
-export interface BearerSessionsParts {
+export interface BearerSessionsDeps {
   readonly model: Pick<RouterDataModel, 'contents' | 'onChanged'>
   readonly clock: Clock
   /** Whether a channel is open by the token. */
@@ -40,7 +40,7 @@ interface Known extends Verified {
  * time is not over, its identity is there and not disabled, and nothing that names it is revoked.
  */
 export class BearerSessions {
-  readonly #parts: BearerSessionsParts
+  readonly #deps: BearerSessionsDeps
   readonly #byToken = new Map<string, Known>()
   /** Tokens by each id whose record may end them: of the identity, the session, the token. */
   readonly #byId = new Map<string, Set<Known>>()
@@ -49,10 +49,10 @@ export class BearerSessions {
   #keyIds: ReadonlySet<string> = new Set()
   readonly #stop: () => void
 
-  constructor(parts: BearerSessionsParts) {
-    this.#parts = parts
+  constructor(deps: BearerSessionsDeps) {
+    this.#deps = deps
     this.#readKeys()
-    this.#stop = parts.model.onChanged((changedIds) => {
+    this.#stop = deps.model.onChanged((changedIds) => {
       if (changedIds === null) {
         this.#readKeys()
         this.sweep()
@@ -85,7 +85,7 @@ export class BearerSessions {
     signal: AbortSignal,
   ): Promise<EdgeApiSession | null> {
     if (!seemsAccessToken(text)) return null
-    const { model, clock } = this.#parts
+    const { model, clock } = this.#deps
     const endMs = clock.monotonicMs() + timeoutMs
     let found = await this.#verify(text)
     for (;;) {
@@ -109,7 +109,7 @@ export class BearerSessions {
   /** Tells of tokens whose time is over, or of which the model says so. */
   sweep(): void {
     this.#endBad(this.#byToken.values())
-    const { clock, isShown } = this.#parts
+    const { clock, isShown } = this.#deps
     const unshownMs = clock.monotonicMs() - bearerUnshownMs
     for (const known of this.#byToken.values()) {
       if (known.sinceMs < unshownMs && !isShown(known.token.text)) this.#forget(known)
@@ -130,7 +130,7 @@ export class BearerSessions {
       ended.add(known.token.text)
       this.#forget(known)
     }
-    if (ended.size > 0) this.#parts.onEnded(ended)
+    if (ended.size > 0) this.#deps.onEnded(ended)
   }
 
   #forget(known: Known): void {
@@ -145,17 +145,17 @@ export class BearerSessions {
   /** A signature is verified once, however often the model changes while its client waits. */
   #mayBecomeGood(text: string, found: Verified | null): boolean {
     if (found === null) return !this.#isKeyKnown(text)
-    return this.#parts.model.contents.identities.get(found.token.identityId) === undefined
+    return this.#deps.model.contents.identities.get(found.token.identityId) === undefined
   }
 
   #isKeyKnown(text: string): boolean {
-    const { publicKeys } = this.#parts.model.contents
+    const { publicKeys } = this.#deps.model.contents
     return publicKeys.get(keyIdOf(text) ?? '')?.usages.includes(VERIFIES_TOKENS) === true
   }
 
   async #verify(text: string): Promise<Verified | null> {
     const leaves = [...this.#leaves.values()].filter((leaf) => leaf !== null)
-    const found = await verifyJwt(text, leaves, this.#parts.clock.nowMs())
+    const found = await verifyJwt(text, leaves, this.#deps.clock.nowMs())
     const token = found === null ? null : oidcTokenOf(text, found.claims, 'access')
     return found === null || token === null ? null : { token, keyId: found.keyId }
   }
@@ -172,7 +172,7 @@ export class BearerSessions {
       fingerprints: new Set(fingerprints.map((print) => print.toLowerCase())),
       controllerId: '',
     }
-    const kept = { token, keyId, session, sinceMs: this.#parts.clock.monotonicMs() }
+    const kept = { token, keyId, session, sinceMs: this.#deps.clock.monotonicMs() }
     this.#byToken.set(text, kept)
     for (const id of idsThatEnd(kept)) addToSet(this.#byId, id, kept)
     return session
@@ -180,7 +180,7 @@ export class BearerSessions {
 
   #isGood({ token, keyId }: Verified): boolean {
     const { tokenId, identityId, sessionId, issuedAtMs, expiresAtMs } = token
-    const { model, clock } = this.#parts
+    const { model, clock } = this.#deps
     const { identities, revocations } = model.contents
     // @guard access-token-at-a-router--time
     if (clock.nowMs() >= expiresAtMs) return false
@@ -202,7 +202,7 @@ export class BearerSessions {
   #readKeys(): void {
     const before = new Map(this.#leaves)
     this.#leaves.clear()
-    for (const [kid, { usages, data }] of this.#parts.model.contents.publicKeys) {
+    for (const [kid, { usages, data }] of this.#deps.model.contents.publicKeys) {
       // @guard access-token-at-a-router--usage
       if (!usages.includes(VERIFIES_TOKENS)) continue
       const known = before.get(kid)

@@ -22,7 +22,7 @@ export type EdgeAdmission =
   | { readonly ok: true; readonly client: EdgeClient }
   | { readonly ok: false; readonly reason: string }
 
-export interface EdgeAdmissionParts {
+export interface EdgeAdmissionDeps {
   readonly sessions: Pick<ApiSessions, 'await'>
   readonly lookupTimeoutMs: number
   /** Aborted when the connection closes. */
@@ -40,7 +40,7 @@ const TOKEN_CHARACTERS_MAX = 8192
 export async function admitClient(
   socket: TLSSocket,
   { headers }: ChannelMessage,
-  { sessions, lookupTimeoutMs, signal, trustDomain }: EdgeAdmissionParts,
+  { sessions, lookupTimeoutMs, signal, trustDomain }: EdgeAdmissionDeps,
 ): Promise<EdgeAdmission> {
   const token = readText(headers, edgeHeader.sessionToken) ?? ''
   if (token === '' || token.length > TOKEN_CHARACTERS_MAX) {

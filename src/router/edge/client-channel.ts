@@ -51,7 +51,7 @@ export interface ClientServices {
   giveRoomBack(client: ClientChannel): void
 }
 
-export interface ClientChannelParts {
+export interface ClientChannelDeps {
   readonly channel: Channel
   readonly flow: ClientFlow
   readonly client: EdgeClient
@@ -76,21 +76,21 @@ export class ClientChannel {
   readonly localAddress: string
   readonly connectedAtMs: number
   readonly closeSignal: AbortSignal
-  readonly #parts: ClientChannelParts
+  readonly #deps: ClientChannelDeps
   readonly #ends = new Map<number, ClientEnd>()
   readonly #xgresses = new Map<string, ClientXgress>()
   #lastRouterId = CONNECTION_ID_MAX
   #client: EdgeClient
   #isRenewing = false
 
-  constructor(parts: ClientChannelParts) {
-    this.#parts = parts
-    this.#client = parts.client
-    this.channel = parts.channel
-    this.closeSignal = parts.closeSignal
-    this.remoteAddress = parts.remoteAddress
-    this.localAddress = parts.localAddress
-    this.connectedAtMs = parts.connectedAtMs
+  constructor(deps: ClientChannelDeps) {
+    this.#deps = deps
+    this.#client = deps.client
+    this.channel = deps.channel
+    this.closeSignal = deps.closeSignal
+    this.remoteAddress = deps.remoteAddress
+    this.localAddress = deps.localAddress
+    this.connectedAtMs = deps.connectedAtMs
   }
 
   get client(): EdgeClient {
@@ -103,7 +103,7 @@ export class ClientChannel {
   }
 
   get options(): XgressOptions {
-    return this.#parts.options
+    return this.#deps.options
   }
 
   get connections(): number {
@@ -128,7 +128,7 @@ export class ClientChannel {
         this.#xgresses.get(Buffer.from(body).toString('utf8'))?.leave()
         return
       case edgeMessage.postureResponse:
-        this.#parts.services.onPosture(this, message)
+        this.#deps.services.onPosture(this, message)
         return
       case edgeMessage.updateToken:
         void this.#renewToken(message)
@@ -140,7 +140,7 @@ export class ClientChannel {
   }
 
   #receiveOf(id: number, message: ChannelMessage): void {
-    const { services } = this.#parts
+    const { services } = this.#deps
     switch (message.contentType) {
       case edgeMessage.data: {
         const end = this.#ends.get(id)
@@ -187,7 +187,7 @@ export class ClientChannel {
   /** Why an id that the client has chosen cannot be used; null: it can. */
   faultOfId(id: number): string | null {
     if (id >= ROUTER_CONNECTION_ID_MIN) return 'connection ids of this size are given by the router'
-    const isTaken = this.#ends.has(id) || this.#parts.services.isHosting(this, id)
+    const isTaken = this.#ends.has(id) || this.#deps.services.isHosting(this, id)
     return isTaken ? 'the connection id is in use' : null
   }
 
@@ -207,7 +207,7 @@ export class ClientChannel {
     const connection: ClientConnection = new ClientConnection({
       id,
       session,
-      flow: this.#parts.flow,
+      flow: this.#deps.flow,
       send: (outgoing) => this.send(outgoing),
       onOver: () => this.#remove(id, connection),
     })
@@ -222,8 +222,8 @@ export class ClientChannel {
       id,
       session,
       circuit: { ...circuit, sharer: this.client.session.identityId },
-      circuits: this.#parts.services.circuits,
-      flow: this.#parts.flow,
+      circuits: this.#deps.services.circuits,
+      flow: this.#deps.flow,
       send: (outgoing) => this.send(outgoing),
       onOver: () => {
         this.#xgresses.delete(circuit.id)
@@ -255,13 +255,13 @@ export class ClientChannel {
 
   #takeRoom(): boolean {
     if (this.#ends.size >= clientConnectionsPerChannelMax) return false
-    return this.#parts.services.takeRoom(this)
+    return this.#deps.services.takeRoom(this)
   }
 
   #remove(id: number, end: ClientEnd): void {
     if (this.#ends.get(id) !== end) return
     this.#ends.delete(id)
-    this.#parts.services.giveRoomBack(this)
+    this.#deps.services.giveRoomBack(this)
   }
 
   #answerTrace(id: number, message: ChannelMessage): void {
@@ -281,7 +281,7 @@ export class ClientChannel {
     this.#isRenewing = true
     const fault = isTwice
       ? 'another token of this connection is judged'
-      : await this.#parts.services.renewToken(this, token).catch(errorMessage)
+      : await this.#deps.services.renewToken(this, token).catch(errorMessage)
     this.#isRenewing = false
     if (fault === null) {
       this.channel.reply(message, { contentType: edgeMessage.updateTokenSuccess })

@@ -13,7 +13,7 @@ import {
 import type { ServiceSession } from './service-session.ts'
 import type { Piece } from '../../channel/messages/payload.ts'
 
-export interface ClientConnectionParts {
+export interface ClientConnectionDeps {
   readonly id: number
   readonly session: ServiceSession
   readonly flow: Pick<ClientFlow, 'trySend' | 'onceWritable' | 'addQueued'>
@@ -28,7 +28,7 @@ export interface ClientConnectionParts {
  * are: the ends encrypt each of them.
  */
 export class ClientConnection implements Application {
-  readonly #parts: ClientConnectionParts
+  readonly #deps: ClientConnectionDeps
   #end: CircuitEnd | null = null
   /** Pieces of the client that the circuit does not take yet. */
   readonly #queue = new BoundedQueue<Piece>(Infinity)
@@ -45,12 +45,12 @@ export class ClientConnection implements Application {
   /** The client writes no more: the circuit ends once it has all that was written. */
   #isLeaving = false
 
-  constructor(parts: ClientConnectionParts) {
-    this.#parts = parts
+  constructor(deps: ClientConnectionDeps) {
+    this.#deps = deps
   }
 
   get session(): ServiceSession {
-    return this.#parts.session
+    return this.#deps.session
   }
 
   get circuitId(): string {
@@ -73,7 +73,7 @@ export class ClientConnection implements Application {
     // Data for a circuit that is over is not kept: it would hold up all else of a client that
     // writes without reading, and that client would never read why.
     if (this.#isLeaving || this.#isOver || this.#closedReason !== null) return
-    this.#parts.flow.addQueued(roomOf(piece))
+    this.#deps.flow.addQueued(roomOf(piece))
     this.#queue.push(piece)
     this.#flushQueue()
   }
@@ -89,7 +89,7 @@ export class ClientConnection implements Application {
   /** Ends it at once, and says so to the client. */
   close(reason: string): void {
     if (this.#isOver) return
-    this.#parts.send(stateClosed(this.#parts.id, { text: reason }))
+    this.#deps.send(stateClosed(this.#deps.id, { text: reason }))
     this.abandon(reason)
   }
 
@@ -115,7 +115,7 @@ export class ClientConnection implements Application {
   onTraced(answer: TraceAnswer): void {
     // @guard answers-to-a-trace
     if (this.#isOver || !this.#traced.delete(answer.userValue)) return
-    this.#parts.flow.trySend(traceAnswerMessage(this.#parts.id, answer))
+    this.#deps.flow.trySend(traceAnswerMessage(this.#deps.id, answer))
   }
 
   deliver(piece: Piece): boolean {
@@ -123,7 +123,7 @@ export class ClientConnection implements Application {
     if ((piece.edgeFlags & edgeFlag.fin) !== 0) this.#isFinDelivered = true
     if (this.#held.length === 0 && this.#sendData(piece)) return true
     this.#held.push(piece)
-    this.#parts.flow.onceWritable(this.#onClientReads)
+    this.#deps.flow.onceWritable(this.#onClientReads)
     return false
   }
 
@@ -148,13 +148,13 @@ export class ClientConnection implements Application {
     if (this.#isOver) return
     const [first] = this.#held
     if (first !== undefined && this.#sendData(first)) this.#held.shift()
-    if (this.#held.length > 0) this.#parts.flow.onceWritable(this.#onClientReads)
+    if (this.#held.length > 0) this.#deps.flow.onceWritable(this.#onClientReads)
     else if (this.#closedReason !== null) this.#sendClosed()
     else this.#end?.resume()
   }
 
   #sendData(piece: Piece): boolean {
-    return this.#parts.flow.trySend(dataMessage(this.#parts.id, piece))
+    return this.#deps.flow.trySend(dataMessage(this.#deps.id, piece))
   }
 
   /** The end may say that it takes more before it has taken what it is given. */
@@ -168,7 +168,7 @@ export class ClientConnection implements Application {
       this.#takesMore = false
       const takesMore = end.send(piece)
       this.#takesMore ||= takesMore
-      this.#parts.flow.addQueued(-roomOf(piece))
+      this.#deps.flow.addQueued(-roomOf(piece))
     }
     this.#isFlushing = false
     this.#endWhenSent()
@@ -180,12 +180,12 @@ export class ClientConnection implements Application {
 
   #dropQueue(): void {
     const room = this.#queue.drain().reduce((sum, piece) => sum + roomOf(piece), 0)
-    if (room > 0) this.#parts.flow.addQueued(-room)
+    if (room > 0) this.#deps.flow.addQueued(-room)
   }
 
   #sendClosed(): void {
     if (this.#isOver) return
-    this.#parts.send(stateClosed(this.#parts.id, { text: this.#closedReason ?? '' }))
+    this.#deps.send(stateClosed(this.#deps.id, { text: this.#closedReason ?? '' }))
     this.#over()
   }
 
@@ -193,7 +193,7 @@ export class ClientConnection implements Application {
     if (this.#isOver) return
     this.#isOver = true
     this.#held = []
-    this.#parts.onOver()
+    this.#deps.onOver()
   }
 }
 

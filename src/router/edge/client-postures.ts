@@ -30,7 +30,7 @@ interface SentPosture {
   readonly settled: Map<string, Promise<void>>
 }
 
-export interface ClientPosturesParts {
+export interface ClientPosturesDeps {
   readonly connections: () => readonly ControlConnection[]
   readonly failures: FailureLog
 }
@@ -41,12 +41,12 @@ export interface ClientPosturesParts {
  * the one that is left.
  */
 export class ClientPostures {
-  readonly #parts: ClientPosturesParts
+  readonly #deps: ClientPosturesDeps
   readonly #sent = new Map<ClientChannel, SentPosture>()
   #bytes = 0
 
-  constructor(parts: ClientPosturesParts) {
-    this.#parts = parts
+  constructor(deps: ClientPosturesDeps) {
+    this.#deps = deps
   }
 
   take(client: ClientChannel, { body }: ChannelMessage): void {
@@ -105,7 +105,7 @@ export class ClientPostures {
     responses: readonly PostureResponse[],
   ): Promise<void> {
     sent.waiting += 1
-    const sendings = this.#parts
+    const sendings = this.#deps
       .connections()
       .map((connection) => this.#send(connection, client, sent, responses))
     await Promise.all(sendings)
@@ -147,7 +147,7 @@ export class ClientPostures {
   #warn({ client }: ClientChannel, controllerId: string, reason: string): void {
     const { identityId } = client.session
     const text = 'a controller has not taken the report of a client on its device'
-    this.#parts.failures.warnOf(identityId, text, { identityId, controllerId, reason })
+    this.#deps.failures.warnOf(identityId, text, { identityId, controllerId, reason })
   }
 }
 

@@ -9,7 +9,7 @@ import type { ClientFlow } from './client-flow.ts'
 import { edgeHeader, stateClosed } from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
 
-export interface ClientXgressParts {
+export interface ClientXgressDeps {
   readonly id: number
   readonly session: ServiceSession
   readonly circuit: LocalCircuit
@@ -22,20 +22,20 @@ export interface ClientXgressParts {
 
 /** A connection of a client that keeps its end of the circuit itself. */
 export class ClientXgress implements Destination {
-  readonly #parts: ClientXgressParts
+  readonly #deps: ClientXgressDeps
   #isOver = false
 
-  constructor(parts: ClientXgressParts) {
-    this.#parts = parts
-    parts.circuits.attach(parts.circuit, this)
+  constructor(deps: ClientXgressDeps) {
+    this.#deps = deps
+    deps.circuits.attach(deps.circuit, this)
   }
 
   get session(): ServiceSession {
-    return this.#parts.session
+    return this.#deps.session
   }
 
   get circuitId(): string {
-    return this.#parts.circuit.id
+    return this.#deps.circuit.id
   }
 
   get isOver(): boolean {
@@ -44,23 +44,23 @@ export class ClientXgress implements Destination {
 
   forward({ contentType, headers, body }: ChannelMessage): boolean {
     if (this.#isOver) return false
-    const sentHeaders = new Map(headers).set(edgeHeader.connId, int32Value(this.#parts.id))
-    return this.#parts.flow.trySend({ contentType, headers: sentHeaders, body })
+    const sentHeaders = new Map(headers).set(edgeHeader.connId, int32Value(this.#deps.id))
+    return this.#deps.flow.trySend({ contentType, headers: sentHeaders, body })
   }
 
   onceWritable(callback: () => void): void {
-    this.#parts.flow.onceWritable(callback)
+    this.#deps.flow.onceWritable(callback)
   }
 
   onUnrouted(): void {
     if (this.#isOver) return
-    this.#parts.send(stateClosed(this.#parts.id, { text: 'xgress unrouted' }))
+    this.#deps.send(stateClosed(this.#deps.id, { text: 'xgress unrouted' }))
     this.#over()
   }
 
   /** A frame of the client for its circuit. */
   enter(message: ChannelMessage): void {
-    if (!this.#isOver) this.#parts.circuits.enter(this.#parts.circuit, message)
+    if (!this.#isOver) this.#deps.circuits.enter(this.#deps.circuit, message)
   }
 
   leave(): void {
@@ -69,18 +69,18 @@ export class ClientXgress implements Destination {
 
   close(reason: string): void {
     if (this.#isOver) return
-    this.#parts.send(stateClosed(this.#parts.id, { text: reason }))
+    this.#deps.send(stateClosed(this.#deps.id, { text: reason }))
     this.abandon(reason)
   }
 
   abandon(reason: string): void {
     if (this.#isOver) return
     this.#over()
-    this.#parts.circuits.leave(this.#parts.circuit, reason)
+    this.#deps.circuits.leave(this.#deps.circuit, reason)
   }
 
   #over(): void {
     this.#isOver = true
-    this.#parts.onOver()
+    this.#deps.onOver()
   }
 }

@@ -33,7 +33,7 @@ import { connectedHeaders, peerDataOf } from '../../channel/messages/peer-data.t
 const { connectsWaitingMax } = edgeLimits
 const ID_CHARACTERS_MAX = 128
 
-export interface ConnectsParts {
+export interface ConnectsDeps {
   readonly circuits: LocalCircuits
   readonly log: ProgramLogger
   readonly failures: FailureLog
@@ -63,10 +63,10 @@ interface Asked {
  * that asks for many at once, by one channel or by many, waits for its own alone.
  */
 export class Connects {
-  readonly #parts: ConnectsParts
+  readonly #deps: ConnectsDeps
 
-  constructor(parts: ConnectsParts) {
-    this.#parts = parts
+  constructor(deps: ConnectsDeps) {
+    this.#deps = deps
   }
 
   connect(client: ClientChannel, message: ChannelMessage, id: number): void {
@@ -80,7 +80,7 @@ export class Connects {
     const { session } = client.client
     const shown = readText(message.headers, edgeHeader.serviceId) ?? ''
     const isName = message.headers.get(edgeHeader.serviceIdentifierType)?.[0] === 1
-    const { serviceIdNamed } = this.#parts
+    const { serviceIdNamed } = this.#deps
     const serviceId = isName ? serviceIdNamed(shown, session.identityId) : shown
     if (!BearerSessions.isMeant(session.token)) {
       client.refuse(message, id, 'the API session is not one of OIDC: show a service session')
@@ -95,7 +95,7 @@ export class Connects {
     id: number,
     session: ServiceSession,
   ): void {
-    const { tasks } = this.#parts
+    const { tasks } = this.#deps
     const fault = client.faultOfId(id) ?? this.#faultOfRoom(client)
     if (fault !== null) {
       client.refuse(message, id, fault)
@@ -113,7 +113,7 @@ export class Connects {
   }
 
   #faultOfRoom({ client }: ClientChannel): string | null {
-    const { tasks, failures } = this.#parts
+    const { tasks, failures } = this.#deps
     const { identityId } = client.session
     // @guard dials-of-one-client--waiting
     if (tasks.count(identityId) < connectsWaitingMax) return null
@@ -125,9 +125,9 @@ export class Connects {
     const { client, message, id } = asked
     try {
       if (connection.isOver) return
-      const controller = this.#parts.controllerFor(client)
+      const controller = this.#deps.controllerFor(client)
       if (controller === null) throw new Error('no controller is connected')
-      await this.#parts.postureSettled(client, controller.id)
+      await this.#deps.postureSettled(client, controller.id)
       const answer = await this.#ask(controller, asked)
       if (answer.kind === 'made') this.#open(asked, connection, controller, answer)
       else if (!connection.isOver) {
@@ -152,7 +152,7 @@ export class Connects {
       instanceId: readText(message.headers, edgeHeader.terminatorIdentity) ?? '',
       peerData: peerDataOf(message, client.client.session.identityId),
     })
-    return readCircuitAnswer(await channel.request(request, this.#parts.timeoutMs))
+    return readCircuitAnswer(await channel.request(request, this.#deps.timeoutMs))
   }
 
   #refuse({ client, message, id }: Asked, answer: Exclude<CircuitOutcome, MadeCircuit>): void {
@@ -181,7 +181,7 @@ export class Connects {
     if (!readFlag(message.headers, edgeHeader.useXgressToSdk)) {
       // It stands on the wire before the first payload of the circuit.
       client.channel.reply(message, connectedMessage(asked, made, []))
-      connection.start((application) => this.#parts.circuits.open(circuit, application))
+      connection.start((application) => this.#deps.circuits.open(circuit, application))
       return
     }
     connection.abandon('the client keeps the end of its circuit')
@@ -196,7 +196,7 @@ export class Connects {
 
   /** The client is gone: the other end is told by the end of the circuit. */
   #abandon(circuit: LocalCircuit): void {
-    const { circuits, log } = this.#parts
+    const { circuits, log } = this.#deps
     try {
       circuits.open(circuit, nobody).close('the client is gone')
     } catch (error) {

@@ -22,7 +22,7 @@ import type { ClientTerminators } from './hosted-terminators.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 import { dialHeaders } from '../../channel/messages/peer-data.ts'
 
-export interface EdgeDialerParts {
+export interface EdgeDialerDeps {
   readonly circuits: LocalCircuits
   readonly terminators: Pick<ClientTerminators, 'find'>
 }
@@ -31,14 +31,14 @@ type PeerData = ReadonlyMap<number, Uint8Array>
 
 /** Reaches services that clients of this router host. */
 export class EdgeDialer implements TerminatorDialer {
-  readonly #parts: EdgeDialerParts
+  readonly #deps: EdgeDialerDeps
 
-  constructor(parts: EdgeDialerParts) {
-    this.#parts = parts
+  constructor(deps: EdgeDialerDeps) {
+    this.#deps = deps
   }
 
   async dial(request: DialRequest, signal: AbortSignal): Promise<PeerData> {
-    const terminator = this.#parts.terminators.find(request.destination)
+    const terminator = this.#deps.terminators.find(request.destination)
     if (terminator === null) {
       const text = `no client hosts the terminator ${request.destination.slice(0, 64)} here`
       throw new DialFailure(dialError.invalidTerminator, text)
@@ -103,7 +103,7 @@ export class EdgeDialer implements TerminatorDialer {
     try {
       const { options } = client
       connection.start((application) =>
-        this.#parts.circuits.open({ ...circuit, options }, application),
+        this.#deps.circuits.open({ ...circuit, options }, application),
       )
     } catch (error) {
       connection.abandon('the circuit could not be opened')

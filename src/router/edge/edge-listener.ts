@@ -40,7 +40,7 @@ import { closeServer, portOf } from '../../lib/runtime/listening.ts'
 import { bindServer } from '../../overlay/sockets/bind-server.ts'
 import { circuitDataTypes } from '../../channel/messages/payload.ts'
 
-export interface EdgeListenerParts {
+export interface EdgeListenerDeps {
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
   readonly clock: Clock
@@ -75,18 +75,18 @@ const clientChannelLimits = {
 
 /** The listener that clients connect to. */
 export class EdgeListener {
-  readonly #parts: EdgeListenerParts
+  readonly #deps: EdgeListenerDeps
   readonly #server: Server
   readonly #open = new Set<Channel>()
   /** Connections without an admitted client. */
   readonly #waiting = new KeyedCounts()
   #waitingCount = 0
 
-  constructor(parts: EdgeListenerParts) {
-    this.#parts = parts
+  constructor(deps: EdgeListenerDeps) {
+    this.#deps = deps
     this.#server = createServer({
       ...this.#credentials(),
-      SNICallback: certificateByName(parts.identity),
+      SNICallback: certificateByName(deps.identity),
       requestCert: true,
       // An identity may have a certificate of another authority: its fingerprint is judged.
       rejectUnauthorized: false,
@@ -96,7 +96,7 @@ export class EdgeListener {
     this.#server.maxConnections = edgeLimits.clientConnectionsOpenMax
     limitConnections(this.#server, {
       connectionsPerSourceMax: edgeLimits.clientConnectionsPerSourceMax,
-      handshakeTimeoutMs: parts.handshakeTimeoutMs,
+      handshakeTimeoutMs: deps.handshakeTimeoutMs,
       handshakesMax: edgeLimits.clientsWaitingMax,
       handshakesPerSourceMax: edgeLimits.clientsWaitingPerSourceMax,
     })
@@ -113,7 +113,7 @@ export class EdgeListener {
   async listen(bind: Address, place: string): Promise<void> {
     await bindServer(this.#server, bind, `${place}.bind`)
     this.#server.on('error', (error) =>
-      this.#parts.log.warn({ err: error }, 'listener for clients failed'),
+      this.#deps.log.warn({ err: error }, 'listener for clients failed'),
     )
   }
 
@@ -129,7 +129,7 @@ export class EdgeListener {
   }
 
   #credentials(): { cert: string; key: string; ca: string } {
-    const { server, caPem } = this.#parts.identity()
+    const { server, caPem } = this.#deps.identity()
     if (server === null) {
       throw new ProgramFailure(
         'listeners: binding edge needs a server certificate; name one with identity.server_cert',
@@ -139,7 +139,7 @@ export class EdgeListener {
   }
 
   #accept(socket: TLSSocket): void {
-    const { clock, helloTimeoutMs, log, writeTimeoutMs } = this.#parts
+    const { clock, helloTimeoutMs, log, writeTimeoutMs } = this.#deps
     socket.setKeepAlive(true, edgeLimits.clientKeepAliveMs)
     const wait = this.#wait(socket)
     if (wait === null) {
@@ -187,7 +187,7 @@ export class EdgeListener {
 
   #onClosed(client: ClientChannel, reason: string): void {
     client.onClosed(reason)
-    this.#parts.onClosed(client, reason)
+    this.#deps.onClosed(client, reason)
   }
 
   /** @returns null when too many wait. */
@@ -216,7 +216,7 @@ export class EdgeListener {
     message: ChannelMessage,
     closeSignal: AbortSignal,
   ): Promise<ClientChannel | null> {
-    const { sessions, services, clock, identity, version } = this.#parts
+    const { sessions, services, clock, identity, version } = this.#deps
     const hello = readHello(message)
     const admission = hello === null ? noHello : await this.#judged(socket, message, closeSignal)
     if (channel.isClosed) return null
@@ -228,7 +228,7 @@ export class EdgeListener {
     const { session } = client
     // The session may have changed since it was judged.
     const fault = isStillAdmitted(client, sessions.find(session.token))
-      ? this.#parts.faultOfRoom(session.identityId)
+      ? this.#deps.faultOfRoom(session.identityId)
       : 'the API session has ended'
     if (fault !== null) {
       this.#refuse(channel, socket, fault, 'busy')
@@ -241,7 +241,7 @@ export class EdgeListener {
       client,
       closeSignal,
       services,
-      options: this.#parts.options,
+      options: this.#deps.options,
       localAddress: formatHostPort({ host: localAddress, port: localPort }),
       remoteAddress: formatHostPort({ host: remoteAddress, port: remotePort }),
       connectedAtMs: clock.nowMs(),
@@ -257,7 +257,7 @@ export class EdgeListener {
         [edgeHeader.routerCapabilities, maskValue(clientCapabilities)],
       ]),
     )
-    this.#parts.onOpen(admitted)
+    this.#deps.onOpen(admitted)
     channel.open(answer)
     return admitted
   }
@@ -267,7 +267,7 @@ export class EdgeListener {
     message: ChannelMessage,
     signal: AbortSignal,
   ): Promise<EdgeAdmission> {
-    const { sessions, lookupTimeoutMs, trustDomain } = this.#parts
+    const { sessions, lookupTimeoutMs, trustDomain } = this.#deps
     try {
       return await admitClient(socket, message, {
         sessions,
@@ -287,7 +287,7 @@ export class EdgeListener {
     rejectClass: HelloRejectClass = 'notPermitted',
   ): void {
     const address = socket.remoteAddress ?? ''
-    this.#parts.log.warn({ address, reason }, 'client refused')
+    this.#deps.log.warn({ address, reason }, 'client refused')
     channel.close(reason, helloRefused(reason, rejectClass))
   }
 }

@@ -32,7 +32,7 @@ import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-export interface EdgeParts {
+export interface EdgeDeps {
   readonly config: Pick<RouterConfig, 'edge' | 'listeners' | 'tls'>
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
@@ -69,7 +69,7 @@ const TOKENS_AT_ONCE = 1000
 /** Serves clients: lets those with an API session connect, dial and host. */
 export class Edge {
   readonly dialer: TerminatorDialer
-  readonly #parts: EdgeParts
+  readonly #deps: EdgeDeps
   readonly #listeners: EdgeListener[] = []
   readonly #sessions: ApiSessions
   readonly #bearers: BearerSessions
@@ -84,23 +84,23 @@ export class Edge {
   readonly #failures: FailureLog
   #stopTimers: (() => void)[] = []
 
-  constructor(parts: EdgeParts) {
-    this.#parts = parts
-    this.#failures = new FailureLog(parts.log, parts.clock)
+  constructor(deps: EdgeDeps) {
+    this.#deps = deps
+    this.#failures = new FailureLog(deps.log, deps.clock)
     this.#bearers = new BearerSessions({
-      model: parts.model,
-      clock: parts.clock,
+      model: deps.model,
+      clock: deps.clock,
       isShown: (token) => this.#byToken.has(token),
       // @guard access-token-at-a-router--ended
       onEnded: (tokens) => this.#onSessionsChanged(tokens),
     })
     this.#sessions = new ApiSessions({
-      log: parts.log,
+      log: deps.log,
       bearers: this.#bearers,
       onChanged: (tokens) => this.#onSessionsChanged(tokens),
       onWhole: (connection) => this.#askAboutSessions(connection),
     })
-    const { clock, log, connections, circuits, operations } = parts
+    const { clock, log, connections, circuits, operations } = deps
     this.#postures = new ClientPostures({ connections, failures: this.#failures })
     this.#terminators = new ClientTerminators({
       clock,
@@ -151,7 +151,7 @@ export class Edge {
 
   /** Figures for the metrics of the router. */
   figures(): Readonly<Record<string, number>> {
-    if (this.#parts.config.edge === null) return {}
+    if (this.#deps.config.edge === null) return {}
     const clients = [...this.#clients()]
     return {
       'edge.connections': clients.length,
@@ -162,7 +162,7 @@ export class Edge {
   }
 
   messages(): ControlMessageTable {
-    if (this.#parts.config.edge === null) return new Map()
+    if (this.#deps.config.edge === null) return new Map()
     return new Map([
       ...this.#sessions.messages(),
       ...this.#terminators.messages(),
@@ -178,7 +178,7 @@ export class Edge {
 
   /** @throws {ProgramFailure} when one of its listeners cannot be opened. */
   async start(): Promise<void> {
-    const { config, log } = this.#parts
+    const { config, log } = this.#deps
     if (config.edge === null) return
     for (const listener of config.listeners) {
       if (listener.binding !== EDGE_BINDING || listener.bind === null) continue
@@ -220,7 +220,7 @@ export class Edge {
   }
 
   onControllerConnected(connection: ControlConnection): void {
-    if (this.#parts.config.edge === null) return
+    if (this.#deps.config.edge === null) return
     this.#identities.reportAll(connection)
     this.#terminators.onControllerConnected(connection)
     this.#postures.onControllerConnected(connection)
@@ -232,7 +232,7 @@ export class Edge {
   }
 
   #opened(): ListenerConfig[] {
-    const { edge, listeners } = this.#parts.config
+    const { edge, listeners } = this.#deps.config
     if (edge === null) return []
     return listeners.filter(
       ({ binding, bind }) => binding === EDGE_BINDING && bind?.protocol === 'tls',
@@ -240,7 +240,7 @@ export class Edge {
   }
 
   #listenerOf(options: Readonly<Record<string, unknown>> & EdgeOptions): EdgeListener {
-    const { identity, version, clock, log, trustDomain, config, circuits } = this.#parts
+    const { identity, version, clock, log, trustDomain, config, circuits } = this.#deps
     const connects = new Connects({
       circuits,
       log,
@@ -278,7 +278,7 @@ export class Edge {
     const terminators = this.#terminators
     const sharer = ({ client }: ClientChannel): string => client.session.identityId
     return {
-      circuits: this.#parts.circuits,
+      circuits: this.#deps.circuits,
       connect: (client, message, id) => connects.connect(client, message, id),
       connectByService: (client, message, id) => connects.connectByService(client, message, id),
       bind: (client, message, id) => terminators.bind(client, message, id),
@@ -299,7 +299,7 @@ export class Edge {
 
   /** An identity learns of no other services by asking. */
   #serviceIdNamed(name: string, identityId: string): string | null {
-    const { model } = this.#parts
+    const { model } = this.#deps
     const id = model.contents.services.named(name)?.id ?? ''
     return model.mayUse(identityId, id, 'Dial') ? id : null
   }
@@ -308,14 +308,14 @@ export class Edge {
     const { session } = client.client
     const { remoteAddress } = client
     const { id, identityId, token } = session
-    this.#parts.log.info({ identityId, apiSessionId: id, remoteAddress }, 'client connected')
+    this.#deps.log.info({ identityId, apiSessionId: id, remoteAddress }, 'client connected')
     addToSet(this.#byToken, token, client)
     this.#identities.add(client)
   }
 
   #onClosed(client: ClientChannel, reason: string): void {
     const { identityId, token } = client.client.session
-    this.#parts.log.info(
+    this.#deps.log.info(
       { identityId, remoteAddress: client.remoteAddress, reason },
       'client disconnected',
     )
@@ -331,7 +331,7 @@ export class Edge {
 
   /** The controller that has told of its session; where it is gone, any. */
   #controllerFor({ client }: ClientChannel): ControlConnection | null {
-    const connections = this.#parts.connections()
+    const connections = this.#deps.connections()
     const { controllerId } = this.#sessions.find(client.session.token) ?? client.session
     return connections.find(({ id }) => id === controllerId) ?? connections[0] ?? null
   }
@@ -383,7 +383,7 @@ export class Edge {
   /** Controllers end API sessions that nobody uses. Clients of OIDC renew theirs there. */
   #reportUsed(): void {
     const tokens = [...this.#byToken.keys()].filter((token) => !BearerSessions.isMeant(token))
-    const [controller] = this.#parts.connections()
+    const [controller] = this.#deps.connections()
     for (let at = 0; at < tokens.length; at += TOKENS_AT_ONCE) {
       controller?.channel.send(heartbeatMessage(tokens.slice(at, at + TOKENS_AT_ONCE)))
     }

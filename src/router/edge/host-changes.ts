@@ -16,7 +16,7 @@ import { hostClaim, type HostedTerminator } from './hosted-terminator.ts'
 
 const { terminatorChangedEveryMs, hostChangesBurst, hostChangesPerSecond, hostedMax } = edgeLimits
 
-export interface HostChangesParts {
+export interface HostChangesDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly log: Pick<ProgramLogger, 'info'>
   /** Null: no controller is connected. */
@@ -38,14 +38,14 @@ const UNCHANGED: Change = { cost: null, precedence: null, isHealthy: null }
  * meanwhile, the latest values count.
  */
 export class HostChanges {
-  readonly #parts: HostChangesParts
+  readonly #deps: HostChangesDeps
   readonly #rate: KeyedRate
   readonly #waiting = new Map<HostedTerminator, Change>()
 
-  constructor(parts: HostChangesParts) {
-    this.#parts = parts
+  constructor(deps: HostChangesDeps) {
+    this.#deps = deps
     const rate = { burst: hostChangesBurst, perSecond: hostChangesPerSecond, keysMax: hostedMax }
-    this.#rate = new KeyedRate(rate, parts.clock)
+    this.#rate = new KeyedRate(rate, deps.clock)
   }
 
   /** The host says another cost, or another precedence. */
@@ -85,7 +85,7 @@ export class HostChanges {
   }
 
   #report(terminator: HostedTerminator): void {
-    const { clock, log, controllerFor } = this.#parts
+    const { clock, log, controllerFor } = this.#deps
     const { id, client } = terminator
     const change = this.#waiting.get(terminator)
     const nowMs = clock.monotonicMs()

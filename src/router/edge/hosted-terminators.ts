@@ -34,7 +34,7 @@ import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-export interface HostedTerminatorsParts {
+export interface HostedTerminatorsDeps {
   readonly clock: Clock
   readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
@@ -54,7 +54,7 @@ const HOSTED_PREFIX = 'hosted:'
  * as its client hosts it, and no longer.
  */
 export class ClientTerminators {
-  readonly #parts: HostedTerminatorsParts
+  readonly #deps: HostedTerminatorsDeps
   readonly #byId = new Map<string, HostedTerminator>()
   readonly #byClient = new Map<ClientChannel, Map<number, HostedTerminator>>()
   /** Terminators by the token of their service session. */
@@ -69,14 +69,14 @@ export class ClientTerminators {
   #isSweepDue = false
   #stopTimer: (() => void) | null = null
 
-  constructor(parts: HostedTerminatorsParts) {
-    this.#parts = parts
-    this.#changes = new HostChanges(parts)
+  constructor(deps: HostedTerminatorsDeps) {
+    this.#deps = deps
+    this.#changes = new HostChanges(deps)
     const rate = {
       burst: edgeLimits.hostCreationsBurst,
       perSecond: edgeLimits.hostCreationsPerSecond,
     }
-    this.#creations = new KeyedRate({ ...rate, keysMax: edgeLimits.hostedMax }, parts.clock)
+    this.#creations = new KeyedRate({ ...rate, keysMax: edgeLimits.hostedMax }, deps.clock)
   }
 
   get all(): readonly HostedTerminator[] {
@@ -127,7 +127,7 @@ export class ClientTerminators {
       client.refuse(message, connectionId, fault ?? '')
       return
     }
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     const made = terminatorOf(client, message, connectionId, session, nowMs)
     const before = this.#sameListener(made)
     const terminator =
@@ -179,7 +179,7 @@ export class ClientTerminators {
 
   /** A controller may have come back without what it was told before. */
   onControllerConnected({ id }: ControlConnection): void {
-    const dueMs = this.#parts.clock.monotonicMs() + edgeLimits.terminatorsRepeatedMs
+    const dueMs = this.#deps.clock.monotonicMs() + edgeLimits.terminatorsRepeatedMs
     for (const terminator of this.#byId.values()) {
       if (terminator.controllerId !== id) continue
       terminator.isEstablished = false
@@ -245,7 +245,7 @@ export class ClientTerminators {
   #remove(terminator: HostedTerminator, reason: string): void {
     if (this.#byId.get(terminator.id) !== terminator) return
     this.#drop(terminator)
-    this.#parts.log.info({ terminatorId: terminator.id, reason }, 'terminator of a client removed')
+    this.#deps.log.info({ terminatorId: terminator.id, reason }, 'terminator of a client removed')
     const isAtController = terminator.isEstablished || terminator.controllerId !== ''
     if (isAtController && this.#removed.size < edgeLimits.terminatorsRemovedWaitingMax) {
       this.#removed.add(terminator.id)
@@ -263,7 +263,7 @@ export class ClientTerminators {
     const { terminatorId, result, msg, errorCode, retryHint: hint } = readTerminatorAnswer(body)
     const terminator = this.#byId.get(terminatorId)
     if (terminator === undefined) return
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     this.#waits.get(terminatorId)?.()
     if (result === CreateTerminatorResult.SUCCESS) {
       const isNews = !terminator.isEstablished
@@ -289,7 +289,7 @@ export class ClientTerminators {
   }
 
   #sendEstablished({ id, client, connectionId, wantsSuccess }: HostedTerminator): void {
-    this.#parts.log.info(
+    this.#deps.log.info(
       { terminatorId: id, identityId: client.client.session.identityId },
       'terminator of a client established',
     )
@@ -309,7 +309,7 @@ export class ClientTerminators {
   #sweep(): void {
     void this.#reportRemoved()
     this.#changes.sweep()
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     for (const terminator of this.#byId.values()) {
       if (terminator.dueMs > nowMs) continue
       // @guard host-that-changes-its-mind--creations
@@ -326,7 +326,7 @@ export class ClientTerminators {
   }
 
   async #ask(terminator: HostedTerminator): Promise<void> {
-    const { operations, controllerFor, clock } = this.#parts
+    const { operations, controllerFor, clock } = this.#deps
     const { client } = terminator
     if (controllerFor(client) === null) return
     terminator.isAsked = true
@@ -342,7 +342,7 @@ export class ClientTerminators {
 
   /** Ends with the answer, which `#onAnswer` takes, or without one when it is to be asked again. */
   async #askInTurn(terminator: HostedTerminator): Promise<void> {
-    const { controllerFor, postureSettled, clock } = this.#parts
+    const { controllerFor, postureSettled, clock } = this.#deps
     const { id, client } = terminator
     const controller = controllerFor(client)
     if (controller !== null) await postureSettled(client, controller.id)
@@ -360,7 +360,7 @@ export class ClientTerminators {
 
   /** Batches are sent until a controller has said yes to each. */
   async #reportRemoved(): Promise<void> {
-    const [controller] = this.#parts.connections()
+    const [controller] = this.#deps.connections()
     if (this.#isRemoving || this.#removed.size === 0 || controller === undefined) return
     this.#isRemoving = true
     const ids = [...this.#removed].slice(0, edgeLimits.terminatorsRemovedAtOnceMax)
@@ -371,7 +371,7 @@ export class ClientTerminators {
       for (const id of ids) if (!this.#byId.has(id)) this.#removed.delete(id)
     } catch (error) {
       const fields = { terminators: ids.length, reason: errorMessage(error) }
-      this.#parts.log.warn(fields, 'terminators were not removed; trying again')
+      this.#deps.log.warn(fields, 'terminators were not removed; trying again')
     } finally {
       this.#isRemoving = false
     }

@@ -13,7 +13,7 @@ import {
 } from '../../channel/messages/circuits.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-export interface FaultsParts {
+export interface FaultsDeps {
   readonly circuits: CarriedCircuits
   readonly clock: Clock
   readonly log: ProgramLogger
@@ -43,7 +43,7 @@ interface Miss {
  * to hear of them, so that nothing waits beside them.
  */
 export class Faults {
-  readonly #parts: FaultsParts
+  readonly #deps: FaultsDeps
   /** Since the last time that they were told, by circuit. */
   readonly #misses = new Map<string, Miss>()
   /** Links share the room for circuits that nobody knows. */
@@ -53,13 +53,13 @@ export class Faults {
   readonly #stopTimers: (() => void)[] = []
   #missed = 0
 
-  constructor(parts: FaultsParts) {
-    this.#parts = parts
+  constructor(deps: FaultsDeps) {
+    this.#deps = deps
     const { peersMax } = linkLimits
     const { circuitWarningEveryMs } = forwardLimits
     const rate = { burst: 1, perSecond: 1000 / circuitWarningEveryMs, keysMax: peersMax }
-    this.#warnings = new KeyedRate(rate, parts.clock)
-    this.#linkFaults = new KeyedRate(rate, parts.clock)
+    this.#warnings = new KeyedRate(rate, deps.clock)
+    this.#linkFaults = new KeyedRate(rate, deps.clock)
   }
 
   /** Frames that led nowhere, since the start. */
@@ -68,7 +68,7 @@ export class Faults {
   }
 
   start(): void {
-    const { faultTxInterval, idleTxInterval } = this.#parts.config
+    const { faultTxInterval, idleTxInterval } = this.#deps.config
     if (faultTxInterval > 0) {
       this.#stopTimers.push(periodicScheduler.every(faultTxInterval, () => this.#reportMisses()))
     }
@@ -84,7 +84,7 @@ export class Faults {
   /** A frame from there leads nowhere; its sender is told by the way of the controllers. */
   miss(circuitId: string, from: Place): void {
     this.#missed += 1
-    const { log, config } = this.#parts
+    const { log, config } = this.#deps
     if (from.peerId !== null && this.#warnings.take(from.peerId)) {
       const fields = { routerId: from.peerId, linkId: from.address, circuitId }
       log.warn(fields, 'frames of a circuit that was not routed here are dropped')
@@ -101,34 +101,34 @@ export class Faults {
     this.#missed += 1
     if (peerId !== null && this.#warnings.take(peerId)) {
       const fields = { routerId: peerId, linkId: address }
-      this.#parts.log.warn(fields, 'frames that name no circuit are dropped')
+      this.#deps.log.warn(fields, 'frames that name no circuit are dropped')
     }
   }
 
   /** An end in this router has closed its circuit. */
   ended(circuit: CarriedCircuit): void {
-    const owner = this.#parts.connections().find(({ id }) => id === circuit.ownerId)
+    const owner = this.#deps.connections().find(({ id }) => id === circuit.ownerId)
     if (owner !== undefined) reportEnded(owner, circuit)
   }
 
   /** A controller counts on a link that is not there. */
   invalidLink(linkId: string): void {
     if (!this.#linkFaults.take(linkId)) return
-    for (const { channel } of this.#parts.connections()) {
+    for (const { channel } of this.#deps.connections()) {
       channel.send(faultMessage('link', [linkId]))
     }
   }
 
   /** A controller that is back hears what it has missed. */
   onConnected(connection: ControlConnection): void {
-    for (const circuit of this.#parts.circuits.all()) {
+    for (const circuit of this.#deps.circuits.all()) {
       if (circuit.ownerId === connection.id) reportEnded(connection, circuit)
     }
-    if (this.#parts.config.idleTxInterval > 0) this.#askAboutIdle(connection)
+    if (this.#deps.config.idleTxInterval > 0) this.#askAboutIdle(connection)
   }
 
   #reportMisses(): void {
-    const { circuits, isPassable, connections } = this.#parts
+    const { circuits, isPassable, connections } = this.#deps
     const present = connections()
     const presentIds = new Set(present.map(({ id }) => id))
     const told = new ByOwner<string>()
@@ -151,7 +151,7 @@ export class Faults {
 
   /** @param only this one; absent: all that are connected. */
   #askAboutIdle(only?: ControlConnection): void {
-    const { circuits, clock, config, connections, onAbandoned } = this.#parts
+    const { circuits, clock, config, connections, onAbandoned } = this.#deps
     const nowMs = clock.monotonicMs()
     const asked = new Map((only === undefined ? connections() : [only]).map((one) => [one.id, one]))
     const idle = new ByOwner<IdleCircuit>()

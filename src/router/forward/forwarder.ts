@@ -46,7 +46,7 @@ export interface ForwardLink {
   onceWritable(callback: () => void): void
 }
 
-export interface ForwarderParts {
+export interface ForwarderDeps {
   readonly routerId: string
   readonly config: RouterConfig['forwarder']
   readonly clock: Clock
@@ -72,7 +72,7 @@ const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } =
  * link to it.
  */
 export class Forwarder implements LocalCircuits, RoutedCircuits {
-  readonly #parts: ForwarderParts
+  readonly #deps: ForwarderDeps
   readonly #circuits: CarriedCircuits
   readonly #faults: Faults
   readonly #routes: Routes
@@ -93,18 +93,18 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   readonly #traffic = new Traffic()
   readonly usages: CircuitUsages
 
-  constructor(parts: ForwarderParts) {
-    this.#parts = parts
-    this.#circuits = new CarriedCircuits(parts.clock)
-    this.usages = new CircuitUsages(parts.clock)
+  constructor(deps: ForwarderDeps) {
+    this.#deps = deps
+    this.#circuits = new CarriedCircuits(deps.clock)
+    this.usages = new CircuitUsages(deps.clock)
     this.#faults = new Faults({
-      ...parts,
+      ...deps,
       circuits: this.#circuits,
       isPassable: (circuitId, from) => this.#isPassable(circuitId, from),
       onAbandoned: (circuit) => this.#remove(circuit),
     })
-    this.#buffered = new FairShare(parts.bufferedBytesMax ?? circuitLimits.bufferedBytesMax)
-    this.#routes = new Routes({ ...parts, circuits: this })
+    this.#buffered = new FairShare(deps.bufferedBytesMax ?? circuitLimits.bufferedBytesMax)
+    this.#routes = new Routes({ ...deps, circuits: this })
   }
 
   /** Routes to terminators of this binding are dialed by it. */
@@ -161,7 +161,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     }
     this.#traffic.received('fabric', message)
     const circuit = this.#circuits.get(circuitId)
-    if (circuit !== undefined) circuit.receivedMs = this.#parts.clock.monotonicMs()
+    if (circuit !== undefined) circuit.receivedMs = this.#deps.clock.monotonicMs()
     const fate = this.#forward(circuit, from, message, bytesMaxOf(contentType))
     // @guard circuits-at-a-router--usage
     if (fate === 'astray') this.#faults.miss(circuitId, from)
@@ -211,7 +211,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
 
   #isUnresponsive(linkId: string): boolean {
     const silentForMs = this.#links.get(linkId)?.link.silentForMs ?? 0
-    return silentForMs >= this.#parts.config.unresponsiveLinkTimeout
+    return silentForMs >= this.#deps.config.unresponsiveLinkTimeout
   }
 
   /** A link that the route does not name as such is an end. */
@@ -228,10 +228,10 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
       return
     }
     if (this.#leaving.has(circuit)) return
-    const sinceMs = this.#parts.clock.monotonicMs()
+    const sinceMs = this.#deps.clock.monotonicMs()
     this.#leaving.set(circuit, {
       sinceMs,
-      dueMs: sinceMs + this.#parts.config.xgressCloseCheckInterval,
+      dueMs: sinceMs + this.#deps.config.xgressCloseCheckInterval,
     })
     this.#scheduleLeaving()
   }
@@ -249,7 +249,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
       isTerminator: place.isTerminator,
       options: place.options ?? xgressOptions(),
       application,
-      clock: this.#parts.clock,
+      clock: this.#deps.clock,
       room: this.#roomOf(circuit),
       transmit: (message, kind) => this.#transmit(circuit, place, stream, message, kind),
       onEnded: () => this.#reportEnded(circuit, place.isTerminator),
@@ -298,7 +298,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   enter({ id, address, isTerminator, sharer = id }: LocalCircuit, message: ChannelMessage): void {
     const circuit = this.#circuits.get(id)
     if (circuit === undefined || circuitIdOf(message) !== id) return
-    circuit.receivedMs = this.#parts.clock.monotonicMs()
+    circuit.receivedMs = this.#deps.clock.monotonicMs()
     const from = { address, peerId: null, sharer }
     const fate = this.#forward(circuit, from, message, bytesMaxOf(message.contentType))
     if (fate === 'astray') this.#faults.miss(id, from)
@@ -333,7 +333,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
 
   /** Circuits by id, as an inspection shows them, and how many more there are. */
   shown(): { readonly circuits: Readonly<Record<string, object>>; readonly omitted: number } {
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     const all = Array.from(this.#circuits.all())
     const shown = all.slice(0, forwardLimits.circuitsShownMax)
     const circuits = Object.fromEntries(
@@ -430,7 +430,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   ): Fate {
     const next = circuit?.next(from.address, from.peerId)
     if (circuit === undefined || next === undefined) return 'astray'
-    if (!isRepeated) circuit.activeMs = this.#parts.clock.monotonicMs()
+    if (!isRepeated) circuit.activeMs = this.#deps.clock.monotonicMs()
     const hops = hopsOfTrace(given)
     if (hops === 1) return this.#answerTrace(circuit, from, given)
     const message = hops === null ? given : withHops(given, hops - 1)
@@ -451,7 +451,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
 
   /** The route is traced as far as this router: the answer goes to where the request came from. */
   #answerTrace(circuit: CarriedCircuit, from: Sender, request: ChannelMessage): Fate {
-    const answer = traceRouteAnswer(request, { type: 'forwarder', id: this.#parts.routerId })
+    const answer = traceRouteAnswer(request, { type: 'forwarder', id: this.#deps.routerId })
     const { headers = new Map(), body = new Uint8Array() } = answer ?? {}
     if (answer === null) return 'sent'
     const frame = { contentType: answer.contentType, sequence: 0, headers, body }
@@ -536,15 +536,15 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   #scheduleLeaving(): void {
     const [first] = this.#leaving.values()
     if (this.#leaveTimer !== null || first === undefined) return
-    const waitMs = first.dueMs - this.#parts.clock.monotonicMs()
+    const waitMs = first.dueMs - this.#deps.clock.monotonicMs()
     this.#leaveTimer = setTimeout(() => this.#lookAtLeaving(), Math.max(0, waitMs))
   }
 
   /** All wait for the same time, so the first in the map is due first. */
   #lookAtLeaving(): void {
     this.#leaveTimer = null
-    const nowMs = this.#parts.clock.monotonicMs()
-    const quietMs = this.#parts.config.xgressCloseCheckInterval
+    const nowMs = this.#deps.clock.monotonicMs()
+    const quietMs = this.#deps.config.xgressCloseCheckInterval
     // One that is put back goes to the end, and is due later: the loop ends before it.
     for (const [circuit, leaving] of this.#leaving) {
       if (leaving.dueMs > nowMs) break
@@ -561,7 +561,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
 
   #startTicker(): void {
     this.#ticker ??= setInterval(() => {
-      const nowMs = this.#parts.clock.monotonicMs()
+      const nowMs = this.#deps.clock.monotonicMs()
       for (const stream of Array.from(this.#streams)) stream.tick(nowMs)
     }, ticksEveryMs)
   }

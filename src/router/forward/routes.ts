@@ -48,7 +48,7 @@ export interface RoutedCircuits {
   forget(circuit: CarriedCircuit): void
 }
 
-export interface RoutesParts {
+export interface RoutesDeps {
   readonly circuits: RoutedCircuits
   readonly config: RouterConfig['forwarder']
   readonly clock: Clock
@@ -78,19 +78,19 @@ const NO_PEER_DATA: PeerData = new Map()
  * end is there when the circuit leads to it.
  */
 export class Routes {
-  readonly #parts: RoutesParts
+  readonly #deps: RoutesDeps
   readonly #pool: TaskPool
   readonly #failures: FailureLog
   readonly #dialers = new Map<string, TerminatorDialer>()
   /** Under way, by the address of the end. */
   readonly #dials = new Map<string, Dial>()
 
-  constructor(parts: RoutesParts) {
-    this.#parts = parts
-    this.#failures = new FailureLog(parts.log, parts.clock)
+  constructor(deps: RoutesDeps) {
+    this.#deps = deps
+    this.#failures = new FailureLog(deps.log, deps.clock)
     this.#pool = new TaskPool({
-      workersMax: parts.config.xgressDialWorkerCount,
-      waitingMax: parts.config.xgressDialQueueLength,
+      workersMax: deps.config.xgressDialWorkerCount,
+      waitingMax: deps.config.xgressDialQueueLength,
     })
   }
 
@@ -111,7 +111,7 @@ export class Routes {
   }
 
   #onRoute(connection: ControlConnection, message: ChannelMessage): void {
-    const { circuits, clock } = this.#parts
+    const { circuits, clock } = this.#deps
     const route = readRoute(message.body)
     if (route === null) {
       connection.channel.replyResult(message, false, 'the route is malformed')
@@ -157,7 +157,7 @@ export class Routes {
   }
 
   #onUnroute({ circuitId, isNow }: { circuitId: string; isNow: boolean }): void {
-    const { circuits } = this.#parts
+    const { circuits } = this.#deps
     const circuit = circuits.circuit(circuitId)
     for (const dial of isNow && circuit !== undefined ? this.#dials.values() : []) {
       if (dial.circuit === circuit) dial.abort.abort(new Error('the circuit was removed'))
@@ -187,7 +187,7 @@ export class Routes {
     { binding, address, destination, peerData }: RouteEgress,
     abort: AbortController,
   ): Promise<PeerData> {
-    const { config, clock } = this.#parts
+    const { config, clock } = this.#deps
     const dialer = this.#dialers.get(binding)
     if (dialer === undefined) {
       const reason = `this router has no dialer for the binding ${binding}`
@@ -229,7 +229,7 @@ export class Routes {
     circuit: CarriedCircuit,
     peerData: PeerData,
   ): void {
-    const { circuits } = this.#parts
+    const { circuits } = this.#deps
     // It may have been unrouted while its terminator was dialed.
     const isGone = circuits.circuit(circuit.id) !== circuit
     const missing = isGone ? null : circuits.route(circuit, route)
@@ -240,7 +240,7 @@ export class Routes {
         const ways = forwards.map(({ from, to }) => `${from} -> ${to}`)
         const binding = egress === null ? {} : { binding: egress.binding }
         const shown = { ...route.traced, circuitId, attempt, ways, ...binding }
-        this.#parts.log.info(shown, 'traced: circuit routed')
+        this.#deps.log.info(shown, 'traced: circuit routed')
       }
       return
     }
@@ -265,7 +265,7 @@ export class Routes {
       this.#failures.warnOf(clientId, reason, { circuitId, clientId })
     } else {
       const fields = { ...route.traced, circuitId, reason }
-      this.#parts.log.info(fields, 'a circuit could not be routed')
+      this.#deps.log.info(fields, 'a circuit could not be routed')
     }
     channel.reply(message, routeFailed(route, code, reason))
   }

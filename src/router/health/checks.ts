@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { durationText } from '../../lib/text/duration-text.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-export interface CheckParts {
+export interface CheckDeps {
   readonly id: string
   readonly intervalMs: number
   readonly initialDelayMs: number
@@ -14,7 +14,7 @@ export interface CheckParts {
 /** One check that runs again and again, and remembers how it went. */
 export class HealthCheck {
   readonly id: string
-  readonly #parts: CheckParts
+  readonly #deps: CheckDeps
   #timer: NodeJS.Timeout | null = null
   #isRunning = false
   #lastMs: number | null = null
@@ -24,16 +24,16 @@ export class HealthCheck {
   #failingSinceMs: number | null = null
   #details: unknown = undefined
 
-  constructor(parts: CheckParts) {
-    this.#parts = parts
-    this.id = parts.id
+  constructor(deps: CheckDeps) {
+    this.#deps = deps
+    this.id = deps.id
   }
 
   start(): void {
     this.#timer = setTimeout(() => {
       void this.run()
-      this.#timer = setInterval(() => void this.run(), this.#parts.intervalMs)
-    }, this.#parts.initialDelayMs)
+      this.#timer = setInterval(() => void this.run(), this.#deps.intervalMs)
+    }, this.#deps.initialDelayMs)
   }
 
   stop(): void {
@@ -41,7 +41,7 @@ export class HealthCheck {
   }
 
   async run(): Promise<void> {
-    const { clock, run } = this.#parts
+    const { clock, run } = this.#deps
     if (this.#isRunning) return
     this.#isRunning = true
     const begunMs = clock.monotonicMs()

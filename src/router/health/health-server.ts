@@ -14,7 +14,7 @@ import { bindServer } from '../../overlay/sockets/bind-server.ts'
 
 type WebConfig = RouterConfig['web'][number]
 
-export interface HealthServersParts {
+export interface HealthServersDeps {
   readonly web: readonly WebConfig[]
   readonly identity: () => RouterIdentity
   readonly handshakeTimeoutMs: number
@@ -26,16 +26,16 @@ const TLS_VERSIONS = { 'TLS1.2': 'TLSv1.2', 'TLS1.3': 'TLSv1.3' } as const
 
 /** The HTTPS servers of `web`. Whatever is asked, the one API there is answers. */
 export class HealthServers {
-  readonly #parts: HealthServersParts
+  readonly #deps: HealthServersDeps
   readonly #servers: { readonly server: Server; readonly renew: () => void }[] = []
 
-  constructor(parts: HealthServersParts) {
-    this.#parts = parts
+  constructor(deps: HealthServersDeps) {
+    this.#deps = deps
   }
 
   /** @throws {ProgramFailure} naming the place in the configuration. */
   async start(): Promise<void> {
-    for (const [at, web] of this.#parts.web.entries()) {
+    for (const [at, web] of this.#deps.web.entries()) {
       for (const [number, point] of web.bindPoints.entries()) {
         await this.#open(web, `web[${at}]`, `web[${at}].bindPoints[${number}]`, point)
       }
@@ -68,12 +68,12 @@ export class HealthServers {
     pointPlace: string,
     point: WebConfig['bindPoints'][number],
   ): Promise<void> {
-    const { log } = this.#parts
+    const { log } = this.#deps
     const credentials = (): { cert: string; key: string } => this.#credentials(web, place)
     const { options } = web
     const server = createServer({
       ...credentials(),
-      ...(web.identity === null ? { SNICallback: certificateByName(this.#parts.identity) } : {}),
+      ...(web.identity === null ? { SNICallback: certificateByName(this.#deps.identity) } : {}),
       minVersion: TLS_VERSIONS[options.minTLSVersion],
       maxVersion: TLS_VERSIONS[options.maxTLSVersion],
       requestCert: true,
@@ -87,7 +87,7 @@ export class HealthServers {
     server.setTimeout(options.readTimeout + options.writeTimeout)
     server.on('request', (request, response) => {
       const isShort = URL.parse(request.url ?? '/', 'https://router')?.searchParams.get('type')
-      const text = JSON.stringify(healthAnswer(this.#parts.checks, isShort === 'short'), null, 2)
+      const text = JSON.stringify(healthAnswer(this.#deps.checks, isShort === 'short'), null, 2)
       const moved = point.newAddress
       const late = setTimeout(() => response.destroy(), options.writeTimeout)
       response.once('finish', () => clearTimeout(late))
@@ -107,7 +107,7 @@ export class HealthServers {
       // @guard health-checks-kept-busy--held
       connectionsPerSourceMax: limits.healthConnectionsPerSourceMax,
       // @guard health-checks-kept-busy--time
-      handshakeTimeoutMs: this.#parts.handshakeTimeoutMs,
+      handshakeTimeoutMs: this.#deps.handshakeTimeoutMs,
       // @guard health-checks-kept-busy--all
       handshakesMax: limits.healthHandshakesMax,
       // @guard health-checks-kept-busy--source
@@ -128,7 +128,7 @@ export class HealthServers {
   #credentials(web: WebConfig, place: string): { cert: string; key: string } {
     const own = web.identity
     const server =
-      own === null ? this.#parts.identity().server : readServerIdentity(own, `${place}.identity`)
+      own === null ? this.#deps.identity().server : readServerIdentity(own, `${place}.identity`)
     if (server === null) {
       throw new ProgramFailure(
         `${place}: needs a server certificate; name one with identity.server_cert`,

@@ -6,7 +6,7 @@ import type { Link } from '../links/link.ts'
 import { HealthCheck } from './checks.ts'
 import { contentType } from '../../channel/numbers.ts'
 
-export interface RouterCheckParts {
+export interface RouterCheckDeps {
   readonly config: RouterConfig
   readonly clock: Clock
   readonly connections: () => readonly ControlConnection[]
@@ -19,7 +19,7 @@ export function routerChecks({
   clock,
   connections,
   links,
-}: RouterCheckParts): HealthCheck[] {
+}: RouterCheckDeps): HealthCheck[] {
   const { ctrlPingCheck, linkCheck } = config.healthChecks
   return [
     new HealthCheck({

@@ -19,7 +19,7 @@ export type AskExtension = (
   identity: RouterIdentity,
 ) => Promise<{ readonly cert: string; readonly serverCert: string }>
 
-export interface ExtenderParts {
+export interface ExtenderDeps {
   readonly config: RouterConfig
   readonly holder: IdentityHolder
   readonly clock: Clock
@@ -35,13 +35,13 @@ export interface ExtenderParts {
  * has.
  */
 export class CertificateExtender {
-  readonly #parts: ExtenderParts
+  readonly #deps: ExtenderDeps
   #timer: NodeJS.Timeout | null = null
   #isStopped = false
   #logged = ''
 
-  constructor(parts: ExtenderParts) {
-    this.#parts = parts
+  constructor(deps: ExtenderDeps) {
+    this.#deps = deps
   }
 
   /** @param isForced ask at once, whatever is left. */
@@ -55,7 +55,7 @@ export class CertificateExtender {
   }
 
   async #judge(isForced: boolean): Promise<void> {
-    const { clock, holder } = this.#parts
+    const { clock, holder } = this.#deps
     const identity = holder.current()
     const leaves = [identity.leaf, ...(identity.server === null ? [] : [identity.server.leaf])]
     const renewAtMs = Math.min(
@@ -75,7 +75,7 @@ export class CertificateExtender {
 
   /** @returns whether there is nothing left to do now. */
   async #extend(identity: RouterIdentity): Promise<boolean> {
-    const { apis } = this.#parts
+    const { apis } = this.#deps
     const obstacle = this.#obstacle()
     if (obstacle !== null) {
       this.#warnOnce(`the certificates are due, and cannot be extended: ${obstacle}`)
@@ -99,7 +99,7 @@ export class CertificateExtender {
   }
 
   #obstacle(): string | null {
-    const { config, ask, apis } = this.#parts
+    const { config, ask, apis } = this.#deps
     const files = identityFiles(config)
     if (config.csr === null) return 'the configuration has no csr'
     if (!files.ok) return files.fault
@@ -113,11 +113,11 @@ export class CertificateExtender {
     const text = [sentence, ...failures].join(' ')
     if (text === this.#logged) return
     this.#logged = text
-    this.#parts.log.warn(failures.length === 0 ? {} : { failures }, sentence)
+    this.#deps.log.warn(failures.length === 0 ? {} : { failures }, sentence)
   }
 
   async #extendAt(api: string, identity: RouterIdentity): Promise<void> {
-    const { config, ask, log, onExtended } = this.#parts
+    const { config, ask, log, onExtended } = this.#deps
     const files = identityFiles(config)
     const { csr } = config
     if (ask === null || csr === null || !files.ok) return

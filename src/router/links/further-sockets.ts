@@ -6,7 +6,7 @@ import { type LinkSocketType, linkSocketTypes } from '../../channel/messages/lin
 
 const { furtherSocketWaitMs, furtherSocketWaitMsMax } = linkLimits
 
-export interface FurtherSocketsParts {
+export interface FurtherSocketsDeps {
   readonly link: Link
   /** How many sockets of each type it is to have, the first one among them. */
   readonly wanted: Readonly<Record<LinkSocketType, number>>
@@ -18,16 +18,16 @@ export interface FurtherSocketsParts {
 
 /** Dials the further sockets of a link, one after the other, for as long as the link is there. */
 export class FurtherSockets {
-  readonly #parts: FurtherSocketsParts
+  readonly #deps: FurtherSocketsDeps
   readonly #abort = new AbortController()
   #timer: NodeJS.Timeout | null = null
   #isDialing = false
   #failures = 0
 
-  constructor(parts: FurtherSocketsParts) {
-    this.#parts = parts
-    parts.link.onSocketLost = () => this.#schedule(this.#waitMs())
-    this.#schedule(parts.startupDelayMs)
+  constructor(deps: FurtherSocketsDeps) {
+    this.#deps = deps
+    deps.link.onSocketLost = () => this.#schedule(this.#waitMs())
+    this.#schedule(deps.startupDelayMs)
   }
 
   stop(): void {
@@ -49,12 +49,12 @@ export class FurtherSockets {
   }
 
   #missing(): LinkSocketType | undefined {
-    const { link, wanted } = this.#parts
+    const { link, wanted } = this.#deps
     return linkSocketTypes.find((type) => link.socketsOf(type) < wanted[type])
   }
 
   async #dialMissing(): Promise<void> {
-    const { dial, log, link, wanted } = this.#parts
+    const { dial, log, link, wanted } = this.#deps
     this.#isDialing = true
     try {
       // A peer that closes what it has accepted is not dialed without a pause.

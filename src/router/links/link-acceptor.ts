@@ -29,7 +29,7 @@ import { closeServer } from '../../lib/runtime/listening.ts'
 import { peerLeafDer, peerLeafSha256 } from '../../lib/runtime/peer-certificates.ts'
 import { bindServer } from '../../overlay/sockets/bind-server.ts'
 
-export interface LinkAcceptorParts {
+export interface LinkAcceptorDeps {
   readonly identity: () => RouterIdentity
   readonly registry: LinkRegistry
   readonly user: LinkUser
@@ -49,33 +49,33 @@ export interface LinkAcceptorParts {
  * hello has to say the same.
  */
 export class LinkAcceptor {
-  readonly #parts: LinkAcceptorParts
+  readonly #deps: LinkAcceptorDeps
   readonly #server: Server
   readonly #open = new Set<Channel>()
   /** Connections that are not admitted, by their certificate, which says more than the address. */
   readonly #waiting: PendingConnections
 
-  constructor(parts: LinkAcceptorParts) {
-    this.#parts = parts
+  constructor(deps: LinkAcceptorDeps) {
+    this.#deps = deps
     this.#waiting = new PendingConnections({
-      handshakeTimeoutMs: parts.helloTimeoutMs + linkLimits.linkAdmissionMsMax,
+      handshakeTimeoutMs: deps.helloTimeoutMs + linkLimits.linkAdmissionMsMax,
       handshakesMax: linkLimits.linksWaitingMax,
       // @guard link-listener-kept-busy--certificate
       handshakesPerSourceMax: linkLimits.linksWaitingPerCertificateMax,
     })
     this.#server = createServer({
       ...this.#credentials(),
-      SNICallback: certificateByName(parts.identity),
+      SNICallback: certificateByName(deps.identity),
       requestCert: true,
       rejectUnauthorized: true,
       minVersion: 'TLSv1.2',
       ALPNProtocols: [LINK_PROTOCOL],
-      handshakeTimeout: parts.handshakeTimeoutMs,
+      handshakeTimeout: deps.handshakeTimeoutMs,
     })
     this.#server.maxConnections = linkLimits.linkConnectionsMax
     limitConnections(this.#server, {
       connectionsPerSourceMax: linkLimits.linkConnectionsPerSourceMax,
-      handshakeTimeoutMs: parts.handshakeTimeoutMs,
+      handshakeTimeoutMs: deps.handshakeTimeoutMs,
       // @guard link-listener-kept-busy--all
       handshakesMax: linkLimits.linkHandshakesMax,
       // @guard link-listener-kept-busy--source
@@ -91,9 +91,7 @@ export class LinkAcceptor {
   /** @throws {ProgramFailure} when it cannot listen. */
   async listen(bind: Address, place: string): Promise<void> {
     await bindServer(this.#server, bind, `${place}.bind`)
-    this.#server.on('error', (error) =>
-      this.#parts.log.warn({ err: error }, 'link listener failed'),
-    )
+    this.#server.on('error', (error) => this.#deps.log.warn({ err: error }, 'link listener failed'))
   }
 
   /** New links are accepted by the certificates in force. */
@@ -108,7 +106,7 @@ export class LinkAcceptor {
   }
 
   #credentials(): { cert: string; key: string; ca: string } {
-    const { server, caPem } = this.#parts.identity()
+    const { server, caPem } = this.#deps.identity()
     if (server === null) {
       throw new ProgramFailure(
         'link.listeners: needs a server certificate; name one with identity.server_cert',
@@ -118,7 +116,7 @@ export class LinkAcceptor {
   }
 
   #accept(socket: TLSSocket): void {
-    const { limits, clock, log, helloTimeoutMs } = this.#parts
+    const { limits, clock, log, helloTimeoutMs } = this.#deps
     let link: Link | null = null
     let deadline = setTimeout(() => {
       const reason = 'no hello in time'
@@ -148,7 +146,7 @@ export class LinkAcceptor {
         })
       },
       onMessage: (message) => {
-        if (link !== null) this.#parts.user.onLinkMessage(link, message)
+        if (link !== null) this.#deps.user.onLinkMessage(link, message)
         return null
       },
       onClose: (reason) => {
@@ -163,7 +161,7 @@ export class LinkAcceptor {
 
   /** A link ends with its first socket. */
   #onClosed(link: Link, channel: Channel, reason: string): void {
-    if (link.channel === channel) this.#parts.registry.remove(link, reason)
+    if (link.channel === channel) this.#deps.registry.remove(link, reason)
     else link.removeSocket(channel)
   }
 
@@ -186,7 +184,7 @@ export class LinkAcceptor {
 
   #refuse(channel: Channel, socket: TLSSocket, hello: LinkHello | null, reason: string): null {
     const shown = { routerId: hello?.routerId, address: socket.remoteAddress ?? '', reason }
-    this.#parts.log.warn(shown, 'link refused')
+    this.#deps.log.warn(shown, 'link refused')
     channel.close(reason, helloRefused(reason, 'notPermitted'))
     return null
   }
@@ -194,7 +192,7 @@ export class LinkAcceptor {
   #answer(hello: LinkHello, { headers }: ChannelMessage): ChannelMessage {
     const { linkId: token, group, type } = hello
     const said = { token, version: null, type: group === null ? '' : type, group, headers }
-    return helloAccepted(said, this.#parts.identity().id, new Map())
+    return helloAccepted(said, this.#deps.identity().id, new Map())
   }
 
   #add(
@@ -203,7 +201,7 @@ export class LinkAcceptor {
     message: ChannelMessage,
     hello: LinkHello,
   ): Link | null {
-    const { registry, log, queues } = this.#parts
+    const { registry, log, queues } = this.#deps
     const refusal = registry.refusalOf({ id: hello.linkId, peerId: hello.routerId })
     if (refusal !== null) {
       log.info({ routerId: hello.routerId, linkId: hello.linkId, reason: refusal }, 'link refused')
@@ -254,7 +252,7 @@ export class LinkAcceptor {
     readonly type: LinkSocketType
     readonly fault: string | null
   } {
-    const link = this.#parts.registry.acceptedFrom(routerId) ?? null
+    const link = this.#deps.registry.acceptedFrom(routerId) ?? null
     const known = linkSocketTypes.find((one) => one === type)
     const isMember = link !== null && link.group !== null && link.group.id === group?.id
     const knowsSecret = isSame(link?.group?.secret ?? null, group?.secret ?? null)
@@ -273,7 +271,7 @@ export class LinkAcceptor {
     socket: TLSSocket,
     { routerId, dialedId }: { readonly routerId: string; readonly dialedId: string | null },
   ): Promise<string | null> {
-    const { identity, isVerified } = this.#parts
+    const { identity, isVerified } = this.#deps
     const shown = peerLeafDer(socket)
     if (shown === null) return 'no certificate was presented'
     const leaf = parseCertificate(shown)

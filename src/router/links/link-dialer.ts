@@ -27,7 +27,7 @@ import type { DialedPeer, LinkTarget } from './peer-dialer.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
 
-export interface LinkDialerParts {
+export interface LinkDialerDeps {
   readonly section: LinkConfig
   readonly config: LinkConfig['dialers'][number]
   readonly identity: () => RouterIdentity
@@ -49,15 +49,15 @@ interface SocketDial {
 
 /** Dials links by the options of one dialer, and the further sockets of those that have several. */
 export class LinkDialer {
-  readonly #parts: LinkDialerParts
+  readonly #deps: LinkDialerDeps
 
-  constructor(parts: LinkDialerParts) {
-    this.#parts = parts
+  constructor(deps: LinkDialerDeps) {
+    this.#deps = deps
   }
 
   /** @throws {Error} one clause. */
   async dial(peer: DialedPeer, target: LinkTarget, signal: AbortSignal): Promise<Link> {
-    const { config, section, registry } = this.#parts
+    const { config, section, registry } = this.#deps
     const sockets = linkSockets(config)
     const hasSeveral = sockets['link.default'] + sockets['link.ack'] > 1
     let link: Link | null = null
@@ -99,7 +99,7 @@ export class LinkDialer {
     peer: DialedPeer,
     target: LinkTarget,
   ): FurtherSockets {
-    const { config, log } = this.#parts
+    const { config, log } = this.#deps
     return new FurtherSockets({
       link,
       wanted: linkSockets(config),
@@ -124,10 +124,10 @@ export class LinkDialer {
     target: LinkTarget,
     { group, link, onClose, partOf, signal }: SocketDial,
   ): Promise<Dialed & { readonly local: string; readonly remote: string }> {
-    const { section, config, clock, user } = this.#parts
+    const { section, config, clock, user } = this.#deps
     const address = parseAddress(target.address)
     if (address === null) throw new Error('it is no address')
-    const identity = this.#parts.identity()
+    const identity = this.#deps.identity()
     const { host, port } = address
     const localAddress = localAddressOf(config.bind, isIP(host) === 6 ? 6 : 4)
     let local = ''

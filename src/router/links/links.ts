@@ -32,7 +32,7 @@ import { controlMessage } from '../../channel/messages/control.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
 
-export interface LinksParts {
+export interface LinksDeps {
   /** Null: no other router is dialed or accepted. */
   readonly config: RouterConfig['link']
   readonly dialing: Pick<RouterConfig['forwarder'], 'linkDialWorkerCount' | 'linkDialQueueLength'>
@@ -53,18 +53,18 @@ const VERSION = /^v?[0-9]+\.[0-9]+\.[0-9]+/
  * there is.
  */
 export class Links {
-  readonly #parts: LinksParts
+  readonly #deps: LinksDeps
   readonly #registry: LinkRegistry
   readonly #acceptors: LinkAcceptor[] = []
   readonly #dialers = new Map<string, PeerDialer>()
   readonly #dials: TaskPool
   #isStopped = false
 
-  constructor(parts: LinksParts) {
-    this.#parts = parts
+  constructor(deps: LinksDeps) {
+    this.#deps = deps
     this.#dials = new TaskPool({
-      workersMax: parts.dialing.linkDialWorkerCount,
-      waitingMax: parts.dialing.linkDialQueueLength,
+      workersMax: deps.dialing.linkDialWorkerCount,
+      waitingMax: deps.dialing.linkDialQueueLength,
     })
     this.#registry = new LinkRegistry({
       onEstablished: (link) => this.#onEstablished(link),
@@ -78,7 +78,7 @@ export class Links {
 
   /** Listeners that other routers are told of. */
   get listeners(): readonly PeerListener[] {
-    return (this.#parts.config?.listeners ?? [])
+    return (this.#deps.config?.listeners ?? [])
       .filter(({ bind }) => bind.protocol === 'tls')
       .map(({ advertise, groups }) => ({ address: `tls:${formatHostPort(advertise)}`, groups }))
   }
@@ -91,7 +91,7 @@ export class Links {
 
   /** @throws {ProgramFailure} when one of its listeners cannot be opened. */
   async start(): Promise<void> {
-    const { config, log } = this.#parts
+    const { config, log } = this.#deps
     if (config === null) return
     for (const [at, { bind, options }] of config.listeners.entries()) {
       const place = `link.listeners[${at}]`
@@ -100,7 +100,7 @@ export class Links {
         continue
       }
       const acceptor = new LinkAcceptor({
-        ...this.#parts,
+        ...this.#deps,
         registry: this.#registry,
         limits: linkChannelLimits(config, options),
         queues: linkQueues(config, options),
@@ -149,14 +149,14 @@ export class Links {
   }
 
   #onPeer({ id, state, version, listeners }: PeerChange): void {
-    if (this.#isStopped || id === this.#parts.identity().id) return
+    if (this.#isStopped || id === this.#deps.identity().id) return
     if (state === 'removed') {
       this.#dialers.get(id)?.stop()
       this.#dialers.delete(id)
       this.#registry.closeOf(id, 'the router was removed')
       return
     }
-    const { config: section } = this.#parts
+    const { config: section } = this.#deps
     const dialer = this.#dialers.get(id)
     const policy = this.#policyFor(listeners)
     if (state === 'unhealthy') {
@@ -175,7 +175,7 @@ export class Links {
   #policyFor(
     listeners: readonly PeerListener[],
   ): { config: LinkConfig['dialers'][number]; addresses: readonly string[] } | null {
-    for (const config of this.#parts.config?.dialers ?? []) {
+    for (const config of this.#deps.config?.dialers ?? []) {
       const addresses = listeners
         .filter(({ groups }) => sharesGroup(config.groups, groups))
         .map(({ address }) => address)
@@ -189,8 +189,8 @@ export class Links {
     config: LinkConfig['dialers'][number],
     peer: DialedPeer,
   ): PeerDialer {
-    const { random, log } = this.#parts
-    const dialer = new LinkDialer({ ...this.#parts, section, config, registry: this.#registry })
+    const { random, log } = this.#deps
+    const dialer = new LinkDialer({ ...this.#deps, section, config, registry: this.#registry })
     return new PeerDialer(
       {
         config,
@@ -206,7 +206,7 @@ export class Links {
 
   /** Asks any controller: each of them judges by the same records. */
   async #isVerified(routerId: string, sha1: string): Promise<boolean> {
-    const { connections } = this.#parts
+    const { connections } = this.#deps
     const { linkAdmissionMsMax } = linkLimits
     const asked = connections().map(async ({ channel }) => {
       const message = verifyRouterMessage(routerId, sha1)
@@ -223,8 +223,8 @@ export class Links {
 
   #onEstablished(link: Link): void {
     const { id, peerId, isDialed, iteration, remoteAddress } = link
-    this.#parts.user.addLink(link)
-    this.#parts.log.info(
+    this.#deps.user.addLink(link)
+    this.#deps.log.info(
       { linkId: id, routerId: peerId, isDialed, iteration, remoteAddress },
       'link established',
     )
@@ -233,14 +233,14 @@ export class Links {
 
   #onLost(link: Link, reason: string, isDuplicate: boolean): void {
     const { id, peerId } = link
-    this.#parts.user.removeLink(link)
-    this.#parts.log.info({ linkId: id, routerId: peerId, reason, isDuplicate }, 'link lost')
+    this.#deps.user.removeLink(link)
+    this.#deps.log.info({ linkId: id, routerId: peerId, reason, isDuplicate }, 'link lost')
     this.#reportToControllers(linkFaultMessage(link, isDuplicate))
     if (!isDuplicate && !this.#isStopped) this.#dialers.get(peerId)?.redial()
   }
 
   #reportToControllers(outgoing: Outgoing): void {
-    for (const { channel } of this.#parts.connections()) channel.send(outgoing)
+    for (const { channel } of this.#deps.connections()) channel.send(outgoing)
   }
 }
 

@@ -22,7 +22,7 @@ export interface LinkTarget {
   readonly iteration: number
 }
 
-export interface PeerDialerParts {
+export interface PeerDialerDeps {
   readonly config: DialerConfig
   readonly random: Random
   readonly log: ProgramLogger
@@ -39,7 +39,7 @@ export interface PeerDialerParts {
 
 /** Keeps one other router dialed until there is a link to it, whoever made it. */
 export class PeerDialer {
-  readonly #parts: PeerDialerParts
+  readonly #deps: PeerDialerDeps
   /** One for all dials of this peer; the iteration tells them apart. */
   readonly #linkId = randomUUID()
   readonly #abort = new AbortController()
@@ -50,8 +50,8 @@ export class PeerDialer {
   #isDialing = false
   #logged = ''
 
-  constructor(parts: PeerDialerParts, peer: DialedPeer) {
-    this.#parts = parts
+  constructor(deps: PeerDialerDeps, peer: DialedPeer) {
+    this.#deps = deps
     this.#peer = peer
     this.#schedule(0)
   }
@@ -102,7 +102,7 @@ export class PeerDialer {
    * chance.
    */
   #nextWaitMs(): number {
-    const { config, random } = this.#parts
+    const { config, random } = this.#deps
     const policy = this.#peer.isHealthy ? config.healthyDialBackoff : config.unhealthyDialBackoff
     const factor = Math.max(1, policy.retryBackoffFactor + random.next() - 0.5)
     const grown = this.#waitMs === 0 ? policy.minRetryInterval : this.#waitMs * factor
@@ -112,19 +112,19 @@ export class PeerDialer {
 
   get #isWanted(): boolean {
     const { id, addresses } = this.#peer
-    return addresses.length > 0 && !this.#abort.signal.aborted && !this.#parts.isLinked(id)
+    return addresses.length > 0 && !this.#abort.signal.aborted && !this.#deps.isLinked(id)
   }
 
   #attempt(): void {
     if (this.#isDialing || !this.#isWanted) return
     this.#isDialing = true
-    if (this.#parts.inTurn(this.#peer.id, () => this.#dial())) return
+    if (this.#deps.inTurn(this.#peer.id, () => this.#dial())) return
     this.#isDialing = false
     this.#onFailed('', new Error('too many dials of links wait (forwarder.linkDialQueueLength)'))
   }
 
   async #dial(): Promise<void> {
-    const { dial } = this.#parts
+    const { dial } = this.#deps
     if (!this.#isWanted) {
       this.#isDialing = false
       return
@@ -150,7 +150,7 @@ export class PeerDialer {
     if (reason !== this.#logged) {
       this.#logged = reason
       const fields = { routerId: this.#peer.id, address, reason }
-      this.#parts.log.warn(fields, 'no link to the router; retrying with increasing delays')
+      this.#deps.log.warn(fields, 'no link to the router; retrying with increasing delays')
     }
     this.#schedule(this.#nextWaitMs())
   }

@@ -14,7 +14,7 @@ import {
   readListenerCircuitAnswer,
 } from '../../channel/messages/circuit-requests.ts'
 
-export interface CircuitRequestsParts {
+export interface CircuitRequestsDeps {
   /** Absent: as listeners do that are no tunnel. */
   readonly exchange?: (
     service: string,
@@ -27,11 +27,11 @@ export interface CircuitRequestsParts {
 
 /** Asks controllers for circuits that begin at this router itself. */
 export class CircuitRequests implements CircuitSource {
-  readonly #parts: CircuitRequestsParts
+  readonly #deps: CircuitRequestsDeps
   #asked = 0
 
-  constructor(parts: CircuitRequestsParts) {
-    this.#parts = parts
+  constructor(deps: CircuitRequestsDeps) {
+    this.#deps = deps
   }
 
   async request(
@@ -45,7 +45,7 @@ export class CircuitRequests implements CircuitSource {
     }
     this.#asked += 1
     try {
-      const { exchange: exchangeFor = fabricExchange } = this.#parts
+      const { exchange: exchangeFor = fabricExchange } = this.#deps
       return await this.#request(exchangeFor(service, client, circuitData), timeoutMs)
     } finally {
       this.#asked -= 1
@@ -53,7 +53,7 @@ export class CircuitRequests implements CircuitSource {
   }
 
   async #request(exchange: CircuitExchange, timeoutMs: number): Promise<LocalCircuit> {
-    const { connections, clock } = this.#parts
+    const { connections, clock } = this.#deps
     const { message, read: readAnswer } = exchange
     const deadlineMs = clock.monotonicMs() + timeoutMs
     let reason = 'no controller is connected'

@@ -10,11 +10,11 @@ import type { ProgramLogger } from '../../overlay/logger.ts'
 import { CircuitRequests } from './circuit-requests.ts'
 import { DatagramListener } from '../../overlay/sockets/datagram-listener.ts'
 import { FailureLog } from '../../overlay/sockets/failure-log.ts'
-import { type ListenerParts, StreamListener } from '../../overlay/sockets/stream-listener.ts'
+import { type ListenerDeps, StreamListener } from '../../overlay/sockets/stream-listener.ts'
 
 type ListenerConfig = RouterConfig['listeners'][number]
 
-export interface ClientListenersParts {
+export interface ClientListenersDeps {
   readonly config: RouterConfig['listeners']
   readonly handshakeTimeoutMs: number
   readonly circuits: LocalCircuits
@@ -34,12 +34,12 @@ const protocols: Readonly<Record<string, readonly string[]>> = {
 
 /** The ports where clients without an SDK enter the network. */
 export class ClientListeners {
-  readonly #parts: ClientListenersParts
+  readonly #deps: ClientListenersDeps
   readonly #streams: StreamListener[] = []
   readonly #datagrams: DatagramListener[] = []
 
-  constructor(parts: ClientListenersParts) {
-    this.#parts = parts
+  constructor(deps: ClientListenersDeps) {
+    this.#deps = deps
   }
 
   /** Ports of its listeners for streams. */
@@ -49,8 +49,8 @@ export class ClientListeners {
 
   /** @throws {ProgramFailure} naming the place in the configuration. */
   async start(): Promise<void> {
-    const { config, circuits, log, clock } = this.#parts
-    const requests = new CircuitRequests(this.#parts)
+    const { config, circuits, log, clock } = this.#deps
+    const requests = new CircuitRequests(this.#deps)
     const failures = new FailureLog(log, clock)
     for (const [at, listener] of config.entries()) {
       const { binding, bind, service, options } = listener
@@ -86,14 +86,14 @@ export class ClientListeners {
     await Promise.all(all.map((listener) => listener.close()))
   }
 
-  async #open({ binding }: ListenerConfig, parts: ListenerParts): Promise<void> {
+  async #open({ binding }: ListenerConfig, deps: ListenerDeps): Promise<void> {
     if (binding.endsWith('_udp')) {
       const { datagramsIdleMs } = socketLimits
-      const listener = new DatagramListener({ ...parts, idleMs: datagramsIdleMs })
+      const listener = new DatagramListener({ ...deps, idleMs: datagramsIdleMs })
       await listener.listen()
       this.#datagrams.push(listener)
     } else {
-      const listener = new StreamListener({ ...this.#parts, ...parts })
+      const listener = new StreamListener({ ...this.#deps, ...deps })
       await listener.listen()
       this.#streams.push(listener)
     }

@@ -31,7 +31,7 @@ const {
   modelSubscriptionSeconds,
 } = modelLimits
 
-export interface ModelSubscriptionParts {
+export interface ModelSubscriptionDeps {
   readonly model: RouterDataModel
   readonly connections: () => readonly ControlConnection[]
   /** Silence of a controller, ms, after which another one is preferred. */
@@ -57,7 +57,7 @@ interface Waiting {
  * gone or away. What a controller sends is taken in its order.
  */
 export class ModelSubscription {
-  readonly #parts: ModelSubscriptionParts
+  readonly #deps: ModelSubscriptionDeps
   readonly #waiting = new BoundedQueue<Waiting>(modelMessagesMax)
   #waitingBytes = 0
   #isWorking = false
@@ -67,8 +67,8 @@ export class ModelSubscription {
   #askTimer: NodeJS.Timeout | null = null
   #isStopped = false
 
-  constructor(parts: ModelSubscriptionParts) {
-    this.#parts = parts
+  constructor(deps: ModelSubscriptionDeps) {
+    this.#deps = deps
   }
 
   /** The controller that is followed; null: none is. */
@@ -110,23 +110,23 @@ export class ModelSubscription {
   #judge(): void {
     if (this.#isStopped) return
     const current = this.#subscription
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     if (current === null || current.connection.channel.isClosed || this.#isAway(current)) {
       this.#subscribe()
     } else if (nowMs - current.renewedMs >= modelRenewedEveryMs) {
       current.renewedMs = nowMs
       // A model that is not there, as it was too large, is asked for as a whole.
-      if (this.#parts.model.isFilled) this.#send(current, true)
+      if (this.#deps.model.isFilled) this.#send(current, true)
       else this.#subscribe()
     }
   }
 
   #isAway({ connection }: Pick<Subscription, 'connection'>): boolean {
-    return connection.channel.silentForMs > this.#parts.silentMsMax
+    return connection.channel.silentForMs > this.#deps.silentMsMax
   }
 
   #subscribe(): void {
-    const { connections, random, clock, log } = this.#parts
+    const { connections, random, clock, log } = this.#deps
     const open = connections().filter(({ channel }) => !channel.isClosed)
     const near = open.filter((connection) => !this.#isAway({ connection }))
     // Routers spread over the controllers.
@@ -142,7 +142,7 @@ export class ModelSubscription {
   /** Everything is asked for again, from where the router is; no sooner than it may be. */
   #resubscribe(reason: string): void {
     if (this.#isStopped || this.#askTimer !== null) return
-    const { log, model, clock } = this.#parts
+    const { log, model, clock } = this.#deps
     log.warn({ reason, index: String(model.index) }, 'data model: subscribing again')
     const waitMs = Math.max(0, this.#askedMs + modelAskedEveryMs - clock.monotonicMs())
     this.#askTimer = setTimeout(() => {
@@ -152,7 +152,7 @@ export class ModelSubscription {
   }
 
   #send({ id, connection }: Subscription, renews: boolean): void {
-    const { model, clock } = this.#parts
+    const { model, clock } = this.#deps
     if (!renews) this.#askedMs = clock.monotonicMs()
     const { index, timelineId } = model
     const seconds = modelSubscriptionSeconds
@@ -183,7 +183,7 @@ export class ModelSubscription {
       } catch (error) {
         const { contentType } = next.message
         const fields = { controllerId: next.connection.id, contentType, err: error }
-        this.#parts.log.warn(fields, 'message of a controller rejected')
+        this.#deps.log.warn(fields, 'message of a controller rejected')
         this.#resubscribe(errorMessage(error))
       }
     }
@@ -191,7 +191,7 @@ export class ModelSubscription {
   }
 
   *#stepsOf({ connection, message }: Waiting): Generator<void, void> {
-    const { model, log } = this.#parts
+    const { model, log } = this.#deps
     const isOfSubscription = this.#isOfSubscription(connection, message)
     if (message.contentType === controlMessage.validateDataState) {
       connection.channel.reply(message, validatedMessage(yield* model.compare(message.body)))
@@ -212,7 +212,7 @@ export class ModelSubscription {
   }
 
   #onExcess(reason: string): void {
-    this.#parts.log.error(
+    this.#deps.log.error(
       { reason },
       'the data model is not kept, so that nothing is permitted at this router: it is larger than a router keeps',
     )
@@ -230,7 +230,7 @@ export class ModelSubscription {
     const current = this.#subscription
     if (current?.connection !== connection || this.#isWorking) return
     const index = indexOf(message)
-    if (index === null || !this.#parts.model.isFilled || index <= this.#parts.model.index) return
+    if (index === null || !this.#deps.model.isFilled || index <= this.#deps.model.index) return
     this.#resubscribe('the controller is further')
   }
 }

@@ -12,7 +12,7 @@ interface SentReport {
   readonly atMs: number
 }
 
-export interface InterfaceReporterParts {
+export interface InterfaceReporterDeps {
   readonly config: RouterConfig['interfaceDiscovery']
   readonly requestTimeoutMs: number
   readonly clock: Clock
@@ -24,18 +24,18 @@ export interface InterfaceReporterParts {
  * and then.
  */
 export class InterfaceReporter {
-  readonly #parts: InterfaceReporterParts
+  readonly #deps: InterfaceReporterDeps
   /** Interfaces that a controller has taken; a new connection begins anew. */
   readonly #sent = new WeakMap<ControlConnection, SentReport>()
   readonly #asking = new WeakSet<ControlConnection>()
   #stopTimer: (() => void) | null = null
 
-  constructor(parts: InterfaceReporterParts) {
-    this.#parts = parts
+  constructor(deps: InterfaceReporterDeps) {
+    this.#deps = deps
   }
 
   start(): void {
-    const { disabled, checkInterval } = this.#parts.config
+    const { disabled, checkInterval } = this.#deps.config
     if (disabled) return
     const everyMs = Math.min(checkInterval, reportLimits.interfacesAgainMs)
     this.#stopTimer = periodicScheduler.every(everyMs, () => this.reportAll())
@@ -46,12 +46,12 @@ export class InterfaceReporter {
   }
 
   reportAll(): void {
-    if (this.#parts.config.disabled) return
-    for (const connection of this.#parts.connections()) void this.#report(connection)
+    if (this.#deps.config.disabled) return
+    for (const connection of this.#deps.connections()) void this.#report(connection)
   }
 
   async #report(connection: ControlConnection): Promise<void> {
-    const { clock, config, requestTimeoutMs } = this.#parts
+    const { clock, config, requestTimeoutMs } = this.#deps
     const interfaces = hostInterfaces()
     const text = JSON.stringify(interfaces)
     const sent = this.#sent.get(connection)

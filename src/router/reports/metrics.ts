@@ -11,7 +11,7 @@ interface QueuedBatch {
   readonly beganMs: number
 }
 
-export interface MetricsParts {
+export interface MetricsDeps {
   readonly config: RouterConfig['metrics']
   readonly clock: Clock
   readonly figures: () => Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'>
@@ -24,21 +24,19 @@ export interface MetricsParts {
  * start of its interval; while nobody is connected some wait, and the oldest are dropped.
  */
 export class MetricsReporter {
-  readonly #parts: MetricsParts
+  readonly #deps: MetricsDeps
   #queue: QueuedBatch[] = []
   #beganMs: number
   #stopTimer: (() => void) | null = null
   #sendTimer: NodeJS.Timeout | null = null
 
-  constructor(parts: MetricsParts) {
-    this.#parts = parts
-    this.#beganMs = parts.clock.monotonicMs()
+  constructor(deps: MetricsDeps) {
+    this.#deps = deps
+    this.#beganMs = deps.clock.monotonicMs()
   }
 
   start(): void {
-    this.#stopTimer = periodicScheduler.every(this.#parts.config.reportInterval, () =>
-      this.#build(),
-    )
+    this.#stopTimer = periodicScheduler.every(this.#deps.config.reportInterval, () => this.#build())
   }
 
   stop(): void {
@@ -47,7 +45,7 @@ export class MetricsReporter {
   }
 
   #build(): void {
-    const { clock, figures, config } = this.#parts
+    const { clock, figures, config } = this.#deps
     const batch = { eventId: randomUUID(), atMs: clock.nowMs(), ...figures() }
     this.#queue.push({ batch, beganMs: this.#beganMs })
     this.#queue = this.#queue.slice(-config.messageQueueSize)
@@ -57,7 +55,7 @@ export class MetricsReporter {
 
   /** Sends what is old enough; also called when a controller connects. */
   flush(): void {
-    const { clock, config, send } = this.#parts
+    const { clock, config, send } = this.#deps
     for (;;) {
       const [first] = this.#queue
       if (first === undefined) return

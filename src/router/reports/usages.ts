@@ -7,7 +7,7 @@ import { usageMessage } from '../../channel/messages/reports.ts'
 import type { CircuitUsages } from '../forward/circuit-usages.ts'
 import { reportLimits } from './limits.ts'
 
-export interface UsageReporterParts {
+export interface UsageReporterDeps {
   readonly routerId: string
   readonly clock: Pick<Clock, 'nowMs'>
   readonly usages: CircuitUsages
@@ -19,18 +19,18 @@ export interface UsageReporterParts {
  * one reads slowly, they wait in their counts, where many intervals take the room of one.
  */
 export class UsageReporter {
-  readonly #parts: UsageReporterParts
+  readonly #deps: UsageReporterDeps
   /** The channel that had no room, until it has written all that waits. */
   #waitsFor: Channel | null = null
 
-  constructor(parts: UsageReporterParts) {
-    this.#parts = parts
-    parts.usages.onFull = () => this.sendUsage()
+  constructor(deps: UsageReporterDeps) {
+    this.#deps = deps
+    deps.usages.onFull = () => this.sendUsage()
   }
 
   /** Sends what was counted up to now. */
   sendUsage(): void {
-    const { routerId, clock, usages, connections } = this.#parts
+    const { routerId, clock, usages, connections } = this.#deps
     const channel = connections()[0]?.channel
     // A report is made anew for each attempt, which would cost too much for each frame.
     if (channel === undefined || channel === this.#waitsFor) return

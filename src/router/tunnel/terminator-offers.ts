@@ -24,7 +24,7 @@ import { controlMessage } from '../../channel/messages/control.ts'
 const { offerWaitMsMin, offerWaitMsMax, offerTimeoutMs, offersRepeatedAfterMs, withdrawalsMax } =
   terminatorOfferLimits
 
-export interface TerminatorOffersParts {
+export interface TerminatorOffersDeps {
   readonly connections: () => readonly ControlConnection[]
   readonly operations: ControllerOperations
   readonly clock: Clock
@@ -65,13 +65,13 @@ class OfferRefused extends Error {
  * again, and the steps for one terminator follow each other.
  */
 export class TerminatorOffers implements OfferedTerminators {
-  readonly #parts: TerminatorOffersParts
+  readonly #deps: TerminatorOffersDeps
   readonly #offers = new Map<string, Offer>()
   #repeatTimer: NodeJS.Timeout | null = null
   #isStopped = false
 
-  constructor(parts: TerminatorOffersParts) {
-    this.#parts = parts
+  constructor(deps: TerminatorOffersDeps) {
+    this.#deps = deps
   }
 
   /** Ids and whether the controllers have them. */
@@ -138,7 +138,7 @@ export class TerminatorOffers implements OfferedTerminators {
   }
 
   async #work(offer: Offer): Promise<void> {
-    const { operations } = this.#parts
+    const { operations } = this.#deps
     if (offer.isWorking || offer.timer !== null || this.#isStopped) return
     offer.isWorking = true
     try {
@@ -161,7 +161,7 @@ export class TerminatorOffers implements OfferedTerminators {
     const { id: terminatorId, wanted } = offer
     const fields = { terminatorId, serviceId: wanted?.serviceId, reason: errorMessage(error) }
     const isBusy = error instanceof OfferRefused && error.isBusy
-    if (!isBusy) this.#parts.log.warn(fields, 'a controller did not change a terminator')
+    if (!isBusy) this.#deps.log.warn(fields, 'a controller did not change a terminator')
     if (wanted === null && offer.failures >= withdrawalsMax) {
       // Controllers ask for what they have not heard of, and remove it then.
       this.#offers.delete(terminatorId)
@@ -176,7 +176,7 @@ export class TerminatorOffers implements OfferedTerminators {
         offer.timer = null
         void this.#work(offer)
       },
-      waitMs / 2 + (this.#parts.random.next() * waitMs) / 2,
+      waitMs / 2 + (this.#deps.random.next() * waitMs) / 2,
     )
   }
 
@@ -202,7 +202,7 @@ export class TerminatorOffers implements OfferedTerminators {
     wanted: OfferedTerminator,
     { channel, id: controllerId }: ControlConnection,
   ): Promise<void> {
-    const message = createTunnelTerminatorMessage(wanted, this.#parts.clock.nowMs())
+    const message = createTunnelTerminatorMessage(wanted, this.#deps.clock.nowMs())
     const { sent } = offer
     offer.isRepeated = false
     // The answer may not come, and it may be there nevertheless.
@@ -215,7 +215,7 @@ export class TerminatorOffers implements OfferedTerminators {
       // A terminator of the process before is taken as it is.
       offer.sent = sent === null ? { ...wanted, cost: COST_UNKNOWN } : wanted
       const fields = { terminatorId: offer.id, serviceId: wanted.serviceId, controllerId }
-      if (sent === null) this.#parts.log.info(fields, 'service hosted')
+      if (sent === null) this.#deps.log.info(fields, 'service hosted')
     } else if (outcome !== 'taken') {
       offer.sent = sent
       throw new OfferRefused(reason, outcome === 'busy')
@@ -232,8 +232,8 @@ export class TerminatorOffers implements OfferedTerminators {
 
   /** Any of them: it passes on what only the leader may write. */
   #controller(): ControlConnection | null {
-    const open = this.#parts.connections().filter(({ channel }) => !channel.isClosed)
-    return open[this.#parts.random.integer(0, Math.max(0, open.length - 1))] ?? null
+    const open = this.#deps.connections().filter(({ channel }) => !channel.isClosed)
+    return open[this.#deps.random.integer(0, Math.max(0, open.length - 1))] ?? null
   }
 }
 

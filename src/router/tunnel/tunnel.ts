@@ -17,7 +17,7 @@ import { noCircuitData, tunnelExchange } from '../../overlay/services/tunnel-exc
 import { TunnelServices } from '../../overlay/tunnel-services.ts'
 import { servicesInModel } from './services-in-model.ts'
 
-export interface TunnelParts {
+export interface TunnelDeps {
   /** Options of the listener with the binding `tunnel`. */
   readonly options: Readonly<Record<string, unknown>>
   readonly identity: () => RouterIdentity
@@ -38,19 +38,19 @@ export const TUNNEL_BINDING = 'tunnel'
 
 /** The router as an end of circuits, by the right of its own identity. */
 export class Tunnel {
-  readonly #parts: TunnelParts
+  readonly #deps: TunnelDeps
   readonly #offers: TerminatorOffers
   readonly #services: TunnelServices
   #unfollow: (() => void) | null = null
 
-  constructor(parts: TunnelParts) {
-    this.#parts = parts
-    const { options, identity, model, connections, clock } = parts
+  constructor(deps: TunnelDeps) {
+    this.#deps = deps
+    const { options, identity, model, connections, clock } = deps
     const identityId = identity().id
     const configured = options['services'] as readonly string[]
-    this.#offers = new TerminatorOffers(parts)
+    this.#offers = new TerminatorOffers(deps)
     this.#services = new TunnelServices({
-      ...parts,
+      ...deps,
       identityId,
       services: servicesInModel(model, identityId),
       configured: configured.flatMap((text) => configuredService(text) ?? []),
@@ -72,7 +72,7 @@ export class Tunnel {
 
   /** @throws {ProgramFailure} when this machine does not allow mode `tproxy`. */
   async start(): Promise<void> {
-    this.#unfollow = this.#parts.model.onChanged(() => this.#services.refresh())
+    this.#unfollow = this.#deps.model.onChanged(() => this.#services.refresh())
     await this.#services.start()
   }
 
@@ -118,8 +118,8 @@ export class Tunnel {
 /** @returns null: the router is configured without one. */
 export function tunnelOf(
   listeners: RouterConfig['listeners'],
-  parts: Omit<TunnelParts, 'options'>,
+  deps: Omit<TunnelDeps, 'options'>,
 ): Tunnel | null {
   const listener = listeners.find(({ binding }) => binding === TUNNEL_BINDING)
-  return listener === undefined ? null : new Tunnel({ ...parts, options: listener.options })
+  return listener === undefined ? null : new Tunnel({ ...deps, options: listener.options })
 }

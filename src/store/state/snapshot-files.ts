@@ -31,7 +31,7 @@ export const snapshotFileLimits = {
   unsyncedBytesMax: 8 * 1024 * 1024,
 } as const
 
-export interface SnapshotFilesParts {
+export interface SnapshotFilesDeps {
   /** The data folder. */
   readonly dir: string
   readonly machine: { snapshot(): Promise<StoreSnapshot> }
@@ -50,7 +50,7 @@ export interface SnapshotFilesParts {
  * overwritten. The caller holds the lock of the data folder.
  */
 export class SnapshotFiles implements DatabaseSnapshots {
-  readonly #parts: SnapshotFilesParts
+  readonly #deps: SnapshotFilesDeps
   readonly #folder: string
   readonly #freeBytes: (folder: string) => Promise<number>
   #running: Promise<string> | null = null
@@ -58,10 +58,10 @@ export class SnapshotFiles implements DatabaseSnapshots {
   #doneMs: number | null = null
   #isClosed = false
 
-  constructor(parts: SnapshotFilesParts) {
-    this.#parts = parts
-    this.#folder = join(resolve(parts.dir), SNAPSHOTS_NAME)
-    this.#freeBytes = parts.freeBytes ?? freeBytesOf
+  constructor(deps: SnapshotFilesDeps) {
+    this.#deps = deps
+    this.#folder = join(resolve(deps.dir), SNAPSHOTS_NAME)
+    this.#freeBytes = deps.freeBytes ?? freeBytesOf
   }
 
   /** Removes partial files of a process that was interrupted. */
@@ -72,7 +72,7 @@ export class SnapshotFiles implements DatabaseSnapshots {
   }
 
   async take(path: string | null): Promise<string> {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const wanted = path ?? DEFAULT_PATH
     // Checks the name before anything else, with the longest possible index.
     const index = Number.MAX_SAFE_INTEGER
@@ -102,7 +102,7 @@ export class SnapshotFiles implements DatabaseSnapshots {
     }
     if (this.#doneMs === null) return
     const { pauseMsMin } = snapshotFileLimits
-    const leftMs = this.#doneMs + pauseMsMin - this.#parts.clock.monotonicMs()
+    const leftMs = this.#doneMs + pauseMsMin - this.#deps.clock.monotonicMs()
     if (leftMs <= 0) return
     throw new Problem('RATE_LIMITED', {
       detail: `at most one snapshot in ${pauseMsMin / 1000} seconds`,
@@ -114,11 +114,11 @@ export class SnapshotFiles implements DatabaseSnapshots {
     this.#checkGoesOn()
     await mkdir(this.#folder, { recursive: true, mode: 0o700 })
     await this.removePartial()
-    await this.#requireSpace(await folderBytes(join(this.#parts.dir, STATE_NAME)))
-    const snapshot = await this.#parts.machine.snapshot()
+    await this.#requireSpace(await folderBytes(join(this.#deps.dir, STATE_NAME)))
+    const snapshot = await this.#deps.machine.snapshot()
     try {
       const { index } = snapshot.mark.position
-      const facts = { folder: this.#folder, timeMs: this.#parts.clock.nowMs(), index }
+      const facts = { folder: this.#folder, timeMs: this.#deps.clock.nowMs(), index }
       const name = snapshotFileName(path, facts)
       await this.#requireRoom(name)
       await this.#write(name, snapshot)
@@ -149,7 +149,7 @@ export class SnapshotFiles implements DatabaseSnapshots {
       await rm(partial, { force: true })
     }
     await syncFolder(this.#folder)
-    await syncFolder(this.#parts.dir)
+    await syncFolder(this.#deps.dir)
   }
 
   async #fill(file: FileHandle, snapshot: StoreSnapshot): Promise<void> {
@@ -169,7 +169,7 @@ export class SnapshotFiles implements DatabaseSnapshots {
   /** @throws {Problem} */
   #checkGoesOn(): void {
     if (this.#isClosed) throw new Problem('TIMEOUT', { detail: 'this controller is stopping' })
-    const code = this.#parts.refusal()
+    const code = this.#deps.refusal()
     if (code !== null) throw new Problem(code)
   }
 
@@ -177,7 +177,7 @@ export class SnapshotFiles implements DatabaseSnapshots {
    * Checks the free space before writing. A snapshot is usually no larger than the state on disk.
    */
   async #requireSpace(neededBytes: number): Promise<void> {
-    const wantedBytes = 2 * this.#parts.freeBytesMin + neededBytes
+    const wantedBytes = 2 * this.#deps.freeBytesMin + neededBytes
     const freeBytes = await this.#freeBytes(this.#folder)
     if (freeBytes >= wantedBytes) return
     const detail = `the disk of ${this.#folder} has ${freeBytes} bytes free, and ${wantedBytes} are needed`

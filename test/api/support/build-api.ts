@@ -2,11 +2,11 @@ import type { ServerOptions } from 'node:https'
 
 import type { FastifyInstance } from 'fastify'
 
-import type { ApiParts } from '../../../src/api/parts.ts'
+import type { ApiDeps } from '../../../src/api/parts.ts'
 import { createApi } from '../../../src/api/server.ts'
 
 /** One listener that serves everything: started when the app is ready, stopped when it closes. */
-export function buildApi(parts: ApiParts, https: ServerOptions | null = null): FastifyInstance {
+export function buildApi(parts: ApiDeps, https: ServerOptions | null = null): FastifyInstance {
   const api = createApi(parts)
   const app = api.listener({ apis: ['client', 'management', 'fabric', 'host', 'oidc'], https })
   app.addHook('onReady', (done) => {

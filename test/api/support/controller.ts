@@ -16,7 +16,7 @@ import type { KeyEndpointRules } from '../../../src/auth/tokens/key-endpoint.ts'
 import { TracedIdentities } from '../../../src/fabric/circuits/traced-identities.ts'
 import { ConfirmedReads } from '../../../src/api/consistency.ts'
 import { type ApiLimits, limitsWith } from '../../../src/api/limits.ts'
-import type { ApiParts } from '../../../src/api/parts.ts'
+import type { ApiDeps } from '../../../src/api/parts.ts'
 import { buildApi } from './build-api.ts'
 import { createApi } from '../../../src/api/server.ts'
 import { StateMachine } from '../../../src/fsm/machine.ts'
@@ -295,7 +295,7 @@ export interface TestController {
   readonly socket: FastifyInstance
   /** What stands for its data folder. */
   readonly dir: string
-  readonly parts: ApiParts
+  readonly parts: ApiDeps
   readonly machine: StateMachine
   /** What the machine works on, to be harmed. */
   readonly state: ClusterState
@@ -341,7 +341,7 @@ const noKeyEndpoints: KeyEndpointRules = {
 export async function startController(
   limits: Partial<ApiLimits> = {},
   keyEndpoints: KeyEndpointRules = noKeyEndpoints,
-  given: Partial<ApiParts> = {},
+  given: Partial<ApiDeps> = {},
   // The newest, as of a new cluster; a test that knows a newer one begins below that.
   featureLevel = NEXT_LEVEL - 1,
 ): Promise<TestController> {
@@ -388,7 +388,7 @@ export async function startController(
       errors.push(`${message}: ${String(fields['err'])}`)
     },
   }
-  const parts: ApiParts = {
+  const parts: ApiDeps = {
     proposer: new WriteAllowance(cluster, clock),
     cluster,
     state: machine,

@@ -1,7 +1,7 @@
 import { afterAll, expect } from 'vitest'
 import type { KeyEndpointRules } from '../../../src/auth/tokens/key-endpoint.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
-import type { ApiParts } from '../../../src/api/parts.ts'
+import type { ApiDeps } from '../../../src/api/parts.ts'
 import { CallerOf } from './caller.ts'
 import { startController, type TestController } from './controller.ts'
 
@@ -17,7 +17,7 @@ export interface ForFile {
 export async function controllerForFile(
   limits: Partial<ApiLimits> = {},
   keyEndpoints?: KeyEndpointRules,
-  given?: Partial<ApiParts>,
+  given?: Partial<ApiDeps>,
   featureLevel?: number,
 ): Promise<ForFile> {
   const controller = await startController(limits, keyEndpoints, given, featureLevel)

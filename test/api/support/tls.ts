@@ -1,7 +1,7 @@
 import { type Agent, request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 
-import type { ApiParts } from '../../../src/api/parts.ts'
+import type { ApiDeps } from '../../../src/api/parts.ts'
 import { createApi } from '../../../src/api/server.ts'
 import { listenerTls } from '../../../src/api/transport/tls.ts'
 import {
@@ -49,7 +49,7 @@ export class TlsListener {
   static async open(
     controller: TestController,
     own?: CertifiedKey,
-    parts: Partial<ApiParts> = {},
+    parts: Partial<ApiDeps> = {},
   ): Promise<TlsListener> {
     own ??= await serverKey(controller)
     const listener = createApi({ ...controller.parts, ...parts }).listener({

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { afterAll } from 'vitest'
 
 import type { ApiLimits } from '../../../src/api/limits.ts'
-import type { ApiParts } from '../../../src/api/parts.ts'
+import type { ApiDeps } from '../../../src/api/parts.ts'
 import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import type { MemberLeaf } from '../../../src/pki/jwt-signer.ts'
@@ -44,7 +44,7 @@ export async function twoControllers(limits: Partial<ApiLimits> = {}): Promise<T
   const [own, other] = await Promise.all([memberLeaf('ctrl1'), memberLeaf('ctrl2')])
   const members = [own, other]
   let nowMs = (): number => 0
-  const given: Partial<ApiParts> = { jwt: signerOf(own, members, () => nowMs()) }
+  const given: Partial<ApiDeps> = { jwt: signerOf(own, members, () => nowMs()) }
   const file = await controllerForFile(limits, undefined, given)
   const { controller, root } = file
   nowMs = () => controller.clock.nowMs()

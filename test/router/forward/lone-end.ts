@@ -1,5 +1,5 @@
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
-import { Xgress, type XgressParts } from '../../../src/overlay/circuits/xgress.ts'
+import { Xgress, type XgressDeps } from '../../../src/overlay/circuits/xgress.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { arrivedFrom, ScriptedApplication } from './xgress-pair.ts'
 
@@ -93,7 +93,7 @@ export class LoneEnd {
   #sent: Seen[] = []
   readonly #side: number
 
-  constructor(isTerminator: boolean, more: Partial<XgressParts> = {}) {
+  constructor(isTerminator: boolean, more: Partial<XgressDeps> = {}) {
     this.#side = isTerminator ? 0 : 2
     this.application.finishesAtEnd = false
     this.xgress = new Xgress({
