@@ -29,6 +29,16 @@ describe('a body', () => {
     expect(reply.body.error?.code).toBe('COULD_NOT_PARSE_BODY')
   })
 
+  test.each([
+    ['an operation that requires none', 'POST', `${client}/authenticate?method=cert`, 401],
+    ['an operation that requires one', 'POST', services, 400],
+  ] as const)('of `null` counts as no body for %s', async (_what, method, url, status) => {
+    const as = status === 401 ? anonymous : root
+    const expected = status === 401 ? 'INVALID_AUTH' : 'COULD_NOT_VALIDATE'
+    const reply = await as.call(method, url, 'null')
+    expect([reply.status, reply.body.error?.code]).toEqual([status, expected])
+  })
+
   test('that is not UTF-8 is answered with 400', async () => {
     const answer = await controller.app.inject({
       method: 'POST',
