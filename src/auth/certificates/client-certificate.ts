@@ -160,8 +160,9 @@ export type RouterJudgement =
   | { readonly ok: false; readonly reason: string }
 
 /**
- * The router whose certificate is at index 0, while it is in force: of the record, of the network,
- * in its time. What stands behind index 0 proves nothing about who holds it.
+ * Finds the router that owns the leaf certificate (index 0) and checks that it is the one on
+ * record, that this network issued it, and that it is within its validity period. The other
+ * certificates of the chain do not prove who holds the key.
  */
 export function judgeRouter(deps: TrustDeps, chain: PeerChain): RouterJudgement {
   const [leaf] = chain

@@ -20,8 +20,8 @@ export interface RouterCertifierDeps {
 }
 
 /**
- * The one place that says what hosts the certificate of a router names, whichever way it asks. A
- * client verifies controllers and routers by the same authority, so the names keep them apart.
+ * Decides for every request which hosts a router certificate may name. A client verifies
+ * controllers and routers by the same authority, so only the names keep them apart.
  */
 export class RouterNamingRules implements RouterCertifier {
   readonly #deps: RouterCertifierDeps

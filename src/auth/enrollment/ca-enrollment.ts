@@ -24,8 +24,8 @@ interface CaEnrollmentDeps {
 }
 
 /**
- * Whoever holds a certificate of a verified CA that is enabled for it becomes an identity, without
- * a token.
+ * Enrolls a holder of a client certificate as an identity, without a token. The certificate's CA
+ * must be verified and enabled for automatic enrollment.
  */
 export class CaEnrollment {
   readonly #deps: CaEnrollmentDeps
@@ -34,7 +34,7 @@ export class CaEnrollment {
     this.#deps = deps
   }
 
-  /** @param requestedName of the identity to be, as far as the CA's format asks for it. */
+  /** @param requestedName name of the new identity, if the CA's name format uses it. */
   async enroll(request: EnrollRequest, requestedName: string | undefined): Promise<void> {
     const { reads, limits } = this.#deps
     // A CA that was verified elsewhere a moment ago is known here after this.

@@ -2,7 +2,7 @@ import type { Idempotency, WriteRequest } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { HashCaller } from '../factors/password-verifier.ts'
 
-/** A request to enroll, whatever carries it: what it shows, and how it is written. */
+/** A request to enroll over any transport: its credentials and its write context. */
 export interface EnrollRequest {
   readonly write: WriteRequest
   readonly shown: CallerCredentials

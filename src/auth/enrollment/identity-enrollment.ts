@@ -48,8 +48,8 @@ export class IdentityEnrollment {
   }
 
   /**
-   * A certificate for the key of the request. Who brings the same token and key again is given the
-   * same one again.
+   * Issues a certificate for the key of the request. A repeated request with the same token and key
+   * gets the same certificate.
    */
   async ott(
     request: EnrollRequest,

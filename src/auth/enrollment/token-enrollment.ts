@@ -38,8 +38,8 @@ interface TokenEnrollmentDeps {
 }
 
 /**
- * Whoever holds a token of a signer that is enabled for it becomes an identity: with a certificate
- * for the key of a request, or with the token as the credential.
+ * Enrolls a holder of an external JWT as an identity, if the signer is enabled for it. The identity
+ * gets a certificate for the key of the request, or authenticates with the JWT.
  */
 export class TokenEnrollment {
   readonly #deps: TokenEnrollmentDeps
@@ -49,8 +49,8 @@ export class TokenEnrollment {
   }
 
   /**
-   * @param signerId the one signer whose token it is to be; undefined: any.
-   * @returns the certificate; null where the token is the credential.
+   * @param signerId the signer that must have issued the token; undefined: any.
+   * @returns the certificate; null if the token is the credential.
    */
   async enroll(
     request: EnrollRequest,

@@ -36,8 +36,8 @@ export class FactorVault {
   }
 
   /**
-   * Another secret with recovery codes of its own.
-   * @throws {Problem} CLUSTER_NO_LEADER while no key is in force here.
+   * Makes a new secret with new recovery codes.
+   * @throws {Problem} CLUSTER_NO_LEADER while this controller has no factor key.
    */
   async makeNew(identityId: string): Promise<{ secretId: string; factor: SealedFactor }> {
     const secretId = newShortId()

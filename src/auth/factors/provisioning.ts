@@ -21,7 +21,7 @@ export function provisioningUrl(secret: Uint8Array, identityName: string): strin
   return `otpauth://totp/${label}?issuer=${ISSUER}&secret=${base32(secret)}`
 }
 
-/** The secret for whoever types it: authenticator apps skip the spaces. */
+/** The secret as text for manual entry: authenticator apps ignore the spaces. */
 export function typedSecret(secret: Uint8Array): string {
   return base32(secret).replace(/.{4}(?=.)/g, '$& ')
 }

@@ -16,9 +16,9 @@ export interface CertificateProofDeps {
 }
 
 /**
- * Log-in by the client certificate of the connection.
- * @returns null for every reason to refuse: which certificates, CAs and identities there are is not
- * told.
+ * Authenticates by the client certificate of the connection.
+ * @returns null for every refusal, so that the answer does not reveal which certificates, CAs and
+ * identities exist.
  */
 export async function proveCertificate(
   deps: CertificateProofDeps,

@@ -72,7 +72,7 @@ function holderOf(deps: TokenProofDeps, { signerId, claim }: VerifiedToken): str
   return takesTokensOf(authPolicyOf(state, identity), signerId) ? identity.id : null
 }
 
-/** A refusal tells of the token alone, so that it looks the same whether an identity exists. */
+/** A refusal describes only the token, so that it does not reveal whether an identity exists. */
 export function tokenRefusal(
   { state }: Pick<TokenProofDeps, 'state'>,
   error: Fault,

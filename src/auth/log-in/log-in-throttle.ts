@@ -101,7 +101,7 @@ export class LogInThrottle {
 }
 
 /**
- * Says what was too much: whoever is asked to wait should know whether a mistyped password is the
+ * Names the limit that was exceeded, so that the user learns whether wrong passwords are the
  * reason.
  */
 function tooMany(what: string, seconds: number): Problem {

@@ -46,7 +46,10 @@ export interface LogInRequest {
 
 /** Facts that a client reports of itself as it logs in, by any method. */
 export interface AboutClient {
-  /** The API that it is asked of; null: what its tokens count at is settled by their first use. */
+  /**
+   * API that received the request; null: the first use of the tokens decides which API accepts
+   * them.
+   */
   readonly api: ApiName | null
   readonly configTypes?: readonly string[] | null
   readonly envInfo?: Readonly<Record<string, unknown>> | null
@@ -55,7 +58,7 @@ export interface AboutClient {
   readonly oidc?: OidcOpening
 }
 
-/** How a session of the code flow is opened. */
+/** How the code flow opens a session. */
 export interface OidcOpening {
   readonly sessionId: string
   readonly clientId: string

@@ -24,9 +24,9 @@ export interface PasswordGiven {
 }
 
 /**
- * Log-in by user name and password.
- * @returns null for every reason to refuse, after the same work: an answer tells nothing about
- * which names exist.
+ * Authenticates by user name and password.
+ * @returns null for every refusal, after the same work, so that the answer does not reveal which
+ * user names exist.
  */
 export function provePassword(
   deps: PasswordProofDeps,

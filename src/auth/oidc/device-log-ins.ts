@@ -16,15 +16,15 @@ import type { AuthorizationRequest } from './public-clients.ts'
 export const deviceLimits = {
   /** The codes of a device count for so long. */
   deviceLogInMs: 10 * 60_000,
-  /** How often a device asks whether somebody has allowed it. */
+  /** Interval at which a device polls for approval. */
   devicePollMs: 5000,
   /** Devices that wait at one controller, shared by sources; beyond: 429. */
   deviceLogInsMax: 1000,
   /** Devices whose questions are counted. */
   devicePollsMax: 4096,
   /**
-   * Codes that one source enters at once, and a second after that; beyond: 429. Of 25,600 million
-   * codes three thousand may wait ...
+   * User codes that one source may enter at once, and per second after that; beyond: 429. Up to
+   * three thousand of 25,600 million possible codes are valid at a time ...
    */
   userCodesAtOnceMax: 20,
   userCodesPerSecond: 0.2,
@@ -65,9 +65,9 @@ interface OwnDevice {
 }
 
 /**
- * Log-ins of devices without a browser (RFC 8628). The device holds a sealed code, which any
- * controller opens; people enter a short one, which leads to the flow through the soft state. What
- * is allowed is in the state: the session of the flow.
+ * Device authorization grant (RFC 8628). The device holds a sealed code, which any controller can
+ * open; the user enters a short code, which the soft state maps to the flow. The session of the
+ * flow, in the replicated state, records the approval.
  */
 export class DeviceLogIns {
   readonly #deps: DeviceLogInsDeps
@@ -133,10 +133,10 @@ export class DeviceLogIns {
   }
 
   /**
-   * The log-in that a person means by a user code, as they typed it.
-   * @returns null: none waits under that code.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS after many codes, right or wrong: who guesses could
-   * mix in one of their own.
+   * Finds the log-in for a user code as the user typed it.
+   * @returns null: no log-in waits under that code.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS after many codes, right or wrong: an attacker who
+   * guesses could include valid codes of its own.
    */
   async find(typed: string, source: string): Promise<WaitingDevice | null> {
     // @guard device-codes--all, device-codes--guesses

@@ -56,8 +56,8 @@ export class KeyBinding {
   }
 
   /**
-   * Keeps it with its session, so that every controller accepts it, and none made for the session
-   * before: whoever has an old key can no longer renew tokens.
+   * Stores the certificate with its session, so that every controller accepts it, and replaces the
+   * previous one: a holder of the old key can no longer renew tokens.
    * @throws {OAuthError} invalid_grant: the session has ended.
    */
   async keep(
