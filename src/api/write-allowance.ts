@@ -15,7 +15,8 @@ export const writeLimits = {
   identityWritesMax: 1200,
   identityWritesOfKindMax: 120,
   /**
-   * Writes of one router: those that host much make all their terminators again as they come back.
+   * Writes of one router: after a reconnect, a router that hosts many services creates all its
+   * terminators again.
    */
   routerWritesMax: 12_000,
   /** Extensions of its certificates. */
@@ -84,7 +85,7 @@ export class WriteAllowance implements Proposer {
   }
 }
 
-/** Null: what is written by a right that was given has no bound of its own. */
+/** Null: writes made with a granted permission are not limited here. */
 function allowedTo({ actor, kind }: Pick<ProposalInput, 'actor' | 'kind'>): Allowed | null {
   const caller = callerOf(actor)
   if (caller === null) return null

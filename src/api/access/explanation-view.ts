@@ -178,8 +178,8 @@ export class ExplanationView {
   }
 
   /**
-   * The checks by which every session is refused; none where one passes, and where no session can
-   * tell.
+   * Posture checks that fail in every session; none if a session passes or if the identity has no
+   * session.
    */
   #failingChecks(
     { identity, service }: AccessExplanation,

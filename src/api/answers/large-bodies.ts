@@ -16,9 +16,9 @@ interface Waiting {
 }
 
 /**
- * Room for the large bodies that are being read or worked on. On its way into the log a body is in
- * memory several times over, so only a few are taken at once; the others stay unread in their
- * connections until it is their turn.
+ * Memory for large bodies that are being read or processed. A body on its way into the log is in
+ * memory several times, so only a few are admitted at once; the others stay unread in their
+ * connections until their turn.
  */
 export class LargeBodies {
   readonly #limits: LargeBodyLimits

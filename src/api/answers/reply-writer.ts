@@ -274,9 +274,9 @@ export class ReplyWriter {
 }
 
 /**
- * For who asked, not for what was asked: a caller that is known and may not, or somebody who could
- * not prove who it is. Whoever shows no good token at all could fill the log, and what was proposed
- * is audited where it is applied.
+ * True if the write was refused because of its caller: a known caller without permission, or
+ * invalid credentials. Requests without credentials are not logged, because they could fill the
+ * log; proposed writes are audited where they are applied.
  */
 function isRefusedWrite(call: OperationCall, { code }: Problem): boolean {
   if (call.operation === null || call.method === 'GET' || call.proposed !== null) return false

@@ -256,7 +256,7 @@ function keyOperations(deps: EnrollOperationsDeps): Operation[] {
       body: { schema: challenge, isRequired: true },
       response: { kind: 'bare', schema: challengeSignature },
       handle: async (_call, { keyId, nonce }) => {
-        // Anything else would let its sender have a token of its own making signed.
+        // Signing arbitrary text would let the sender obtain a signature on a forged token.
         // @guard enrollment-texts--nonce
         if (parseUuid(nonce) === null)
           throw fieldProblem('nonce', 'must be a UUID', nonce.slice(0, 64))

@@ -10,7 +10,9 @@ interface AuthoritiesPemDeps {
   readonly authorities: NetworkAuthorities
 }
 
-/** All CA certificates of the network as one PEM text: what whoever enrolls trusts from then on. */
+/**
+ * All CA certificates of the network as one PEM text. An enrolled client trusts them from now on.
+ */
 export function authoritiesPem(deps: Pick<AuthoritiesPemDeps, 'authorities'>): string {
   return networkAuthorities(deps)
     .map(({ pem }) => pem.trim())

@@ -46,7 +46,7 @@ export function readerOf(
   return {
     identityId,
     refusal: () => {
-      // A controller in quarantine might tell what is wrong.
+      // The state of a quarantined controller may be wrong, so it must not send events.
       if (deps.refusal() === 'NODE_QUARANTINED') return 'this controller is out of service'
       return deps.gate.endReason(caller, {
         ...wanted,

@@ -45,7 +45,8 @@ export function liveListAnswer<T>(
 }
 
 /**
- * @param kind null for what stands in no record. What is gone, or has no name, has its id for one.
+ * @param kind null for an entity without a record. The name of a missing or unnamed record is its
+ * id.
  */
 export function liveRef(
   state: StateView,

@@ -83,7 +83,7 @@ export class IntegrityRunner {
     }
   }
 
-  /** A process that starts anew is another runner. */
+  /** A restarted process counts as another runner. */
   get #self(): string {
     return `${this.#deps.cluster.selfId} ${this.#deps.instanceId}`
   }
@@ -120,7 +120,7 @@ export class IntegrityRunner {
     return true
   }
 
-  /** Each table is derived anew once, whatever is wrong in it. */
+  /** Rebuilds each table at most once, however many faults it has. */
   async #fix(findings: readonly Finding[]): Promise<Judged[]> {
     const rebuilt = new Map<string, boolean>()
     const judged: Judged[] = []

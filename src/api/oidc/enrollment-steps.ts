@@ -141,8 +141,8 @@ class EnrollmentSteps {
   }
 
   /**
-   * Gives a refusal the page on which a person goes on: the one that was sent, as long as its
-   * secret is the one to verify, and else that of the factor which the identity has now.
+   * Adds to a refusal the page on which the person continues: the enrollment page if the submitted
+   * secret is still the one to verify, otherwise the factor page.
    * @returns the refusal.
    */
   async #withPage(

@@ -15,7 +15,7 @@ const minima: Readonly<Record<string, number>> = {
 
 export const prepareAuthPolicy: Preparer = (_call, mode, body) => preparedAuthPolicy(mode, body)
 
-/** An empty signer stands for none. Of a patch, only what it names is looked at. */
+/** An empty signer id means no signer. A patch is validated only for the fields that it names. */
 export function preparedAuthPolicy(mode: RequestMode, body: JsonObject): Normalised {
   const prepared = normalise(authPolicy, mode, body)
   const { primary, secondary, ...fields } = prepared.fields

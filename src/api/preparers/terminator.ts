@@ -10,7 +10,7 @@ interface TerminatorPreparerDeps {
   readonly reads: ConfirmedReads
 }
 
-/** Names that bodies have for the fields that are taken once, at creation. */
+/** Names of the fields that can be set only at creation. */
 interface Names {
   readonly instanceId: string
   readonly instanceSecret: string

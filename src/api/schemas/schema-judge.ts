@@ -8,7 +8,7 @@ import type { FieldFault } from '../../lib/problems.ts'
  */
 export interface SchemaJudge {
   /**
-   * @returns what is wrong with the schema (field `schema`), null when it can be used.
+   * @returns the fault of the schema (field `schema`), null if it is usable.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many wait, or this one has waited for too
    * long; TIMEOUT when the processor had no time for it.
    */
