@@ -355,7 +355,7 @@ function valueOf(shown: Shown, record: EntityRecord, context: DetailContext): Js
 
 /** Records whose texts are kept. */
 const KEPT_TEXTS = 8192
-/** Longer texts are printed anew each time. */
+/** Longer texts are not cached. */
 const KEPT_CHARACTERS_MAX = 2048
 
 /** Prints details, and keeps of each the text that follows from its record alone. */

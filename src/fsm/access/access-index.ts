@@ -13,7 +13,8 @@ import { Sides } from './sides.ts'
 /** Identities without a session whose grants are remembered until something changes. */
 const visitorsMax = 8
 /**
- * Services beyond which a changed policy drops the view of a class: building it anew costs less.
+ * If a policy changes more services than this, the index drops the view of the class, because
+ * rebuilding it is cheaper.
  */
 const followedServicesMax = 512
 

@@ -36,9 +36,9 @@ const commandKinds = {
 const utf8 = new TextEncoder()
 
 /**
- * Makes writes on a layer over the state, by the code that applies them, and tells what they come
- * to for access. The state stays as it is.
- * @param current the state in force, which a restore may replace.
+ * Applies writes to a layer over the state, by the code of apply, and returns their effect on
+ * access. The state itself does not change.
+ * @param current returns the current state, which a restore may replace.
  */
 export function previewAccess(
   current: () => State,

@@ -109,7 +109,7 @@ function sessionRights(state: State, actor: SessionClaim): ActorRights | null {
   return isGranted(held, permission, false) ? { authority: 'limited', held } : null
 }
 
-/** Parts of the state that are needed to tell whose record it is. */
+/** The part of the state that is needed to find the owner of a record. */
 type Records = Pick<State, 'get'>
 
 /**
@@ -122,8 +122,8 @@ function ownerOf(kind: KindName, record: JsonObject): string | undefined {
 }
 
 /**
- * Whether a record belongs to an identity with rights of its own, or to a router that may have the
- * names of others, so that whoever knows it could gain them.
+ * Whether a record belongs to a privileged identity, or to a router with permitted names that could
+ * impersonate a controller. A caller that knows the record could gain that access.
  */
 export function isOfPrivileged(records: Records, kind: KindName, record: JsonObject): boolean {
   const ownerId = ownerOf(kind, record)
@@ -178,9 +178,9 @@ export function identityGuard(
 }
 
 /**
- * Why somebody with these permissions, who is no administrator, may not act on an identity; null
- * when they may, and when there is none. Whoever can write an identity, or its credentials, can act
- * as it, so it must not hold what they lack.
+ * Reason why a non-administrator with these permissions may not act on an identity; null if it may,
+ * or if the identity does not exist. A caller that can write an identity or its credentials can act
+ * as that identity, so the identity must not hold permissions that the caller lacks.
  */
 export function reachReason(
   records: Records,

@@ -29,8 +29,8 @@ export interface Consequences {
   /** Writes a record whole, system fields included; its base fields are made from the entry. */
   put(kind: KindName, id: string, fields: Readonly<Record<string, Json>>): void
   /**
-   * Removes a record with all that lives by it; nothing when it is not there. What guards it from
-   * its callers does not guard it here.
+   * Removes a record with its dependents; does nothing if it does not exist. Guards against
+   * deletion by callers do not apply.
    */
   remove(kind: KindName, id: string): void
 }
@@ -46,7 +46,10 @@ export interface KindRules<R extends EntityRecord = EntityRecord> {
   /** Why a deletion is refused that a caller asks for; a cascade does not ask. */
   judgeDelete?(state: State, record: R, context: CommandContext): Outcome | null
   afterWrite?(written: Written<R>, consequences: Consequences): void
-  /** After the record is gone, by a caller or by a cascade. Of a table, not of its views. */
+  /**
+   * Called after a caller or a cascade has deleted the record. Called for a table, not for its
+   * views.
+   */
   afterDelete?(record: R, consequences: Consequences): void
 }
 
@@ -61,7 +64,7 @@ export interface CommandContext {
   readonly sessionId: string
   /** The router that acts by its certificate; '' where none does. */
   readonly routerId: string
-  /** How far the rights of its caller reach. */
+  /** Extent of the caller's rights. */
   readonly authority: Authority
   /** The permissions that its caller was given; they decide whom a limited authority reaches. */
   readonly held: readonly string[]

@@ -41,8 +41,8 @@ export function parseFields(json: Uint8Array): JsonObject {
 }
 
 /**
- * Only what may be written at the feature level in force, so that a body can not set a read-only
- * field, nor one that some voter may not know, whoever proposed it.
+ * Keeps only fields that are writable at the current feature level, so that no proposer can set a
+ * read-only field or one that some voter does not know.
  */
 function writable(
   entity: Entity,
@@ -175,10 +175,7 @@ function follow(
   if (after !== undefined) afterWrite({ before, after }, consequencesIn(state, context))
 }
 
-/**
- * The fields of a patch as they are to be: those that are merged, merged into what stands there by
- * now.
- */
+/** New values of a patch's fields; mergeable fields are merged into the stored value. */
 function changed(entity: Entity, record: EntityRecord, fields: JsonObject): JsonObject {
   const result: Record<string, Json> = {}
   for (const [name, value] of Object.entries(fields)) {

@@ -15,7 +15,7 @@ export interface ShownSigner {
   readonly signerRevision: number
 }
 
-/** The signer while tokens are taken of it. */
+/** Returns the signer if its tokens are accepted. */
 export function enabledSigner(records: RecordSource, id: string): ExternalJwtSigner | undefined {
   const signer = records.get('externalJwtSigner', id)
   return signer?.enabled === true ? signer : undefined

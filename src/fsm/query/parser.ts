@@ -247,8 +247,8 @@ class Parser {
   }
 
   /**
-   * The scanner stands after the blanks that may follow the operand; `in` and `between` need some.
-   * null: no such word, and nothing passed over for good.
+   * Called after the optional blanks behind the operand; `in` and `between` require a blank.
+   * @returns null if no operator word follows; nothing is consumed then.
    */
   #wordOperation(operand: Operand, isApart: boolean): Expression | null {
     const scanner = this.#scanner

@@ -133,7 +133,10 @@ export class Indexes {
     return [...lacking]
   }
 
-  /** All that is held; what comes or goes on the way may be among it or not. */
+  /**
+   * All index entries; entries that are added or removed during the iteration may or may not
+   * appear.
+   */
   *entries(): Generator<IndexEntry> {
     for (const [field, owners] of this.#unique) {
       for (const [element, id] of owners) yield { field, element, id, isUnique: true }

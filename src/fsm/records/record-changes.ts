@@ -21,8 +21,8 @@ export class RecordChanges {
   #isReplaced = false
 
   /**
-   * @param kinds of tables; more may be watched later, and none is given up: that costs a map of a
-   * few records.
+   * @param kinds of tables. More kinds can be added later; none is removed, because a kind costs
+   * only a map of a few records.
    */
   constructor(kinds: readonly KindName[] = []) {
     for (const kind of kinds) this.watch(kind)
@@ -40,7 +40,7 @@ export class RecordChanges {
     this.#count += 1
   }
 
-  /** All records may be others now: what was noted of single ones says nothing any more. */
+  /** All records may have changed, so the noted changes are dropped. */
   noteReplaced(): void {
     this.clear()
     this.#isReplaced = true

@@ -10,7 +10,7 @@ export interface RequestRecord {
   readonly lanes: Lanes
 }
 
-/** Remembered requests by key, in order: the one that was added first is forgotten first. */
+/** Remembered requests by key, in insertion order; the oldest is forgotten first. */
 export class RequestRecords {
   #records = new Map<string, RequestRecord>()
   /**
@@ -28,7 +28,7 @@ export class RequestRecords {
     return this.#records.get(key)
   }
 
-  /** The one that was added first. */
+  /** The record that was added first. */
   oldest(): readonly [key: string, record: RequestRecord] | null {
     if (this.#records.size === 0 || this.#oldest !== null) return this.#oldest
     let next = this.#order.next()

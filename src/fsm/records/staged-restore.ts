@@ -55,7 +55,7 @@ interface StagedBlock {
   readonly level: number
 }
 
-/** How records are brought into the form of their tables: by the feature level in force. */
+/** Converts records to the form of their tables at the current feature level. */
 export interface Shaping {
   readonly featureLevel: number
   shaped(kind: KindName, values: Values): ShapedRecord
@@ -81,7 +81,7 @@ export class StagedRestore {
   #bytes = 0
   #textBytes = 0
 
-  /** @param note told of each record that the store is to hold. */
+  /** @param note called for each change of a stored record; null deletes it. */
   constructor(
     digest: SetDigest,
     shaping: Shaping,

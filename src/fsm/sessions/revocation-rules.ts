@@ -15,7 +15,9 @@ export const revocationLimits = {
   revocationsMax: 10_000,
   /** Longer than any access token lives: for so long routers must know that a session has ended. */
   sessionRevocationMs: 60 * 60_000,
-  /** Revocations of sessions, counted apart: whoever logs in and out fills this share alone. */
+  /**
+   * Session revocations have a separate limit: repeated log-ins and log-outs exhaust only this one.
+   */
   sessionRevocationsMax: 100_000,
 } as const
 
@@ -114,7 +116,7 @@ function holderOf(state: State, { id, type }: Pick<Revocation, 'id' | 'type'>): 
   return state.get('apiSession', id)?.identityId ?? ''
 }
 
-/** The token of an enrollment is the id of the JWT that it is told in. */
+/** The enrollment token is the `jti` of its JWT. */
 function enrollmentBy(state: State, token: string): Enrollment | undefined {
   const id = state.table('enrollment').indexes.owner('token', token)
   return id === undefined ? undefined : state.get('enrollment', id)
