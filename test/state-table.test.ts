@@ -259,7 +259,7 @@ const table: readonly Transition[] = [
     next: 'outstanding',
     effects: 'otherwise 409',
     proofs: [
-      'api/enrollments.test.ts > Outstanding enrollment, none → create > gives a token, a JWT of this controller, and shows on the identity',
+      'api/enrollments.test.ts > Outstanding enrollment, none → create > returns a token and a JWT of this controller, and appears at the identity',
       'api/enrollments.test.ts > Outstanding enrollment, none → create > no outstanding enrollment of the same type for the identity, otherwise 409',
       'process/people/enrollment.ts > Outstanding enrollment > refreshed on another controller opens nothing by its earlier token anywhere, and opens by the new one',
     ],
@@ -287,7 +287,7 @@ const table: readonly Transition[] = [
     next: 'none',
     effects: '',
     proofs: [
-      'api/enrollments.test.ts > Outstanding enrollment, outstanding → delete > the entry of the identity disappears',
+      'api/enrollments.test.ts > Outstanding enrollment, outstanding → delete > removes it from the identity',
       'process/people/enrollment.ts > Outstanding enrollment > deleted on another controller opens nothing anywhere',
     ],
   },
@@ -300,8 +300,8 @@ const table: readonly Transition[] = [
     next: 'authenticator deleted; enrollment created',
     effects: 'updb gives updb, cert gives ott, cert with CA gives ottca',
     proofs: [
-      'api/enrollments.test.ts > Authenticator exists → re-enroll with expiresAt > authenticator deleted; enrollment created: updb gives updb, of the same user name',
-      'api/certificate-authenticators.test.ts > a certificate given to an identity > re-enrolled leaves an ott enrollment in its place',
+      'api/enrollments.test.ts > Authenticator exists → re-enroll with expiresAt > authenticator deleted; enrollment created: updb gives updb with the same user name',
+      'api/certificate-authenticators.test.ts > a certificate given to an identity > is replaced by an ott enrollment when it is re-enrolled',
       'api/cas.test.ts > a certificate of a CA, re-enrolled, leaves an ottca enrollment of that CA in its place',
       'process/people/enrollment.ts > Authenticator > of a password, enrolled by updb, is re-enrolled as updb: the password opens nothing anywhere, and a new one is set by the new token',
       'process/people/enrollment.ts > Authenticator > of a certificate of the network is re-enrolled as ott: the certificate is refused everywhere, with its sessions',
@@ -332,8 +332,8 @@ const table: readonly Transition[] = [
     next: 'disabled',
     effects: 'sessions are refused for so long, 0: for good; disabledAt, disabledUntil',
     proofs: [
-      'api/disabled-identities.test.ts > an identity disabled for some minutes is refused for so long, up to disabledUntil, with its session and without',
-      'api/disabled-identities.test.ts > an identity disabled for 0 minutes is so for good',
+      'api/disabled-identities.test.ts > an identity disabled for some minutes is refused until disabledUntil, with and without a session',
+      'api/disabled-identities.test.ts > an identity disabled for 0 minutes stays disabled permanently',
       'process/people/enrollment.ts > Identity client certificate > of a disabled identity is refused on every controller, with its sessions, until the identity is enabled',
     ],
   },
@@ -346,7 +346,7 @@ const table: readonly Transition[] = [
     next: 'enabled',
     effects: '',
     proofs: [
-      'api/disabled-identities.test.ts > an identity disabled and enabled again logs in at once and shows no trace of it',
+      'api/disabled-identities.test.ts > an identity enabled again can log in at once and shows no trace of the disabling',
       'process/people/enrollment.ts > Identity client certificate > of a disabled identity is refused on every controller, with its sessions, until the identity is enabled',
     ],
   },
@@ -359,7 +359,7 @@ const table: readonly Transition[] = [
     next: 'running',
     effects: '202; one run at a time',
     proofs: [
-      'api/database.test.ts > the data integrity > is looked at by one run at a time, and a run that its controller left is ended by the next',
+      'api/database.test.ts > the data integrity > is checked by one run at a time; the next run ends one that its controller abandoned',
     ],
   },
   {
@@ -371,8 +371,8 @@ const table: readonly Transition[] = [
     next: 'idle',
     effects: 'results available',
     proofs: [
-      'api/database.test.ts > the data integrity > is checked and found whole',
-      'api/database.test.ts > the data integrity > is harmed, found harmed, put right, and then found whole',
+      'api/database.test.ts > the data integrity > is checked and reported correct',
+      'api/database.test.ts > the data integrity > is reported faulty after damage, repaired, and reported correct again',
     ],
   },
 ]
