@@ -55,7 +55,7 @@ const table: readonly Transition[] = [
     next: 'fully authenticated',
     effects: '',
     proofs: [
-      'api/mfa.test.ts > a session > of an identity with MFA is partial until a code is given in it, and so is each of its others',
+      'api/mfa.test.ts > a session > of an identity with MFA is partial until it gets a code, as is each of its other sessions',
       'api/mfa.test.ts > a session > is completed by each recovery code once',
       'process/people/mfa.ts > API session > is partial on every controller until a code is given on one of them, and full on all at the next request',
       'process/people/mfa.ts > One code given to two controllers at the same moment > completes exactly one session, whether it is time-based or for recovery',
@@ -97,7 +97,7 @@ const table: readonly Transition[] = [
     next: 'created, unverified',
     effects: 'detail gives provisioningUrl and recoveryCodes',
     proofs: [
-      'api/mfa.test.ts > an enrollment > that was begun shows its secret and recovery codes, and asks nothing of sessions',
+      'api/mfa.test.ts > an MFA enrollment > shows its secret and recovery codes once begun, and does not affect sessions',
       'process/people/mfa.ts > MFA enrollment > begun on one controller is begun again and verified on others, enabled on all, and begun a second time on none',
     ],
   },
@@ -110,7 +110,7 @@ const table: readonly Transition[] = [
     next: 'unchanged',
     effects: '409',
     proofs: [
-      'api/mfa.test.ts > an enrollment > is verified by a time-based code, no recovery code, and shows its secrets no more',
+      'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and then shows its secrets no more',
       'process/people/mfa.ts > MFA enrollment > begun on one controller is begun again and verified on others, enabled on all, and begun a second time on none',
     ],
   },
@@ -123,8 +123,8 @@ const table: readonly Transition[] = [
     next: 'verified',
     effects: 'recovery codes viewable',
     proofs: [
-      'api/mfa.test.ts > an enrollment > is verified by a time-based code, no recovery code, and shows its secrets no more',
-      'api/mfa.test.ts > recovery codes > that are left are shown for a time-based code in the body or the header, not for one of their own',
+      'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and then shows its secrets no more',
+      'api/mfa.test.ts > recovery codes > are shown for a time-based code in the body or the header, not for a recovery code',
       'process/people/mfa.ts > MFA enrollment > begun on one controller is begun again and verified on others, enabled on all, and begun a second time on none',
     ],
   },
@@ -137,8 +137,8 @@ const table: readonly Transition[] = [
     next: 'none',
     effects: '',
     proofs: [
-      'api/mfa.test.ts > an enrollment > that is verified is ended by a time-based code or a recovery code alone',
-      'api/mfa.test.ts > an enrollment > that was not verified is begun again with another secret, or ended, without a code',
+      'api/mfa.test.ts > an MFA enrollment > once verified is ended only by a time-based code or a recovery code',
+      'api/mfa.test.ts > an MFA enrollment > can be restarted with a new secret or ended without a code until it is verified',
       'process/people/mfa.ts > MFA enrollment > ended by its holder on one controller asks for no code on any',
     ],
   },
@@ -151,7 +151,7 @@ const table: readonly Transition[] = [
     next: 'none',
     effects: '',
     proofs: [
-      'api/mfa.test.ts > an administrator > takes MFA from an identity in any state, and its sessions are asked for no code',
+      'api/mfa.test.ts > an administrator > removes MFA of an identity in any state, and its sessions then need no code',
       'process/people/mfa.ts > MFA enrollment > removed by an administrator lets sessions that waited for a code go on, on every controller',
     ],
   },
@@ -164,7 +164,7 @@ const table: readonly Transition[] = [
     next: 'verified',
     effects: 'all previous codes replaced',
     proofs: [
-      'api/mfa.test.ts > recovery codes > are all replaced by others, for a time-based code or one of them',
+      'api/mfa.test.ts > recovery codes > are all replaced for a time-based code or a recovery code',
       'process/people/mfa.ts > MFA recovery codes > used or replaced on one controller open nothing on any, and those that are left are shown by each',
     ],
   },

@@ -25,10 +25,10 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${sessions}a log-in whose policy asks for the token of a signer > and for a code takes both, whichever comes first`,
   ],
   'enrollment amid a log-in': [
-    'api/oidc-enrollment.test.ts > an identity whose policy asks for a code enrolls amid its log-in, which goes on',
+    'api/oidc-enrollment.test.ts > an identity whose policy requires a code enrolls during its log-in, which continues',
   ],
   'a refresh keeps audience, scopes, amr, session and time of the log-in': [
-    'api/oidc.test.ts > tokens > of a refresh go on in the same session, and end with it',
+    'api/oidc.test.ts > tokens > of a refresh belong to the same session, and end with it',
     `${refresh}a refresh token of a session in use writes nothing, and makes no second session, at two controllers at once`,
     `${refresh}a refresh token is refused with %s`,
     `${refresh}a scope that was left out once does not come back`,
@@ -67,11 +67,11 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   'statuses of errors; trouble that passes is no error of OAuth': [
     'api/oidc.test.ts > a request to authorize > with %s %s is refused',
     'attacks/oidc/floods.test.ts > what passes is said as no error of OAuth, for which clients would log in again',
-    'api/oidc.test.ts > tokens > whose session has ended are refused as such by userinfo',
+    'api/oidc.test.ts > tokens > are refused by userinfo once their session has ended',
   ],
   'discovery and issuers by host and port': [
     'api/oidc.test.ts > discovery names the issuer by host, and the keys verify the tokens',
-    'api/oidc.test.ts > a request to authorize > under a host that is none of this controller is not found',
+    'api/oidc.test.ts > a request to authorize > to a foreign host name is not found',
     `${authorization}a controller > is no provider under the host %s`,
     `${authorization}a controller > says in each answer of a flow who it is, before the code`,
   ],
@@ -88,16 +88,16 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${refresh}a refresh token of somebody > ends when an administrator deletes them, or their session`,
   ],
   'the next certificate of a client: told by the session, taken in it': [
-    'api/oidc-certificates.test.ts > a holder who is to extend a certificate, keys rolled: %s > is told by the session, and goes on by the next one in the same session',
+    'api/oidc-certificates.test.ts > a client whose certificate must be extended, keys rolled: %s > learns it from the session, and continues with the next one in the same session',
   ],
   'certificates of the session, and its config types': [
-    'api/oidc-certificates.test.ts > a session of OIDC makes certificates of its own, the leaf before what has signed it',
-    'api/oidc-certificates.test.ts > a session of OIDC has the config types that its client asked for, by name or id',
+    'api/oidc-certificates.test.ts > an OIDC session gets session certificates, the leaf before its issuers',
+    'api/oidc-certificates.test.ts > an OIDC session has the config types that its client requested, by name or id',
     'router/edge/bearer-sessions.test.ts > A client is admitted > by a certificate of its identity, whatever the token names',
   ],
   'OIDC is announced beside sessions of the REST log-in, which go on': [
-    'api/meta.test.ts > OIDC is announced, and served, once every member knows it',
-    'api/meta.test.ts > OIDC that is switched off is neither announced nor served, and the REST log-in is',
+    'api/meta.test.ts > OIDC is announced and served once every member supports it',
+    'api/meta.test.ts > disabled OIDC is neither announced nor served, and the REST log-in still works',
     'api/enrollment/certificates.test.ts > log-in by certificate > takes no body, an empty one, and what a client tells of itself, which is kept',
   ],
   'a token that takes the place of another at a router': [
@@ -105,9 +105,9 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     'router/edge/bearer-sessions.test.ts > A token that takes the place of another > is answered with a failure, and the channel closed, where its session has no such token',
   ],
   'posture by way of routers, judged again as it changes': [
-    'api/oidc-posture.test.ts > a client of OIDC > has its service session before it has told anything, and dials once it has told its router',
-    'api/oidc-posture.test.ts > a client of OIDC > loses what it has dialed when its device tells its router that it passes no more',
-    'api/oidc-posture.test.ts > a router that judges posture itself > keeps what its client has dialed, until the device tells a controller otherwise',
+    'api/oidc-posture.test.ts > an OIDC client > has its service session before it reports posture, and dials after it reported to its router',
+    'api/oidc-posture.test.ts > an OIDC client > loses its circuits when its device reports to the router that a check fails',
+    'api/oidc-posture.test.ts > a router that judges posture itself > keeps its client’s circuits until the device reports a change to a controller',
     'attacks/oidc/posture-at-a-router.test.ts > a router that says that it judges posture > is not believed a second factor',
     'router/edge/client-postures.test.ts > what a client tells of its device > is there before the controller judges what the client asks for next',
     'router/edge/client-postures.test.ts > what a client tells of its device > is told again to a controller that comes back',
