@@ -13,16 +13,16 @@ const authorization = 'attacks/oidc/authorization.test.ts > '
 
 const rows: Readonly<Record<string, readonly string[]>> = {
   'log-in by each method, the id in each place, other content types, wrong credentials': [
-    `${flow}ends with tokens that the REST APIs take, and one session`,
+    `${flow}ends with tokens for the REST APIs, and one session`,
     `${flow}refuses a wrong password, an unknown id, and a body that is no form`,
-    `${flow}takes the id from the query, and a body of JSON`,
+    `${flow}accepts the id in the query, and a JSON body`,
     'attacks/oidc/floods.test.ts > a body > of another type is refused at %s',
     `${refresh}a token of a client that has logged in by a certificate > is worth nothing without the certificate`,
   ],
   'second factors amid a log-in: a code, the token of a signer, both': [
-    `${flow}asks for a code where the identity has one, under the same id`,
-    `${sessions}a log-in whose policy asks for the token of a signer > goes on once its request brings one of that identity`,
-    `${sessions}a log-in whose policy asks for the token of a signer > and for a code takes both, whichever comes first`,
+    `${flow}requests a code under the same id if the identity has MFA`,
+    `${sessions}a log-in whose policy requires an external JWT > continues once its request carries a JWT of that identity`,
+    `${sessions}a log-in whose policy requires an external JWT > accepts the JWT and a code in either order if both are required`,
   ],
   'enrollment amid a log-in': [
     'api/oidc-enrollment.test.ts > an identity whose policy requires a code enrolls during its log-in, which continues',
@@ -57,10 +57,10 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${keys}a request for a certificate > is passed over where tokens are bound to no key, and binds none`,
   ],
   'each challenge, of session tokens, access tokens and tokens of signers': [
-    `${sessions}a request is told > that it needs a token of either kind`,
-    `${sessions}a request is told > that its access token is no token, or is of no session`,
-    `${sessions}a request is told > that the time of its access token is over`,
-    `${sessions}a request is told > nothing where nobody need log in`,
+    `${sessions}the challenge of a refused request > names both kinds of tokens if there is none`,
+    `${sessions}the challenge of a refused request > reports an access token that is malformed or has no session`,
+    `${sessions}the challenge of a refused request > reports an expired access token`,
+    `${sessions}the challenge of a refused request > is absent where no session is required`,
     'api/external-jwt/log-in.test.ts > a log-in by the token of an identity provider > is refused by a token %s',
     'api/external-jwt/second-factor.test.ts > a session whose policy asks for a token of a signer > is told which signer it lacks a token of',
   ],
@@ -76,11 +76,11 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${authorization}a controller > says in each answer of a flow who it is, before the code`,
   ],
   'the current session: its id stays, and it ends with its access token': [
-    `${sessions}a session shows the end of its access token, and its own begin`,
+    `${sessions}a session shows the expiry of its access token, and its start`,
   ],
   'a token for a code': [
-    `${sessions}a token for a code > is given for a time-based code, once, in a session of OIDC`,
-    `${sessions}a token for a code > is given to nobody without a second factor`,
+    `${sessions}an exchange of a code for tokens > succeeds for a time-based code, once, in an OIDC session`,
+    `${sessions}an exchange of a code for tokens > is refused without a second factor`,
   ],
   'revocations: types, effect on REST and refresh, later sessions': [
     `${refresh}a refresh token of somebody > ends by a revocation of the type %s`,

@@ -201,7 +201,7 @@ describe('tokens', () => {
     expect(id.json['refresh_token']).toBeUndefined()
   })
 
-  test('of an exchange expire with the access token that they replace', async () => {
+  test('of an exchange for an access token include no refresh token', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const { access_token: access } = await oidc.logIn(username, password)
