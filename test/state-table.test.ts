@@ -29,9 +29,9 @@ const table: readonly Transition[] = [
     next: 'partially authenticated',
     effects: 'session token issued',
     proofs: [
-      'api/second-factors.test.ts > a log-in under a policy that asks for a code gives a session that tells what it lacks',
+      'api/second-factors.test.ts > a log-in under a policy that requires a code gives a session that shows the missing factor',
       'process/people/mfa.ts > API session > is partial on every controller until a code is given on one of them, and full on all at the next request',
-      'api/external-jwt/second-factor.test.ts > a session whose policy asks for a token of a signer > is full in each request that brings one, and partial in each that does not',
+      'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > is full in each request with a JWT, and partial in each without',
     ],
   },
   {
@@ -43,7 +43,7 @@ const table: readonly Transition[] = [
     next: 'fully authenticated',
     effects: 'no further interaction needed',
     proofs: [
-      'api/sessions.test.ts > a log-in answers with the session, its token in both headers and its end',
+      'api/sessions.test.ts > a log-in answers with the session, its token in both headers and its expiry',
     ],
   },
   {
@@ -59,7 +59,7 @@ const table: readonly Transition[] = [
       'api/mfa.test.ts > a session > is completed by each recovery code once',
       'process/people/mfa.ts > API session > is partial on every controller until a code is given on one of them, and full on all at the next request',
       'process/people/mfa.ts > One code given to two controllers at the same moment > completes exactly one session, whether it is time-based or for recovery',
-      'api/external-jwt/second-factor.test.ts > a session whose policy asks for a token of a signer > is full in each request that brings one, and partial in each that does not',
+      'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > is full in each request with a JWT, and partial in each without',
     ],
   },
   {
@@ -71,7 +71,7 @@ const table: readonly Transition[] = [
     next: 'ended',
     effects: 'sessions tied to it are removed',
     proofs: [
-      'api/sessions.test.ts > a session ends by inactivity, and every use of it counts as activity',
+      'api/sessions.test.ts > a session expires by inactivity, and every use counts as activity',
       'api/sessions.test.ts > logging out ends the session at once',
       'api/sessions.test.ts > the end of an API session takes its sessions for services along: by %s',
     ],
@@ -85,7 +85,7 @@ const table: readonly Transition[] = [
     next: 'ended',
     effects: '',
     proofs: [
-      'api/sessions.test.ts > an administrator lists and ends sessions, and sees the token of its own alone',
+      'api/sessions.test.ts > an administrator lists and ends sessions, and sees only the token of its own session',
     ],
   },
   {
@@ -216,7 +216,7 @@ const table: readonly Transition[] = [
     next: 'new certificate returned, old still active',
     effects: '',
     proofs: [
-      'api/enrollment/certificates.test.ts > the next certificate > comes beside the present one, and takes its place once its holder has shown it',
+      'api/enrollment/certificates.test.ts > an extended certificate > waits beside the current one, and replaces it once its holder has presented it',
       'fsm/enrolling.test.ts > the certificate of an identity > that is extended stays in force until the new one is verified, and not a moment longer',
       'process/people/enrollment.ts > Identity client certificate > enrolled by ott on another controller than it was made on, logs in on the third, is extended beside the present one, and takes its place when it is verified',
     ],
@@ -230,7 +230,7 @@ const table: readonly Transition[] = [
     next: 'new certificate must be used for new connections',
     effects: '',
     proofs: [
-      'api/enrollment/certificates.test.ts > the next certificate > comes beside the present one, and takes its place once its holder has shown it',
+      'api/enrollment/certificates.test.ts > an extended certificate > waits beside the current one, and replaces it once its holder has presented it',
       'fsm/enrolling.test.ts > the certificate of an identity > that is extended stays in force until the new one is verified, and not a moment longer',
       'process/people/enrollment.ts > Identity client certificate > enrolled by ott on another controller than it was made on, logs in on the third, is extended beside the present one, and takes its place when it is verified',
     ],
@@ -244,7 +244,7 @@ const table: readonly Transition[] = [
     next: 'new certificates returned',
     effects: 'the previous client certificate becomes invalid',
     proofs: [
-      'api/enrollment/enrolling.test.ts > routers > extend by their certificate, and the one before is refused from then on',
+      'api/enrollment/enrolling.test.ts > routers > extend their certificate, and the previous one becomes invalid',
       'fsm/enrolling.test.ts > a router > extends by the certificate in force, and the one before is refused from that entry on',
       'process/people/enrollment.ts > Router certificates > enrolled by erott are extended on another controller, the previous one is refused everywhere from then on, and re-enrolling needs a new token',
       'process/router-program.test.ts > has its certificates extended, and is known by the new ones',
@@ -317,7 +317,7 @@ const table: readonly Transition[] = [
     next: 'certificate authentication removed; enrollment required',
     effects: 'the rest is kept; a connected router is disconnected',
     proofs: [
-      'api/routers.test.ts > Edge router enrolled → re-enroll > enrollment required again: a new token each time, never two, the properties kept',
+      'api/routers.test.ts > Edge router enrolled → re-enroll > enrollment required again: a new token each time, never two, other properties unchanged',
       'fsm/routers.test.ts > Edge router enrolled → re-enroll > the certificate goes, other properties and associations stay, an outstanding token is replaced',
       'process/people/enrollment.ts > Router certificates > enrolled by erott are extended on another controller, the previous one is refused everywhere from then on, and re-enrolling needs a new token',
       'process/router-program.test.ts > is disconnected everywhere when it is to enroll again, and online again once it has',

@@ -61,8 +61,8 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${sessions}the challenge of a refused request > reports an access token that is malformed or has no session`,
     `${sessions}the challenge of a refused request > reports an expired access token`,
     `${sessions}the challenge of a refused request > is absent where no session is required`,
-    'api/external-jwt/log-in.test.ts > a log-in by the token of an identity provider > is refused by a token %s',
-    'api/external-jwt/second-factor.test.ts > a session whose policy asks for a token of a signer > is told which signer it lacks a token of',
+    'api/external-jwt/log-in.test.ts > a log-in by an external JWT > is refused by a JWT %s',
+    'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > names the signer of the missing JWT in its challenge',
   ],
   'statuses of errors; trouble that passes is no error of OAuth': [
     'api/oidc.test.ts > a request to authorize > with %s %s is refused',
@@ -98,7 +98,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   'OIDC is announced beside sessions of the REST log-in, which go on': [
     'api/meta.test.ts > OIDC is announced and served once every member supports it',
     'api/meta.test.ts > disabled OIDC is neither announced nor served, and the REST log-in still works',
-    'api/enrollment/certificates.test.ts > log-in by certificate > takes no body, an empty one, and what a client tells of itself, which is kept',
+    'api/enrollment/certificates.test.ts > log-in by certificate > accepts no body, an empty one, and client details, which are stored',
   ],
   'a token that takes the place of another at a router': [
     'router/edge/bearer-sessions.test.ts > A token that takes the place of another > keeps all channels of its session open after the time of the first',
