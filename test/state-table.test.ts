@@ -217,7 +217,7 @@ const table: readonly Transition[] = [
     effects: '',
     proofs: [
       'api/enrollment/certificates.test.ts > an extended certificate > waits beside the current one, and replaces it once its holder has presented it',
-      'fsm/enrolling.test.ts > the certificate of an identity > that is extended stays in force until the new one is verified, and not a moment longer',
+      'fsm/enrolling.test.ts > the certificate of an identity > stays valid during an extension exactly until the new one is verified',
       'process/people/enrollment.ts > Identity client certificate > enrolled by ott on another controller than it was made on, logs in on the third, is extended beside the present one, and takes its place when it is verified',
     ],
   },
@@ -231,7 +231,7 @@ const table: readonly Transition[] = [
     effects: '',
     proofs: [
       'api/enrollment/certificates.test.ts > an extended certificate > waits beside the current one, and replaces it once its holder has presented it',
-      'fsm/enrolling.test.ts > the certificate of an identity > that is extended stays in force until the new one is verified, and not a moment longer',
+      'fsm/enrolling.test.ts > the certificate of an identity > stays valid during an extension exactly until the new one is verified',
       'process/people/enrollment.ts > Identity client certificate > enrolled by ott on another controller than it was made on, logs in on the third, is extended beside the present one, and takes its place when it is verified',
     ],
   },
@@ -245,7 +245,7 @@ const table: readonly Transition[] = [
     effects: 'the previous client certificate becomes invalid',
     proofs: [
       'api/enrollment/enrolling.test.ts > routers > extend their certificate, and the previous one becomes invalid',
-      'fsm/enrolling.test.ts > a router > extends by the certificate in force, and the one before is refused from that entry on',
+      'fsm/enrolling.test.ts > a router > extends by its current certificate, and the entry invalidates the previous one',
       'process/people/enrollment.ts > Router certificates > enrolled by erott are extended on another controller, the previous one is refused everywhere from then on, and re-enrolling needs a new token',
       'process/router-program.test.ts > has its certificates extended, and is known by the new ones',
     ],
@@ -318,7 +318,7 @@ const table: readonly Transition[] = [
     effects: 'the rest is kept; a connected router is disconnected',
     proofs: [
       'api/routers.test.ts > Edge router enrolled → re-enroll > enrollment required again: a new token each time, never two, other properties unchanged',
-      'fsm/routers.test.ts > Edge router enrolled → re-enroll > the certificate goes, other properties and associations stay, an outstanding token is replaced',
+      'fsm/routers.test.ts > Edge router enrolled → re-enroll > the certificate is removed, other properties and associations stay, an outstanding token is replaced',
       'process/people/enrollment.ts > Router certificates > enrolled by erott are extended on another controller, the previous one is refused everywhere from then on, and re-enrolling needs a new token',
       'process/router-program.test.ts > is disconnected everywhere when it is to enroll again, and online again once it has',
     ],
