@@ -62,7 +62,7 @@ const policy = (collection: string, body: object) =>
 const router = (name: string, roleAttributes: readonly string[] = []) =>
   made(root, `${management}/edge-routers`, { name, roleAttributes })
 
-test('names the missing pieces one by one until access is complete', async () => {
+test('an explanation names the missing pieces one by one until access is complete', async () => {
   const identity = await newIdentity(root, 'laptop', { roleAttributes: ['sales'] })
   const service = await newService(root, 'crm', { roleAttributes: ['crm'] })
   const dial = async (): Promise<Right> => (await explained(identity, service)).dial
@@ -173,7 +173,7 @@ test('names the missing pieces one by one until access is complete', async () =>
   online.clear()
 })
 
-test('judges posture checks for each session and refuses access if no session passes', async () => {
+test('posture checks are judged for each session, and refuse access if no session passes', async () => {
   const identity = await newIdentity(root, 'phone')
   const service = await newService(root, 'mail')
   const check = await made(root, `${management}/posture-checks`, {
@@ -204,7 +204,7 @@ test('judges posture checks for each session and refuses access if no session pa
   expect(await looked()).toEqual(['passes', 1, false, 1])
 })
 
-test('answers the host user at the admin socket without a session', async () => {
+test('the admin socket answers the host user without a session', async () => {
   const host = new CallerOf(controller)
   host.isAtSocket = true
   const [row] = await rows('identity=admin-id&limit=1', host)
@@ -245,7 +245,7 @@ describe('with one side alone', () => {
     expect(whole.length).toBeGreaterThan(3)
   })
 
-  test('refuses missing, unknown and too many parameters', async () => {
+  test('missing, unknown and too many parameters are refused', async () => {
     expect((await root.get(path)).status).toBe(400)
     expect((await root.get(`${path}?identity=nobody`)).status).toBe(404)
     expect((await root.get(`${path}?identity=admin-id&service=none`)).status).toBe(404)

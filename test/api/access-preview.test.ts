@@ -43,7 +43,7 @@ const policy = await made(root, `${management}/service-policies`, {
   serviceRoles: ['#crm'],
 })
 
-test('applies the changes in order, and counts and lists the affected pairs', async () => {
+test('a preview applies the changes in order, and counts and lists the affected pairs', async () => {
   const { counts, rows, pagination } = await previewed([
     { action: 'patch', kind: 'service', id: wiki, data: { roleAttributes: ['crm'] } },
     {
@@ -88,7 +88,7 @@ test('a removed policy takes away only the access that no other policy grants', 
   expect((await previewed([...gone, other])).rows.map(rowText)).toEqual(['dial given laptop wiki'])
 })
 
-test('shows changes for routers, pages and posture checks too', async () => {
+test('a preview shows changes for routers, pages and posture checks too', async () => {
   const router = await made(root, `${management}/edge-routers`, { name: 'gate' })
   const routers = { semantic: 'AnyOf', edgeRouterRoles: ['#all'] }
   const create = { action: 'create' } as const
@@ -170,7 +170,7 @@ describe('a preview of an invalid write', () => {
   })
 })
 
-test('restarts when records change meanwhile, and gives up when they keep changing', async () => {
+test('a preview restarts when records change meanwhile, and gives up when they keep changing', async () => {
   const { state } = controller.parts
   const judge = state.previewAccess.bind(state)
   let begun = 0

@@ -57,14 +57,14 @@ test.each(reads)(
   },
 )
 
-test('health shows everything that administrators see', async () => {
+test('health at the admin socket shows everything that administrators see', async () => {
   const { payload } = await controller.socket.inject('/health-checks')
   expect(JSON.parse(payload)).toHaveProperty('data.node')
   const { payload: bare } = await controller.app.inject('/health-checks')
   expect(JSON.parse(bare)).not.toHaveProperty('data.node')
 })
 
-test('attributes a write to the host user', async () => {
+test('a write at the admin socket is attributed to the host user', async () => {
   const body = { name: 'by the host', encryptionRequired: true }
   const made = await operator.call('POST', `${management}/services`, body)
   expect(made.status, made.text).toBe(201)
@@ -93,7 +93,7 @@ describe('the operations that only the admin socket serves', () => {
   })
 })
 
-test('inspects and renews certificates over HTTP too, and records the caller', async () => {
+test('certificates are inspected and renewed over HTTP too, and the caller is recorded', async () => {
   expect((await root.get(`${fabric}/pki/certificates`)).status).toBe(200)
   expect((await root.call('POST', `${fabric}/pki/renew`)).status).toBe(200)
   expect((await operator.call('POST', `${fabric}/pki/reload`)).status).toBe(200)
@@ -103,7 +103,7 @@ test('inspects and renews certificates over HTTP too, and records the caller', a
   ])
 })
 
-test('sends a backup as requested, and lists the scheduled backups', async () => {
+test('a backup is sent as requested, and the scheduled backups are listed', async () => {
   const body = { recipientPem: 'a key', hasSecrets: true, isStale: null }
   const reply = await operator.call('POST', `${fabric}/cluster/backup`, body)
   expect([reply.status, reply.text]).toEqual([200, 'the first half, the second half'])
@@ -131,7 +131,7 @@ test('while the state is wrong, only the host user can view and change the membe
   expect((await nobody.get(`${fabric}/cluster/status`)).status).toBe(503)
 })
 
-test('waits longer for answers that depend on other members', async () => {
+test('the admin socket waits longer for answers that depend on other members', async () => {
   const changed = Promise.withResolvers<undefined>()
   const slow = {
     ...controller.members,
@@ -154,7 +154,7 @@ test('waits longer for answers that depend on other members', async () => {
   await app.close()
 })
 
-test('returns the cluster’s refusal like any other listener', async () => {
+test('the admin socket returns the cluster’s refusal like any other listener', async () => {
   controller.members.refusal = new Problem('MEMBERSHIP_BUSY')
   const reply = await operator.call('POST', `${fabric}/cluster/promote-member`, { id: 'ctrl2' })
   controller.members.refusal = null

@@ -301,7 +301,7 @@ describe('a config whose type changes during validation', () => {
   })
 })
 
-test('does not take effect if the validation outlasts the request timeout', async () => {
+test('a write does not take effect if its validation outlasts the request timeout', async () => {
   const judgement = Promise.withResolvers<null>()
   const judgeData = (): Promise<null> => judgement.promise
   const { schemas } = controller.parts

@@ -162,7 +162,7 @@ describe('a policy that limits attempts', () => {
   })
 })
 
-test('without a limit writes no entry for a wrong password', async () => {
+test('a policy without a limit writes no entry for a wrong password', async () => {
   await limitTo(0)
   controller.cluster.proposals = []
   await lockOut(5)
@@ -171,7 +171,7 @@ test('without a limit writes no entry for a wrong password', async () => {
   expect((await guess(user)).status).toBe(200)
 })
 
-test('loses its count when the authenticator is deleted', async () => {
+test('the count of wrong passwords is deleted with the authenticator', async () => {
   await limitTo(5)
   const made = await root.call('POST', `${management}/identities`, {
     name: 'short-lived',

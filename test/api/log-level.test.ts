@@ -40,7 +40,7 @@ describe('The log level operation', () => {
   })
 })
 
-test('logs a change at both levels, and nothing if the level stays the same', () => {
+test('a change is logged at both levels, and keeping the level logs nothing', () => {
   const lines: string[] = []
   const log = { level: 'info', warn: (_: object, text: string) => void lines.push(text) }
   const actions = new RecordedActions()

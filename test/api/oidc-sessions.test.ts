@@ -166,7 +166,7 @@ describe('a log-in whose policy requires an external JWT', () => {
   })
 })
 
-test('shows a user in a browser that the JWT is missing, before or after the code', async () => {
+test('a page shows a user that the JWT is missing, before or after the code', async () => {
   const { id: identityId, username } = await person()
   const caller = new CallerOf(controller)
   await caller.logIn({ username, password }, client)

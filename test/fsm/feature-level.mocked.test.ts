@@ -229,7 +229,7 @@ describe('the feature level of a state', () => {
   })
 })
 
-test('also prevents handlers from setting a field of a later level', async () => {
+test('apply ignores a field of a later level, even one that a handler writes', async () => {
   const next = await nextGeneration()
   const state = next.newState()
   const written = { id: 's', createdAt: 1, updatedAt: 1, revision: 1, name: 's', ...later }

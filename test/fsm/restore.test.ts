@@ -289,7 +289,7 @@ describe('a restore changes nothing', () => {
   })
 })
 
-test('is not prevented by sessions that come and go', () => {
+test('sessions that come and go do not prevent a restore', () => {
   const { state, log } = since()
   const { index } = state.position
   const restore = new Restore(log, backup().content)
