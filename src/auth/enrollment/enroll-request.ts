@@ -10,8 +10,7 @@ export interface EnrollRequest {
 }
 
 /**
- * The certificate that is returned is made for this request alone. Had the outcome of a request id
- * been that of an earlier request, the certificate that is kept would be another, and the one
- * returned nobody's.
+ * Every request issues a new certificate. If a repeated request id returned the outcome of the
+ * first request, the stored certificate would differ from the returned one.
  */
 export const NOT_KEPT: Idempotency = { case: 'notKept' }

@@ -86,7 +86,7 @@ export class TokenEnrollment {
     throw untaken('the token is not valid')
   }
 
-  /** The order of refusals of the API family; apply judges the same again. */
+  /** Checks in OpenZiti's order of refusals; apply repeats the checks. */
   #checkAllowed({ signer, externalId }: NewHolder, isToCertificate: boolean): void {
     const { state } = this.#deps
     if (state.find('identity', 'externalId', externalId) !== undefined) {
@@ -118,7 +118,7 @@ export class TokenEnrollment {
     return issued.chainPem
   }
 
-  /** One entry: the identity with its credential, or nothing. */
+  /** Creates the identity with its credential in one entry. */
   async #write(
     request: EnrollRequest,
     { signer, ...holder }: NewHolder,
@@ -150,8 +150,8 @@ export class TokenEnrollment {
 }
 
 /**
- * @throws {Problem} INVALID_ENROLLMENT_JWT where a claim that the signer asks for is missing, or is
- * of another kind.
+ * @throws {Problem} INVALID_ENROLLMENT_JWT if a claim that the signer requires is missing or has
+ * the wrong type.
  */
 function newHolder(
   signer: ExternalJwtSigner,

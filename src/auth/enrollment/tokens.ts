@@ -14,8 +14,7 @@ interface TokenDeps {
 }
 
 /**
- * The enrollment that a token opens, judged as it is known here; whether it still does is judged
- * again where it is used up.
+ * The enrollment of a token, validated against the local state; apply validates it again.
  * @throws {Problem} COULD_NOT_VALIDATE without a token, INVALID_ENROLLMENT_TOKEN,
  * INVALID_ENROLL_METHOD, ENROLLMENT_EXPIRED.
  */

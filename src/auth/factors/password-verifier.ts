@@ -25,9 +25,11 @@ export function hashPassword(password: string): Promise<string> {
 
 /** The caller that a hash is computed for. */
 export interface HashCaller {
-  /** Identities share room and time, and so do sources of what has not proven who it is. */
+  /**
+   * Sharer of queues and time: an identity, or the source address of an unauthenticated caller.
+   */
   readonly sharer: string
-  /** Nobody waits for its answer any more. */
+  /** The caller no longer waits for the answer. */
   readonly isGone: boolean
 }
 
@@ -103,10 +105,7 @@ export class PasswordVerifier {
     })
   }
 
-  /**
-   * The slot passes to the next whose caller is still there, without ever being free: nobody can
-   * slip in between.
-   */
+  /** Passes the slot directly to the next waiting caller, so that no later caller can take it. */
   #leave(): void {
     let next = this.#waiting.shift()
     // @guard log-ins-that-nobody-waits-for
