@@ -73,7 +73,10 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
   refusalPage: Reply | null = null
   /** Before it was judged, for its caller's share of the processor. */
   hasWaited = false
-  /** Identities share room and time, and so do sources of what has not proven who it is. */
+  /**
+   * Sharer of room and processor time: an identity, or the source address of an unauthenticated
+   * caller.
+   */
   sharer = ''
   /** Log index that the answer reflects; 0: not read yet. */
   index = 0
@@ -111,7 +114,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
     const { traceparent } = input
     let trace: TraceContext | null = null
     this.metadata = {
-      // Made when it is first asked for: most requests are never logged, and need no ids.
+      // Created at first use: most requests are never logged and need no trace ids.
       get trace(): TraceContext {
         return (trace ??= traceOf(traceparent))
       },

@@ -195,8 +195,7 @@ function newApp(
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     exposeHeadRoutes: false,
-    // A controller that is going away finishes what it was asked; the load is not shed on its last
-    // requests.
+    // A controller that shuts down still answers open requests instead of refusing them with 503.
     return503OnClosing: false,
     forceCloseConnections: false,
     rewriteUrl: canonicalUrlBeside(options.mounts ?? []),
@@ -297,7 +296,7 @@ function addMount(app: FastifyInstance, operation: Operation, pipeline: Pipeline
   }
 }
 
-/** Operations of a listener for monitoring systems alone, served to anyone who reaches it. */
+/** Operations of a metrics listener, served without authentication. */
 function openForMonitors(operations: readonly Operation[]): Operation[] {
   return operations
     .filter(({ isForMonitors }) => isForMonitors === true)

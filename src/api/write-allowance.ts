@@ -6,9 +6,9 @@ import type { Actor } from '../ports/actor.ts'
 import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
 
 /**
- * Writes of one minute on this controller, of callers that nobody has given a right: an identity
- * writes of itself what every session may, a router what its certificate stands for. Each has its
- * record in the audit, which holds so many.
+ * Writes per minute on this controller by callers without a granted permission: an identity's
+ * writes about itself, and a router's writes under its certificate. Each write takes one of the
+ * limited number of audit records.
  */
 export const writeLimits = {
   /** Writes of one identity, and of each kind of write. */

@@ -167,8 +167,8 @@ function shownPermissions(record: EntityRecord, context: DetailContext): readonl
 }
 
 /**
- * Config data that the caller gets of a service: by type, what it was given itself comes before
- * what the service names.
+ * Config data of a service for the caller, by type: overrides of the identity precede the service's
+ * configs.
  */
 function configData(by: string, record: EntityRecord, context: DetailContext): JsonObject {
   const { state, callerId, configTypes } = context

@@ -60,8 +60,8 @@ export function becomeCluster(state: ClusterState, restored: RestoredCluster): P
 }
 
 /**
- * Ends the sessions of a backup before its records go into a running cluster, as none of them comes
- * back.
+ * Ends the sessions of a backup before its records go into a running cluster, because a restore
+ * brings no session back.
  */
 export function withoutSessions(state: State): void {
   const { position, logTimeMs } = state

@@ -307,7 +307,7 @@ export class ExplanationView {
     }
   }
 
-  /** Configs that clients are shown, those of the service before those of the identity. */
+  /** Configs of the service, then the overrides of the identity for it. */
   #configs({ identity, service }: AccessExplanation): JsonObject[] {
     const { state } = this.#deps
     const own = state

@@ -72,7 +72,7 @@ export class PreviewedWrites {
     const base = { mode: action, entity: kind, id } as const
     if (action === 'delete') return { write: { ...base, fields: {} }, ignored: [] }
     this.#checkOf(entity, action)(data)
-    // Tokens to enroll by give nobody access, and are not made for nothing.
+    // An enrollment grants no access, so a preview creates no enrollment token.
     const { enrollment: _, ...body } = data
     const { known, later } = membersAt(entity, kind === 'identity' ? body : data, level)
     const plan = await preparers.of(entity)(call, action, known, id)

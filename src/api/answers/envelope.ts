@@ -81,7 +81,9 @@ export function emptyAnswer(ignoredFields: readonly string[] = []): Reply {
   return answer(200, {}, ignoredMeta(ignoredFields))
 }
 
-/** For a deletion. `detachedFrom`: the records that named what is gone, and stay without it. */
+/**
+ * Answer to a deletion. `detachedFrom`: the records that referenced the deleted one and were kept.
+ */
 export function deletedAnswer(detachedFrom: readonly Readonly<Record<string, unknown>>[]): Reply {
   return answer(200, {}, detachedFrom.length === 0 ? null : { detachedFrom })
 }

@@ -40,7 +40,7 @@ export class LargeBodies {
   }
 
   /**
-   * Resolves when it is this body's turn, with what gives the room back.
+   * Resolves when it is this body's turn, with a function that frees the room.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many wait, or its turn does not come in
    * time.
    */

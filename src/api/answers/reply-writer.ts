@@ -77,7 +77,7 @@ export class ReplyWriter {
     } else this.#stream(reply, call, headers, answer.stream)
   }
 
-  /** Ends what an answer that is not sent would have been made of. */
+  /** Ends the stream of an answer that is not sent. */
   drop({ stream }: Reply): void {
     stream?.chunks[Symbol.asyncIterator]()
       .return?.()
@@ -327,8 +327,7 @@ function statusOfClientError(code: string | undefined): number {
 }
 
 /**
- * `2024-01-02 03:04:05.678 +0000 UTC`, as Go prints a time: clients of the API family read this
- * header so.
+ * `2024-01-02 03:04:05.678 +0000 UTC`: OpenZiti clients expect Go's time format in this header.
  */
 function goTimeText(ms: number): string {
   const whole = Math.floor(ms)

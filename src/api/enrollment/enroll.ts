@@ -297,8 +297,7 @@ function requestIn(body: EnrollBody): string | undefined {
 }
 
 /**
- * Undefined where the client wants no certificate; a request that is there and is none is not
- * passed over.
+ * Undefined if the client wants no certificate; a malformed request is refused rather than ignored.
  */
 function requestOrNone(body: EnrollBody): string | undefined {
   const csr = requestIn(body)

@@ -40,9 +40,8 @@ export function enrolledAnswer(
 }
 
 /**
- * The certificate in the answer is made for this call alone. Had the outcome of a request id been
- * that of an earlier call, the one that is kept would be another, and the one in the answer
- * nobody's.
+ * Keeps no request id for this call. Every call issues a new certificate; if a repeated request id
+ * returned the earlier outcome, the stored certificate would differ from the returned one.
  */
 export function answerThisCallAlone(call: RequestContext): void {
   call.metadata.isRepeatable = false

@@ -24,7 +24,7 @@ interface TakeEventSocketsDeps extends ValidationDeps {
   readonly gate: SessionGuard
 }
 
-/** Path where the CLI of the API family asks for its management channel. */
+/** Path at which OpenZiti's CLI opens its management channel. */
 export const EVENT_SOCKET_PATH = `${basePaths.fabric}/ws-api`
 const WEB_SOCKET_VERSION = '13'
 /** 16 bytes as base64 (RFC 6455, 4.1). */
@@ -36,8 +36,9 @@ export function isEventSocket({ url = '' }: Pick<IncomingMessage, 'url'>): boole
 }
 
 /**
- * Streams of events over web sockets: admitted as every request is, by session and permission.
- * @param socketCaller who asks without a session, at the admin socket alone.
+ * Serves event streams over web sockets, with the same session and permission checks as other
+ * requests.
+ * @param socketCaller identifies callers without a session, only at the admin socket.
  */
 export function takeEventSockets(
   server: Server,

@@ -12,7 +12,7 @@ import { listAnswer, type Reply } from '../answers/envelope.ts'
 import { listQueryOf } from '../answers/query-parameters.ts'
 
 const lister = new Lister(noLinks)
-/** Nobody asks for the digest of what is not replicated. */
+/** Live rows are not replicated, so their digest is never used. */
 const noLanes = lanesOf('', '')
 
 export interface LiveList<T> {
@@ -23,7 +23,7 @@ export interface LiveList<T> {
   readonly viewOf: (each: T) => object
 }
 
-/** Lists what stands in no record, by the same query as any other list. */
+/** Lists rows that are not stored, with the same query language as other lists. */
 export function liveListAnswer<T>(
   call: RequestContext,
   all: readonly T[],

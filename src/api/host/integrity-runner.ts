@@ -36,9 +36,9 @@ interface Judged {
 }
 
 /**
- * Carries out integrity runs on whichever controller leads. That one is asked for, taken up and
- * ended stands in the log, so any controller shows it, and a leader that finds a run of another one
- * ends it: nobody works on it any more.
+ * Carries out integrity runs on the leader. The log records the request, the claim and the end of a
+ * run, so any controller can show it. A leader that finds a run of another controller ends it,
+ * because nobody continues it.
  */
 export class IntegrityRunner {
   readonly #deps: IntegrityRunnerDeps

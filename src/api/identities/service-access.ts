@@ -151,7 +151,7 @@ async function edgeRoutersOfService(
 }
 
 /**
- * Routers of those that the list query of a call asks for.
+ * Routers of the records that the call's list query selects.
  * @throws {Problem} as `StateView.list`.
  */
 function asked(

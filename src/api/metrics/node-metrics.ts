@@ -22,8 +22,7 @@ export interface NodeMetricsSources {
 const ROLES = ['leader', 'follower', 'candidate', 'preCandidate', 'learner'] as const
 
 /**
- * Adds what consensus, log, apply, mesh and event loops of this process have done; read when
- * somebody asks.
+ * Adds metrics of consensus, log, apply, mesh and event loops of this process, read at each scrape.
  */
 export function addNodeMetrics(
   registry: Registry,

@@ -6,7 +6,7 @@ import { passwordLengthMin } from '../../fsm/identities/auth-policy-rules.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Preparer } from './preparer.ts'
 
-/** The least that each number can be; what is below is raised to it, as the API family does. */
+/** Minimum of each number; as in OpenZiti, lower values are raised to it. */
 const minima: Readonly<Record<string, number>> = {
   minPasswordLength: passwordLengthMin,
   maxAttempts: 0,

@@ -40,7 +40,7 @@ export function terminatorPreparer(
   }
 }
 
-/** Its service is fixed at creation; another one given later is passed over. */
+/** The service is fixed at creation; a later one is ignored. */
 function referencesIn(mode: RequestMode, { service, router }: JsonObject): JsonObject {
   return {
     ...(mode === 'create' ? { serviceId: service ?? '' } : {}),

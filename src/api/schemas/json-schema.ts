@@ -11,7 +11,7 @@ const compiledMax = 16
 const messageCharactersMax = 512
 const valueCharactersMax = 128
 
-/** Names that draft-07 and its forerunners go by; what stock clients write into their schemas. */
+/** URIs of draft-07 and its predecessors, which OpenZiti clients write into their schemas. */
 const DIALECT = /^https?:\/\/json-schema\.org\/(draft-0[4-7]\/)?schema#?$/
 
 /**

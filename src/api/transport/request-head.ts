@@ -38,7 +38,7 @@ export function isAccepted(accept: string | undefined, types: readonly string[])
 
 const ACCEPT_TYPES_MAX = 32
 
-/** Each of them: Node keeps the first one alone where a header may stand once. */
+/** All values of a header: Node keeps only the first one of some repeated headers. */
 export function headerValuesOf({ headers, rawHeaders }: IncomingMessage, name: string): string[] {
   if (headers[name] === undefined) return []
   const found: string[] = []

@@ -84,7 +84,7 @@ export class AccessDelta {
     return groups
   }
 
-  /** Everybody whom the policies mean on that side. */
+  /** All identities that the policies match on that side. */
   #moveAll(policies: Iterable<ServicePolicy>, side: Side): void {
     for (const { id } of policies) {
       for (const from of this.#classes.having(id)) {
@@ -237,7 +237,7 @@ export class AccessDelta {
     )
   }
 
-  /** Whether one of the policies grants what those of the other side do not. */
+  /** Whether one of the policies grants something that the policies of the other side do not. */
   #addsTo(added: readonly ServicePolicy[], others: ReadonlySet<string>, side: Side): boolean {
     for (const policy of added) {
       const bit = bitOf(policy)
@@ -361,7 +361,10 @@ function sameServices(a: ServicePolicy, b: ServicePolicy): boolean {
   )
 }
 
-/** Whether a policy grants otherwise, or on other conditions; whom it means is another matter. */
+/**
+ * Whether two versions of a policy grant different rights or have different conditions, regardless
+ * of the records that they match.
+ */
 export function saysElse(a: ServicePolicy | undefined, b: ServicePolicy | undefined): boolean {
   if (a === undefined || b === undefined) return a !== b
   if (a === b) return false

@@ -11,7 +11,7 @@ import { type AccessChanges, sameTexts } from './changes.ts'
 
 /** The active identities that the same service policies mean: they may use the same services. */
 export interface AccessClass {
-  /** Made of the policies alone: the same on every controller. */
+  /** Derived from the policies only, so it is the same on every controller. */
   readonly key: string
   readonly policies: ReadonlySet<string>
   readonly members: Set<string>
@@ -134,7 +134,7 @@ export class AccessClasses {
     return present(this.#state.get('identity', id), `identity ${id} is there`)
   }
 
-  /** Finds whom a changed policy means that it did not mean before, and the other way round. */
+  /** Finds the identities that a changed policy newly matches or no longer matches. */
   #flip({ id, before, after }: RecordChange<'servicePolicy'>, flips: Flips): void {
     const old = before === undefined ? null : rolesOfIdentities(before)
     const next = after === undefined ? null : rolesOfIdentities(after)

@@ -145,7 +145,7 @@ function movedIds(
   return new Set(moved)
 }
 
-/** Service policies that are there before and after, and ask for other posture checks. */
+/** Service policies that exist before and after, with different posture checks. */
 function checkChanges(
   before: State,
   after: State,
@@ -188,7 +188,7 @@ function without(all: readonly EntityRecord[], others: readonly EntityRecord[]):
   return all.flatMap(({ id }) => (known.has(id) ? [] : [id]))
 }
 
-/** Fields of a check that change nothing of what it asks for. */
+/** Fields that do not change the requirement of a check. */
 const aside: ReadonlySet<string> = new Set([
   'name',
   'tags',

@@ -92,8 +92,8 @@ type AskedFactors = {
 }
 
 /**
- * The factors that a session of the identity still lacks; none: it is a full one. The token of a
- * signer comes with each request and is given for that one alone (`pendingBeside`).
+ * Factors that a session of the identity still lacks; none for a full session. An external JWT
+ * counts only for the request that carries it (`pendingBeside`).
  */
 export function pendingFactors(
   records: RecordSource,

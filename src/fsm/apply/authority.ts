@@ -37,10 +37,9 @@ export const ownedKinds: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Rights of the actor of a command as the log stands there; null: none. The gate judged the
- * same from what its controller had applied: a log-out or a right taken away before this entry
- * counts, wherever it was asked for. Nothing is ever meant by what an actor leaves out, or by a
- * permission that this program does not know.
+ * Rights of a command's actor when it is applied; null: none. The receiving controller judged the
+ * same on its applied state, so apply also respects a log-out or a revoked permission that precedes
+ * this entry. A missing field or an unknown permission of the actor grants nothing.
  */
 export function rightsOf(state: State, actor: ClaimedActor, kind: number): ActorRights | null {
   // @guard authority-from-absence--apply
@@ -154,7 +153,7 @@ function namesOf(router: JsonObject | undefined): readonly string[] {
   return Array.isArray(names) ? (names as readonly string[]) : []
 }
 
-/** An administrator, or somebody who was given any permission. */
+/** An administrator, or an identity with any permission. */
 export function isPrivileged(identity: JsonObject | undefined): boolean {
   // @guard privilege-escalation--tokens
   return identity?.['isAdmin'] === true || permissionsOf(identity).length > 0

@@ -11,7 +11,7 @@ export interface Write<R extends EntityRecord = EntityRecord> {
   readonly id: string
   /** Undefined at create. */
   readonly before: R | undefined
-  /** Every field at an update; at create those given. */
+  /** All fields on update; on create only the given ones. */
   readonly after: Partial<R>
 }
 
@@ -43,7 +43,7 @@ export interface Consequences {
 export interface KindRules<R extends EntityRecord = EntityRecord> {
   /** Why a write is refused; null when it is not. */
   judgeWrite?(state: State, write: Write<R>, context: CommandContext): Outcome | null
-  /** Why a deletion is refused that a caller asks for; a cascade does not ask. */
+  /** Reason why a caller may not delete the record; null if it may. Not called for a cascade. */
   judgeDelete?(state: State, record: R, context: CommandContext): Outcome | null
   afterWrite?(written: Written<R>, consequences: Consequences): void
   /**
@@ -54,7 +54,7 @@ export interface KindRules<R extends EntityRecord = EntityRecord> {
 }
 
 /**
- * Knowledge of a command beside the state: where it stands, when and by whom, all out of the log.
+ * Facts about a command beside the state: its index, time and actor. All of them come from the log.
  */
 export interface CommandContext {
   readonly index: Index
@@ -66,7 +66,7 @@ export interface CommandContext {
   readonly routerId: string
   /** Extent of the caller's rights. */
   readonly authority: Authority
-  /** The permissions that its caller was given; they decide whom a limited authority reaches. */
+  /** Permissions of the caller; they decide whom a limited authority may act on. */
   readonly held: readonly string[]
   /** Grows with each record that the entry writes for its caller, for what is remembered of it. */
   readonly touched: Touched[]
@@ -75,7 +75,7 @@ export interface CommandContext {
 }
 
 /**
- * `full`: an administrator, the holder of a session in its own matters, or the system actor.
- * `limited`: somebody who was given a permission, which reaches nobody who may do more.
+ * `full`: an administrator, a session in matters of its identity, or the system actor. `limited`:
+ * an identity with a permission, which cannot act on identities with more rights.
  */
 export type Authority = 'full' | 'limited'

@@ -229,12 +229,15 @@ function update(
   return done(record.id)
 }
 
-/** PUT: every writable field as given, or zero; read-only ones and those fixed at creation stay. */
+/**
+ * PUT: sets every writable field to the given value or zero; keeps read-only fields and fields
+ * fixed at creation.
+ */
 export function replaceEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   return update(state, decode(state, fromBinary(EntityWriteSchema, payload), false), context, false)
 }
 
-/** PATCH: the fields given, others as they stand when it is applied. */
+/** PATCH: sets the given fields and keeps the others as they are at apply. */
 export function patchEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   return update(state, decode(state, fromBinary(EntityWriteSchema, payload), false), context, true)
 }
@@ -265,8 +268,8 @@ export const batchLimits = {
 } as const
 
 /**
- * All of the steps, each on what those before it made, or none.
- * @throws on a step that is no write of an entity.
+ * Applies all steps in order, or none of them.
+ * @throws on a step that is not an entity write.
  */
 export function writeBatch(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { steps, answer } = fromBinary(EntityBatchSchema, payload)

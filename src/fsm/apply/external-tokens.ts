@@ -40,8 +40,8 @@ export function takesTokensOf(policy: AuthPolicy | undefined, signerId: string):
 }
 
 /**
- * The factors that are still pending for a request that came with a token of that signer. A signer
- * that was written since the token was judged by it, was disabled or is gone satisfies nothing.
+ * Factors that are still pending for a request with a JWT of that signer. A signer that was changed
+ * since the JWT was judged, disabled or deleted satisfies no factor.
  */
 export function pendingBeside(
   records: RecordSource,

@@ -38,7 +38,7 @@ const TICKET_ID = /^[A-Za-z0-9_-]{8,64}$/
 const DIGEST_BYTES = 32
 const STORE_ID_BYTES = 16
 
-/** Prunes what is past its time, a few at each command: nobody has to come back for it. */
+/** Prunes expired tickets, a few at each command, so that no timer is needed. */
 function pruneTickets(state: State, { logTimeMs }: CommandContext): void {
   let pruned = 0
   for (const id of Array.from(state.table('joinTicket').ids)) {

@@ -176,7 +176,7 @@ export function unreadableFactor(
 }
 
 /**
- * Carries it out. All that goes goes first: a name that is unique may belong to another record
+ * Applies the replacement. Deletions come first, because a unique name may belong to another record
  * afterwards.
  */
 export function replace(state: State, replacement: readonly KindReplacement[]): void {

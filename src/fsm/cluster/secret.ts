@@ -86,7 +86,7 @@ export function missingSecret(
   return null
 }
 
-/** After `missingSecret`: adds them; what is for a version no longer there is passed over. */
+/** Adds the wrapped secrets after `missingSecret`; entries for removed versions are ignored. */
 export function wrapInForce(
   state: State,
   nodeId: string,

@@ -22,7 +22,7 @@ import { removeWithReferences } from '../apply/references.ts'
 export const recoveryCodesMax = 20
 const idCharactersMax = 64
 
-/** Only for the identity whose session asks; an enrollment that nobody has verified is replaced. */
+/** Begins MFA for the identity of the calling session; replaces an unverified enrollment. */
 export function beginMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { secretId, factor } = fromBinary(MfaBeginSchema, payload)
   const session = state.get('apiSession', context.sessionId)
@@ -165,8 +165,8 @@ function renewed(state: State, { renewed: factor }: MfaProve): Judgement {
 }
 
 /**
- * The session that the code was given in, and no other: another one of the identity may be somebody
- * else's.
+ * Completes only the session in which the code was given: an attacker may hold another session of
+ * the identity.
  */
 function passIn(state: State, session: ApiSession, context: CommandContext): void {
   const { logTimeMs, index: revision } = context

@@ -12,7 +12,7 @@ import { Scanner, invalidFilter, queryLimits } from './scanner.ts'
 
 const sortFieldsMax = 5
 const operators: readonly CompareOperator[] = ['!=', '<=', '>=', '=', '<', '>']
-/** Words that are no symbols when they stand alone. */
+/** Keywords; they cannot be symbols. */
 const reserved = new Set(
   'and or not in between contains icontains true false null sort by asc desc skip limit none anyof allof count isempty from where'.split(
     ' ',

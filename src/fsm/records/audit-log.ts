@@ -185,8 +185,8 @@ export class AuditLog {
   }
 
   /**
-   * Takes back what `takeChanged` gave, in the order of the keys.
-   * @throws on what it never gave.
+   * Loads a block written by `takeChanged`, in the order of the keys.
+   * @throws on a malformed block.
    */
   load(key: string, text: string): void {
     const lines = text.split('\n')
@@ -260,7 +260,7 @@ export class AuditLog {
     return left.reduce((sum, line) => sum + line.length, 0)
   }
 
-  /** Takes what the store lacks: each block as it stands, null for one that is forgotten. */
+  /** Returns the blocks that the store lacks; null for a removed one. */
   takeChanged(): (readonly [string, string | null])[] {
     const changed = [...this.#changed]
     this.#changed.clear()

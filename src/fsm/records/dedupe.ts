@@ -290,8 +290,8 @@ export class RequestTable {
   }
 
   /**
-   * Takes back what `remember` gave, in any order; `loaded` follows.
-   * @throws on what it never gave.
+   * Loads a record written by `remember`, in any order; call `loaded` at the end.
+   * @throws on a malformed record.
    */
   load(key: string, value: string): void {
     const { atMs, bodyHash, index, outcome: decided } = JSON.parse(value) as StoredRequest

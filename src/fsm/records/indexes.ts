@@ -154,7 +154,7 @@ export class Indexes {
     return isHeld && !elementsOf(record?.[field]).includes(element)
   }
 
-  /** Either side undefined: the record comes, or goes. */
+  /** `before` is undefined for an added record, `after` for a removed one. */
   move(id: string, before: EntityRecord | undefined, after: EntityRecord | undefined): void {
     this.#weigh(before, -1)
     this.#weigh(after, 1)

@@ -5,7 +5,7 @@ import type { Lanes } from './digest.ts'
 export interface RequestRecord {
   readonly atMs: number
   readonly index: number
-  /** Text that stands for what was decided. */
+  /** Serialized outcome. */
   readonly outcome: string
   readonly lanes: Lanes
 }
@@ -53,7 +53,7 @@ export class RequestRecords {
     this.#oldest = null
   }
 
-  /** Brings what was added in any order into that of the log. */
+  /** Sorts records that were added in any order into log order. */
   sortByIndex(): void {
     this.#records = new Map([...this.#records].sort(([, a], [, b]) => a.index - b.index))
     this.#order = this.#records.entries()

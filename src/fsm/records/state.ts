@@ -73,10 +73,7 @@ export class State {
   readonly audit: AuditLog
   /** Records on their way into the state, which none of them is part of yet. */
   readonly staged: StagedRestore
-  /**
-   * For those who follow the records from outside of apply; what apply itself reads follows in
-   * `access`.
-   */
+  /** For followers outside of apply; apply reads access from `access`. */
   readonly changes = new RecordChanges()
   position: Position = { term: 0, index: 0 }
   /** Log time at `position`, UTC ms. */
@@ -197,7 +194,7 @@ export class State {
     return { kind: name, record, value, lanes: lanesOf(key, value) }
   }
 
-  /** Writes what `shaped` made under the same feature level. */
+  /** Writes a record from `shaped` under the same feature level. */
   putShaped({ kind, record, value, lanes }: ShapedRecord): void {
     this.#write(this.table(kind), record.id, { record, lanes }, value)
   }

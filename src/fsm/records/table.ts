@@ -90,8 +90,9 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   }
 
   /**
-   * One order of members for all records, so that equal records have equal JSON. Fields not given
-   * are zero, and so are those that a later feature level brings, whatever is given.
+   * Brings a record into the form of the table. All records have the same member order, so that
+   * equal records have equal JSON. Omitted fields are zero, and so are fields of a later feature
+   * level.
    */
   shape(values: Readonly<Record<string, Json>>, level: number): R {
     // A copy with few changes is made much faster than a record of twenty members, one by one.

@@ -20,7 +20,7 @@ type MemberChange = RecordChange<PolicyMember>
 /** Maximum number of ids per message; a policy that matches more needs several messages. */
 const IDS_MAX = 1000
 
-/** Everybody whom a policy means, as the records stand. */
+/** All members that a policy matches now. */
 export function* allMembers(state: State, policy: ServicePolicy): Iterable<ModelEvent> {
   for (const of of memberKinds) {
     const roles = policy[roleFields[of]]
@@ -118,7 +118,7 @@ function unchangedIds(
   return new Set([...found].filter((id) => !changed.has(id)))
 }
 
-/** Members who came and went, by policy. */
+/** Added and removed members, by policy. */
 class Moved {
   readonly #added = new Map<string, string[]>()
   readonly #removed = new Map<string, string[]>()

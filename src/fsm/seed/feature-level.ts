@@ -43,7 +43,7 @@ const records = seededIdentityTypes.map(({ id, level }) => ({
   fields: { name: id },
 }))
 
-/** Adds what the levels above `from`, up to the one in force, bring and the state lacks. */
+/** Adds the missing records of the levels above `from`, up to the current one. */
 function addLevelRecords(
   state: State,
   from: number,

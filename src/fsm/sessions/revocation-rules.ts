@@ -62,9 +62,8 @@ function tooMany(max: number): Outcome {
 }
 
 /**
- * Honours no more what was signed before for what it names: its API sessions end, which their
- * tokens rest on, and so do the service sessions of those, or the enrollment whose token has that
- * id. Its end is counted from log time; those whose end has come go with it.
+ * Ends the API sessions that a revocation names, with their service sessions, or the enrollment
+ * with that token. The revocation expires by log time; expired ones are removed at the same time.
  */
 function settle({ before, after }: Written<Revocation>, consequences: Consequences): void {
   const { context, put } = consequences

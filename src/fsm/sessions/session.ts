@@ -204,8 +204,8 @@ function endOldestBegun(state: State, identityId: string, context: CommandContex
 }
 
 /**
- * Settles a session that was opened for a second factor to be given in: its credential was judged
- * then, and the code is good once. A session that is gone is not made again.
+ * Redeems the code of a session that was opened to record a second factor: its credential was
+ * judged then, and a code can be redeemed once. An ended session is not created again.
  */
 function redeemCode(
   state: State,
