@@ -10,10 +10,7 @@ export const basePaths: Readonly<Record<ApiName, string>> = {
 }
 
 const CLIENT_ALIAS = '/edge/v1'
-/**
- * Paths that are served as they are; every other one is taken for the client API's, which is the
- * default.
- */
+/** Roots that are served as written; any other path belongs to the client API, the default. */
 const ROOTS = ['/edge', '/fabric', '/health-checks', '/metrics', '/oidc']
 
 /** Plain paths below the version of an API, which mean what they say. */
@@ -67,7 +64,7 @@ export function canonicalUrlBeside(mounts: readonly Mounted[]): typeof canonical
   }
 }
 
-/** @param url of a request, with or without its query. */
+/** @param url URL of a request, with or without its query. */
 export function isBelow({ path }: Mounted, url: string): boolean {
   return url.startsWith(path) && /^(?:$|[/?])/.test(url.slice(path.length))
 }
