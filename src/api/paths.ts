@@ -41,6 +41,7 @@ export function canonicalUrl({ url = '/' }: { readonly url?: string | undefined 
   if (/\/\.{1,2}(?:\/|$)/.test(path)) return url
   const merged = path.replace(BEHIND_VERSION, (behind) => behind.replace(/\/{2,}/g, '/'))
   const afterEmpty = EMPTY_FIRST.exec(merged)?.[0]
+  // @guard spellings-of-a-path--empty
   if (afterEmpty !== undefined && isOfClientApi(afterEmpty))
     return canonicalPath(afterEmpty) + query
   // @guard spellings-of-a-path--slashes
