@@ -81,7 +81,7 @@ function fieldWords({ fields }: Kind, verb: string): string[] {
     .map(({ name, alias, isSecret }) => `${alias ?? name}${isSecret ? '@' : '='}`)
 }
 
-/** Whoever presses a key does not wait long for a cluster that is away. */
+/** Shell completion must be fast even if the cluster does not answer. */
 async function namesOf(kind: Kind): Promise<string[]> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<string[]>((resolve) => {

@@ -64,8 +64,8 @@ function optionOf(command: Command, long: string): Option | undefined {
 }
 
 /**
- * A verb that can print JSON prints YAML as well.
- * @returns false: it has none of it, or formats of its own.
+ * Every verb that can print JSON can also print YAML.
+ * @returns false if the verb has no JSON output, or has additional formats.
  */
 function addOutput(command: Command): boolean {
   const json = optionOf(command, '--json')
@@ -82,7 +82,7 @@ function addOutput(command: Command): boolean {
   return true
 }
 
-/** A verb with formats of its own, such as `list -o name`, chooses among them itself. */
+/** A verb with additional formats, such as `list -o name`, selects the format itself. */
 function useOutput(command: Command, hasFormats: boolean): void {
   const { json, output = 'table' } = command.opts<{ json?: boolean; output?: OutputFormat }>()
   const chosen = json === true ? 'json' : hasFormats ? output : 'table'

@@ -36,7 +36,7 @@ export async function run(argv: readonly string[]): Promise<void> {
 
 /**
  * All verbs, with their options and help.
- * @param isJson mistakes in the command line are told as JSON, by `reportFailure`.
+ * @param isJson `reportFailure` prints errors of the command line as JSON.
  */
 export function buildProgram(isJson = false): Command {
   const program = new Command('flotilla')

@@ -93,8 +93,8 @@ function settingsOf(
 }
 
 /**
- * The host given, else the one bound, else this host's name: an address that means "every one"
- * tells a peer nothing.
+ * The given host, else the bound host. A wildcard address is replaced with this host's name,
+ * because a peer cannot dial a wildcard.
  */
 function advertiseOf(
   bind: { readonly host: string; readonly port: number },

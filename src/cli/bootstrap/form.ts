@@ -37,8 +37,8 @@ import { advertisedHosts, type PlannedConfig } from './config-from-flags.ts'
 import type { Supplied } from './form-supplied.ts'
 
 /**
- * Beside a configuration while its controller is being formed: what stands there without data is
- * ours to make anew.
+ * Marker file beside a configuration while its controller is being formed. As long as it exists,
+ * files there without a data folder are ours and may be overwritten.
  */
 export const FORMING_MARK = '.forming'
 const MARK_SUPPLIED = 'with an authority that was supplied\n'
@@ -81,10 +81,10 @@ export function rootKeyPathOf(folder: string): string {
 }
 
 /**
- * Makes all that a new cluster begins with: authorities, keys, certificates, the default admin, and
- * a data folder for each of its first controllers. The data folders come last and whole, and
- * nothing can run without one: after a crash at any point the same call begins anew. The caller has
- * made sure that nothing of value is overwritten.
+ * Creates everything a new cluster starts with: authorities, keys, certificates, the default admin,
+ * and a data folder for each of its first controllers. The data folders are created last and
+ * complete, and no controller can run without one, so the same call can be repeated after a crash
+ * at any point. The caller has checked that nothing of value is overwritten.
  */
 export async function formCluster(input: FormInput): Promise<FormedCluster> {
   const { controllers, nowMs } = input
@@ -129,9 +129,9 @@ export async function formCluster(input: FormInput): Promise<FormedCluster> {
 }
 
 /**
- * Whether a forming that did not end has left its traces beside this configuration.
- * @param isSupplied by an authority of the operator: only then may files beside the traces be the
- * operator's.
+ * True when an interrupted forming left its marker beside this configuration.
+ * @param isSupplied true when the operator supplies the authority: only then may files beside the
+ * marker be the operator's.
  */
 export function isHalfFormed(folder: string, isSupplied: boolean): boolean {
   const path = join(folder, FORMING_MARK)

@@ -22,12 +22,12 @@ import { isoTime } from '../../lib/text/shown-time.ts'
 
 const CLOCK_WARNING_MS = 2_000
 const CLOCK_REFUSAL_MS = 60_000
-/** The time that members tell is cut to seconds, and its way here takes a moment. */
+/** A member reports its time in whole seconds, and the answer takes a moment to arrive. */
 const CLOCK_DOUBT_MS = 600
 
 /**
- * Each function here tells its line, and ends the join when it fails: nothing has been changed
- * then.
+ * Each function here prints the line of its check, and ends the join if the check fails. At that
+ * point nothing has been changed.
  */
 
 export function checkTicket(text: string, checks: CheckList, nowMs: number): Ticket {

@@ -19,13 +19,13 @@ const PAUSE_MS = 500
 export interface ReachedMember {
   readonly address: string
   readonly id: string
-  /** This host's clock less the member's, ms; null when the member told no time. */
+  /** Clock of this host minus the clock of the member, ms; null when the member sent no time. */
   readonly clockOffsetMs: number | null
 }
 
 /**
- * Verifies against the ticket's CA alone, and that a controller of its trust domain answers,
- * whatever its host name.
+ * Trusts only the CA of the ticket, and requires that a controller of its trust domain answers; the
+ * host name may be any.
  */
 class MemberAdmission {
   /** Id of the controller that proved itself last. */
@@ -98,7 +98,8 @@ export type JoinOutcome =
   | { readonly type: 'unknown'; readonly sentence: string; readonly isSent: boolean }
 
 /**
- * Asks one member after the other until one answers for good; the same request is safe to repeat.
+ * Sends the request to one member after the other until one gives a final answer. The same request
+ * is safe to repeat.
  */
 export async function requestJoin(
   ticket: Ticket,

@@ -21,7 +21,7 @@ export interface JoinState {
   readonly privateKeyPem: string
   /** Key and certificate are the operator's, and stay as they are. */
   readonly keepsCertificate: boolean
-  /** Made by this attempt: nobody has been told of it yet. */
+  /** Created by this attempt and not yet sent to any member. */
   readonly isNew: boolean
 }
 

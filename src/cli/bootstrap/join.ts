@@ -35,9 +35,9 @@ export interface JoinOptions extends ConfigFlags {
 }
 
 /**
- * `cluster join CONFIG`: everything a new controller needs, by one ticket, then the controller
- * itself. Repeating it goes on where it was cut off; a refused one leaves nothing behind.
- * @throws {CommandFailure} exit 2 for flags and configuration, 1 for what stands in the way.
+ * `cluster join CONFIG` uses one ticket to create everything a new controller needs, then runs the
+ * controller. Repeating it resumes an interrupted join; a refused join leaves no files behind.
+ * @throws {CommandFailure} exit 2 for flags and configuration, 1 for files that are in the way.
  */
 export async function joinCluster(path: string, options: JoinOptions): Promise<void> {
   const checks = new CheckList(options.json === true)

@@ -44,7 +44,8 @@ export function checkAnswer(
   const leaf = judgedLeaf(config, state, answer, checks, nowMs)
   const lacking = missingHosts(leaf, advertisedHosts(config))
   if (lacking.length > 0) {
-    // The same ticket gets the same certificate again, whatever is asked for by then.
+    // A ticket always yields the certificate of its first request, even if a later attempt requests
+    // other hosts.
     checks.fail(
       'certificate',
       `the certificate lacks ${lacking.join(', ')}, which the first attempt with this ticket did not request; rerun the join with a new ticket ('flotilla cluster invite'), or with the addresses of the first attempt`,

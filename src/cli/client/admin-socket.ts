@@ -29,7 +29,7 @@ export interface AdminRequest {
   readonly path: string
   readonly body?: unknown
   readonly timeoutMs?: number
-  /** Whether each controller of the cluster can answer it in place of the one that is named. */
+  /** True when any controller of the cluster can answer in place of the named one. */
   readonly isOfAny?: boolean
 }
 

@@ -13,7 +13,7 @@ import {
 
 /** The server that a connection is opened to, and what it must prove. */
 export interface Peer {
-  /** A unix socket, without TLS, whatever host the URL names. */
+  /** Path of a unix socket to use without TLS. The host of the URL is ignored then. */
   readonly socketPath?: string
   /** PEM: the only CA certificates to verify the server with; null: those that this host trusts. */
   readonly caPem?: string | null | undefined

@@ -28,7 +28,7 @@ export function lockNow(name: string, times: LockTimes): () => void {
   }
 }
 
-/** The same for what takes a request or two: the process goes on with other work meanwhile. */
+/** Like the lock above, for work of one or two requests: waits without blocking the process. */
 export async function lockSoon(name: string, times: LockTimes): Promise<() => void> {
   const endMs = performance.now() + times.waitMs
   for (;;) {

@@ -17,7 +17,10 @@ export interface HttpsRequest extends Peer {
   readonly body?: unknown
   /** Sent in place of `body`, as text/plain unless the headers say another type. */
   readonly text?: string | undefined
-  /** Connections that several requests share, by which the server is judged; or one of its own. */
+  /**
+   * Connections shared by several requests, which also verify the server; undefined: the request
+   * opens one for itself.
+   */
   readonly connections?: Connections | undefined
   /** Time from the first packet to the last byte; for a stream, of silence. */
   readonly timeoutMs: number
@@ -63,9 +66,9 @@ export async function ask(
 }
 
 /**
- * One request whose answer is read as it comes.
- * @param signal gives up the request, or the answer.
- * @returns once its head is there. What reads it bounds it.
+ * Sends one request and returns a stream of its answer. The reader of the stream limits its size.
+ * @param signal aborts the request or the answer.
+ * @returns once the head of the answer has arrived.
  * @throws {HttpsFault}
  */
 export function askForStream(
@@ -143,7 +146,10 @@ export function faultOf(error: unknown, isSent: boolean, timeoutMs: number): Htt
   return new HttpsFault(reasonOf(error, timeoutMs), isActedOn, error)
 }
 
-/** TLS 1.3 tells a client without a certificate only after its first request, which is not read. */
+/**
+ * With TLS 1.3 a client without a certificate sees the error only after it has sent its first
+ * request, which the server does not read.
+ */
 function wantsCertificate(error: unknown): boolean {
   return errorCode(error) === 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'
 }

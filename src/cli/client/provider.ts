@@ -13,9 +13,9 @@ const ANSWER_BYTES_MAX = 256 * 1024
 const TIMEOUT_MS = 15_000
 /** Clocks of two hosts differ, and the `date` of an answer is cut to whole seconds. */
 const CLOCK_TOLERANCE_SECONDS = 30
-/** No controller waits longer for a person, or is asked more often, whatever it says. */
-/** A token is renewed after so long, whatever its controller says. */
+/** Upper limit for the lifetime of a token, even if the controller grants a longer one. */
 const TOKEN_MS_MAX = 24 * 60 * 60_000
+/** Limits for the wait for a person and for the interval of polls, whatever the controller sends. */
 const DEVICE_MS_MAX = 60 * 60_000
 const DEVICE_POLL_MS_MIN = 1000
 
@@ -25,7 +25,7 @@ export interface GrantedTokens {
   readonly refreshToken: string
   /** End of the access token, UTC ms by the clock of this host. */
   readonly expiresAtMs: number
-  /** The name of the identity; '' where the grant does not tell. */
+  /** Name of the identity; '' if the grant does not contain it. */
   readonly name: string
 }
 
@@ -66,10 +66,10 @@ export class ProviderRefusal extends CommandFailure {
 }
 
 /**
- * One controller as an OpenID provider. Each has issuers of its own, by the address that it is
- * asked at, so that a flow stays with the controller that it was begun at; a refresh token is taken
- * by each of them. The rules of OAuth are those of a certified library (`oauth4webapi`), which
- * speaks through the HTTPS client of all other verbs.
+ * One controller as an OpenID provider. Each address of a controller is a separate issuer, so that
+ * a flow stays with the controller where it started; every issuer accepts a refresh token. A
+ * certified library (`oauth4webapi`) implements the rules of OAuth; it uses the HTTPS client of all
+ * other verbs.
  */
 export class Provider {
   readonly controller: string

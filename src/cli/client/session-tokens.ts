@@ -34,8 +34,8 @@ interface Held extends Renewal {
 }
 
 /**
- * The tokens of a context. Of several commands at once only one renews them, which matters as a
- * refresh token may be taken once; the others find the new ones in the file.
+ * The tokens of a context. If several commands run at once, only one renews the tokens, because a
+ * refresh token may be accepted only once. The others read the new tokens from the file.
  */
 export class SessionTokens implements RenewedSession {
   readonly #name: string

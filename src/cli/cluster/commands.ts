@@ -34,7 +34,7 @@ async function watch(options: ClusterOptions): Promise<void> {
   const onTerminal = process.stdout.isTTY ? 'screen' : 'lines'
   // A mistake in the options ends the command here instead of being waited for.
   const ask = connectTo(options)
-  // Whoever read the lines has gone: nothing is left to do.
+  // The reader of the lines has closed the pipe.
   process.stdout.once('error', () => process.exit(EXIT_DONE))
   await watchStatus({
     ask: async () => (await ask('status', {}, WATCH_TIMEOUT_MS)) as ClusterStatus,

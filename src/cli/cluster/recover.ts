@@ -36,8 +36,8 @@ export interface RecoverOptions {
 const FILE_BYTES_MAX = 1024 * 1024
 
 /**
- * Lets a cluster whose majority is lost go on from the data folder on this host; with `inspect`,
- * tells what is in it.
+ * Recovers a cluster that has lost its majority, from the data folder on this host. With `inspect`
+ * it only prints the contents of the folder.
  * @throws {CommandFailure} with nothing changed.
  */
 export async function recoverCluster(path: string, options: RecoverOptions): Promise<void> {

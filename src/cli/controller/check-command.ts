@@ -54,8 +54,8 @@ interface Findings {
 export const NOTHING: Findings = { faults: [], warnings: [] }
 
 /**
- * Whether a start would find the log damaged, and what it would do about it. No controller may be
- * running on it.
+ * Reports whether a start would find the log damaged, and what it would do about it. No controller
+ * may be running on this data folder.
  */
 export function checkLog({ id, data, cluster }: Checked): Findings {
   if (hasNoData(data)) return NOTHING

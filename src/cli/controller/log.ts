@@ -21,8 +21,8 @@ export interface ControllerLog {
 type LogConfig = Pick<ControllerConfig, 'id' | 'logLevel' | 'audit'>
 
 /**
- * JSON lines to stdout or to the file of the configuration; readable ones where stdout is a
- * terminal. What waits when the process ends is written then. Once in a process.
+ * Writes JSON lines to stdout or to the file of the configuration, and readable lines if stdout is
+ * a terminal. Buffered lines are written when the process ends. May be called once in a process.
  * @throws {CommandFailure} when that file cannot be written.
  */
 export function createLog(config: LogConfig & Pick<ControllerConfig, 'logFile'>): ControllerLog {

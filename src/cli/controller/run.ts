@@ -33,7 +33,10 @@ import { hasNoData, setDataFolderAside } from '../../controller/start/set-aside.
 import { programVersion } from '../../controller/version.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** A stop that takes longer is cut short: whoever sent SIGTERM will not wait for ever. */
+/**
+ * A stop that takes longer is cut short, because a service manager kills the process some time
+ * after SIGTERM.
+ */
 const STOP_MS_MAX = 9_500
 
 /** Bytes that large bodies may leave behind before they are collected. */

@@ -29,14 +29,14 @@ const ASK_MS = 10_000
 
 interface Part {
   readonly name: string
-  /** @throws whatever keeps it from being had: that is said in its place. */
+  /** @throws any error; the bundle contains its message instead. */
   readonly read: () => unknown
 }
 
 /**
- * Writes what somebody who helps needs to know of this controller, and no secret. What cannot be
- * had is left out, with the reason in the manifest: a bundle of a controller that is down is still
- * worth having.
+ * Writes the information that support needs about this controller, without secrets. An item that
+ * cannot be read is left out, and the manifest gives the reason: a bundle of a stopped controller
+ * is still useful.
  * @throws {CommandFailure}
  */
 export async function writeBundle(options: BundleOptions): Promise<void> {

@@ -127,7 +127,10 @@ async function proofOf({ certificate, privateKeyPem }: Authority, token: string)
   return parseCertificates(certificatePem)[0].pem
 }
 
-/** Files and certificates that are not good are the operator's to mend: one line, no stack. */
+/**
+ * The operator must correct invalid files and certificates, so the failure is one line without a
+ * stack.
+ */
 async function explained(step: () => Promise<void>): Promise<void> {
   try {
     await step()

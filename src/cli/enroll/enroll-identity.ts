@@ -86,7 +86,7 @@ class EnrollmentRun {
     const password = passwordFile === undefined ? '' : readSecretInput(passwordFile, 'the password')
     const client = clientKeyOf(this.#options)
     this.#judgeTargets()
-    // Told only once they are known to be the controller's own words.
+    // The check is printed only after the controller has proved that it signed the token.
     const server = await EnrollmentServer.meet(token)
     this.#checks.ok('token', tokenLine(token))
     this.#checks.ok('controller', `${token.origin} signed it; ${server.caCount} CA certificates`)

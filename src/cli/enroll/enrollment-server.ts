@@ -33,7 +33,7 @@ export class EnrollmentServer {
   /** The CA certificates of the cluster, PEM. */
   readonly caPem: string
   readonly caCount: number
-  /** How the controller tells the time, UTC ms; null when it does not. */
+  /** Time that the controller reports, UTC ms; null when it reports none. */
   readonly dateMs: number | null
   /** Trust domain of the SPIFFE id in its certificate; null when it has none. */
   readonly trustDomain: string | null
@@ -51,8 +51,8 @@ export class EnrollmentServer {
   }
 
   /**
-   * Asks whoever answers at the address of the token for the CA certificates, once its certificate
-   * is known to be the one that signed the token: until then nothing is sent.
+   * Requests the CA certificates from the address in the token. The request is sent only after the
+   * server's certificate has been verified as the one that signed the token.
    * @throws {EnrollmentFault}
    */
   static async meet(token: EnrollmentToken): Promise<EnrollmentServer> {

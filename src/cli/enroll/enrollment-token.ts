@@ -81,9 +81,8 @@ function originIn(issuer: unknown): string {
 }
 
 /**
- * Only the controller that signed the token can be told from somebody who stands between: it is the
- * one that shows the certificate with the token's key. The algorithm is that of the key, whatever
- * the token says.
+ * Verifies that the server's certificate has the key that signed the token; an attacker in the
+ * middle does not have that key. The key determines the algorithm, not the header of the token.
  * @throws {EnrollmentFault}
  */
 export async function checkSignature(
@@ -106,7 +105,10 @@ export async function checkSignature(
   }
 }
 
-/** @param nowMs UTC, as the controller tells the time. @throws {EnrollmentRefused} */
+/**
+ * @param nowMs UTC, by the clock of the controller.
+ * @throws {EnrollmentRefused}
+ */
 export function checkTime({ expiresAtMs }: EnrollmentToken, nowMs: number): void {
   if (expiresAtMs === null || nowMs < expiresAtMs) return
   throw new EnrollmentRefused(

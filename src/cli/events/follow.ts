@@ -50,7 +50,7 @@ class EventFollower {
   readonly #stop = new AbortController()
   /** The token of the last stream. */
   #token = ''
-  /** Whether the token was renewed since an event was heard. */
+  /** True when the token has been renewed since the last event arrived. */
   #isRenewed = false
   #lastId: string
   #left: number
@@ -81,8 +81,8 @@ class EventFollower {
   }
 
   /**
-   * @returns why it ended, to be told when nobody else goes on.
-   * @throws what no other controller would answer otherwise.
+   * @returns why the stream ended; it is reported if no other controller continues the stream.
+   * @throws an error that every other controller would answer with as well.
    */
   async #follow(controller: string): Promise<Error> {
     const { context } = this.#context

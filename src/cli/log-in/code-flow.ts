@@ -29,9 +29,9 @@ export interface FlowLogIn {
 }
 
 /**
- * Logs in by the code flow without a browser: the steps of the log-in page are taken as JSON, at
- * one controller.
- * @throws {HttpsFault} when it is lost on the way; {@link CommandFailure}.
+ * Logs in by the code flow without a browser: sends the steps of the log-in page as JSON to one
+ * controller.
+ * @throws {HttpsFault} when the connection is lost; {@link CommandFailure}.
  */
 export async function logInByCodeFlow(
   provider: Provider,

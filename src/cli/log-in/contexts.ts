@@ -41,8 +41,8 @@ async function endSession(name: string, context: Context): Promise<string | null
 }
 
 /**
- * Ends a session of OIDC, also where its access token has ended.
- * @returns why no controller could be told; null when the session is no more.
+ * Ends an OIDC session, even if its access token has expired.
+ * @returns why no controller could be reached; null when the session has ended.
  */
 async function revoke(context: Context, refreshToken: string): Promise<string | null> {
   const { Provider, ProviderRefusal } = await import('../client/provider.ts')

@@ -110,7 +110,9 @@ async function everyController(
   return [...new Set([...given, ...reported])].slice(0, contextLimits.controllersMax)
 }
 
-/** Origins of what is listed, whatever it is: an entry that is no controller counts for nothing. */
+/**
+ * Origins of the controllers in a list of any shape; entries that are not controllers are ignored.
+ */
 export function managementOrigins(listed: unknown): string[] {
   if (!Array.isArray(listed)) return []
   return (listed as readonly (ListedController | null)[]).flatMap((one) => {

@@ -125,7 +125,7 @@ const style =
   'color:light-dark(#1b2733,#e6ebf1)}main{width:min(26rem,86vw);padding:2rem;border-radius:.75rem;' +
   'background:light-dark(#fff,#19222c)}h1{font-size:1.25rem;margin:0 0 .75rem}p{margin:0;line-height:1.5}'
 
-/** The page at the end of a log-in in the browser; the terminal goes on. */
+/** Page that the browser shows at the end of a log-in; the command continues in the terminal. */
 function redirectPage({
   isLoggedIn,
   text,

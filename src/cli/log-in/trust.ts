@@ -108,8 +108,8 @@ async function confirmedCa(controller: string): Promise<string> {
 }
 
 /**
- * Whoever answers must hold a certificate of that CA; what it tells of others is believed from then
- * on.
+ * Verifies that the server has a certificate of that CA, and then trusts the authorities that the
+ * server publishes.
  */
 async function verifiedCa(controller: string, root: Certificate): Promise<string> {
   try {
@@ -126,7 +126,7 @@ async function verifiedCa(controller: string, root: Certificate): Promise<string
   return authorities.map(({ pem }) => `${pem.trim()}\n`).join('')
 }
 
-/** Roots of the network, as the controller tells them to everybody. */
+/** Root certificates of the network, which a controller publishes to all clients. */
 async function shownAuthorities(controller: string, caPem?: string): Promise<Certificate[]> {
   let found: Certificate[] = []
   try {

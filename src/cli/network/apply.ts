@@ -89,7 +89,7 @@ function printPlan(steps: readonly Step[], isDry: boolean): void {
   if (isDry) printLine(`dry run, nothing was changed: ${countText(steps)}`)
 }
 
-/** Whoever prunes the network does not take away what they do it with. */
+/** Pruning never deletes the identity that runs it. */
 async function withoutOwn(client: ApiClient, steps: readonly Step[]): Promise<readonly Step[]> {
   const { data } = await client.ask({ method: 'GET', path: '/current-identity' }, madeShape)
   const { id } = data

@@ -82,7 +82,10 @@ export class StepRunner {
     await this.#client.ask({ method: 'PUT', path, body: changeable(kind, this.#bodyOf(wanted)) })
   }
 
-  /** An identity is disabled beside its fields: for good, or for a number of minutes. */
+  /**
+   * An identity is disabled separately from its other fields: permanently, or for a number of
+   * minutes.
+   */
   async #setDisabled(id: string, before: JsonObject, after: JsonObject): Promise<void> {
     const isSame = disabledFields.every((name) => before[name] === after[name])
     if (isSame || isSameEnd(before['disabledUntil'] ?? null, after['disabledUntil'] ?? null)) return

@@ -3,8 +3,8 @@ import { systemClock } from '../../lib/clock.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 
 /**
- * Fields by which a file says that an identity is disabled: for good, or until a time. No field of
- * a body: an operation of their own sets it.
+ * Fields by which a file disables an identity: permanently, or until a time. They are not fields of
+ * a request body: a separate operation sets them.
  */
 export const disabledFields = ['disabled', 'disabledUntil'] as const
 
@@ -42,15 +42,15 @@ export function normalDisabled({ disabled, disabledUntil = null }: JsonObject): 
   return { disabledUntil: new Date(ms).toISOString() }
 }
 
-/** Whether two times mean the same end. */
+/** True if two values name the same time. */
 export function isSameEnd(a: Json, b: Json): boolean {
   const [first, second] = [timeOf(a), timeOf(b)]
   return first !== null && second !== null && Math.abs(first - second) <= TOLERANCE_MS
 }
 
 /**
- * Minutes for which an identity is to be disabled: 0 for good; null: it is enabled.
- * @param nowMs by the clock of the controller that is asked.
+ * Minutes for which to disable an identity: 0 means permanently; null means that it is enabled.
+ * @param nowMs by the clock of the controller that receives the request.
  */
 export function minutesDisabled(fields: JsonObject, nowMs: number): number | null {
   if (fields['disabled'] === true) return 0

@@ -141,7 +141,7 @@ export class NetworkFileReader {
     }
     const before = this.#faults.length
     for (const entry of tree.entries) this.#judgeEntry(section, entry)
-    // Whatever else is wrong could follow of that.
+    // Further faults could be consequences of these.
     if (this.#faults.length > before) return
     const fields = Object.fromEntries(
       tree.entries.map(({ key, value }) => [this.#named(section, key), jsonOfTree(value)]),

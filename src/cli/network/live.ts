@@ -198,15 +198,12 @@ export function networkSeedOf({ kind }: NetworkSection, fields: JsonObject): Jso
   return canonical(kind, { name, target, schema })
 }
 
-/**
- * Whether an identity is one that a router makes of itself, which says nothing that its router does
- * not.
- */
+/** True for an identity that a router creates for itself: it contains nothing beyond its router. */
 export function isPlainRouter(fields: JsonObject): boolean {
   return fields['type'] === 'Router' && Object.keys(fields).length === 2
 }
 
-/** Objects in the order of their keys; those that nothing tells apart are counted. */
+/** Sorts objects by key. Terminators with the same key get a number. */
 export function numbered<T extends NetworkObject>(objects: readonly T[]): T[] {
   const counts = new Map<string, number>()
   const ordered = objects

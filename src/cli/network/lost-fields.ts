@@ -101,7 +101,7 @@ export class LostFields {
   }
 }
 
-/** Says nothing, whatever the field is. */
+/** True for a value that carries no information in any field. */
 function isEmpty(value: Json): boolean {
   if (value === null || value === '' || value === false) return true
   if (Array.isArray(value)) return value.length === 0

@@ -244,7 +244,10 @@ class Planner {
   }
 }
 
-/** Each after those that it needs; those that need each other are told as a circle. */
+/**
+ * Orders each step after the steps that it depends on, and reports steps that depend on each other
+ * as a cycle.
+ */
 function inOrder<T>(
   steps: readonly T[],
   needed: (step: T) => readonly T[],

@@ -50,7 +50,7 @@ function plainValue({ reference }: KindField, value: Json | undefined): Json | u
   return reference === null ? value['name'] : value['id']
 }
 
-/** Whether a value goes without saying. */
+/** True for a default value, which the file leaves out. */
 function isUsual(
   kind: Kind,
   { name, field, isRequired }: KindField,

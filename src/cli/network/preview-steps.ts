@@ -18,7 +18,7 @@ const previewed: ReadonlySet<string> = new Set([
   'edgeRouter',
 ])
 
-/** Stands for a record that a preview does not have, until it is taken out. */
+/** Placeholder for a record that a preview does not have, until it is removed. */
 const ABSENT = '\u0000'
 
 /** The changes of a plan as a preview takes them. */

@@ -19,7 +19,7 @@ export interface NetworkSection {
   /** Its key in the file: `servicePolicies`. */
   readonly name: string
   readonly kind: Kind
-  /** The fields that tell its objects apart, as the file calls them. */
+  /** Fields that identify an object of the section, as the file names them. */
   readonly key: readonly string[]
 }
 
@@ -30,7 +30,7 @@ function section(id: string, key: readonly string[] = byName): NetworkSection {
 }
 
 /**
- * Configs that an identity gets of services in place of their own: no kind of the API by itself.
+ * Configs that an identity uses in place of a service's configs: not a separate kind of the API.
  */
 const serviceConfigs: Kind = {
   id: 'serviceConfig',
@@ -86,10 +86,10 @@ export interface NetworkObject {
   readonly fields: JsonObject
 }
 
-/** The default administrator is the same one in every network, whatever it is called. */
+/** Key of the default administrator, which may have another name in each network. */
 const DEFAULT_ADMIN = '(default administrator)'
 
-/** Key that tells an object apart from the others of its section. */
+/** Key that identifies an object within its section. */
 export function keyOf({ key, kind }: NetworkSection, fields: JsonObject): string {
   if (kind.id === 'identity' && fields['isDefaultAdmin'] === true) return DEFAULT_ADMIN
   return key.map((name) => String(fields[name] ?? '')).join(' ')

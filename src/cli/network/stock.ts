@@ -13,9 +13,12 @@ import { allSections, identityExtras, type NetworkSection } from './sections.ts'
 
 /** Contents of another network's export, and what of it has no place in a network of ours. */
 export interface StockExport extends NetworkFile {
-  /** Sentences for whoever imports it. */
+  /** Notes for the person who imports the file. */
   readonly notes: readonly string[]
-  /** Service policies that may have had posture checks, which that export does not tell. */
+  /**
+   * Number of service policies that may have had posture checks, which that export does not
+   * contain.
+   */
   readonly policiesInDoubt: number
 }
 
@@ -102,7 +105,7 @@ class StockReader {
     const lines = new Map(tree.entries.map(({ key, line }) => [fileKey(section, key), line]))
     const before = this.#faults
     for (const { key, line } of tree.entries) this.#judgeExtra(section, item, key, line)
-    // It would be taken for one that is enabled.
+    // An item with a fault could be read as enabled.
     if (this.#faults > before) return
     this.#reader.take(section, this.#fieldsOf(section, item), tree.line, lines)
   }
@@ -192,8 +195,9 @@ function leftOut(section: NetworkSection, item: JsonObject): string | null {
 }
 
 /**
- * Completes objects of that export: what it does not tell of one stays as it is here.
- * @returns the objects with the fields that the network has of them already.
+ * Completes objects of that export: fields that it does not contain keep the values of this
+ * network.
+ * @returns the objects with the fields that the network already has.
  */
 export function overLive(objects: readonly FileObject[], live: LiveNetwork): FileObject[] {
   const byKey = new Map(live.objects.map((one) => [`${one.section.name} ${one.key}`, one]))

@@ -52,8 +52,8 @@ interface PkiOptions {
 }
 
 /**
- * Renews the certificate of a controller, of the one on this host also when it is not running, or
- * signs one of another member anew.
+ * Renews the certificate of a controller, or signs a new one for another member. The controller on
+ * this host need not be running.
  */
 export async function renew(
   options: AskedOptions & {
@@ -97,10 +97,10 @@ export async function renew(
 }
 
 /**
- * For a controller that cannot start because its certificate has expired, when no other member runs
- * either. The leaf comes from an authority that is made for it and forgotten, under the name of the
- * cluster's: so the controller knows it for one of its own, and exchanges it for one of the
- * authority in force as soon as it runs.
+ * For a controller that cannot start because its certificate has expired, while no other member
+ * runs. The leaf is signed by a temporary authority that has the name of the cluster's authority,
+ * so the controller accepts the leaf as a certificate of its cluster. It replaces the leaf with one
+ * from the current authority as soon as it runs.
  */
 async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> {
   const config = loadConfigOrFail(options.config)
@@ -317,7 +317,10 @@ export async function issue(
   printLine('it is not renewed automatically; issue a new one in time')
 }
 
-/** Files and certificates that are not good are the operator's to mend: one line, no stack. */
+/**
+ * The operator must correct invalid files and certificates, so the failure is one line without a
+ * stack.
+ */
 export async function explained<T>(step: () => T | Promise<T>): Promise<T> {
   try {
     return await step()

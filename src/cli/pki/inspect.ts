@@ -30,8 +30,8 @@ interface InspectOptions {
 }
 
 /**
- * A certificate, and where it was found: a file's path, or `cluster` for what a running controller
- * tells.
+ * A certificate and its source: the path of a file, or `cluster` for one that a running controller
+ * reports.
  */
 interface Found extends InspectedCertificate {
   readonly file: string
@@ -84,7 +84,7 @@ function inspectFiles(
       if (cert !== null) found.push(...inLeafOrder(cert, read(cert), own, nowMs))
       if (cert !== null && key !== null && existsSync(key)) readSigner({ cert, key }, own, nowMs)
       for (const { cert: path } of config.serverCertificates) {
-        // Not there yet, or half written: the running controller tells that it is not in use.
+        // Missing or partly written: the running controller reports that it is not in use.
         if (existsSync(path)) found.push(...inLeafOrder(path, read(path), [], nowMs))
       }
     }
@@ -129,7 +129,7 @@ function others(
 
 const IN_FORCE = { method: 'GET', path: '/fabric/v1/pki/certificates' } as const
 
-/** @returns null when it does not run: the files tell what there is. */
+/** @returns null when the controller does not run: then only the files are shown. */
 async function askRunning(config: ControllerConfig): Promise<CertificatesInForce | null> {
   try {
     return (await askController(config.data, IN_FORCE)) as CertificatesInForce

@@ -48,7 +48,10 @@ export async function request(options: {
   printLine(`have it signed, then put the certificate with its intermediates into ${identity.cert}`)
 }
 
-/** Whether the configuration takes it: no wildcard, as members and clients dial hosts. */
+/**
+ * True if the configuration accepts the host. A wildcard is refused, because members and clients
+ * dial hosts.
+ */
 function isDialable(host: string): boolean {
   return parseHostPort(formatHostPort({ host, port: 1 })) !== null
 }

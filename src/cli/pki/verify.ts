@@ -113,7 +113,7 @@ class Verification {
     return `by the controller itself where the cluster issued it, else by its issuer, from ${from} on`
   }
 
-  /** The key is given for the bootstrap alone, and is to be taken away afterwards. */
+  /** The key is needed only for the bootstrap; the operator should remove it afterwards. */
   async #verifySigner(): Promise<void> {
     const { ca, signer } = this.#config.identity
     const { cert, key } = signer
@@ -193,7 +193,7 @@ function nameOf({ commonName, native }: Certificate): string {
   return commonName ?? native.serialNumber
 }
 
-/** Whether the public authorities that come with Node vouch for it. */
+/** True if the chain leads to one of the public authorities that come with Node. */
 function isOfPublicAuthority(
   chain: readonly [Certificate, ...Certificate[]],
   nowMs: number,

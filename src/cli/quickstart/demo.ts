@@ -16,7 +16,7 @@ const ONLINE_MS_MAX = 30_000
 const ANSWER_MS_MAX = 5_000
 const POLL_MS = 250
 const PAGE_BYTES_MAX = 64 * 1024
-/** Tells records of the demo from those of a user with the same name, which stay. */
+/** Marks records of the demo. Records of a user with the same name stay. */
 const MADE_BY = 'flotilla demo'
 /** Names, at the service of the demo, the router whose `isTunnelerEnabled` it has set. */
 const TUNNEL_TAG = 'enabledTunnelOf'

@@ -138,7 +138,7 @@ export function inspectFolder(plan: QuickstartPlan): FolderState {
   return 'half-made'
 }
 
-/** Whether a controller has all that it needs to run. */
+/** True if a controller has everything it needs to run. */
 export function isPrepared({ folder, dataFolder }: ControllerPlan): boolean {
   return existsSync(join(dataFolder, IDENTITY_NAME)) && !existsSync(join(folder, JOINING_NAME))
 }

@@ -21,9 +21,9 @@ export type ProcessEvent =
   | { readonly type: 'running'; readonly plan: ProcessPlan; readonly pid: number }
 
 /**
- * The controllers and routers of one DIR as processes: those started here, those found running, and
- * those that somebody starts by hand later. What counts is the pid file, which a controller itself
- * writes, and the process behind it.
+ * The processes of the controllers and routers of one DIR: those started here, those found running,
+ * and those that somebody starts by hand later. A process is identified by the pid file that the
+ * controller writes.
  */
 export class Processes {
   readonly #watched: readonly Watched[]
@@ -31,7 +31,10 @@ export class Processes {
   readonly #onEvent: (event: ProcessEvent) => void
   #timer: NodeJS.Timeout | null = null
 
-  /** @param program path of bin/flotilla. @param onEvent told of each end and each new start. */
+  /**
+   * @param program path of bin/flotilla.
+   * @param onEvent called at each exit and each new start.
+   */
   constructor(
     plans: readonly ProcessPlan[],
     program: string,
@@ -83,10 +86,10 @@ export class Processes {
   #spawn(one: Watched): void {
     putLogAside(one.plan.logPath)
     const log = openSync(one.plan.logPath, 'a', 0o600)
-    // Children run in the session of quickstart, not in ones of their own: Linux shares the
-    // processor between sessions first (autogroup), and one controller's password hashes would slow
-    // the others whatever their priority. The terminal's ^C therefore reaches the controllers as
-    // well; it stops them in order, as the signal from here does.
+    // Children run in the session of quickstart, not in separate ones. Linux shares the processor
+    // between sessions first (autogroup), so the password hashes of one controller would slow the
+    // others at any priority. The terminal's ^C therefore also reaches the controllers; it stops
+    // them in order, as the signal from here does.
     const child = spawn(this.#program, [one.plan.program, 'run', one.plan.configPath], {
       stdio: ['ignore', log, log],
     })
@@ -170,9 +173,9 @@ function putLogAside(path: string): void {
 }
 
 /**
- * A running process goes on appending to its log, so the log is copied and emptied. A line that is
- * written in between is lost: operators that need each line keep the output of controllers
- * themselves. A full disk is reported by the controllers, which stop writing long before.
+ * A running process keeps appending to its log, so the log is copied and truncated. A line written
+ * between the two steps is lost: operators who need every line should store the output of
+ * controllers themselves. Controllers report a full disk, and stop writing long before.
  */
 function keepLogShort(path: string): void {
   try {

@@ -95,7 +95,7 @@ async function runAll(plan: QuickstartPlan, isWhole: boolean, signals: StopSigna
   printLine('stopped')
 }
 
-/** One that cannot be started is told, and costs the cluster nothing. */
+/** Starts a router. If it cannot start, a message says so and the cluster keeps running. */
 async function startRouter(router: RouterPlan, { plan, processes }: Start): Promise<void> {
   if (processes.pidOf(router) !== null) return
   try {
@@ -117,8 +117,8 @@ interface Start {
 }
 
 /**
- * Forms as an operator would: the first controller is formed and run, each other one joins it with
- * a ticket. What an earlier attempt has done is kept.
+ * Forms the cluster as an operator would: forms and runs the first controller, then joins the
+ * others with tickets. Results of an earlier attempt are kept.
  * @returns false when a signal came first.
  */
 async function form(start: Start): Promise<boolean> {
@@ -161,7 +161,7 @@ async function notVotersBecause(
 }
 
 /**
- * Before `ready` the end of a controller fails the start; afterwards it is told, and nothing is
+ * If a controller exits before `ready`, the start fails. Later exits are printed, and nothing is
  * restarted.
  */
 class StartWatch {
@@ -288,7 +288,10 @@ function usesOfRouter(of: RouterPlan): PortUse[] {
   ]
 }
 
-/** Names every port that is taken, before anything is started. @throws {CommandFailure} */
+/**
+ * Names every port that is in use, before anything is started.
+ * @throws {CommandFailure}
+ */
 async function checkPorts(
   plan: QuickstartPlan,
   isRunning: (one: ProcessPlan) => boolean,

@@ -86,7 +86,10 @@ export function fieldsOf(entity: Entity): readonly KindField[] {
   return [...fields.filter(isWritten), ...fields.filter((one) => !isWritten(one))]
 }
 
-/** The record that another field names, or its id where the body has a name of its own for it. */
+/**
+ * True for a field that repeats another one: a record that another field names, or an id that the
+ * body has under another name.
+ */
 function isSaidBefore(entity: Entity, name: string): boolean {
   if (Object.hasOwn(entity.body, name)) return false
   const field = entity.fields[name]

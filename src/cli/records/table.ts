@@ -95,7 +95,7 @@ async function tableOf(
   )
 }
 
-/** Names in place of ids, as far as the answer or another question tells them. */
+/** Shows names in place of ids, if the answer or a further request contains them. */
 async function shownValue(
   { name, alias, reference }: KindField,
   row: Row,

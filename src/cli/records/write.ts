@@ -119,7 +119,8 @@ async function wholeValues(
 }
 
 /**
- * Deletes records after asking. What was deleted before one is refused stays deleted, and is told.
+ * Deletes records after a confirmation. If one is refused, the records deleted before it stay
+ * deleted and are reported.
  */
 export async function deleteRecords(
   word: string,
@@ -183,7 +184,7 @@ function labelOf(kind: Kind, { name }: JsonObject): string {
     : spoken(kind.name)
 }
 
-/** A refusal names what was attempted; what the controller passed over is told. */
+/** A refusal names the attempted action. Fields that the controller ignored are reported. */
 async function asked(
   client: ApiClient,
   kind: Kind,

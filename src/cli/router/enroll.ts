@@ -34,10 +34,10 @@ export interface EnrollRouterOptions {
 }
 
 /**
- * Turns an enrollment token into the identity of a router. The key is on the disk before the token
- * is used, so the same command goes on after an interruption; nothing is overwritten without
+ * Turns an enrollment token into the identity of a router. The key is written before the token is
+ * used, so the same command can be repeated after an interruption. Nothing is overwritten without
  * `force`.
- * @throws {CommandFailure} one sentence; exit 2 for a configuration that is wrong.
+ * @throws {CommandFailure} one sentence; exit 2 for an invalid configuration.
  */
 export async function enrollRouter(path: string, options: EnrollRouterOptions): Promise<void> {
   const { config } = checkedRouterConfig(path)
@@ -130,8 +130,8 @@ class RouterEnrollmentRun {
   }
 
   /**
-   * The certificate comes last: with it the router is enrolled, and until then the same command
-   * goes on.
+   * Writes the certificate last, because it completes the enrollment: until then the same command
+   * can be repeated.
    */
   #write(
     files: IdentityFiles,

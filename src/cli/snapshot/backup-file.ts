@@ -3,7 +3,7 @@ import { lstat } from 'node:fs/promises'
 import { BackupFault } from '../../backup/fault.ts'
 import { CommandFailure, EXIT_FAILED, operatorFailure } from '../../controller/failure.ts'
 
-/** Tells a person of a fault of a backup, or of its file. */
+/** Converts a fault of a backup or its file into a message for a person. */
 export function faultAt(path: string, error: unknown): unknown {
   if (!(error instanceof BackupFault)) return operatorFailure(error)
   return new CommandFailure(EXIT_FAILED, `${path}: ${error.message}`, error)

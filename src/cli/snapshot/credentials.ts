@@ -28,7 +28,7 @@ const MARK = 'restored\n'
 
 /** Certificate and key of the first controller of a restored cluster. */
 export interface RestoredCredentials {
-  /** Whether they were there, and stay as they are. */
+  /** True if they existed before and are kept. */
   readonly isKept: boolean
   /** @throws {CommandFailure} where the authority of the backup signs nothing any more. */
   leaf(issuing: CertifiedKey): Promise<CertifiedKey>

@@ -25,7 +25,7 @@ export function manifestJson({ caPem: _ca, encryption, ...shown }: BackupManifes
   return { ...shown, recipientSha256: encryption?.recipientSha256 ?? null }
 }
 
-/** Place in a log that a backup was taken at, for scripts. */
+/** Log position of a backup, for scripts. */
 export type BackupPlace = Pick<BackupManifest, 'clusterId' | 'index' | 'takenAtMs'>
 
 export function placeJson({ clusterId, index, takenAtMs }: BackupManifest): BackupPlace {

@@ -49,9 +49,7 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
   }
 }
 
-/**
- * Ends with a failure at ^C, so that whoever takes the parts removes what it has written of them.
- */
+/** Fails at ^C, so that the consumer of the parts removes its partly written file. */
 async function* untilInterrupted<T>(
   parts: AsyncGenerator<Uint8Array, T>,
 ): AsyncGenerator<Uint8Array, T> {

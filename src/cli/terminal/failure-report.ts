@@ -12,7 +12,8 @@ import { jsonText, printNote } from './output.ts'
 const COMMANDER_PREFIX = 'error: '
 
 /**
- * Whether this command line asks for JSON; known before it is parsed, as parsing may be what fails.
+ * True if the command line requests JSON. It is read before parsing, because parsing itself may
+ * fail.
  */
 export function asksForJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
@@ -68,7 +69,7 @@ function errorObject(error: unknown): Readonly<Record<string, unknown>> {
   }
 }
 
-/** That of a controller, the store or the system, where the failure has one. */
+/** Error code of a controller, the store or the system; null if the failure has none. */
 function codeOf(error: unknown): string | null {
   const code = (error as { readonly code?: unknown } | null | undefined)?.code
   return typeof code === 'string' && code !== '' ? code : null

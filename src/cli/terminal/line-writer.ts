@@ -40,7 +40,7 @@ export interface LineFile {
  * enough waits in bounded memory, and beyond that is dropped and counted.
  */
 export class LineWriter {
-  /** Told how many lines were dropped, once lines are written again. */
+  /** Called with the number of dropped lines once lines are written again. */
   onDropped: (count: number) => void = () => undefined
   readonly #output: LineOutput
   readonly #disk: LineFile
@@ -178,9 +178,9 @@ function isWrittenBy(endMs: number, fd: number, bytes: Buffer): boolean {
 }
 
 /**
- * Output for lines to the standard output. A pipe is opened anew, so that one that is full refuses
- * bytes in place of holding a thread until somebody reads; a file or terminal never is, and a
- * socket can not be opened.
+ * Output for lines to the standard output. A pipe is opened a second time in non-blocking mode, so
+ * that a full pipe refuses bytes and does not block a thread until somebody reads. A file or
+ * terminal never blocks, and a socket cannot be opened.
  */
 export function openOutput(): number {
   try {

@@ -31,8 +31,9 @@ export function formatTable(
 }
 
 /**
- * Prints one line, or several. Whatever text of others is in it, a terminal only shows it; a text
- * that must stay on one line is a {@link printableLine} before.
+ * Prints one line, or several. Control characters in text of others are shown, so that a terminal
+ * does not act on them. The caller passes text that must stay on one line through {@link
+ * printableLine} first.
  */
 export function printLine(text: string): void {
   // @guard names-at-a-terminal--line

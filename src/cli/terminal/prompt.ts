@@ -20,7 +20,7 @@ export interface Terminal {
 
 const here: Terminal = { input: process.stdin, output: process.stderr }
 
-/** Whether somebody can be asked. */
+/** True if a person can answer a prompt. */
 export function isInteractive({ input }: Terminal = here): boolean {
   return input.isTTY === true
 }

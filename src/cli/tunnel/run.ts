@@ -95,7 +95,7 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   log.info({}, 'tunnel stopped')
 }
 
-/** Rejects when one of them cannot go on, and resolves with the signal. */
+/** Rejects if one of them cannot continue, and resolves with the signal. */
 async function startAll(tunnels: readonly IdentityTunnel[], stopped: Promise<void>): Promise<void> {
   await Promise.all(tunnels.map((tunnel) => tunnel.start()))
   await stopped
