@@ -100,7 +100,7 @@ Object.assign(globalThis, {
   },
 })
 
-/** What a timer begins is no part of the walk: how soon it comes depends on the machine. */
+/** A callback of a timer is no part of the walk, because its time depends on the machine. */
 const outsideOfWalks = <T extends typeof setTimeout | typeof setInterval>(set: T): T =>
   Object.assign(
     (run: () => void, delayMs?: number, ...args: []) =>
@@ -125,7 +125,7 @@ const { raiseLevel } = await import('../test/api/support/raise-level.ts')
 const { createCertificateRequest, generatePrivateKeyPem } =
   await import('../src/pki/authority/certificate-request.ts')
 
-/** What is sent to the controller, and answered with success. */
+/** A request to the controller that must be answered with success. */
 interface Sent {
   readonly method: 'GET' | 'POST'
   readonly url: string
@@ -235,7 +235,9 @@ async function walkOf({ prepare }: Request): Promise<Walk> {
   }
 }
 
-/** Whether the request finds a write to the store under way must not depend on the machine. */
+/**
+ * Waits until no write to the store is under way, so that the walk does not depend on the machine.
+ */
 async function untilWritten({ machine }: TestController): Promise<void> {
   for (;;) {
     const { applied, persisted } = machine.progress()

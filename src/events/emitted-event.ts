@@ -74,7 +74,9 @@ export class EmittedEvent implements RingSlot {
   }
 }
 
-/** Content of one slot: a single event, or what all events of an entry are made of. */
+/**
+ * Content of one slot: a single event, or the data from which all events of an entry are created.
+ */
 export interface RingSlot {
   /** Events that it comes to; at least one. */
   readonly count: number

@@ -15,7 +15,7 @@ import { entityChanged } from './subjects/entity-change.ts'
 import { sessionEvent } from './subjects/session.ts'
 
 /**
- * Changes of an entry, as the change feed tells them, and what would not be known of it later.
+ * Changes of a log entry from the change feed, and data that is lost when a later entry is applied.
  */
 export interface EntryChanges {
   readonly index: number
@@ -191,7 +191,10 @@ function sessionWeight(count: number): number {
   return count === 1 ? SESSION_WEIGHT : SESSION_WEIGHT + LOG_IN_WEIGHT
 }
 
-/** That a session is used is written now and then for many at once, and is news to nobody. */
+/**
+ * True if only the activity of a session changed. Such changes are written in batches, and no
+ * reader needs an event for them.
+ */
 function isActivityAlone({ kind, before, after }: RecordChange): boolean {
   if (kind !== 'apiSession' || before === undefined || after === undefined) return false
   for (const name in { ...before, ...after }) {

@@ -23,9 +23,8 @@ export interface EventBusDeps {
 const SEQUENCES_PER_MS = 1000
 
 /**
- * All events of a controller, each in its place. Nobody is called while an entry is applied:
- * readers are told of what has come once the turn is over, and take from the ring at their own
- * pace.
+ * All events of a controller, in order. No listener is called while an entry is applied: listeners
+ * are called after the current turn, and readers take events from the ring at their own pace.
  */
 export class EventBus {
   readonly ring: EventRing
@@ -58,7 +57,7 @@ export class EventBus {
     return this.#here(this.#liveSequence)
   }
 
-  /** A place of its own, after all that was emitted so far. */
+  /** Returns a new position after all events emitted so far. */
   nextPosition(): EventPosition {
     this.#liveSequence += 1
     return this.position

@@ -21,7 +21,7 @@ export class EventRing {
    */
   #oldest = 0
   #next = 0
-  /** Slot where a reader was last: it goes on there, or in the slot after it. */
+  /** Slot that was read last. The next read is usually in the same slot or the one after it. */
   #found = 0
   #end = 0
   #weight = 0
@@ -110,7 +110,7 @@ export class EventRing {
     return this.#numbers[slot % this.#limits.eventsKeptMax] ?? 0
   }
 
-  /** That holds an event which is kept. */
+  /** The slot that holds an event, which must still be kept. */
   #slotOf(number: number): number {
     const isIn = (slot: number): boolean =>
       slot >= this.#oldest && this.#firstOf(slot) <= number && number < this.#firstOf(slot + 1)

@@ -12,7 +12,7 @@ export const eventLimits = {
   eventStreamsPerCallerMax: 8,
   /** A stream whose client reads nothing for this long, with events waiting, is closed ... */
   eventStallMs: 20_000,
-  /** ... and so is one that was told why, and does not close it. */
+  /** ... and so is a stream whose client was sent the reason and does not close it. */
   eventLingerMs: 5000,
   /** Text of a stream that waits for its client, beside what is on its way in the connection. */
   eventStreamCharactersMax: 16 * 1024,
@@ -27,7 +27,7 @@ export const eventLimits = {
    * counted.
    */
   dialCountsMax: 10_000,
-  /** Terminators of one router that are told of when it comes or goes. */
+  /** Terminators of one router that get an event when the router connects or disconnects. */
   terminatorEventsMax: 10_000,
   /** Names in one filter. */
   eventFilterNamesMax: 64,

@@ -52,13 +52,13 @@ export interface EventSources {
   readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
   readonly alarms: () => readonly RaisedAlarm[]
   readonly vitals: () => HostStats
-  /** That events cannot be written, or (null) can be again. */
+  /** Called with the reason when events cannot be written, and with null once they can be again. */
   readonly onFileFault: (reason: string | null) => void
 }
 
 /**
- * The events of one controller: made before the first entry is applied, so that none is missed, and
- * started once there is somebody to tell.
+ * The events of one controller. Created before the first entry is applied, so that no event is
+ * missed, and started once the controller has joined its cluster.
  */
 export class Events {
   readonly bus: EventBus

@@ -3,7 +3,7 @@ import type { KindName } from '../entities/kind-records.ts'
 import type { Json } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 
-/** Kinds of which events tell, in the order of names. Descriptors say which fields are shown. */
+/** Kinds with events, in the order of names. Descriptors say which fields are shown. */
 const publishedEntities = entities.filter(({ isPublished }) => isPublished)
 
 export const publishedKinds: readonly KindName[] = publishedEntities.map(({ name }) => name)
@@ -21,7 +21,7 @@ const shapes: ReadonlyMap<KindName, Shape> = new Map(
   }),
 )
 
-/** Names of the kinds that entity changes tell of, as filters give them. */
+/** Names of the kinds in entity change events, as filters give them. */
 export const entityTypeNames: readonly string[] = [...shapes.values()]
   .map(({ typeName }) => typeName)
   .sort()

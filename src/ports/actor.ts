@@ -9,7 +9,7 @@ export type Actor =
   | { readonly case: 'enrollment'; readonly value: EnrollmentActor }
   | { readonly case: 'session'; readonly value: SessionActor }
 
-/** The cluster itself, or whoever runs one of its hosts: every right. */
+/** The cluster itself, or the operator of one of its hosts. It has every right. */
 export interface SystemActor {
   /** Empty: the controller that proposes, which puts its own name there. */
   readonly name: string
@@ -21,8 +21,8 @@ export interface SystemActor {
 }
 
 /**
- * Whoever shows the token of an enrollment or of an external JWT signer, a certificate of a CA, or
- * that of a router: one of them is named, the others are ''.
+ * A caller that presents an enrollment token, a certificate of a CA, a router's certificate or a
+ * token of an external JWT signer. Exactly one of them is named; the others are ''.
  */
 export interface EnrollmentActor {
   readonly enrollmentId: string
@@ -78,7 +78,7 @@ export type ClaimedActor =
   | { readonly case?: undefined }
   | undefined
 
-/** Why an actor gives no right at all, whatever the state; null when it may give some. */
+/** Reason why an actor gives no right in any state; null when it may give some. */
 export function actorFault(actor: ClaimedActor): string | null {
   switch (actor?.case) {
     case 'system':

@@ -23,7 +23,10 @@ export interface AuditRecord {
   readonly entityId: string
   readonly fields: readonly string[]
   readonly also: readonly string[]
-  /** `done`, the code of the refusal, or `requested` for what is told before it is carried out. */
+  /**
+   * `done`, the code of the refusal, or `requested` for an action that is recorded before it is
+   * carried out.
+   */
   readonly outcome: string
   /** Why; '' where none was given. */
   readonly reason: string
@@ -58,10 +61,7 @@ export interface AnsweredRequest {
   readonly isTraced: boolean
 }
 
-/**
- * Told of each write on the controller that received it, and on no other. Never throws and never
- * waits.
- */
+/** Records each write, only on the controller that received it. Never throws and never waits. */
 export interface AuditTrail {
   /**
    * After this controller's own apply, in the order of the log.
@@ -69,6 +69,6 @@ export interface AuditTrail {
    */
   applied(record: AuditRecord, traceId?: string): void
   refused(write: RefusedWrite): void
-  /** Called for each request, whatever became of it. */
+  /** Called for each request, with any outcome. */
   answered(request: AnsweredRequest): void
 }

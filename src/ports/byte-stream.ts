@@ -6,8 +6,8 @@ export interface ByteStream {
    */
   readonly chunks: AsyncIterable<Uint8Array>
   /**
-   * Signal of a maker that judges how long its reader may take: aborted when that was too long.
-   * Without it, whoever reads nothing for as long as any answer may stall is cut off.
+   * Aborted when the producer decides that its reader takes too long. Without it, a reader that
+   * stalls longer than any answer may is disconnected.
    */
   readonly giveUp?: AbortSignal
 }

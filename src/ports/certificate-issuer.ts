@@ -24,8 +24,7 @@ export interface IdentityOrder {
 
 export interface ExtensionOrder extends IdentityOrder {
   /**
-   * PEM of the certificate in use, leaf first. That it is the identity's is for the caller to
-   * judge.
+   * PEM of the certificate in use, leaf first. The caller verifies that it belongs to the identity.
    */
   readonly currentPem: string
 }
@@ -48,13 +47,14 @@ export interface RouterOrder {
 /** The hosts that the server certificate of a router may name, each in any spelling. */
 export interface RouterHostRules {
   /**
-   * `enrollment`: a person waits for the answer, so what may not be is refused with its name.
-   * `extension`: a program renews, so it is left out, and the router goes on by the rest.
+   * `enrollment`: a person waits for the answer, so a forbidden host is refused by name.
+   * `extension`: a program renews, so a forbidden host is left out and the router continues with
+   * the others.
    */
   readonly at: 'enrollment' | 'extension'
   /**
-   * Names that an administrator has allowed, whatever else it names. When it is not empty, it and
-   * the names of the loopback are all that there is.
+   * Hosts that an administrator has allowed, even if another rule forbids them. If not empty, only
+   * these and the loopback names are allowed.
    */
   readonly allowed: readonly string[]
   /** Hosts of controllers. */

@@ -6,7 +6,9 @@ export interface ApiAddress {
   readonly version: string
 }
 
-/** Members tell where routers reach them by an address of this name beside those of their APIs. */
+/**
+ * Name of the address at which routers reach a member, published beside the addresses of its APIs.
+ */
 export const ROUTER_ADDRESS_NAME = 'router-control'
 
 /** A member as this controller sees it now: the replicated record plus what is live. */

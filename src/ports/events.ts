@@ -7,9 +7,9 @@ import type { ByteStream } from './byte-stream.ts'
 import type { NetworkValidations } from './network-validations.ts'
 
 /**
- * Readers of the events of a namespace. Those that show records and people are for
- * administrators, as the records are. Total, so that a new namespace does not compile until it is
- * decided.
+ * Callers that may read the events of a namespace. Events with records and people are for
+ * administrators, as the records are. The table is total, so that a new namespace does not compile
+ * without an entry.
  */
 const readers: Readonly<Record<EventNamespace, 'administrators' | 'ops.read'>> = {
   alert: 'ops.read',
@@ -36,10 +36,10 @@ export const RECORD_NAMESPACES: ReadonlySet<EventNamespace> = new Set(
 )
 
 /**
- * Position of an event among all events of a controller. What follows from the log has the index
- * of its entry and counts from 1 within it, and so is the same on every controller; what one
- * controller has seen has the index that was applied there, and a sequence that is greater than any
- * of those and is never given twice.
+ * Position of an event among all events of a controller. An event that follows from the log has the
+ * index of its entry, and a sequence that counts from 1 within the entry; it is the same on every
+ * controller. An event that one controller observes has the last applied index, and a unique
+ * sequence above those of log events.
  */
 export interface EventPosition {
   readonly generation: number
@@ -113,7 +113,7 @@ export interface EventStreams {
     permits: (namespace: EventNamespace) => boolean,
     validations: NetworkValidations,
   ): void
-  /** Names of the kinds of records that entity changes tell of. */
+  /** Names of the kinds of records that have entity change events. */
   readonly entityTypes: readonly string[]
   /** Dropped because a file or a reader was too slow. */
   readonly lost: number

@@ -81,7 +81,7 @@ const commandLevels: Readonly<Record<KnownKind, number>> = {
   [CommandKind.FEATURE_LEVEL_RAISE]: 1,
 }
 
-/** The level that a command of this kind needs, whatever it carries. */
+/** Feature level that a command of this kind needs with any content. */
 export function levelOfKind(kind: CommandKind): number {
   return (commandLevels as Readonly<Record<number, number | undefined>>)[kind] ?? 1
 }

@@ -19,8 +19,9 @@ export interface HostedTerminators {
   /** Policies let the identity use the router. */
   mayUse(identityId: string, routerId: string): boolean
   /**
-   * Told of identities that may have lost a right to host, or to use a router; null: any may have.
-   * @returns the way to end it.
+   * Called with identities that may have lost a right to host, or to use a router; null: any may
+   * have.
+   * @returns a function that stops the calls.
    */
   follow(onEnded: (identityIds: readonly string[] | null) => void): () => void
 }

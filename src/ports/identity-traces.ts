@@ -1,7 +1,7 @@
 /** Parts of a trace, by the names and bits that routers of the API family know. */
 export const traceChannels = { selectPath: 1, establishPath: 2 } as const
 
-/** The longest trace; whoever wants a longer one asks again. */
+/** Maximum duration of a trace; a caller that needs more starts another one. */
 export const traceMsMax = 24 * 60 * 60_000
 
 export interface IdentityTrace {
@@ -16,9 +16,11 @@ export interface IdentityTraces {
   /** null when it is not traced, or not any more. */
   of(identityId: string): IdentityTrace | null
   /**
-   * Replaces every other trace of it; the oldest of this controller ends for one too many.
-   * @param untilMs UTC ms by the clock of this controller, whose end ends it too.
-   * @returns false when it cannot be told to the others.
+   * Replaces every other trace of the identity. If there are too many traces, the oldest of this
+   * controller ends.
+   * @param untilMs UTC ms by the clock of this controller. The trace also ends when this controller
+   * stops.
+   * @returns false when it cannot be sent to the other controllers.
    */
   begin(identityId: string, trace: IdentityTrace & { readonly untilMs: number }): boolean
   /** Ends all traces of it, wherever they were begun. */

@@ -20,7 +20,7 @@ export interface DialFact {
   readonly result: DialResult
 }
 
-/** Something that one controller has seen, and that no entry of the log tells. */
+/** An observation of one controller that is not in the log. */
 export type LiveFact =
   | {
       readonly kind: 'router'
@@ -33,7 +33,7 @@ export type LiveFact =
       readonly sourceAddress: string
       readonly target: { readonly type: 'ctrl' | 'router'; readonly id: string }
       readonly targetAddress: string
-      /** UTC ms, where whoever reports it says when it was. */
+      /** UTC ms; absent if the reporter gives no time. */
       readonly atMs?: number
     }
   | {

@@ -11,7 +11,7 @@ export interface LiveLink extends LiveRow {
   /** Number of the dial of the same link; from 1. */
   readonly iteration: number
   readonly protocol: string
-  /** That was dialed. */
+  /** Address that the source router dialed. */
   readonly dialAddress: string
   readonly sourceRouterId: string
   readonly destRouterId: string
@@ -49,8 +49,8 @@ export interface LinkChanges {
 }
 
 /**
- * The links that this controller knows of. Both routers are told to close one that is removed; they
- * may dial it again.
+ * The links that this controller knows. When one is removed, the controller tells both routers to
+ * close it; they may dial it again.
  */
 export interface LiveLinks extends LiveTable<LiveLink> {
   /** Visits each link at the router that circuits can take, in no order. */

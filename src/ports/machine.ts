@@ -49,8 +49,8 @@ export interface Machine {
    */
   apply(entry: Entry): AppliedEntry
   /**
-   * So much is applied and not written that apply should wait for the store; `onPersisted` tells
-   * when to look again.
+   * True when so many applied entries are not yet written that apply should wait for the store.
+   * `onPersisted` says when to check again.
    */
   readonly isBehind: boolean
   digests(): Digests

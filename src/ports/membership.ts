@@ -24,7 +24,7 @@ export interface ChangePlan {
   readonly isNeeded: boolean
   readonly votersBefore: readonly NodeId[]
   readonly votersAfter: readonly NodeId[]
-  /** Voters that may be lost while writes go on: floor((voters - 1) / 2). */
+  /** Number of voters that may fail while writes continue: floor((voters - 1) / 2). */
   readonly toleranceBefore: number
   readonly toleranceAfter: number
   /** Sentences worth reading before it is done. */
@@ -110,8 +110,8 @@ export interface ActionRecorder {
    */
   record(action: ClusterAction, by: Actor): Promise<void>
   /**
-   * Does as `record`, for what has been done already: what cannot be written is told in the log of
-   * this controller.
+   * Like `record`, for an action that has already been carried out: if it cannot be written to the
+   * log, this controller's log file records it.
    */
   note(action: ClusterAction, by: Actor): Promise<void>
 }

@@ -4,7 +4,7 @@ import type { TerminatorStanding } from './router-inspections.ts'
 export interface TerminatorsAsked {
   /** A filter of terminators; '': all. */
   readonly filter: string
-  /** Whether those that their router does not have are removed. */
+  /** True if terminators that their router does not have are removed. */
   readonly isFixing: boolean
   /** A filter of identities that are counted; '': all that are no administrators. */
   readonly identitiesFilter: string
@@ -50,9 +50,9 @@ interface OfRouter {
 
 export interface ValidatedLink {
   readonly linkId: string
-  /** Whether this controller knows it. */
+  /** True if this controller knows the link. */
   readonly isKnown: boolean
-  /** Whether the router has it. */
+  /** True if the router has the link. */
   readonly isThere: boolean
   readonly peerRouterId: string
   readonly isPeerConnected: boolean
@@ -90,7 +90,9 @@ export type ValidationFinding =
 export interface Validation {
   /** Findings of what was asked for; those of hosts come on top. */
   readonly count: number
-  /** Made as they are taken. Never rejects: of fewer than `count` the rest failed. */
+  /**
+   * Computed as they are read. Never rejects: if there are fewer than `count`, the others failed.
+   */
   readonly findings: AsyncIterable<ValidationFinding>
 }
 

@@ -27,7 +27,7 @@ export interface NodeHealth {
   readonly voters: number
   /** This one included, when it has a vote. */
   readonly votersConnected: number
-  /** Voters that may be lost from now on while writes go on; -1: there is no quorum now. */
+  /** Number of voters that may fail while writes continue; -1: there is no quorum now. */
   readonly failureTolerance: number
   /** One sentence: what the next loss would do. */
   readonly nextRisk: string

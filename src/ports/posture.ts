@@ -20,7 +20,7 @@ export interface Posture {
 /** Kinds of facts that a device alone knows. */
 export type DeviceKind = 'os' | 'domain' | 'mac' | 'process'
 
-/** A router that judges posture is told all of these by its clients. */
+/** Clients report all of these to a router that evaluates posture. */
 export const deviceKinds: ReadonlySet<DeviceKind> = new Set(['os', 'domain', 'mac', 'process'])
 
 /** Second factor that an API session has shown, to be judged at a time; all UTC ms. */
@@ -120,9 +120,9 @@ export interface PostureFailure {
 
 /**
  * Posture that devices reported to any controller, whether it passes the checks of policies, and
- * what follows when it does not. Reports are in memory alone: they are gone when the controller
- * that they were made to stops, and devices make them again. Of two reports on one thing the later
- * one counts, whichever controllers they were made to.
+ * the consequences if it does not. Reports are kept in memory only: they are lost when the
+ * controller that received them stops, and devices report again. Of two reports on the same item,
+ * the later one counts, even if different controllers received them.
  */
 export interface PostureService {
   of(identityId: string): Posture
@@ -140,8 +140,9 @@ export interface PostureService {
    */
   ofSessionAtJudge(session: RecordOf<'apiSession'>): JudgedPosture
   /**
-   * A router that judges posture itself has let the client of the session dial or host: the session
-   * is not ended for what its device has told that router alone.
+   * Notes that a router that evaluates posture has admitted the client of the session to dial or
+   * host. The session then does not end because of facts that its device reports only to that
+   * router.
    */
   notedAtJudge(session: RecordOf<'apiSession'>, routerId: string): void
   /**
@@ -167,7 +168,10 @@ export interface PostureService {
    * none.
    */
   failures(wanted: Granted, posture: JudgedPosture): readonly PostureFailure[]
-  /** The checks of the first policy whose checks all pass: what a service session is let in by. */
+  /**
+   * The checks of the first policy whose checks all pass: the reason why a service session is
+   * admitted.
+   */
   grantingChecks(wanted: Granted, posture: JudgedPosture): readonly JudgedCheck[]
   /**
    * The services for which a code must be given again soon, as the device of the session has woken;

@@ -30,7 +30,7 @@ export interface ProposalInput {
     readonly id: Uint8Array
     readonly bodyHash: Uint8Array
   }
-  /** Trace of the request behind it: told in logs, and no part of the command. */
+  /** Trace of the request behind it; it appears in logs and is no part of the command. */
   readonly trace?: TraceContext
   readonly judgedOn?: readonly {
     readonly entity: KindName
@@ -48,13 +48,13 @@ export interface Applied {
 /** The way every write takes. */
 export interface Proposer {
   /**
-   * Proposes through whichever controller leads, again when it dies, and resolves after this
-   * controller has applied it: a refusal is an outcome, not an exception.
-   * @throws {Problem} UNAUTHORIZED: the actor gives no right, whatever the state.
-   * CLUSTER_NO_LEADER: never handed to a leader, nothing changed. OUTCOME_UNKNOWN: handed over,
-   * fate not known by the deadline. SERVER_TOO_MANY_REQUESTS: this controller's window of
-   * outstanding writes is full. FEATURE_LEVEL_NOT_RAISED: the command needs a feature level that is
-   * not in force.
+   * Proposes through the current leader, retries with a new leader if that one fails, and resolves
+   * after this controller has applied the command. A refusal is an outcome, not an exception.
+   * @throws {Problem} UNAUTHORIZED: the actor gives no right in any state. CLUSTER_NO_LEADER: no
+   * leader received the command, and nothing changed. OUTCOME_UNKNOWN: a leader received it, and
+   * its outcome is unknown at the deadline. SERVER_TOO_MANY_REQUESTS: this controller has too many
+   * outstanding writes. FEATURE_LEVEL_NOT_RAISED: the command needs a higher feature level than the
+   * cluster has.
    */
   propose(input: ProposalInput): Promise<Applied>
 }

@@ -21,14 +21,16 @@ export interface ClientClaim {
   /** Hex SHA-1 of what the client showed the router; may be empty with a `serviceId` alone. */
   readonly fingerprints: readonly string[]
   readonly type: 'Dial' | 'Bind'
-  /** The router judges what clients of OIDC tell it of their devices, and has done so. */
+  /**
+   * True if the router evaluates the posture of OIDC clients itself, and has done so for this one.
+   */
   readonly isJudgedByRouter?: boolean
 }
 
 /** A client, as a router shows it. */
 export type ShownClient = Pick<ClientClaim, 'routerId' | 'apiSessionToken' | 'fingerprints'>
 
-/** Whoever a claim is right for. */
+/** The client of a valid claim. */
 export interface AdmittedClient {
   readonly sessionId: string
   readonly apiSessionId: string
@@ -64,11 +66,11 @@ export interface GoneSession {
 export interface ClientFollower {
   /** API sessions that came or went, or differ in what routers know of them, or in which may. */
   onSessions(ids: readonly string[]): void
-  /** For whatever reason. */
+  /** Called when API sessions end for any reason. */
   onEnded(sessions: readonly EndedSession[]): void
   /**
-   * Routers for which the sessions that they may know may be other ones, and nothing that is told
-   * of a session is; null: all routers.
+   * Routers whose set of visible sessions may have changed while the sessions themselves did not;
+   * null: all routers.
    */
   onRouters(ids: readonly string[] | null): void
   /** All of them may differ. */
@@ -107,8 +109,8 @@ export interface RouterClients {
   goneSession(token: string): GoneSession | null
   judge(claim: ClientClaim): Promise<JudgedClaim>
   /**
-   * Takes what the device of a client of OIDC has told its router.
-   * @returns whether there is such a client that the router may know.
+   * Processes a posture report that the device of an OIDC client sent to its router.
+   * @returns true if the client exists and the router may know it.
    * @throws {Problem} as `PostureService.report`.
    */
   report(client: ShownClient, reports: readonly PostureReport[]): Promise<boolean>

@@ -12,7 +12,7 @@ export interface TerminatorStanding {
   readonly detail: string
 }
 
-/** Values that connected routers tell of themselves. */
+/** Values that connected routers report about themselves. */
 export interface RouterInspections {
   /** Never rejects: a router that does not answer in time is an error among `errors`. */
   inspect(routerId: string, names: readonly string[]): Promise<RouterInspection>

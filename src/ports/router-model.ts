@@ -11,7 +11,7 @@ export interface ModelIdentity extends Disablement {
   readonly serviceHostingPrecedences: Readonly<Record<string, string>>
   readonly serviceHostingCosts: Readonly<Record<string, number>>
   readonly appDataJson: string
-  /** Service id → config type id → config id, where the identity has a config of its own. */
+  /** Service id → config type id → config id, for configs that override those of the service. */
   readonly serviceConfigs: Readonly<Record<string, Readonly<Record<string, string>>>>
 }
 
@@ -122,8 +122,8 @@ export type ModelEvent =
   | { readonly kind: 'authority'; readonly action: ModelAction; readonly value: ModelAuthority }
   | { readonly kind: 'revocation'; readonly action: ModelAction; readonly value: ModelRevocation }
   /**
-   * Members that a policy means, or means no more. Whoever is deleted leaves all policies without a
-   * word.
+   * Members that a policy gains or loses. A deleted member leaves all policies without such an
+   * event.
    */
   | {
       readonly kind: 'members'
@@ -142,7 +142,7 @@ export interface ModelFollower {
 
 /** The part of the network that edge routers judge access by, with each change of it. */
 export interface RouterModel {
-  /** Index of the state that `all` tells of. */
+  /** Index of the state that `all` returns. */
   readonly appliedIndex: Index
   /**
    * All of it, as creations, what others name before the others. Lazy: the state must not change

@@ -22,8 +22,8 @@ export interface RouterStatuses {
   /** Null for a router that is connected to none of the controllers. */
   of(routerId: string): RouterStatus | null
   /**
-   * Whether the identity has a connection to an edge router; null where no router is connected that
-   * could tell.
+   * True if the identity has a connection to an edge router; null if no connected router can report
+   * it.
    */
   hasConnection(identityId: string): boolean | null
 }

@@ -29,8 +29,8 @@ export interface RouterTunnels {
   /** Terminators of all tunnels, in no order. */
   terminators(): Iterable<TunnelTerminator>
   /**
-   * Told of each entry by which some claim may be judged otherwise than before.
-   * @returns the way to end it.
+   * Called after each entry that may change the result of `judge` for some claim.
+   * @returns a function that stops the calls.
    */
   follow(onMoved: () => void): () => void
 }

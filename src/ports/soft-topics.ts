@@ -82,8 +82,8 @@ function decoded<S extends DescMessage>(schema: S, bytes: Uint8Array): MessageSh
 }
 
 /**
- * Every topic of the soft state, by its name on the wire. A row is all that makes a topic: who
- * opens it, what is taken of peers and `docs/internals/limits.md` follow from here.
+ * Every topic of the soft state, by its name on the wire. A row is the whole definition of a topic:
+ * its user, the limits for peers and `docs/internals/limits.md` follow from it.
  */
 export const softTopics = {
   /** How a controller is; the key is `self`. */
@@ -123,23 +123,23 @@ export const softTopics = {
     ownerBytesMax: 1024 * 1024,
   }),
   /**
-   * Routers by id, each published by every controller that it has a channel to. Those beyond the
-   * cap are connected and not shown as such; those of a controller that was silent for the TTL are
-   * not connected, as far as the others show.
+   * Routers by id. Every controller publishes the routers that have a channel to it. Routers beyond
+   * the cap are connected, but not shown as such. If a controller is silent for the TTL, the others
+   * show its routers as not connected.
    */
   routers: messages(RouterStatusSchema, { ttlMs: 10_000, ownerBytesMax: 16 * 1024 * 1024 }),
   /**
-   * Circuits by id, each published by the controller that answers for it, so that another one can
-   * when that is gone. The cap is that of some 30,000 circuits: those beyond it go on without a
-   * controller then, as long as their routers carry them.
+   * Circuits by id. The controller that owns a circuit publishes it, so that another one can take
+   * over. The cap is enough for some 30,000 circuits: those beyond it continue without a controller
+   * after a takeover, as long as their routers carry them.
    */
   circuits: packed(CircuitRecordSchema, { ttlMs: 4000, ownerBytesMax: 16 * 1024 * 1024 }),
   /** Identities that are traced, by id. The cap is above what `tracesMax` of them take. */
   traces: messages(IdentityTraceSchema, { ttlMs: 60_000, ownerBytesMax: 1024 * 1024 }),
   /**
-   * Log-ins by device code that wait for a person, by user code; a denied one is published by the
-   * controller that was told. They outlive the controller that the device asked. The cap is far
-   * above what a thousand of them take.
+   * Log-ins by device code that wait for a person, by user code. The controller that receives a
+   * denial publishes the denied one. They outlive the controller that started the log-in. The cap
+   * is far above the size of a thousand of them.
    */
   'device-log-ins': messages(DeviceLogInSchema, {
     ttlMs: 10 * 60_000,
@@ -153,15 +153,14 @@ export type SoftTopics = typeof softTopics
 export type OpenTopic<N extends keyof SoftTopics> = SoftTopic<SoftTopicValue<SoftTopics[N]>>
 
 /**
- * State that is live rather than kept: presence, session activity, posture, router links. It
- * travels between controllers beside the log, never through it. Each controller writes values of
- * its own only; a newer (epoch, sequence) of an owner replaces an older one. Nothing in it compares
- * the clocks of two machines.
+ * Live state that is not stored: presence, session activity, posture, router links. Controllers
+ * exchange it beside the log, never through it. Each controller writes only its values; a newer
+ * (epoch, sequence) of an owner replaces an older one. No code compares the clocks of two machines.
  */
 export interface SoftState<T extends SoftTopicTable = SoftTopics> {
   /**
-   * Each topic has one user in a controller, which opens it once. What others said before comes
-   * first.
+   * Opens a topic. Each topic has one user in a controller, which opens it once. It first receives
+   * the values that other controllers published earlier.
    */
   open<N extends keyof T & string>(name: N): SoftTopic<SoftTopicValue<T[N]>>
   readonly counts: SoftStateCounts

@@ -31,7 +31,7 @@ export interface StateStore {
   /** null: nothing was ever written. */
   mark(): StorePosition | null
   /**
-   * Whether the state is as a snapshot brought it: nothing was written past the mark of the last
+   * True if the state is exactly that of a snapshot: nothing was written past the mark of the last
    * `swap`.
    */
   cameBySnapshot(): boolean

@@ -29,7 +29,7 @@ export interface ListResult<R extends EntityRecord = EntityRecord> {
   /** Limit as applied after clamping; Number.MAX_SAFE_INTEGER for no limit. */
   readonly limit: number
   readonly offset: number
-  /** All that match, whatever the page. */
+  /** Number of all records that match, on any page. */
   readonly totalCount: number
 }
 
@@ -57,7 +57,7 @@ export type DialBind = 'Bind' | 'Dial'
 
 /** Access that policies give an identity to a service. */
 export interface AccessBetween {
-  /** Whatever the posture of clients. */
+  /** Permissions without regard to the posture of clients. */
   readonly permissions: readonly DialBind[]
   /** Service policies that link the two, in id order. */
   readonly policies: readonly { readonly id: string; readonly type: DialBind }[]
@@ -203,7 +203,7 @@ export interface StateView extends RecordSource {
 
   /** Null when one of them is not there. */
   accessBetween(identityId: string, serviceId: string): AccessBetween | null
-  /** Whether a router is connected to any controller. */
+  /** True if a router is connected to any controller. */
   isRouterOnline(routerId: string): boolean
   /** The edge routers that policies let the identity use; none where it is not there. */
   routersOfIdentity(identityId: string): IdMembers
@@ -221,9 +221,8 @@ export interface StateView extends RecordSource {
   lastChangeAt(apiSessionId: string): number | null
 
   /**
-   * The detail of a record as responses show it; `callerId` is the identity whose permissions and
-   * configs a service shows. Where nothing is said of `shownFor`, there is no config data, and no
-   * posture check passes.
+   * The detail of a record as responses show it. A service shows the permissions and configs of the
+   * identity `callerId`. Without `shownFor` it has no config data, and no posture check passes.
    */
   detail(kind: KindName, record: EntityRecord, callerId: string, shownFor?: ShownFor): JsonObject
   /** Prints each record as `detail` shows it, as JSON text; times are those of its making. */

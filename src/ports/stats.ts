@@ -18,7 +18,7 @@ export interface DiskVitals {
   readonly fsync: LatencyCounts
   /** Handed to the system since the start. */
   readonly writtenBytes: number
-  /** Free bytes on the file system of the log; null when it can not be told. */
+  /** Free bytes on the file system of the log; null when unknown. */
   readonly freeBytes: number | null
   /** Memory of the thread that writes the log. */
   readonly memory: ThreadMemory

@@ -10,11 +10,13 @@ export type Idempotency =
   /** The id is not kept: a repeated request has its effect twice. */
   | { readonly case: 'notKept' }
 
-/** The request behind a write, whatever carries it. */
+/** The request behind a write, over any transport. */
 export interface WriteRequest {
   readonly trace: TraceContext
   readonly idempotency: Idempotency
-  /** True: its client was told that it took too long, so it must not take effect any more. */
+  /**
+   * True: the request timed out, and its client was answered so. It must not take effect any more.
+   */
   readonly isAbandoned: () => boolean
   /** Called before the proposal, and with null once it is known to change nothing. */
   readonly onProposed: (idempotency: Idempotency | null) => void

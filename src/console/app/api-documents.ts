@@ -35,8 +35,8 @@ export async function loadCaller(): Promise<void> {
 }
 
 /**
- * Whether it makes sense to offer an operation. The controller decides; until it is known what the
- * caller may do, all is offered.
+ * True if the console should offer an operation. The controller makes the actual decision; until
+ * the permissions of the caller are known, everything is offered.
  */
 export function mayDo(permission: string): boolean {
   const { value } = caller

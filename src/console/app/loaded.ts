@@ -23,8 +23,8 @@ export function isWatched(): boolean {
 }
 
 /**
- * Reads once for each key, and again at each period while the tab is watched. What was read stays
- * while it is read again, and when that fails.
+ * Loads data for each key, and reloads it at each interval while the tab is watched. The loaded
+ * data stays while a reload runs, and when it fails.
  */
 export function useLoaded<T>(
   key: string,

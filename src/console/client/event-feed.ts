@@ -40,7 +40,10 @@ interface News {
   readonly isGap: boolean
 }
 
-/** A tab asks for all news that there are; the tab with the stream answers with what it keeps. */
+/**
+ * Messages between tabs: a tab asks for all kept events, and the tab with the stream answers with
+ * them.
+ */
 type FeedMessage =
   | { readonly kind: 'asked' }
   | { readonly kind: 'kept'; readonly news: News }
@@ -48,9 +51,9 @@ type FeedMessage =
 
 /**
  * The stream of events, shared by all tabs in which an identity is logged in. One tab reads it and
- * sends what it reads to the others, because a browser opens at most six connections to an origin.
- * When the reading tab closes, the next one continues after the last event, on whichever controller
- * answers. A gap tells the pages to read their records again.
+ * sends the events to the others, because a browser opens at most six connections to an origin.
+ * When the reading tab closes, another one resumes after the last event, on any controller that
+ * answers. After a gap, pages read their records again.
  */
 export class EventFeed {
   readonly state = signal<FeedState>('off')
@@ -116,7 +119,7 @@ export class EventFeed {
       if (this.#isReader) this.#send({ kind: 'kept', news: this.#news(this.events.value, false) })
     } else if (!this.#isReader) {
       const isKept = message.kind === 'kept'
-      // A tab that has been told of events before has heard of each since then.
+      // A tab that already has events has received every event since.
       if (isKept && !this.#isNew) this.state.value = message.news.state
       else this.#show(isKept ? message.news : message, isKept)
       if (isKept) this.#isNew = false

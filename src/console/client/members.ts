@@ -18,8 +18,8 @@ export const browserClock = { monotonicMs: () => performance.now() } as const
 type Addresses = NonNullable<ControllerDetail['apiAddresses']>
 
 /**
- * The origins that the console may ask, which the cluster itself has told. Nothing is guessed: an
- * address that is not HTTPS, or that serves only one of the two APIs, is left out.
+ * The origins that the console may call, as the cluster lists them. Nothing is guessed: an address
+ * that is not HTTPS, or that serves only one of the two APIs, is left out.
  */
 export class Members {
   readonly own: string
@@ -59,7 +59,7 @@ export class Members {
     return this.list.value.find((member) => member.origin === origin)?.id ?? hostOf(origin)
   }
 
-  /** For the next load of this page, whose own controller may be gone by then. */
+  /** Keeps the list for the next load of this page: its controller may be gone then. */
   store(storage: Storage): void {
     storage.setItem(STORED, JSON.stringify(this.list.value))
   }

@@ -68,8 +68,8 @@ export class TabSession implements SessionTokenSource {
   }
 
   /**
-   * A refusal says neither that the session has ended nor that the caller may not: the session
-   * itself is looked at to tell them apart.
+   * A refusal does not say whether the session has ended or the caller lacks a permission, so this
+   * checks the session itself.
    */
   async renewed(refused: string | null): Promise<string | null> {
     const token = this.token()

@@ -13,11 +13,11 @@ const TAIL_BYTES = 2 * 1024 * 1024
 const EVENT_ID = /"event_id":"([^"]{1,128})"\}$/
 
 export interface EventFileOptions extends RotatingFileOptions {
-  /** Whether what is written is on the disk before more is. */
+  /** True if each write is synced to the disk before the next one. */
   readonly isSynced: boolean
 }
 
-/** A file of events. A write that was cut short goes on where it ended, so no line is broken. */
+/** A file of events. A partial write is resumed where it stopped, so no line is broken. */
 export class EventFile {
   readonly #options: EventFileOptions
   readonly #file: RotatingFile

@@ -9,7 +9,7 @@ export interface FileSinkDeps {
   readonly bus: EventBus
   readonly filter: EventFilter
   readonly options: EventFileOptions
-  /** Told once when the file cannot be written, and once when it can be again (null). */
+  /** Called with the reason when the file cannot be written, and with null once it can be again. */
   readonly onFault: (reason: string | null) => void
 }
 
@@ -49,7 +49,7 @@ export class FileSink {
     this.#work()
   }
 
-  /** Writes what there is, as far as that is possible at once. */
+  /** Writes the remaining events, if that is possible without waiting. */
   async stop(): Promise<void> {
     this.#unlisten()
     this.#work()

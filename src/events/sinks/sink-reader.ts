@@ -14,9 +14,9 @@ export interface SinkBatch {
 }
 
 /**
- * Reader for a file or stream: takes from the ring batch by batch, so that one that is
- * slow holds up nobody and takes no more memory than the ring. What has left the ring by then is
- * counted, and a line says so in its place.
+ * Reader for a file or stream. It takes events from the ring in batches, so a slow sink delays no
+ * other reader and needs no more memory than the ring. Events that have left the ring unread are
+ * counted, and a line marks the gap.
  */
 export class SinkReader {
   readonly #bus: EventBus

@@ -4,7 +4,7 @@ import type { EmittedEvent } from '../emitted-event.ts'
 import type { EventBus } from '../event-bus.ts'
 import { eventLimits } from '../limits.ts'
 
-/** Why a stream was closed, as its client is told. */
+/** Reason for closing a stream, as its client receives it. */
 export const closeReasons = {
   slow: 'the client reads too slowly; resume after the last event that was read',
   stopping: 'the controller is stopping; continue at another one',
@@ -19,9 +19,9 @@ export interface StreamOutput {
   event(event: EmittedEvent): boolean
   /** Events after `from` may be gone; what follows is complete after `to`. */
   gap(from: EventPosition, to: EventPosition): boolean
-  /** All is told so far. */
+  /** Says that the client has received all events up to this position. */
   heartbeat(at: EventPosition): boolean
-  /** Says why, and closes; whoever does not read that is cut off after a while. */
+  /** Sends the reason and closes. A client that does not read it is disconnected after a while. */
   close(reason: string): void
 }
 
@@ -68,7 +68,7 @@ export class EventStream {
     this.pump()
   }
 
-  /** Writes what there is, until there is no more or its client should read first. */
+  /** Writes events until there are no more or the client should read first. */
   pump(): void {
     const { ring } = this.#bus
     if (this.#isClosed || this.#blockedSinceMs !== null || this.#next >= ring.end) return
@@ -95,8 +95,8 @@ export class EventStream {
   }
 
   /**
-   * Each second: whether its caller may go on, whether its client reads, and whether it should hear
-   * something.
+   * Checks each second whether the caller is still permitted, whether the client reads, and whether
+   * a heartbeat is due.
    */
   look(): void {
     if (this.#isClosed) return
@@ -130,7 +130,7 @@ export class EventStream {
     this.#note(this.#output.gap(after, ring.floor))
   }
 
-  /** Whether it was read at a controller that is further than this one. */
+  /** True if the client has read the event at another controller, which was ahead of this one. */
   #isSeen({ position }: EmittedEvent): boolean {
     const after = this.#after
     if (after === null) return false

@@ -38,9 +38,9 @@ export interface ManagementChannelDeps {
 }
 
 /**
- * The channel that the CLI of the API family opens for events and for validations: a frame of the
- * channel protocol in each message of a web socket, without a hello. One request for events is
- * taken, and one validation at a time; all else is answered as it must be, or passed over.
+ * The channel that OpenZiti's CLI opens for events and validations: each web socket message holds
+ * one frame of the channel protocol, and no hello is exchanged. It accepts one request for events,
+ * and one validation at a time. Other messages are answered as the protocol requires, or ignored.
  */
 export class ManagementChannel implements StreamOutput {
   readonly #deps: ManagementChannelDeps
@@ -50,7 +50,7 @@ export class ManagementChannel implements StreamOutput {
   #hasAsked = false
   #isValidating = false
   #isClosed = false
-  /** Goes on with a validation, once its client has read. */
+  /** Resumes a validation, once its client has read. */
   #resume: () => void = () => undefined
 
   constructor(upgrade: Upgrade, deps: ManagementChannelDeps) {
@@ -142,7 +142,7 @@ export class ManagementChannel implements StreamOutput {
     this.#send(kind, headers, validationStart(refusal, count))
   }
 
-  /** @returns false when there is nobody any more to tell. */
+  /** @returns false when the client has disconnected. */
   async #sendFinding(finding: ValidationFinding): Promise<boolean> {
     if (this.#isClosed) return false
     const { contentType: kind, body } = findingMessage(finding)

@@ -26,7 +26,7 @@ export class ServerSentEvents implements StreamOutput, ByteStream {
     return this.#linger.signal
   }
 
-  /** Tells where the stream begins. */
+  /** Sends the position at which the stream begins. */
   ready(controllerId: string, at: EventPosition): void {
     this.#send('ready', { controller: controllerId }, positionText(at))
   }

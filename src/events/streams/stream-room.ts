@@ -87,7 +87,8 @@ export class StreamRoom implements EventStreams {
     validations: NetworkValidations,
   ): void {
     const { bus, clock } = this.#deps
-    // It takes its place before it has asked: whoever never asks could have any number of them.
+    // The connection counts as a stream even before its request arrives: otherwise a client that
+    // sends no request could open any number of connections.
     let stream: EventStream | null = null
     const channel: ManagementChannel = new ManagementChannel(upgrade, {
       permits,

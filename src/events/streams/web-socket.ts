@@ -70,7 +70,7 @@ export class EventSocket {
     return !this.#socket.writableNeedDrain
   }
 
-  /** Its answer is not waited for: the connection tells whether the client is there. */
+  /** No pong is awaited: a failure of the connection shows that the client has gone. */
   ping(): boolean {
     if (!this.#isClosing) this.#web?.ping()
     return !this.#socket.writableNeedDrain

@@ -56,7 +56,7 @@ export const entityChange: EventSubject = {
   ],
 }
 
-/** Changes of an entry, as the state machine tells them. */
+/** A log entry with changes, from the state machine. */
 export interface ChangedEntry {
   readonly index: number
   readonly timeMs: number
