@@ -141,7 +141,7 @@ function refuseFormed({ data, id }: ControllerConfig): void {
     whose = `belongs to controller ${identity.nodeId} of cluster ${identity.clusterId} already`
     if (identity.nodeId === id) whose += ` and is ready; start it with 'flotilla controller run'`
   } catch {
-    // No data folder of ours: that it is not empty is all that can be said.
+    // The folder contains none of our data: all we know is that it is not empty.
   }
   throw new CommandFailure(
     EXIT_FAILED,

@@ -63,7 +63,7 @@ export function checkConfig(planned: PlannedConfig, ticket: Ticket, checks: Chec
   checks.ok('names', `certificate for ${hosts.join(', ')}`)
 }
 
-/** @returns `own`: everything up to the data folder is there already. */
+/** @returns `own`: everything except the data folder has been written already. */
 export function checkJoinFolder(
   { data, id }: ControllerConfig,
   ticket: Ticket,
@@ -95,8 +95,8 @@ export function checkJoinFolder(
 }
 
 /**
- * Under way: the key of the first attempt counts. Else an operator's own certificate and key, when
- * both are there.
+ * An interrupted join continues with the key of its first attempt. Otherwise the operator's
+ * certificate and key are used, if both exist.
  */
 export function checkIdentity(
   { identity, id, trustDomain }: ControllerConfig,
@@ -154,7 +154,7 @@ export async function checkPorts(config: ControllerConfig, checks: CheckList): P
   checks.ok('ports', `${binds.join(', ')} available`)
 }
 
-/** @returns the members that answered, never none. */
+/** @returns the members that answered, at least one. */
 export async function checkMembers(
   ticket: Ticket,
   checks: CheckList,
@@ -171,7 +171,7 @@ export async function checkMembers(
   return reached
 }
 
-/** The middle one of what the members say, so that one wrong clock among them says nothing. */
+/** The median of the members' clocks, so that one wrong clock has no influence. */
 function checkClock(reached: readonly ReachedMember[], checks: CheckList): void {
   const offsets = reached.flatMap(({ clockOffsetMs }) => clockOffsetMs ?? []).sort((a, b) => a - b)
   const offset = offsets[Math.floor(offsets.length / 2)]

@@ -44,7 +44,7 @@ async function look(dataFolder: string, progress: JoinProgress): Promise<boolean
   }
 }
 
-/** Lines for what has changed since the last look. */
+/** Prints lines for changes since the last poll. */
 export class JoinProgress {
   readonly #id: string
   readonly #goal: JoinedGoal
@@ -89,7 +89,9 @@ export class JoinProgress {
     return true
   }
 
-  /** A controller under load is always a little behind; so few entries are no lag. */
+  /**
+   * A controller under load is always slightly behind; this many entries are not reported as lag.
+   */
   #reportBehind(entries: number): boolean {
     if (entries <= 1000) {
       this.#once('caught up', `${this.#id} has caught up`)

@@ -7,7 +7,7 @@ export class EnrollmentFault extends Error {
 
 /** The controller refused the enrollment permanently, and this run changed nothing. */
 export class EnrollmentRefused extends EnrollmentFault {
-  /** Code, as the API names it. */
+  /** Error code of the API. */
   readonly code: string
 
   constructor(code: string, message: string) {

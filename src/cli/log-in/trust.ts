@@ -24,9 +24,9 @@ export interface TrustOptions {
 }
 
 /**
- * The CA certificates that a controller is verified against from now on, PEM; null: those that this
- * host trusts. One that is neither given, nor known, nor trusted by the host is shown by its
- * fingerprint, and nothing secret is sent before somebody has said yes to it.
+ * The CA certificates to verify a controller with, PEM; null: those of this host. The fingerprint
+ * of a CA that is not given, known or trusted by the host is shown, and nothing secret is sent
+ * before the user accepts it.
  * @throws {CommandFailure}
  */
 export async function trustedCa(controller: string, options: TrustOptions): Promise<string | null> {
@@ -85,7 +85,7 @@ async function isTrustedByHost(controller: string): Promise<boolean> {
   }
 }
 
-/** Command for a controller's host, where `identity.ca` names the file. */
+/** Command for a host of a controller, where `identity.ca` names the file. */
 const FINGERPRINT_COMMAND = 'openssl x509 -noout -fingerprint -sha256 -in ca.pem'
 
 async function confirmedCa(controller: string): Promise<string> {

@@ -13,7 +13,7 @@ const MINUTE_MS = 60_000
 const TOLERANCE_MS = 2 * MINUTE_MS
 const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
 
-/** The fault of a value of one of these fields; null: it has none. */
+/** The fault of a value of one of these fields; null if it has none. */
 export function disabledFault(field: (typeof disabledFields)[number], value: Json): string | null {
   if (field === 'disabled') {
     return typeof value === 'boolean' ? null : 'disabled: expected true or false'
@@ -24,17 +24,17 @@ export function disabledFault(field: (typeof disabledFields)[number], value: Jso
   return isTooFar ? 'disabledUntil: more than 100 years from now; use disabled: true' : null
 }
 
-/** The fields of an identity as the API, or the export of another controller, shows it. */
+/** The fields of an identity as the API, or another controller's export, shows them. */
 export function disabledOf(shown: JsonObject): JsonObject {
   const { disabled, disabledAt = null, disabledUntil = null } = shown
-  // Some exports leave out what follows from the times.
+  // Some exports omit fields that follow from the times.
   const isDisabled = disabled === undefined ? disabledAt !== null : disabled === true
   if (!isDisabled) return {}
   // @guard import-that-loses-rights--until
   return disabledUntil === null ? { disabled: true } : normalDisabled({ disabledUntil })
 }
 
-/** The same in one form: nothing for an identity that is enabled, or is so again by now. */
+/** Normalized form: empty for an identity that is enabled, or whose time is over. */
 export function normalDisabled({ disabled, disabledUntil = null }: JsonObject): JsonObject {
   if (disabledUntil === null) return disabled === true ? { disabled: true } : {}
   const ms = timeOf(disabledUntil)

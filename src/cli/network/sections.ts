@@ -11,7 +11,7 @@ export const networkLimits = {
   faultsMax: 100,
 } as const
 
-/** The form of the file that this program writes. */
+/** The version of the format that this program writes. */
 export const FORM_VERSION = 1
 
 /** The records of one kind in a file that describes a network. */
@@ -47,9 +47,8 @@ const serviceConfigs: Kind = {
 let made: readonly NetworkSection[] | null = null
 
 /**
- * Sections of a network file, in their order: what others name comes first. Credentials,
- * enrollments, sessions and revocations are no part of it, as they are secrets or pass by
- * themselves.
+ * Sections of a network file, in order: referenced objects come first. Credentials, enrollments,
+ * sessions and revocations are left out, because they are secret or temporary.
  */
 export function allSections(): readonly NetworkSection[] {
   made ??= [
@@ -73,10 +72,10 @@ export function allSections(): readonly NetworkSection[] {
   return made
 }
 
-/** Fields of identities that are read elsewhere than they are written. */
+/** Fields of identities that are read in another place than they are written. */
 export const identityExtras = ['isDefaultAdmin', ...disabledFields] as const
 
-/** One object of a network: its fields as the file has them, records by their names. */
+/** One object of a network: its fields as in the file, with names as references. */
 export interface NetworkObject {
   readonly section: NetworkSection
   /** Unique in its section. */

@@ -11,7 +11,7 @@ import { type LiveNetwork, networkSeedOf } from './live.ts'
 import { fileName, portableFields } from './portable.ts'
 import { allSections, identityExtras, type NetworkSection } from './sections.ts'
 
-/** Contents of another network's export, and what of it has no place in a network of ours. */
+/** Contents of an OpenZiti export, and the fields that Flotilla does not have. */
 export interface StockExport extends NetworkFile {
   /** Notes for the person who imports the file. */
   readonly notes: readonly string[]
@@ -22,7 +22,7 @@ export interface StockExport extends NetworkFile {
   readonly policiesInDoubt: number
 }
 
-/** Sections that are called differently there; all others have our names. */
+/** Sections with another name in the export; all others have the same name. */
 const otherNames: Readonly<Record<string, string>> = { certificateAuthorities: 'cas' }
 
 function nameInExport({ name }: NetworkSection): string {
@@ -44,7 +44,7 @@ const sectionNames = [
   'postureChecks',
 ]
 
-/** Reads an export of the stock command line (`ziti ops export`), JSON or YAML. Never throws. */
+/** Reads an export of OpenZiti's command line (`ziti ops export`), JSON or YAML. Never throws. */
 export function readStockExport(tree: YamlTree): StockExport {
   const reader = new StockReader()
   reader.readTop(tree)
@@ -154,7 +154,7 @@ class StockReader {
   }
 }
 
-/** References are names behind an `@` there. */
+/** In the export, references are names with a leading `@`. */
 function withoutSign(value: Json): Json {
   if (Array.isArray(value)) return (value as readonly Json[]).map(withoutSign)
   return typeof value === 'string' && value.startsWith('@') ? value.slice(1) : value
@@ -174,7 +174,7 @@ function fileKey({ kind }: NetworkSection, key: string): string {
   return field === undefined ? key : fileName(field)
 }
 
-/** Why an object has no place here, as what it is one of; null: it has one. */
+/** Reason why an object is left out, as the kind of object; null if it is not. */
 function leftOut(section: NetworkSection, item: JsonObject): string | null {
   const { name, isDefaultAdmin, semantic, identityRoles, edgeRouterRoles } = item
   switch (section.kind.id) {

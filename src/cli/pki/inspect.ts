@@ -104,7 +104,7 @@ function isSelfSigned({ isAuthority, native }: Certificate): boolean {
   return isAuthority && native.checkIssued(native)
 }
 
-/** A bundle of authorities is a list, anything else a leaf with what stands above it. */
+/** A bundle of authorities is a list; another file contains a leaf with its issuers. */
 function inLeafOrder(
   file: string,
   chain: readonly [Certificate, ...Certificate[]],
@@ -114,7 +114,7 @@ function inLeafOrder(
   return inspectChain(chain, anchors, nowMs).map((one) => ({ ...one, file }))
 }
 
-/** Anchors that no chain shown before has led to. */
+/** Anchors that no chain above led to. */
 function others(
   file: string,
   certificates: readonly Certificate[],
@@ -141,8 +141,8 @@ async function askRunning(config: ControllerConfig): Promise<CertificatesInForce
 }
 
 /**
- * The authority that the cluster signs with, where no file has it: the leaf may come from
- * elsewhere, or from a former one.
+ * The authority that the cluster signs with, if no file contains it: the leaf may come from another
+ * or an earlier authority.
  */
 function inspectRunning(
   { issuingPem }: CertificatesInForce,

@@ -17,7 +17,8 @@ import { printJson, printLine } from '../terminal/output.ts'
 import { explained } from './commands.ts'
 
 /**
- * Makes the key of a controller, unless it is there, and what its operator's authority is to sign.
+ * Creates the key of a controller, unless it exists, and the signing request for the operator's
+ * authority.
  */
 export async function request(options: {
   readonly config: string

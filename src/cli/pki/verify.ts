@@ -35,8 +35,8 @@ import { isoTime } from '../../lib/text/shown-time.ts'
 const PROBE_MS = 60 * 60 * 1000
 
 /**
- * `pki verify`: what a controller will prove itself with, judged as its peers, routers and clients
- * will; nothing is changed.
+ * `pki verify` checks the credentials of a controller as its peers, routers and clients will;
+ * nothing is changed.
  * @throws {CommandFailure} exit 2 for the configuration, 1 with a sentence for each fault.
  */
 export async function verify(options: {
@@ -136,9 +136,7 @@ class Verification {
     }
   }
 
-  /**
-   * One is signed for nobody, and judged as that of a router would be: by its names, and by TLS.
-   */
+  /** Signs a test certificate, and checks it like that of a router: by its names, and by TLS. */
   async #issueByWay(
     authority: { readonly certificatePem: string; readonly privateKeyPem: string },
     anchors: readonly [Certificate, ...Certificate[]],

@@ -4,7 +4,7 @@ import { closeSync, copyFileSync, openSync, renameSync, statSync, truncateSync }
 import { removePidFile, runningPid, writePidFile } from '../../controller/admin/pid-file.ts'
 import type { ProcessPlan } from './plan.ts'
 
-/** A log larger than this is put aside, in the place of the older one that was. */
+/** A larger log replaces the older rotated one. */
 export const LOG_BYTES_MAX = 16 * 1024 * 1024
 const POLL_MS = 250
 const STOP_MS_MAX = 10_000
@@ -12,7 +12,7 @@ const STOP_MS_MAX = 10_000
 interface Watched {
   readonly plan: ProcessPlan
   child: ChildProcess | null
-  /** Running at the last look. */
+  /** Was running at the last poll. */
   pid: number | null
 }
 
@@ -45,14 +45,13 @@ export class Processes {
     this.#onEvent = onEvent
   }
 
-  /** Process id, where it ran already when this was made, or runs by now. */
+  /** Process id, if it was running when this object was created, or is running now. */
   pidOf(plan: ProcessPlan): number | null {
     return this.#watched.find((one) => one.plan === plan)?.pid ?? null
   }
 
   /**
-   * Starts those of them (or of all) that do not run, and watches all. May be called again for
-   * others.
+   * Starts those (or all) that are not running, and watches all. Can be called again for others.
    */
   start(plans?: readonly ProcessPlan[]): void {
     for (const one of this.#watched) {
@@ -62,7 +61,7 @@ export class Processes {
   }
 
   /**
-   * SIGTERM, and SIGKILL to those that are still there after 10 s, or at once when `hasToHurry`
+   * Sends SIGTERM, and SIGKILL to those that still run after 10 s, or at once when `hasToHurry`
    * resolves.
    */
   async stop(hasToHurry: Promise<void>): Promise<void> {
@@ -98,12 +97,12 @@ export class Processes {
     one.pid = child.pid ?? null
     const { configPath } = one.plan
     const { pid } = child
-    // Written at once: should quickstart be killed before the controller writes it, the next one
-    // must find it running.
+    // Written at once: if quickstart is killed before the controller writes it, the next one must
+    // find the controller running.
     if (pid !== undefined) writePidFile(configPath, pid)
     child.once('error', (error) => this.#end(one, `could not be started: ${error.message}`))
     child.once('exit', () => {
-      // One that ended before it could answer a signal has not removed it.
+      // A process that ended before it could handle a signal has not removed it.
       if (pid !== undefined) removePidFile(configPath, pid)
       if (this.#timer !== null) this.#look()
     })
@@ -114,9 +113,9 @@ export class Processes {
       keepLogShort(one.plan.logPath)
       const before = one.pid
       const now = livePid(one)
-      // Another process that has the data folder is the controller: a quickstart that is killed
-      // between the start of one and the writing of its pid file leaves such a one, which the next
-      // quickstart can not see until it holds its folder.
+      // The process that holds the data folder is the controller. If a quickstart is killed between
+      // the start of a controller and the writing of its pid file, the next quickstart finds the
+      // controller only once it holds its folder.
       if (before !== null && now === null) this.#end(one, howEnded(one))
       if (now !== null && now !== before) {
         one.pid = now
@@ -140,7 +139,7 @@ export class Processes {
       try {
         process.kill(pid, signal)
       } catch {
-        // It has ended between the look and the signal.
+        // It exited between the poll and the signal.
       }
     }
   }
@@ -183,7 +182,7 @@ function keepLogShort(path: string): void {
     copyFileSync(path, `${path}.1`)
     truncateSync(path)
   } catch {
-    // The next look tries again.
+    // The next poll retries.
   }
 }
 

@@ -36,12 +36,12 @@ const POLL_MS = 100
 const ANSWER_MS_MAX = 5_000
 const LOG_TAIL_BYTES = 2000
 
-/** The launcher, which finds a Node new enough. */
+/** The launcher, which finds a suitable Node. */
 const PROGRAM = join(PACKAGE_ROOT, 'bin/flotilla')
 
 /**
- * `quickstart`: forms a cluster in DIR or takes up the one there, runs a process a controller, and
- * stays in the foreground until a signal, upon which it stops every controller of DIR.
+ * `quickstart` forms a cluster in DIR or resumes the existing one, runs one process for each
+ * controller, and stays in the foreground. At a signal it stops every controller of DIR.
  * @throws {CommandFailure}
  */
 export async function quickstart(options: {
@@ -51,7 +51,7 @@ export async function quickstart(options: {
   readonly routers: number
 }): Promise<void> {
   const plan = planQuickstart(options.dir, options.nodes, options.port, options.routers)
-  // Everything made here is for its owner alone, the logs of the controllers included.
+  // Only the owner can read the created files, including the logs of the controllers.
   process.umask(0o077)
   const signals = new StopSignals()
   makeFolder(plan.dir, 0o700)
@@ -189,9 +189,9 @@ class StartWatch {
 }
 
 /**
- * @param missing what is missing, or null once nothing is.
+ * @param missing returns what is missing, or null once nothing is.
  * @returns false when a signal came first.
- * @throws {CommandFailure} when a controller ends, or the time is over.
+ * @throws {CommandFailure} when a controller exits, or at the deadline.
  */
 async function waitFor(
   { plan, watch, signals, deadlineMs }: Start,
@@ -310,7 +310,7 @@ async function checkPorts(
   throw new CommandFailure(EXIT_FAILED, `${faults.join('\n')}\n(--port chooses other ports)`)
 }
 
-/** @throws {CommandFailure} when another quickstart has DIR. */
+/** @throws {CommandFailure} when another quickstart uses DIR. */
 async function lockFolder(plan: QuickstartPlan): Promise<Server> {
   const realPath = realpathSync(plan.dir)
   try {
@@ -343,7 +343,7 @@ class StopSignals {
     }
     const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
     for (const name of names) process.on(name, onSignal)
-    // A terminal that is gone must not keep the controllers from being stopped.
+    // The controllers must be stopped even if the terminal has closed.
     const ignore = (): void => undefined
     process.stdout.on('error', ignore)
     process.stderr.on('error', ignore)

@@ -9,7 +9,10 @@ export function faultAt(path: string, error: unknown): unknown {
   return new CommandFailure(EXIT_FAILED, `${path}: ${error.message}`, error)
 }
 
-/** Runs a step; its faults name the file. @throws {CommandFailure} exit 1. */
+/**
+ * Runs a step and adds the name of the file to its faults.
+ * @throws {CommandFailure} exit 1.
+ */
 export async function atFile<T>(path: string, step: () => Promise<T>): Promise<T> {
   try {
     return await step()

@@ -98,7 +98,7 @@ async function restore(restoring: Restoring, options: RestoreOptions): Promise<R
     return filled
   })
   rmSync(markPath(planned), { force: true })
-  // A mark that a power cut brought back would let a later restore replace these keys.
+  // If a power cut restored the marker, a later restore could replace these keys.
   syncFolder(folder)
   return {
     id: config.id,
@@ -128,7 +128,7 @@ function firstController({ manifest, planned }: Restoring): Omit<FirstController
   }
 }
 
-/** Every certificate that was issued names it. */
+/** Every issued certificate contains it. */
 function refuseTrustDomain({ path, config }: PlannedConfig, { trustDomain }: BackupManifest): void {
   if (config.trustDomain === trustDomain) return
   throw new CommandFailure(

@@ -23,13 +23,17 @@ export class CheckList {
     this.#print({ check, result: 'ok', detail })
   }
 
-  /** Nothing is stopped by it. @param detail a sentence with its remedy. */
+  /**
+   * Does not stop the list.
+   * @param detail a sentence with its remedy.
+   */
   warn(check: string, detail: string): void {
     this.#print({ check, result: 'warning', detail })
   }
 
   /**
-   * @param sentence what is wrong, and the remedy. @throws {CommandFailure} exit 1 with it, always.
+   * @param sentence the fault and its remedy.
+   * @throws {CommandFailure} exit 1 with it, always.
    */
   fail(check: string, sentence: string, cause?: unknown): never {
     this.#print({ check, result: 'failed', detail: sentence })
@@ -43,7 +47,7 @@ export class CheckList {
     this.#print({ check, result: 'failed', detail: sentence })
   }
 
-  /** The sentences of all that failed. */
+  /** The sentences of all failed checks. */
   get faults(): string[] {
     return this.checks.flatMap(({ result, detail }) => (result === 'failed' ? [detail] : []))
   }

@@ -26,7 +26,7 @@ export function asksForJson(argv: readonly string[]): boolean {
 }
 
 /**
- * Says on stderr why a verb failed: a sentence, or `{"error":{"code","message",…}}` for programs.
+ * Prints on stderr why a verb failed: a sentence, or `{"error":{"code","message",…}}` for programs.
  * @returns the exit code.
  */
 export function reportFailure(thrown: unknown, isJson: boolean): number {
@@ -37,7 +37,7 @@ export function reportFailure(thrown: unknown, isJson: boolean): number {
   return error instanceof CommandFailure ? error.exitCode : EXIT_FAILED
 }
 
-/** Commander has printed its own message for people; help and version count as done. */
+/** Commander has printed its message for people; help and version count as success. */
 function reportUsage(error: CommanderError, isJson: boolean): number {
   if (error.exitCode === 0) return EXIT_DONE
   if (isJson) {
@@ -52,7 +52,7 @@ function sentenceIn(message: string): string {
   return message.startsWith(COMMANDER_PREFIX) ? message.slice(COMMANDER_PREFIX.length) : message
 }
 
-/** A mistake of this program keeps its stack: it is what a report of it needs. */
+/** A bug keeps its stack for the bug report. */
 function textOf(error: unknown): string {
   if (error instanceof CommandFailure) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
