@@ -1,9 +1,6 @@
-/** Bytes that are sent piece by piece as they are made, no faster than they are read. */
+/** Bytes that are sent in pieces while they are produced, no faster than the reader reads. */
 export interface ByteStream {
-  /**
-   * Its iterator is returned as soon as it is known that nobody reads any more, even while the next
-   * piece is waited for.
-   */
+  /** The iterator returns as soon as the reader has gone, even while the next piece is pending. */
   readonly chunks: AsyncIterable<Uint8Array>
   /**
    * Aborted when the producer decides that its reader takes too long. Without it, a reader that

@@ -1,15 +1,15 @@
-/** A certificate that the network has issued, as it is kept and answered. */
+/** A certificate that the network has issued, as stored and returned. */
 export interface IssuedCertificate {
   /** PEM, leaf first, then the intermediates, without the root. */
   readonly chainPem: string
   readonly leafPem: string
-  /** SHA-1 of the leaf in DER, in lower-case hex: a key to look it up by, and no proof. */
+  /** SHA-1 of the leaf in DER, in lower-case hex: a lookup key, and no proof. */
   readonly fingerprint: string
   /** SHA-256 of its SubjectPublicKeyInfo, in lower-case hex. */
   readonly publicKeyPrint: string
   /** Subject, as RFC 4514 prints it. */
   readonly subject: string
-  /** Hosts that it names, each in one spelling. */
+  /** Hosts in the certificate, each in one canonical spelling. */
   readonly hosts: readonly string[]
   /** UTC ms. */
   readonly notBeforeMs: number
@@ -18,7 +18,7 @@ export interface IssuedCertificate {
 
 export interface IdentityOrder {
   readonly identityId: string
-  /** PEM of a PKCS #10 request from anybody. */
+  /** PEM of an untrusted PKCS #10 request. */
   readonly requestPem: string
 }
 
@@ -32,7 +32,7 @@ export interface ExtensionOrder extends IdentityOrder {
 export interface SessionOrder extends IdentityOrder {
   readonly apiSessionId: string
   readonly certificateId: string
-  /** `log-in`: it lasts as long as those of identities. Left out: for a few hours. */
+  /** `log-in`: as long as certificates of identities. Absent: a few hours. */
   readonly madeAt?: 'log-in'
 }
 
@@ -61,7 +61,7 @@ export interface RouterHostRules {
   readonly reserved: readonly string[]
   /** Hosts of other routers, left out of the certificate. */
   readonly withheld: readonly string[]
-  /** PEM of the server certificate in force, which an extension does not go beyond. */
+  /** PEM of the current server certificate; an extension adds no name to it. */
   readonly currentPem: string | null
 }
 
@@ -106,7 +106,7 @@ export interface RouterCertifier {
     requests: RouterRequestPair,
     caller: string,
   ): Promise<RouterCertificatePair>
-  /** It names nothing that the certificate in force does not name, or an administrator allowed. */
+  /** The certificate has no name beyond the current one and those that an administrator allowed. */
   extend(
     routerId: string,
     requests: RouterRequestPair,

@@ -1,4 +1,4 @@
-/** Files that a controller writes of all that it stores, when it is asked to. */
+/** Files with everything that a controller stores, written on request. */
 export interface DatabaseSnapshots {
   /**
    * Writes the current state to a new file, and resolves once the file is durable. It completes

@@ -5,8 +5,8 @@ import type { TraceContext } from '../lib/trace-context.ts'
 import type { Actor } from './actor.ts'
 
 /**
- * Decision of apply: a value, part of the replicated result, equal on every controller. Never
- * holds a secret.
+ * Decision of apply: a value in the replicated result, the same on every controller. Never contains
+ * a secret.
  */
 export type Outcome =
   | { readonly ok: true; readonly id: string }
@@ -19,9 +19,9 @@ export type Outcome =
 
 export interface ProposalInput {
   readonly kind: CommandKind
-  /** The payload message of that kind, encoded. */
+  /** The encoded payload message of that kind. */
   readonly payload: Uint8Array
-  /** The feature level that the payload needs, where that is more than its kind does. */
+  /** The feature level that the payload needs, if it is higher than that of its kind. */
   readonly level?: number
   readonly actor: Actor
   /** The caller's own request id, when it sent one. */
@@ -40,12 +40,12 @@ export interface ProposalInput {
 }
 
 export interface Applied {
-  /** Log index that the outcome stands at, already applied on this controller. */
+  /** Log index of the outcome, already applied on this controller. */
   readonly index: number
   readonly outcome: Outcome
 }
 
-/** The way every write takes. */
+/** Proposes every write. */
 export interface Proposer {
   /**
    * Proposes through the current leader, retries with a new leader if that one fails, and resolves

@@ -1,14 +1,14 @@
-/** The tunnel of a router wants to dial or to host, as the identity of the router. */
+/** The tunnel of a router requests to dial or to host, as the identity of the router. */
 export interface TunnelClaim {
-  /** The router whose channel the claim came over: none speaks for another one. */
+  /** The router that sent the claim: it can claim nothing for another one. */
   readonly routerId: string
   readonly service: { readonly id: string } | { readonly name: string }
   readonly type: 'Dial' | 'Bind'
 }
 
 /**
- * `tunnel`: the router has none. `service`: there is none of which the router may know. `posture`:
- * each policy that grants it has posture checks, and a router reports nothing to pass them by.
+ * `tunnel`: the router has none. `service`: the router may know no such service. `posture`: each
+ * policy that grants it has posture checks, and a router reports no posture.
  */
 export type TunnelFault = 'tunnel' | 'service' | 'router' | 'access' | 'posture'
 
@@ -23,7 +23,7 @@ export interface TunnelTerminator {
   readonly serviceId: string
 }
 
-/** The right of the tunnels in routers to dial and to host. */
+/** Rights of the tunnels in routers to dial and to host. */
 export interface RouterTunnels {
   judge(claim: TunnelClaim): JudgedTunnel
   /** Terminators of all tunnels, in no order. */

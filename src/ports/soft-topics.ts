@@ -28,20 +28,18 @@ import type {
   SoftTopicValue,
 } from './soft-state.ts'
 
-/** The newest refresh token of a session that was used. */
+/** The newest used refresh token of a session. */
 export interface RefreshUse {
-  /** Refreshes that have led to it; that of the log-in is the first. */
+  /** Number of the token in its session; the log-in issues the first. */
   readonly generation: number
-  /** UTC ms, for the first time. */
+  /** Time of its first use, UTC ms. */
   readonly usedAtMs: number
 }
 
-/** Bounds that a row gives beside its message. */
+/** Limits that a topic has besides its message. */
 type Bounds = Pick<SoftTopicDefinition<unknown>, 'ttlMs' | 'ownerBytesMax' | 'isVital'>
 
-/**
- * A topic whose values are its messages. All integers of a message that was heard are safe ones.
- */
+/** A topic whose values are messages. All integers of a received message are safe integers. */
 function messages<S extends DescMessage>(
   schema: S,
   bounds: Bounds,
@@ -49,7 +47,7 @@ function messages<S extends DescMessage>(
   return values(schema, { ...bounds, write: (message) => message, read: (message) => message })
 }
 
-/** A topic whose values say the same in less memory than a message, as there may be very many. */
+/** A topic whose values take less memory than a message, because there may be very many. */
 function values<S extends DescMessage, T>(
   schema: S,
   row: Bounds & { write(value: T): MessageInitShape<S>; read(message: MessageShape<S>): T },
@@ -62,14 +60,14 @@ function values<S extends DescMessage, T>(
   }
 }
 
-/** A topic whose values stay packed: there may be one for each identity, and few are looked at. */
+/** A topic whose values stay packed: there may be one for each identity, and few are read. */
 function packed(schema: DescMessage, bounds: Bounds): SoftTopicDefinition<Uint8Array> {
   return {
     ...bounds,
     encode: (bytes) => bytes,
     decode: (bytes) => {
       decoded(schema, bytes)
-      // A copy: the bytes are a piece of a batch, which would be kept whole.
+      // Copies the bytes: they are a slice of a batch, which would stay in memory.
       return bytes.slice()
     },
   }
@@ -86,14 +84,14 @@ function decoded<S extends DescMessage>(schema: S, bytes: Uint8Array): MessageSh
  * its user, the limits for peers and `docs/internals/limits.md` follow from it.
  */
 export const softTopics = {
-  /** How a controller is; the key is `self`. */
+  /** Status of a controller; the key is `self`. */
   presence: messages(PresenceSchema, { ttlMs: 5000, ownerBytesMax: 40 * 1024, isVital: true }),
-  /** Why leadership is to stay where it is; the key is the reason. */
+  /** Why leadership should not be transferred; the key is the reason. */
   leadership: messages(LeadershipHoldSchema, { ttlMs: 15_000, ownerBytesMax: 1024, isVital: true }),
   /**
-   * Last uses of API sessions, UTC ms by session id. All controllers that hear of a use keep it, so
-   * it matters little when its owner falls silent. The cap is above what `activitySessionsMax`
-   * sessions take.
+   * Last uses of API sessions, UTC ms by session id. All controllers that receive a use keep it, so
+   * little is lost when its owner fails. The cap is above the size of `activitySessionsMax`
+   * sessions.
    */
   activity: values(SessionUseSchema, {
     ttlMs: 60_000,
@@ -102,8 +100,8 @@ export const softTopics = {
     read: ({ atMs }) => integer(atMs),
   }),
   /**
-   * The refresh token of each session of OIDC that was used last, by session id. All controllers
-   * that hear of one keep it. The cap is above what `refreshSessionsMax` sessions take.
+   * The last used refresh token of each OIDC session, by session id. All controllers that receive
+   * one keep it. The cap is above the size of `refreshSessionsMax` sessions.
    */
   refreshes: values(RefreshUseSchema, {
     ttlMs: 60_000,
@@ -112,8 +110,8 @@ export const softTopics = {
     read: ({ generation, usedAtMs }) => ({ generation, usedAtMs: integer(usedAtMs) }),
   }),
   /**
-   * Reports of devices by identity id. Devices report again what a controller knew that went
-   * silent; until then its reports count. The cap is that of 30,000 identities, a quarter of a
+   * Reports of devices by identity id. When a controller fails, its reports count until they
+   * expire, and devices report again. The cap is enough for 30,000 identities with a quarter of a
    * kilobyte each.
    */
   posture: packed(PostureRecordSchema, { ttlMs: 5 * 60_000, ownerBytesMax: 8 * 1024 * 1024 }),
@@ -134,7 +132,7 @@ export const softTopics = {
    * after a takeover, as long as their routers carry them.
    */
   circuits: packed(CircuitRecordSchema, { ttlMs: 4000, ownerBytesMax: 16 * 1024 * 1024 }),
-  /** Identities that are traced, by id. The cap is above what `tracesMax` of them take. */
+  /** Traced identities, by id. The cap is above the size of `tracesMax` traces. */
   traces: messages(IdentityTraceSchema, { ttlMs: 60_000, ownerBytesMax: 1024 * 1024 }),
   /**
    * Log-ins by device code that wait for a person, by user code. The controller that receives a

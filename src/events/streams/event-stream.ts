@@ -11,13 +11,13 @@ export const closeReasons = {
 } as const
 
 /**
- * The way to the client of a stream. It writes each at once, and says when its client should read
+ * Output to the client of a stream. It writes events at once, and says when the client should read
  * first.
  */
 export interface StreamOutput {
   /** @returns false when nothing more should be written before `onDrain`. */
   event(event: EmittedEvent): boolean
-  /** Events after `from` may be gone; what follows is complete after `to`. */
+  /** Events after `from` may be missing; the stream is complete after `to`. */
   gap(from: EventPosition, to: EventPosition): boolean
   /** Says that the client has received all events up to this position. */
   heartbeat(at: EventPosition): boolean
@@ -26,8 +26,8 @@ export interface StreamOutput {
 }
 
 /**
- * Stream to one reader: it takes from the ring at its own pace, and nothing is kept for it beside
- * what the ring keeps.
+ * Stream to one reader. It takes events from the ring at its own pace, and keeps none in addition
+ * to the ring.
  */
 export class EventStream {
   readonly reader: EventReader
@@ -57,7 +57,7 @@ export class EventStream {
     return this.#isClosed
   }
 
-  /** Its client has gone. */
+  /** The client has disconnected. */
   gone(): void {
     this.#isClosed = true
     this.#unwant()
@@ -72,7 +72,7 @@ export class EventStream {
   pump(): void {
     const { ring } = this.#bus
     if (this.#isClosed || this.#blockedSinceMs !== null || this.#next >= ring.end) return
-    // Before anything is shown: a session may have ended with one of these very events.
+    // Checked before any event is sent: one of these events may have ended the session.
     const refusal = this.reader.refusal()
     // @guard events-of-others--session
     if (refusal !== null) {
@@ -118,7 +118,7 @@ export class EventStream {
     this.#output.close(reason)
   }
 
-  /** A position of another generation, or one that has left the ring, leaves a gap. */
+  /** Sends a gap for a position of another generation, or one that has left the ring. */
   #resume(after: EventPosition): void {
     const { ring, generation } = this.#bus
     const isOther = after.generation !== generation

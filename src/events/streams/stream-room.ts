@@ -27,7 +27,7 @@ const nothingWanted = {
   entityTypes: null,
 } as const
 
-/** The readers over HTTP of one controller, bounded for each caller and in all. */
+/** The HTTP readers of one controller, limited for each caller and in total. */
 export class StreamRoom implements EventStreams {
   readonly #deps: StreamRoomDeps
   readonly entityTypes = entityTypeNames
@@ -42,7 +42,7 @@ export class StreamRoom implements EventStreams {
     return this.#deps.lost()
   }
 
-  /** Streams that stand. */
+  /** Open streams. */
   get size(): number {
     return this.#streams.size
   }

@@ -64,8 +64,8 @@ export interface ChangedEntry {
 }
 
 /**
- * Two events: the change, and that it is committed. Made for each write, so nothing is computed
- * that nobody may read.
+ * Two events: the change, and its commit. Called for each write, so texts are computed only for a
+ * reader.
  * @param position of the change.
  */
 export function entityChanged(
