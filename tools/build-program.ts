@@ -91,7 +91,7 @@ function manifest(): Json {
   return { ...picked, ...bundled, built: commit() }
 }
 
-/** Copies the packages of the lock file, without what would run when they are installed. */
+/** Copies the packages of the lock file, without their install scripts. */
 function bundlePackages(): void {
   rmSync(join(String(out), 'node_modules'), { recursive: true, force: true })
   for (const [path, { inBundle }] of Object.entries(shrinkwrap()['packages'] as Packages)) {
@@ -107,7 +107,7 @@ function bundlePackages(): void {
   }
 }
 
-/** The very versions that were tested, of all that is installed with it. */
+/** Pins the tested versions of everything that is installed with it. */
 function shrinkwrap(): Json {
   const { packages, ...lock } = readJson('package-lock.json')
   const all = Object.entries(packages as Packages)
@@ -115,7 +115,7 @@ function shrinkwrap(): Json {
     .filter(([path, { dev }]) => path !== '' && dev !== true)
     .map(([path, { hasInstallScript: _, ...one }]) => [
       path,
-      // A Node is of one platform: npm takes the one that fits.
+      // A Node binary is for one platform: npm installs the matching one.
       one['optional'] === true ? one : { ...one, inBundle: true },
     ])
   const { built: _, ...own } = manifest()

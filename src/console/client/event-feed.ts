@@ -59,7 +59,7 @@ export class EventFeed {
   readonly state = signal<FeedState>('off')
   /** Newest first. */
   readonly events = signal<readonly NetworkEvent[]>([])
-  /** Counts the times that what is shown may have missed something. */
+  /** Counts how often events may have been missed. */
   readonly gaps = signal(0)
   readonly #client: ApiClient
   readonly #locks: TabLocks
@@ -69,7 +69,10 @@ export class EventFeed {
   #stopping: AbortController | null = null
   #channel: InstanceType<typeof BroadcastChannel> | null = null
   #isReader = false
-  /** Knows no event yet, and so takes all that the tab with the stream keeps. */
+  /**
+   * True before the tab knows any event: it then accepts all kept events from the tab with the
+   * stream.
+   */
   #isNew = true
 
   constructor(client: ApiClient, locks: TabLocks) {
@@ -77,7 +80,7 @@ export class EventFeed {
     this.#locks = locks
   }
 
-  /** Follows the events that this identity may see; those of another one are forgotten. */
+  /** Follows the events that this identity may see; events of another identity are discarded. */
   start(identityId: string): void {
     if (this.#stopping !== null) return
     if (identityId !== this.#identityId) {
@@ -150,7 +153,7 @@ export class EventFeed {
         waitMs = RETRY_MS_MIN
       } catch (error) {
         if (error instanceof ApiProblem && error.status === 401) {
-          // The next tab may have a session that is good.
+          // Another tab may have a valid session.
           this.#enter('refused')
           return
         }
@@ -166,7 +169,7 @@ export class EventFeed {
     const headers = new Headers({ accept: 'text/event-stream' })
     const isFirst = this.#lastId === ''
     if (isFirst) this.#lastId = eventBefore(this.#client.position, ENTRIES_BEFORE)
-    // A new tab has missed nothing that was before it.
+    // A new tab has missed no earlier events.
     this.#passesGap = isFirst
     if (this.#lastId !== '') headers.set('last-event-id', this.#lastId)
     const response = await this.#client.stream(`${FABRIC}/events`, headers, stopped)
@@ -197,14 +200,16 @@ export class EventFeed {
   }
 }
 
-/** ID of the event from which a new tab begins: a little before what it has seen first. */
+/** ID of the event at which a new tab begins, shortly before the log position that it first saw. */
 function eventBefore(position: string | null, entries: number): string {
   const [generation, index] = positionParts(position) ?? []
   if (generation === undefined || index === undefined) return ''
   return `${generation}:${Math.max(1, index - entries)}:1`
 }
 
-/** Ends at once where the feed is stopped: who rests keeps the other tabs from the stream. */
+/**
+ * Ends at once when the feed is stopped: a waiting tab would keep the other tabs from the stream.
+ */
 async function rest(ms: number, stopped: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
     const end = (): void => {
@@ -217,7 +222,7 @@ async function rest(ms: number, stopped: AbortSignal): Promise<void> {
   })
 }
 
-/** Metrics are for monitoring systems, and the end of an entry repeats what its changes say. */
+/** Metrics are for monitoring systems, and commit events repeat the changes of their entry. */
 function isNews({ namespace, fields }: NetworkEvent): boolean {
   return namespace !== 'metrics' && fields['eventType'] !== 'committed'
 }
