@@ -73,7 +73,7 @@ async function start(
 ): Promise<void> {
   await router.start({ extends: options.extend === true })
   log.info({ version: programVersion(), pid: process.pid }, 'router running')
-  // Before the flags of V8 change, by which it knows what it compiled.
+  // Before the V8 flags change, because they are part of the key of compiled code.
   flushCompileCache()
   limitHeapGrowth()
 }
